@@ -1,0 +1,1 @@
+//! Derives of the `eventring` crate; use them through `eventring`.

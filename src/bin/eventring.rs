@@ -1,0 +1,2 @@
+//! The `eventring` program.
+fn main() {}
