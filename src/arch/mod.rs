@@ -1,0 +1,9 @@
+//! What differs by machine. `--cfg eventring_portable` forces the portable version of everything here.
+
+#[cfg(all(target_arch = "x86_64", not(any(eventring_portable, loom, shuttle))))]
+#[path = "copy_x86_64.rs"]
+pub(crate) mod copy;
+#[cfg(not(all(target_arch = "x86_64", not(any(eventring_portable, loom, shuttle)))))]
+#[path = "copy_portable.rs"]
+pub(crate) mod copy;
+pub(crate) mod prefetch;

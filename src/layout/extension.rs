@@ -1,0 +1,92 @@
+//! What eventring keeps in the header section behind the fixed header: zero in every published file.
+//!
+//! All offsets are from the start of the file. Fields are little endian u64 unless said otherwise. A reader uses the
+//! extension only if [`MAGIC_OFFSET`] holds [`MAGIC`] and the major version is known; each block below is optional and
+//! zero when it is not used. Readers check every value before they use it.
+
+/// Byte offset of the extension's magic.
+pub const MAGIC_OFFSET: usize = 0x100;
+/// "EVRINGX1", little endian.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"EVRINGX1");
+/// Version in the low 32 bits (major << 16 | minor); the high 32 bits are reserved, zero.
+pub const VERSION_OFFSET: usize = 0x108;
+/// Version 1.0.
+pub const VERSION: u64 = 1 << 16;
+
+/// Writer: process id (u32) and reserved (u32).
+pub const WRITER_PID: usize = 0x110;
+/// Writer: start time of the process in clock ticks since boot (field 22 of /proc/PID/stat).
+pub const WRITER_START_TICKS: usize = 0x118;
+/// Writer: inode of its pid namespace.
+pub const WRITER_PID_NAMESPACE: usize = 0x120;
+/// Writer: boot id, 16 bytes.
+pub const WRITER_BOOT_ID: usize = 0x128;
+/// When the ring was created, nanoseconds since the epoch.
+pub const CREATED_EPOCH_NANOS: usize = 0x138;
+/// State of the ring, see `STATE_*`. Written with release, once, when the writer ends cleanly.
+pub const STATE: usize = 0x140;
+/// A writer has the ring open, or died with it open.
+pub const STATE_LIVE: u64 = 1;
+/// The writer ended cleanly; nothing will be written any more.
+pub const STATE_ENDED: u64 = 2;
+/// Window step in bytes (0 = the published 2^24).
+pub const WINDOW_INCR: usize = 0x148;
+/// Payload chunk size in bytes (0 = not chunked).
+pub const CHUNK_BYTES: usize = 0x150;
+
+/// Schema text: offset from the start of the file; 0 for none.
+pub const SCHEMA_TEXT_OFFSET: usize = 0x158;
+/// Schema text: bytes.
+pub const SCHEMA_TEXT_BYTES: usize = 0x160;
+
+/// Shards: index of this ring among the shards of its recorder.
+pub const SHARD_INDEX: usize = 0x168;
+/// Shards: the most there can be (0 = the ring is not sharded).
+pub const SHARD_LIMIT: usize = 0x170;
+/// Shards: how many exist so far; grows, kept in shard 0 only. Shard *n* > 0 of ring NAME is the file NAME.*n*.
+pub const SHARD_COUNT: usize = 0x178;
+
+/// Clock calibration block, see `CLOCK_*`.
+pub const CLOCK: usize = 0x200;
+/// Clock: kind (0 unknown, 1 CLOCK_REALTIME, 2 tick counter).
+pub const CLOCK_KIND: usize = CLOCK;
+/// Clock: ticks at the anchor.
+pub const CLOCK_TICKS0: usize = CLOCK + 0x08;
+/// Clock: nanoseconds since the epoch at the anchor.
+pub const CLOCK_EPOCH_NANOS0: usize = CLOCK + 0x10;
+/// Clock: multiplier; nanoseconds = nanos0 + ((ticks − ticks0) × mult >> shift).
+pub const CLOCK_MULT: usize = CLOCK + 0x18;
+/// Clock: shift.
+pub const CLOCK_SHIFT: usize = CLOCK + 0x20;
+/// Clock: estimated ticks per second.
+pub const CLOCK_TICKS_PER_SECOND: usize = CLOCK + 0x28;
+
+/// Counter: claims refused because another writer was stalled inside the slot.
+pub const COUNT_REFUSED_CLAIMS: usize = 0x280;
+/// Counter: seqnos that were given up because the ring had already gone round.
+pub const COUNT_LAPPED_CLAIMS: usize = 0x288;
+/// Counter: payload chunks skipped because another writer was inside them.
+pub const COUNT_SKIPPED_CHUNKS: usize = 0x290;
+/// Counter: events that became RECORD_ERROR.
+pub const COUNT_RECORD_ERRORS: usize = 0x298;
+/// Counter: entries that did not fit a context table.
+pub const COUNT_TABLE_OVERFLOWS: usize = 0x2a0;
+
+/// Writer: name of its program, UTF-8, NUL padded.
+pub const PROGRAM_NAME: usize = 0x300;
+/// Bytes of the program name.
+pub const PROGRAM_NAME_BYTES: usize = 128;
+/// Name of the content type, UTF-8, NUL padded.
+pub const CONTENT_NAME: usize = 0x380;
+/// Bytes of the content type's name.
+pub const CONTENT_NAME_BYTES: usize = 64;
+
+/// The hole table: entry `seqno mod HOLE_ENTRIES` holds the newest refused seqno of that remainder.
+pub const HOLES: usize = 0x1000;
+/// Entries of the hole table.
+pub const HOLE_ENTRIES: usize = 512;
+
+/// Where schema text begins in files that eventring writes.
+pub const SCHEMA_TEXT_START: usize = 0x1_0000;
+/// Most bytes of a schema text: what is left of the header section.
+pub const SCHEMA_TEXT_MAX_BYTES: usize = super::limits::HEADER_SECTION_BYTES as usize - SCHEMA_TEXT_START;

@@ -1,0 +1,189 @@
+//! The sizes of one ring, checked once; everything that indexes a ring goes through them.
+
+use super::limits::{
+    DESCRIPTOR_BYTES, HEADER_SECTION_BYTES, LEAST_CHUNKS, MAX_CONTEXT_SHIFT, MIN_CHUNK_BYTES, MIN_PAYLOAD_BUF_BYTES,
+    MOST_CHUNKS, USUAL_CHUNK_BYTES, WINDOW_INCR,
+};
+use core::fmt;
+
+/// Sizes of a ring: powers of two within limits. A value of this type is always consistent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Geometry {
+    descriptor_capacity: u64,
+    payload_buf_bytes: u64,
+    context_area_bytes: u64,
+}
+
+impl Geometry {
+    /// Checks and keeps the three sizes: `descriptor_capacity` descriptors, `payload_buf_bytes` and
+    /// `context_area_bytes` bytes (0 for no context area).
+    ///
+    /// This is the check for values from a file: it accepts any power of two that cannot overflow (capacity 2 to 2^32,
+    /// payload 2^12 to 2^40). What may be *created* is narrower, see [`super::limits`].
+    ///
+    /// # Errors
+    /// Names the size that is not a power of two or not within the limits.
+    pub const fn new(
+        descriptor_capacity: u64,
+        payload_buf_bytes: u64,
+        context_area_bytes: u64,
+    ) -> Result<Self, GeometryError> {
+        if !descriptor_capacity.is_power_of_two() || descriptor_capacity < 2 || descriptor_capacity > 1 << 32 {
+            return Err(GeometryError {
+                field: "descriptor_capacity",
+                found: descriptor_capacity,
+                least: 2,
+                most: 1 << 32,
+            });
+        }
+        if !payload_buf_bytes.is_power_of_two()
+            || payload_buf_bytes < MIN_PAYLOAD_BUF_BYTES
+            || payload_buf_bytes > 1 << 40
+        {
+            return Err(GeometryError {
+                field: "payload_buf_size",
+                found: payload_buf_bytes,
+                least: MIN_PAYLOAD_BUF_BYTES,
+                most: 1 << 40,
+            });
+        }
+        if context_area_bytes != 0
+            && (!context_area_bytes.is_power_of_two() || context_area_bytes > 1 << MAX_CONTEXT_SHIFT)
+        {
+            return Err(GeometryError {
+                field: "context_area_size",
+                found: context_area_bytes,
+                least: 0,
+                most: 1 << MAX_CONTEXT_SHIFT,
+            });
+        }
+        Ok(Self { descriptor_capacity, payload_buf_bytes, context_area_bytes })
+    }
+
+    /// Number of descriptors, a power of two.
+    #[inline]
+    pub const fn descriptor_capacity(&self) -> u64 {
+        self.descriptor_capacity
+    }
+
+    /// Bytes of the payload buffer, a power of two.
+    #[inline]
+    pub const fn payload_buf_bytes(&self) -> u64 {
+        self.payload_buf_bytes
+    }
+
+    /// Bytes of the context area, 0 or a power of two.
+    #[inline]
+    pub const fn context_area_bytes(&self) -> u64 {
+        self.context_area_bytes
+    }
+
+    /// Bytes of the descriptor section.
+    #[inline]
+    pub const fn descriptor_section_bytes(&self) -> u64 {
+        self.descriptor_capacity * DESCRIPTOR_BYTES
+    }
+
+    /// Bytes of the whole file: header section, descriptors, payload buffer, context area.
+    #[inline]
+    pub const fn file_bytes(&self) -> u64 {
+        HEADER_SECTION_BYTES + self.descriptor_section_bytes() + self.payload_buf_bytes + self.context_area_bytes
+    }
+
+    /// Index of the descriptor slot of `seqno` (which is at least 1).
+    #[inline]
+    pub const fn slot(&self, seqno: u64) -> u64 {
+        seqno.wrapping_sub(1) & (self.descriptor_capacity - 1)
+    }
+
+    /// Step of the buffer window in bytes: the published 2^24, or an eighth of a payload buffer that is too small for it.
+    #[inline]
+    pub const fn window_incr_bytes(&self) -> u64 {
+        let eighth = self.payload_buf_bytes / 8;
+        if eighth < WINDOW_INCR { eighth } else { WINDOW_INCR }
+    }
+
+    /// Bytes of one payload chunk: 64 KiB, less where that would leave fewer than 512 chunks (but at least 256 bytes),
+    /// more where it would make more than 65,536.
+    #[inline]
+    pub const fn chunk_bytes(&self) -> u64 {
+        let share = self.payload_buf_bytes / LEAST_CHUNKS;
+        let least = self.payload_buf_bytes / MOST_CHUNKS;
+        if least > USUAL_CHUNK_BYTES {
+            least
+        } else if share > USUAL_CHUNK_BYTES {
+            USUAL_CHUNK_BYTES
+        } else if share < MIN_CHUNK_BYTES {
+            MIN_CHUNK_BYTES
+        } else {
+            share
+        }
+    }
+
+    /// Number of payload chunks.
+    #[inline]
+    pub const fn chunk_count(&self) -> u64 {
+        self.payload_buf_bytes / self.chunk_bytes()
+    }
+
+    /// Rounded payload sizes from this many bytes on cannot be recorded; they become RECORD_ERROR with
+    /// [`super::record_error::ErrorType::OverflowExpire`].
+    #[inline]
+    pub const fn overflow_expire_bytes(&self) -> u64 {
+        self.payload_buf_bytes - 2 * self.window_incr_bytes()
+    }
+}
+
+/// A size in a header or a configuration that no ring can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GeometryError {
+    field: &'static str,
+    found: u64,
+    least: u64,
+    most: u64,
+}
+
+impl GeometryError {
+    /// Name of the header field, as in `docs/FORMAT.md`.
+    pub const fn field(&self) -> &'static str {
+        self.field
+    }
+
+    /// The value found.
+    pub const fn found(&self) -> u64 {
+        self.found
+    }
+}
+
+impl fmt::Display for GeometryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is {}, expected a power of two from {} to {}", self.field, self.found, self.least, self.most)
+    }
+}
+
+impl std::error::Error for GeometryError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn published_sizes_have_published_window_and_64_kib_chunks() {
+        let g = Geometry::new(1 << 16, 1 << 27, 0).unwrap();
+        assert_eq!(g.window_incr_bytes(), 1 << 24);
+        assert_eq!(g.chunk_bytes(), 64 << 10);
+        assert_eq!(g.file_bytes(), 140_509_184);
+        assert_eq!(g.slot(1), 0);
+        assert_eq!(g.slot((1 << 16) + 1), 0);
+    }
+
+    #[test]
+    fn sizes_that_are_no_power_of_two_or_could_overflow_are_refused() {
+        for (c, p, x) in
+            [(0, 1 << 27, 0), (3, 1 << 27, 0), (1 << 33, 1 << 27, 0), (1 << 16, 0, 0), (1 << 16, u64::MAX, 0)]
+        {
+            assert!(Geometry::new(c, p, x).is_err(), "{c} {p} {x}");
+        }
+        assert_eq!(Geometry::new(1 << 16, 1 << 27, 5).unwrap_err().field(), "context_area_size");
+    }
+}

@@ -1,0 +1,38 @@
+//! RECORD_ERROR, event code 1 of every schema: what stands in the place of an event that could not be recorded.
+
+/// Event code of RECORD_ERROR in every schema.
+pub const EVENT_TYPE: u16 = 1;
+/// Bytes of the fixed part of its payload.
+pub const FIXED_BYTES: usize = 16;
+/// Payload bytes of a RECORD_ERROR that carries the start of an oversized payload.
+pub const TRUNCATED_EVENT_BYTES: usize = 8192;
+/// How many bytes of the oversized payload it carries.
+pub const TRUNCATED_PAYLOAD_BYTES: usize = TRUNCATED_EVENT_BYTES - FIXED_BYTES;
+
+/// Why an event could not be recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u16)]
+pub enum ErrorType {
+    /// The payload's rounded size does not fit 32 bits.
+    Overflow4Gb = 1,
+    /// The payload would fill so much of the buffer that it could expire before it is read.
+    OverflowExpire = 2,
+    /// The event was reserved but never committed: its reservation was dropped, or no payload memory could be had.
+    /// (The code is published, its use is eventring's.)
+    MissingEvent = 3,
+}
+
+/// The fixed 16 bytes of a RECORD_ERROR payload.
+pub fn encode(
+    error_type: ErrorType,
+    dropped_event_type: u16,
+    truncated_payload_bytes: u32,
+    requested_payload_bytes: u64,
+) -> [u8; FIXED_BYTES] {
+    let mut bytes = [0; FIXED_BYTES];
+    bytes[..2].copy_from_slice(&(error_type as u16).to_le_bytes());
+    bytes[2..4].copy_from_slice(&dropped_event_type.to_le_bytes());
+    bytes[4..8].copy_from_slice(&truncated_payload_bytes.to_le_bytes());
+    bytes[8..].copy_from_slice(&requested_payload_bytes.to_le_bytes());
+    bytes
+}

@@ -1,0 +1,78 @@
+//! A ring in ordinary memory: for unit tests and models.
+
+use super::memory::{ControlWord, RingMemory};
+use crate::layout::Geometry;
+use crate::layout::limits::DESCRIPTOR_WORDS;
+use crate::sync::{AtomicU64, Ordering};
+
+/// Payload words are 8 bytes; models store payloads of whole words.
+const WORD_BYTES: u64 = 8;
+const HOLE_ENTRIES: usize = 4;
+
+/// Heap memory with the shape of a ring.
+pub(crate) struct HeapMemory {
+    geometry: Geometry,
+    control: Vec<AtomicU64>,
+    descriptors: Vec<AtomicU64>,
+    payload: Vec<AtomicU64>,
+    holes: Vec<AtomicU64>,
+}
+
+impl HeapMemory {
+    /// Zeroed memory. Under loom only the first `payload_words` words of payload exist; later ones wrap onto them.
+    pub(crate) fn new(geometry: Geometry, payload_words: usize) -> Self {
+        let words = |n: usize| (0..n).map(|_| AtomicU64::new(0)).collect();
+        Self {
+            geometry,
+            control: words(7),
+            descriptors: words(geometry.descriptor_capacity() as usize * DESCRIPTOR_WORDS),
+            payload: words(payload_words),
+            holes: words(HOLE_ENTRIES),
+        }
+    }
+
+    fn payload_word(&self, offset: u64) -> &AtomicU64 {
+        let wrapped = offset & (self.geometry.payload_buf_bytes() - 1);
+        &self.payload[(wrapped / WORD_BYTES) as usize % self.payload.len()]
+    }
+}
+
+impl RingMemory for HeapMemory {
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    fn control(&self, word: ControlWord) -> &AtomicU64 {
+        &self.control[word as usize]
+    }
+
+    fn descriptor_word(&self, slot: u64, word: usize) -> &AtomicU64 {
+        let slot = slot & (self.geometry.descriptor_capacity() - 1);
+        &self.descriptors[slot as usize * DESCRIPTOR_WORDS + word]
+    }
+
+    fn hole(&self, seqno: u64) -> &AtomicU64 {
+        &self.holes[seqno as usize % HOLE_ENTRIES]
+    }
+
+    fn has_holes(&self) -> bool {
+        true
+    }
+
+    fn store_payload(&self, offset: u64, bytes: &[u8]) {
+        for (index, part) in bytes.chunks(8).enumerate() {
+            let mut word = [0; 8];
+            word[..part.len()].copy_from_slice(part);
+            self.payload_word(offset + index as u64 * WORD_BYTES).store(u64::from_le_bytes(word), Ordering::Relaxed);
+        }
+    }
+
+    fn load_payload(&self, offset: u64, out: &mut [u8]) {
+        for (index, part) in out.chunks_mut(8).enumerate() {
+            let word = self.payload_word(offset + index as u64 * WORD_BYTES).load(Ordering::Relaxed);
+            part.copy_from_slice(&word.to_le_bytes()[..part.len()]);
+        }
+    }
+
+    fn prefetch_slot(&self, _: u64) {}
+}

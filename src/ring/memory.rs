@@ -1,0 +1,247 @@
+//! The region a ring lives in, seen as words and payload bytes.
+//!
+//! The two laws for memory that another process writes: no reference to it exists except `&AtomicU64`, which the language
+//! defines for this; and every byte crosses by an atomic or opaque copy.
+
+use crate::layout::Geometry;
+use crate::sync::AtomicU64;
+
+/// A word of the header section that the protocol uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ControlWord {
+    /// Last allocated seqno.
+    LastSeqno,
+    /// Next payload byte to allocate, unwrapped.
+    NextPayloadByte,
+    /// Start of the buffer window, unwrapped.
+    BufferWindowStart,
+    /// Counter of refused claims.
+    RefusedClaims,
+    /// Counter of seqnos given up because they were lapped.
+    LappedClaims,
+    /// Counter of skipped chunks.
+    SkippedChunks,
+    /// Counter of RECORD_ERROR events.
+    RecordErrors,
+}
+
+/// A ring's memory. Indices are wrapped or checked by the implementation: no argument can leave the region.
+pub(crate) trait RingMemory {
+    /// The sizes of the ring.
+    fn geometry(&self) -> &Geometry;
+    /// A control word.
+    fn control(&self, word: ControlWord) -> &AtomicU64;
+    /// Word `word` (0 to 7) of the descriptor in `slot`; `slot` is taken modulo the capacity.
+    fn descriptor_word(&self, slot: u64, word: usize) -> &AtomicU64;
+    /// The hole table's entry for `seqno`.
+    fn hole(&self, seqno: u64) -> &AtomicU64;
+    /// Whether the ring has a hole table (files of other writers have none).
+    fn has_holes(&self) -> bool;
+    /// Copies `bytes` to the unwrapped payload offset. At most the buffer's size is copied.
+    fn store_payload(&self, offset: u64, bytes: &[u8]);
+    /// Copies from the unwrapped payload offset. At most the buffer's size is copied; the rest of `out` stays.
+    fn load_payload(&self, offset: u64, out: &mut [u8]);
+    /// Asks for the slot's cache line, to write it soon.
+    fn prefetch_slot(&self, slot: u64);
+}
+
+#[cfg(any())]
+pub(crate) use mapped::MappedMemory;
+
+#[cfg(any())]
+mod mapped {
+    use super::{AtomicU64, ControlWord, Geometry, RingMemory};
+    use crate::arch;
+    use crate::layout::limits::{DESCRIPTOR_WORDS, HEADER_SECTION_BYTES};
+    use crate::layout::{extension, header};
+    use crate::shm::{Access, Mapping};
+    use std::ptr::NonNull;
+
+    /// A mapped ring file.
+    pub(crate) struct MappedMemory {
+        header: NonNull<u8>,
+        descriptors: NonNull<u64>,
+        payload: NonNull<u8>,
+        slot_mask: u64,
+        payload_mask: u64,
+        geometry: Geometry,
+        has_holes: bool,
+        mapping: Mapping,
+    }
+
+    // SAFETY: the pointers are into `mapping`, which lives as long as this value and may be used from any thread; every
+    // access through them is atomic or an opaque copy.
+    unsafe impl Send for MappedMemory {}
+    // SAFETY: as above: shared use is by atomic accesses and opaque copies only.
+    unsafe impl Sync for MappedMemory {}
+
+    impl MappedMemory {
+        /// Looks at `mapping` as a ring of the sizes `geometry`; `None` if the mapped sections have other sizes.
+        pub(crate) fn new(mapping: Mapping, geometry: Geometry, has_holes: bool) -> Option<Self> {
+            let fits = mapping.header_bytes() as u64 >= HEADER_SECTION_BYTES
+                && mapping.descriptor_bytes() as u64 == geometry.descriptor_section_bytes()
+                && mapping.payload_bytes() as u64 == geometry.payload_buf_bytes()
+                && mapping.context_bytes() as u64 == geometry.context_area_bytes();
+            let header = mapping.header_ptr();
+            fits.then(|| Self {
+                header,
+                descriptors: mapping.descriptors_ptr().cast(),
+                payload: mapping.payload_ptr(),
+                slot_mask: geometry.descriptor_capacity() - 1,
+                payload_mask: geometry.payload_buf_bytes() - 1,
+                geometry,
+                has_holes,
+                mapping,
+            })
+        }
+
+        /// The mapping.
+        pub(crate) fn mapping(&self) -> &Mapping {
+            &self.mapping
+        }
+
+        /// The word at a byte offset of the header section.
+        ///
+        /// # Panics
+        /// If the offset is not a multiple of 8 within the header section; callers pass constants.
+        #[inline(always)]
+        pub(crate) fn header_word(&self, offset: usize) -> &AtomicU64 {
+            assert!(offset.is_multiple_of(8) && offset + 8 <= HEADER_SECTION_BYTES as usize);
+            // SAFETY: the header section has HEADER_SECTION_BYTES mapped bytes (checked in `new`), offset + 8 is within.
+            let word = unsafe { self.header.add(offset) };
+            // SAFETY: 8-aligned (page-aligned base, offset a multiple of 8), mapped while `self` lives, and every access in
+            // this and other processes is atomic or of another language.
+            unsafe { AtomicU64::from_ptr(word.as_ptr().cast()) }
+        }
+
+        /// The word at a byte offset of the context area; `None` outside of it or if unaligned.
+        pub(crate) fn context_word(&self, offset: u64) -> Option<&AtomicU64> {
+            let end = offset.checked_add(8)?;
+            if !offset.is_multiple_of(8) || end > self.geometry.context_area_bytes() {
+                return None;
+            }
+            let context = self.mapping.context_ptr()?;
+            // SAFETY: offset + 8 is within the mapped context area (checked in `new` and above).
+            let word = unsafe { context.add(offset as usize) };
+            // SAFETY: 8-aligned, mapped while `self` lives, accessed only atomically.
+            Some(unsafe { AtomicU64::from_ptr(word.as_ptr().cast()) })
+        }
+
+        /// Copies `bytes` into the header section at `offset`; false if it does not fit or the mapping is read-only.
+        pub(crate) fn store_header_bytes(&self, offset: usize, bytes: &[u8]) -> bool {
+            let fits = offset.checked_add(bytes.len()).is_some_and(|end| end <= HEADER_SECTION_BYTES as usize);
+            if !fits || self.mapping.access() != Access::ReadWrite {
+                return false;
+            }
+            // SAFETY: the range was checked to be inside the header section.
+            let to = unsafe { self.header.add(offset) };
+            // SAFETY: `bytes` is private and readable; the target is mapped writable; others read it atomically.
+            unsafe { arch::copy::to_shared(to.as_ptr(), bytes.as_ptr(), bytes.len()) };
+            true
+        }
+
+        /// Copies out of the header section; false if the range is not inside of it.
+        pub(crate) fn load_header_bytes(&self, offset: usize, out: &mut [u8]) -> bool {
+            if offset.checked_add(out.len()).is_none_or(|end| end > HEADER_SECTION_BYTES as usize) {
+                return false;
+            }
+            // SAFETY: the range was checked to be inside the header section.
+            let from = unsafe { self.header.add(offset) };
+            // SAFETY: `out` is exclusively ours; the source is mapped readable.
+            unsafe { arch::copy::from_shared(out.as_mut_ptr(), from.as_ptr(), out.len()) };
+            true
+        }
+
+        /// Copies `bytes` into the context area at `offset`; false if it does not fit or the mapping is read-only.
+        pub(crate) fn store_context_bytes(&self, offset: u64, bytes: &[u8]) -> bool {
+            let end = offset.checked_add(bytes.len() as u64);
+            let (Some(end), Some(context)) = (end, self.mapping.context_ptr()) else { return false };
+            if end > self.geometry.context_area_bytes() || self.mapping.access() != Access::ReadWrite {
+                return false;
+            }
+            // SAFETY: the range was checked to be inside the context area.
+            let to = unsafe { context.add(offset as usize) };
+            // SAFETY: `bytes` is private and readable; the target is mapped writable; others read it atomically.
+            unsafe { arch::copy::to_shared(to.as_ptr(), bytes.as_ptr(), bytes.len()) };
+            true
+        }
+
+        /// Copies out of the context area; false if the range is not inside of it.
+        pub(crate) fn load_context_bytes(&self, offset: u64, out: &mut [u8]) -> bool {
+            let end = offset.checked_add(out.len() as u64);
+            let (Some(end), Some(context)) = (end, self.mapping.context_ptr()) else { return false };
+            if end > self.geometry.context_area_bytes() {
+                return false;
+            }
+            // SAFETY: the range was checked to be inside the context area.
+            let from = unsafe { context.add(offset as usize) };
+            // SAFETY: `out` is exclusively ours; the source is mapped readable.
+            unsafe { arch::copy::from_shared(out.as_mut_ptr(), from.as_ptr(), out.len()) };
+            true
+        }
+    }
+
+    impl RingMemory for MappedMemory {
+        #[inline(always)]
+        fn geometry(&self) -> &Geometry {
+            &self.geometry
+        }
+
+        #[inline(always)]
+        fn control(&self, word: ControlWord) -> &AtomicU64 {
+            self.header_word(match word {
+                ControlWord::LastSeqno => header::LAST_SEQNO,
+                ControlWord::NextPayloadByte => header::NEXT_PAYLOAD_BYTE,
+                ControlWord::BufferWindowStart => header::BUFFER_WINDOW_START,
+                ControlWord::RefusedClaims => extension::COUNT_REFUSED_CLAIMS,
+                ControlWord::LappedClaims => extension::COUNT_LAPPED_CLAIMS,
+                ControlWord::SkippedChunks => extension::COUNT_SKIPPED_CHUNKS,
+                ControlWord::RecordErrors => extension::COUNT_RECORD_ERRORS,
+            })
+        }
+
+        #[inline(always)]
+        fn descriptor_word(&self, slot: u64, word: usize) -> &AtomicU64 {
+            assert!(word < DESCRIPTOR_WORDS);
+            let index = (slot & self.slot_mask) as usize * DESCRIPTOR_WORDS + word;
+            // SAFETY: the slot is below the capacity and the word below 8: inside the descriptor section.
+            let word = unsafe { self.descriptors.add(index) };
+            // SAFETY: 8-aligned, mapped while `self` lives, accessed only atomically.
+            unsafe { AtomicU64::from_ptr(word.as_ptr()) }
+        }
+
+        #[inline]
+        fn hole(&self, seqno: u64) -> &AtomicU64 {
+            self.header_word(extension::HOLES + (seqno as usize % extension::HOLE_ENTRIES) * 8)
+        }
+
+        fn has_holes(&self) -> bool {
+            self.has_holes
+        }
+
+        #[inline(always)]
+        fn store_payload(&self, offset: u64, bytes: &[u8]) {
+            let len = bytes.len().min(self.geometry.payload_buf_bytes() as usize);
+            // SAFETY: the wrapped offset is below S; the payload is mapped twice, 2·S bytes.
+            let to = unsafe { self.payload.add((offset & self.payload_mask) as usize) };
+            // SAFETY: offset + len < 2·S; `bytes` is private and readable; others access the target by atomic or opaque
+            // copies. Writers have mapped it writable.
+            unsafe { arch::copy::to_shared(to.as_ptr(), bytes.as_ptr(), len) };
+        }
+
+        #[inline(always)]
+        fn load_payload(&self, offset: u64, out: &mut [u8]) {
+            let len = out.len().min(self.geometry.payload_buf_bytes() as usize);
+            // SAFETY: the wrapped offset is below S; the payload is mapped twice, 2·S bytes.
+            let from = unsafe { self.payload.add((offset & self.payload_mask) as usize) };
+            // SAFETY: offset + len < 2·S; `out` is exclusively ours.
+            unsafe { arch::copy::from_shared(out.as_mut_ptr(), from.as_ptr(), len) };
+        }
+
+        #[inline(always)]
+        fn prefetch_slot(&self, slot: u64) {
+            let index = (slot & self.slot_mask) as usize * DESCRIPTOR_WORDS;
+            arch::prefetch::for_write(self.descriptors.as_ptr().wrapping_add(index).cast());
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! The protocol: reserve, claim, place, fill, commit, observe.
+//!
+//! Everything here works on [`memory::RingMemory`]: a region of words and payload bytes that is a mapped file in a
+//! program, a heap vector in unit tests and a loom or shuttle model in model checks. The steps are explained in
+//! `docs/ARCHITECTURE.md`; `docs/ORDERING.md` argues every pair of orderings named here.
+
+pub(crate) mod chunk;
+pub(crate) mod lane;
+pub(crate) mod memory;
+pub(crate) mod mutation;
+pub(crate) mod observe;
+pub(crate) mod window;
+pub(crate) mod writer;
+
+#[cfg(any(test, loom, shuttle))]
+pub(crate) mod heap;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

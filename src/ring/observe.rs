@@ -1,0 +1,100 @@
+//! Observing: the reading half of the protocol. Nothing here stores.
+
+use super::memory::{ControlWord, RingMemory};
+use super::mutation::{self, Mutation};
+use crate::layout::Descriptor;
+use crate::layout::descriptor::WORD_SEQNO;
+use crate::layout::limits::DESCRIPTOR_WORDS;
+use crate::sync::{Ordering, fence};
+
+/// What a look at one seqno gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Observation {
+    /// The event, whole.
+    Event(Descriptor),
+    /// Not committed yet: not allocated, or a writer is inside.
+    NotReady,
+    /// Overwritten by a later lap.
+    Lapped,
+    /// Allocated, and will never be committed.
+    Hole,
+}
+
+/// Looks at `seqno` (at least 1).
+#[inline(always)]
+pub(crate) fn descriptor<M: RingMemory>(memory: &M, seqno: u64) -> Observation {
+    let slot = seqno.wrapping_sub(1);
+    let word = memory.descriptor_word(slot, WORD_SEQNO);
+    // Acquire: pairs with the release store of the commit.
+    let seen = word.load(Ordering::Acquire);
+    if seen != seqno {
+        return absent(memory, seqno, seen);
+    }
+    let mut words = [0; DESCRIPTOR_WORDS];
+    words[WORD_SEQNO] = seen;
+    for (index, target) in words.iter_mut().enumerate().skip(1) {
+        // Relaxed: validated below.
+        *target = memory.descriptor_word(slot, index).load(Ordering::Relaxed);
+    }
+    if !mutation::active(Mutation::MissingReaderFence) {
+        // Pairs with the release fence after the claim: if one of the words above is a later occupant's, the load below
+        // sees its claim. An acquire load alone would not keep the earlier loads above it.
+        fence(Ordering::Acquire);
+    }
+    if word.load(Ordering::Relaxed) == seqno {
+        Observation::Event(Descriptor::from_words(words))
+    } else {
+        Observation::Lapped
+    }
+}
+
+/// Why `seqno` is not in its slot, which holds `seen`.
+fn absent<M: RingMemory>(memory: &M, seqno: u64, seen: u64) -> Observation {
+    if seen > seqno {
+        return Observation::Lapped;
+    }
+    // Relaxed: a stale value only delays the answer.
+    let last = memory.control(ControlWord::LastSeqno).load(Ordering::Relaxed);
+    if last < seqno {
+        return Observation::NotReady;
+    }
+    // Acquire: pairs with the release in `give_up`.
+    if memory.has_holes() && memory.hole(seqno).load(Ordering::Acquire) == seqno {
+        return Observation::Hole;
+    }
+    // The slot's next turn has been handed out. Whatever happens to this seqno now, it is a lap late.
+    if last - seqno >= memory.geometry().descriptor_capacity() { Observation::Lapped } else { Observation::NotReady }
+}
+
+/// Copies the payload of `descriptor` into `out`, which has its `payload_size` bytes; false if it has expired, in which case
+/// `out` holds nothing of meaning.
+#[inline]
+pub(crate) fn payload<M: RingMemory>(memory: &M, descriptor: &Descriptor, out: &mut [u8]) -> bool {
+    // No check before the copy: expired bytes are still memory, and the check behind decides.
+    memory.load_payload(descriptor.payload_buf_offset, out);
+    if !mutation::active(Mutation::MissingReaderFence) {
+        // Pairs with the release fence in `window::move_past`: if a byte above is a later payload's, the load below sees a
+        // window that has passed ours.
+        fence(Ordering::Acquire);
+    }
+    payload_is_valid(memory, descriptor)
+}
+
+/// Whether the payload has not been overwritten yet.
+#[inline]
+pub(crate) fn payload_is_valid<M: RingMemory>(memory: &M, descriptor: &Descriptor) -> bool {
+    memory.control(ControlWord::BufferWindowStart).load(Ordering::Relaxed) <= descriptor.payload_buf_offset
+}
+
+/// The last seqno handed out, 0 for none.
+#[inline]
+pub(crate) fn last_seqno<M: RingMemory>(memory: &M) -> u64 {
+    // Acquire: with it come the events that were committed before it was handed out.
+    memory.control(ControlWord::LastSeqno).load(Ordering::Acquire)
+}
+
+/// The oldest seqno that can still be in a ring whose last seqno is `last`.
+#[inline]
+pub(crate) fn oldest_seqno<M: RingMemory>(memory: &M, last: u64) -> u64 {
+    last.saturating_sub(memory.geometry().descriptor_capacity()) + 1
+}

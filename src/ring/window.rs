@@ -1,0 +1,41 @@
+//! The buffer window: which payload bytes are still what they were.
+
+use super::memory::{ControlWord, RingMemory};
+use super::mutation::{self, Mutation};
+use crate::sync::{Ordering, fence};
+
+/// Makes sure that the window has passed every byte that a payload ending at the unwrapped offset `end` overwrites, and
+/// orders that before the stores that follow.
+///
+/// The window only grows: `fetch_max` cannot lose a move to a racing smaller one, and a writer that is late computes a
+/// smaller start and changes nothing. An `end` within the first turn of the buffer needs no move; the saturating
+/// subtraction says so.
+#[inline]
+pub(crate) fn move_past<M: RingMemory>(memory: &M, end: u64) {
+    let geometry = memory.geometry();
+    let incr = geometry.window_incr_bytes();
+    let window_bytes = geometry.payload_buf_bytes() - incr;
+    let window_start = memory.control(ControlWord::BufferWindowStart);
+    // Relaxed: only compared; a stale, smaller value at worst repeats a fetch_max that has no effect.
+    let seen = window_start.load(Ordering::Relaxed);
+    if mutation::active(Mutation::WindowUnderflow) {
+        if end.wrapping_sub(seen) > window_bytes {
+            window_start.store(end.wrapping_sub(window_bytes).div_ceil(incr).wrapping_mul(incr), Ordering::Relaxed);
+        }
+        return;
+    }
+    let needed = end.saturating_sub(window_bytes);
+    if needed > seen {
+        // Below 2^64 by far: `end` has been allocated from a counter that starts at 0.
+        let target = needed.div_ceil(incr).saturating_mul(incr);
+        if mutation::active(Mutation::UnretriedWindow) {
+            let _ = window_start.compare_exchange(seen, target, Ordering::Relaxed, Ordering::Relaxed);
+        } else {
+            // Relaxed: the fence below orders it.
+            window_start.fetch_max(target, Ordering::Relaxed);
+        }
+    }
+    // Pairs with the acquire fence in `observe::payload`: whoever sees one of our payload bytes sees this window, or a
+    // later one. It also covers the case that another writer had moved the window: we have read its value above.
+    fence(Ordering::Release);
+}

@@ -1,0 +1,33 @@
+//! The only file that names atomics: std's in ordinary builds, loom's or shuttle's in models.
+
+#[cfg(not(any(loom, shuttle)))]
+pub(crate) use std::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
+
+#[cfg(loom)]
+pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
+#[cfg(shuttle)]
+pub(crate) use shuttle::sync::atomic::{AtomicU64, Ordering, fence};
+#[cfg(any(loom, shuttle))]
+pub(crate) fn compiler_fence(_: Ordering) {}
+
+/// `word.fetch_add(value)` followed by a sequentially consistent fence; gives the old value.
+///
+/// On x86-64 the locked instruction itself is that fence: it drains the store buffer, so that no earlier store and no
+/// later load of this thread passes it (Intel SDM vol. 3A 9.2.3.9, AMD APM vol. 2 7.4.2); only the compiler must be
+/// held back. Everywhere else, and in models, the fence is written out.
+#[inline(always)]
+pub(crate) fn fetch_add_then_fence(word: &AtomicU64, value: u64) -> u64 {
+    #[cfg(all(target_arch = "x86_64", not(any(loom, shuttle, eventring_portable))))]
+    {
+        compiler_fence(Ordering::SeqCst);
+        let old = word.fetch_add(value, Ordering::SeqCst);
+        compiler_fence(Ordering::SeqCst);
+        old
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(any(loom, shuttle, eventring_portable)))))]
+    {
+        let old = word.fetch_add(value, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        old
+    }
+}
