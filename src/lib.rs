@@ -5,4 +5,7 @@ mod arch;
 pub mod layout;
 #[allow(dead_code, reason = "models use part of the protocol")]
 mod ring;
+#[cfg(not(any(loom, shuttle)))]
+#[doc(hidden)]
+pub mod shm;
 mod sync;

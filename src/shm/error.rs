@@ -1,0 +1,186 @@
+//! What can go wrong between us and the operating system.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+
+/// The class of a [`ShmError`], for programs that react to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ShmErrorKind {
+    /// No such file or directory.
+    NotFound,
+    /// The operating system, or our own check of owners, refused.
+    PermissionDenied,
+    /// The name is a symbolic link, a directory, a pipe or a device.
+    NotARegularFile,
+    /// The name belongs to a file that is no ring, which is not replaced.
+    Occupied,
+    /// Somebody holds the writer's lock.
+    AlreadyOwned {
+        /// The holder, where the system shows it to us (not from another pid namespace, for example).
+        pid: Option<u32>,
+    },
+    /// The file system, the pool of huge pages or a quota is too small.
+    NoSpace,
+    /// Huge pages were asked for and the system has none.
+    NoHugePages,
+    /// The configuration string or a setting is malformed or out of range.
+    BadConfig,
+    /// The sizes of the sections do not fit together, the page size or the address space.
+    BadSections,
+    /// The file is shorter than its sections.
+    Truncated,
+    /// The kernel or the file system cannot do what is needed.
+    Unsupported,
+    /// Anything else that a system call reported; see `source()`.
+    Io,
+}
+
+/// An error of the operating-system layer.
+///
+/// The message names the operation, the file, what was found and how to mend it.
+pub struct ShmError(Box<Inner>);
+
+struct Inner {
+    kind: ShmErrorKind,
+    operation: &'static str,
+    path: Option<PathBuf>,
+    found: Cow<'static, str>,
+    mend: Cow<'static, str>,
+    source: Option<io::Error>,
+}
+
+impl ShmError {
+    /// An error of this kind in `operation`, a verb phrase that follows "cannot".
+    pub(crate) fn new(
+        kind: ShmErrorKind,
+        operation: &'static str,
+        found: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self(Box::new(Inner {
+            kind,
+            operation,
+            path: None,
+            found: found.into(),
+            mend: Cow::Borrowed(""),
+            source: None,
+        }))
+    }
+
+    /// What a failed system call means, with the kind that its error number suggests.
+    pub(crate) fn from_errno(operation: &'static str, errno: Errno) -> Self {
+        let (kind, found) = match errno {
+            Errno::NOENT | Errno::NOTDIR => (ShmErrorKind::NotFound, "it does not exist"),
+            Errno::ACCESS | Errno::PERM => (ShmErrorKind::PermissionDenied, "permission denied"),
+            Errno::ROFS => (
+                ShmErrorKind::PermissionDenied,
+                "the file system is mounted read-only",
+            ),
+            Errno::LOOP => (
+                ShmErrorKind::NotARegularFile,
+                "it is a symbolic link, which is not followed here",
+            ),
+            Errno::NOSPC => (ShmErrorKind::NoSpace, "no space left"),
+            Errno::DQUOT => (ShmErrorKind::NoSpace, "the disk quota is used up"),
+            Errno::NOSYS | Errno::OPNOTSUPP => (
+                ShmErrorKind::Unsupported,
+                "the kernel or the file system does not support it",
+            ),
+            _ => (ShmErrorKind::Io, "the system call failed"),
+        };
+        Self::new(kind, operation, found).caused_by(errno)
+    }
+
+    /// Names the file.
+    #[must_use]
+    pub(crate) fn at(mut self, path: impl AsRef<Path>) -> Self {
+        self.0.path = Some(path.as_ref().to_path_buf());
+        self
+    }
+
+    /// Says how to mend it.
+    #[must_use]
+    pub(crate) fn mend(mut self, mend: impl Into<Cow<'static, str>>) -> Self {
+        self.0.mend = mend.into();
+        self
+    }
+
+    /// Attaches the system's own error.
+    #[must_use]
+    pub(crate) fn caused_by(mut self, source: impl Into<io::Error>) -> Self {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    /// The class of the error.
+    #[must_use]
+    pub fn kind(&self) -> ShmErrorKind {
+        self.0.kind
+    }
+
+    /// The file or directory concerned, if there is one.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        self.0.path.as_deref()
+    }
+}
+
+impl fmt::Display for ShmError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inner = &*self.0;
+        write!(f, "cannot {}", inner.operation)?;
+        if let Some(path) = &inner.path {
+            write!(f, " {}", path.display())?;
+        }
+        write!(f, ": {}", inner.found)?;
+        if let Some(source) = &inner.source {
+            write!(f, " ({source})")?;
+        }
+        if !inner.mend.is_empty() {
+            write!(f, "; {}", inner.mend)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for ShmError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ShmError")
+            .field("kind", &self.0.kind)
+            .field("message", &self.to_string())
+            .finish()
+    }
+}
+
+impl std::error::Error for ShmError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_ref().map(|source| source as _)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_names_operation_file_finding_cause_and_remedy() {
+        let error = ShmError::from_errno("open ring file", Errno::ACCESS)
+            .at("/dev/shm/x")
+            .mend("ask its owner");
+        insta::assert_snapshot!(error, @"cannot open ring file /dev/shm/x: permission denied (Permission denied (os error 13)); ask its owner");
+        assert_eq!(error.kind(), ShmErrorKind::PermissionDenied);
+        assert_eq!(error.path(), Some(Path::new("/dev/shm/x")));
+        assert!(std::error::Error::source(&error).is_some());
+    }
+
+    #[test]
+    fn an_error_is_one_pointer_and_crosses_threads() {
+        fn crosses_threads<T: Send + Sync + 'static>() {}
+        crosses_threads::<ShmError>();
+        assert_eq!(size_of::<ShmError>(), size_of::<usize>());
+    }
+}

@@ -1,0 +1,156 @@
+//! Where 2 MiB huge pages are to be had, and how many.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use super::page_size::HUGE_PAGE_BYTES;
+
+/// The kernel's pool of 2 MiB pages, in pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HugePagePool {
+    /// Pages in the pool.
+    pub total: u64,
+    /// Pages that nobody uses and nobody has reserved.
+    pub available: u64,
+    /// Pages that the kernel may add when asked.
+    pub overcommit: u64,
+}
+
+impl HugePagePool {
+    /// Asks the kernel. Unknown counts as none.
+    #[must_use]
+    pub fn of_this_machine() -> Self {
+        let count = |file: &str| -> Option<u64> {
+            let path = format!("/sys/kernel/mm/hugepages/hugepages-2048kB/{file}");
+            fs::read_to_string(path).ok()?.trim().parse().ok()
+        };
+        match count("nr_hugepages") {
+            Some(total) => Self {
+                total,
+                available: count("free_hugepages")
+                    .unwrap_or(0)
+                    .saturating_sub(count("resv_hugepages").unwrap_or(0)),
+                overcommit: count("nr_overcommit_hugepages").unwrap_or(0),
+            },
+            None => fs::read_to_string("/proc/meminfo")
+                .map(|text| Self::from_meminfo(&text))
+                .unwrap_or_default(),
+        }
+    }
+
+    /// `/proc/meminfo` shows the pool of the default size only; some containers have nothing else.
+    fn from_meminfo(text: &str) -> Self {
+        let field = |name: &str| -> u64 {
+            text.lines()
+                .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+                .and_then(|rest| rest.split_whitespace().next()?.parse().ok())
+                .unwrap_or(0)
+        };
+        if field("Hugepagesize") * 1024 != HUGE_PAGE_BYTES as u64 {
+            return Self::default();
+        }
+        Self {
+            total: field("HugePages_Total"),
+            available: field("HugePages_Free").saturating_sub(field("HugePages_Rsvd")),
+            overcommit: 0,
+        }
+    }
+
+    /// Whether no page can ever come from it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.total == 0 && self.overcommit == 0
+    }
+}
+
+/// Mount points of hugetlbfs with 2 MiB pages, in the kernel's order.
+#[must_use]
+pub fn huge_page_mounts() -> Vec<PathBuf> {
+    fs::read("/proc/self/mountinfo")
+        .map(|text| parse_mountinfo(&text))
+        .unwrap_or_default()
+}
+
+/// Lines of `mountinfo`: id, parent, device, root, mount point, options, optional fields, `-`, type, source, super options.
+fn parse_mountinfo(text: &[u8]) -> Vec<PathBuf> {
+    text.split(|&byte| byte == b'\n')
+        .filter_map(|line| {
+            let mut fields = line.split(|&byte| byte == b' ');
+            let mount_point = fields.nth(4)?;
+            let mut fields = fields.skip_while(|field| *field != b"-").skip(1);
+            if fields.next()? != b"hugetlbfs" {
+                return None;
+            }
+            let options = fields.nth(1).unwrap_or_default();
+            let has_other_pages = options
+                .split(|&byte| byte == b',')
+                .filter_map(|option| option.strip_prefix(b"pagesize="))
+                .any(|size| !matches!(size, b"2M" | b"2048K" | b"2097152"));
+            (!has_other_pages).then(|| unescape(mount_point))
+        })
+        .collect()
+}
+
+/// Undoes the kernel's octal escapes of blank, tab, newline and backslash.
+fn unescape(field: &[u8]) -> PathBuf {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((&first, tail)) = rest.split_first() {
+        let escaped = tail.get(..3).filter(|_| first == b'\\').and_then(|digits| {
+            u8::from_str_radix(str::from_utf8(digits).ok()?, 8).ok()
+        });
+        bytes.push(escaped.unwrap_or(first));
+        rest = if escaped.is_some() { &tail[3..] } else { tail };
+    }
+    PathBuf::from(OsString::from_vec(bytes))
+}
+
+/// Whether the directory lies on hugetlbfs with 2 MiB pages right now (another mount may cover the mount point).
+pub(super) fn has_huge_pages(directory: &Path) -> bool {
+    use rustix::fs::{Mode, OFlags, open};
+    open(
+        directory,
+        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+    .and_then(super::page_size::huge_page_bytes)
+        == Ok(Some(HUGE_PAGE_BYTES as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mounts_of_two_mebibyte_pages_are_found_in_order() {
+        let text = br"22 1 0:20 / /proc rw shared:5 - proc proc rw
+30 22 0:40 / /dev/hugepages rw,relatime shared:16 - hugetlbfs hugetlbfs rw,pagesize=2M
+31 22 0:41 / /mnt/big rw,relatime - hugetlbfs none rw,pagesize=1024M
+32 22 0:42 / /mnt/with\040blank\134 rw - hugetlbfs none rw,gid=5,pagesize=2M,size=4194304
+33 22 0:43 / /mnt/old rw - hugetlbfs none rw
+34 22 0:44 / /hugetlbfs rw - tmpfs hugetlbfs rw,pagesize=2M
+broken line
+";
+        assert_eq!(
+            parse_mountinfo(text),
+            ["/dev/hugepages", "/mnt/with blank\\", "/mnt/old"].map(PathBuf::from)
+        );
+    }
+
+    #[test]
+    fn meminfo_counts_only_pages_of_our_size() {
+        let text = "HugePages_Total:      10\nHugePages_Free:        8\nHugePages_Rsvd:        3\nHugepagesize:       2048 kB\n";
+        let pool = HugePagePool::from_meminfo(text);
+        assert_eq!((pool.total, pool.available), (10, 5));
+        assert!(!pool.is_empty());
+        assert!(HugePagePool::from_meminfo(&text.replace("2048", "1048576")).is_empty());
+    }
+
+    #[test]
+    fn a_directory_on_another_file_system_has_no_huge_pages() {
+        assert!(!has_huge_pages(Path::new("/proc")));
+        assert!(!has_huge_pages(Path::new("/does/not/exist")));
+    }
+}

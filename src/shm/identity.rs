@@ -1,0 +1,204 @@
+//! Which process, for certain: a process id alone is used again after a while.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
+
+/// A process, told apart from every later process with the same id. The writer stores it in its ring, a reader asks whether it lives.
+///
+/// All words are plain numbers, so that they can stand in a file; 0 means "unknown".
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ProcessIdentity {
+    /// The process id in the process's own pid namespace.
+    pub pid: u32,
+    /// When it started, in clock ticks since boot (field 22 of `/proc/PID/stat`).
+    pub start_ticks: u64,
+    /// The inode of its pid namespace.
+    pub pid_namespace: u64,
+    /// The inode of its time namespace, which shifts `start_ticks`.
+    pub time_namespace: u64,
+    /// The kernel's random id of this boot.
+    pub boot_id: [u8; 16],
+}
+
+/// Whether a process is still there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Liveness {
+    /// It runs, or is stopped.
+    Alive,
+    /// It has ended, or is a zombie that cannot write any more.
+    Dead,
+    /// It cannot be told from here.
+    Unknown,
+}
+
+impl ProcessIdentity {
+    /// The calling process. Words that `/proc` does not tell are 0.
+    #[must_use]
+    pub fn current() -> Self {
+        Self {
+            pid: std::process::id(),
+            start_ticks: ProcessStat::read("self").map_or(0, |stat| stat.start_ticks),
+            pid_namespace: namespace("pid"),
+            time_namespace: namespace("time"),
+            boot_id: boot_id(),
+        }
+    }
+
+    /// Whether that process lives.
+    ///
+    /// Another boot means dead; another pid namespace, or missing words, mean unknown. A process that was stopped is alive.
+    #[must_use]
+    pub fn liveness(&self) -> Liveness {
+        let boot_id = boot_id();
+        if self.boot_id != [0; 16] && boot_id != [0; 16] && self.boot_id != boot_id {
+            return Liveness::Dead;
+        }
+        let knows = self.boot_id != [0; 16] && self.start_ticks != 0 && self.pid_namespace != 0;
+        if !knows || self.pid_namespace != namespace("pid") {
+            return Liveness::Unknown;
+        }
+        let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) else {
+            return Liveness::Unknown;
+        };
+        if test_kill_process(pid) == Err(Errno::SRCH) {
+            return Liveness::Dead;
+        }
+        // Somebody has the id. Without his stat (hidepid) it may be a stranger.
+        match ProcessStat::read(&self.pid.to_string()) {
+            Some(stat) if stat.is_zombie => Liveness::Dead,
+            Some(_) if self.time_namespace != namespace("time") => Liveness::Unknown,
+            Some(stat) if stat.start_ticks == self.start_ticks => Liveness::Alive,
+            Some(_) => Liveness::Dead,
+            None if test_kill_process(pid) == Err(Errno::SRCH) => Liveness::Dead,
+            None => Liveness::Unknown,
+        }
+    }
+}
+
+struct ProcessStat {
+    start_ticks: u64,
+    is_zombie: bool,
+}
+
+impl ProcessStat {
+    fn read(process: &str) -> Option<Self> {
+        // Not `read_to_string`: a process may have any bytes as its name.
+        let text = fs::read(format!("/proc/{process}/stat")).ok()?;
+        Self::parse(&String::from_utf8_lossy(&text))
+    }
+
+    /// The second field is the name in parentheses, which may itself hold blanks and parentheses; nothing behind it does.
+    fn parse(text: &str) -> Option<Self> {
+        let mut fields = text[text.rfind(')')? + 1..].split_whitespace();
+        let state = fields.next()?;
+        let threads: u64 = fields.nth(16)?.parse().ok()?;
+        let start_ticks = fields.nth(1)?.parse().ok()?;
+        Some(Self {
+            start_ticks,
+            // When only the main thread has ended, it shows as a zombie while the others run.
+            is_zombie: matches!(state, "Z" | "X") && threads <= 1,
+        })
+    }
+}
+
+fn namespace(kind: &str) -> u64 {
+    fs::metadata(format!("/proc/self/ns/{kind}")).map_or(0, |metadata| metadata.ino())
+}
+
+fn boot_id() -> [u8; 16] {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id")
+        .ok()
+        .and_then(|text| parse_boot_id(&text))
+        .unwrap_or_default()
+}
+
+/// 32 hexadecimal digits with dashes between.
+fn parse_boot_id(text: &str) -> Option<[u8; 16]> {
+    let digits: String = text.trim().chars().filter(|&c| c != '-').collect();
+    (digits.len() == 32).then_some(())?;
+    Some(u128::from_str_radix(&digits, 16).ok()?.to_be_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    fn identity_of(pid: u32) -> ProcessIdentity {
+        ProcessIdentity {
+            pid,
+            start_ticks: ProcessStat::read(&pid.to_string()).unwrap().start_ticks,
+            ..ProcessIdentity::current()
+        }
+    }
+
+    #[test]
+    fn we_are_alive_and_every_word_of_us_is_known() {
+        let me = ProcessIdentity::current();
+        assert_eq!(me.pid, std::process::id());
+        assert!(me.start_ticks > 0 && me.pid_namespace > 0 && me.boot_id != [0; 16]);
+        assert_eq!(me.liveness(), Liveness::Alive);
+        assert_eq!(me, ProcessIdentity::current());
+    }
+
+    #[test]
+    fn a_stopped_process_lives_a_zombie_and_a_reaped_one_are_dead() {
+        let mut child = Command::new("sleep").arg("100").spawn().unwrap();
+        let identity = identity_of(child.id());
+        assert_eq!(identity.liveness(), Liveness::Alive);
+        let pid = libc::pid_t::try_from(child.id()).unwrap();
+        // SAFETY: signals our own child, which has not been waited for.
+        assert_eq!(unsafe { libc::kill(pid, libc::SIGSTOP) }, 0);
+        assert_eq!(identity.liveness(), Liveness::Alive);
+        child.kill().unwrap();
+        let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::uninit();
+        // SAFETY: `info` is writable; WNOWAIT leaves the zombie for `wait` below.
+        let waited = unsafe {
+            libc::waitid(libc::P_PID, child.id(), info.as_mut_ptr(), libc::WEXITED | libc::WNOWAIT)
+        };
+        assert_eq!(waited, 0);
+        assert_eq!(identity.liveness(), Liveness::Dead, "zombie");
+        child.wait().unwrap();
+        assert_eq!(identity.liveness(), Liveness::Dead, "reaped");
+    }
+
+    #[test]
+    fn the_same_pid_with_another_start_is_another_process() {
+        let me = ProcessIdentity::current();
+        let earlier = ProcessIdentity { start_ticks: me.start_ticks - 1, ..me };
+        assert_eq!(earlier.liveness(), Liveness::Dead);
+        let before_boot = ProcessIdentity { boot_id: [7; 16], ..me };
+        assert_eq!(before_boot.liveness(), Liveness::Dead);
+    }
+
+    #[test]
+    fn strangers_namespaces_and_missing_words_are_unknown() {
+        let me = ProcessIdentity::current();
+        for identity in [
+            ProcessIdentity::default(),
+            ProcessIdentity { pid_namespace: 1, ..me },
+            ProcessIdentity { time_namespace: 1, ..me },
+            ProcessIdentity { start_ticks: 0, ..me },
+            ProcessIdentity { pid: 0, ..me },
+            ProcessIdentity { pid: u32::MAX, ..me },
+        ] {
+            assert_eq!(identity.liveness(), Liveness::Unknown, "{identity:?}");
+        }
+    }
+
+    #[test]
+    fn a_process_name_cannot_fool_the_parser() {
+        let line = "7 (a) Z 1 (b)) S 1 1 1 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 3 0 12345 1 1";
+        let stat = ProcessStat::parse(line).unwrap();
+        assert_eq!(stat.start_ticks, 12345);
+        assert!(!stat.is_zombie);
+        assert!(ProcessStat::parse(&line.replace(") S", ") Z")).is_some_and(|s| !s.is_zombie));
+        assert!(ProcessStat::parse(&line.replace(") S", ") Z").replace(" 3 0 12345", " 1 0 12345")).is_some_and(|s| s.is_zombie));
+        for broken in ["", "7 (x", "7 (x) S 1"] {
+            assert!(ProcessStat::parse(broken).is_none());
+        }
+    }
+}

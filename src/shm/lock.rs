@@ -1,0 +1,176 @@
+//! The writer's lock: `flock` on the ring file, and who holds it.
+//!
+//! A lock belongs to an open file description, not to a process: a descriptor that is passed on or inherited carries it along. The owner therefore
+//! locks a description of its own that it never hands out, and a forked child of ours lets go of it (see `owned.rs`).
+
+use std::fs;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, Mode, OFlags, Stat, flock, fstat, major, minor, open};
+use rustix::io::Errno;
+
+/// Which file, across renames: device and inode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FileId {
+    /// The device of the file system.
+    pub device: u64,
+    /// The inode on it.
+    pub inode: u64,
+}
+
+impl FileId {
+    pub(super) fn of(stat: &Stat) -> Self {
+        Self {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+        }
+    }
+}
+
+/// What is known about the lock of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockState {
+    /// Nobody holds it.
+    Free,
+    /// Somebody holds it.
+    Held {
+        /// The process that took it, in our pid namespace; `None` if the kernel does not show it to us: it is in another namespace, it has exited
+        /// and left the lock to a child, or the file system hides its device.
+        pid: Option<u32>,
+    },
+    /// The system does not tell.
+    Unknown,
+}
+
+/// Who holds the exclusive lock on `file`.
+///
+/// First by `/proc/locks`, which disturbs nobody; where that shows no holder, by trying a shared lock for an instant.
+#[must_use]
+pub fn lock_state(file: impl AsFd) -> LockState {
+    let file = file.as_fd();
+    if let Some(pid) = fstat(file).ok().and_then(|stat| holder(FileId::of(&stat))) {
+        return LockState::Held { pid: Some(pid) };
+    }
+    // A description of its own: on `file` itself the attempt could weaken or drop a lock that its other users hold.
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let Ok(fresh) = open(path, flags, Mode::empty()) else {
+        return LockState::Unknown;
+    };
+    match flock(&fresh, FlockOperation::NonBlockingLockShared) {
+        Ok(()) => LockState::Free,
+        Err(Errno::WOULDBLOCK) => LockState::Held { pid: None },
+        Err(_) => LockState::Unknown,
+    }
+}
+
+/// The process that `/proc/locks` shows as the exclusive holder of the file's `flock`.
+pub(super) fn holder(file: FileId) -> Option<u32> {
+    find_holder(&fs::read_to_string("/proc/locks").ok()?, file)
+}
+
+/// Lines are `1: FLOCK  ADVISORY  WRITE 1234 00:1a:5678 0 EOF`; those with `->` only wait for the lock.
+fn find_holder(locks: &str, file: FileId) -> Option<u32> {
+    locks.lines().find_map(|line| {
+        let mut fields = line.split_whitespace().skip(1);
+        if fields.next()? != "FLOCK" {
+            return None;
+        }
+        if fields.nth(1)? != "WRITE" {
+            return None;
+        }
+        let pid = fields.next()?.parse().ok().filter(|&pid| pid > 0)?;
+        let mut place = fields.next()?.split(':');
+        let is_same = u32::from_str_radix(place.next()?, 16) == Ok(major(file.device))
+            && u32::from_str_radix(place.next()?, 16) == Ok(minor(file.device))
+            && place.next()?.parse() == Ok(file.inode);
+        is_same.then_some(pid)
+    })
+}
+
+/// How often and how long a short shared lock, as [`lock_state`] takes it, is waited for.
+const ATTEMPTS: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Takes the exclusive lock, or says who has it.
+pub(super) fn try_lock(file: &OwnedFd) -> Result<(), TryLockError> {
+    for attempt in 1.. {
+        match flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(Errno::WOULDBLOCK) => {
+                let stat = fstat(file).map_err(TryLockError::System)?;
+                let pid = holder(FileId::of(&stat));
+                if pid.is_some() || attempt == ATTEMPTS {
+                    return Err(TryLockError::Held { pid });
+                }
+                // Nobody holds it exclusively: a reader is just asking whether the writer lives.
+                std::thread::sleep(PAUSE);
+            }
+            Err(errno) => return Err(TryLockError::System(errno)),
+        }
+    }
+    Err(TryLockError::Held { pid: None })
+}
+
+#[derive(Debug)]
+pub(super) enum TryLockError {
+    Held { pid: Option<u32> },
+    System(Errno),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::makedev;
+
+    #[test]
+    fn a_holder_is_found_by_device_and_inode_and_mode() {
+        let locks = "\
+1: POSIX  ADVISORY  WRITE 11 00:1a:77 0 EOF
+2: FLOCK  ADVISORY  WRITE 12 00:1b:77 0 EOF
+3: FLOCK  ADVISORY  READ  13 00:1a:77 0 EOF
+3: -> FLOCK  ADVISORY  WRITE 14 00:1a:77 0 EOF
+4: FLOCK  ADVISORY  WRITE 0 00:1a:77 0 EOF
+5: FLOCK  ADVISORY  WRITE 15 00:1a:77 0 EOF
+6: FLOCK  ADVISORY  WRITE 16 00:1a:78 0 EOF
+bad line
+";
+        let file = |device, inode| FileId { device, inode };
+        assert_eq!(find_holder(locks, file(makedev(0, 0x1a), 77)), Some(15));
+        assert_eq!(find_holder(locks, file(makedev(0, 0x1b), 77)), Some(12));
+        assert_eq!(find_holder(locks, file(makedev(0, 0x1a), 79)), None);
+        assert_eq!(find_holder(locks, file(makedev(1, 0x1a), 77)), None);
+    }
+
+    #[test]
+    fn a_lock_is_seen_while_it_is_held_and_not_longer() {
+        let file = tempfile::NamedTempFile::new_in("/dev/shm").unwrap();
+        assert_eq!(lock_state(file.as_file()), LockState::Free);
+        let owner: OwnedFd = file.reopen().unwrap().into();
+        try_lock(&owner).unwrap();
+        let pid = std::process::id();
+        assert_eq!(lock_state(file.as_file()), LockState::Held { pid: Some(pid) });
+        // Asking by the owner's own descriptor must not drop the lock.
+        assert_eq!(lock_state(&owner), LockState::Held { pid: Some(pid) });
+        let other: OwnedFd = file.reopen().unwrap().into();
+        assert!(matches!(try_lock(&other), Err(TryLockError::Held { pid: Some(p) }) if p == pid));
+        drop(owner);
+        assert_eq!(lock_state(file.as_file()), LockState::Free);
+        try_lock(&other).unwrap();
+    }
+
+    #[test]
+    fn a_readers_short_shared_lock_does_not_keep_a_writer_away() {
+        let file = tempfile::NamedTempFile::new_in("/dev/shm").unwrap();
+        let reader: OwnedFd = file.reopen().unwrap().into();
+        flock(&reader, FlockOperation::LockShared).unwrap();
+        let thread = std::thread::spawn(move || {
+            std::thread::sleep(PAUSE);
+            drop(reader);
+        });
+        try_lock(&file.reopen().unwrap().into()).unwrap();
+        thread.join().unwrap();
+    }
+}

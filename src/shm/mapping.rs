@@ -1,0 +1,381 @@
+//! One ring file in the address space: header, descriptors, the payload buffer twice, context.
+//!
+//! ```text
+//! guard │ header │ descriptors │ payload │ payload again │ context │ guard
+//!       └ file offset 0 ───────────────┘ └ same pages ─┘
+//! ```
+//!
+//! Because the payload buffer's pages stand twice behind one another, a payload that runs over the end of the buffer is contiguous in memory. The
+//! whole range is first reserved without access rights, then the pieces are mapped over the reservation: no other thread's mapping can get between.
+
+use std::ffi::c_void;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::ptr::{self, NonNull};
+
+use rustix::fs::fstat;
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
+
+use super::error::{ShmError, ShmErrorKind};
+use super::page_size::{HUGE_PAGE_BYTES, page_bytes};
+use super::sections::{OPERATION, Plan, Sections};
+use super::sigbus;
+
+/// What the mapping allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Loads only; a store kills the process.
+    ReadOnly,
+    /// Loads and stores; the descriptor must be open for both.
+    ReadWrite,
+}
+
+/// How to map; start from [`MapOptions::reader`] or [`MapOptions::writer`].
+#[derive(Clone, Copy, Debug)]
+pub struct MapOptions {
+    /// Loads only, or stores too.
+    pub access: Access,
+    /// Touch every page now, so that no access faults later. On kernels before 5.14 this does nothing.
+    pub prefault: bool,
+    /// Survive it if somebody truncates the file; see [`Mapping::was_truncated`].
+    pub survive_truncation: bool,
+}
+
+impl MapOptions {
+    /// Read-only, not prefaulted, surviving truncation.
+    #[must_use]
+    pub const fn reader() -> Self {
+        Self {
+            access: Access::ReadOnly,
+            prefault: false,
+            survive_truncation: true,
+        }
+    }
+
+    /// Writable, prefaulted, surviving truncation.
+    #[must_use]
+    pub const fn writer() -> Self {
+        Self {
+            access: Access::ReadWrite,
+            prefault: true,
+            survive_truncation: true,
+        }
+    }
+}
+
+/// A ring file in memory. Unmapped on drop; the file itself is not touched.
+///
+/// It hands out raw pointers only: other processes write the same pages, so that no Rust reference to them may exist. All pointers are valid for
+/// loads (and stores, with [`Access::ReadWrite`]) over the stated lengths for as long as the mapping lives.
+#[derive(Debug)]
+pub struct Mapping {
+    reservation: NonNull<u8>,
+    reserved_bytes: usize,
+    base: NonNull<u8>,
+    plan: Plan,
+    sections: Sections,
+    page_bytes: usize,
+    access: Access,
+    protection: Option<sigbus::Registration>,
+}
+
+// SAFETY: a mapping is owned memory of the process, not of a thread; unmapping it from another thread than the one that mapped it is allowed.
+unsafe impl Send for Mapping {}
+// SAFETY: the methods that take `&self` only hand out copies of addresses and plain sizes fixed at construction; what is done through the raw
+// pointers is the unsafe business of the caller, who must use atomic or volatile accesses because other processes share the memory anyway.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps the file behind `file`.
+    ///
+    /// The file must reach to the end of its sections, up to the page it ends in: a file that is some bytes short within its last page maps fine
+    /// and reads as zeros there.
+    ///
+    /// # Errors
+    /// [`BadSections`](ShmErrorKind::BadSections) if the sizes overflow or do not fit the file system's page size,
+    /// [`Truncated`](ShmErrorKind::Truncated) if the file is too short, [`PermissionDenied`](ShmErrorKind::PermissionDenied) if the descriptor does
+    /// not allow the access, [`NoSpace`](ShmErrorKind::NoSpace) if there is no address space or, when prefaulting, no memory behind a page.
+    pub fn map(
+        file: impl AsFd,
+        sections: Sections,
+        options: MapOptions,
+    ) -> Result<Self, ShmError> {
+        let file = file.as_fd();
+        Self::map_file(file, sections, options).map_err(|error| name_file(error, file))
+    }
+
+    fn map_file(
+        file: BorrowedFd<'_>,
+        sections: Sections,
+        options: MapOptions,
+    ) -> Result<Self, ShmError> {
+        let page = page_bytes(file).map_err(|errno| ShmError::from_errno(OPERATION, errno))?;
+        let plan = Plan::new(&sections, page)?;
+        require_length(file, &sections, page)?;
+
+        let page = usize::try_from(page).map_err(|_| too_large())?;
+        let alignment = page.max(HUGE_PAGE_BYTES);
+        // One alignment unit to find an aligned start, a page in front and what is left behind as guards.
+        let reserved_bytes = alignment
+            .checked_mul(2)
+            .and_then(|slack| slack.checked_add(plan.end))
+            .ok_or_else(too_large)?;
+        // SAFETY: a fresh anonymous mapping at an address of the kernel's choice overlaps nothing.
+        let reservation = unsafe {
+            mmap_anonymous(
+                ptr::null_mut(),
+                reserved_bytes,
+                ProtFlags::empty(),
+                MapFlags::PRIVATE | MapFlags::NORESERVE,
+            )
+        }
+        .map_err(no_address_space)?;
+        let reservation = NonNull::new(reservation.cast::<u8>()).ok_or_else(too_large)?;
+        let skipped = (reservation.addr().get() + page).next_multiple_of(alignment)
+            - reservation.addr().get();
+        // SAFETY: `skipped` < 2 * alignment, so that `skipped + plan.end` lies within the reservation.
+        let base = unsafe { reservation.add(skipped) };
+        // From here on dropping the value unmaps the reservation with everything mapped over it.
+        let mut mapping = Self {
+            reservation,
+            reserved_bytes,
+            base,
+            plan,
+            sections,
+            page_bytes: page,
+            access: options.access,
+            protection: None,
+        };
+        mapping.place(file, 0, plan.mirror, 0)?;
+        mapping.place(
+            file,
+            plan.mirror,
+            plan.context - plan.mirror,
+            plan.payload as u64,
+        )?;
+        if plan.end > plan.context {
+            // The context follows the only copy of the payload in the file.
+            mapping.place(
+                file,
+                plan.context,
+                plan.end - plan.context,
+                plan.mirror as u64,
+            )?;
+        }
+        if options.survive_truncation {
+            // Exposed: the signal handler makes pointers from these numbers.
+            let start = base.as_ptr().expose_provenance();
+            mapping.protection = Some(sigbus::register(sigbus::Range {
+                edges: [0, plan.descriptors, plan.payload, plan.mirror, plan.context, plan.end]
+                    .map(|edge| start + edge),
+                page_bytes: page,
+                writable: options.access == Access::ReadWrite,
+            }));
+        }
+        if options.prefault {
+            mapping.prefault(0, plan.mirror)?;
+            mapping.prefault(plan.context, plan.end - plan.context)?;
+        }
+        Ok(mapping)
+    }
+
+    /// Maps `bytes` of the file from `file_offset` over the reservation at `place`.
+    fn place(
+        &self,
+        file: BorrowedFd<'_>,
+        place: usize,
+        bytes: usize,
+        file_offset: u64,
+    ) -> Result<(), ShmError> {
+        let rights = match self.access {
+            Access::ReadOnly => ProtFlags::READ,
+            Access::ReadWrite => ProtFlags::READ | ProtFlags::WRITE,
+        };
+        let address = self.address(place);
+        // NORESERVE: the pages of a hugetlbfs file exist already; a mapping must not set aside the same number again.
+        let flags = MapFlags::SHARED | MapFlags::FIXED | MapFlags::NORESERVE;
+        // SAFETY: [place, place + bytes) lies within our own reservation (the plan's places are ordered and end at `plan.end`), so that MAP_FIXED
+        // replaces only pages that nobody else uses.
+        let mapped = unsafe { mmap(address, bytes, rights, flags, file, file_offset) };
+        match mapped {
+            Ok(_) => Ok(()),
+            Err(Errno::NOMEM) => Err(no_address_space(Errno::NOMEM)),
+            Err(errno) => Err(ShmError::from_errno(OPERATION, errno)),
+        }
+    }
+
+    /// Touches the pages of a part of the mapping.
+    fn prefault(&self, place: usize, bytes: usize) -> Result<(), ShmError> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let advice = match self.access {
+            Access::ReadOnly => Advice::LinuxPopulateRead,
+            Access::ReadWrite => Advice::LinuxPopulateWrite,
+        };
+        let address = self.address(place);
+        loop {
+            // SAFETY: the range lies within our own mapping; populating changes no content.
+            let populated = unsafe { madvise(address, bytes, advice) };
+            match populated {
+                // INVAL: kernel before 5.14. The pages are allocated, only their page-table entries come later.
+                Ok(()) | Err(Errno::INVAL) => return Ok(()),
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(errno @ (Errno::FAULT | Errno::NOMEM)) => {
+                    return Err(ShmError::new(
+                        ShmErrorKind::NoSpace,
+                        "prefault ring file",
+                        "there is no memory behind some of its pages",
+                    )
+                    .caused_by(errno)
+                    .mend("free memory, or choose a smaller ring"));
+                }
+                Err(errno) => return Err(ShmError::from_errno("prefault ring file", errno)),
+            }
+        }
+    }
+
+    fn address(&self, place: usize) -> *mut c_void {
+        self.at(place).as_ptr().cast()
+    }
+
+    fn at(&self, place: usize) -> NonNull<u8> {
+        debug_assert!(place <= self.plan.end);
+        // SAFETY: callers pass places of the plan, all of them ≤ `plan.end`, which lies within the reservation.
+        unsafe { self.base.add(place) }
+    }
+
+    /// First byte of the header section.
+    #[must_use]
+    pub fn header(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    /// First byte of the descriptor array.
+    #[must_use]
+    pub fn descriptors(&self) -> NonNull<u8> {
+        self.at(self.plan.descriptors)
+    }
+
+    /// First byte of the payload buffer. Valid for *twice* [`payload_bytes`](Self::payload_bytes): the second half is the first once more.
+    #[must_use]
+    pub fn payload(&self) -> NonNull<u8> {
+        self.at(self.plan.payload)
+    }
+
+    /// First byte of the context area; valid for [`context_bytes`](Self::context_bytes), which may be 0.
+    #[must_use]
+    pub fn context(&self) -> NonNull<u8> {
+        self.at(self.plan.context)
+    }
+
+    /// Length of the header section.
+    #[must_use]
+    pub fn header_bytes(&self) -> usize {
+        self.plan.descriptors
+    }
+
+    /// Length of the descriptor array.
+    #[must_use]
+    pub fn descriptor_bytes(&self) -> usize {
+        self.plan.payload - self.plan.descriptors
+    }
+
+    /// Length of the payload buffer, counted once.
+    #[must_use]
+    pub fn payload_bytes(&self) -> usize {
+        self.plan.mirror - self.plan.payload
+    }
+
+    /// Length of the context area.
+    #[must_use]
+    pub fn context_bytes(&self) -> usize {
+        // Cannot fail: the plan holds the same number rounded up.
+        usize::try_from(self.sections.context_bytes).unwrap_or(0)
+    }
+
+    /// The sizes that the mapping was made with.
+    #[must_use]
+    pub fn sections(&self) -> Sections {
+        self.sections
+    }
+
+    /// Size of the pages behind it: 4096, 2 MiB on hugetlbfs.
+    #[must_use]
+    pub fn page_bytes(&self) -> usize {
+        self.page_bytes
+    }
+
+    /// Whether stores are allowed.
+    #[must_use]
+    pub fn access(&self) -> Access {
+        self.access
+    }
+
+    /// Whether an access found the file shorter than it was when it was mapped.
+    ///
+    /// From then on the lost part reads as zeros, and stores to it go nowhere. `false` does not mean that nobody truncated the file: only that no
+    /// access has met the missing part. Always `false` without [`MapOptions::survive_truncation`].
+    #[must_use]
+    pub fn was_truncated(&self) -> bool {
+        self.protection
+            .as_ref()
+            .is_some_and(sigbus::Registration::was_truncated)
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // The handler must not know the range any more when somebody else can get the same addresses.
+        self.protection = None;
+        // SAFETY: the range is our own reservation with our own mappings over it; the pointers handed out are documented to end with `self`.
+        // An error (a limit on the number of mappings) leaves the range mapped, which harms nobody.
+        let _ = unsafe { munmap(self.reservation.as_ptr().cast(), self.reserved_bytes) };
+    }
+}
+
+fn require_length(
+    file: BorrowedFd<'_>,
+    sections: &Sections,
+    page_bytes: u64,
+) -> Result<(), ShmError> {
+    let stat = fstat(file).map_err(|errno| ShmError::from_errno(OPERATION, errno))?;
+    let found = u64::try_from(stat.st_size).unwrap_or(0);
+    let needed = sections.file_bytes().ok_or_else(too_large)?;
+    let reaches = found.checked_next_multiple_of(page_bytes).unwrap_or(found);
+    if reaches < needed {
+        return Err(ShmError::new(
+            ShmErrorKind::Truncated,
+            OPERATION,
+            format!("it has {found} bytes, its sections need {needed}"),
+        )
+        .mend("it was cut off or is not a ring file; make it anew"));
+    }
+    Ok(())
+}
+
+fn too_large() -> ShmError {
+    ShmError::new(
+        ShmErrorKind::BadSections,
+        OPERATION,
+        "it is larger than the address space",
+    )
+}
+
+fn no_address_space(errno: Errno) -> ShmError {
+    ShmError::new(
+        ShmErrorKind::NoSpace,
+        OPERATION,
+        "the process has no address space or no mappings left",
+    )
+    .caused_by(errno)
+    .mend("raise the limit on virtual memory (ulimit -v) or vm.max_map_count, or choose a smaller ring")
+}
+
+/// Adds the path that the kernel knows for the descriptor.
+fn name_file(error: ShmError, file: BorrowedFd<'_>) -> ShmError {
+    match super::page_size::path_of(file) {
+        Some(path) => error.at(path),
+        None => error,
+    }
+}

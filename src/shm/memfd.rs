@@ -1,0 +1,131 @@
+//! A ring without a name: for tests, for private use, and for handing its descriptor to somebody.
+
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{
+    MemfdFlags, Mode, OFlags, SealFlags, fchmod, fcntl_add_seals, fstat, memfd_create, open,
+};
+use rustix::io::Errno;
+
+use super::allocate::allocate;
+use super::create::UnpublishedFile;
+use super::error::{ShmError, ShmErrorKind};
+use super::huge_pages::HugePagePool;
+use super::lock::{FileId, TryLockError, try_lock};
+use super::owned::{OwnedRingFile, Registration};
+use super::page_size::huge_page_bytes;
+
+const OPERATION: &str = "create anonymous ring";
+
+/// How an anonymous ring is made.
+#[derive(Clone, Copy, Debug)]
+pub struct MemfdOptions {
+    /// Mode of the file, which matters to who opens `/proc/PID/fd/N`: 0640 by default.
+    pub file_mode: u32,
+    /// On 2 MiB huge pages.
+    pub huge_pages: bool,
+}
+
+impl Default for MemfdOptions {
+    fn default() -> Self {
+        Self {
+            file_mode: 0o640,
+            huge_pages: false,
+        }
+    }
+}
+
+/// Makes an anonymous file of at least `bytes` bytes and lets `initialise` fill it.
+///
+/// `name` is only for people who look into `/proc/PID/maps`. The file can neither shrink nor grow any more (it is sealed), so that whoever gets the
+/// descriptor cannot cut it under the writer. It lives until the last descriptor and mapping are gone.
+///
+/// # Errors
+/// [`NoSpace`](ShmErrorKind::NoSpace), [`NoHugePages`](ShmErrorKind::NoHugePages) if huge pages are asked for and the pool is empty, and whatever
+/// `initialise` returns.
+pub fn create_memfd<T, E: From<ShmError>>(
+    name: &str,
+    bytes: u64,
+    options: &MemfdOptions,
+    initialise: impl FnOnce(&UnpublishedFile<'_>) -> Result<T, E>,
+) -> Result<(OwnedRingFile, T), E> {
+    let owned = make(name, bytes, options)?;
+    let value = initialise(&UnpublishedFile::new(
+        owned.descriptor(),
+        owned.bytes,
+        owned.page_bytes,
+    ))?;
+    Ok((owned, value))
+}
+
+fn make(name: &str, bytes: u64, options: &MemfdOptions) -> Result<OwnedRingFile, ShmError> {
+    let failed = |errno| ShmError::from_errno(OPERATION, errno);
+    let label = format!("memfd:{name}");
+    let label = Path::new(&label);
+    if options.huge_pages && HugePagePool::of_this_machine().is_empty() {
+        return Err(ShmError::new(
+            ShmErrorKind::NoHugePages,
+            OPERATION,
+            "the pool of 2 MiB pages is empty",
+        )
+        .at(label)
+        .mend("fill it (`sysctl vm.nr_hugepages=N`), or do without huge pages"));
+    }
+    let file = open_memfd(name, options.huge_pages).map_err(failed)?;
+    fchmod(&file, Mode::from_raw_mode(options.file_mode)).map_err(failed)?;
+    let huge = huge_page_bytes(&file).map_err(failed)?;
+    let page_bytes = huge.unwrap_or(rustix::param::page_size() as u64);
+    let bytes = bytes.checked_next_multiple_of(page_bytes).ok_or_else(|| {
+        ShmError::new(
+            ShmErrorKind::BadSections,
+            OPERATION,
+            "it is larger than any file",
+        )
+    })?;
+    allocate(file.as_fd(), bytes, huge, label)?;
+    fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL).map_err(failed)?;
+    let lock = open_for_lock(&file).map_err(|errno| {
+        failed(errno).mend("mount /proc: the lock of an anonymous ring needs /proc/self/fd")
+    })?;
+    match try_lock(&lock) {
+        Ok(()) => {}
+        Err(TryLockError::System(errno)) => return Err(failed(errno)),
+        Err(TryLockError::Held { pid }) => {
+            return Err(ShmError::new(
+                ShmErrorKind::AlreadyOwned { pid },
+                OPERATION,
+                "another process has locked it",
+            ));
+        }
+    }
+    let id = FileId::of(&fstat(&file).map_err(failed)?);
+    Ok(OwnedRingFile {
+        registration: Registration::new(None, id, &lock),
+        file,
+        _lock: lock,
+        id,
+        path: None,
+        bytes,
+        page_bytes,
+        warning: None,
+    })
+}
+
+fn open_memfd(name: &str, huge_pages: bool) -> Result<OwnedFd, Errno> {
+    let mut flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    if huge_pages {
+        flags |= MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB;
+    }
+    match memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL) {
+        // Kernels before 6.3 do not know the flag.
+        Err(Errno::INVAL) => memfd_create(name, flags),
+        made => made,
+    }
+}
+
+/// An open file description of its own: the one of `file` may be passed to other processes, and the lock with it.
+fn open_for_lock(file: &OwnedFd) -> Result<OwnedFd, Errno> {
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+}

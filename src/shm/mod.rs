@@ -1,0 +1,52 @@
+//! The operating system: ring files, where they live, who owns them, and how they are mapped.
+//!
+//! This layer knows bytes and files and nothing of the ring format; the sizes of the sections are handed to it.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `name` | the configuration string and ring names |
+//! | `directory`, `huge_pages` | where a bare name lives |
+//! | `create`, `allocate`, `owned` | making, owning and removing a ring file |
+//! | `memfd` | a ring without a name |
+//! | `open` | opening a ring file for reading |
+//! | `trust` | whose files are accepted |
+//! | `sections`, `page_size`, `mapping` | the file in memory, payload twice |
+//! | `sigbus` | surviving truncation of a mapped file |
+//! | `lock`, `identity`, `liveness` | who writes, and whether it lives |
+//! | `fork_guard` | are we a forked child |
+//! | `slots` | the list that signal, fork and exit handlers walk |
+
+mod allocate;
+mod create;
+mod directory;
+mod error;
+mod fork_guard;
+mod huge_pages;
+mod identity;
+mod liveness;
+mod lock;
+mod mapping;
+mod memfd;
+mod name;
+mod open;
+mod owned;
+mod page_size;
+mod sections;
+mod sigbus;
+mod slots;
+mod trust;
+
+pub use create::{CreateOptions, UnpublishedFile, create};
+pub use directory::{DIRECTORY_VARIABLE, Place, PlaceWarning, RingDirectories};
+pub use error::{ShmError, ShmErrorKind};
+pub use fork_guard::ForkGuard;
+pub use huge_pages::{HugePagePool, huge_page_mounts};
+pub use identity::{Liveness, ProcessIdentity};
+pub use liveness::{DeathWatch, writer_liveness};
+pub use lock::{FileId, LockState, lock_state};
+pub use mapping::{Access, MapOptions, Mapping};
+pub use memfd::{MemfdOptions, create_memfd};
+pub use name::{ConfigLimits, RingConfig, RingName, ShiftLimits};
+pub use open::{OpenOptions, RingFile};
+pub use owned::OwnedRingFile;
+pub use sections::Sections;

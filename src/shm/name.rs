@@ -1,0 +1,256 @@
+//! The configuration string of a ring: `<name-or-path>[:<descriptor-shift>:<payload-shift>]`.
+//!
+//! The rules are those of the published system: fields are separated by `:`, the first one is required, a shift that is missing or empty takes its
+//! default (`f::30`), and a shift *s* means 2^*s* descriptors or bytes. A first field without `/` is the name of a ring in the ring directory; with a
+//! `/` it is a path, used as written.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use super::error::{ShmError, ShmErrorKind};
+
+/// File systems allow 255 bytes; while a ring is being created its name carries `.` and a process id.
+const NAME_BYTES_MAX: usize = 255 - ".4294967295".len();
+
+/// What a shift may be and what it is when nobody says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShiftLimits {
+    /// The smallest shift allowed.
+    pub min: u8,
+    /// The largest shift allowed.
+    pub max: u8,
+    /// The shift of a field that is missing or empty.
+    pub default: u8,
+}
+
+/// The limits of both shifts; they differ by kind of ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConfigLimits {
+    /// Limits of the descriptor shift.
+    pub descriptor: ShiftLimits,
+    /// Limits of the payload shift.
+    pub payload: ShiftLimits,
+}
+
+/// Which file a ring lives in, before it is looked for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum RingName {
+    /// A file name in the ring directory.
+    Bare(OsString),
+    /// A path with at least one `/`, used as written.
+    Path(PathBuf),
+}
+
+impl RingName {
+    /// Reads a name or path.
+    ///
+    /// # Errors
+    /// [`BadConfig`](ShmErrorKind::BadConfig) if it is empty, `.` or `..`, ends in `/`, `/.` or `/..`, holds a NUL byte, or if its last component has
+    /// more than 244 bytes.
+    pub fn new(name: impl AsRef<OsStr>) -> Result<Self, ShmError> {
+        let name = name.as_ref();
+        let bad = |found: &str| {
+            Err(ShmError::new(
+                ShmErrorKind::BadConfig,
+                "use ring name",
+                format!("{:?} {found}", name.to_string_lossy()),
+            )
+            .mend("give a file name such as `my-events`, or a path with a `/` such as `/dev/shm/my-events`"))
+        };
+        let bytes = name.as_bytes();
+        if bytes.is_empty() {
+            return bad("is empty");
+        }
+        if bytes.contains(&0) {
+            return bad("holds a NUL byte");
+        }
+        let last = bytes.rsplit(|&byte| byte == b'/').next().unwrap_or(bytes);
+        if matches!(last, b"" | b"." | b"..") {
+            return bad("names a directory");
+        }
+        if last.len() > NAME_BYTES_MAX {
+            return bad("is longer than 244 bytes");
+        }
+        Ok(if last.len() == bytes.len() {
+            Self::Bare(name.to_os_string())
+        } else {
+            Self::Path(PathBuf::from(name))
+        })
+    }
+
+    /// The name or path as it was written.
+    #[must_use]
+    pub fn as_os_str(&self) -> &OsStr {
+        match self {
+            Self::Bare(name) => name,
+            Self::Path(path) => path.as_os_str(),
+        }
+    }
+
+    /// The same place with `suffix` appended to the file name: `perf` and `.3` give `perf.3`.
+    ///
+    /// # Errors
+    /// As [`RingName::new`], if the longer name is not allowed.
+    pub fn with_suffix(&self, suffix: &str) -> Result<Self, ShmError> {
+        let mut name = self.as_os_str().to_os_string();
+        name.push(suffix);
+        Self::new(name)
+    }
+}
+
+impl fmt::Display for RingName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Path::new(self.as_os_str()).display().fmt(f)
+    }
+}
+
+/// A configuration string, understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RingConfig {
+    /// Where the ring is.
+    pub name: RingName,
+    /// The ring has 2^this descriptors.
+    pub descriptor_shift: u8,
+    /// The payload buffer has 2^this bytes.
+    pub payload_shift: u8,
+}
+
+impl RingConfig {
+    /// Reads a configuration string. A path that holds a `:` cannot be written as one.
+    ///
+    /// # Errors
+    /// [`BadConfig`](ShmErrorKind::BadConfig), naming the string, the field and what is allowed.
+    pub fn parse(config: impl AsRef<OsStr>, limits: &ConfigLimits) -> Result<Self, ShmError> {
+        let config = config.as_ref();
+        let bad = |found: String| {
+            ShmError::new(
+                ShmErrorKind::BadConfig,
+                "use ring configuration",
+                format!("{:?}: {found}", config.to_string_lossy()),
+            )
+            .mend("write <name-or-path>[:<descriptor-shift>:<payload-shift>]")
+        };
+        let fields: Vec<&[u8]> = config.as_bytes().split(|&byte| byte == b':').collect();
+        if fields.len() > 3 {
+            return Err(bad(format!("it has {} fields, at most 3 are allowed", fields.len())));
+        }
+        let name = RingName::new(OsString::from_vec(fields[0].to_vec()))?;
+        let shift = |index: usize, what: &str, limits: &ShiftLimits| {
+            let field = fields.get(index).copied().unwrap_or_default();
+            parse_shift(field, limits).ok_or_else(|| {
+                bad(format!(
+                    "{what} {:?} is not a number from {} to {}",
+                    String::from_utf8_lossy(field),
+                    limits.min,
+                    limits.max
+                ))
+            })
+        };
+        Ok(Self {
+            descriptor_shift: shift(1, "descriptor shift", &limits.descriptor)?,
+            payload_shift: shift(2, "payload shift", &limits.payload)?,
+            name,
+        })
+    }
+}
+
+/// A decimal number within the limits; signs and blanks are no digits.
+fn parse_shift(field: &[u8], limits: &ShiftLimits) -> Option<u8> {
+    if field.is_empty() {
+        return Some(limits.default);
+    }
+    if !field.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let shift = str::from_utf8(field).ok()?.parse().ok()?;
+    (limits.min..=limits.max).contains(&shift).then_some(shift)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const LIMITS: ConfigLimits = ConfigLimits {
+        descriptor: ShiftLimits { min: 16, max: 32, default: 21 },
+        payload: ShiftLimits { min: 27, max: 40, default: 29 },
+    };
+
+    fn parse(config: &str) -> Result<RingConfig, ShmError> {
+        RingConfig::parse(config, &LIMITS)
+    }
+
+    #[test]
+    fn missing_and_empty_shifts_take_their_defaults() {
+        for (config, descriptor, payload) in [
+            ("f", 21, 29),
+            ("f:", 21, 29),
+            ("f::", 21, 29),
+            ("f::30", 21, 30),
+            ("f:20", 20, 29),
+            ("f:20:", 20, 29),
+            ("f:16:40", 16, 40),
+            ("f:32:27", 32, 27),
+        ] {
+            let parsed = parse(config).unwrap();
+            assert_eq!(parsed.name, RingName::Bare("f".into()));
+            assert_eq!((parsed.descriptor_shift, parsed.payload_shift), (descriptor, payload), "{config}");
+        }
+    }
+
+    #[test]
+    fn a_slash_makes_it_a_path_as_written() {
+        for path in ["/dev/shm/x", "./x", "a/../x", "/x"] {
+            assert_eq!(parse(path).unwrap().name, RingName::Path(path.into()));
+        }
+    }
+
+    #[test]
+    fn a_bad_string_is_refused_with_the_field_and_the_range() {
+        insta::assert_snapshot!(
+            ["", ".", "..", "a/", "a/..", ":20:30", "f:15", "f::41", "f:x", "f:-20", "f:+20", "f: 20", "f:999", "f:1:2:3"]
+                .map(|config| parse(config).unwrap_err().to_string()).join("\n"),
+            @""
+        );
+        for config in ["", "f:15", "f:1:2:3"] {
+            assert_eq!(parse(config).unwrap_err().kind(), ShmErrorKind::BadConfig);
+        }
+        assert!(parse("a\0b").unwrap_err().to_string().contains("NUL"));
+        assert!(parse(&"n".repeat(245)).is_err());
+        assert!(parse(&"n".repeat(244)).is_ok());
+    }
+
+    #[test]
+    fn a_suffix_stays_in_the_same_directory() {
+        let path = RingName::new("/a/b").unwrap();
+        assert_eq!(path.with_suffix(".1").unwrap(), RingName::Path("/a/b.1".into()));
+        assert!(RingName::new("n".repeat(244)).unwrap().with_suffix(".1").is_err());
+    }
+
+    #[test]
+    fn a_name_that_is_not_utf8_is_kept_byte_for_byte() {
+        let config = OsStr::from_bytes(b"\xffring::30");
+        let parsed = RingConfig::parse(config, &LIMITS).unwrap();
+        assert_eq!(parsed.name.as_os_str().as_bytes(), b"\xffring");
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_config_within_limits_or_an_error(bytes: Vec<u8>) {
+            if let Ok(config) = RingConfig::parse(OsStr::from_bytes(&bytes), &LIMITS) {
+                prop_assert!((16..=32).contains(&config.descriptor_shift));
+                prop_assert!((27..=40).contains(&config.payload_shift));
+                prop_assert!(bytes.starts_with(config.name.as_os_str().as_bytes()));
+            }
+        }
+
+        #[test]
+        fn what_is_written_is_what_is_read(name in "[a-z./-]{1,20}x", descriptor in 16..=32u8, payload in 27..=40u8) {
+            let config = parse(&format!("{name}:{descriptor}:{payload}")).unwrap();
+            prop_assert_eq!(config.name.as_os_str(), OsStr::new(&name));
+            prop_assert_eq!((config.descriptor_shift, config.payload_shift), (descriptor, payload));
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Opening a ring file to read it.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, Stat, fstat, open, stat};
+use rustix::io::{Errno, pread};
+
+use super::directory::{RingDirectories, not_found};
+use super::error::{ShmError, ShmErrorKind};
+use super::lock::FileId;
+use super::name::RingName;
+use super::page_size::{huge_page_bytes, path_of};
+use super::trust;
+
+const OPERATION: &str = "open ring file";
+
+/// What is accepted when a ring file is opened. By default neither links nor, in a ring directory, strangers' files.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OpenOptions {
+    /// Follow a symbolic link in the last component, as `/proc/PID/fd/N` is one.
+    pub follow_symlinks: bool,
+    /// With a bare name: accept a file that belongs to neither us, root nor a group of ours. A path is always taken as written.
+    pub allow_foreign_owner: bool,
+}
+
+/// A ring file open for reading, and what the file system says about it. Nothing of its content is looked at.
+#[derive(Debug)]
+pub struct RingFile {
+    file: OwnedFd,
+    path: Option<PathBuf>,
+    stat: Stat,
+    huge_page_bytes: Option<u64>,
+}
+
+impl RingFile {
+    /// Opens the ring that `name` means: a path as written, a bare name in the first of the directories that has it.
+    ///
+    /// # Errors
+    /// [`NotFound`](ShmErrorKind::NotFound), [`PermissionDenied`](ShmErrorKind::PermissionDenied),
+    /// [`NotARegularFile`](ShmErrorKind::NotARegularFile).
+    pub fn open(
+        name: &RingName,
+        directories: &RingDirectories,
+        options: &OpenOptions,
+    ) -> Result<Self, ShmError> {
+        let paths = directories.paths_for_reading(name);
+        let mut first_error = None;
+        for path in &paths {
+            let opened = match name {
+                RingName::Path(_) => return Self::open_path(path, options),
+                RingName::Bare(_) => Self::open_in_ring_directory(path, options),
+            };
+            match opened {
+                Err(error) if error.kind() == ShmErrorKind::NotFound => {}
+                // A place that is closed to us may come before the one that is meant.
+                Err(error) => {
+                    first_error.get_or_insert(error);
+                }
+                opened => return opened,
+            }
+        }
+        Err(first_error.unwrap_or_else(|| not_found(name, &paths)))
+    }
+
+    fn open_in_ring_directory(path: &Path, options: &OpenOptions) -> Result<Self, ShmError> {
+        let file = Self::open_path(path, options)?;
+        if !options.allow_foreign_owner {
+            trust::check_read_file(OPERATION, &file.stat, path)?;
+        }
+        Ok(file)
+    }
+
+    /// Opens exactly this file, whoever owns it.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_path(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self, ShmError> {
+        let path = path.as_ref();
+        // NONBLOCK and NOCTTY: opening a pipe must not wait, nor a terminal become ours.
+        let mut flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        if !options.follow_symlinks {
+            flags |= OFlags::NOFOLLOW;
+        }
+        let file = open(path, flags, Mode::empty()).map_err(|errno| open_error(path, errno))?;
+        Self::from_open(file, Some(path.to_path_buf()))
+    }
+
+    /// Takes a descriptor that somebody handed over: of a memfd, for example.
+    ///
+    /// # Errors
+    /// [`NotARegularFile`](ShmErrorKind::NotARegularFile).
+    pub fn from_descriptor(file: OwnedFd) -> Result<Self, ShmError> {
+        Self::from_open(file, None)
+    }
+
+    fn from_open(file: OwnedFd, path: Option<PathBuf>) -> Result<Self, ShmError> {
+        let named = path.clone().or_else(|| path_of(&file)).unwrap_or_default();
+        let failed = |errno| ShmError::from_errno(OPERATION, errno).at(&named);
+        let stat = fstat(&file).map_err(failed)?;
+        trust::check_regular_file(OPERATION, &stat, &named)?;
+        let huge_page_bytes = huge_page_bytes(&file).map_err(failed)?;
+        Ok(Self {
+            file,
+            path,
+            stat,
+            huge_page_bytes,
+        })
+    }
+
+    /// Reads from `offset` until `buffer` is full or the file ends; says how much. Reads past the end give 0.
+    ///
+    /// # Errors
+    /// [`Io`](ShmErrorKind::Io).
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize, ShmError> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match pread(&self.file, &mut buffer[filled..], offset + filled as u64) {
+                Ok(0) => break,
+                Ok(read) => filled += read,
+                Err(Errno::INTR) => {}
+                Err(errno) => {
+                    let error = ShmError::from_errno("read ring file", errno);
+                    return Err(match self.path() {
+                        Some(path) => error.at(path),
+                        None => error,
+                    });
+                }
+            }
+        }
+        Ok(filled)
+    }
+
+    /// The path it was opened by; `None` if a descriptor was handed over.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// Its length when it was opened.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        u64::try_from(self.stat.st_size).unwrap_or(0)
+    }
+
+    /// Its length when it was opened, rounded up to whole pages: what a mapping can reach. Real files are some bytes shorter than their sections.
+    #[must_use]
+    pub fn mappable_bytes(&self) -> u64 {
+        self.bytes()
+            .checked_next_multiple_of(self.page_bytes())
+            .unwrap_or(self.bytes())
+    }
+
+    /// The size of its pages: 4096, or 2 MiB on hugetlbfs.
+    #[must_use]
+    pub fn page_bytes(&self) -> u64 {
+        self.huge_page_bytes
+            .unwrap_or(rustix::param::page_size() as u64)
+    }
+
+    /// Whether it stands on huge pages.
+    #[must_use]
+    pub fn has_huge_pages(&self) -> bool {
+        self.huge_page_bytes.is_some()
+    }
+
+    /// Which file it is.
+    #[must_use]
+    pub fn id(&self) -> FileId {
+        FileId::of(&self.stat)
+    }
+
+    /// The user who owns it.
+    #[must_use]
+    pub fn owner(&self) -> u32 {
+        self.stat.st_uid
+    }
+
+    /// The group it belongs to.
+    #[must_use]
+    pub fn group(&self) -> u32 {
+        self.stat.st_gid
+    }
+
+    /// Its permission bits.
+    #[must_use]
+    pub fn mode(&self) -> u32 {
+        self.stat.st_mode & 0o7777
+    }
+
+    /// Whether `path` leads to this file now, or to another one that took its place, or nowhere. Follows links.
+    #[must_use]
+    pub fn is_same_file(&self, path: impl AsRef<Path>) -> bool {
+        stat(path.as_ref()).is_ok_and(|stat| FileId::of(&stat) == self.id())
+    }
+
+    /// Whether the path it was opened by still leads to it. Without a path: yes.
+    #[must_use]
+    pub fn is_still_at_its_path(&self) -> bool {
+        self.path.as_ref().is_none_or(|path| self.is_same_file(path))
+    }
+
+    /// Whether somebody has cut the file since it was opened.
+    #[must_use]
+    pub fn was_truncated(&self) -> bool {
+        fstat(&self.file).is_ok_and(|now| now.st_size < self.stat.st_size)
+    }
+
+    /// The descriptor, open for reading.
+    #[must_use]
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl AsFd for RingFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor()
+    }
+}
+
+fn open_error(path: &Path, errno: Errno) -> ShmError {
+    let error = ShmError::from_errno(OPERATION, errno).at(path);
+    match errno {
+        Errno::NOENT => error.mend("start the program that records it, or check the path"),
+        Errno::ACCESS => error.mend("join the group of the file, or ask its owner for a wider mode"),
+        Errno::LOOP => error.mend("give the path that the link leads to"),
+        // A socket cannot be opened at all.
+        Errno::NXIO => ShmError::new(ShmErrorKind::NotARegularFile, OPERATION, "it is a socket or a device").at(path),
+        _ => error,
+    }
+}

@@ -1,0 +1,267 @@
+//! The owner's side of a ring file: it holds the lock, and it removes the file at its end.
+//!
+//! A recorder often sits in a static, which Rust never drops, so the files are also removed by an exit handler. A process that dies without exiting
+//! (a signal, `_exit`, `abort`) leaves its file, which is what a reader wants after a crash; the next owner replaces it.
+
+use std::ffi::OsString;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::{AtFlags, statat, unlinkat};
+
+use super::directory::PlaceWarning;
+use super::lock::FileId;
+use super::slots::{Slot, SlotList};
+
+/// A file name in an open directory: keeps its meaning when the process changes its working directory or somebody renames the directory.
+#[derive(Debug)]
+pub(super) struct NamedPlace {
+    pub directory: OwnedFd,
+    pub name: OsString,
+    /// For messages, and to remove the directory.
+    pub path: PathBuf,
+    pub remove_empty_directory: bool,
+}
+
+impl NamedPlace {
+    /// Which file has the name now.
+    pub(super) fn current(&self) -> Option<FileId> {
+        statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW)
+            .ok()
+            .map(|stat| FileId::of(&stat))
+    }
+
+    /// Removes the name if it is still that file's.
+    ///
+    /// Nobody who keeps the protocol can put another file there between the question and the removal: for that he would need the lock that we hold.
+    pub(super) fn remove(&self, file: FileId) {
+        if self.current() != Some(file) {
+            return;
+        }
+        let _ = unlinkat(&self.directory, &self.name, AtFlags::empty());
+        if self.remove_empty_directory
+            && let Some(directory) = self.path.parent()
+        {
+            // Fails while other rings are in it.
+            let _ = std::fs::remove_dir(directory);
+        }
+    }
+}
+
+/// What the exit handler and the fork handler must know about an owned file.
+#[derive(Debug)]
+struct Entry {
+    pid: u32,
+    place: Option<Arc<NamedPlace>>,
+    file: FileId,
+    keep: bool,
+    /// The descriptor with the lock; negative in a forked child that has let go of it.
+    lock: RawFd,
+}
+
+impl Entry {
+    /// Removes the file, unless it shall stay or another process made it.
+    fn remove_file(&self) {
+        if self.pid == std::process::id()
+            && !self.keep
+            && let Some(place) = &self.place
+        {
+            place.remove(self.file);
+        }
+    }
+}
+
+/// A lock for each entry: the handlers only try it, and never wait for a thread that does not exist any more in a forked child.
+#[derive(Debug)]
+struct EntrySlot {
+    claimed: AtomicBool,
+    entry: Mutex<Option<Entry>>,
+}
+
+impl Slot for EntrySlot {
+    const EMPTY: Self = Self {
+        claimed: AtomicBool::new(false),
+        entry: Mutex::new(None),
+    };
+
+    fn try_claim(&self) -> bool {
+        // The mutex orders the content; the flag only keeps two claimants apart.
+        !self.claimed.load(Ordering::Relaxed) && !self.claimed.swap(true, Ordering::Acquire)
+    }
+}
+
+static ENTRIES: SlotList<EntrySlot> = SlotList::new();
+
+extern "C" fn remove_files_at_exit() {
+    for slot in ENTRIES.iter() {
+        if let Ok(mut entry) = slot.entry.try_lock()
+            && let Some(entry) = entry.take()
+        {
+            entry.remove_file();
+        }
+    }
+}
+
+/// Lets the child go of the inherited locks, so that they end with the process that took them.
+///
+/// The descriptors stay valid (they become `/dev/null`), because their owner will close them when it is dropped in the child.
+extern "C" fn release_locks_in_child() {
+    // SAFETY: a constant path; `open` is async-signal-safe.
+    let null = unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+    if null < 0 {
+        return;
+    }
+    for slot in ENTRIES.iter() {
+        if let Ok(mut entry) = slot.entry.try_lock()
+            && let Some(entry) = &mut *entry
+            && entry.lock >= 0
+        {
+            // SAFETY: the entry exists, so that the descriptor is still open; dup3 is async-signal-safe.
+            unsafe { libc::dup3(null, entry.lock, libc::O_CLOEXEC) };
+            // From now on the number may be closed and used for something else, which a grandchild must not touch.
+            entry.lock = -1;
+        }
+    }
+    // SAFETY: our own descriptor from above.
+    unsafe { libc::close(null) };
+}
+
+/// An owned file that the exit handler knows. Dropping it removes the file, unless it is kept.
+#[derive(Debug)]
+pub(super) struct Registration {
+    slot: &'static EntrySlot,
+    pid: u32,
+}
+
+impl Registration {
+    /// Makes the file known. `lock` must stay open until the registration is dropped.
+    pub(super) fn new(place: Option<Arc<NamedPlace>>, file: FileId, lock: &OwnedFd) -> Self {
+        static HANDLERS: AtomicBool = AtomicBool::new(false);
+        if !HANDLERS.swap(true, Ordering::Relaxed) {
+            // SAFETY: the handler is a plain function that does not unwind.
+            unsafe { libc::atexit(remove_files_at_exit) };
+            // SAFETY: the handler only tries locks and makes async-signal-safe system calls.
+            unsafe { libc::pthread_atfork(None, None, Some(release_locks_in_child)) };
+        }
+        let registration = Self {
+            slot: ENTRIES.claim(),
+            pid: std::process::id(),
+        };
+        registration.change(|entry| {
+            *entry = Some(Entry {
+                pid: registration.pid,
+                place,
+                file,
+                keep: false,
+                lock: lock.as_raw_fd(),
+            });
+        });
+        registration
+    }
+
+    /// The file has got another name.
+    pub(super) fn set_place(&self, place: Arc<NamedPlace>) {
+        self.change(|entry| {
+            if let Some(entry) = entry {
+                entry.place = Some(place);
+            }
+        });
+    }
+
+    pub(super) fn set_keep(&self, keep: bool) {
+        self.change(|entry| {
+            if let Some(entry) = entry {
+                entry.keep = keep;
+            }
+        });
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Option<Entry>)) {
+        // Not in a forked child: there the mutex may have been locked by a thread that the child does not have.
+        if self.pid == std::process::id() {
+            change(&mut self.slot.entry.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.change(|entry| {
+            if let Some(entry) = entry.take() {
+                entry.remove_file();
+            }
+        });
+        if self.pid == std::process::id() {
+            self.slot.claimed.store(false, Ordering::Release);
+        }
+    }
+}
+
+/// A ring file that this process made and owns.
+///
+/// While it lives, it holds the writer's lock. On drop, or when the process exits, the file is removed if its name still leads to it, unless
+/// [`keep`](Self::keep) was called. In a forked child a copy of the value neither holds the lock nor removes anything.
+#[derive(Debug)]
+pub struct OwnedRingFile {
+    // Dropped first: the file is removed while the lock is held.
+    pub(super) registration: Registration,
+    pub(super) file: OwnedFd,
+    /// Never handed out.
+    pub(super) _lock: OwnedFd,
+    pub(super) id: FileId,
+    pub(super) path: Option<PathBuf>,
+    pub(super) bytes: u64,
+    pub(super) page_bytes: u64,
+    pub(super) warning: Option<PlaceWarning>,
+}
+
+impl OwnedRingFile {
+    /// Whether the file stays when its owner ends. Without a path (memfd) this means nothing.
+    pub fn keep(&self, keep: bool) {
+        self.registration.set_keep(keep);
+    }
+
+    /// Where it is; `None` for a memfd.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// Which file it is.
+    #[must_use]
+    pub fn id(&self) -> FileId {
+        self.id
+    }
+
+    /// Its length: what was asked for, rounded up to whole pages.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The size of its pages: 4096, or 2 MiB on hugetlbfs.
+    #[must_use]
+    pub fn page_bytes(&self) -> u64 {
+        self.page_bytes
+    }
+
+    /// What the user should know about where it is.
+    #[must_use]
+    pub fn warning(&self) -> Option<&PlaceWarning> {
+        self.warning.as_ref()
+    }
+
+    /// The descriptor, open for reading and writing. It does not carry the lock: it may be passed on.
+    #[must_use]
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl AsFd for OwnedRingFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor()
+    }
+}

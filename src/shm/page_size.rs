@@ -1,0 +1,30 @@
+//! What kind of pages stands behind an open file.
+
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::PathBuf;
+
+use rustix::fs::fstatfs;
+
+/// The huge pages that rings use, and the alignment of every section of a ring file.
+pub(super) const HUGE_PAGE_BYTES: usize = 2 << 20;
+
+/// `statfs` type of hugetlbfs, from the kernel's `magic.h`.
+const HUGETLBFS_MAGIC: u64 = 0x9584_58f6;
+
+/// Size of the pages of the file's mappings: the huge page size on hugetlbfs, else the system's page size.
+pub(super) fn page_bytes(file: impl AsFd) -> Result<u64, rustix::io::Errno> {
+    Ok(huge_page_bytes(file)?.unwrap_or(rustix::param::page_size() as u64))
+}
+
+/// Size of the huge pages if the file lies on hugetlbfs (a memfd of huge pages does, too).
+pub(super) fn huge_page_bytes(file: impl AsFd) -> Result<Option<u64>, rustix::io::Errno> {
+    let statfs = fstatfs(file)?;
+    // `f_type` is signed on some machines; the magic fits 32 bits.
+    let is_huge = (statfs.f_type as u64) & 0xffff_ffff == HUGETLBFS_MAGIC;
+    Ok(is_huge.then(|| u64::try_from(statfs.f_bsize).unwrap_or(HUGE_PAGE_BYTES as u64)))
+}
+
+/// The path that the kernel shows for a descriptor; for messages only.
+pub(super) fn path_of(file: impl AsFd) -> Option<PathBuf> {
+    std::fs::read_link(format!("/proc/self/fd/{}", file.as_fd().as_raw_fd())).ok()
+}

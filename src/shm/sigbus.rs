@@ -1,0 +1,248 @@
+//! Surviving it when somebody truncates a file that we have mapped.
+//!
+//! An access behind the new end of a mapped file raises SIGBUS, which kills the process. Nobody who embeds a recorder, and no reader, should die
+//! because a third party cut the file. So the first mapping installs a handler that puts anonymous zero pages under the missing part of the section
+//! and marks the mapping as truncated; the interrupted access then reads zeros, and every check above (sequence numbers, magic) sees "nothing here".
+//!
+//! What it does not do:
+//! - It does not touch a SIGBUS from anywhere else. That goes to the handler that was installed before, or to the default action.
+//! - It does not help when the program installs its own SIGBUS handler later and does not call the previous one.
+//! - It does not hide memory errors of the hardware (`BUS_MCEERR_*`): those pages are lost, and who shares them must know.
+//! - A writer whose file was cut goes on writing into private pages: up to the size of the missing part becomes memory of the process.
+
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering, fence};
+
+use libc::{c_int, c_void, siginfo_t};
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+
+use super::slots::{Slot, SlotList};
+
+/// Borders of the sections of a mapping, as addresses: header, descriptors, payload, mirror, context, end.
+const EDGES: usize = 6;
+
+/// An address range that may lose its file.
+pub(super) struct Range {
+    pub edges: [usize; EDGES],
+    pub page_bytes: usize,
+    pub writable: bool,
+}
+
+/// A [`Range`] as the handler sees it.
+///
+/// `version` makes it a sequence lock: odd while it changes. The handler never waits; a slot in motion cannot be the one of the faulting access,
+/// whose mapping is borrowed by the faulting thread.
+struct RangeSlot {
+    claimed: AtomicBool,
+    version: AtomicUsize,
+    edges: [AtomicUsize; EDGES],
+    page_bytes: AtomicUsize,
+    writable: AtomicBool,
+    truncated: AtomicBool,
+}
+
+impl Slot for RangeSlot {
+    const EMPTY: Self = Self {
+        claimed: AtomicBool::new(false),
+        version: AtomicUsize::new(0),
+        edges: [const { AtomicUsize::new(0) }; EDGES],
+        page_bytes: AtomicUsize::new(0),
+        writable: AtomicBool::new(false),
+        truncated: AtomicBool::new(false),
+    };
+
+    fn try_claim(&self) -> bool {
+        // Acquire pairs with the release in `Registration::drop`: the previous occupant's stores are over.
+        !self.claimed.load(Ordering::Relaxed) && !self.claimed.swap(true, Ordering::Acquire)
+    }
+}
+
+impl RangeSlot {
+    /// Only the claimant calls this, so that `version` has one writer.
+    fn set(&self, range: &Range) {
+        let version = self.version.load(Ordering::Relaxed);
+        self.version.store(version.wrapping_add(1), Ordering::Relaxed);
+        // The odd version is visible before any field changes.
+        fence(Ordering::Release);
+        for (slot, edge) in self.edges.iter().zip(range.edges) {
+            slot.store(edge, Ordering::Relaxed);
+        }
+        self.page_bytes.store(range.page_bytes, Ordering::Relaxed);
+        self.writable.store(range.writable, Ordering::Relaxed);
+        self.truncated.store(false, Ordering::Relaxed);
+        // Release: whoever sees the even version sees the fields.
+        self.version.store(version.wrapping_add(2), Ordering::Release);
+    }
+
+    /// The range if it holds `address` and is not being changed.
+    fn find(&self, address: usize) -> Option<Range> {
+        let before = self.version.load(Ordering::Acquire);
+        if before % 2 == 1 {
+            return None;
+        }
+        let range = Range {
+            edges: std::array::from_fn(|i| self.edges[i].load(Ordering::Relaxed)),
+            page_bytes: self.page_bytes.load(Ordering::Relaxed),
+            writable: self.writable.load(Ordering::Relaxed),
+        };
+        // The loads above come before the second look at the version.
+        fence(Ordering::Acquire);
+        let is_same = self.version.load(Ordering::Relaxed) == before;
+        (is_same && range.edges[0] <= address && address < range.edges[EDGES - 1]).then_some(range)
+    }
+}
+
+static RANGES: SlotList<RangeSlot> = SlotList::new();
+
+/// Keeps a range known to the handler.
+#[derive(Debug)]
+pub(super) struct Registration {
+    slot: &'static RangeSlot,
+}
+
+impl std::fmt::Debug for RangeSlot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RangeSlot")
+            .field("truncated", &self.truncated)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Registration {
+    /// Whether the handler had to replace pages of the range.
+    pub(super) fn was_truncated(&self) -> bool {
+        // Acquire: who sees the flag also sees that the pages were replaced before.
+        self.slot.truncated.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.slot.set(&Range {
+            edges: [0; EDGES],
+            page_bytes: 0,
+            writable: false,
+        });
+        self.slot.claimed.store(false, Ordering::Release);
+    }
+}
+
+/// Makes the range survive truncation; installs the handler the first time.
+pub(super) fn register(range: Range) -> Registration {
+    install();
+    let slot = RANGES.claim();
+    slot.set(&range);
+    Registration { slot }
+}
+
+static INSTALLED: AtomicBool = AtomicBool::new(false);
+/// The handler before ours: a function, `SIG_DFL` or `SIG_IGN`.
+static PREVIOUS: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
+static PREVIOUS_FLAGS: AtomicI32 = AtomicI32::new(0);
+
+fn install() {
+    // No waiting for a racing installer (its thread may not exist any more after a fork); the window is a few system calls wide.
+    if INSTALLED.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    let mut old = MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: a null new action only asks; `old` is writable for one action.
+    let asked = unsafe { libc::sigaction(libc::SIGBUS, ptr::null(), old.as_mut_ptr()) };
+    if asked != 0 {
+        return;
+    }
+    // SAFETY: the call succeeded and filled it.
+    let old = unsafe { old.assume_init() };
+    PREVIOUS.store(old.sa_sigaction, Ordering::Relaxed);
+    PREVIOUS_FLAGS.store(old.sa_flags, Ordering::Relaxed);
+    let mut new = old;
+    new.sa_sigaction = on_sigbus as *const () as usize;
+    // The previous mask and SA_NODEFER stay, because the previous handler may run inside ours. SA_ONSTACK: threads with a small or overflowed stack.
+    new.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | (old.sa_flags & (libc::SA_NODEFER | libc::SA_RESTART));
+    // SAFETY: `on_sigbus` has the signature that SA_SIGINFO requires and is async-signal-safe: it uses atomics, mmap, sigaction and raise only.
+    unsafe { libc::sigaction(libc::SIGBUS, &new, ptr::null_mut()) };
+}
+
+extern "C" fn on_sigbus(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    // SAFETY: `info` is valid under SA_SIGINFO.
+    let code = unsafe { (*info).si_code };
+    if code == libc::BUS_ADRERR {
+        // SAFETY: as above; a SIGBUS with a kernel code carries the address.
+        let address = unsafe { (*info).si_addr() }.addr();
+        if replace_lost_pages(address) {
+            return;
+        }
+    }
+    call_previous(signal, code, info, context);
+}
+
+/// Puts zero pages from the faulting page to the end of its section. Async-signal-safe.
+fn replace_lost_pages(address: usize) -> bool {
+    let Some((slot, range)) = RANGES
+        .iter()
+        .find_map(|slot| Some((slot, slot.find(address)?)))
+    else {
+        return false;
+    };
+    let Some(end) = range.edges.into_iter().find(|&edge| edge > address) else {
+        return false;
+    };
+    let start = address & !(range.page_bytes - 1);
+    // The descriptor section may end inside a page only if somebody handed in such sizes; then the page belongs to both.
+    let end = end.next_multiple_of(range.page_bytes);
+    let rights = if range.writable {
+        ProtFlags::READ | ProtFlags::WRITE
+    } else {
+        ProtFlags::READ
+    };
+    let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE;
+    let place = ptr::with_exposed_provenance_mut::<c_void>(start);
+    // Before the pages change, so that no reader sees the zeros without being able to see the flag.
+    slot.truncated.store(true, Ordering::Release);
+    // SAFETY: [start, end) lies within one registered mapping, which is alive because the faulting thread uses it. Replacing its pages is what the
+    // mapping's contract announces; nobody holds Rust references into it.
+    let mapped = unsafe { mmap_anonymous(place, end - start, rights, flags) };
+    mapped.is_ok()
+}
+
+/// Does what would have happened without us.
+fn call_previous(signal: c_int, code: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    let previous = PREVIOUS.load(Ordering::Relaxed);
+    let flags = PREVIOUS_FLAGS.load(Ordering::Relaxed);
+    // Zero and negative codes come from kill, sigqueue and the like: no instruction will fault again.
+    let was_sent = code <= 0;
+    if previous == libc::SIG_IGN && was_sent {
+        return;
+    }
+    if previous == libc::SIG_DFL || previous == libc::SIG_IGN {
+        restore_default(signal);
+        if was_sent {
+            // SAFETY: raise is async-signal-safe. The signal is blocked until we return, then it kills.
+            unsafe { libc::raise(signal) };
+        }
+        // Otherwise the instruction faults once more after our return.
+        return;
+    }
+    if flags & libc::SA_RESETHAND != 0 {
+        PREVIOUS.store(libc::SIG_DFL, Ordering::Relaxed);
+    }
+    if flags & libc::SA_SIGINFO != 0 {
+        // SAFETY: with SA_SIGINFO the stored word is a function of this type.
+        let handler = unsafe {
+            std::mem::transmute::<usize, extern "C" fn(c_int, *mut siginfo_t, *mut c_void)>(previous)
+        };
+        handler(signal, info, context);
+    } else {
+        // SAFETY: without SA_SIGINFO, and being neither SIG_DFL nor SIG_IGN, the stored word is a function of this type.
+        let handler = unsafe { std::mem::transmute::<usize, extern "C" fn(c_int)>(previous) };
+        handler(signal);
+    }
+}
+
+fn restore_default(signal: c_int) {
+    // SAFETY: all-zero bytes are a valid action: SIG_DFL, no flags, an empty mask.
+    let default: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
+    // SAFETY: `default` is a valid action.
+    unsafe { libc::sigaction(signal, &default, ptr::null_mut()) };
+}

@@ -1,0 +1,85 @@
+//! A process-wide list that signal handlers, fork handlers and exit handlers can walk.
+//!
+//! It grows and never shrinks or moves, and walking it takes no lock.
+
+use std::sync::OnceLock;
+
+/// One place of a [`SlotList`].
+pub(super) trait Slot: Sync + 'static {
+    /// A free place.
+    const EMPTY: Self;
+
+    /// Takes the place if it is free.
+    fn try_claim(&self) -> bool;
+}
+
+const BLOCK_SLOTS: usize = 64;
+
+/// Places in blocks; a block that is full gets a successor.
+pub(super) struct SlotList<S: 'static> {
+    block: [S; BLOCK_SLOTS],
+    next: OnceLock<Box<SlotList<S>>>,
+}
+
+impl<S: Slot> SlotList<S> {
+    pub(super) const fn new() -> Self {
+        Self {
+            block: [const { S::EMPTY }; BLOCK_SLOTS],
+            next: OnceLock::new(),
+        }
+    }
+
+    /// A free place, now ours.
+    pub(super) fn claim(&'static self) -> &'static S {
+        let mut list = self;
+        loop {
+            if let Some(slot) = list.block.iter().find(|slot| slot.try_claim()) {
+                return slot;
+            }
+            list = list.next.get_or_init(|| Box::new(Self::new()));
+        }
+    }
+
+    /// Every place, free ones too. Takes no lock and does not allocate.
+    pub(super) fn iter(&'static self) -> impl Iterator<Item = &'static S> {
+        std::iter::successors(Some(self), |list| list.next.get().map(|next| &**next))
+            .flat_map(|list| &list.block)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    struct Flag(AtomicBool);
+
+    impl Slot for Flag {
+        const EMPTY: Self = Self(AtomicBool::new(false));
+
+        fn try_claim(&self) -> bool {
+            !self.0.swap(true, Ordering::Relaxed)
+        }
+    }
+
+    #[test]
+    fn no_place_is_given_out_twice_and_a_freed_one_is_used_again() {
+        static LIST: SlotList<Flag> = SlotList::new();
+        let threads: Vec<_> = (0..4)
+            .map(|_| {
+                std::thread::spawn(|| {
+                    (0..100).map(|_| std::ptr::from_ref(LIST.claim()).addr()).collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        let mut places: Vec<_> = threads.into_iter().flat_map(|t| t.join().unwrap()).collect();
+        places.sort_unstable();
+        places.dedup();
+        assert_eq!(places.len(), 400);
+        assert_eq!(LIST.iter().count(), 400usize.next_multiple_of(BLOCK_SLOTS));
+
+        let third = LIST.iter().nth(2).unwrap();
+        third.0.store(false, Ordering::Relaxed);
+        assert!(std::ptr::eq(LIST.claim(), third));
+    }
+}
