@@ -4,8 +4,8 @@ use std::fmt;
 
 use super::describe::Scalar;
 
-/// The longest schema text that is read, in bytes.
-pub const MAX_TEXT_BYTES: usize = 1 << 20;
+/// The longest schema text that is read, in bytes: what fits into the header section of a ring file.
+pub const MAX_TEXT_BYTES: usize = crate::layout::extension::SCHEMA_TEXT_MAX_BYTES;
 /// The largest fixed struct, in bytes.
 pub const MAX_STRUCT_BYTES: usize = 1 << 24;
 /// The most fields of a struct, and the most trailing arrays of an event.

@@ -7,14 +7,18 @@ use super::error::DecodeError;
 use super::field::PayloadField;
 use super::payload::EventPayload;
 use super::trailing::{expect_end, split_bytes};
+use crate::layout;
+use crate::layout::record_error::ErrorType;
 
 /// The event code of RECORD_ERROR.
-pub const RECORD_ERROR_CODE: u16 = 1;
+pub const RECORD_ERROR_CODE: u16 = layout::record_error::EVENT_TYPE;
+
+const BYTES: usize = layout::record_error::FIXED_BYTES;
 
 /// Stands in a ring in place of an event that could not be recorded: 16 bytes, followed by the beginning of the event's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordError {
-    /// Why: 1 the payload exceeds 4 GiB, 2 it exceeds the ring's payload buffer, 3 an event is missing; others belong to this project.
+    /// Why, as a number; see [`reason`](Self::reason).
     pub error_type: u16,
     /// The code of the event that was not recorded.
     pub dropped_event_type: u16,
@@ -22,6 +26,16 @@ pub struct RecordError {
     pub truncated_payload_size: u32,
     /// How many bytes the original payload has.
     pub requested_payload_size: u64,
+}
+
+impl RecordError {
+    /// Why; `None` for a number that is not known.
+    #[must_use]
+    pub fn reason(&self) -> Option<ErrorType> {
+        [ErrorType::Overflow4Gb, ErrorType::OverflowExpire, ErrorType::MissingEvent]
+            .into_iter()
+            .find(|reason| *reason as u16 == self.error_type)
+    }
 }
 
 /// A field of [`STRUCT`].
@@ -32,10 +46,15 @@ const fn field(name: &'static str, ty: FieldType, offset: usize, description: &'
 /// Written by hand, not derived: it must exist without the feature `macros`.
 const STRUCT: StructInfo = StructInfo {
     name: "RecordError",
-    bytes: 16,
+    bytes: BYTES,
     align: 8,
     fields: &[
-        field("error_type", u16::TYPE, 0, "1 payload over 4 GiB, 2 payload over the ring's buffer, 3 missing event"),
+        field(
+            "error_type",
+            u16::TYPE,
+            0,
+            "1 payload over 4 GiB, 2 payload over the ring's buffer, 3 reserved and not committed",
+        ),
         field("dropped_event_type", u16::TYPE, 2, "Code of the event that was not recorded"),
         field("truncated_payload_size", u32::TYPE, 4, "Bytes of the original payload that follow"),
         field("requested_payload_size", u64::TYPE, 8, "Bytes of the original payload"),
@@ -58,7 +77,7 @@ pub const RECORD_ERROR_EVENT: EventInfo = EventInfo {
 };
 
 impl PayloadField for RecordError {
-    const WIRE_BYTES: usize = 16;
+    const WIRE_BYTES: usize = BYTES;
     const WIRE_ALIGN: usize = 8;
     const TYPE: FieldType = FieldType::Struct(&STRUCT);
     const ZERO_IS_VALID: bool = true;
@@ -72,8 +91,8 @@ impl PayloadField for RecordError {
     }
 
     fn decode_field(bytes: &[u8]) -> Result<Self, DecodeError> {
-        if bytes.len() != 16 {
-            return Err(DecodeError::too_short("RecordError", bytes.len(), 16));
+        if bytes.len() != BYTES {
+            return Err(DecodeError::too_short("RecordError", bytes.len(), BYTES));
         }
         Ok(Self {
             error_type: u16::decode_field(&bytes[0..2])?,
@@ -89,7 +108,7 @@ impl EventPayload for RecordError {
 
     #[inline]
     fn with_bytes<R>(&self, f: impl FnOnce(&[u8]) -> R) -> R {
-        let mut bytes = [0; 16];
+        let mut bytes = [0; BYTES];
         self.encode_field(&mut bytes);
         f(&bytes)
     }
@@ -126,12 +145,34 @@ impl fmt::Display for RecordError {
             f,
             "event type {dropped_event_type} with a payload of {requested_payload_size} bytes was not recorded: "
         )?;
-        match error_type {
-            1 => f.write_str("it exceeds 4 GiB")?,
-            2 => f.write_str("it exceeds what the ring's payload buffer can hold")?,
-            3 => f.write_str("the event is missing")?,
-            other => write!(f, "error {other}")?,
+        match self.reason() {
+            Some(ErrorType::Overflow4Gb) => f.write_str("it exceeds 4 GiB")?,
+            Some(ErrorType::OverflowExpire) => f.write_str("it exceeds what the ring's payload buffer can keep")?,
+            Some(ErrorType::MissingEvent) => f.write_str("it was reserved and not committed")?,
+            None => write!(f, "error {error_type}")?,
         }
         write!(f, "; its first {truncated_payload_size} bytes follow")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_layout_encodes_is_what_the_schema_decodes() {
+        let mut payload = layout::record_error::encode(ErrorType::OverflowExpire, 18, 3, 1 << 40).to_vec();
+        payload.extend([7, 8, 9]);
+        let view = RecordErrorView::decode(&payload).unwrap();
+        assert_eq!(view.truncated_payload, [7, 8, 9]);
+        assert_eq!(view.error.with_bytes(<[u8]>::to_vec), payload[..16]);
+        assert_eq!(
+            view.error.to_string(),
+            "event type 18 with a payload of 1099511627776 bytes was not recorded: \
+             it exceeds what the ring's payload buffer can keep; its first 3 bytes follow"
+        );
+        assert!(RecordErrorView::decode(&payload[..18]).is_err());
+        payload.push(0);
+        assert!(RecordErrorView::decode(&payload).is_err());
     }
 }

@@ -18,10 +18,6 @@ use crate::schema::{DecodeError, EventPayload, EventType, RecordErrorView};
 /// assert_eq!(view.data, [0xab, 0xcd]);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "decoded on the stack, one at a time; a box would cost an allocation for each event"
-)]
 pub enum ExecPayload<'a> {
     /// An event that could not be recorded.
     RecordError(RecordErrorView<'a>),
