@@ -1,11 +1,30 @@
 //! An embedded event recorder: typed events and `tracing` spans in shared-memory rings that other processes read live.
 
-// Pairs of a feature and what it needs; see `docs/ARCHITECTURE.md` for the code map.
+// The derives name this crate `::eventring`, also within it.
+extern crate self as eventring;
+
 mod arch;
+#[cfg(not(any(loom, shuttle)))]
+pub mod clock;
+#[cfg(not(any(loom, shuttle)))]
+pub mod global;
 pub mod layout;
-#[allow(dead_code, reason = "models use part of the protocol")]
+#[cfg(not(any(loom, shuttle)))]
+mod macros;
+#[cfg(not(any(loom, shuttle)))]
+pub mod reader;
+#[cfg(not(any(loom, shuttle)))]
+pub mod recorder;
+#[cfg_attr(any(loom, shuttle), allow(dead_code, reason = "models use part of the protocol"))]
 mod ring;
 #[cfg(not(any(loom, shuttle)))]
-#[doc(hidden)]
+pub mod schema;
+#[cfg(not(any(loom, shuttle)))]
 pub mod shm;
 mod sync;
+
+#[cfg(all(feature = "macros", not(any(loom, shuttle))))]
+pub use eventring_macros::{EventPayload, EventType};
+#[doc(hidden)]
+#[cfg(not(any(loom, shuttle)))]
+pub use macros::support as __private;

@@ -1,1 +1,32 @@
-//! Derives of the `eventring` crate; use them through `eventring`.
+//! Derives of the `eventring` crate; use them through `eventring::schema`, where the traits of the same names document them.
+
+mod attributes;
+mod event_payload;
+mod event_type;
+mod names;
+mod payload_field;
+
+use proc_macro::TokenStream;
+use syn::{DeriveInput, parse_macro_input};
+
+/// Lays a struct out as the payload of an event; see the trait `eventring::schema::EventPayload`.
+#[proc_macro_derive(EventPayload, attributes(event))]
+pub fn derive_event_payload(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    event_payload::expand(&input).unwrap_or_else(|error| error.to_compile_error()).into()
+}
+
+/// Makes an enum without fields, or a struct of one unnamed field, a field of payloads; see the trait
+/// `eventring::schema::PayloadField`.
+#[proc_macro_derive(PayloadField, attributes(event))]
+pub fn derive_payload_field(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    payload_field::expand(&input).unwrap_or_else(|error| error.to_compile_error()).into()
+}
+
+/// Makes an enum the events of a content type; see the trait `eventring::schema::EventType`.
+#[proc_macro_derive(EventType, attributes(event))]
+pub fn derive_event_type(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    event_type::expand(&input).unwrap_or_else(|error| error.to_compile_error()).into()
+}

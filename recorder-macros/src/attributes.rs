@@ -1,0 +1,131 @@
+//! `#[event(...)]` and `#[repr(...)]`.
+
+use proc_macro2::{Span, TokenStream};
+use quote::quote;
+use syn::meta::ParseNestedMeta;
+use syn::parse::{Parse, ParseStream};
+use syn::punctuated::Punctuated;
+use syn::{Attribute, Ident, LitInt, LitStr, Path, Result, Token, Type, parenthesized};
+
+/// What stands on an item, a field or a variant. Each place allows some of it.
+#[derive(Default)]
+pub struct EventAttributes {
+    pub content_type: Option<LitInt>,
+    pub name: Option<LitStr>,
+    pub version: Option<LitInt>,
+    pub schema_hash: Option<LitStr>,
+    pub recorder: Option<Path>,
+    pub krate: Option<Path>,
+    pub payload: Option<Type>,
+    pub trailing: Option<Vec<Trailing>>,
+    pub redact: bool,
+}
+
+/// `NAME: TYPE * COUNT`; without `* COUNT` the array takes the rest of the payload.
+pub struct Trailing {
+    pub name: Ident,
+    pub element: Type,
+    pub count: Option<CountPath>,
+}
+
+/// `topic_count`, `txn_header.data_length`.
+pub struct CountPath {
+    pub text: String,
+    pub span: Span,
+}
+
+impl Parse for Trailing {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let name = input.parse()?;
+        input.parse::<Token![:]>()?;
+        let element = input.parse()?;
+        let count = if input.parse::<Option<Token![*]>>()?.is_some() {
+            let segments = Punctuated::<Ident, Token![.]>::parse_separated_nonempty(input)?;
+            let span = segments[0].span();
+            let names: Vec<String> = segments.iter().map(crate::names::plain).collect::<Result<_>>()?;
+            Some(CountPath { text: names.join("."), span })
+        } else {
+            None
+        };
+        Ok(Self { name, element, count })
+    }
+}
+
+impl EventAttributes {
+    /// Reads every `#[event(...)]` among `attributes`; `allowed` are the keys that mean something in this place.
+    pub fn read(attributes: &[Attribute], allowed: &[&str]) -> Result<Self> {
+        let mut read = Self::default();
+        for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("event")) {
+            attribute.parse_nested_meta(|meta| read.one(&meta, allowed))?;
+        }
+        Ok(read)
+    }
+
+    fn one(&mut self, meta: &ParseNestedMeta<'_>, allowed: &[&str]) -> Result<()> {
+        let key = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
+        if !allowed.contains(&key.as_str()) {
+            return Err(meta.error(format!("unknown key, expected one of: {}", allowed.join(", "))));
+        }
+        match key.as_str() {
+            "content_type" => once(meta, &mut self.content_type),
+            "name" => once(meta, &mut self.name),
+            "version" => once(meta, &mut self.version),
+            "schema_hash" => once(meta, &mut self.schema_hash),
+            "recorder" => once(meta, &mut self.recorder),
+            "crate" => once(meta, &mut self.krate),
+            "payload" => once(meta, &mut self.payload),
+            "trailing" => {
+                let content;
+                parenthesized!(content in meta.input);
+                let arrays = content.parse_terminated(Trailing::parse, Token![,])?;
+                set(meta, &mut self.trailing, arrays.into_iter().collect())
+            }
+            "redact" if self.redact => Err(meta.error("given twice")),
+            "redact" => {
+                self.redact = true;
+                Ok(())
+            }
+            _ => Err(meta.error("unknown key")),
+        }
+    }
+
+    /// The path of the crate `eventring`.
+    pub fn krate(&self) -> TokenStream {
+        match &self.krate {
+            Some(path) => quote!(#path),
+            None => quote!(::eventring),
+        }
+    }
+}
+
+fn once<T: Parse>(meta: &ParseNestedMeta<'_>, slot: &mut Option<T>) -> Result<()> {
+    let value = meta.value()?.parse()?;
+    set(meta, slot, value)
+}
+
+fn set<T>(meta: &ParseNestedMeta<'_>, slot: &mut Option<T>, value: T) -> Result<()> {
+    if slot.replace(value).is_some() { Err(meta.error("given twice")) } else { Ok(()) }
+}
+
+/// A name that was given as text: it must be a name in schema text.
+pub fn checked_name(text: &LitStr, first: fn(&char) -> bool, expected: &str) -> Result<String> {
+    let name = text.value();
+    let is_name =
+        name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && name.chars().next().as_ref().is_some_and(first);
+    if is_name { Ok(name) } else { Err(syn::Error::new(text.span(), format!("expected {expected}"))) }
+}
+
+/// The integer type of `#[repr(...)]`.
+pub fn repr_integer(attributes: &[Attribute]) -> Result<Option<Ident>> {
+    const INTEGERS: [&str; 8] = ["u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64"];
+    let mut integer = None;
+    for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("repr")) {
+        for repr in attribute.parse_args_with(Punctuated::<syn::Meta, Token![,]>::parse_terminated)? {
+            if let Some(ident) = repr.path().get_ident().filter(|ident| INTEGERS.iter().any(|integer| ident == integer))
+            {
+                integer = Some(ident.clone());
+            }
+        }
+    }
+    Ok(integer)
+}

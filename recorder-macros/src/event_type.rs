@@ -1,0 +1,335 @@
+//! `#[derive(EventType)]`.
+
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned as _;
+use syn::{Data, DeriveInput, Expr, ExprLit, Fields, Ident, Lit, LitStr, Result, Type, Variant};
+
+use crate::attributes::{EventAttributes, Trailing, checked_name, repr_integer};
+use crate::names;
+
+/// The code that is RECORD_ERROR in every schema.
+const RECORD_ERROR_CODE: u16 = 1;
+const RECORD_ERROR_NAME: &str = "RECORD_ERROR";
+
+/// A variant as the generated code needs it.
+struct Event<'a> {
+    ident: &'a Ident,
+    code: u16,
+    name: String,
+    description: String,
+    payload: Option<Type>,
+    trailing: Vec<Trailing>,
+}
+
+pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
+    let Data::Enum(data) = &input.data else {
+        return Err(syn::Error::new(input.ident.span(), "EventType is for enums: each variant is an event"));
+    };
+    names::refuse_generics(&input.generics)?;
+    if repr_integer(&input.attrs)?.is_none_or(|repr| repr != "u16") {
+        return Err(syn::Error::new(input.ident.span(), "event codes are u16: add #[repr(u16)]"));
+    }
+    let attributes =
+        EventAttributes::read(&input.attrs, &["content_type", "name", "version", "schema_hash", "recorder", "crate"])?;
+    if data.variants.is_empty() {
+        return Err(syn::Error::new(input.ident.span(), "a schema has at least one event"));
+    }
+    let mut events = data.variants.iter().map(read_event).collect::<Result<Vec<_>>>()?;
+    events.sort_by_key(|event| event.code);
+    refuse_equal_names(&events)?;
+
+    let info = schema_info(input, &attributes, &events)?;
+    let checks = events.iter().map(checks);
+    let payloads =
+        events.iter().filter(|event| event.code != RECORD_ERROR_CODE).map(|event| payload_of(&input.ident, event));
+    let recorder = attributes.recorder.as_ref().map(|recorder| records_to(input, &attributes, recorder));
+
+    let krate = attributes.krate();
+    let ident = &input.ident;
+    let variants: Vec<&Ident> = events.iter().map(|event| event.ident).collect();
+    let codes: Vec<u16> = events.iter().map(|event| event.code).collect();
+    let event_names = events.iter().map(|event| &event.name);
+    Ok(quote! {
+        const _: () = {
+            use #krate::schema as __schema;
+
+            const __EVENTRING_SCHEMA: __schema::SchemaInfo = #info;
+            #(#checks)*
+
+            #[automatically_derived]
+            impl __schema::EventType for #ident {
+                const INFO: &'static __schema::SchemaInfo = &__EVENTRING_SCHEMA;
+
+                #[inline]
+                fn code(self) -> ::core::primitive::u16 {
+                    self as ::core::primitive::u16
+                }
+
+                #[inline]
+                fn from_code(code: ::core::primitive::u16) -> ::core::option::Option<Self> {
+                    match code {
+                        #(#codes => ::core::option::Option::Some(#ident::#variants),)*
+                        _ => ::core::option::Option::None,
+                    }
+                }
+
+                fn name(self) -> &'static ::core::primitive::str {
+                    match self {
+                        #(#ident::#variants => #event_names,)*
+                    }
+                }
+
+                fn schema() -> &'static __schema::Schema {
+                    static SCHEMA: __schema::derive_support::OnceLock<__schema::Schema> =
+                        __schema::derive_support::OnceLock::new();
+                    SCHEMA.get_or_init(|| __schema::Schema::new(&__EVENTRING_SCHEMA))
+                }
+            }
+
+            #(#payloads)*
+            #recorder
+        };
+    })
+}
+
+fn read_event(variant: &Variant) -> Result<Event<'_>> {
+    if !matches!(variant.fields, Fields::Unit) {
+        return Err(syn::Error::new_spanned(
+            &variant.fields,
+            "the variants of an EventType have no fields; name the payload with #[event(payload = STRUCT)]",
+        ));
+    }
+    let attributes = EventAttributes::read(&variant.attrs, &["name", "payload", "trailing"])?;
+    let code = match &variant.discriminant {
+        Some((_, Expr::Lit(ExprLit { lit: Lit::Int(code), .. }))) => code.base10_parse::<u16>()?,
+        Some((_, other)) => return Err(syn::Error::new_spanned(other, "expected the event code as a number")),
+        None => return Err(syn::Error::new(variant.ident.span(), "expected the event code: `= N`, from 2")),
+    };
+    let name = match &attributes.name {
+        Some(text) => checked_name(
+            text,
+            char::is_ascii_alphabetic,
+            "a name of ASCII letters, digits and `_` that begins with a letter",
+        )?,
+        None => names::screaming(&variant.ident)?,
+    };
+    if code == 0 {
+        return Err(syn::Error::new_spanned(variant, "event code 0 means no event; codes begin at 2"));
+    }
+    if (code == RECORD_ERROR_CODE) != (name == RECORD_ERROR_NAME) {
+        return Err(syn::Error::new_spanned(
+            variant,
+            "event code 1 is RecordError in every schema, and no other is; codes begin at 2",
+        ));
+    }
+    if code == RECORD_ERROR_CODE && (attributes.payload.is_some() || attributes.trailing.is_some()) {
+        return Err(syn::Error::new_spanned(
+            variant,
+            "the payload of RecordError is the same in every schema: leave it out",
+        ));
+    }
+    let trailing = attributes.trailing.unwrap_or_default();
+    check_trailing(&trailing, attributes.payload.is_some())?;
+    Ok(Event {
+        ident: &variant.ident,
+        code,
+        name,
+        description: names::description(&variant.attrs),
+        payload: attributes.payload,
+        trailing,
+    })
+}
+
+/// What can be said about trailing arrays without knowing the struct.
+fn check_trailing(trailing: &[Trailing], has_payload: bool) -> Result<()> {
+    for (i, array) in trailing.iter().enumerate() {
+        match &array.count {
+            None if i + 1 < trailing.len() => {
+                return Err(syn::Error::new(
+                    array.name.span(),
+                    "only the last trailing array can take the rest of the payload; give this one a count: `NAME: TYPE * FIELD`",
+                ));
+            }
+            Some(count) if !has_payload => {
+                return Err(syn::Error::new(
+                    count.span,
+                    "the count is a field of the payload struct, and there is none: #[event(payload = STRUCT)]",
+                ));
+            }
+            _ => {}
+        }
+        if trailing[..i].iter().any(|other| other.name == array.name) {
+            return Err(syn::Error::new(array.name.span(), "a second trailing array of this name"));
+        }
+    }
+    Ok(())
+}
+
+fn refuse_equal_names(events: &[Event<'_>]) -> Result<()> {
+    for (i, event) in events.iter().enumerate() {
+        if events[..i].iter().any(|other| other.name == event.name) {
+            return Err(syn::Error::new(event.ident.span(), format!("a second event of the name {}", event.name)));
+        }
+    }
+    Ok(())
+}
+
+fn schema_info(input: &DeriveInput, attributes: &EventAttributes, events: &[Event<'_>]) -> Result<TokenStream> {
+    let Some(content_type) = &attributes.content_type else {
+        return Err(syn::Error::new(
+            input.ident.span(),
+            "expected #[event(content_type = N)]; 1 to 3 are TEST, EXEC and PERF, take a larger one for your own",
+        ));
+    };
+    if content_type.base10_parse::<u16>()? == 0 {
+        return Err(syn::Error::new(content_type.span(), "content type 0 means no content"));
+    }
+    let name = match &attributes.name {
+        Some(text) => checked_name(
+            text,
+            char::is_ascii_alphabetic,
+            "a name of ASCII letters, digits and `_` that begins with a letter",
+        )?,
+        None => names::screaming(&input.ident)?,
+    };
+    let version = match &attributes.version {
+        Some(version) => version.base10_parse::<u32>()?,
+        None => 1,
+    };
+    let published_hash = match &attributes.schema_hash {
+        Some(text) => {
+            let bytes = hash_bytes(text)?;
+            quote!(::core::option::Option::Some([#(#bytes),*]))
+        }
+        None => quote!(::core::option::Option::None),
+    };
+    let record_error = quote!(__schema::derive_support::RECORD_ERROR_EVENT);
+    let implied = events.iter().all(|event| event.code != RECORD_ERROR_CODE).then_some(&record_error);
+    let infos = implied.into_iter().cloned().chain(events.iter().map(|event| match event.code {
+        RECORD_ERROR_CODE => record_error.clone(),
+        _ => event_info(event),
+    }));
+    let description = names::description(&input.attrs);
+    Ok(quote! {
+        __schema::SchemaInfo {
+            content_type: #content_type,
+            name: #name,
+            version: #version,
+            events: &[#(#infos),*],
+            published_hash: #published_hash,
+            description: #description,
+        }
+    })
+}
+
+fn event_info(event: &Event<'_>) -> TokenStream {
+    let Event { code, name, description, payload, trailing, .. } = event;
+    let payload = match payload {
+        Some(ty) => quote_spanned!(ty.span()=> ::core::option::Option::Some(<#ty as __schema::EventPayload>::STRUCT)),
+        None => quote!(::core::option::Option::None),
+    };
+    let arrays = trailing.iter().map(|Trailing { name, element, count }| {
+        let name = name.to_string();
+        let count = match count {
+            Some(path) => {
+                let path = &path.text;
+                quote!(__schema::TrailingCount::Field(#path))
+            }
+            None => quote!(__schema::TrailingCount::Rest),
+        };
+        quote! {
+            __schema::TrailingInfo {
+                name: #name,
+                element: <#element as __schema::PayloadField>::TYPE,
+                count: #count,
+            }
+        }
+    });
+    quote! {
+        __schema::EventInfo {
+            code: #code,
+            name: #name,
+            payload: #payload,
+            trailing: &[#(#arrays),*],
+            description: #description,
+        }
+    }
+}
+
+/// What can be said about trailing arrays only when the struct is known: asserted at compile time, at the attribute.
+fn checks(event: &Event<'_>) -> TokenStream {
+    let checks = event.trailing.iter().map(|Trailing { name, element, count }| {
+        let text = name.to_string();
+        let element_check = quote_spanned! {element.span()=>
+            const _: () = assert!(
+                <#element as __schema::PayloadField>::WIRE_BYTES > 0,
+                "the elements of a trailing array have 0 bytes"
+            );
+        };
+        let Some(payload) = &event.payload else {
+            return element_check;
+        };
+        let name_check = quote_spanned! {name.span()=>
+            const _: () = assert!(
+                <#payload as __schema::EventPayload>::STRUCT.field(#text).is_none(),
+                "the payload struct has a field of this name"
+            );
+        };
+        let count_check = count.as_ref().map(|path| {
+            let text = &path.text;
+            quote_spanned! {path.span=>
+                const _: () = if let ::core::option::Option::Some(problem) =
+                    __schema::derive_support::count_problem(<#payload as __schema::EventPayload>::STRUCT, #text)
+                {
+                    ::core::panic!("{}", problem)
+                };
+            }
+        });
+        quote!(#element_check #name_check #count_check)
+    });
+    quote!(#(#checks)*)
+}
+
+fn payload_of(ident: &Ident, event: &Event<'_>) -> TokenStream {
+    let variant = event.ident;
+    let arrays = event.trailing.len();
+    let payload = match &event.payload {
+        Some(ty) => quote!(#ty),
+        None => quote!(()),
+    };
+    quote! {
+        #[automatically_derived]
+        impl __schema::PayloadOf<#ident, { #ident::#variant as ::core::primitive::u16 }> for #payload {
+            const TRAILING_ARRAYS: usize = #arrays;
+        }
+    }
+}
+
+fn records_to(input: &DeriveInput, attributes: &EventAttributes, recorder: &syn::Path) -> TokenStream {
+    let krate = attributes.krate();
+    let ident = &input.ident;
+    quote! {
+        #[automatically_derived]
+        impl #krate::global::RecordsTo for #ident {
+            #[inline(always)]
+            fn slot() -> &'static #krate::global::GlobalRecorder {
+                &#recorder
+            }
+        }
+    }
+}
+
+fn hash_bytes(text: &LitStr) -> Result<Vec<u8>> {
+    let digits = text.value();
+    let bytes: Option<Vec<u8>> = (0..digits.len())
+        .step_by(2)
+        .map(|i| {
+            digits
+                .get(i..i + 2)
+                .filter(|pair| !pair.starts_with('+'))
+                .and_then(|pair| u8::from_str_radix(pair, 16).ok())
+        })
+        .collect();
+    bytes.filter(|bytes| bytes.len() == 32).ok_or_else(|| syn::Error::new(text.span(), "expected 64 hex digits"))
+}

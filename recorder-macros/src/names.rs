@@ -1,0 +1,113 @@
+//! Names and descriptions as they stand in schema text.
+
+use syn::ext::IdentExt as _;
+use syn::{Attribute, Expr, ExprLit, Generics, Ident, Lit, Meta, Result};
+
+/// An identifier without `r#`; schema text takes ASCII only.
+pub fn plain(ident: &Ident) -> Result<String> {
+    let name = ident.unraw().to_string();
+    if name.is_ascii() { Ok(name) } else { Err(syn::Error::new(ident.span(), "names in schemas are ASCII")) }
+}
+
+/// The name of a type: it begins with a capital letter, so that schema text can tell it from `u8`.
+pub fn type_name(ident: &Ident) -> Result<String> {
+    let name = plain(ident)?;
+    if name.starts_with(|c: char| c.is_ascii_uppercase()) {
+        Ok(name)
+    } else {
+        Err(syn::Error::new(
+            ident.span(),
+            "names of types in schemas begin with a capital letter; give it one with #[event(name = \"…\")]",
+        ))
+    }
+}
+
+/// `BlockStart` as `BLOCK_START`.
+pub fn screaming(ident: &Ident) -> Result<String> {
+    let chars: Vec<char> = plain(ident)?.chars().collect();
+    let mut out = String::new();
+    for (i, &c) in chars.iter().enumerate() {
+        let after_lower = i > 0 && !chars[i - 1].is_ascii_uppercase() && chars[i - 1] != '_';
+        // The last capital of `EVMError` begins a word.
+        let before_lower =
+            i > 0 && chars[i - 1].is_ascii_uppercase() && chars.get(i + 1).is_some_and(char::is_ascii_lowercase);
+        if c.is_ascii_uppercase() && (after_lower || before_lower) {
+            out.push('_');
+        }
+        out.push(c.to_ascii_uppercase());
+    }
+    Ok(out)
+}
+
+/// The first paragraph of the documentation comments, on one line.
+pub fn description(attributes: &[Attribute]) -> String {
+    let lines = attributes.iter().filter_map(|attribute| match &attribute.meta {
+        Meta::NameValue(meta) if meta.path.is_ident("doc") => match &meta.value {
+            Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Some(text.value()),
+            _ => None,
+        },
+        _ => None,
+    });
+    let mut words = Vec::new();
+    'paragraph: for text in lines {
+        for line in text.lines().map(str::trim) {
+            match (line.is_empty(), words.is_empty()) {
+                (true, true) => {}
+                (true, false) => break 'paragraph,
+                (false, _) => words.push(line.to_owned()),
+            }
+        }
+        if text.trim().is_empty() && !words.is_empty() {
+            break;
+        }
+    }
+    words.join(" ")
+}
+
+/// Refuses parameters: the layout of a payload is one layout.
+pub fn refuse_generics(generics: &Generics) -> Result<()> {
+    match generics.params.first() {
+        None => Ok(()),
+        Some(parameter) => Err(syn::Error::new_spanned(
+            parameter,
+            "a payload has no lifetime, type or const parameters: its layout is fixed; variable-length data goes into a trailing array",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proc_macro2::Span;
+
+    #[test]
+    fn variants_become_the_published_names() {
+        for (rust, published) in [
+            ("BlockStart", "BLOCK_START"),
+            ("TxnPerfEvmEnter", "TXN_PERF_EVM_ENTER"),
+            ("BlockQc", "BLOCK_QC"),
+            ("EVMError", "EVM_ERROR"),
+            ("Step2Done", "STEP2_DONE"),
+            ("r#Type", "TYPE"),
+            ("Already_Split", "ALREADY_SPLIT"),
+        ] {
+            let ident = match rust.strip_prefix("r#") {
+                Some(raw) => Ident::new_raw(raw, Span::call_site()),
+                None => Ident::new(rust, Span::call_site()),
+            };
+            assert_eq!(screaming(&ident).unwrap(), published);
+        }
+    }
+
+    #[test]
+    fn a_description_is_the_first_paragraph_on_one_line() {
+        let item: syn::ItemStruct = syn::parse_quote! {
+            /// One
+            /// sentence.
+            ///
+            /// More.
+            struct S;
+        };
+        assert_eq!(description(&item.attrs), "One sentence.");
+    }
+}

@@ -1,0 +1,238 @@
+//! Fixed-size byte strings as payload fields: addresses, hashes, blooms; and bytes that are text.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::describe::{FieldType, Scalar};
+use super::error::DecodeError;
+use super::field::PayloadField;
+
+/// Text that is not a value of the type that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseBytesError {
+    type_name: &'static str,
+    expected: &'static str,
+}
+
+impl ParseBytesError {
+    pub(super) fn new(type_name: &'static str, expected: &'static str) -> Self {
+        Self { type_name, expected }
+    }
+}
+
+impl fmt::Display for ParseBytesError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "not a {}: expected {}", self.type_name, self.expected)
+    }
+}
+
+impl std::error::Error for ParseBytesError {}
+
+/// Writes bytes as hex digits, without a prefix.
+pub(super) fn write_hex(out: &mut impl fmt::Write, bytes: &[u8]) -> fmt::Result {
+    bytes.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
+}
+
+/// Reads exactly `out.len()` bytes of hex digits.
+fn read_hex(digits: &str, out: &mut [u8]) -> Option<()> {
+    let digits = digits.as_bytes();
+    if digits.len() != out.len() * 2 {
+        return None;
+    }
+    for (byte, pair) in out.iter_mut().zip(digits.chunks_exact(2)) {
+        let high = char::from(pair[0]).to_digit(16)?;
+        let low = char::from(pair[1]).to_digit(16)?;
+        *byte = (high << 4 | low) as u8;
+    }
+    Some(())
+}
+
+macro_rules! byte_string {
+    ($(#[$doc:meta])* $name:ident, $bytes:literal) => {
+        $(#[$doc])*
+        ///
+        /// Printed and parsed as `0x` and hex digits; the alignment in a payload is 1.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(transparent)]
+        pub struct $name(
+            /// The bytes, in the order in which they stand in the payload.
+            pub [u8; $bytes],
+        );
+
+        impl $name {
+            /// All bytes zero.
+            pub const ZERO: Self = Self([0; $bytes]);
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self::ZERO
+            }
+        }
+
+        impl From<[u8; $bytes]> for $name {
+            fn from(bytes: [u8; $bytes]) -> Self {
+                Self(bytes)
+            }
+        }
+
+        impl AsRef<[u8]> for $name {
+            fn as_ref(&self) -> &[u8] {
+                &self.0
+            }
+        }
+
+        impl fmt::LowerHex for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                if f.alternate() {
+                    f.write_str("0x")?;
+                }
+                write_hex(f, &self.0)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{self:#x}")
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{self:#x}")
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = ParseBytesError;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                let mut bytes = [0; $bytes];
+                text.strip_prefix("0x")
+                    .and_then(|digits| read_hex(digits, &mut bytes))
+                    .map(|()| Self(bytes))
+                    .ok_or(ParseBytesError::new(stringify!($name), concat!("0x and two hex digits for each of ", $bytes, " bytes")))
+            }
+        }
+
+        impl PayloadField for $name {
+            const WIRE_BYTES: usize = $bytes;
+            const WIRE_ALIGN: usize = 1;
+            const TYPE: FieldType = <[u8; $bytes]>::TYPE;
+            const ZERO_IS_VALID: bool = true;
+
+            #[inline(always)]
+            fn encode_field(&self, out: &mut [u8]) {
+                out[..$bytes].copy_from_slice(&self.0);
+            }
+
+            #[inline]
+            fn decode_field(bytes: &[u8]) -> Result<Self, DecodeError> {
+                let bytes: [u8; $bytes] =
+                    bytes.try_into().map_err(|_| DecodeError::too_short(stringify!($name), bytes.len(), $bytes))?;
+                Ok(Self(bytes))
+            }
+        }
+    };
+}
+
+byte_string!(
+    /// An account address: 20 bytes.
+    Address,
+    20
+);
+byte_string!(
+    /// A hash, storage key or storage value: 32 bytes, in the order in which they are written.
+    Bytes32,
+    32
+);
+byte_string!(
+    /// Eight bytes that are not a number (the nonce of a block header).
+    Bytes8,
+    8
+);
+byte_string!(
+    /// A bloom filter over logs: 256 bytes.
+    Bloom256,
+    256
+);
+
+/// One byte of UTF-8 text.
+///
+/// As the element type of a trailing array (`trailing(message: Utf8)`), or of an array in a fixed struct (`[Utf8; 16]`, padded
+/// with zeros), it makes readers show text and not hex. A reader replaces what is not valid UTF-8.
+///
+/// ```
+/// use eventring::schema::Utf8;
+/// assert_eq!(Utf8::padded::<8>("eth0"), [b'e', b't', b'h', b'0', 0, 0, 0, 0].map(Utf8));
+/// assert_eq!(Utf8::padded::<2>("aé"), [Utf8(b'a'), Utf8(0)]); // cut between characters
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+#[repr(transparent)]
+pub struct Utf8(
+    /// The byte.
+    pub u8,
+);
+
+impl Utf8 {
+    /// The text, cut at a character boundary if it is longer than `N` bytes, padded with zeros if it is shorter.
+    #[must_use]
+    pub fn padded<const N: usize>(text: &str) -> [Self; N] {
+        let mut bytes = [Self(0); N];
+        for (byte, source) in bytes.iter_mut().zip(&text.as_bytes()[..floor_char_boundary(text, N)]) {
+            byte.0 = *source;
+        }
+        bytes
+    }
+}
+
+/// The largest index up to `index` at which `text` can be cut: `str::floor_char_boundary`, which is newer than the compiler that
+/// this crate asks for.
+fn floor_char_boundary(text: &str, index: usize) -> usize {
+    (0..=index.min(text.len())).rev().find(|&i| text.is_char_boundary(i)).unwrap_or(0)
+}
+
+impl PayloadField for Utf8 {
+    const WIRE_BYTES: usize = 1;
+    const WIRE_ALIGN: usize = 1;
+    const TYPE: FieldType = FieldType::Scalar(Scalar::Utf8);
+    const ZERO_IS_VALID: bool = true;
+
+    #[inline(always)]
+    fn encode_field(&self, out: &mut [u8]) {
+        out[0] = self.0;
+    }
+
+    #[inline]
+    fn decode_field(bytes: &[u8]) -> Result<Self, DecodeError> {
+        u8::decode_field(bytes).map(Self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_byte_string_prints_as_it_parses() {
+        let text = "0x00112233445566778899aabbccddeeff00112233";
+        let address: Address = text.parse().unwrap();
+        assert_eq!(address.0[1], 0x11);
+        assert_eq!(format!("{address} {address:?} {address:x}"), format!("{text} {text} {}", &text[2..]));
+    }
+
+    #[test]
+    fn text_of_the_wrong_length_or_alphabet_is_no_byte_string() {
+        for text in [
+            "",
+            "0x",
+            "0011223344556677",
+            "0x001122334455667",
+            "0x00112233445566zz",
+            "0x001122334455667788",
+            "0x+0112233445566zz",
+        ] {
+            assert!(text.parse::<Bytes8>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Decoding payloads by schema text alone.
+
+use std::borrow::Cow;
+
+use super::describe::Scalar;
+use super::field::PayloadField;
+use super::model::{CountModel, EventModel, SchemaModel, TypeModel};
+use super::value::Value;
+
+/// The most values that one payload is taken apart into: it bounds the memory that a hostile schema can ask for.
+const MAX_VALUES: usize = 1 << 20;
+
+/// The name under which a [`Value::Struct`] holds what is wrong with the payload as a whole. No field can have it.
+pub const MALFORMED: &str = "$malformed";
+
+impl SchemaModel {
+    /// Decodes the payload of event `code`.
+    ///
+    /// Never fails: a payload that is too short or too long, and an unknown code, give [`Value::Malformed`] with the bytes that could
+    /// not be decoded — for an event of the schema beside the fields that could, under the name `$malformed`. Byte strings and text are
+    /// borrowed; of anything else at most a million values are made, the rest stays bytes.
+    #[must_use]
+    pub fn decode<'a>(&'a self, code: u16, payload: &'a [u8]) -> Value<'a> {
+        match self.event(code) {
+            Some(event) => Decoder { model: self, values_left: MAX_VALUES }.event(event, payload),
+            None => malformed(format!("event type {code} is not in schema {}", self.name), payload),
+        }
+    }
+}
+
+fn malformed(problem: impl Into<String>, rest: &[u8]) -> Value<'_> {
+    Value::Malformed { problem: problem.into(), rest }
+}
+
+struct Decoder<'a> {
+    model: &'a SchemaModel,
+    values_left: usize,
+}
+
+impl<'a> Decoder<'a> {
+    fn event(mut self, event: &'a EventModel, payload: &'a [u8]) -> Value<'a> {
+        let fixed_bytes = event.payload.map_or(0, |index| self.model.structs[index].bytes);
+        let Some((fixed, mut rest)) = payload.split_at_checked(fixed_bytes) else {
+            let problem = format!("{} bytes, {} has at least {fixed_bytes}", payload.len(), event.name);
+            return Value::Struct(vec![(MALFORMED, malformed(problem, payload))]);
+        };
+        let mut fields = match event.payload {
+            Some(index) => self.fields(index, fixed),
+            None => Vec::new(),
+        };
+        for array in &event.trailing {
+            let element_bytes = self.model.bytes_of(&array.element);
+            let count = match array.count {
+                CountModel::At(offset, scalar) => read_count(fixed, offset, scalar),
+                // The parser refuses elements of 0 bytes here.
+                CountModel::Rest => (rest.len() / element_bytes.max(1)) as u64,
+            };
+            let wanted = count.saturating_mul(element_bytes as u64);
+            let Some((bytes, after)) = usize::try_from(wanted).ok().and_then(|wanted| rest.split_at_checked(wanted))
+            else {
+                let problem = format!("{} bytes left, {} of {count} elements needs {wanted}", rest.len(), array.name);
+                fields.push((MALFORMED, malformed(problem, rest)));
+                return Value::Struct(fields);
+            };
+            fields.push((&array.name, self.array(&array.element, count, bytes)));
+            rest = after;
+        }
+        if !rest.is_empty() {
+            fields.push((MALFORMED, malformed(format!("{} bytes left over", rest.len()), rest)));
+        }
+        Value::Struct(fields)
+    }
+
+    fn fields(&mut self, index: usize, bytes: &'a [u8]) -> Vec<(&'a str, Value<'a>)> {
+        let model = self.model;
+        let fields = &model.structs[index].fields;
+        let mut values = Vec::with_capacity(fields.len().min(self.values_left));
+        for field in fields {
+            let value = if field.redacted {
+                Value::Redacted
+            } else {
+                let field_bytes = bytes.get(field.offset..field.offset + model.bytes_of(&field.ty)).unwrap_or_default();
+                self.value(&field.ty, field_bytes)
+            };
+            values.push((field.name.as_str(), value));
+        }
+        values
+    }
+
+    fn value(&mut self, ty: &'a TypeModel, bytes: &'a [u8]) -> Value<'a> {
+        let Some(values_left) = self.values_left.checked_sub(1) else {
+            return malformed("too many values to show", bytes);
+        };
+        self.values_left = values_left;
+        match ty {
+            TypeModel::Scalar(scalar) => scalar_value(*scalar, bytes),
+            TypeModel::Array { element, len } => match self.array(element, *len as u64, bytes) {
+                // In a fixed array text is padded with zeros.
+                Value::Text(text) => Value::Text(trim_padding(text)),
+                other => other,
+            },
+            TypeModel::Struct(index) => Value::Struct(self.fields(*index, bytes)),
+            TypeModel::Enum(index) => {
+                let info = &self.model.enums[*index];
+                let Some(number) = integer(&scalar_value(info.repr, bytes)) else {
+                    return malformed("not an integer", bytes);
+                };
+                let name = info
+                    .values
+                    .binary_search_by_key(&number, |(value, _)| *value)
+                    .ok()
+                    .map(|i| info.values[i].1.as_str());
+                Value::Enum { name, number }
+            }
+        }
+    }
+
+    fn array(&mut self, element: &'a TypeModel, count: u64, bytes: &'a [u8]) -> Value<'a> {
+        match element {
+            TypeModel::Scalar(Scalar::U8) => return Value::Bytes(bytes),
+            TypeModel::Scalar(Scalar::Utf8) => return Value::Text(String::from_utf8_lossy(bytes)),
+            _ => {}
+        }
+        let element_bytes = self.model.bytes_of(element);
+        let mut elements = Vec::new();
+        let mut rest = bytes;
+        for _ in 0..count {
+            let (bytes, after) = rest.split_at_checked(element_bytes).unwrap_or((rest, &[]));
+            if self.values_left == 0 {
+                elements.push(malformed("too many values to show", rest));
+                break;
+            }
+            elements.push(self.value(element, bytes));
+            rest = after;
+        }
+        Value::List(elements)
+    }
+}
+
+/// Removes the zeros at the end.
+fn trim_padding(text: Cow<'_, str>) -> Cow<'_, str> {
+    match text {
+        Cow::Borrowed(text) => Cow::Borrowed(text.trim_end_matches('\0')),
+        Cow::Owned(text) => Cow::Owned(text.trim_end_matches('\0').to_owned()),
+    }
+}
+
+fn read_count(fixed: &[u8], offset: usize, scalar: Scalar) -> u64 {
+    match fixed.get(offset..offset + scalar.bytes()).map(|bytes| scalar_value(scalar, bytes)) {
+        Some(Value::Uint(count)) => count,
+        // Not reached: the parser checks that the count lies in the struct and is unsigned.
+        _ => 0,
+    }
+}
+
+fn integer(value: &Value<'_>) -> Option<i128> {
+    match value {
+        Value::Uint(number) => Some((*number).into()),
+        Value::Int(number) => Some((*number).into()),
+        _ => None,
+    }
+}
+
+fn scalar_value(scalar: Scalar, bytes: &[u8]) -> Value<'_> {
+    let decoded = match scalar {
+        Scalar::U8 => u8::decode_field(bytes).map(|number| Value::Uint(number.into())),
+        Scalar::U16 => u16::decode_field(bytes).map(|number| Value::Uint(number.into())),
+        Scalar::U32 => u32::decode_field(bytes).map(|number| Value::Uint(number.into())),
+        Scalar::U64 => u64::decode_field(bytes).map(Value::Uint),
+        Scalar::U128 => u128::decode_field(bytes).map(Value::Uint128),
+        Scalar::U256 => super::U256::decode_field(bytes).map(Value::U256),
+        Scalar::I8 => i8::decode_field(bytes).map(|number| Value::Int(number.into())),
+        Scalar::I16 => i16::decode_field(bytes).map(|number| Value::Int(number.into())),
+        Scalar::I32 => i32::decode_field(bytes).map(|number| Value::Int(number.into())),
+        Scalar::I64 => i64::decode_field(bytes).map(Value::Int),
+        Scalar::I128 => i128::decode_field(bytes).map(Value::Int128),
+        Scalar::F32 => f32::decode_field(bytes).map(Value::F32),
+        Scalar::F64 => f64::decode_field(bytes).map(Value::F64),
+        Scalar::Bool => bool::decode_field(bytes).map(Value::Bool),
+        Scalar::Utf8 => return Value::Text(String::from_utf8_lossy(bytes)),
+    };
+    decoded.unwrap_or_else(|error| malformed(error.to_string(), bytes))
+}

@@ -1,0 +1,348 @@
+//! Descriptions of payload types, made at compile time by the derives and read by [`Schema`](super::Schema).
+
+/// A number, bool or character: what cannot be divided further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Scalar {
+    /// `u8`, one byte.
+    U8,
+    /// `u16`, little endian.
+    U16,
+    /// `u32`, little endian.
+    U32,
+    /// `u64`, little endian.
+    U64,
+    /// `u128`, little endian, aligned to 16.
+    U128,
+    /// [`U256`](super::U256), little endian, aligned to 8.
+    U256,
+    /// `i8`, one byte.
+    I8,
+    /// `i16`, little endian.
+    I16,
+    /// `i32`, little endian.
+    I32,
+    /// `i64`, little endian.
+    I64,
+    /// `i128`, little endian, aligned to 16.
+    I128,
+    /// `f32`, IEEE 754, little endian.
+    F32,
+    /// `f64`, IEEE 754, little endian.
+    F64,
+    /// `bool`: one byte, 0 or 1.
+    Bool,
+    /// One byte of UTF-8 text ([`Utf8`](super::Utf8)).
+    Utf8,
+}
+
+impl Scalar {
+    /// Every scalar.
+    pub const ALL: [Self; 15] = [
+        Self::U8,
+        Self::U16,
+        Self::U32,
+        Self::U64,
+        Self::U128,
+        Self::U256,
+        Self::I8,
+        Self::I16,
+        Self::I32,
+        Self::I64,
+        Self::I128,
+        Self::F32,
+        Self::F64,
+        Self::Bool,
+        Self::Utf8,
+    ];
+
+    /// The name in schema text.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::U8 => "u8",
+            Self::U16 => "u16",
+            Self::U32 => "u32",
+            Self::U64 => "u64",
+            Self::U128 => "u128",
+            Self::U256 => "u256",
+            Self::I8 => "i8",
+            Self::I16 => "i16",
+            Self::I32 => "i32",
+            Self::I64 => "i64",
+            Self::I128 => "i128",
+            Self::F32 => "f32",
+            Self::F64 => "f64",
+            Self::Bool => "bool",
+            Self::Utf8 => "utf8",
+        }
+    }
+
+    /// The size in bytes.
+    #[must_use]
+    pub const fn bytes(self) -> usize {
+        match self {
+            Self::U8 | Self::I8 | Self::Bool | Self::Utf8 => 1,
+            Self::U16 | Self::I16 => 2,
+            Self::U32 | Self::I32 | Self::F32 => 4,
+            Self::U64 | Self::I64 | Self::F64 => 8,
+            Self::U128 | Self::I128 => 16,
+            Self::U256 => 32,
+        }
+    }
+
+    /// Whether it can count the elements of a trailing array: an unsigned integer of at most 64 bits.
+    #[must_use]
+    pub const fn is_count(self) -> bool {
+        matches!(self, Self::U8 | Self::U16 | Self::U32 | Self::U64)
+    }
+
+    /// Whether it can represent an enum: an integer of at most 64 bits.
+    #[must_use]
+    pub const fn is_enum_repr(self) -> bool {
+        self.is_count() || matches!(self, Self::I8 | Self::I16 | Self::I32 | Self::I64)
+    }
+
+    /// The scalar of that name in schema text.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|scalar| scalar.name() == name)
+    }
+}
+
+/// The type of a payload field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldType {
+    /// A number, bool or character.
+    Scalar(Scalar),
+    /// `len` elements back to back. An array of [`Scalar::U8`] is a byte string and shown as hex.
+    Array {
+        /// The type of an element.
+        element: &'static FieldType,
+        /// The number of elements.
+        len: usize,
+    },
+    /// A payload struct within a payload struct.
+    Struct(&'static StructInfo),
+    /// An enum without fields.
+    Enum(&'static EnumInfo),
+}
+
+impl FieldType {
+    /// The size in bytes.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        match self {
+            Self::Scalar(scalar) => scalar.bytes(),
+            Self::Array { element, len } => element.bytes() * *len,
+            Self::Struct(info) => info.bytes,
+            Self::Enum(info) => info.repr.bytes(),
+        }
+    }
+}
+
+/// A field of a payload struct.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FieldInfo {
+    /// The field's name.
+    pub name: &'static str,
+    /// Its type.
+    pub ty: FieldType,
+    /// Where it begins in the struct, in bytes.
+    pub offset: usize,
+    /// How many bytes it takes.
+    pub bytes: usize,
+    /// Whether it is never recorded: its bytes are zero in the ring.
+    pub redacted: bool,
+    /// The first paragraph of its documentation; empty if it has none.
+    pub description: &'static str,
+}
+
+/// A payload struct.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StructInfo {
+    /// The struct's name.
+    pub name: &'static str,
+    /// Its size in bytes, padding at the end included.
+    pub bytes: usize,
+    /// Its alignment in bytes.
+    pub align: usize,
+    /// Its fields, in order.
+    pub fields: &'static [FieldInfo],
+    /// The first paragraph of its documentation; empty if it has none.
+    pub description: &'static str,
+}
+
+impl StructInfo {
+    /// The field of that name. For use in constant expressions, too.
+    #[must_use]
+    pub const fn field(&self, name: &str) -> Option<&'static FieldInfo> {
+        let mut i = 0;
+        while i < self.fields.len() {
+            if is_segment(self.fields[i].name, name, 0, name.len()) {
+                return Some(&self.fields[i]);
+            }
+            i += 1;
+        }
+        None
+    }
+}
+
+/// An enum without fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EnumInfo {
+    /// The enum's name.
+    pub name: &'static str,
+    /// The integer that represents it.
+    pub repr: Scalar,
+    /// Its values in the order of declaration: number and name (`BLOCK_PROLOGUE`).
+    pub values: &'static [(i128, &'static str)],
+    /// The first paragraph of its documentation; empty if it has none.
+    pub description: &'static str,
+}
+
+/// An array that follows the fixed struct of an event's payload, without padding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrailingInfo {
+    /// The array's name.
+    pub name: &'static str,
+    /// The type of an element.
+    pub element: FieldType,
+    /// How many elements there are.
+    pub count: TrailingCount,
+}
+
+/// Where the number of elements of a trailing array is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrailingCount {
+    /// In a field of the fixed struct, named by its path from there (`txn_header.data_length`).
+    Field(&'static str),
+    /// The array takes the rest of the payload.
+    Rest,
+}
+
+/// An event of a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventInfo {
+    /// The `event_type` of its descriptors.
+    pub code: u16,
+    /// Its name (`BLOCK_START`).
+    pub name: &'static str,
+    /// The fixed struct at the beginning of its payload; `None` for a payload of 0 bytes.
+    pub payload: Option<&'static StructInfo>,
+    /// The arrays that follow, in order.
+    pub trailing: &'static [TrailingInfo],
+    /// The first paragraph of its documentation; empty if it has none.
+    pub description: &'static str,
+}
+
+/// Everything that a `#[derive(EventType)]` says about a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SchemaInfo {
+    /// The `content_type` of ring files with this schema.
+    pub content_type: u16,
+    /// Its name (`EXEC`).
+    pub name: &'static str,
+    /// The author's version number. It enters the hash: raise it when a payload changes its meaning and not its layout.
+    pub version: u32,
+    /// The events, by ascending code; RECORD_ERROR (code 1) is always among them.
+    pub events: &'static [EventInfo],
+    /// The hash that others have published for this schema, to be used in place of the computed one.
+    pub published_hash: Option<[u8; 32]>,
+    /// The first paragraph of its documentation; empty if it has none.
+    pub description: &'static str,
+}
+
+/// Whether `name` is the part of `path` from byte `start` to byte `end`.
+const fn is_segment(name: &str, path: &str, start: usize, end: usize) -> bool {
+    let (name, path) = (name.as_bytes(), path.as_bytes());
+    if name.len() != end - start {
+        return false;
+    }
+    let mut i = 0;
+    while i < name.len() {
+        if name[i] != path[start + i] {
+            return false;
+        }
+        i += 1;
+    }
+    true
+}
+
+/// The field that a dotted path names, with its offset from the beginning of `info`. For the derives and for layout checks.
+#[doc(hidden)]
+#[must_use]
+pub const fn field_at(info: &StructInfo, path: &str) -> Option<(usize, &'static FieldInfo)> {
+    let bytes = path.as_bytes();
+    let (mut offset, mut fields, mut start) = (0, info.fields, 0);
+    loop {
+        let mut end = start;
+        while end < bytes.len() && bytes[end] != b'.' {
+            end += 1;
+        }
+        let mut i = 0;
+        while i < fields.len() && !is_segment(fields[i].name, path, start, end) {
+            i += 1;
+        }
+        if i == fields.len() {
+            return None;
+        }
+        offset += fields[i].offset;
+        if end == bytes.len() {
+            return Some((offset, &fields[i]));
+        }
+        match fields[i].ty {
+            FieldType::Struct(inner) => fields = inner.fields,
+            _ => return None,
+        }
+        start = end + 1;
+    }
+}
+
+/// What is wrong with `path` as the count of a trailing array of an event whose fixed struct is `info`. For the derives.
+#[doc(hidden)]
+#[must_use]
+pub const fn count_problem(info: &StructInfo, path: &str) -> Option<&'static str> {
+    let Some((_, field)) = field_at(info, path) else {
+        return Some("the payload struct has no such field to count a trailing array");
+    };
+    if field.redacted {
+        return Some("a redacted field is never recorded: it cannot count a trailing array");
+    }
+    match field.ty {
+        FieldType::Scalar(scalar) if scalar.is_count() => None,
+        _ => Some("the count of a trailing array must be a u8, u16, u32 or u64"),
+    }
+}
+
+/// Offsets, size and alignment of a struct as a C compiler lays it out. For the derives.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct Layout<const N: usize> {
+    /// Where each field begins.
+    pub offsets: [usize; N],
+    /// The size, padding at the end included.
+    pub bytes: usize,
+    /// The alignment.
+    pub align: usize,
+}
+
+impl<const N: usize> Layout<N> {
+    /// Lays out fields given as (size, alignment).
+    #[must_use]
+    pub const fn new(fields: [(usize, usize); N]) -> Self {
+        let mut layout = Self { offsets: [0; N], bytes: 0, align: 1 };
+        let mut i = 0;
+        while i < N {
+            let (bytes, align) = fields[i];
+            layout.offsets[i] = layout.bytes.next_multiple_of(align);
+            layout.bytes = layout.offsets[i] + bytes;
+            if align > layout.align {
+                layout.align = align;
+            }
+            i += 1;
+        }
+        layout.bytes = layout.bytes.next_multiple_of(layout.align);
+        layout
+    }
+}

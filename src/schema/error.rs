@@ -1,0 +1,119 @@
+//! What can be wrong with a payload.
+
+use std::fmt;
+
+/// A payload that does not hold what its type says.
+///
+/// Returned by the typed decoders ([`EventPayload::decode`](super::EventPayload::decode),
+/// [`PayloadField::decode_field`](super::PayloadField::decode_field)) and by the views of trailing arrays. The usual reason is
+/// that writer and reader were built from different schemas: compare the schema hashes, or decode by the ring's own schema text
+/// ([`SchemaModel`](super::SchemaModel)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DecodeError {
+    kind: DecodeErrorKind,
+    owner: &'static str,
+    field: &'static str,
+    found: i128,
+    expected: u64,
+}
+
+/// The kinds of [`DecodeError`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DecodeErrorKind {
+    /// Fewer bytes than the fixed struct or a trailing array needs.
+    TooShort,
+    /// Bytes remain after the fixed struct and every trailing array.
+    LeftOver,
+    /// A `bool` byte that is neither 0 nor 1.
+    InvalidBool,
+    /// A number that is no value of its enum.
+    InvalidEnum,
+    /// An event code that the schema does not have.
+    UnknownEvent,
+}
+
+impl DecodeError {
+    /// A payload (or the part of it that holds `owner`) has `found` bytes and needs `expected`.
+    #[must_use]
+    pub const fn too_short(owner: &'static str, found: usize, expected: usize) -> Self {
+        Self { kind: DecodeErrorKind::TooShort, owner, field: "", found: found as i128, expected: expected as u64 }
+    }
+
+    /// `found` bytes are left after everything that `owner` describes.
+    #[must_use]
+    pub const fn left_over(owner: &'static str, found: usize) -> Self {
+        Self { kind: DecodeErrorKind::LeftOver, owner, field: "", found: found as i128, expected: 0 }
+    }
+
+    /// A `bool` byte is `found`.
+    #[must_use]
+    pub const fn invalid_bool(found: u8) -> Self {
+        Self { kind: DecodeErrorKind::InvalidBool, owner: "", field: "", found: found as i128, expected: 1 }
+    }
+
+    /// The enum `owner` has no value `found`.
+    #[must_use]
+    pub const fn invalid_enum(owner: &'static str, found: i128) -> Self {
+        Self { kind: DecodeErrorKind::InvalidEnum, owner, field: "", found, expected: 0 }
+    }
+
+    /// The schema `owner` has no event `code`.
+    #[must_use]
+    pub const fn unknown_event(owner: &'static str, code: u16) -> Self {
+        Self { kind: DecodeErrorKind::UnknownEvent, owner, field: "", found: code as i128, expected: 0 }
+    }
+
+    /// The same error, found in `field` of `owner`; a place that is already known (of an inner struct) is kept.
+    #[must_use]
+    pub const fn inside(mut self, owner: &'static str, field: &'static str) -> Self {
+        if self.field.is_empty() {
+            self.field = field;
+            if self.owner.is_empty() {
+                self.owner = owner;
+            }
+        }
+        self
+    }
+
+    /// What is wrong.
+    #[must_use]
+    pub const fn kind(&self) -> DecodeErrorKind {
+        self.kind
+    }
+
+    /// The struct, enum or schema in which it is wrong.
+    #[must_use]
+    pub const fn owner(&self) -> &'static str {
+        self.owner
+    }
+
+    /// The field in which it is wrong; empty where the payload as a whole is.
+    #[must_use]
+    pub const fn field(&self) -> &'static str {
+        self.field
+    }
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, owner, field, found, expected } = *self;
+        match kind {
+            DecodeErrorKind::TooShort => {
+                write!(f, "payload of {owner} is too short: {found} bytes, expected at least {expected}")?
+            }
+            DecodeErrorKind::LeftOver => {
+                write!(f, "payload of {owner} is too long: {found} bytes are left over, expected none")?
+            }
+            DecodeErrorKind::InvalidBool => write!(f, "bool in {owner} is {found}, expected 0 or 1")?,
+            DecodeErrorKind::InvalidEnum => write!(f, "{found} is not a value of the enum {owner}")?,
+            DecodeErrorKind::UnknownEvent => return write!(f, "event type {found} is not in schema {owner}"),
+        }
+        if !field.is_empty() {
+            write!(f, " (field `{field}`)")?;
+        }
+        f.write_str("; was it written with another schema?")
+    }
+}
+
+impl std::error::Error for DecodeError {}

@@ -1,0 +1,107 @@
+//! Payloads of events about accounts and their storage.
+
+use super::layout::assert_layout;
+use crate::schema::{Address, Bytes32, EventPayload, PayloadField, U256};
+
+/// When an account was accessed.
+#[derive(PayloadField, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[repr(u8)]
+pub enum AccessContext {
+    /// Before the block's first transaction.
+    #[default]
+    BlockPrologue = 0,
+    /// In a transaction.
+    Transaction = 1,
+    /// After the block's last transaction.
+    BlockEpilogue = 2,
+}
+
+/// Payload of ACCOUNT_ACCESS_LIST_HEADER.
+#[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct AccountAccessListHeader {
+    /// ACCOUNT_ACCESS events that follow
+    pub entry_count: u32,
+    /// When the accounts were accessed
+    pub access_context: AccessContext,
+}
+
+assert_layout!(AccountAccessListHeader, 8, { entry_count: 0, access_context: 4 });
+
+/// An account as it was.
+#[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct AccountState {
+    /// Nonce
+    pub nonce: u64,
+    /// Balance, wei
+    pub balance: U256,
+    /// Hash of the code
+    pub code_hash: Bytes32,
+}
+
+assert_layout!(AccountState, 72, { nonce: 0, balance: 8, code_hash: 40 });
+
+/// Payload of ACCOUNT_ACCESS.
+#[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct AccountAccess {
+    /// Index in the access list
+    pub index: u32,
+    /// The account
+    pub address: Address,
+    /// When it was accessed
+    pub access_context: AccessContext,
+    /// Whether its balance changed
+    pub is_balance_modified: bool,
+    /// Whether its nonce changed
+    pub is_nonce_modified: bool,
+    /// The account before
+    pub prestate: AccountState,
+    /// Its balance after, wei, if it changed
+    pub modified_balance: U256,
+    /// Its nonce after, if it changed
+    pub modified_nonce: u64,
+    /// STORAGE_ACCESS events of its storage that follow
+    pub storage_key_count: u32,
+    /// STORAGE_ACCESS events of its transient storage that follow
+    pub transient_count: u32,
+}
+
+assert_layout!(AccountAccess, 152, {
+    index: 0, address: 4, access_context: 24, is_balance_modified: 25, is_nonce_modified: 26, prestate: 32, modified_balance: 104,
+    modified_nonce: 136, storage_key_count: 144, transient_count: 148,
+});
+
+/// Payload of STORAGE_ACCESS.
+#[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct StorageAccess {
+    /// The account
+    pub address: Address,
+    /// Index among the account's storage accesses
+    pub index: u32,
+    /// When it was accessed
+    pub access_context: AccessContext,
+    /// Whether the value changed
+    pub modified: bool,
+    /// Whether it is transient storage
+    pub transient: bool,
+    /// The storage key
+    pub key: Bytes32,
+    /// The value before
+    pub start_value: Bytes32,
+    /// The value after
+    pub end_value: Bytes32,
+}
+
+assert_layout!(StorageAccess, 124, {
+    address: 0, index: 20, access_context: 24, modified: 25, transient: 26, key: 27, start_value: 59, end_value: 91,
+});
+
+/// Payload of EVM_ERROR.
+#[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct EvmError {
+    /// Which component's codes
+    pub domain_id: u64,
+    /// Its code
+    pub status_code: i64,
+}
+
+assert_layout!(EvmError, 16, { domain_id: 0, status_code: 8 });

@@ -1,0 +1,155 @@
+//! Payloads of events about blocks.
+
+use super::layout::assert_layout;
+use crate::schema::{Address, Bloom256, Bytes8, Bytes32, EventPayload, U256};
+
+/// Which proposed block: several can be proposed for one number.
+#[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct BlockTag {
+    /// Identifies the proposal
+    pub id: Bytes32,
+    /// Number of the block if it becomes final
+    pub block_number: u64,
+}
+
+assert_layout!(BlockTag, 40, { id: 0, block_number: 32 });
+
+/// Public key of the node that proposed a block, compressed.
+#[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct BlockAuthor {
+    /// Parity of the y coordinate
+    pub y_parity: u8,
+    /// The x coordinate
+    pub x: Bytes32,
+}
+
+assert_layout!(BlockAuthor, 33, { y_parity: 0, x: 1 });
+
+/// The header fields of an Ethereum block that are known before it is executed.
+#[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct EthBlockInput {
+    /// Hash of the list of ommers
+    pub ommers_hash: Bytes32,
+    /// Account that receives the fees
+    pub beneficiary: Address,
+    /// Root of the transaction trie
+    pub transactions_root: Bytes32,
+    /// Difficulty
+    pub difficulty: u64,
+    /// Block number
+    pub number: u64,
+    /// Gas limit of the block
+    pub gas_limit: u64,
+    /// Seconds since the epoch
+    pub timestamp: u64,
+    /// Extra data, zeros after its length
+    pub extra_data: Bytes32,
+    /// Bytes of extra data
+    pub extra_data_length: u64,
+    /// Randomness of the beacon chain
+    pub prev_randao: Bytes32,
+    /// Nonce of the header
+    pub nonce: Bytes8,
+    /// Base fee, wei per gas
+    pub base_fee_per_gas: U256,
+    /// Root of the withdrawals trie
+    pub withdrawals_root: Bytes32,
+    /// Transactions in the block
+    pub txn_count: u64,
+}
+
+assert_layout!(EthBlockInput, 272, {
+    ommers_hash: 0, beneficiary: 32, transactions_root: 52, difficulty: 88, number: 96, gas_limit: 104, timestamp: 112,
+    extra_data: 120, extra_data_length: 152, prev_randao: 160, nonce: 192, base_fee_per_gas: 200, withdrawals_root: 232,
+    txn_count: 264,
+});
+
+/// Block inputs that Ethereum does not have: the state of the base-fee controller.
+#[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct MonadBlockInput {
+    /// Trend of the base fee
+    pub base_fee_trend: U256,
+    /// Moment of the base fee
+    pub base_fee_moment: U256,
+}
+
+assert_layout!(MonadBlockInput, 64, { base_fee_trend: 0, base_fee_moment: 32 });
+
+/// Payload of BLOCK_START.
+#[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct BlockStart {
+    /// Which proposed block
+    pub block_tag: BlockTag,
+    /// Consensus round in which it was proposed
+    pub round: u64,
+    /// Consensus epoch in which it was proposed
+    pub epoch: u64,
+    /// When it was proposed, nanoseconds since the Unix epoch
+    pub proposal_epoch_nanos: u128,
+    /// The chain
+    pub chain_id: U256,
+    /// Who proposed it
+    pub author: BlockAuthor,
+    /// Hash of the parent block
+    pub parent_eth_hash: Bytes32,
+    /// Its Ethereum header
+    pub eth_block_input: EthBlockInput,
+    /// Its other inputs
+    pub monad_block_input: MonadBlockInput,
+}
+
+assert_layout!(BlockStart, 528, {
+    block_tag: 0, round: 40, epoch: 48, proposal_epoch_nanos: 64, chain_id: 80, author: 112, parent_eth_hash: 145,
+    eth_block_input: 184, monad_block_input: 456,
+});
+
+/// Payload of BLOCK_REJECT.
+#[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct BlockReject {
+    /// Why the block is invalid, as a code of the execution client
+    pub reason: u32,
+}
+
+assert_layout!(BlockReject, 4, { reason: 0 });
+
+/// Payload of BLOCK_END: the header fields that execution computes.
+#[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct BlockEnd {
+    /// Hash of the block
+    pub eth_block_hash: Bytes32,
+    /// Root of the state trie
+    pub state_root: Bytes32,
+    /// Root of the receipts trie
+    pub receipts_root: Bytes32,
+    /// Bloom filter over the block's logs
+    pub logs_bloom: Bloom256,
+    /// Gas used by the block's transactions
+    pub gas_used: u64,
+}
+
+assert_layout!(BlockEnd, 360, { eth_block_hash: 0, state_root: 32, receipts_root: 64, logs_bloom: 96, gas_used: 352 });
+
+/// Payload of BLOCK_QC.
+#[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct BlockQc {
+    /// Which proposed block
+    pub block_tag: BlockTag,
+    /// Consensus round of the certificate
+    pub round: u64,
+    /// Consensus epoch of the certificate
+    pub epoch: u64,
+}
+
+assert_layout!(BlockQc, 56, { block_tag: 0, round: 40, epoch: 48 });
+
+/// Payload of BLOCK_FINALIZED: which proposed block.
+pub type BlockFinalized = BlockTag;
+
+/// Payload of BLOCK_VERIFIED.
+#[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct BlockVerified {
+    /// Number of the block
+    pub block_number: u64,
+}
+
+assert_layout!(BlockVerified, 8, { block_number: 0 });

@@ -1,0 +1,22 @@
+//! The published layout, asserted at compile time: the derives compute offsets, this states what they must be.
+
+/// Asserts the size of a payload struct and the offset of each of its fields.
+macro_rules! assert_layout {
+    ($name:ident, $bytes:literal, { $($field:ident: $offset:literal),* $(,)? }) => {
+        const _: () = {
+            use $crate::schema::{EventPayload, PayloadField};
+            assert!(<$name as PayloadField>::WIRE_BYTES == $bytes, "the size is not the published one");
+            let mut fields = 0;
+            $(
+                match <$name as EventPayload>::STRUCT.field(stringify!($field)) {
+                    Some(field) => assert!(field.offset == $offset, concat!("the offset of ", stringify!($field), " is not the published one")),
+                    None => panic!(concat!("there is no field ", stringify!($field))),
+                }
+                fields += 1;
+            )*
+            assert!(fields == <$name as EventPayload>::FIELDS.len(), "a field has no asserted offset");
+        };
+    };
+}
+
+pub(super) use assert_layout;

@@ -1,0 +1,180 @@
+//! Payloads of events about transactions.
+
+use super::layout::assert_layout;
+use crate::schema::{Address, Bytes32, EventPayload, U256};
+
+/// What the sender signed.
+#[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct TxnHeader {
+    /// EIP-2718 type of the transaction
+    pub txn_type: u8,
+    /// The chain
+    pub chain_id: U256,
+    /// Nonce of the sender
+    pub nonce: u64,
+    /// Gas that may be used
+    pub gas_limit: u64,
+    /// Most wei per gas
+    pub max_fee_per_gas: U256,
+    /// Most wei per gas for the beneficiary
+    pub max_priority_fee_per_gas: U256,
+    /// Wei to transfer
+    pub value: U256,
+    /// Who is called; zeros when a contract is created
+    pub to: Address,
+    /// Whether a contract is created
+    pub is_contract_creation: bool,
+    /// Signature, r
+    pub r: U256,
+    /// Signature, s
+    pub s: U256,
+    /// Signature, parity of y
+    pub y_parity: bool,
+    /// Most wei per blob gas
+    pub max_fee_per_blob_gas: U256,
+    /// Bytes of input data
+    pub data_length: u32,
+    /// Versioned blob hashes
+    pub blob_versioned_hash_length: u32,
+    /// Entries of the access list
+    pub access_list_count: u32,
+    /// Entries of the authorization list
+    pub auth_list_count: u32,
+}
+
+assert_layout!(TxnHeader, 296, {
+    txn_type: 0, chain_id: 8, nonce: 40, gas_limit: 48, max_fee_per_gas: 56, max_priority_fee_per_gas: 88, value: 120, to: 152,
+    is_contract_creation: 172, r: 176, s: 208, y_parity: 240, max_fee_per_blob_gas: 248, data_length: 280,
+    blob_versioned_hash_length: 284, access_list_count: 288, auth_list_count: 292,
+});
+
+/// Payload of TXN_HEADER_START; followed by the input data and the blob hashes.
+#[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct TxnHeaderStart {
+    /// Hash of the transaction
+    pub txn_hash: Bytes32,
+    /// Who signed it
+    pub sender: Address,
+    /// What was signed
+    pub txn_header: TxnHeader,
+}
+
+assert_layout!(TxnHeaderStart, 352, { txn_hash: 0, sender: 32, txn_header: 56 });
+
+/// Payload of TXN_ACCESS_LIST_ENTRY; followed by the storage keys.
+#[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct TxnAccessListEntry {
+    /// Index in the access list
+    pub index: u32,
+    /// The account
+    pub address: Address,
+    /// Storage keys that follow
+    pub storage_key_count: u32,
+}
+
+assert_layout!(TxnAccessListEntry, 28, { index: 0, address: 4, storage_key_count: 24 });
+
+/// An EIP-7702 authorization as it was signed.
+#[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct AuthListEntry {
+    /// The chain; 0 for any
+    pub chain_id: U256,
+    /// Whose code the authority takes
+    pub address: Address,
+    /// Nonce of the authority
+    pub nonce: u64,
+    /// Signature, parity of y
+    pub y_parity: bool,
+    /// Signature, r
+    pub r: U256,
+    /// Signature, s
+    pub s: U256,
+}
+
+assert_layout!(AuthListEntry, 136, { chain_id: 0, address: 32, nonce: 56, y_parity: 64, r: 72, s: 104 });
+
+/// Payload of TXN_AUTH_LIST_ENTRY.
+#[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct TxnAuthListEntry {
+    /// Index in the authorization list
+    pub index: u32,
+    /// What was signed
+    pub entry: AuthListEntry,
+    /// Who signed it
+    pub authority: Address,
+    /// Whether the signature is valid
+    pub is_valid_authority: bool,
+}
+
+assert_layout!(TxnAuthListEntry, 168, { index: 0, entry: 8, authority: 144, is_valid_authority: 164 });
+
+/// Payload of TXN_REJECT.
+#[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct TxnReject {
+    /// Why the transaction is invalid, as a code of the execution client
+    pub reason: u32,
+}
+
+assert_layout!(TxnReject, 4, { reason: 0 });
+
+/// Payload of TXN_EVM_OUTPUT: what is in the transaction's receipt.
+#[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct TxnEvmOutput {
+    /// Whether it succeeded
+    pub status: bool,
+    /// TXN_LOG events that follow
+    pub log_count: u32,
+    /// Gas used
+    pub gas_used: u64,
+    /// TXN_CALL_FRAME events that follow
+    pub call_frame_count: u32,
+}
+
+assert_layout!(TxnEvmOutput, 24, { status: 0, log_count: 4, gas_used: 8, call_frame_count: 16 });
+
+/// Payload of TXN_LOG; followed by the topics and the data.
+#[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct TxnLog {
+    /// Index among the transaction's logs
+    pub index: u32,
+    /// The contract that emitted it
+    pub address: Address,
+    /// Topics that follow
+    pub topic_count: u8,
+    /// Bytes of data that follow
+    pub data_length: u32,
+}
+
+assert_layout!(TxnLog, 32, { index: 0, address: 4, topic_count: 24, data_length: 28 });
+
+/// Payload of TXN_CALL_FRAME; followed by the input and the return value.
+#[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct TxnCallFrame {
+    /// Index among the transaction's call frames
+    pub index: u32,
+    /// Who called
+    pub caller: Address,
+    /// Who was called
+    pub call_target: Address,
+    /// EVM opcode of the call
+    pub opcode: u8,
+    /// Wei transferred
+    pub value: U256,
+    /// Gas the call was given
+    pub gas: u64,
+    /// Gas it used
+    pub gas_used: u64,
+    /// Result of the call, as an EVMC status code
+    pub evmc_status: i32,
+    /// Depth of the call; 0 for the transaction itself
+    pub depth: u64,
+    /// Bytes of input that follow
+    pub input_length: u64,
+    /// Bytes of return value that follow
+    pub return_length: u64,
+}
+
+assert_layout!(TxnCallFrame, 128, {
+    index: 0, caller: 4, call_target: 24, opcode: 44, value: 48, gas: 80, gas_used: 88, evmc_status: 96, depth: 104,
+    input_length: 112, return_length: 120,
+});

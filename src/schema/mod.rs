@@ -1,0 +1,55 @@
+//! What payloads mean: field types, their bytes, event types, schema text and its hash, and decoding — by type, or by schema text alone.
+//!
+//! - Describe events with `#[derive(EventPayload)]` on structs and `#[derive(EventType)]` on an enum: see [`EventPayload`] and
+//!   [`EventType`].
+//! - Decode typed with [`EventPayload::decode`], the views beside the structs, and [`split_array`] for arrays of your own.
+//! - Decode what you were not built for with [`SchemaModel`], from the schema text that a ring file carries.
+//!
+//! Schemas that are part of this crate (feature `macros`): `exec` (content type 2) and `test` (content type 1).
+
+mod bytes;
+mod decode;
+mod describe;
+mod error;
+mod field;
+mod model;
+mod parse;
+mod payload;
+mod record_error;
+mod text;
+mod trailing;
+mod u256;
+mod value;
+
+#[cfg(feature = "macros")]
+pub mod exec;
+#[cfg(feature = "macros")]
+pub mod test;
+
+pub use self::bytes::{Address, Bloom256, Bytes8, Bytes32, ParseBytesError, Utf8};
+pub use self::decode::MALFORMED;
+pub use self::describe::{
+    EnumInfo, EventInfo, FieldInfo, FieldType, Scalar, SchemaInfo, StructInfo, TrailingCount, TrailingInfo,
+};
+pub use self::error::{DecodeError, DecodeErrorKind};
+pub use self::field::PayloadField;
+pub use self::model::{
+    EventModel, MAX_DEPTH, MAX_FIELDS, MAX_NAME_BYTES, MAX_STRUCT_BYTES, MAX_TEXT_BYTES, SchemaModel, SchemaTextError,
+    SchemaTextErrorKind,
+};
+pub use self::payload::{EventPayload, EventType, PayloadOf};
+pub use self::record_error::{RECORD_ERROR_CODE, RecordError, RecordErrorView};
+pub use self::text::{Schema, schema_text_hash};
+pub use self::trailing::{ArrayView, encode_array, expect_end, split_array, split_bytes};
+pub use self::u256::U256;
+pub use self::value::Value;
+#[cfg(feature = "macros")]
+pub use eventring_macros::{EventPayload, EventType, PayloadField};
+
+/// What the code that the derives generate needs, and nobody else.
+#[doc(hidden)]
+pub mod derive_support {
+    pub use super::describe::{Layout, count_problem, field_at};
+    pub use super::record_error::RECORD_ERROR_EVENT;
+    pub use std::sync::OnceLock;
+}

@@ -1,0 +1,216 @@
+//! A schema that was read from schema text: what a program knows of events that it was not built with.
+
+use std::fmt;
+
+use super::describe::Scalar;
+
+/// The longest schema text that is read, in bytes: what fits into the header section of a ring file.
+pub const MAX_TEXT_BYTES: usize = crate::layout::extension::SCHEMA_TEXT_MAX_BYTES;
+/// The largest fixed struct, in bytes.
+pub const MAX_STRUCT_BYTES: usize = 1 << 24;
+/// The most fields of a struct, and the most trailing arrays of an event.
+pub const MAX_FIELDS: usize = 4096;
+/// How deep structs and arrays may be nested.
+pub const MAX_DEPTH: usize = 32;
+/// The longest name, in bytes.
+pub const MAX_NAME_BYTES: usize = 256;
+
+/// A schema, read from schema text by [`SchemaModel::parse`].
+///
+/// Whatever text it was read from, its offsets, sizes and references are consistent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchemaModel {
+    pub(super) content_type: u16,
+    pub(super) name: String,
+    pub(super) version: u32,
+    pub(super) text_hash: [u8; 32],
+    pub(super) structs: Vec<StructModel>,
+    pub(super) enums: Vec<EnumModel>,
+    /// By ascending code.
+    pub(super) events: Vec<EventModel>,
+}
+
+impl SchemaModel {
+    /// The `content_type` that the text states.
+    #[must_use]
+    pub fn content_type(&self) -> u16 {
+        self.content_type
+    }
+
+    /// The name of the content type.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The author's version number.
+    #[must_use]
+    pub fn version(&self) -> u32 {
+        self.version
+    }
+
+    /// KECCAK-256 of the text without comments. It equals the ring's `schema_hash` unless that was published by others.
+    #[must_use]
+    pub fn text_hash(&self) -> [u8; 32] {
+        self.text_hash
+    }
+
+    /// The events, by ascending code.
+    #[must_use]
+    pub fn events(&self) -> &[EventModel] {
+        &self.events
+    }
+
+    /// The event of that code.
+    #[must_use]
+    pub fn event(&self, code: u16) -> Option<&EventModel> {
+        self.events.binary_search_by_key(&code, |event| event.code).ok().map(|i| &self.events[i])
+    }
+
+    /// The event of that name (`BLOCK_START`).
+    #[must_use]
+    pub fn event_by_name(&self, name: &str) -> Option<&EventModel> {
+        self.events.iter().find(|event| event.name == name)
+    }
+
+    pub(super) fn bytes_of(&self, ty: &TypeModel) -> usize {
+        match ty {
+            TypeModel::Scalar(scalar) => scalar.bytes(),
+            // Cannot overflow: the parser refuses arrays over MAX_STRUCT_BYTES.
+            TypeModel::Array { element, len } => self.bytes_of(element).saturating_mul(*len),
+            TypeModel::Struct(index) => self.structs[*index].bytes,
+            TypeModel::Enum(index) => self.enums[*index].repr.bytes(),
+        }
+    }
+
+    pub(super) fn depth_of(&self, ty: &TypeModel) -> usize {
+        match ty {
+            TypeModel::Scalar(_) | TypeModel::Enum(_) => 0,
+            TypeModel::Array { element, .. } => 1 + self.depth_of(element),
+            TypeModel::Struct(index) => 1 + self.structs[*index].depth,
+        }
+    }
+}
+
+/// An event of a [`SchemaModel`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventModel {
+    pub(super) code: u16,
+    pub(super) name: String,
+    /// Index of its fixed struct.
+    pub(super) payload: Option<usize>,
+    pub(super) trailing: Vec<TrailingModel>,
+}
+
+impl EventModel {
+    /// The `event_type` of its descriptors.
+    #[must_use]
+    pub fn code(&self) -> u16 {
+        self.code
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// An array that follows the fixed struct.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct TrailingModel {
+    pub(super) name: String,
+    pub(super) element: TypeModel,
+    pub(super) count: CountModel,
+}
+
+/// Where the number of elements is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CountModel {
+    /// At an offset in the fixed struct.
+    At(usize, Scalar),
+    /// The array takes the rest of the payload.
+    Rest,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct StructModel {
+    pub(super) bytes: usize,
+    /// How deep the types of its fields are nested.
+    pub(super) depth: usize,
+    pub(super) fields: Vec<FieldModel>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FieldModel {
+    pub(super) name: String,
+    pub(super) ty: TypeModel,
+    pub(super) offset: usize,
+    pub(super) redacted: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct EnumModel {
+    pub(super) repr: Scalar,
+    /// By ascending number.
+    pub(super) values: Vec<(i128, String)>,
+}
+
+/// A type; structs and enums by index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum TypeModel {
+    Scalar(Scalar),
+    Array { element: Box<TypeModel>, len: usize },
+    Struct(usize),
+    Enum(usize),
+}
+
+/// Schema text that cannot be used.
+///
+/// The ring's events can still be read as raw bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchemaTextError {
+    pub(super) kind: SchemaTextErrorKind,
+    pub(super) line: usize,
+    pub(super) problem: String,
+}
+
+/// The kinds of [`SchemaTextError`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SchemaTextErrorKind {
+    /// The text does not begin as schema text of a known version.
+    NotSchemaText,
+    /// A line is not in the grammar.
+    Syntax,
+    /// A line is in the grammar, but contradicts others: unknown or repeated names, fields that overlap or exceed their struct.
+    Inconsistent,
+    /// A limit is exceeded: [`MAX_TEXT_BYTES`], [`MAX_STRUCT_BYTES`], [`MAX_FIELDS`], [`MAX_DEPTH`], [`MAX_NAME_BYTES`].
+    TooLarge,
+}
+
+impl SchemaTextError {
+    /// What is wrong.
+    #[must_use]
+    pub fn kind(&self) -> SchemaTextErrorKind {
+        self.kind
+    }
+
+    /// The line in which it is wrong, from 1; 0 for the text as a whole.
+    #[must_use]
+    pub fn line(&self) -> usize {
+        self.line
+    }
+}
+
+impl fmt::Display for SchemaTextError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("schema text")?;
+        if self.line > 0 {
+            write!(f, ", line {}", self.line)?;
+        }
+        write!(f, ": {}", self.problem)
+    }
+}
+
+impl std::error::Error for SchemaTextError {}

@@ -1,0 +1,187 @@
+//! Payload structs, event types, and which belongs to which.
+
+use super::describe::{FieldInfo, SchemaInfo, StructInfo};
+use super::error::DecodeError;
+use super::field::PayloadField;
+use super::text::Schema;
+
+/// The fixed struct at the beginning of an event's payload. Implement it with `#[derive(EventPayload)]`.
+///
+/// The derive lays the fields out as a C compiler does, in the order in which they are declared; the Rust struct itself may lie
+/// in memory as it likes. Padding is always zero in the ring, whatever was in memory before.
+///
+/// Attributes: `#[event(name = "…")]` on the struct (its name in schema text), `#[event(redact)]` on a field (a secret: zeros are
+/// recorded in its place, and schema text says so).
+///
+/// ```
+/// # #[cfg(feature = "macros")] {
+/// use eventring::schema::EventPayload;
+///
+/// #[derive(EventPayload, Debug, PartialEq)]
+/// struct OrderPlaced {
+///     side: u8,
+///     price_cents: u64,
+///     #[event(redact)]
+///     api_key: [u8; 4],
+/// }
+/// let order = OrderPlaced { side: 1, price_cents: 250, api_key: *b"hush" };
+/// let bytes = order.with_bytes(|bytes| bytes.to_vec());
+/// assert_eq!(bytes, [1, 0, 0, 0, 0, 0, 0, 0, 250, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+///
+/// let (decoded, rest) = OrderPlaced::decode(&bytes).unwrap();
+/// assert_eq!(decoded, OrderPlaced { api_key: [0; 4], ..order });
+/// assert!(rest.is_empty());
+/// # }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an event payload",
+    note = "add #[derive(EventPayload)] to the struct; an event without payload takes ()"
+)]
+pub trait EventPayload: PayloadField {
+    /// The description of the struct.
+    const STRUCT: &'static StructInfo;
+    /// The descriptions of its fields.
+    const FIELDS: &'static [FieldInfo] = Self::STRUCT.fields;
+
+    /// Encodes into an array on the stack and calls `f` with it: [`WIRE_BYTES`](PayloadField::WIRE_BYTES) bytes, padding zero.
+    fn with_bytes<R>(&self, f: impl FnOnce(&[u8]) -> R) -> R;
+
+    /// Encodes into the first [`WIRE_BYTES`](PayloadField::WIRE_BYTES) bytes of `out`, padding included.
+    ///
+    /// # Panics
+    /// If `out` is shorter.
+    fn encode_into(&self, out: &mut [u8]) {
+        let out = &mut out[..Self::WIRE_BYTES];
+        out.fill(0);
+        self.encode_field(out);
+    }
+
+    /// Decodes the fixed struct and returns what follows it: the trailing arrays.
+    ///
+    /// # Errors
+    /// The payload is too short, or a bool or enum in it is none.
+    fn decode(payload: &[u8]) -> Result<(Self, &[u8]), DecodeError> {
+        match payload.split_at_checked(Self::WIRE_BYTES) {
+            Some((fixed, rest)) => Ok((Self::decode_field(fixed)?, rest)),
+            None => Err(DecodeError::too_short(Self::STRUCT.name, payload.len(), Self::WIRE_BYTES)),
+        }
+    }
+
+    /// Decodes a payload that is the fixed struct and nothing else.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode), and when bytes are left over.
+    fn decode_exact(payload: &[u8]) -> Result<Self, DecodeError> {
+        match Self::decode(payload)? {
+            (value, []) => Ok(value),
+            (_, rest) => Err(DecodeError::left_over(Self::STRUCT.name, rest.len())),
+        }
+    }
+}
+
+/// The description of a payload of 0 bytes.
+const NO_PAYLOAD: StructInfo = StructInfo { name: "()", bytes: 0, align: 1, fields: &[], description: "" };
+
+impl PayloadField for () {
+    const WIRE_BYTES: usize = 0;
+    const WIRE_ALIGN: usize = 1;
+    const TYPE: super::describe::FieldType = super::describe::FieldType::Struct(&NO_PAYLOAD);
+    const ZERO_IS_VALID: bool = true;
+
+    #[inline(always)]
+    fn encode_field(&self, _out: &mut [u8]) {}
+
+    #[inline(always)]
+    fn decode_field(bytes: &[u8]) -> Result<Self, DecodeError> {
+        if bytes.is_empty() { Ok(()) } else { Err(DecodeError::left_over("()", bytes.len())) }
+    }
+}
+
+/// The payload of an event that has none.
+impl EventPayload for () {
+    const STRUCT: &'static StructInfo = &NO_PAYLOAD;
+
+    #[inline(always)]
+    fn with_bytes<R>(&self, f: impl FnOnce(&[u8]) -> R) -> R {
+        f(&[])
+    }
+}
+
+/// The events of one content type. Implement it with `#[derive(EventType)]` on a `#[repr(u16)]` enum.
+///
+/// - `#[event(content_type = N)]` on the enum is the `content_type` of its ring files; 1 TEST, 2 EXEC and 3 PERF are taken.
+///   Optional beside it: `name = "…"` (else the enum's own name, `MyEvents` → `MY_EVENTS`), `version = N` (1),
+///   `schema_hash = "…"` (64 hex digits that others have published for this schema), `recorder = PATH` (the declared recorder that
+///   `record!` uses for these events).
+/// - Each variant has its code as discriminant, from 2. Code 0 means "no event". Code 1 is RECORD_ERROR in every schema: declare it
+///   as `RecordError = 1` or leave it out.
+/// - `#[event(payload = STRUCT)]` on a variant names its fixed struct; `trailing(NAME: TYPE * COUNT, …)` the arrays that follow it,
+///   where COUNT is a field of the struct (or of a struct in it, `a.b`). A last array without `* COUNT` takes the rest of the payload.
+/// - Documentation comments become descriptions in the schema text, which do not enter the hash.
+///
+/// ```
+/// # #[cfg(feature = "macros")] {
+/// use eventring::schema::{EventPayload, EventType, Utf8};
+///
+/// #[derive(EventPayload)]
+/// struct Order {
+///     id: u64,
+///     fill_count: u32,
+/// }
+///
+/// #[derive(EventType, Clone, Copy, Debug, PartialEq)]
+/// #[event(content_type = 100, name = "SHOP")]
+/// #[repr(u16)]
+/// enum Shop {
+///     #[event(payload = Order, trailing(fills: u64 * fill_count, note: Utf8))]
+///     OrderFilled = 2,
+///     DayEnded = 3,
+/// }
+///
+/// assert_eq!(Shop::OrderFilled.name(), "ORDER_FILLED");
+/// assert_eq!(Shop::from_code(3), Some(Shop::DayEnded));
+/// assert!(Shop::schema().text().contains("event 2 ORDER_FILLED Order\ntrailing fills u64 fill_count\ntrailing note utf8 *\n"));
+/// # }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an event type",
+    note = "add #[derive(EventType, Clone, Copy)], #[repr(u16)] and #[event(content_type = N)] to the enum"
+)]
+pub trait EventType: Copy + Sized + 'static {
+    /// The description of the schema.
+    const INFO: &'static SchemaInfo;
+    /// The `content_type` of ring files with these events.
+    const CONTENT_TYPE: u16 = Self::INFO.content_type;
+    /// The name of the content type (`EXEC`).
+    const CONTENT_NAME: &'static str = Self::INFO.name;
+
+    /// The `event_type` of this event's descriptors.
+    fn code(self) -> u16;
+
+    /// The event of that code, if the enum has it.
+    fn from_code(code: u16) -> Option<Self>;
+
+    /// The event's name (`BLOCK_START`).
+    fn name(self) -> &'static str;
+
+    /// The schema: its text and hash. Made at the first call.
+    fn schema() -> &'static Schema;
+
+    /// The `schema_hash` of ring files with these events.
+    fn schema_hash() -> [u8; 32] {
+        Self::schema().hash()
+    }
+}
+
+/// Says that `Self` is the fixed struct of event `CODE` of `E`; `()` for an event without payload.
+///
+/// Implemented by `#[derive(EventType)]`. It is what makes `record!` refuse a payload of another event at compile time.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the payload of this event of `{E}`",
+    label = "the payload of another event, or of none",
+    note = "the enum says which payload an event has: #[event(payload = …)] on the variant, none means ()"
+)]
+pub trait PayloadOf<E: EventType, const CODE: u16>: EventPayload {
+    /// How many trailing arrays follow the fixed struct.
+    const TRAILING_ARRAYS: usize;
+}

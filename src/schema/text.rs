@@ -1,0 +1,222 @@
+//! Schema text: a schema as lines of UTF-8, for people, for other programs, and as what the schema hash is computed from.
+//!
+//! The grammar stands in `docs/FORMAT.md`, "Schema text". [`SchemaModel::parse`] reads it.
+
+use std::fmt::Write as _;
+use std::sync::OnceLock;
+
+use tiny_keccak::{Hasher as _, Keccak};
+
+use super::describe::{EnumInfo, EventInfo, FieldType, Scalar, SchemaInfo, StructInfo, TrailingCount};
+use super::model::{SchemaModel, SchemaTextError};
+
+/// The first line of every schema text: what it is, and the version of the grammar.
+pub(super) const FIRST_LINE: &str = "schema-text 1";
+
+/// The schema of a content type: its text and hash. Obtained from [`EventType::schema`](super::EventType::schema).
+#[derive(Debug)]
+pub struct Schema {
+    info: &'static SchemaInfo,
+    text: String,
+    hash: [u8; 32],
+    model: OnceLock<Result<SchemaModel, SchemaTextError>>,
+}
+
+impl Schema {
+    /// Writes the text and computes the hash. [`EventType::schema`](super::EventType::schema) does it once and keeps the result.
+    #[must_use]
+    pub fn new(info: &'static SchemaInfo) -> Self {
+        let text = Writer::default().schema(info);
+        let hash = info.published_hash.unwrap_or_else(|| schema_text_hash(&text));
+        Self { info, text, hash, model: OnceLock::new() }
+    }
+
+    /// The description that the derive made.
+    #[must_use]
+    pub fn info(&self) -> &'static SchemaInfo {
+        self.info
+    }
+
+    /// The `content_type` of ring files with this schema.
+    #[must_use]
+    pub fn content_type(&self) -> u16 {
+        self.info.content_type
+    }
+
+    /// The name of the content type (`EXEC`).
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.info.name
+    }
+
+    /// The `schema_hash` of ring files with this schema: the published one where there is one, else that of the text.
+    #[must_use]
+    pub fn hash(&self) -> [u8; 32] {
+        self.hash
+    }
+
+    /// The schema text, with descriptions as comment lines.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The schema text without comments: what the hash of the text is computed over.
+    #[must_use]
+    pub fn canonical_text(&self) -> String {
+        canonical_lines(&self.text).flat_map(|line| [line, "\n"]).collect()
+    }
+
+    /// The event of that code.
+    #[must_use]
+    pub fn event(&self, code: u16) -> Option<&'static EventInfo> {
+        let events = self.info.events;
+        events.binary_search_by_key(&code, |event| event.code).ok().map(|i| &events[i])
+    }
+
+    /// The schema in the form in which it decodes payloads without knowing their types. Made at the first call.
+    ///
+    /// # Errors
+    /// The schema exceeds a limit of [`SchemaModel::parse`].
+    pub fn model(&self) -> Result<&SchemaModel, &SchemaTextError> {
+        self.model.get_or_init(|| SchemaModel::parse(&self.text)).as_ref()
+    }
+}
+
+/// KECCAK-256 of a schema text without its comment lines: the schema hash, unless another one has been published.
+#[must_use]
+pub fn schema_text_hash(text: &str) -> [u8; 32] {
+    let mut hasher = Keccak::v256();
+    for line in canonical_lines(text) {
+        hasher.update(line.as_bytes());
+        hasher.update(b"\n");
+    }
+    let mut hash = [0; 32];
+    hasher.finalize(&mut hash);
+    hash
+}
+
+fn canonical_lines(text: &str) -> impl Iterator<Item = &str> {
+    text.split_terminator('\n').filter(|line| !line.starts_with('#'))
+}
+
+/// A struct or enum that has been written.
+#[derive(PartialEq)]
+enum Definition {
+    Struct(&'static StructInfo),
+    Enum(&'static EnumInfo),
+}
+
+/// Writes definitions before their first use.
+#[derive(Default)]
+struct Writer {
+    out: String,
+    definitions: Vec<(String, Definition)>,
+}
+
+impl Writer {
+    fn schema(mut self, info: &'static SchemaInfo) -> String {
+        self.line(FIRST_LINE);
+        self.comment(info.description);
+        self.line(&format!("content {} {} {}", info.content_type, info.name, info.version));
+        for event in info.events {
+            self.event(event);
+        }
+        self.out
+    }
+
+    fn line(&mut self, line: &str) {
+        self.out.push_str(line);
+        self.out.push('\n');
+    }
+
+    fn comment(&mut self, description: &str) {
+        for line in description.lines() {
+            self.line(&format!("# {line}"));
+        }
+    }
+
+    fn event(&mut self, event: &'static EventInfo) {
+        let payload = event.payload.map(|info| self.type_name(&FieldType::Struct(info)));
+        let trailing: Vec<String> = event
+            .trailing
+            .iter()
+            .map(|array| {
+                let element = self.type_name(&array.element);
+                let count = match array.count {
+                    TrailingCount::Field(path) => path,
+                    TrailingCount::Rest => "*",
+                };
+                format!("trailing {} {element} {count}", array.name)
+            })
+            .collect();
+        self.comment(event.description);
+        let mut line = format!("event {} {}", event.code, event.name);
+        if let Some(payload) = payload {
+            line.push(' ');
+            line.push_str(&payload);
+        }
+        self.line(&line);
+        for line in trailing {
+            self.line(&line);
+        }
+    }
+
+    /// The name of a type as a field has it; what it refers to is written first.
+    fn type_name(&mut self, ty: &FieldType) -> String {
+        match ty {
+            FieldType::Scalar(scalar) => scalar.name().into(),
+            FieldType::Array { element: FieldType::Scalar(Scalar::U8), len } => format!("bytes{len}"),
+            FieldType::Array { element, len } => format!("{}[{len}]", self.type_name(element)),
+            FieldType::Struct(info) => self.define(Definition::Struct(info)),
+            FieldType::Enum(info) => self.define(Definition::Enum(info)),
+        }
+    }
+
+    fn define(&mut self, definition: Definition) -> String {
+        if let Some((name, _)) = self.definitions.iter().find(|(_, known)| *known == definition) {
+            return name.clone();
+        }
+        let name = match definition {
+            Definition::Struct(info) => {
+                // Before the name is chosen: an inner type may have the same one.
+                let types: Vec<String> = info.fields.iter().map(|field| self.type_name(&field.ty)).collect();
+                let name = self.free_name(info.name);
+                self.struct_lines(&name, info, &types);
+                name
+            }
+            Definition::Enum(info) => {
+                let name = self.free_name(info.name);
+                self.enum_lines(&name, info);
+                name
+            }
+        };
+        self.definitions.push((name.clone(), definition));
+        name
+    }
+
+    /// Tells two Rust types of one name apart by a number.
+    fn free_name(&self, plain: &str) -> String {
+        let is_taken = |name: &str| self.definitions.iter().any(|(known, _)| known == name);
+        let numbered = (2..).map(|number| format!("{plain}_{number}"));
+        std::iter::once(plain.to_owned()).chain(numbered).find(|name| !is_taken(name)).unwrap_or_default()
+    }
+
+    fn enum_lines(&mut self, name: &str, info: &EnumInfo) {
+        self.comment(info.description);
+        self.line(&format!("enum {name} {}", info.repr.name()));
+        for (value, value_name) in info.values {
+            self.line(&format!("value {value} {value_name}"));
+        }
+    }
+
+    fn struct_lines(&mut self, name: &str, info: &StructInfo, types: &[String]) {
+        self.comment(info.description);
+        self.line(&format!("struct {name} {}", info.bytes));
+        for (field, ty) in info.fields.iter().zip(types) {
+            self.comment(field.description);
+            let _ = write!(self.out, "field {} {ty} {} {}", field.name, field.offset, field.bytes);
+            self.line(if field.redacted { " redacted" } else { "" });
+        }
+    }
+}

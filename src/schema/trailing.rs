@@ -1,0 +1,170 @@
+//! The arrays that follow the fixed struct of a payload.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use super::error::DecodeError;
+use super::field::PayloadField;
+
+/// A trailing array in a payload that was read: its elements are decoded when they are asked for.
+///
+/// ```
+/// use eventring::schema::{ArrayView, split_array};
+/// let (pair, rest): (ArrayView<'_, u16>, _) = split_array("PAIR", "pair", &[1, 0, 2, 0, 9], 2).unwrap();
+/// assert_eq!(pair.to_vec().unwrap(), [1, 2]);
+/// assert_eq!(rest, [9]);
+/// ```
+pub struct ArrayView<'a, T> {
+    bytes: &'a [u8],
+    element: PhantomData<fn() -> T>,
+}
+
+// Not derived: a derive would ask for `T: Copy`, `T: PartialEq`.
+impl<T> Clone for ArrayView<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for ArrayView<'_, T> {}
+
+impl<T> PartialEq for ArrayView<'_, T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
+impl<T> Eq for ArrayView<'_, T> {}
+
+impl<T: PayloadField + fmt::Debug> fmt::Debug for ArrayView<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl<'a, T: PayloadField> ArrayView<'a, T> {
+    /// The number of elements; 0 for elements of 0 bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.bytes.len().checked_div(T::WIRE_BYTES).unwrap_or(0)
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The elements' bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The element at `index`; `None` past the end.
+    #[must_use]
+    pub fn get(&self, index: usize) -> Option<Result<T, DecodeError>> {
+        let start = index.checked_mul(T::WIRE_BYTES)?;
+        let bytes = self.bytes.get(start..)?.get(..T::WIRE_BYTES)?;
+        (index < self.len()).then(|| T::decode_field(bytes))
+    }
+
+    /// The elements, one after the other.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Result<T, DecodeError>> + use<'a, T> {
+        // `max(1)`: chunks of 0 bytes do not exist; an array of such elements is empty.
+        self.bytes.chunks_exact(T::WIRE_BYTES.max(1)).map(T::decode_field)
+    }
+
+    /// All elements.
+    ///
+    /// # Errors
+    /// An element does not decode.
+    pub fn to_vec(&self) -> Result<Vec<T>, DecodeError> {
+        self.iter().collect()
+    }
+}
+
+/// Splits an array of `count` elements off the beginning of `bytes`; returns it and what follows.
+///
+/// `owner` and `field` name the event and the array in the error.
+///
+/// # Errors
+/// There are fewer bytes than `count` elements need.
+pub fn split_array<'a, T: PayloadField>(
+    owner: &'static str,
+    field: &'static str,
+    bytes: &'a [u8],
+    count: u64,
+) -> Result<(ArrayView<'a, T>, &'a [u8]), DecodeError> {
+    let (array, rest) = split_bytes(owner, field, bytes, count.saturating_mul(T::WIRE_BYTES as u64))?;
+    Ok((ArrayView { bytes: array, element: PhantomData }, rest))
+}
+
+/// Splits `count` bytes off the beginning of `bytes`; returns them and what follows.
+///
+/// # Errors
+/// There are fewer bytes.
+pub fn split_bytes<'a>(
+    owner: &'static str,
+    field: &'static str,
+    bytes: &'a [u8],
+    count: u64,
+) -> Result<(&'a [u8], &'a [u8]), DecodeError> {
+    let wanted = usize::try_from(count).unwrap_or(usize::MAX);
+    bytes
+        .split_at_checked(wanted)
+        .ok_or_else(|| DecodeError::too_short(owner, bytes.len(), wanted).inside(owner, field))
+}
+
+/// Checks that nothing follows the last array.
+///
+/// # Errors
+/// Bytes are left over.
+pub fn expect_end(owner: &'static str, rest: &[u8]) -> Result<(), DecodeError> {
+    if rest.is_empty() { Ok(()) } else { Err(DecodeError::left_over(owner, rest.len())) }
+}
+
+/// The bytes of a slice of elements, to be recorded as a trailing array.
+///
+/// Slices of bytes need no encoding, and `[[u8; 32]]` has `as_flattened`.
+#[must_use]
+pub fn encode_array<T: PayloadField>(elements: &[T]) -> Vec<u8> {
+    let mut bytes = vec![0; elements.len() * T::WIRE_BYTES];
+    for (i, element) in elements.iter().enumerate() {
+        element.encode_field(&mut bytes[i * T::WIRE_BYTES..(i + 1) * T::WIRE_BYTES]);
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::DecodeErrorKind;
+
+    #[test]
+    fn an_array_that_claims_more_than_there_is_is_an_error() {
+        for count in [3, u64::MAX, u64::MAX / 8 + 1] {
+            let error = split_array::<u64>("EVENT", "items", &[0; 23], count).unwrap_err();
+            assert_eq!(error.kind(), DecodeErrorKind::TooShort);
+            assert_eq!((error.owner(), error.field()), ("EVENT", "items"));
+        }
+    }
+
+    #[test]
+    fn elements_come_back_one_by_one_and_all_together() {
+        let bytes = encode_array(&[[1u16, 2], [3, 4], [5, 6]]);
+        let (view, rest) = split_array::<[u16; 2]>("EVENT", "pairs", &bytes, 3).unwrap();
+        assert!(rest.is_empty());
+        assert_eq!((view.len(), view.iter().len()), (3, 3));
+        assert_eq!(view.get(1).unwrap().unwrap(), [3, 4]);
+        assert!(view.get(3).is_none() && view.get(usize::MAX).is_none());
+        assert_eq!(view.to_vec().unwrap(), [[1, 2], [3, 4], [5, 6]]);
+    }
+
+    #[test]
+    fn an_element_that_is_no_bool_is_an_error_of_that_element_only() {
+        let (view, _) = split_array::<bool>("EVENT", "flags", &[1, 7, 0], 3).unwrap();
+        assert_eq!(view.iter().map(|flag| flag.ok()).collect::<Vec<_>>(), [Some(true), None, Some(false)]);
+        assert!(view.to_vec().is_err());
+    }
+}

@@ -1,0 +1,249 @@
+//! Decoded payloads of any schema.
+
+use std::borrow::Cow;
+use std::fmt::{self, Write as _};
+
+use super::bytes::write_hex;
+use super::u256::U256;
+
+/// Byte strings up to this length are printed in full by `{}`, in bytes.
+const SHOWN_BYTES: usize = 32;
+/// Arrays up to this length are printed in full by `{}`.
+const SHOWN_ELEMENTS: usize = 8;
+
+/// What a payload, or a part of it, holds. Made by [`SchemaModel::decode`](super::SchemaModel::decode).
+///
+/// Borrows names from the schema and bytes from the payload. `{}` prints it compactly on one line for people, long byte strings and
+/// arrays shortened; `{:#}` prints everything; [`to_json`](Self::to_json) is for programs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value<'a> {
+    /// An unsigned integer up to 64 bits.
+    Uint(u64),
+    /// A signed integer up to 64 bits.
+    Int(i64),
+    /// A `u128`.
+    Uint128(u128),
+    /// An `i128`.
+    Int128(i128),
+    /// A [`U256`].
+    U256(U256),
+    /// An `f32`.
+    F32(f32),
+    /// An `f64`.
+    F64(f64),
+    /// A `bool`.
+    Bool(bool),
+    /// An array of `u8`: a hash, an address, data.
+    Bytes(&'a [u8]),
+    /// An array of [`Utf8`](super::Utf8); what is not valid UTF-8 is replaced.
+    Text(Cow<'a, str>),
+    /// A value of an enum.
+    Enum {
+        /// Its name; `None` if the enum has no such value.
+        name: Option<&'a str>,
+        /// Its number.
+        number: i128,
+    },
+    /// An array.
+    List(Vec<Value<'a>>),
+    /// The fields of a struct, and the trailing arrays of an event, by name and in order.
+    Struct(Vec<(&'a str, Value<'a>)>),
+    /// A field that is never recorded.
+    Redacted,
+    /// Bytes that do not hold what the schema says.
+    Malformed {
+        /// What is wrong.
+        problem: String,
+        /// The bytes.
+        rest: &'a [u8],
+    },
+}
+
+impl<'a> Value<'a> {
+    /// The field at a dotted path (`txn_header.nonce`), if there is one.
+    #[must_use]
+    pub fn get(&self, path: &str) -> Option<&Value<'a>> {
+        path.split('.').try_fold(self, |value, segment| match value {
+            Value::Struct(fields) => fields.iter().find(|(name, _)| *name == segment).map(|(_, value)| value),
+            _ => None,
+        })
+    }
+
+    /// Whether any part of it is [`Malformed`](Value::Malformed).
+    #[must_use]
+    pub fn has_malformed(&self) -> bool {
+        match self {
+            Value::Malformed { .. } => true,
+            Value::List(elements) => elements.iter().any(Value::has_malformed),
+            Value::Struct(fields) => fields.iter().any(|(_, value)| value.has_malformed()),
+            _ => false,
+        }
+    }
+
+    /// JSON on one line, appended to `out`.
+    ///
+    /// Integers up to 64 bits are numbers, larger ones strings of decimal digits; byte strings are strings of `0x` and hex digits; enums
+    /// are their names, or numbers where they have none; redacted fields and floats without a JSON form (NaN, infinities) are `null`;
+    /// malformed parts are objects of `malformed` (text) and `rest` (hex).
+    pub fn write_json(&self, out: &mut String) {
+        // Writing to a String does not fail.
+        let _ = self.json(out);
+    }
+
+    /// JSON on one line; see [`write_json`](Self::write_json).
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let mut out = String::new();
+        self.write_json(&mut out);
+        out
+    }
+
+    fn json(&self, out: &mut String) -> fmt::Result {
+        match self {
+            Value::Uint(number) => write!(out, "{number}"),
+            Value::Int(number) => write!(out, "{number}"),
+            Value::Uint128(number) => write!(out, "\"{number}\""),
+            Value::Int128(number) => write!(out, "\"{number}\""),
+            Value::U256(number) => write!(out, "\"{number}\""),
+            Value::F32(number) if number.is_finite() => write!(out, "{number:?}"),
+            Value::F64(number) if number.is_finite() => write!(out, "{number:?}"),
+            Value::F32(_) | Value::F64(_) | Value::Redacted => out.write_str("null"),
+            Value::Bool(bool) => write!(out, "{bool}"),
+            Value::Bytes(bytes) => json_hex(out, bytes),
+            Value::Text(text) => json_string(out, text),
+            Value::Enum { name: Some(name), .. } => json_string(out, name),
+            Value::Enum { name: None, number } => write!(out, "{number}"),
+            Value::List(elements) => {
+                out.push('[');
+                for (i, element) in elements.iter().enumerate() {
+                    if i > 0 {
+                        out.push(',');
+                    }
+                    element.json(out)?;
+                }
+                out.push(']');
+                Ok(())
+            }
+            Value::Struct(fields) => {
+                out.push('{');
+                for (i, (name, value)) in fields.iter().enumerate() {
+                    if i > 0 {
+                        out.push(',');
+                    }
+                    json_string(out, name)?;
+                    out.push(':');
+                    value.json(out)?;
+                }
+                out.push('}');
+                Ok(())
+            }
+            Value::Malformed { problem, rest } => {
+                out.write_str("{\"malformed\":")?;
+                json_string(out, problem)?;
+                out.write_str(",\"rest\":")?;
+                json_hex(out, rest)?;
+                out.write_str("}")
+            }
+        }
+    }
+}
+
+fn json_hex(out: &mut String, bytes: &[u8]) -> fmt::Result {
+    out.write_str("\"0x")?;
+    write_hex(out, bytes)?;
+    out.write_str("\"")
+}
+
+fn json_string(out: &mut String, text: &str) -> fmt::Result {
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => {
+                out.push('\\');
+                out.push(c);
+            }
+            '\n' => out.push_str("\\n"),
+            // The separators are no control characters, but end a line in JavaScript.
+            '\u{2028}' | '\u{2029}' => write!(out, "\\u{:04x}", u32::from(c))?,
+            c if c.is_control() => write!(out, "\\u{:04x}", u32::from(c))?,
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    Ok(())
+}
+
+impl fmt::Display for Value<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            // The outermost struct stands without braces.
+            Value::Struct(fields) => display_fields(f, fields),
+            other => other.display(f),
+        }
+    }
+}
+
+impl Value<'_> {
+    fn display(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Uint(number) => write!(f, "{number}"),
+            Value::Int(number) => write!(f, "{number}"),
+            Value::Uint128(number) => write!(f, "{number}"),
+            Value::Int128(number) => write!(f, "{number}"),
+            Value::U256(number) => write!(f, "{number}"),
+            Value::F32(number) => write!(f, "{number}"),
+            Value::F64(number) => write!(f, "{number}"),
+            Value::Bool(bool) => write!(f, "{bool}"),
+            Value::Bytes(bytes) => display_bytes(f, bytes),
+            // Quoted and escaped: text from a ring must not move a terminal's cursor.
+            Value::Text(text) => write!(f, "{text:?}"),
+            Value::Enum { name: Some(name), .. } => f.write_str(name),
+            Value::Enum { name: None, number } => write!(f, "{number}"),
+            Value::List(elements) => {
+                let shown = if f.alternate() { elements.len() } else { elements.len().min(SHOWN_ELEMENTS) };
+                f.write_char('[')?;
+                for (i, element) in elements[..shown].iter().enumerate() {
+                    if i > 0 {
+                        f.write_str(", ")?;
+                    }
+                    element.display(f)?;
+                }
+                if shown < elements.len() {
+                    write!(f, ", … {} more", elements.len() - shown)?;
+                }
+                f.write_char(']')
+            }
+            Value::Struct(fields) => {
+                f.write_char('{')?;
+                display_fields(f, fields)?;
+                f.write_char('}')
+            }
+            Value::Redacted => f.write_str("<redacted>"),
+            Value::Malformed { problem, rest } => {
+                write!(f, "<{problem}: ")?;
+                display_bytes(f, rest)?;
+                f.write_char('>')
+            }
+        }
+    }
+}
+
+fn display_fields(f: &mut fmt::Formatter<'_>, fields: &[(&str, Value<'_>)]) -> fmt::Result {
+    for (i, (name, value)) in fields.iter().enumerate() {
+        if i > 0 {
+            f.write_char(' ')?;
+        }
+        write!(f, "{name}=")?;
+        value.display(f)?;
+    }
+    Ok(())
+}
+
+fn display_bytes(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
+    f.write_str("0x")?;
+    if f.alternate() || bytes.len() <= SHOWN_BYTES {
+        return write_hex(f, bytes);
+    }
+    write_hex(f, &bytes[..SHOWN_BYTES / 2])?;
+    write!(f, "…({} bytes)", bytes.len())
+}
