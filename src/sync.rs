@@ -1,7 +1,7 @@
 //! The only file that names atomics: std's in ordinary builds, loom's or shuttle's in models.
 
 #[cfg(not(any(loom, shuttle)))]
-pub(crate) use std::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering, compiler_fence, fence};
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};

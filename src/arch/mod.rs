@@ -7,3 +7,4 @@ pub(crate) mod copy;
 #[path = "copy_portable.rs"]
 pub(crate) mod copy;
 pub(crate) mod prefetch;
+pub(crate) mod ticks;

@@ -21,6 +21,8 @@ pub const WRITER_START_TICKS: usize = 0x118;
 pub const WRITER_PID_NAMESPACE: usize = 0x120;
 /// Writer: boot id, 16 bytes.
 pub const WRITER_BOOT_ID: usize = 0x128;
+/// Writer: inode of its time namespace.
+pub const WRITER_TIME_NAMESPACE: usize = 0x180;
 /// When the ring was created, nanoseconds since the epoch.
 pub const CREATED_EPOCH_NANOS: usize = 0x138;
 /// State of the ring, see `STATE_*`. Written with release, once, when the writer ends cleanly.

@@ -33,6 +33,17 @@ pub const CONTENT_TYPE_PERF: u16 = 3;
 /// Content types from here on are free for programs to declare.
 pub const CONTENT_TYPE_FIRST_FREE: u16 = 256;
 
+/// The published name of a content type, or "unknown".
+pub const fn content_type_name(content_type: u16) -> &'static str {
+    match content_type {
+        CONTENT_TYPE_NONE => "NONE",
+        CONTENT_TYPE_TEST => "TEST",
+        CONTENT_TYPE_EXEC => "EXEC",
+        CONTENT_TYPE_PERF => "PERF",
+        _ => "unknown",
+    }
+}
+
 /// The part of the fixed header that never changes after creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FixedHeader {

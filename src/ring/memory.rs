@@ -45,10 +45,10 @@ pub(crate) trait RingMemory {
     fn prefetch_slot(&self, slot: u64);
 }
 
-#[cfg(any())]
+#[cfg(not(any(loom, shuttle)))]
 pub(crate) use mapped::MappedMemory;
 
-#[cfg(any())]
+#[cfg(not(any(loom, shuttle)))]
 mod mapped {
     use super::{AtomicU64, ControlWord, Geometry, RingMemory};
     use crate::arch;
@@ -82,11 +82,11 @@ mod mapped {
                 && mapping.descriptor_bytes() as u64 == geometry.descriptor_section_bytes()
                 && mapping.payload_bytes() as u64 == geometry.payload_buf_bytes()
                 && mapping.context_bytes() as u64 == geometry.context_area_bytes();
-            let header = mapping.header_ptr();
+            let header = mapping.header();
             fits.then(|| Self {
                 header,
-                descriptors: mapping.descriptors_ptr().cast(),
-                payload: mapping.payload_ptr(),
+                descriptors: mapping.descriptors().cast(),
+                payload: mapping.payload(),
                 slot_mask: geometry.descriptor_capacity() - 1,
                 payload_mask: geometry.payload_buf_bytes() - 1,
                 geometry,
@@ -120,7 +120,7 @@ mod mapped {
             if !offset.is_multiple_of(8) || end > self.geometry.context_area_bytes() {
                 return None;
             }
-            let context = self.mapping.context_ptr()?;
+            let context = self.mapping.context();
             // SAFETY: offset + 8 is within the mapped context area (checked in `new` and above).
             let word = unsafe { context.add(offset as usize) };
             // SAFETY: 8-aligned, mapped while `self` lives, accessed only atomically.
@@ -155,7 +155,8 @@ mod mapped {
         /// Copies `bytes` into the context area at `offset`; false if it does not fit or the mapping is read-only.
         pub(crate) fn store_context_bytes(&self, offset: u64, bytes: &[u8]) -> bool {
             let end = offset.checked_add(bytes.len() as u64);
-            let (Some(end), Some(context)) = (end, self.mapping.context_ptr()) else { return false };
+            let Some(end) = end else { return false };
+            let context = self.mapping.context();
             if end > self.geometry.context_area_bytes() || self.mapping.access() != Access::ReadWrite {
                 return false;
             }
@@ -169,7 +170,8 @@ mod mapped {
         /// Copies out of the context area; false if the range is not inside of it.
         pub(crate) fn load_context_bytes(&self, offset: u64, out: &mut [u8]) -> bool {
             let end = offset.checked_add(out.len() as u64);
-            let (Some(end), Some(context)) = (end, self.mapping.context_ptr()) else { return false };
+            let Some(end) = end else { return false };
+            let context = self.mapping.context();
             if end > self.geometry.context_area_bytes() {
                 return false;
             }

@@ -1,0 +1,156 @@
+//! The machine's tick counter: a register that counts at a constant rate and that user code may read.
+//!
+//! x86-64: the time stamp counter. aarch64: the virtual count register. Everything else, Miri and
+//! `--cfg eventring_portable`: no counter, and [`ticks`] is never called because [`EXISTS`] is false.
+
+/// Whether this build knows a tick counter.
+pub(crate) const EXISTS: bool = imp::EXISTS;
+
+/// The count, read as cheaply as the machine allows: it may execute a few instructions early or late.
+#[inline(always)]
+pub(crate) fn ticks() -> u64 {
+    imp::ticks()
+}
+
+/// The count, read after every earlier load has completed.
+///
+/// For pairing with another clock, where the order of the two reads is the measurement.
+#[inline(always)]
+pub(crate) fn ticks_after_loads() -> u64 {
+    imp::ticks_after_loads()
+}
+
+/// Whether the machine promises that the counter has one rate in every power and sleep state.
+pub(crate) fn is_invariant() -> bool {
+    imp::is_invariant()
+}
+
+/// Whether the operating system lets this thread read the counter without a fault.
+pub(crate) fn is_permitted() -> bool {
+    imp::is_permitted()
+}
+
+#[cfg(all(target_arch = "x86_64", not(eventring_portable), not(miri)))]
+mod imp {
+    use std::arch::x86_64::{__cpuid, _mm_lfence, _rdtsc};
+
+    pub(super) const EXISTS: bool = true;
+
+    #[inline(always)]
+    pub(super) fn ticks() -> u64 {
+        // SAFETY: RDTSC exists on every x86-64 processor and touches no memory. Where the operating system
+        // forbids it, `is_permitted` says so and no clock is built upon it.
+        unsafe { _rdtsc() }
+    }
+
+    #[inline(always)]
+    pub(super) fn ticks_after_loads() -> u64 {
+        // SAFETY: LFENCE is part of SSE2, which every x86-64 processor has; it touches no memory.
+        unsafe { _mm_lfence() };
+        ticks()
+    }
+
+    /// Leaf 0x8000_0007 "advanced power management", EDX bit 8 "TscInvariant" (AMD APM vol. 3, E.4.6; Intel SDM
+    /// vol. 3B, 18.17.1 "Invariant TSC").
+    pub(super) fn is_invariant() -> bool {
+        const LARGEST_EXTENDED_LEAF: u32 = 0x8000_0000;
+        const POWER_MANAGEMENT_LEAF: u32 = 0x8000_0007;
+        const INVARIANT_BIT: u32 = 1 << 8;
+        cpuid(LARGEST_EXTENDED_LEAF).eax >= POWER_MANAGEMENT_LEAF
+            && cpuid(POWER_MANAGEMENT_LEAF).edx & INVARIANT_BIT != 0
+    }
+
+    // The intrinsic became a safe function after the oldest compiler that we support.
+    #[allow(unused_unsafe)]
+    fn cpuid(leaf: u32) -> std::arch::x86_64::CpuidResult {
+        // SAFETY: CPUID exists on every x86-64 processor, touches no memory, and answers any leaf.
+        unsafe { __cpuid(leaf) }
+    }
+
+    #[cfg(target_os = "linux")]
+    pub(super) fn is_permitted() -> bool {
+        let mut mode: libc::c_int = 0;
+        // SAFETY: PR_GET_TSC writes one int through its second argument, which is a live, aligned `c_int`.
+        let answer = unsafe { libc::prctl(libc::PR_GET_TSC, &raw mut mode) };
+        answer != 0 || mode == libc::PR_TSC_ENABLE
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn is_permitted() -> bool {
+        true
+    }
+}
+
+#[cfg(all(target_arch = "aarch64", not(eventring_portable), not(miri)))]
+mod imp {
+    use std::arch::asm;
+
+    pub(super) const EXISTS: bool = true;
+
+    #[inline(always)]
+    pub(super) fn ticks() -> u64 {
+        let count: u64;
+        // SAFETY: CNTVCT_EL0 is readable from user space on Linux (the vDSO depends on it); reading has no effect.
+        unsafe { asm!("mrs {}, cntvct_el0", out(reg) count, options(nomem, nostack, preserves_flags)) };
+        count
+    }
+
+    #[inline(always)]
+    pub(super) fn ticks_after_loads() -> u64 {
+        // SAFETY: ISB only orders instructions. It is not marked `nomem`, so that the compiler keeps loads before it.
+        unsafe { asm!("isb", options(nostack, preserves_flags)) };
+        ticks()
+    }
+
+    /// The architecture defines one constant rate for the counter (Arm ARM, D12.1 "the Generic Timer").
+    pub(super) fn is_invariant() -> bool {
+        true
+    }
+
+    pub(super) fn is_permitted() -> bool {
+        true
+    }
+}
+
+#[cfg(any(eventring_portable, miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+mod imp {
+    pub(super) const EXISTS: bool = false;
+
+    #[inline(always)]
+    pub(super) fn ticks() -> u64 {
+        0
+    }
+
+    #[inline(always)]
+    pub(super) fn ticks_after_loads() -> u64 {
+        0
+    }
+
+    pub(super) fn is_invariant() -> bool {
+        false
+    }
+
+    pub(super) fn is_permitted() -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_never_sees_the_counter_run_backwards() {
+        if !EXISTS || !is_invariant() || !is_permitted() {
+            assert_eq!(EXISTS, imp::EXISTS);
+            return;
+        }
+        let mut last = ticks();
+        for _ in 0..1_000_000 {
+            let (plain, ordered) = (ticks(), ticks_after_loads());
+            assert!(last <= plain && plain <= ordered, "{last} {plain} {ordered}");
+            last = ordered;
+        }
+        assert!(last > 0);
+    }
+}

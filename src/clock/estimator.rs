@@ -1,0 +1,269 @@
+//! How fast the counter runs against the real-time clock, and where the next line goes.
+//!
+//! Pure arithmetic over a few samples: no clock is read here.
+//!
+//! - The **place** comes from the newest sample alone, so an error never outlives a line.
+//! - The **rate** comes from a baseline of a quarter of a second or more, so that the noise of a sample (some 15 ns)
+//!   does not wiggle it. A sample that the rate does not explain starts a new baseline at the sample before it: when
+//!   the real-time clock's rate is changed, the next line knows.
+//! - A difference that no rate explains is a **step** of the real-time clock. Forward: the next line starts at the
+//!   truth. Backward: lines run at half the rate until the truth has caught up, since time must not fall.
+
+use super::line::{Line, mult_for};
+
+/// No line is longer. A rate that changes by 500 ppm, the most that NTP does, puts the end of a line a quarter of a
+/// microsecond off; a change from one extreme to the other, half a microsecond.
+const LINE_NANOS_MAX: f64 = 500_000.0;
+
+/// No line is shorter, unless the calibration itself was held up.
+const LINE_NANOS_MIN: f64 = 20_000.0;
+
+/// A line ends when the uncertainty of its rate may have put it this far off.
+const DRIFT_NANOS_MAX: f64 = 200.0;
+
+/// Half of the baseline at its shortest: a new one is begun this often and used when the next one begins.
+const BASELINE_NANOS: f64 = 250_000_000.0;
+
+/// What a rate may change by without being called a step: NTP's two extremes, and half as much again.
+const SLEW_MAX: f64 = 1.5e-3;
+
+/// A sample's noise beyond its bracket: rounding to whole nanoseconds, on both ends.
+const ROUNDING_NANOS: f64 = 2.0;
+
+/// The part of an error that one line makes up for. Less than all of it, so that noise is not followed.
+const STEERING_GAIN: f64 = 0.5;
+
+/// The most that steering slows a line down by.
+const SLOWDOWN_MAX: f64 = 0.5;
+
+/// The real-time clock read between two reads of the counter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Sample {
+    /// The middle of the two counts.
+    pub(super) ticks: u64,
+    /// What the real-time clock said, nanoseconds since the epoch.
+    pub(super) nanos: u64,
+    /// The ticks between the two counts: the pairing can be off by half of it, and some nanoseconds of it are the cost
+    /// of reading the clock.
+    pub(super) width_ticks: u64,
+}
+
+/// See the module.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Estimator {
+    /// Start of the baseline in use.
+    anchor: Sample,
+    /// Start of the baseline after it.
+    next_anchor: Sample,
+    /// The newest sample.
+    last: Sample,
+    /// The rate.
+    nanos_per_tick: f64,
+    /// How far off the rate can be, as a part of it, if it is constant.
+    rate_uncertainty: f64,
+    /// How far the newest line starts from the truth, in nanoseconds.
+    offset_nanos: f64,
+    /// Steps of the real-time clock (or of the counter) seen so far.
+    steps: u64,
+    /// The newest sample is the first after a step: the next one makes a new rate.
+    after_step: bool,
+}
+
+impl Estimator {
+    /// From two samples. `None` if they give no sensible rate.
+    pub(super) fn new(first: Sample, second: Sample) -> Option<Self> {
+        let mut estimator = Self {
+            anchor: first,
+            next_anchor: second,
+            last: second,
+            nanos_per_tick: nanos_between(first, second) / ticks_between(first, second),
+            rate_uncertainty: 0.0,
+            offset_nanos: 0.0,
+            steps: 0,
+            after_step: false,
+        };
+        let sensible = second.ticks > first.ticks
+            && second.nanos > first.nanos
+            && super::line::shift_for(estimator.nanos_per_tick).is_some();
+        estimator.rate_uncertainty = estimator.uncertainty_since(first);
+        sensible.then_some(estimator)
+    }
+
+    /// Takes a newer sample in.
+    pub(super) fn observe(&mut self, sample: Sample) {
+        if sample.ticks <= self.last.ticks {
+            // The counter was set back: a suspended or restored machine.
+            self.step_to(sample);
+            return;
+        }
+        let elapsed_nanos = ticks_between(self.last, sample) * self.nanos_per_tick;
+        let deviation = (nanos_between(self.last, sample) - elapsed_nanos).abs();
+        let noise = self.half_width_nanos(self.last)
+            + self.half_width_nanos(sample)
+            + elapsed_nanos * self.rate_uncertainty
+            + ROUNDING_NANOS;
+        if self.after_step {
+            // Whatever the rate is now, it is the one since the step.
+            self.after_step = false;
+        } else if deviation > noise + elapsed_nanos * SLEW_MAX {
+            self.step_to(sample);
+            return;
+        } else if deviation > noise {
+            self.anchor = self.last;
+            self.next_anchor = self.last;
+        }
+        self.last = sample;
+        self.take_rate();
+        if ticks_between(self.next_anchor, sample) * self.nanos_per_tick >= BASELINE_NANOS {
+            self.anchor = self.next_anchor;
+            self.next_anchor = sample;
+        }
+    }
+
+    /// Begins anew at `sample` with the rate as it is, and counts a step.
+    fn step_to(&mut self, sample: Sample) {
+        self.steps += 1;
+        self.restart(sample);
+    }
+
+    /// Begins anew at `sample` with the rate as it is: what else is known may not be relied upon.
+    pub(super) fn restart(&mut self, sample: Sample) {
+        self.anchor = sample;
+        self.next_anchor = sample;
+        self.last = sample;
+        self.after_step = true;
+    }
+
+    /// The rate over the baseline, if that is a rate, and as sure as the one before or sure enough for a whole line.
+    /// (A sample that was interrupted at every try is worth nothing here.)
+    fn take_rate(&mut self) {
+        let rate = nanos_between(self.anchor, self.last) / ticks_between(self.anchor, self.last);
+        let uncertainty = self.uncertainty_since(self.anchor);
+        let sure_enough = self.rate_uncertainty.max(DRIFT_NANOS_MAX / LINE_NANOS_MAX);
+        if uncertainty <= sure_enough && super::line::shift_for(rate).is_some() {
+            self.nanos_per_tick = rate;
+            self.rate_uncertainty = uncertainty;
+        }
+    }
+
+    fn uncertainty_since(&self, start: Sample) -> f64 {
+        let baseline = nanos_between(start, self.last).max(1.0);
+        (self.half_width_nanos(start) + self.half_width_nanos(self.last) + ROUNDING_NANOS) / baseline
+    }
+
+    fn half_width_nanos(&self, sample: Sample) -> f64 {
+        sample.width_ticks as f64 / 2.0 * self.nanos_per_tick
+    }
+
+    /// How long a line may be, from the newest sample on.
+    fn line_nanos(&self) -> f64 {
+        (DRIFT_NANOS_MAX / self.rate_uncertainty).clamp(LINE_NANOS_MIN, LINE_NANOS_MAX)
+    }
+
+    /// Whether the newest sample is too old at `ticks` to start a line there.
+    pub(super) fn is_stale_at(&self, ticks: u64) -> bool {
+        let age_nanos = self.ticks_since_sample(ticks) * self.nanos_per_tick;
+        !(-LINE_NANOS_MIN..=self.line_nanos() / 2.0).contains(&age_nanos)
+    }
+
+    fn ticks_since_sample(&self, ticks: u64) -> f64 {
+        ticks.wrapping_sub(self.last.ticks) as i64 as f64
+    }
+
+    /// The line from `ticks` on, after `old`, starting at or above `lowest_nanos`.
+    pub(super) fn line(&mut self, ticks: u64, old: Option<&Line>, lowest_nanos: u64, shift: u32) -> Line {
+        let since_sample = self.ticks_since_sample(ticks) * self.nanos_per_tick;
+        // Rounded down, so that a line is rather behind than ahead: the truth can be jumped to.
+        let truth = self.last.nanos.wrapping_add_signed(since_sample.floor() as i64);
+
+        // Within the sample's bracket the old line is as good as the sample, and smoother: it is moved only as far as
+        // the bracket demands.
+        let half_width = self.half_width_nanos(self.last);
+        let kept = old.map_or(0.0, |old| {
+            let old_slope = f64::from(old.mult) / f64::from(shift).exp2();
+            let old_elapsed = ticks.wrapping_sub(old.ticks0) as i64 as f64 * old_slope;
+            let from_old_start = truth.wrapping_sub(old.nanos0) as i64 as f64;
+            (old_elapsed - from_old_start).clamp(-half_width, half_width)
+        });
+        let nanos0 = truth.wrapping_add_signed(kept.floor() as i64).max(lowest_nanos);
+        self.offset_nanos = nanos0.wrapping_sub(truth) as i64 as f64;
+
+        let length = (self.line_nanos() - since_sample).clamp(LINE_NANOS_MIN / 2.0, LINE_NANOS_MAX);
+        let slowdown = (self.offset_nanos * STEERING_GAIN / length).clamp(-SLOWDOWN_MAX, SLOWDOWN_MAX);
+        Line {
+            ticks0: ticks,
+            nanos0,
+            mult: mult_for(self.nanos_per_tick * (1.0 - slowdown), shift),
+            // `as` saturates; a counter that makes 2^32 ticks in half a millisecond does not exist.
+            span: ((length / self.nanos_per_tick) as u32).max(1),
+        }
+    }
+
+    /// How far a time of the newest line can be from the truth if the real-time clock keeps its rate.
+    pub(super) fn error_bound_nanos(&self) -> f64 {
+        self.half_width_nanos(self.last)
+            + self.offset_nanos.abs()
+            + self.line_nanos() * self.rate_uncertainty
+            + ROUNDING_NANOS
+    }
+
+    /// The rate.
+    pub(super) fn nanos_per_tick(&self) -> f64 {
+        self.nanos_per_tick
+    }
+
+    /// Steps of the real-time clock seen so far.
+    pub(super) fn steps(&self) -> u64 {
+        self.steps
+    }
+}
+
+fn ticks_between(from: Sample, to: Sample) -> f64 {
+    to.ticks.wrapping_sub(from.ticks) as i64 as f64
+}
+
+fn nanos_between(from: Sample, to: Sample) -> f64 {
+    to.nanos.wrapping_sub(from.nanos) as i64 as f64
+}
+
+/// Words that hold an [`Estimator`].
+pub(super) const ESTIMATOR_WORDS: usize = 14;
+
+impl Estimator {
+    /// For keeping in atomics.
+    pub(super) fn to_words(self) -> [u64; ESTIMATOR_WORDS] {
+        let [a, n, l] =
+            [self.anchor, self.next_anchor, self.last].map(|sample| [sample.ticks, sample.nanos, sample.width_ticks]);
+        [
+            a[0],
+            a[1],
+            a[2],
+            n[0],
+            n[1],
+            n[2],
+            l[0],
+            l[1],
+            l[2],
+            self.nanos_per_tick.to_bits(),
+            self.rate_uncertainty.to_bits(),
+            self.offset_nanos.to_bits(),
+            self.steps,
+            u64::from(self.after_step),
+        ]
+    }
+
+    /// From what [`Estimator::to_words`] gave.
+    pub(super) fn from_words(w: [u64; ESTIMATOR_WORDS]) -> Self {
+        let sample = |at: usize| Sample { ticks: w[at], nanos: w[at + 1], width_ticks: w[at + 2] };
+        Self {
+            anchor: sample(0),
+            next_anchor: sample(3),
+            last: sample(6),
+            nanos_per_tick: f64::from_bits(w[9]),
+            rate_uncertainty: f64::from_bits(w[10]),
+            offset_nanos: f64::from_bits(w[11]),
+            steps: w[12],
+            after_step: w[13] != 0,
+        }
+    }
+}

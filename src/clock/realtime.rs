@@ -1,0 +1,94 @@
+//! `CLOCK_REALTIME`, kept from falling within a thread.
+
+use std::cell::Cell;
+
+thread_local! {
+    static KEPT: Cell<Kept> = const { Cell::new(Kept { raw_nanos: 0, ahead_nanos: 0 }) };
+}
+
+/// What a thread remembers of its last reading.
+#[derive(Clone, Copy, Debug, Default)]
+struct Kept {
+    /// What the real-time clock said.
+    raw_nanos: u64,
+    /// How far above that the time given was.
+    ahead_nanos: u64,
+}
+
+impl Kept {
+    /// The time to give for a reading of `raw_nanos`.
+    ///
+    /// When the clock was set back, time goes on from the last one given, at half the rate, until the clock has caught
+    /// up: as the tick clock does.
+    fn advance(self, raw_nanos: u64) -> (Self, Reading) {
+        let (ahead_nanos, stepped_back) = match raw_nanos.checked_sub(self.raw_nanos) {
+            Some(elapsed) => (self.ahead_nanos.saturating_sub(elapsed.div_ceil(2)), false),
+            None => (self.ahead_nanos.saturating_add(self.raw_nanos - raw_nanos), true),
+        };
+        let reading = Reading { nanos: raw_nanos.saturating_add(ahead_nanos), stepped_back };
+        (Self { raw_nanos, ahead_nanos }, reading)
+    }
+}
+
+/// A time to give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reading {
+    /// Nanoseconds since the Unix epoch.
+    pub(super) nanos: u64,
+    /// The clock was set back since this thread last read it.
+    pub(super) stepped_back: bool,
+}
+
+/// The time for a thread that has just read `raw_nanos` from the real-time clock.
+pub(super) fn never_falling(raw_nanos: u64) -> Reading {
+    // A thread that is being torn down has its cell still: it has nothing to drop.
+    KEPT.with(|kept| {
+        let (next, reading) = kept.get().advance(raw_nanos);
+        kept.set(next);
+        reading
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn run(raw: impl IntoIterator<Item = u64>) -> Vec<u64> {
+        let mut kept = Kept::default();
+        raw.into_iter()
+            .map(|raw_nanos| {
+                let (next, reading) = kept.advance(raw_nanos);
+                kept = next;
+                reading.nanos
+            })
+            .collect()
+    }
+
+    #[test]
+    fn without_steps_the_clock_is_given_as_it_is() {
+        assert_eq!(run([5, 5, 9, 1_000_000]), [5, 5, 9, 1_000_000]);
+    }
+
+    #[test]
+    fn a_clock_set_back_is_caught_up_with_at_half_the_rate() {
+        assert_eq!(run([1000, 900, 950, 1000, 1100, 1101]), [1000, 1000, 1025, 1050, 1100, 1101]);
+    }
+
+    #[test]
+    fn a_step_back_is_told_once() {
+        let kept = Kept { raw_nanos: 10, ahead_nanos: 0 };
+        let (kept, reading) = kept.advance(4);
+        assert!(reading.stepped_back);
+        assert!(!kept.advance(5).1.stepped_back);
+    }
+
+    proptest! {
+        #[test]
+        fn time_never_falls_whatever_the_clock_does(raw in prop::collection::vec(0u64..1 << 60, 1..200)) {
+            let given = run(raw.iter().copied());
+            prop_assert!(given.is_sorted());
+            prop_assert!(given.iter().zip(&raw).all(|(given, raw)| given >= raw));
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Where ticks and real time come from: the machine, or a simulation of it.
+
+use super::estimator::Sample;
+use crate::arch::ticks;
+
+/// A tick counter and a real-time clock.
+pub(super) trait TimeSource {
+    /// The counter, read as cheaply as possible.
+    fn ticks(&self) -> u64;
+    /// The counter, read after what comes before it.
+    fn ticks_after_loads(&self) -> u64;
+    /// Nanoseconds since the Unix epoch by the system's real-time clock.
+    fn realtime_nanos(&self) -> u64;
+    /// Which process this is; not 0.
+    fn process_id(&self) -> u64;
+}
+
+/// The machine that the program runs on.
+#[derive(Debug)]
+pub(super) struct Machine;
+
+impl TimeSource for Machine {
+    #[inline(always)]
+    fn ticks(&self) -> u64 {
+        ticks::ticks()
+    }
+
+    fn ticks_after_loads(&self) -> u64 {
+        ticks::ticks_after_loads()
+    }
+
+    #[inline]
+    fn realtime_nanos(&self) -> u64 {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+        // Before 1970 there was no recording, and after 2554 `u64` nanoseconds are used up.
+        let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+        seconds.saturating_mul(1_000_000_000).saturating_add(now.tv_nsec as u64)
+    }
+
+    fn process_id(&self) -> u64 {
+        u64::from(std::process::id())
+    }
+}
+
+/// Tries to get a narrow sample before the narrowest so far is taken: a wide one was interrupted.
+const SAMPLE_TRIES: u32 = 5;
+
+/// Reads the real-time clock between two reads of the counter, again until the two are at most `good_width_ticks`
+/// apart.
+pub(super) fn sample(source: &impl TimeSource, good_width_ticks: u64) -> Sample {
+    let mut narrowest = sample_once(source);
+    for _ in 1..SAMPLE_TRIES {
+        if narrowest.width_ticks <= good_width_ticks {
+            break;
+        }
+        let sample = sample_once(source);
+        if sample.width_ticks < narrowest.width_ticks {
+            narrowest = sample;
+        }
+    }
+    narrowest
+}
+
+fn sample_once(source: &impl TimeSource) -> Sample {
+    let before = source.ticks_after_loads();
+    let nanos = source.realtime_nanos();
+    // A counter that falls meanwhile gives a width beyond all others.
+    let width_ticks = source.ticks_after_loads().wrapping_sub(before);
+    Sample { ticks: before.wrapping_add(width_ticks / 2), nanos, width_ticks }
+}

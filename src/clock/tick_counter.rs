@@ -1,0 +1,106 @@
+//! Whether the machine's tick counter can serve as a clock, and why not.
+
+use crate::arch::ticks;
+use std::fmt;
+
+/// What is to be said of the machine's tick counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TickCounter {
+    /// It can serve as a clock.
+    Usable,
+    /// The crate knows no tick counter of this architecture, or was built with `--cfg eventring_portable`.
+    Unknown,
+    /// The process may not read it (`PR_SET_TSC`).
+    Forbidden,
+    /// Its rate is not promised to be the same in all power and sleep states (CPUID leaf 0x8000_0007, EDX bit 8).
+    NotInvariant,
+    /// Linux knows the counter but does not offer it as a clock source: the cores' counters disagree, or it was found
+    /// to be unreliable. Details are in the kernel log.
+    MarkedUnstable,
+    /// It stands still, or its rate is out of all reason.
+    NoRate,
+}
+
+impl TickCounter {
+    /// Whether it can serve as a clock.
+    #[must_use]
+    pub fn is_usable(self) -> bool {
+        self == Self::Usable
+    }
+
+    /// What the machine and the operating system say of it. Makes a few system calls, and no allocation.
+    pub(super) fn find_out() -> Self {
+        if !ticks::EXISTS {
+            Self::Unknown
+        } else if !ticks::is_permitted() {
+            Self::Forbidden
+        } else if !ticks::is_invariant() {
+            Self::NotInvariant
+        } else if kernel_rejects() {
+            Self::MarkedUnstable
+        } else {
+            Self::Usable
+        }
+    }
+}
+
+impl fmt::Display for TickCounter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Usable => "the tick counter is usable as a clock",
+            Self::Unknown => "this build knows no tick counter of this architecture",
+            Self::Forbidden => "this process may not read the tick counter (PR_SET_TSC)",
+            Self::NotInvariant => "the processor does not promise one rate of its tick counter in all power states",
+            Self::MarkedUnstable => "the kernel does not offer the tick counter as a clock source (see the kernel log)",
+            Self::NoRate => "the tick counter stands still, or has an impossible rate",
+        })
+    }
+}
+
+/// Linux takes a counter that it found unstable off this list, and never lists one whose cores disagree at boot.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn kernel_rejects() -> bool {
+    use rustix::fs::{CWD, Mode, OFlags, openat};
+
+    let path = c"/sys/devices/system/clocksource/clocksource0/available_clocksource";
+    // Where the list cannot be read (a sandbox, another kernel behind the same interface) the processor's word counts.
+    let Ok(file) = openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) else {
+        return false;
+    };
+    let mut list = [0u8; 512];
+    let Ok(length) = rustix::io::read(&file, &mut list) else {
+        return false;
+    };
+    let list = &list[..length];
+    !list.is_empty() && !lists(list, b"tsc")
+}
+
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+fn kernel_rejects() -> bool {
+    false
+}
+
+#[cfg(any(test, all(target_os = "linux", target_arch = "x86_64")))]
+fn lists(list: &[u8], name: &[u8]) -> bool {
+    list.split(u8::is_ascii_whitespace).any(|item| item == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_list_is_read_word_by_word() {
+        assert!(lists(b"tsc kvm-clock \n", b"tsc"));
+        assert!(lists(b"kvm-clock tsc acpi_pm\n", b"tsc"));
+        assert!(!lists(b"kvm-clock acpi_pm\n", b"tsc"));
+        assert!(!lists(b"hyperv_clocksource_tsc_page acpi_pm\n", b"tsc"));
+        assert!(!lists(b"\n", b"tsc"));
+    }
+
+    #[test]
+    fn a_build_without_a_counter_says_so() {
+        assert_eq!(TickCounter::find_out() == TickCounter::Unknown, !ticks::EXISTS);
+    }
+}

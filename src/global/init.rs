@@ -1,0 +1,143 @@
+//! Installing process-wide recorders, from code or from the environment.
+
+use super::slot::{GlobalRecorder, RecordsTo};
+use crate::recorder::{ContentDescription, Recorder, RecorderBuilder, RecorderError};
+use crate::schema::EventType;
+use std::fmt;
+
+/// A slot could not be switched on.
+#[derive(Debug)]
+pub struct InitError {
+    slot: &'static str,
+    cause: Cause,
+}
+
+#[derive(Debug)]
+enum Cause {
+    AlreadyInstalled,
+    Recorder(RecorderError),
+}
+
+/// What kind of [`InitError`] it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InitErrorKind {
+    /// The slot has a recorder already.
+    AlreadyInstalled,
+    /// The ring could not be created; the source says why.
+    Recorder,
+}
+
+impl InitError {
+    /// What kind of error it is.
+    pub fn kind(&self) -> InitErrorKind {
+        match self.cause {
+            Cause::AlreadyInstalled => InitErrorKind::AlreadyInstalled,
+            Cause::Recorder(_) => InitErrorKind::Recorder,
+        }
+    }
+
+    /// The recorder's error, if that was the cause.
+    pub fn recorder_error(&self) -> Option<&RecorderError> {
+        match &self.cause {
+            Cause::Recorder(error) => Some(error),
+            Cause::AlreadyInstalled => None,
+        }
+    }
+
+    pub(crate) fn already_installed(slot: &'static str) -> Self {
+        Self { slot, cause: Cause::AlreadyInstalled }
+    }
+
+    pub(crate) fn recorder(slot: &'static str, error: RecorderError) -> Self {
+        Self { slot, cause: Cause::Recorder(error) }
+    }
+}
+
+impl fmt::Display for InitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.cause {
+            Cause::AlreadyInstalled => write!(
+                f,
+                "initialise the global recorder `{}`: it has been initialised before, expected once; use its \
+                 `set_enabled` to switch it, or `override_with` in tests",
+                self.slot
+            ),
+            Cause::Recorder(error) => write!(f, "initialise the global recorder `{}`: {error}", self.slot),
+        }
+    }
+}
+
+impl std::error::Error for InitError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.cause {
+            Cause::Recorder(error) => Some(error),
+            Cause::AlreadyInstalled => None,
+        }
+    }
+}
+
+impl ContentDescription {
+    /// The description of the events `E`: content type, name, schema hash and schema text.
+    pub fn of<E: EventType>() -> Self {
+        let schema = E::schema();
+        Self::new(E::CONTENT_TYPE, E::CONTENT_NAME).schema_hash(schema.hash()).schema_text(schema.text())
+    }
+}
+
+impl GlobalRecorder {
+    /// Creates the ring that `config` names (`<name-or-path>[:<descriptor-shift>:<payload-shift>]`) for the events `E` and
+    /// switches this slot on.
+    ///
+    /// The file goes away when the process exits normally; after a crash it stays and can be read.
+    ///
+    /// # Errors
+    /// The slot is in use already, or the ring cannot be created.
+    pub fn try_init<E: RecordsTo>(&'static self, config: &str) -> Result<&'static Recorder, InitError> {
+        self.try_init_with(Recorder::builder(ContentDescription::of::<E>()).config(config))
+    }
+
+    /// As [`Self::try_init`], with all that a [`RecorderBuilder`] can set.
+    ///
+    /// # Errors
+    /// As [`Self::try_init`].
+    pub fn try_init_with(&'static self, builder: RecorderBuilder) -> Result<&'static Recorder, InitError> {
+        if self.installed().is_some_and(Recorder::belongs_to_this_process) {
+            return Err(InitError::already_installed(self.name()));
+        }
+        let recorder = builder.build().map_err(|error| InitError::recorder(self.name(), error))?;
+        if !self.install(recorder) {
+            return Err(InitError::already_installed(self.name()));
+        }
+        self.installed().ok_or(InitError::already_installed(self.name()))
+    }
+
+    /// As [`Self::try_init`], for programs that cannot go on without.
+    ///
+    /// # Panics
+    /// If it fails, with the error's message.
+    pub fn init<E: RecordsTo>(&'static self, config: &str) -> &'static Recorder {
+        match self.try_init::<E>(config) {
+            Ok(recorder) => recorder,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// As [`Self::try_init`], with the configuration string from the environment variable `variable`: a service can be
+    /// switched on without a rebuild. `Ok(None)` and nothing happens if it is not set or empty.
+    ///
+    /// # Errors
+    /// As [`Self::try_init`].
+    pub fn try_init_from_env<E: RecordsTo>(
+        &'static self,
+        variable: &str,
+    ) -> Result<Option<&'static Recorder>, InitError> {
+        match std::env::var_os(variable) {
+            Some(config) if !config.is_empty() => {
+                let builder = Recorder::builder(ContentDescription::of::<E>());
+                self.try_init_with(builder.config(config)).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! The process-wide recorders: thin slots over first-class [`Recorder`](crate::recorder::Recorder)s.
+
+mod flow;
+mod init;
+mod overrides;
+mod slot;
+
+pub use flow::{AmbientExt, ambient_ext, current_span_id, set_current_span_id};
+pub use init::{InitError, InitErrorKind};
+pub use overrides::OverrideGuard;
+pub use slot::{ActiveRecorder, GlobalRecorder, RecordsTo};
+
+/// The slot of the exec recorder: the program's own business events. Events recorded through it carry the calling thread's
+/// ambient flow tags and the id of its current span, see [`ambient_ext`].
+pub static EXEC: GlobalRecorder = GlobalRecorder::new("exec");

@@ -1,0 +1,169 @@
+//! `record!` and `recordv!`.
+
+use crate::global::{GlobalRecorder, RecordsTo};
+use crate::schema::{EventPayload, EventType, PayloadOf};
+
+/// Records a typed event.
+///
+/// ```
+/// use eventring::{record, schema::test::{TestCounter, TestEvent}};
+/// # use eventring::recorder::{ContentDescription, Recorder};
+/// # let my_recorder = Recorder::builder(ContentDescription::of::<TestEvent>()).anonymous().build()?;
+///
+/// // To the recorder that the event type names (`#[event(recorder = …)]`); nothing happens while that is off.
+/// // record!(Shop::DayEnded);
+/// // record!(Shop::OrderFilled, &order);
+/// // record!(Shop::OrderFilled, &order; ext[0] = customer_id);
+///
+/// // To a recorder of one's own choice.
+/// let counter = TestCounter { writer_id: 1, counter: 2 };
+/// record!(my_recorder => TestEvent::TestCounter, &counter);
+/// record!(my_recorder => TestEvent::TestCounter, &counter; ext[0] = 7, ext[1] = 8);
+/// assert_eq!(my_recorder.stats().last_seqno, 2);
+/// # Ok::<(), eventring::recorder::RecorderError>(())
+/// ```
+///
+/// The event is a path to a variant of an enum that derives [`EventType`]; its payload (a reference or a value) must be the
+/// struct that the enum names for it, which the compiler checks, or be absent if it has none. Behind `;` stand extension words:
+/// `ext[N] = value` or, for execution events, `block = …`, `txn = …`, `account = …`, `span = …`.
+///
+/// While the recorder is off, this is one relaxed load and a branch: neither payload nor extension is evaluated.
+///
+/// Gives the event's seqno, 0 if nothing was recorded.
+#[macro_export]
+macro_rules! record {
+    ($recorder:expr => $event:path $(; $($ext:tt)*)?) => {
+        $crate::__record!(($crate::__private::own(&$recorder), [0; 4]) $event, &(), [], $($($ext)*)?)
+    };
+    ($recorder:expr => $event:path, $payload:expr $(; $($ext:tt)*)?) => {
+        $crate::__record!(($crate::__private::own(&$recorder), [0; 4]) $event, $payload, [], $($($ext)*)?)
+    };
+    ($event:path $(; $($ext:tt)*)?) => {
+        $crate::__record!(($crate::__private::slot_of(&$event).active(), $crate::__private::default_ext($event)) $event, &(), [], $($($ext)*)?)
+    };
+    ($event:path, $payload:expr $(; $($ext:tt)*)?) => {
+        $crate::__record!(($crate::__private::slot_of(&$event).active(), $crate::__private::default_ext($event)) $event, $payload, [], $($($ext)*)?)
+    };
+}
+
+/// Records a typed event with trailing arrays: a fixed struct and slices of bytes that are gathered behind it, in order.
+///
+/// ```
+/// use eventring::recordv;
+/// # use eventring::recorder::{ContentDescription, Recorder};
+/// use eventring::schema::{Bytes32, exec::{ExecEvent, TxnLog}};
+/// # let recorder = Recorder::builder(ContentDescription::of::<ExecEvent>()).anonymous().build()?;
+///
+/// let topics = [[1u8; 32], [2; 32]];
+/// let log = TxnLog { topic_count: 2, data_length: 3, ..TxnLog::default() };
+/// recordv!(recorder => ExecEvent::TxnLog, &log, [topics.as_flattened(), b"abc"]; txn = 1);
+/// # Ok::<(), eventring::recorder::RecorderError>(())
+/// ```
+///
+/// Otherwise as [`record!`]. At most 15 slices.
+#[macro_export]
+macro_rules! recordv {
+    ($recorder:expr => $event:path, $payload:expr, [$($part:expr),* $(,)?] $(; $($ext:tt)*)?) => {
+        $crate::__record!(($crate::__private::own(&$recorder), [0; 4]) $event, $payload, [$($part),*], $($($ext)*)?)
+    };
+    ($event:path, $payload:expr, [$($part:expr),* $(,)?] $(; $($ext:tt)*)?) => {
+        $crate::__record!(($crate::__private::slot_of(&$event).active(), $crate::__private::default_ext($event)) $event, $payload, [$($part),*], $($($ext)*)?)
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __record {
+    (($active:expr, $default_ext:expr) $event:path, $payload:expr, [$($part:expr),*], $($ext:tt)*) => {
+        match $active {
+            ::core::option::Option::Some(active) => {
+                use $crate::__private::RecordPayload as _;
+                const CODE: u16 = $event as u16;
+                #[allow(unused_mut, reason = "without extension words nothing changes it")]
+                let mut content_ext = $default_ext;
+                $crate::__ext!(content_ext, $($ext)*);
+                (&$payload).record_as::<CODE, _>(active.recorder(), $event, content_ext, &[$($part),*])
+            }
+            ::core::option::Option::None => 0,
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __ext {
+    ($to:ident, ) => {};
+    ($to:ident, ext[$index:expr] = $value:expr $(, $($rest:tt)*)?) => {
+        $to[$index] = $value;
+        $crate::__ext!($to, $($($rest)*)?);
+    };
+    ($to:ident, block = $value:expr $(, $($rest:tt)*)?) => { $crate::__ext!($to, ext[0] = $value $(, $($rest)*)?); };
+    ($to:ident, txn = $value:expr $(, $($rest:tt)*)?) => { $crate::__ext!($to, ext[1] = $value $(, $($rest)*)?); };
+    ($to:ident, account = $value:expr $(, $($rest:tt)*)?) => { $crate::__ext!($to, ext[2] = $value $(, $($rest)*)?); };
+    ($to:ident, span = $value:expr $(, $($rest:tt)*)?) => { $crate::__ext!($to, ext[3] = $value $(, $($rest)*)?); };
+}
+
+/// What the macros expand to; not for direct use.
+#[doc(hidden)]
+pub mod support {
+    use super::{EventPayload, EventType, GlobalRecorder, PayloadOf, RecordsTo};
+    use crate::recorder::Recorder;
+
+    /// A recorder named in the macro, in the shape of a slot's answer.
+    pub struct Own<'r>(&'r Recorder);
+
+    impl<'r> Own<'r> {
+        /// The recorder.
+        #[inline(always)]
+        pub fn recorder(&self) -> &'r Recorder {
+            self.0
+        }
+    }
+
+    /// `Some` if the recorder is on.
+    #[inline(always)]
+    pub fn own(recorder: &Recorder) -> Option<Own<'_>> {
+        recorder.is_enabled().then_some(Own(recorder))
+    }
+
+    /// The slot of an event.
+    #[inline(always)]
+    pub fn slot_of<E: RecordsTo>(_: &E) -> &'static GlobalRecorder {
+        E::slot()
+    }
+
+    /// The extension words of an event that is recorded through its slot.
+    #[inline(always)]
+    pub fn default_ext<E: RecordsTo>(event: E) -> [u64; 4] {
+        event.default_ext()
+    }
+
+    /// Encodes and records. A method, so that payloads may be given by value or by reference.
+    pub trait RecordPayload: EventPayload {
+        /// Records `self` as the payload of event `CODE`, with `parts` behind it.
+        #[inline(always)]
+        fn record_as<const CODE: u16, E>(
+            &self,
+            recorder: &Recorder,
+            _: E,
+            content_ext: [u64; 4],
+            parts: &[&[u8]],
+        ) -> u64
+        where
+            E: EventType,
+            Self: PayloadOf<E, CODE>,
+        {
+            self.with_bytes(|fixed| {
+                if parts.is_empty() {
+                    return recorder.record(CODE, content_ext, fixed);
+                }
+                let mut all: arrayvec::ArrayVec<&[u8], 16> = arrayvec::ArrayVec::new();
+                all.push(fixed);
+                all.extend(parts.iter().copied());
+                recorder.recordv(CODE, content_ext, &all)
+            })
+        }
+    }
+
+    impl<P: EventPayload> RecordPayload for P {}
+}

@@ -1,0 +1,122 @@
+//! Why a ring could not be opened.
+
+use crate::shm::{ShmError, ShmErrorKind};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// A ring could not be opened, or a snapshot not be written.
+#[derive(Debug)]
+pub struct ReaderError(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    kind: ReaderErrorKind,
+    path: Option<PathBuf>,
+    message: String,
+    source: Option<Source>,
+}
+
+#[derive(Debug)]
+enum Source {
+    Shm(ShmError),
+    Io(std::io::Error),
+}
+
+/// What kind of [`ReaderError`] it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReaderErrorKind {
+    /// There is no such file.
+    NotFound,
+    /// The operating system refused.
+    PermissionDenied,
+    /// The file is not an event ring (and not a snapshot).
+    NotARing,
+    /// It is a ring of another version.
+    WrongVersion,
+    /// The header holds sizes that no ring can have.
+    BadHeader,
+    /// The file is shorter than its header says.
+    Truncated,
+    /// The ring holds events of another content type.
+    WrongContentType {
+        /// The ring's.
+        found: u16,
+        /// The reader's.
+        expected: u16,
+    },
+    /// The ring's events have another layout.
+    WrongSchema {
+        /// The ring's hash.
+        found: [u8; 32],
+        /// The reader's hash.
+        expected: [u8; 32],
+    },
+    /// The snapshot is damaged, or larger than allowed.
+    BadSnapshot,
+    /// The feature for this was not compiled in, or the system cannot do it.
+    Unsupported,
+    /// Anything else that the operating system reported.
+    Io,
+}
+
+impl ReaderError {
+    pub(super) fn new(kind: ReaderErrorKind, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner { kind, path: None, message: message.into(), source: None }))
+    }
+
+    pub(super) fn shm(error: ShmError) -> Self {
+        let kind = match error.kind() {
+            ShmErrorKind::NotFound => ReaderErrorKind::NotFound,
+            ShmErrorKind::PermissionDenied => ReaderErrorKind::PermissionDenied,
+            ShmErrorKind::NotARegularFile => ReaderErrorKind::NotARing,
+            ShmErrorKind::Truncated => ReaderErrorKind::Truncated,
+            ShmErrorKind::BadSections => ReaderErrorKind::BadHeader,
+            ShmErrorKind::Unsupported => ReaderErrorKind::Unsupported,
+            _ => ReaderErrorKind::Io,
+        };
+        let path = error.path().map(Path::to_path_buf);
+        let message = error.to_string();
+        Self(Box::new(Inner { kind, path, message, source: Some(Source::Shm(error)) }))
+    }
+
+    pub(super) fn io(operation: &str, error: std::io::Error) -> Self {
+        let message = format!("cannot {operation}: {error}");
+        Self(Box::new(Inner { kind: ReaderErrorKind::Io, path: None, message, source: Some(Source::Io(error)) }))
+    }
+
+    pub(super) fn at(mut self, path: &Path) -> Self {
+        self.0.path.get_or_insert_with(|| path.to_path_buf());
+        self
+    }
+
+    /// What kind of error it is.
+    pub fn kind(&self) -> ReaderErrorKind {
+        self.0.kind
+    }
+
+    /// The file, if there is one.
+    pub fn path(&self) -> Option<&Path> {
+        self.0.path.as_deref()
+    }
+}
+
+impl fmt::Display for ReaderError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.0.path, &self.0.source) {
+            // The layer below has named the file.
+            (_, Some(Source::Shm(_))) | (None, _) => f.write_str(&self.0.message),
+            (Some(path), _) => write!(f, "cannot open event ring {}: {}", path.display(), self.0.message),
+        }
+    }
+}
+
+impl std::error::Error for ReaderError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.0.source {
+            Some(Source::Shm(error)) => Some(error),
+            Some(Source::Io(error)) => Some(error),
+            None => None,
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Choosing events by their descriptors alone.
+
+use crate::layout::Descriptor;
+
+/// Chooses events by type and flow tags, without touching payloads.
+///
+/// Empty, it accepts everything. Several types are alternatives; type and tags must all fit.
+#[derive(Clone, Debug, Default)]
+pub struct EventFilter {
+    /// One bit for each of the 65,536 event codes; `None` accepts all.
+    types: Option<Box<[u64; 1024]>>,
+    ext: [Option<u64>; 4],
+}
+
+impl EventFilter {
+    /// Accepts everything.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Accepts events of this type (and of others named before).
+    #[must_use]
+    pub fn event_type(mut self, event_type: u16) -> Self {
+        let types = self.types.get_or_insert_with(|| Box::new([0; 1024]));
+        types[usize::from(event_type) / 64] |= 1 << (event_type % 64);
+        self
+    }
+
+    /// Accepts events whose content extension word `index` (0 to 3) is `value`. For execution events word 0 is the seqno of
+    /// the block's BLOCK_START, word 1 the transaction index plus one, word 2 the account index.
+    ///
+    /// # Panics
+    /// If `index` is not below 4.
+    #[must_use]
+    pub fn content_ext(mut self, index: usize, value: u64) -> Self {
+        self.ext[index] = Some(value);
+        self
+    }
+
+    /// Whether the event is accepted.
+    #[inline]
+    pub fn accepts(&self, descriptor: &Descriptor) -> bool {
+        let type_fits = self.types.as_ref().is_none_or(|types| {
+            types[usize::from(descriptor.event_type) / 64] >> (descriptor.event_type % 64) & 1 == 1
+        });
+        type_fits
+            && self.ext.iter().zip(descriptor.content_ext).all(|(wanted, found)| wanted.is_none_or(|w| w == found))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_alternatives_and_tags_must_all_fit() {
+        let event = |event_type, content_ext| Descriptor { event_type, content_ext, ..Descriptor::default() };
+        let filter = EventFilter::new().event_type(2).event_type(65_535).content_ext(1, 7);
+        assert!(filter.accepts(&event(2, [0, 7, 0, 0])));
+        assert!(filter.accepts(&event(65_535, [9, 7, 0, 0])));
+        assert!(!filter.accepts(&event(3, [0, 7, 0, 0])));
+        assert!(!filter.accepts(&event(2, [0, 8, 0, 0])));
+        assert!(EventFilter::new().accepts(&event(3, [1, 2, 3, 4])));
+    }
+}

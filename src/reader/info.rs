@@ -1,0 +1,211 @@
+//! What a ring says about itself.
+
+use crate::layout::{Geometry, extension as ext, header};
+use crate::ring::memory::{ControlWord, MappedMemory, RingMemory};
+use crate::shm::ProcessIdentity;
+use crate::sync::Ordering;
+
+/// Everything that a ring's header says, copied at one moment. All of it was checked only as far as the types say; a damaged
+/// file can hold any number.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RingInfo {
+    /// Content type, see [`crate::layout::header`].
+    pub content_type: u16,
+    /// Name of the content type, if the file has one.
+    pub content_name: Option<String>,
+    /// Schema hash.
+    pub schema_hash: [u8; 32],
+    /// Sizes.
+    pub geometry: Geometry,
+    /// Last seqno handed out, 0 for none.
+    pub last_seqno: u64,
+    /// Next payload byte to allocate, unwrapped.
+    pub next_payload_byte: u64,
+    /// Start of the buffer window, unwrapped.
+    pub buffer_window_start: u64,
+    /// What eventring's writers add; `None` in files of other writers.
+    pub extension: Option<ExtensionInfo>,
+}
+
+/// What eventring's extension of the header says.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ExtensionInfo {
+    /// Extension version, major << 16 | minor.
+    pub version: u32,
+    /// Who writes, or wrote.
+    pub writer: WriterInfo,
+    /// When the ring was created, nanoseconds since the epoch.
+    pub created_epoch_nanos: u64,
+    /// Whether the writer has ended the ring cleanly.
+    pub is_ended: bool,
+    /// Index among the shards of its recorder.
+    pub shard_index: u64,
+    /// The most shards there can be; 0 if the ring is not sharded.
+    pub shard_limit: u64,
+    /// How many shards exist so far (kept in shard 0).
+    pub shard_count: u64,
+    /// The clock's calibration when it was last stored.
+    pub clock: ClockInfo,
+    /// Claims refused because another writer was stalled inside the slot.
+    pub refused_claims: u64,
+    /// Seqnos given up because the ring had gone round.
+    pub lapped_claims: u64,
+    /// Payload chunks skipped because another writer was inside.
+    pub skipped_chunks: u64,
+    /// Events that became RECORD_ERROR.
+    pub record_errors: u64,
+    /// Entries that did not fit a context table.
+    pub table_overflows: u64,
+}
+
+/// The clock calibration in a ring's header: nanoseconds since the epoch = `epoch_nanos0` + ((ticks − `ticks0`) × `mult` >>
+/// `shift`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ClockInfo {
+    /// 0 unknown, 1 CLOCK_REALTIME, 2 tick counter.
+    pub kind: u64,
+    /// Ticks at the anchor.
+    pub ticks0: u64,
+    /// Nanoseconds at the anchor.
+    pub epoch_nanos0: u64,
+    /// Multiplier.
+    pub mult: u64,
+    /// Shift.
+    pub shift: u64,
+    /// Estimated ticks per second.
+    pub ticks_per_second: u64,
+}
+
+/// The process that writes a ring.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WriterInfo {
+    /// Process id, in the writer's pid namespace.
+    pub pid: u32,
+    /// Name of the program, at most 128 bytes.
+    pub program_name: String,
+    /// The process, told from others that had its pid.
+    pub(crate) identity: ProcessIdentity,
+}
+
+/// Whether anything will be recorded any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RingState {
+    /// The writer lives and has the ring open.
+    Live,
+    /// The writer closed the ring.
+    Ended,
+    /// The writer died without closing it.
+    WriterDied,
+    /// A snapshot or a copy: nobody ever writes to this.
+    Saved,
+    /// It cannot be told from here (another pid namespace, no lock information).
+    Unknown,
+}
+
+/// The content type of a ring.
+pub(super) fn content_type(memory: &MappedMemory) -> u16 {
+    let mut bytes = [0; 2];
+    memory.load_header_bytes(header::CONTENT_TYPE, &mut bytes);
+    u16::from_le_bytes(bytes)
+}
+
+/// Whether the header says that the writer has ended it.
+pub(super) fn is_ended(memory: &MappedMemory) -> bool {
+    // Acquire: pairs with the release of the writer's end; every event is then behind us.
+    memory.has_holes() && memory.header_word(ext::STATE).load(Ordering::Acquire) == ext::STATE_ENDED
+}
+
+/// The writer's identity, if the file tells it.
+pub(super) fn identity(memory: &MappedMemory) -> Option<ProcessIdentity> {
+    if !memory.has_holes() {
+        return None;
+    }
+    let word = |offset| memory.header_word(offset).load(Ordering::Relaxed);
+    let mut boot_id = [0; 16];
+    memory.load_header_bytes(ext::WRITER_BOOT_ID, &mut boot_id);
+    Some(ProcessIdentity {
+        pid: word(ext::WRITER_PID) as u32,
+        start_ticks: word(ext::WRITER_START_TICKS),
+        pid_namespace: word(ext::WRITER_PID_NAMESPACE),
+        time_namespace: word(ext::WRITER_TIME_NAMESPACE),
+        boot_id,
+    })
+}
+
+/// Reads it all.
+pub(super) fn read(memory: &MappedMemory) -> RingInfo {
+    let mut schema_hash = [0; 32];
+    memory.load_header_bytes(header::SCHEMA_HASH, &mut schema_hash);
+    let control = |word| memory.control(word).load(Ordering::Relaxed);
+    let extension = memory.has_holes().then(|| read_extension(memory));
+    let content_name = extension.as_ref().map(|_| text(memory, ext::CONTENT_NAME, ext::CONTENT_NAME_BYTES));
+    RingInfo {
+        content_type: content_type(memory),
+        content_name: content_name.filter(|name| !name.is_empty()),
+        schema_hash,
+        geometry: *memory.geometry(),
+        last_seqno: control(ControlWord::LastSeqno),
+        next_payload_byte: control(ControlWord::NextPayloadByte),
+        buffer_window_start: control(ControlWord::BufferWindowStart),
+        extension,
+    }
+}
+
+fn read_extension(memory: &MappedMemory) -> ExtensionInfo {
+    let word = |offset| memory.header_word(offset).load(Ordering::Relaxed);
+    let identity = identity(memory).unwrap_or_default();
+    ExtensionInfo {
+        version: word(ext::VERSION_OFFSET) as u32,
+        writer: WriterInfo {
+            pid: identity.pid,
+            program_name: text(memory, ext::PROGRAM_NAME, ext::PROGRAM_NAME_BYTES),
+            identity,
+        },
+        created_epoch_nanos: word(ext::CREATED_EPOCH_NANOS),
+        is_ended: is_ended(memory),
+        shard_index: word(ext::SHARD_INDEX),
+        shard_limit: word(ext::SHARD_LIMIT),
+        shard_count: word(ext::SHARD_COUNT),
+        clock: ClockInfo {
+            kind: word(ext::CLOCK_KIND),
+            ticks0: word(ext::CLOCK_TICKS0),
+            epoch_nanos0: word(ext::CLOCK_EPOCH_NANOS0),
+            mult: word(ext::CLOCK_MULT),
+            shift: word(ext::CLOCK_SHIFT),
+            ticks_per_second: word(ext::CLOCK_TICKS_PER_SECOND),
+        },
+        refused_claims: word(ext::COUNT_REFUSED_CLAIMS),
+        lapped_claims: word(ext::COUNT_LAPPED_CLAIMS),
+        skipped_chunks: word(ext::COUNT_SKIPPED_CHUNKS),
+        record_errors: word(ext::COUNT_RECORD_ERRORS),
+        table_overflows: word(ext::COUNT_TABLE_OVERFLOWS),
+    }
+}
+
+/// NUL-padded text of the header; bytes that are no UTF-8 or control characters are replaced.
+fn text(memory: &MappedMemory, offset: usize, bytes: usize) -> String {
+    let mut buffer = vec![0; bytes];
+    memory.load_header_bytes(offset, &mut buffer);
+    let end = buffer.iter().position(|byte| *byte == 0).unwrap_or(bytes);
+    let shown = String::from_utf8_lossy(&buffer[..end]);
+    shown.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
+
+/// The schema text, if the file has one of a plausible size that is UTF-8.
+pub(super) fn schema_text(memory: &MappedMemory) -> Option<String> {
+    if !memory.has_holes() {
+        return None;
+    }
+    let word = |offset| usize::try_from(memory.header_word(offset).load(Ordering::Relaxed)).ok();
+    let (offset, bytes) = (word(ext::SCHEMA_TEXT_OFFSET)?, word(ext::SCHEMA_TEXT_BYTES)?);
+    if offset < ext::SCHEMA_TEXT_START || bytes == 0 || bytes > ext::SCHEMA_TEXT_MAX_BYTES {
+        return None;
+    }
+    let mut buffer = vec![0; bytes];
+    memory.load_header_bytes(offset, &mut buffer).then_some(())?;
+    String::from_utf8(buffer).ok()
+}

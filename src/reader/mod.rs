@@ -1,0 +1,23 @@
+//! Reading: live rings, rings of dead processes, snapshots.
+
+mod blocks;
+mod cursor;
+mod error;
+mod filter;
+mod follow;
+mod info;
+mod merge;
+mod open;
+#[cfg(feature = "snapshot")]
+mod snapshot;
+mod wait;
+
+pub use crate::layout::Descriptor;
+pub use cursor::{Cursor, Gap, GapCause, Next, PayloadRead, Seek};
+pub use error::{ReaderError, ReaderErrorKind};
+pub use filter::EventFilter;
+pub use follow::{Followed, Follower};
+pub use info::{ClockInfo, ExtensionInfo, RingInfo, RingState, WriterInfo};
+pub use merge::{MergedItem, Merger};
+pub use open::{Reader, ReaderOptions};
+pub use wait::WaitStrategy;

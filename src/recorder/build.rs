@@ -1,0 +1,223 @@
+//! Making a recorder: sizes, place, file, header.
+
+use super::config::ContentDescription;
+use super::core::{Core, Recorder};
+use super::error::{RecorderError, RecorderErrorKind};
+use super::header;
+use crate::clock::{Clock, ClockKind};
+use crate::layout::limits::{
+    COMPACT_DESCRIPTOR_SHIFTS, COMPACT_PAYLOAD_SHIFTS, DEFAULT_DESCRIPTOR_SHIFT, DEFAULT_PAYLOAD_SHIFT,
+    DESCRIPTOR_SHIFTS, HEADER_SECTION_BYTES, MAX_CONTEXT_SHIFT, PAYLOAD_SHIFTS,
+};
+use crate::layout::{Geometry, header::MAGIC};
+use crate::ring::memory::MappedMemory;
+use crate::shm;
+use std::ffi::{OsStr, OsString};
+use std::ops::RangeInclusive;
+use std::os::fd::AsFd;
+
+/// How a recorder is to be made. Made by [`Recorder::builder`]; [`Self::build`] makes the ring.
+#[derive(Clone, Debug)]
+#[must_use = "nothing happens before `build`"]
+pub struct RecorderBuilder {
+    description: ContentDescription,
+    place: Option<OsString>,
+    descriptor_shift: Option<u32>,
+    payload_shift: Option<u32>,
+    compact: bool,
+    context_shift: Option<u32>,
+    prefault: bool,
+    clock_kind: Option<ClockKind>,
+    shard: (u64, u64),
+    options: shm::CreateOptions,
+}
+
+impl RecorderBuilder {
+    pub(super) fn new(description: ContentDescription) -> Self {
+        Self {
+            description,
+            place: None,
+            descriptor_shift: None,
+            payload_shift: None,
+            compact: false,
+            context_shift: None,
+            prefault: true,
+            clock_kind: None,
+            shard: (0, 0),
+            options: shm::CreateOptions { replace_prefix: &MAGIC, ..shm::CreateOptions::default() },
+        }
+    }
+
+    /// The ring's place and size, as `<name-or-path>[:<descriptor-shift>:<payload-shift>]`.
+    ///
+    /// A name without `/` is a file in the ring directory: `event-rings/` on the hugetlbfs mount, or `/dev/shm/event-rings`
+    /// where there are no huge pages, or the directory in the environment variable `EVENTRING_DIR`. A name with a `/` is used
+    /// as written. There are 2^descriptor-shift descriptors (16 to 32, default 21) and 2^payload-shift bytes of payload (27 to
+    /// 40, default 29). Shifts set with [`Self::shifts`] go before those of the string.
+    pub fn config(mut self, config: impl AsRef<OsStr>) -> Self {
+        self.place = Some(config.as_ref().to_os_string());
+        self
+    }
+
+    /// A private ring in anonymous memory (a memfd), reached by its file descriptor only. This is what a builder makes that
+    /// was given no configuration; then the shifts are 16 and 27 unless set.
+    pub fn anonymous(mut self) -> Self {
+        self.place = None;
+        self
+    }
+
+    /// Sets both shifts; see [`Self::config`].
+    pub fn shifts(mut self, descriptor_shift: u32, payload_shift: u32) -> Self {
+        (self.descriptor_shift, self.payload_shift) = (Some(descriptor_shift), Some(payload_shift));
+        self
+    }
+
+    /// Allows smaller rings than the published limits: descriptor shifts from 15, payload shifts from 21. Readers of the
+    /// published system may refuse them.
+    pub fn compact(mut self, compact: bool) -> Self {
+        self.compact = compact;
+        self
+    }
+
+    /// Adds a context area of 2^shift bytes (12 to 40), for tables. Default: none.
+    pub fn context_shift(mut self, shift: u32) -> Self {
+        self.context_shift = Some(shift);
+        self
+    }
+
+    /// Whether all memory is touched at creation. Default: true. Without, the first event on each page pays for it: 3 times
+    /// as much per event at 82 bytes, 14 times at 4 KiB.
+    pub fn prefault(mut self, prefault: bool) -> Self {
+        self.prefault = prefault;
+        self
+    }
+
+    /// Whether the file stays when the recorder ends. Default: false. (After a crash it stays in any case.)
+    pub fn keep(mut self, keep: bool) -> Self {
+        self.options.keep = keep;
+        self
+    }
+
+    /// Permission bits of the file. Default: 0640, the owner writes and the group reads.
+    pub fn file_mode(mut self, mode: u32) -> Self {
+        self.options.file_mode = mode;
+        self
+    }
+
+    /// Permission bits of a ring directory that has to be made. Default: 0750.
+    pub fn directory_mode(mut self, mode: u32) -> Self {
+        self.options.directory_mode = mode;
+        self
+    }
+
+    /// The clock. Default: the tick counter where it is usable, else CLOCK_REALTIME.
+    pub fn clock(mut self, kind: ClockKind) -> Self {
+        self.clock_kind = Some(kind);
+        self
+    }
+
+    /// Says that this ring is shard `index` of at most `limit`.
+    pub(crate) fn shard(mut self, index: u64, limit: u64) -> Self {
+        self.shard = (index, limit);
+        self
+    }
+
+    /// Makes the ring and opens it for recording. Readers see the whole ring or nothing.
+    ///
+    /// # Errors
+    /// The configuration is malformed, another process owns the ring, there is no permission, or no memory (the message names
+    /// the pool and how to enlarge it).
+    pub fn build(self) -> Result<Recorder, RecorderError> {
+        let fork_guard = shm::ForkGuard::new().map_err(RecorderError::shm)?;
+        let clock = match self.clock_kind {
+            Some(ClockKind::Realtime) => Clock::realtime(),
+            _ => Clock::global(),
+        };
+        let (descriptor_shifts, payload_shifts) = self.allowed_shifts();
+        let (file, memory) = match &self.place {
+            None => {
+                let shifts = (self.descriptor_shift.unwrap_or(16), self.payload_shift.unwrap_or(27));
+                check_shift("descriptor", shifts.0, descriptor_shifts)?;
+                check_shift("payload", shifts.1, payload_shifts)?;
+                let geometry = self.geometry(shifts)?;
+                let options = shm::MemfdOptions { file_mode: self.options.file_mode, ..shm::MemfdOptions::default() };
+                shm::create_memfd("eventring", geometry.file_bytes(), &options, |file| {
+                    self.initialise(file, geometry, clock)
+                })?
+            }
+            Some(config) => {
+                let limits = shm::ConfigLimits {
+                    descriptor: limits(&descriptor_shifts, self.descriptor_shift.unwrap_or(DEFAULT_DESCRIPTOR_SHIFT)),
+                    payload: limits(&payload_shifts, self.payload_shift.unwrap_or(DEFAULT_PAYLOAD_SHIFT)),
+                };
+                let parsed = shm::RingConfig::parse(config, &limits).map_err(RecorderError::shm)?;
+                let shifts = (
+                    self.descriptor_shift.unwrap_or(parsed.descriptor_shift.into()),
+                    self.payload_shift.unwrap_or(parsed.payload_shift.into()),
+                );
+                check_shift("descriptor", shifts.0, descriptor_shifts)?;
+                check_shift("payload", shifts.1, payload_shifts)?;
+                let geometry = self.geometry(shifts)?;
+                let place = shm::RingDirectories::from_environment().place_for_writing(&parsed.name);
+                let initialise = |file: &shm::UnpublishedFile<'_>| self.initialise(file, geometry, clock);
+                shm::create(&place, geometry.file_bytes(), &self.options, initialise)?
+            }
+        };
+        Ok(Recorder::from_core(Core::new(memory, file, fork_guard, clock, self.description)))
+    }
+
+    fn allowed_shifts(&self) -> (RangeInclusive<u32>, RangeInclusive<u32>) {
+        if self.compact {
+            (COMPACT_DESCRIPTOR_SHIFTS, COMPACT_PAYLOAD_SHIFTS)
+        } else {
+            (DESCRIPTOR_SHIFTS, PAYLOAD_SHIFTS)
+        }
+    }
+
+    fn geometry(&self, (descriptor_shift, payload_shift): (u32, u32)) -> Result<Geometry, RecorderError> {
+        let context_bytes = match self.context_shift {
+            None => 0,
+            Some(shift) => {
+                check_shift("context", shift, 12..=MAX_CONTEXT_SHIFT)?;
+                1 << shift
+            }
+        };
+        Geometry::new(1 << descriptor_shift, 1 << payload_shift, context_bytes)
+            .map_err(|error| RecorderError::new(RecorderErrorKind::BadConfig, error.to_string()))
+    }
+
+    /// Maps the new file and writes the header.
+    fn initialise(
+        &self,
+        file: impl AsFd,
+        geometry: Geometry,
+        clock: &'static Clock,
+    ) -> Result<MappedMemory, RecorderError> {
+        let sections = shm::Sections {
+            header_bytes: HEADER_SECTION_BYTES,
+            descriptor_bytes: geometry.descriptor_section_bytes(),
+            payload_bytes: geometry.payload_buf_bytes(),
+            context_bytes: geometry.context_area_bytes(),
+        };
+        let options = shm::MapOptions { prefault: self.prefault, ..shm::MapOptions::writer() };
+        let mapping = shm::Mapping::map(file, sections, options).map_err(RecorderError::shm)?;
+        let memory = MappedMemory::new(mapping, geometry, true)
+            .ok_or_else(|| RecorderError::new(RecorderErrorKind::BadConfig, "the ring's sections do not fit its pages"))?;
+        header::write(&memory, &self.description, clock, self.shard);
+        Ok(memory)
+    }
+}
+
+fn limits(range: &RangeInclusive<u32>, default: u32) -> shm::ShiftLimits {
+    // Shifts are below 64.
+    shm::ShiftLimits { min: *range.start() as u8, max: *range.end() as u8, default: default as u8 }
+}
+
+fn check_shift(what: &str, shift: u32, allowed: RangeInclusive<u32>) -> Result<(), RecorderError> {
+    if allowed.contains(&shift) {
+        return Ok(());
+    }
+    let message =
+        format!("the {what} shift is {shift}, expected a number from {} to {}", allowed.start(), allowed.end());
+    Err(RecorderError::new(RecorderErrorKind::BadConfig, message))
+}

@@ -1,0 +1,373 @@
+//! `Recorder`: record, recordv, reserve.
+
+use super::build::RecorderBuilder;
+use super::config::ContentDescription;
+use super::in_place::Reservation;
+use super::lane;
+use crate::clock::Clock;
+use crate::layout::limits::PAYLOAD_ALIGN;
+use crate::layout::record_error::{self, ErrorType};
+use crate::layout::{Geometry, extension};
+use crate::ring::memory::{ControlWord, MappedMemory, RingMemory};
+use crate::ring::writer::{Claim, Fields, RingWriter};
+use crate::shm;
+use crate::sync::{AtomicBool, Ordering};
+use std::path::Path;
+use std::sync::Arc;
+
+/// What all handles of one recorder share.
+pub(crate) struct Core {
+    /// Never used twice in a process: threads find their lanes by it.
+    pub(super) id: u64,
+    pub(super) writer: RingWriter<MappedMemory>,
+    pub(super) clock: &'static Clock,
+    enabled: AtomicBool,
+    fork_guard: shm::ForkGuard,
+    /// From this rounded size on a payload could expire before it is read.
+    overflow_expire_bytes: u64,
+    /// Unrounded payload sizes up to here need no further look.
+    ordinary_bytes: u64,
+    pub(super) file: shm::OwnedRingFile,
+    description: ContentDescription,
+}
+
+/// Records events into one ring. Cloning gives another handle to the same ring; the last one closes it.
+///
+/// All methods take `&self` and may be called from any thread, at any time, also from a payload's own code and while the
+/// thread ends. None of them waits for a reader, for another writer, or fails: what cannot be recorded becomes a
+/// RECORD_ERROR event.
+///
+/// In a forked child a recorder is disabled for good: its ring belongs to the parent. Create a new one there.
+///
+/// ```
+/// use eventring::recorder::{ContentDescription, Recorder};
+///
+/// let recorder = Recorder::builder(ContentDescription::new(300, "GREETINGS")).anonymous().build()?;
+/// let seqno = recorder.record(2, [0; 4], b"hello");
+/// assert_eq!(seqno, 1);
+/// # Ok::<(), eventring::recorder::RecorderError>(())
+/// ```
+#[derive(Clone)]
+pub struct Recorder {
+    pub(crate) core: Arc<Core>,
+}
+
+/// What a recorder counted, since its ring was created. The counters are in the ring's header, where readers see them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RecorderStats {
+    /// Last sequence number handed out: events recorded, plus holes.
+    pub last_seqno: u64,
+    /// Holes: seqnos given up because another writer was stalled inside their slot. Their events got other seqnos.
+    pub refused_claims: u64,
+    /// Holes: seqnos given up because the ring had gone round before they were claimed.
+    pub lapped_claims: u64,
+    /// Attempts to get payload memory that met a stalled writer's chunk.
+    pub skipped_chunks: u64,
+    /// Events that became RECORD_ERROR.
+    pub record_errors: u64,
+}
+
+impl Recorder {
+    /// Starts the configuration of a recorder for the events that `description` names.
+    pub fn builder(description: ContentDescription) -> RecorderBuilder {
+        RecorderBuilder::new(description)
+    }
+
+    /// Records an event with one buffer of payload, or none if it is empty.
+    ///
+    /// `event_type` is the event's code, `content_ext` its four extension words. Gives the event's sequence number, 0 if the
+    /// recorder is disabled. A payload of 4 GiB or more, or one that nearly fills the payload buffer, becomes a RECORD_ERROR
+    /// event that carries its first 8,176 bytes.
+    #[inline]
+    pub fn record(&self, event_type: u16, content_ext: [u64; 4], payload: &[u8]) -> u64 {
+        self.core.record(event_type, content_ext, payload)
+    }
+
+    /// Records an event whose payload is gathered from several buffers, in order; nothing is allocated.
+    ///
+    /// Otherwise as [`Self::record`].
+    #[inline]
+    pub fn recordv(&self, event_type: u16, content_ext: [u64; 4], payload: &[&[u8]]) -> u64 {
+        self.core.recordv(event_type, content_ext, payload)
+    }
+
+    /// Reserves an event with `payload_bytes` bytes of payload, to be filled in place and committed.
+    ///
+    /// Its seqno and its time are those of the reservation. Dropping it without commit records a RECORD_ERROR in its
+    /// place. `None` if the recorder is disabled. Reservations may be nested; they stay on their thread.
+    #[inline]
+    pub fn reserve(&self, event_type: u16, content_ext: [u64; 4], payload_bytes: u64) -> Option<Reservation<'_>> {
+        self.core.reserve_in_place(event_type, content_ext, payload_bytes)
+    }
+
+    /// Whether events are recorded now. Always false in a forked child.
+    #[inline]
+    pub fn is_enabled(&self) -> bool {
+        self.core.may_record()
+    }
+
+    /// Switches recording on or off, for all handles.
+    pub fn set_enabled(&self, enabled: bool) {
+        self.core.enabled.store(enabled, Ordering::Relaxed);
+    }
+
+    /// Whether the recorder was made by this process, and not inherited by a fork.
+    pub fn belongs_to_this_process(&self) -> bool {
+        self.core.fork_guard.is_original_process()
+    }
+
+    /// What the user should know about the ring's place (no huge pages, say); the recorder works all the same.
+    pub fn warning(&self) -> Option<&shm::PlaceWarning> {
+        self.core.file.warning()
+    }
+
+    /// Whether the file stays when the recorder ends; changes what the builder was told.
+    pub fn keep(&self, keep: bool) {
+        self.core.file.keep(keep);
+    }
+
+    /// Path of the ring file; `None` for an anonymous ring.
+    pub fn path(&self) -> Option<&Path> {
+        self.core.file.path()
+    }
+
+    /// A file descriptor of the ring, to hand to another process. Anyone who has it and the permission may map the ring.
+    pub fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.core.file.descriptor()
+    }
+
+    /// The ring's sizes.
+    pub fn geometry(&self) -> Geometry {
+        *self.core.writer.memory().geometry()
+    }
+
+    /// What the recorder was told about its events.
+    pub fn description(&self) -> &ContentDescription {
+        &self.core.description
+    }
+
+    /// The clock that stamps events.
+    pub fn clock(&self) -> &'static Clock {
+        self.core.clock
+    }
+
+    /// Whether somebody truncated the ring file under the recorder. Events recorded since go nowhere.
+    pub fn was_truncated(&self) -> bool {
+        self.core.writer.memory().mapping().was_truncated()
+    }
+
+    /// Counters.
+    pub fn stats(&self) -> RecorderStats {
+        let read = |word| self.core.writer.memory().control(word).load(Ordering::Relaxed);
+        RecorderStats {
+            last_seqno: read(ControlWord::LastSeqno),
+            refused_claims: read(ControlWord::RefusedClaims),
+            lapped_claims: read(ControlWord::LappedClaims),
+            skipped_chunks: read(ControlWord::SkippedChunks),
+            record_errors: read(ControlWord::RecordErrors),
+        }
+    }
+
+    /// Copies `bytes` into the ring's context area; false if they do not fit. For tables that a content type keeps there.
+    pub fn write_context(&self, offset: u64, bytes: &[u8]) -> bool {
+        self.core.may_record() && self.core.writer.memory().store_context_bytes(offset, bytes)
+    }
+
+    /// Publishes a word of the context area with release ordering, after the bytes that it announces; false if it is
+    /// outside of the area or unaligned.
+    pub fn publish_context_word(&self, offset: u64, value: u64) -> bool {
+        if !self.core.may_record() {
+            return false;
+        }
+        let word = self.core.writer.memory().context_word(offset);
+        word.inspect(|word| word.store(value, Ordering::Release)).is_some()
+    }
+
+    pub(crate) fn from_core(core: Core) -> Self {
+        Self { core: Arc::new(core) }
+    }
+}
+
+impl std::fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Recorder").field("path", &self.path()).field("description", &self.core.description).finish()
+    }
+}
+
+impl Core {
+    pub(super) fn new(
+        memory: MappedMemory,
+        file: shm::OwnedRingFile,
+        fork_guard: shm::ForkGuard,
+        clock: &'static Clock,
+        description: ContentDescription,
+    ) -> Self {
+        static NEXT_ID: crate::sync::AtomicU64 = crate::sync::AtomicU64::new(1);
+        let overflow_expire_bytes = memory.geometry().overflow_expire_bytes();
+        Self {
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            overflow_expire_bytes,
+            // A size up to `limit - align` rounds to at most that; a larger one rounds to the limit or more.
+            ordinary_bytes: overflow_expire_bytes.min(1 << 32) - PAYLOAD_ALIGN,
+            writer: RingWriter::new(memory),
+            clock,
+            enabled: AtomicBool::new(true),
+            fork_guard,
+            file,
+            description,
+        }
+    }
+
+    /// Enabled, and in the process that owns the ring.
+    #[inline(always)]
+    pub(crate) fn may_record(&self) -> bool {
+        // Relaxed: a switch, which orders nothing.
+        self.enabled.load(Ordering::Relaxed) && self.fork_guard.is_original_process()
+    }
+
+    #[inline]
+    pub(crate) fn record(self: &Arc<Self>, event_type: u16, content_ext: [u64; 4], payload: &[u8]) -> u64 {
+        if !self.may_record() {
+            return 0;
+        }
+        if payload.is_empty() {
+            return self.record_empty(event_type, content_ext);
+        }
+        let bytes = payload.len() as u64;
+        if bytes > self.ordinary_bytes {
+            return self.record_oversized(event_type, content_ext, bytes, &[payload]);
+        }
+        let lane = lane::of_this_thread(self);
+        let claim = self.writer.reserve(lane, bytes);
+        let fields = Fields {
+            event_type,
+            payload_bytes: bytes as u32,
+            epoch_nanos: self.clock.now_epoch_nanos(),
+            content_ext,
+        };
+        let seqno = claim.seqno;
+        if claim.placed {
+            self.writer.fill(&claim, 0, payload);
+            self.writer.commit(lane, claim, &fields);
+        } else {
+            self.commit_unplaced(lane, claim, fields);
+        }
+        seqno
+    }
+
+    #[inline]
+    fn record_empty(&self, event_type: u16, content_ext: [u64; 4]) -> u64 {
+        let claim = self.writer.reserve_empty();
+        let epoch_nanos = self.clock.now_epoch_nanos();
+        let seqno = claim.seqno;
+        self.writer.commit(None, claim, &Fields { event_type, payload_bytes: 0, epoch_nanos, content_ext });
+        seqno
+    }
+
+    #[inline]
+    pub(crate) fn recordv(self: &Arc<Self>, event_type: u16, content_ext: [u64; 4], payload: &[&[u8]]) -> u64 {
+        if !self.may_record() {
+            return 0;
+        }
+        let bytes = payload.iter().fold(0u64, |sum, part| sum.saturating_add(part.len() as u64));
+        if bytes == 0 {
+            return self.record_empty(event_type, content_ext);
+        }
+        if bytes > self.ordinary_bytes {
+            return self.record_oversized(event_type, content_ext, bytes, payload);
+        }
+        let lane = lane::of_this_thread(self);
+        let claim = self.writer.reserve(lane, bytes);
+        let fields = Fields {
+            event_type,
+            payload_bytes: bytes as u32,
+            epoch_nanos: self.clock.now_epoch_nanos(),
+            content_ext,
+        };
+        let seqno = claim.seqno;
+        if claim.placed {
+            let mut at = 0;
+            for part in payload {
+                self.writer.fill(&claim, at, part);
+                at += part.len() as u64;
+            }
+            self.writer.commit(lane, claim, &fields);
+        } else {
+            self.commit_unplaced(lane, claim, fields);
+        }
+        seqno
+    }
+
+    /// Records the RECORD_ERROR that stands for a payload too large to record.
+    #[cold]
+    fn record_oversized(
+        self: &Arc<Self>,
+        event_type: u16,
+        content_ext: [u64; 4],
+        bytes: u64,
+        payload: &[&[u8]],
+    ) -> u64 {
+        let Some(mut reservation) = self.reserve_in_place(event_type, content_ext, bytes) else { return 0 };
+        for part in payload {
+            reservation.append(part);
+        }
+        reservation.commit()
+    }
+
+    /// Which overflow, if any, a payload of `bytes` is.
+    pub(super) fn overflow(&self, bytes: u64) -> Option<ErrorType> {
+        let rounded = bytes.checked_next_multiple_of(PAYLOAD_ALIGN);
+        match rounded {
+            Some(rounded) if rounded <= u64::from(u32::MAX) => {
+                (rounded >= self.overflow_expire_bytes).then_some(ErrorType::OverflowExpire)
+            }
+            _ => Some(ErrorType::Overflow4Gb),
+        }
+    }
+
+    /// Commits a claim that found no payload memory at all (every chunk is inside a stalled writer): a RECORD_ERROR without
+    /// payload.
+    #[cold]
+    pub(super) fn commit_unplaced(
+        &self,
+        lane: Option<&crate::ring::lane::Lane>,
+        claim: Claim,
+        fields: Fields,
+    ) {
+        self.count_record_error();
+        self.writer.commit(lane, claim, &Fields { event_type: record_error::EVENT_TYPE, payload_bytes: 0, ..fields });
+    }
+
+    pub(super) fn count_record_error(&self) {
+        self.writer.memory().control(ControlWord::RecordErrors).fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The path of the ring, for messages.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.file.path()
+    }
+
+    /// Adds to one of the extension's counters.
+    pub(crate) fn add_to_counter(&self, offset: usize, value: u64) {
+        if self.may_record() {
+            self.writer.memory().header_word(offset).fetch_add(value, Ordering::Relaxed);
+        }
+    }
+
+    /// Publishes a word of the extension.
+    pub(crate) fn publish_header_word(&self, offset: usize, value: u64) {
+        if self.may_record() {
+            self.writer.memory().header_word(offset).store(value, Ordering::Release);
+        }
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        if self.fork_guard.is_original_process() {
+            // Release: whoever reads "ended" has every event behind it.
+            self.writer.memory().header_word(extension::STATE).store(extension::STATE_ENDED, Ordering::Release);
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Why a recorder could not be made. Recording itself never fails.
+
+use crate::shm::{ShmError, ShmErrorKind};
+use std::fmt;
+
+/// A recorder could not be made.
+#[derive(Debug)]
+pub struct RecorderError {
+    kind: RecorderErrorKind,
+    message: String,
+    source: Option<ShmError>,
+}
+
+/// What kind of [`RecorderError`] it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RecorderErrorKind {
+    /// The configuration string, a shift or a mode is malformed or out of range.
+    BadConfig,
+    /// Another process (or another recorder of this one) owns the ring.
+    AlreadyOwned {
+        /// Its pid, where the system shows it.
+        pid: Option<u32>,
+    },
+    /// The name belongs to a file that is no ring, and is not replaced.
+    Occupied,
+    /// The file system or the pool of huge pages is too small.
+    NoSpace,
+    /// The operating system refused.
+    PermissionDenied,
+    /// The directory does not exist.
+    NotFound,
+    /// Anything else that the operating system reported.
+    Io,
+}
+
+impl RecorderError {
+    pub(super) fn new(kind: RecorderErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), source: None }
+    }
+
+    pub(super) fn shm(error: ShmError) -> Self {
+        let kind = match error.kind() {
+            ShmErrorKind::AlreadyOwned { pid } => RecorderErrorKind::AlreadyOwned { pid },
+            ShmErrorKind::NoSpace | ShmErrorKind::NoHugePages => RecorderErrorKind::NoSpace,
+            ShmErrorKind::PermissionDenied => RecorderErrorKind::PermissionDenied,
+            ShmErrorKind::BadConfig | ShmErrorKind::BadSections => RecorderErrorKind::BadConfig,
+            ShmErrorKind::NotFound => RecorderErrorKind::NotFound,
+            ShmErrorKind::NotARegularFile | ShmErrorKind::Occupied => RecorderErrorKind::Occupied,
+            _ => RecorderErrorKind::Io,
+        };
+        Self { kind, message: error.to_string(), source: Some(error) }
+    }
+
+    /// What kind of error it is.
+    pub fn kind(&self) -> RecorderErrorKind {
+        self.kind
+    }
+}
+
+impl From<ShmError> for RecorderError {
+    fn from(error: ShmError) -> Self {
+        Self::shm(error)
+    }
+}
+
+impl fmt::Display for RecorderError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for RecorderError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_ref().map(|source| source as &(dyn std::error::Error + 'static))
+    }
+}

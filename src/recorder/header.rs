@@ -1,0 +1,73 @@
+//! Writing the header of a new ring.
+
+use super::config::ContentDescription;
+use crate::clock::{Clock, ClockKind};
+use crate::layout::extension as ext;
+use crate::layout::header::FixedHeader;
+use crate::ring::memory::{MappedMemory, RingMemory};
+use crate::shm::ProcessIdentity;
+use crate::sync::Ordering;
+
+/// Fills in everything. The file is not visible yet, so that nothing here needs an order.
+pub(super) fn write(memory: &MappedMemory, description: &ContentDescription, clock: &Clock, shard: (u64, u64)) {
+    let geometry = memory.geometry();
+    let fixed = FixedHeader {
+        content_type: description.content_type,
+        schema_hash: description.schema_hash,
+        descriptor_capacity: geometry.descriptor_capacity(),
+        payload_buf_bytes: geometry.payload_buf_bytes(),
+        context_area_bytes: geometry.context_area_bytes(),
+    };
+    memory.store_header_bytes(0, &fixed.encode());
+
+    let word = |offset: usize, value: u64| memory.header_word(offset).store(value, Ordering::Relaxed);
+    word(ext::VERSION_OFFSET, ext::VERSION);
+    let writer = ProcessIdentity::current();
+    word(ext::WRITER_PID, writer.pid.into());
+    word(ext::WRITER_START_TICKS, writer.start_ticks);
+    word(ext::WRITER_PID_NAMESPACE, writer.pid_namespace);
+    word(ext::WRITER_TIME_NAMESPACE, writer.time_namespace);
+    memory.store_header_bytes(ext::WRITER_BOOT_ID, &writer.boot_id);
+    word(ext::CREATED_EPOCH_NANOS, clock.now_epoch_nanos());
+    word(ext::STATE, ext::STATE_LIVE);
+    word(ext::WINDOW_INCR, geometry.window_incr_bytes());
+    word(ext::CHUNK_BYTES, geometry.chunk_bytes());
+    word(ext::SHARD_INDEX, shard.0);
+    word(ext::SHARD_LIMIT, shard.1);
+    word(ext::SHARD_COUNT, u64::from(shard.1 != 0));
+    write_clock(memory, clock);
+    if !description.schema_text.is_empty() {
+        memory.store_header_bytes(ext::SCHEMA_TEXT_START, description.schema_text.as_bytes());
+        word(ext::SCHEMA_TEXT_OFFSET, ext::SCHEMA_TEXT_START as u64);
+        word(ext::SCHEMA_TEXT_BYTES, description.schema_text.len() as u64);
+    }
+    memory.store_header_bytes(ext::CONTENT_NAME, description.content_name.as_bytes());
+    let program = program_name();
+    let kept = program.floor_char_boundary(ext::PROGRAM_NAME_BYTES);
+    memory.store_header_bytes(ext::PROGRAM_NAME, &program.as_bytes()[..kept]);
+    word(ext::MAGIC_OFFSET, ext::MAGIC);
+}
+
+/// Stores the clock's calibration.
+fn write_clock(memory: &MappedMemory, clock: &Clock) {
+    let calibration = clock.calibration();
+    let word = |offset: usize, value: u64| memory.header_word(offset).store(value, Ordering::Relaxed);
+    word(
+        ext::CLOCK_KIND,
+        match calibration.kind {
+            ClockKind::Realtime => 1,
+            _ => 2,
+        },
+    );
+    word(ext::CLOCK_TICKS0, calibration.ticks0);
+    word(ext::CLOCK_EPOCH_NANOS0, calibration.epoch_nanos0);
+    word(ext::CLOCK_MULT, calibration.mult.into());
+    word(ext::CLOCK_SHIFT, calibration.shift.into());
+    word(ext::CLOCK_TICKS_PER_SECOND, calibration.ticks_per_second);
+}
+
+fn program_name() -> String {
+    let program = std::env::current_exe().ok();
+    let name = program.as_deref().and_then(std::path::Path::file_name);
+    name.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}

@@ -1,0 +1,199 @@
+//! Reserve, fill in place, commit.
+
+use super::core::Core;
+use super::lane;
+use crate::layout::record_error::{self, ErrorType};
+use crate::ring::lane::Lane;
+use crate::ring::writer::{Claim, Fields};
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+/// An event that has its place in the ring and is being filled.
+///
+/// Made by [`Recorder::reserve`](super::Recorder::reserve). Until it is committed, readers of its ring wait at it (they do
+/// not block the writers), so fill it without detours. If it is dropped instead (an early return, a panic), a RECORD_ERROR
+/// event takes its place.
+///
+/// Payload bytes that are not written are zero, never what lay there before.
+#[must_use = "a reservation that is dropped records an error in its place"]
+pub struct Reservation<'r> {
+    core: &'r Arc<Core>,
+    lane: Option<&'r Lane>,
+    /// Taken by commit and drop.
+    claim: Option<Claim>,
+    fields: Fields,
+    /// Payload bytes that exist behind `start`.
+    capacity: u64,
+    /// Where the caller's bytes begin in the payload: behind the error struct for an oversized event.
+    start: u64,
+    /// Every byte below has been stored.
+    written: u64,
+    requested: u64,
+    overflow: Option<ErrorType>,
+    /// Lanes belong to threads.
+    _not_send: PhantomData<*const ()>,
+}
+
+impl Core {
+    #[inline]
+    pub(crate) fn reserve_in_place(
+        self: &Arc<Self>,
+        event_type: u16,
+        content_ext: [u64; 4],
+        payload_bytes: u64,
+    ) -> Option<Reservation<'_>> {
+        if !self.may_record() {
+            return None;
+        }
+        let overflow = self.overflow(payload_bytes);
+        let (capacity, start) = match overflow {
+            Some(_) => (record_error::TRUNCATED_PAYLOAD_BYTES as u64, record_error::FIXED_BYTES as u64),
+            None => (payload_bytes, 0),
+        };
+        let lane = lane::of_this_thread(self);
+        // Room for the error struct, should it be dropped.
+        let claim = self.writer.reserve(lane, (start + capacity).max(record_error::FIXED_BYTES as u64));
+        let epoch_nanos = self.clock.now_epoch_nanos();
+        // Fits 32 bits, or `overflow` has capped it.
+        let reserved_bytes = (start + capacity) as u32;
+        Some(Reservation {
+            core: self,
+            lane,
+            capacity: if claim.placed { capacity } else { 0 },
+            claim: Some(claim),
+            fields: Fields { event_type, payload_bytes: reserved_bytes, epoch_nanos, content_ext },
+            start,
+            written: 0,
+            requested: payload_bytes,
+            overflow,
+            _not_send: PhantomData,
+        })
+    }
+}
+
+impl Reservation<'_> {
+    /// The event's sequence number.
+    pub fn seqno(&self) -> u64 {
+        self.claim.as_ref().map_or(0, |claim| claim.seqno)
+    }
+
+    /// How many bytes can be written: what was asked for, or 8,176 if that was too much.
+    pub fn payload_bytes(&self) -> u64 {
+        self.capacity
+    }
+
+    /// How many bytes have been written, counted from the start; [`Self::append`] goes on there.
+    pub fn written_bytes(&self) -> u64 {
+        self.written
+    }
+
+    /// Sets one of the four extension words.
+    ///
+    /// # Panics
+    /// If `index` is not below 4.
+    pub fn set_content_ext(&mut self, index: usize, value: u64) {
+        self.fields.content_ext[index] = value;
+    }
+
+    /// Appends bytes; gives how many there was room for.
+    #[inline]
+    pub fn append(&mut self, bytes: &[u8]) -> usize {
+        self.write_at(self.written, bytes)
+    }
+
+    /// Writes bytes at `offset` of the payload; gives how many there was room for. A gap that this leaves before `offset` is
+    /// filled with zeros.
+    #[inline]
+    pub fn write_at(&mut self, offset: u64, bytes: &[u8]) -> usize {
+        if offset >= self.capacity {
+            return 0;
+        }
+        self.zero_up_to(offset);
+        let room = (self.capacity - offset).min(bytes.len() as u64);
+        // `room` is at most bytes.len().
+        let bytes = &bytes[..room as usize];
+        if let Some(claim) = &self.claim {
+            self.core.writer.fill(claim, self.start + offset, bytes);
+        }
+        self.written = self.written.max(offset + room);
+        room as usize
+    }
+
+    /// Publishes the event; gives its seqno.
+    #[inline]
+    pub fn commit(mut self) -> u64 {
+        self.zero_up_to(self.capacity);
+        self.publish()
+    }
+
+    /// Publishes the event with only the bytes that were written as its payload; gives its seqno. An oversized event is
+    /// published as [`Self::commit`] does.
+    #[inline]
+    pub fn commit_written(mut self) -> u64 {
+        if self.overflow.is_none() {
+            self.fields.payload_bytes = self.written as u32;
+        } else {
+            self.zero_up_to(self.capacity);
+        }
+        self.publish()
+    }
+
+    fn publish(&mut self) -> u64 {
+        let Some(claim) = self.claim.take() else { return 0 };
+        let seqno = claim.seqno;
+        if !claim.placed {
+            self.core.commit_unplaced(self.lane, claim, self.fields);
+            return seqno;
+        }
+        if let Some(overflow) = self.overflow {
+            let error = record_error::encode(
+                overflow,
+                self.fields.event_type,
+                record_error::TRUNCATED_PAYLOAD_BYTES as u32,
+                self.requested,
+            );
+            self.core.writer.fill(&claim, 0, &error);
+            self.fields.event_type = record_error::EVENT_TYPE;
+            self.core.count_record_error();
+        }
+        self.core.writer.commit(self.lane, claim, &self.fields);
+        seqno
+    }
+
+    /// Stores zeros from what has been written up to `end`.
+    fn zero_up_to(&mut self, end: u64) {
+        const ZEROS: [u8; 256] = [0; 256];
+        while self.written < end {
+            let part = (end - self.written).min(ZEROS.len() as u64);
+            if let Some(claim) = &self.claim {
+                self.core.writer.fill(claim, self.start + self.written, &ZEROS[..part as usize]);
+            }
+            self.written += part;
+        }
+    }
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        let Some(claim) = self.claim.take() else { return };
+        if !claim.placed {
+            return self.core.commit_unplaced(self.lane, claim, self.fields);
+        }
+        let error = record_error::encode(ErrorType::MissingEvent, self.fields.event_type, 0, self.requested);
+        self.core.writer.fill(&claim, 0, &error);
+        self.core.count_record_error();
+        let payload_bytes = record_error::FIXED_BYTES as u32;
+        let fields = Fields { event_type: record_error::EVENT_TYPE, payload_bytes, ..self.fields };
+        self.core.writer.commit(self.lane, claim, &fields);
+    }
+}
+
+impl std::io::Write for Reservation<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        Ok(self.append(bytes))
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,18 @@
+//! Recording: what a program embeds.
+
+mod build;
+mod config;
+mod core;
+mod error;
+mod header;
+mod in_place;
+mod lane;
+
+pub use build::RecorderBuilder;
+pub use crate::shm::PlaceWarning;
+pub use config::ContentDescription;
+pub use core::{Recorder, RecorderStats};
+pub use error::{RecorderError, RecorderErrorKind};
+pub use in_place::Reservation;
+
+pub(crate) use core::Core;
