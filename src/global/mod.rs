@@ -1,10 +1,14 @@
 //! The process-wide recorders: thin slots over first-class [`Recorder`](crate::recorder::Recorder)s.
 
+#[cfg(feature = "macros")]
+mod exec;
 mod flow;
 mod init;
 mod overrides;
 mod slot;
 
+#[cfg(feature = "macros")]
+pub use exec::BlockScope;
 pub use flow::{AmbientExt, ambient_ext, current_span_id, set_current_span_id};
 pub use init::{InitError, InitErrorKind};
 pub use overrides::OverrideGuard;

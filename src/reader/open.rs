@@ -181,7 +181,8 @@ impl ReaderOptions {
     /// # Errors
     /// As [`Self::open`].
     pub fn open_fd(&self, fd: impl AsFd) -> Result<Reader, ReaderError> {
-        let file = fd.as_fd().try_clone_to_owned().map_err(|error| ReaderError::io("duplicate the descriptor", error))?;
+        let file =
+            fd.as_fd().try_clone_to_owned().map_err(|error| ReaderError::io("duplicate the descriptor", error))?;
         self.map(shm::RingFile::from_descriptor(file).map_err(ReaderError::shm)?, None)
     }
 
@@ -215,8 +216,9 @@ impl ReaderOptions {
         };
         let mapping =
             shm::Mapping::map(file.descriptor(), sections, shm::MapOptions::reader()).map_err(ReaderError::shm)?;
-        let memory = MappedMemory::new(mapping, geometry, has_extension)
-            .ok_or_else(|| ReaderError::new(ReaderErrorKind::BadHeader, "the mapped sections differ from the header"))?;
+        let memory = MappedMemory::new(mapping, geometry, has_extension).ok_or_else(|| {
+            ReaderError::new(ReaderErrorKind::BadHeader, "the mapped sections differ from the header")
+        })?;
         let source = Source { memory, file, saved_as, finished: OnceLock::new() };
         source.state();
         Ok(Reader { source: Arc::new(source) })

@@ -29,7 +29,9 @@ pub(super) fn decompress(file: impl AsFd, bytes_max: u64) -> Result<OwnedFd, Rea
         if total > bytes_max {
             return Err(ReaderError::new(
                 ReaderErrorKind::BadSnapshot,
-                format!("the snapshot decompresses to more than {bytes_max} bytes; allow more with `snapshot_bytes_max`"),
+                format!(
+                    "the snapshot decompresses to more than {bytes_max} bytes; allow more with `snapshot_bytes_max`"
+                ),
             ));
         }
         write_sparsely(&mut image, &buffer[..bytes])?;

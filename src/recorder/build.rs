@@ -201,8 +201,9 @@ impl RecorderBuilder {
         };
         let options = shm::MapOptions { prefault: self.prefault, ..shm::MapOptions::writer() };
         let mapping = shm::Mapping::map(file, sections, options).map_err(RecorderError::shm)?;
-        let memory = MappedMemory::new(mapping, geometry, true)
-            .ok_or_else(|| RecorderError::new(RecorderErrorKind::BadConfig, "the ring's sections do not fit its pages"))?;
+        let memory = MappedMemory::new(mapping, geometry, true).ok_or_else(|| {
+            RecorderError::new(RecorderErrorKind::BadConfig, "the ring's sections do not fit its pages")
+        })?;
         header::write(&memory, &self.description, clock, self.shard);
         Ok(memory)
     }

@@ -240,12 +240,8 @@ impl Core {
         }
         let lane = lane::of_this_thread(self);
         let claim = self.writer.reserve(lane, bytes);
-        let fields = Fields {
-            event_type,
-            payload_bytes: bytes as u32,
-            epoch_nanos: self.clock.now_epoch_nanos(),
-            content_ext,
-        };
+        let fields =
+            Fields { event_type, payload_bytes: bytes as u32, epoch_nanos: self.clock.now_epoch_nanos(), content_ext };
         let seqno = claim.seqno;
         if claim.placed {
             self.writer.fill(&claim, 0, payload);
@@ -279,12 +275,8 @@ impl Core {
         }
         let lane = lane::of_this_thread(self);
         let claim = self.writer.reserve(lane, bytes);
-        let fields = Fields {
-            event_type,
-            payload_bytes: bytes as u32,
-            epoch_nanos: self.clock.now_epoch_nanos(),
-            content_ext,
-        };
+        let fields =
+            Fields { event_type, payload_bytes: bytes as u32, epoch_nanos: self.clock.now_epoch_nanos(), content_ext };
         let seqno = claim.seqno;
         if claim.placed {
             let mut at = 0;
@@ -329,12 +321,7 @@ impl Core {
     /// Commits a claim that found no payload memory at all (every chunk is inside a stalled writer): a RECORD_ERROR without
     /// payload.
     #[cold]
-    pub(super) fn commit_unplaced(
-        &self,
-        lane: Option<&crate::ring::lane::Lane>,
-        claim: Claim,
-        fields: Fields,
-    ) {
+    pub(super) fn commit_unplaced(&self, lane: Option<&crate::ring::lane::Lane>, claim: Claim, fields: Fields) {
         self.count_record_error();
         self.writer.commit(lane, claim, &Fields { event_type: record_error::EVENT_TYPE, payload_bytes: 0, ..fields });
     }

@@ -8,8 +8,8 @@ mod header;
 mod in_place;
 mod lane;
 
-pub use build::RecorderBuilder;
 pub use crate::shm::PlaceWarning;
+pub use build::RecorderBuilder;
 pub use config::ContentDescription;
 pub use core::{Recorder, RecorderStats};
 pub use error::{RecorderError, RecorderErrorKind};

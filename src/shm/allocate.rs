@@ -29,20 +29,14 @@ pub(super) fn allocate(
         return Err(ShmError::new(
             ShmErrorKind::NoSpace,
             OPERATION,
-            format!(
-                "it needs {}, the process may write files of {}",
-                mebibytes(bytes),
-                mebibytes(limit)
-            ),
+            format!("it needs {}, the process may write files of {}", mebibytes(bytes), mebibytes(limit)),
         )
         .at(path)
         .mend("raise the limit (ulimit -f) or choose smaller shifts"));
     }
     let before = Free::now(file, huge_page_bytes);
     allocate_steps(file, bytes).map_err(|errno| match errno {
-        Errno::NOSPC | Errno::NOMEM | Errno::DQUOT | Errno::FBIG => {
-            before.no_space(bytes, errno).at(path)
-        }
+        Errno::NOSPC | Errno::NOMEM | Errno::DQUOT | Errno::FBIG => before.no_space(bytes, errno).at(path),
         errno => ShmError::from_errno(OPERATION, errno).at(path),
     })
 }
@@ -109,15 +103,9 @@ impl Free {
     }
 
     fn no_space(&self, bytes: u64, errno: Errno) -> ShmError {
-        let error = |found: String| {
-            ShmError::new(ShmErrorKind::NoSpace, OPERATION, found).caused_by(errno)
-        };
+        let error = |found: String| ShmError::new(ShmErrorKind::NoSpace, OPERATION, found).caused_by(errno);
         match *self {
-            Self::HugePages {
-                page_bytes,
-                pool,
-                mount_pages,
-            } => {
+            Self::HugePages { page_bytes, pool, mount_pages } => {
                 let needed = bytes.div_ceil(page_bytes);
                 let found = format!(
                     "no space left in the pool of huge pages: it needs {needed} pages of {} ({}), {} of the pool's {} are available",
@@ -151,11 +139,7 @@ impl Free {
 
 /// `644 MiB`; odd sizes are rounded up, small ones given in bytes.
 pub(super) fn mebibytes(bytes: u64) -> String {
-    if bytes < 1 << 20 {
-        format!("{bytes} bytes")
-    } else {
-        format!("{} MiB", bytes.div_ceil(1 << 20))
-    }
+    if bytes < 1 << 20 { format!("{bytes} bytes") } else { format!("{} MiB", bytes.div_ceil(1 << 20)) }
 }
 
 #[cfg(test)]
@@ -166,21 +150,13 @@ mod tests {
     fn a_full_pool_is_named_with_the_way_to_enlarge_it() {
         let free = Free::HugePages {
             page_bytes: 2 << 20,
-            pool: HugePagePool {
-                total: 100,
-                available: 12,
-                overcommit: 0,
-            },
+            pool: HugePagePool { total: 100, available: 12, overcommit: 0 },
             mount_pages: None,
         };
         insta::assert_snapshot!(free.no_space(644 << 20, Errno::NOSPC).at("/dev/hugepages/event-rings/x"), @"");
         let full_mount = Free::HugePages {
             page_bytes: 2 << 20,
-            pool: HugePagePool {
-                total: 1000,
-                available: 900,
-                overcommit: 0,
-            },
+            pool: HugePagePool { total: 1000, available: 900, overcommit: 0 },
             mount_pages: Some(3),
         };
         insta::assert_snapshot!(full_mount.no_space(644 << 20, Errno::NOSPC), @"");

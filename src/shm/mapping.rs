@@ -45,21 +45,13 @@ impl MapOptions {
     /// Read-only, not prefaulted, surviving truncation.
     #[must_use]
     pub const fn reader() -> Self {
-        Self {
-            access: Access::ReadOnly,
-            prefault: false,
-            survive_truncation: true,
-        }
+        Self { access: Access::ReadOnly, prefault: false, survive_truncation: true }
     }
 
     /// Writable, prefaulted, surviving truncation.
     #[must_use]
     pub const fn writer() -> Self {
-        Self {
-            access: Access::ReadWrite,
-            prefault: true,
-            survive_truncation: true,
-        }
+        Self { access: Access::ReadWrite, prefault: true, survive_truncation: true }
     }
 }
 
@@ -95,20 +87,12 @@ impl Mapping {
     /// [`BadSections`](ShmErrorKind::BadSections) if the sizes overflow or do not fit the file system's page size,
     /// [`Truncated`](ShmErrorKind::Truncated) if the file is too short, [`PermissionDenied`](ShmErrorKind::PermissionDenied) if the descriptor does
     /// not allow the access, [`NoSpace`](ShmErrorKind::NoSpace) if there is no address space or, when prefaulting, no memory behind a page.
-    pub fn map(
-        file: impl AsFd,
-        sections: Sections,
-        options: MapOptions,
-    ) -> Result<Self, ShmError> {
+    pub fn map(file: impl AsFd, sections: Sections, options: MapOptions) -> Result<Self, ShmError> {
         let file = file.as_fd();
         Self::map_file(file, sections, options).map_err(|error| name_file(error, file))
     }
 
-    fn map_file(
-        file: BorrowedFd<'_>,
-        sections: Sections,
-        options: MapOptions,
-    ) -> Result<Self, ShmError> {
+    fn map_file(file: BorrowedFd<'_>, sections: Sections, options: MapOptions) -> Result<Self, ShmError> {
         let page = page_bytes(file).map_err(|errno| ShmError::from_errno(OPERATION, errno))?;
         let plan = Plan::new(&sections, page)?;
         require_length(file, &sections, page)?;
@@ -116,23 +100,15 @@ impl Mapping {
         let page = usize::try_from(page).map_err(|_| too_large())?;
         let alignment = page.max(HUGE_PAGE_BYTES);
         // One alignment unit to find an aligned start, a page in front and what is left behind as guards.
-        let reserved_bytes = alignment
-            .checked_mul(2)
-            .and_then(|slack| slack.checked_add(plan.end))
-            .ok_or_else(too_large)?;
+        let reserved_bytes =
+            alignment.checked_mul(2).and_then(|slack| slack.checked_add(plan.end)).ok_or_else(too_large)?;
         // SAFETY: a fresh anonymous mapping at an address of the kernel's choice overlaps nothing.
         let reservation = unsafe {
-            mmap_anonymous(
-                ptr::null_mut(),
-                reserved_bytes,
-                ProtFlags::empty(),
-                MapFlags::PRIVATE | MapFlags::NORESERVE,
-            )
+            mmap_anonymous(ptr::null_mut(), reserved_bytes, ProtFlags::empty(), MapFlags::PRIVATE | MapFlags::NORESERVE)
         }
         .map_err(no_address_space)?;
         let reservation = NonNull::new(reservation.cast::<u8>()).ok_or_else(too_large)?;
-        let skipped = (reservation.addr().get() + page).next_multiple_of(alignment)
-            - reservation.addr().get();
+        let skipped = (reservation.addr().get() + page).next_multiple_of(alignment) - reservation.addr().get();
         // SAFETY: `skipped` < 2 * alignment, so that `skipped + plan.end` lies within the reservation.
         let base = unsafe { reservation.add(skipped) };
         // From here on dropping the value unmaps the reservation with everything mapped over it.
@@ -147,20 +123,10 @@ impl Mapping {
             protection: None,
         };
         mapping.place(file, 0, plan.mirror, 0)?;
-        mapping.place(
-            file,
-            plan.mirror,
-            plan.context - plan.mirror,
-            plan.payload as u64,
-        )?;
+        mapping.place(file, plan.mirror, plan.context - plan.mirror, plan.payload as u64)?;
         if plan.end > plan.context {
             // The context follows the only copy of the payload in the file.
-            mapping.place(
-                file,
-                plan.context,
-                plan.end - plan.context,
-                plan.mirror as u64,
-            )?;
+            mapping.place(file, plan.context, plan.end - plan.context, plan.mirror as u64)?;
         }
         if options.survive_truncation {
             // Exposed: the signal handler makes pointers from these numbers.
@@ -180,13 +146,7 @@ impl Mapping {
     }
 
     /// Maps `bytes` of the file from `file_offset` over the reservation at `place`.
-    fn place(
-        &self,
-        file: BorrowedFd<'_>,
-        place: usize,
-        bytes: usize,
-        file_offset: u64,
-    ) -> Result<(), ShmError> {
+    fn place(&self, file: BorrowedFd<'_>, place: usize, bytes: usize, file_offset: u64) -> Result<(), ShmError> {
         let rights = match self.access {
             Access::ReadOnly => ProtFlags::READ,
             Access::ReadWrite => ProtFlags::READ | ProtFlags::WRITE,
@@ -318,9 +278,7 @@ impl Mapping {
     /// access has met the missing part. Always `false` without [`MapOptions::survive_truncation`].
     #[must_use]
     pub fn was_truncated(&self) -> bool {
-        self.protection
-            .as_ref()
-            .is_some_and(sigbus::Registration::was_truncated)
+        self.protection.as_ref().is_some_and(sigbus::Registration::was_truncated)
     }
 }
 
@@ -334,11 +292,7 @@ impl Drop for Mapping {
     }
 }
 
-fn require_length(
-    file: BorrowedFd<'_>,
-    sections: &Sections,
-    page_bytes: u64,
-) -> Result<(), ShmError> {
+fn require_length(file: BorrowedFd<'_>, sections: &Sections, page_bytes: u64) -> Result<(), ShmError> {
     let stat = fstat(file).map_err(|errno| ShmError::from_errno(OPERATION, errno))?;
     let found = u64::try_from(stat.st_size).unwrap_or(0);
     let needed = sections.file_bytes().ok_or_else(too_large)?;
@@ -355,21 +309,13 @@ fn require_length(
 }
 
 fn too_large() -> ShmError {
-    ShmError::new(
-        ShmErrorKind::BadSections,
-        OPERATION,
-        "it is larger than the address space",
-    )
+    ShmError::new(ShmErrorKind::BadSections, OPERATION, "it is larger than the address space")
 }
 
 fn no_address_space(errno: Errno) -> ShmError {
-    ShmError::new(
-        ShmErrorKind::NoSpace,
-        OPERATION,
-        "the process has no address space or no mappings left",
-    )
-    .caused_by(errno)
-    .mend("raise the limit on virtual memory (ulimit -v) or vm.max_map_count, or choose a smaller ring")
+    ShmError::new(ShmErrorKind::NoSpace, OPERATION, "the process has no address space or no mappings left")
+        .caused_by(errno)
+        .mend("raise the limit on virtual memory (ulimit -v) or vm.max_map_count, or choose a smaller ring")
 }
 
 /// Adds the path that the kernel knows for the descriptor.

@@ -73,11 +73,7 @@ impl RingName {
         if last.len() > NAME_BYTES_MAX {
             return bad("is longer than 244 bytes");
         }
-        Ok(if last.len() == bytes.len() {
-            Self::Bare(name.to_os_string())
-        } else {
-            Self::Path(PathBuf::from(name))
-        })
+        Ok(if last.len() == bytes.len() { Self::Bare(name.to_os_string()) } else { Self::Path(PathBuf::from(name)) })
     }
 
     /// The name or path as it was written.
