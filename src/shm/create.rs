@@ -15,8 +15,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rustix::fs::{
-    AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, Stat, fchmod, fstat, linkat, mkdirat, open,
-    openat, renameat_with, unlinkat,
+    AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, Stat, fchmod, fstat, ftruncate, linkat, mkdirat, open, openat,
+    renameat_with, unlinkat,
 };
 use rustix::io::{Errno, pread};
 use rustix::process::{Pid, test_kill_process};
@@ -27,6 +27,7 @@ use super::error::{ShmError, ShmErrorKind};
 use super::lock::{FileId, TryLockError, try_lock};
 use super::owned::{NamedPlace, OwnedRingFile, Registration};
 use super::page_size::huge_page_bytes;
+use super::room::Room;
 use super::trust;
 
 const OPERATION: &str = "create ring file";
@@ -56,13 +57,7 @@ pub struct CreateOptions {
 
 impl Default for CreateOptions {
     fn default() -> Self {
-        Self {
-            file_mode: 0o640,
-            directory_mode: 0o750,
-            keep: false,
-            allow_foreign_owner: false,
-            replace_prefix: b"",
-        }
+        Self { file_mode: 0o640, directory_mode: 0o750, keep: false, allow_foreign_owner: false, replace_prefix: b"" }
     }
 }
 
@@ -76,11 +71,7 @@ pub struct UnpublishedFile<'a> {
 
 impl<'a> UnpublishedFile<'a> {
     pub(super) fn new(file: BorrowedFd<'a>, bytes: u64, page_bytes: u64) -> Self {
-        Self {
-            file,
-            bytes,
-            page_bytes,
-        }
+        Self { file, bytes, page_bytes }
     }
 
     /// Its length: what was asked for, rounded up to whole pages.
@@ -119,11 +110,7 @@ pub fn create<T, E: From<ShmError>>(
 ) -> Result<(OwnedRingFile, T), E> {
     check_modes(options).map_err(|error| error.at(&place.path))?;
     let mut unpublished = Unpublished::allocated(place, bytes, options)?;
-    let value = initialise(&UnpublishedFile::new(
-        unpublished.file.as_fd(),
-        unpublished.bytes,
-        unpublished.page_bytes,
-    ))?;
+    let value = initialise(&UnpublishedFile::new(unpublished.file.as_fd(), unpublished.bytes, unpublished.page_bytes))?;
     unpublished.publish(options)?;
     let owned = unpublished.into_owned(place);
     owned.keep(options.keep);
@@ -131,19 +118,14 @@ pub fn create<T, E: From<ShmError>>(
 }
 
 fn check_modes(options: &CreateOptions) -> Result<(), ShmError> {
-    for (what, mode, needed) in [
-        ("file", options.file_mode, 0o600),
-        ("directory", options.directory_mode, 0o700),
-    ] {
+    for (what, mode, needed) in [("file", options.file_mode, 0o600), ("directory", options.directory_mode, 0o700)] {
         if mode & !0o777 != 0 || mode & needed != needed {
             return Err(ShmError::new(
                 ShmErrorKind::BadConfig,
                 OPERATION,
                 format!("{what} mode {mode:04o} is not allowed"),
             )
-            .mend(format!(
-                "use permission bits only, with at least {needed:04o}"
-            )));
+            .mend(format!("use permission bits only, with at least {needed:04o}")));
         }
     }
     Ok(())
@@ -158,9 +140,9 @@ struct Target {
 impl Target {
     fn open(place: &Place, options: &CreateOptions) -> Result<Self, ShmError> {
         let path = &place.path;
-        let name = path.file_name().ok_or_else(|| {
-            ShmError::new(ShmErrorKind::BadConfig, OPERATION, "it names a directory").at(path)
-        })?;
+        let name = path
+            .file_name()
+            .ok_or_else(|| ShmError::new(ShmErrorKind::BadConfig, OPERATION, "it names a directory").at(path))?;
         let parent = match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
@@ -182,10 +164,7 @@ impl Target {
         };
         let again = (directory.try_clone())
             .map_err(|error| ShmError::new(ShmErrorKind::Io, OPERATION, "no descriptor left").caused_by(error))?;
-        Ok(Self {
-            finished: named(name.to_os_string(), directory),
-            temporary: named(temporary_name, again),
-        })
+        Ok(Self { finished: named(name.to_os_string(), directory), temporary: named(temporary_name, again) })
     }
 }
 
@@ -262,18 +241,18 @@ impl Unpublished {
             unpublished.page_bytes = page_bytes;
             unpublished.is_huge = huge.is_some();
             unpublished.bytes = bytes.checked_next_multiple_of(page_bytes).ok_or_else(|| {
-                ShmError::new(ShmErrorKind::BadSections, OPERATION, "it is larger than any file")
-                    .at(&place.path)
+                ShmError::new(ShmErrorKind::BadSections, OPERATION, "it is larger than any file").at(&place.path)
             })?;
             match unpublished.allocate(&place.path, huge) {
                 // A stale ring may hold just the memory that we need, in a pool of huge pages that is measured for one ring.
                 Err(error) if error.kind() == ShmErrorKind::NoSpace => {
                     match StaleFile::lock(&unpublished.target.finished, options)? {
-                        Some(stale) => {
+                        // What a crashed process left is worth keeping if its memory would not be enough.
+                        Some(stale) if unpublished.would_fit_with(stale.bytes, huge) => {
                             stale.remove();
                             unpublished.allocate(&place.path, huge)?;
                         }
-                        None => return Err(error),
+                        _ => return Err(error),
                     }
                 }
                 allocated => allocated?,
@@ -285,6 +264,14 @@ impl Unpublished {
 
     fn allocate(&self, path: &Path, huge: Option<u64>) -> Result<(), ShmError> {
         allocate(self.file.as_fd(), self.bytes, huge, path)
+    }
+
+    /// Whether the file could be allocated if `freed` more bytes were there. Unknown counts as yes.
+    fn would_fit_with(&self, freed: u64, huge: Option<u64>) -> bool {
+        // What a failed attempt has taken is free again as well.
+        let _ = ftruncate(&self.file, 0);
+        let free = Room::now(self.file.as_fd(), huge).bytes();
+        free.is_none_or(|free| free.saturating_add(freed) >= self.bytes)
     }
 
     /// Makes the temporary file and locks it. `None`: somebody else changed the names, begin again.
@@ -332,16 +319,7 @@ impl Unpublished {
             return Ok(None);
         }
         fchmod(&file, Mode::from_raw_mode(UNFINISHED_MODE)).map_err(failed)?;
-        Ok(Some(Self {
-            target,
-            registration,
-            file,
-            lock,
-            id,
-            bytes: 0,
-            page_bytes: 0,
-            is_huge: false,
-        }))
+        Ok(Some(Self { target, registration, file, lock, id, bytes: 0, page_bytes: 0, is_huge: false }))
     }
 
     /// Gives the file its final mode and name.
@@ -351,7 +329,10 @@ impl Unpublished {
         fchmod(&self.file, Mode::from_raw_mode(options.file_mode)).map_err(failed)?;
         for _ in 0..ATTEMPTS {
             match self.rename_new() {
-                Ok(()) => return Ok(self.registration.set_place(finished)),
+                Ok(()) => {
+                    self.registration.set_place(finished);
+                    return Ok(());
+                }
                 Err(Errno::EXIST) => {}
                 Err(errno) => return Err(failed(errno)),
             }
@@ -359,7 +340,8 @@ impl Unpublished {
                 continue;
             };
             if self.replace(stale).map_err(failed)? {
-                return Ok(self.registration.set_place(finished));
+                self.registration.set_place(finished);
+                return Ok(());
             }
         }
         Err(too_much_traffic(&finished.path))
@@ -401,11 +383,10 @@ impl Unpublished {
     }
 
     fn into_owned(self, place: &Place) -> OwnedRingFile {
-        let warning = place.warning.clone().or_else(|| {
-            (!self.is_huge).then(|| PlaceWarning::SmallPages {
-                path: place.path.clone(),
-            })
-        });
+        let warning = place
+            .warning
+            .clone()
+            .or_else(|| (!self.is_huge).then(|| PlaceWarning::SmallPages { path: place.path.clone() }));
         OwnedRingFile {
             registration: self.registration,
             file: self.file,
@@ -428,6 +409,7 @@ struct StaleFile<'a> {
     place: &'a NamedPlace,
     _locked: OwnedFd,
     id: FileId,
+    bytes: u64,
 }
 
 impl<'a> StaleFile<'a> {
@@ -454,11 +436,8 @@ impl<'a> StaleFile<'a> {
                 continue;
             }
             check_prefix(&file, options.replace_prefix, OPERATION, &place.path)?;
-            return Ok(Some(Self {
-                place,
-                _locked: file,
-                id,
-            }));
+            let bytes = u64::try_from(stat.st_size).unwrap_or(0);
+            return Ok(Some(Self { place, _locked: file, id, bytes }));
         }
         Err(too_much_traffic(&place.path))
     }
@@ -468,10 +447,7 @@ impl<'a> StaleFile<'a> {
     }
 }
 
-fn open_existing(
-    place: &NamedPlace,
-    operation: &'static str,
-) -> Result<Option<(OwnedFd, Stat)>, ShmError> {
+fn open_existing(place: &NamedPlace, operation: &'static str) -> Result<Option<(OwnedFd, Stat)>, ShmError> {
     // NONBLOCK and NOCTTY: opening a pipe must not wait, nor a terminal become ours.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let failed = |errno| ShmError::from_errno(operation, errno).at(&place.path);
@@ -485,49 +461,30 @@ fn open_existing(
     Ok(Some((file, stat)))
 }
 
-fn check_prefix(
-    file: &OwnedFd,
-    prefix: &[u8],
-    operation: &'static str,
-    path: &Path,
-) -> Result<(), ShmError> {
+fn check_prefix(file: &OwnedFd, prefix: &[u8], operation: &'static str, path: &Path) -> Result<(), ShmError> {
     let mut found = vec![0; prefix.len()];
-    let read = pread(file, &mut found, 0)
-        .map_err(|errno| ShmError::from_errno(operation, errno).at(path))?;
+    let read = pread(file, &mut found, 0).map_err(|errno| ShmError::from_errno(operation, errno).at(path))?;
     if read == 0 || found == prefix {
         return Ok(());
     }
-    Err(ShmError::new(
-        ShmErrorKind::Occupied,
-        operation,
-        "a file of another kind has that name",
-    )
-    .at(path)
-    .mend("choose another name, or remove the file"))
+    Err(ShmError::new(ShmErrorKind::Occupied, operation, "a file of another kind has that name")
+        .at(path)
+        .mend("choose another name, or remove the file"))
 }
 
 fn already_owned(path: &Path, pid: Option<u32>) -> ShmError {
-    let error = |found: String| {
-        ShmError::new(ShmErrorKind::AlreadyOwned { pid }, OPERATION, found).at(path)
-    };
+    let error = |found: String| ShmError::new(ShmErrorKind::AlreadyOwned { pid }, OPERATION, found).at(path);
     match pid {
         Some(pid) if pid == std::process::id() => error(format!("this process ({pid}) owns it already"))
             .mend("use the recorder that it has, or choose another name"),
-        Some(pid) => error(format!("process {pid} owns it"))
-            .mend("stop that process, or choose another name"),
+        Some(pid) => error(format!("process {pid} owns it")).mend("stop that process, or choose another name"),
         None => error("a process that cannot be seen from here owns it".into())
             .mend("find it with `fuser` or in another container, or choose another name"),
     }
 }
 
 fn too_much_traffic(path: &Path) -> ShmError {
-    ShmError::new(
-        ShmErrorKind::Io,
-        OPERATION,
-        "other processes keep changing the same name",
-    )
-    .at(path)
-    .mend("try again")
+    ShmError::new(ShmErrorKind::Io, OPERATION, "other processes keep changing the same name").at(path).mend("try again")
 }
 
 /// Removes what killed processes left of unfinished files for this name.

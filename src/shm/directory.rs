@@ -64,11 +64,9 @@ impl fmt::Display for PlaceWarning {
                  make {SUBDIRECTORY}/ there and give it to the user",
                 mount.display()
             ),
-            Self::SmallPages { path } => write!(
-                f,
-                "{} is not on hugetlbfs, so the ring uses small pages",
-                path.display()
-            ),
+            Self::SmallPages { path } => {
+                write!(f, "{} is not on hugetlbfs, so the ring uses small pages", path.display())
+            }
         }
     }
 }
@@ -102,11 +100,7 @@ impl RingDirectories {
     pub fn from_environment() -> Self {
         match std::env::var_os(DIRECTORY_VARIABLE).filter(|directory| !directory.is_empty()) {
             Some(directory) => Self::only(directory),
-            None => Self::of_machine(
-                huge_page_mounts(),
-                HugePagePool::of_this_machine(),
-                PathBuf::from(FALLBACK),
-            ),
+            None => Self::of_machine(huge_page_mounts(), HugePagePool::of_this_machine(), PathBuf::from(FALLBACK)),
         }
     }
 
@@ -123,12 +117,7 @@ impl RingDirectories {
 
     /// With the machine's mounts, pool and fallback given.
     pub(super) fn of_machine(mounts: Vec<PathBuf>, pool: HugePagePool, fallback: PathBuf) -> Self {
-        Self {
-            only: None,
-            mounts: mounts.into_iter().filter(|mount| has_huge_pages(mount)).collect(),
-            pool,
-            fallback,
-        }
+        Self { only: None, mounts: mounts.into_iter().filter(|mount| has_huge_pages(mount)).collect(), pool, fallback }
     }
 
     /// The directories that readers search, best first. They need not exist.
@@ -136,9 +125,7 @@ impl RingDirectories {
     pub fn for_reading(&self) -> Vec<PathBuf> {
         match &self.only {
             Some(directory) => vec![directory.clone()],
-            None => (self.mounts.iter().map(|mount| mount.join(SUBDIRECTORY)))
-                .chain([self.fallback.clone()])
-                .collect(),
+            None => (self.mounts.iter().map(|mount| mount.join(SUBDIRECTORY))).chain([self.fallback.clone()]).collect(),
         }
     }
 
@@ -147,11 +134,7 @@ impl RingDirectories {
     pub fn paths_for_reading(&self, name: &RingName) -> Vec<PathBuf> {
         match name {
             RingName::Path(path) => vec![path.clone()],
-            RingName::Bare(name) => self
-                .for_reading()
-                .into_iter()
-                .map(|directory| directory.join(name))
-                .collect(),
+            RingName::Bare(name) => self.for_reading().into_iter().map(|directory| directory.join(name)).collect(),
         }
     }
 
@@ -159,12 +142,9 @@ impl RingDirectories {
     #[must_use]
     pub fn place_for_writing(&self, name: &RingName) -> Place {
         match name {
-            RingName::Path(path) => Place {
-                path: path.clone(),
-                in_ring_directory: false,
-                remove_empty_directory: false,
-                warning: None,
-            },
+            RingName::Path(path) => {
+                Place { path: path.clone(), in_ring_directory: false, remove_empty_directory: false, warning: None }
+            }
             RingName::Bare(name) => self.place_of_bare_name(name),
         }
     }
@@ -182,17 +162,13 @@ impl RingDirectories {
         let mut warning = PlaceWarning::NoHugePageMount;
         for mount in &self.mounts {
             if self.pool.is_empty() {
-                warning = PlaceWarning::EmptyHugePagePool {
-                    mount: mount.clone(),
-                };
+                warning = PlaceWarning::EmptyHugePagePool { mount: mount.clone() };
                 break;
             }
             if is_usable(mount) {
                 return place(&mount.join(SUBDIRECTORY), false, None);
             }
-            warning = PlaceWarning::MountNotWritable {
-                mount: mount.clone(),
-            };
+            warning = PlaceWarning::MountNotWritable { mount: mount.clone() };
         }
         place(&self.fallback, true, Some(warning))
     }
@@ -201,30 +177,16 @@ impl RingDirectories {
 /// Whether we may make files in the mount's ring directory, or make that directory.
 fn is_usable(mount: &Path) -> bool {
     let subdirectory = mount.join(SUBDIRECTORY);
-    let directory = if subdirectory.is_dir() {
-        &subdirectory
-    } else {
-        mount
-    };
-    accessat(
-        CWD,
-        directory,
-        Access::WRITE_OK | Access::EXEC_OK,
-        AtFlags::EACCESS,
-    )
-    .is_ok()
+    let directory = if subdirectory.is_dir() { &subdirectory } else { mount };
+    accessat(CWD, directory, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).is_ok()
 }
 
 /// No ring of that name in any of the directories.
 pub(super) fn not_found(name: &RingName, searched: &[PathBuf]) -> ShmError {
     let searched: Vec<_> = searched.iter().map(|path| path.display().to_string()).collect();
-    ShmError::new(
-        ShmErrorKind::NotFound,
-        "find ring",
-        format!("there is no {}", searched.join(" and no ")),
-    )
-    .at(Path::new(name.as_os_str()))
-    .mend("start the program that records it, or check the name")
+    ShmError::new(ShmErrorKind::NotFound, "find ring", format!("there is no {}", searched.join(" and no ")))
+        .at(Path::new(name.as_os_str()))
+        .mend("start the program that records it, or check the name")
 }
 
 #[cfg(test)]
@@ -235,11 +197,7 @@ mod tests {
         RingName::new(name).unwrap()
     }
 
-    const FULL_POOL: HugePagePool = HugePagePool {
-        total: 8,
-        available: 8,
-        overcommit: 0,
-    };
+    const FULL_POOL: HugePagePool = HugePagePool { total: 8, available: 8, overcommit: 0 };
 
     fn machine(mounts: &[&str], pool: HugePagePool) -> RingDirectories {
         RingDirectories {
@@ -261,16 +219,10 @@ mod tests {
         let mount = directory.path().to_str().unwrap();
         let place = machine(&[mount], HugePagePool::default()).place_for_writing(&bare("x"));
         assert_eq!(place.path, Path::new("/dev/shm/event-rings/x"));
-        assert_eq!(
-            place.warning,
-            Some(PlaceWarning::EmptyHugePagePool { mount: mount.into() })
-        );
+        assert_eq!(place.warning, Some(PlaceWarning::EmptyHugePagePool { mount: mount.into() }));
 
         let place = machine(&["/proc/self"], FULL_POOL).place_for_writing(&bare("x"));
-        assert_eq!(
-            place.warning,
-            Some(PlaceWarning::MountNotWritable { mount: "/proc/self".into() })
-        );
+        assert_eq!(place.warning, Some(PlaceWarning::MountNotWritable { mount: "/proc/self".into() }));
     }
 
     #[test]

@@ -56,11 +56,7 @@ struct Inner {
 
 impl ShmError {
     /// An error of this kind in `operation`, a verb phrase that follows "cannot".
-    pub(crate) fn new(
-        kind: ShmErrorKind,
-        operation: &'static str,
-        found: impl Into<Cow<'static, str>>,
-    ) -> Self {
+    pub(crate) fn new(kind: ShmErrorKind, operation: &'static str, found: impl Into<Cow<'static, str>>) -> Self {
         Self(Box::new(Inner {
             kind,
             operation,
@@ -76,20 +72,13 @@ impl ShmError {
         let (kind, found) = match errno {
             Errno::NOENT | Errno::NOTDIR => (ShmErrorKind::NotFound, "it does not exist"),
             Errno::ACCESS | Errno::PERM => (ShmErrorKind::PermissionDenied, "permission denied"),
-            Errno::ROFS => (
-                ShmErrorKind::PermissionDenied,
-                "the file system is mounted read-only",
-            ),
-            Errno::LOOP => (
-                ShmErrorKind::NotARegularFile,
-                "it is a symbolic link, which is not followed here",
-            ),
+            Errno::ROFS => (ShmErrorKind::PermissionDenied, "the file system is mounted read-only"),
+            Errno::LOOP => (ShmErrorKind::NotARegularFile, "it is a symbolic link, which is not followed here"),
             Errno::NOSPC => (ShmErrorKind::NoSpace, "no space left"),
             Errno::DQUOT => (ShmErrorKind::NoSpace, "the disk quota is used up"),
-            Errno::NOSYS | Errno::OPNOTSUPP => (
-                ShmErrorKind::Unsupported,
-                "the kernel or the file system does not support it",
-            ),
+            Errno::NOSYS | Errno::OPNOTSUPP => {
+                (ShmErrorKind::Unsupported, "the kernel or the file system does not support it")
+            }
             _ => (ShmErrorKind::Io, "the system call failed"),
         };
         Self::new(kind, operation, found).caused_by(errno)
@@ -149,10 +138,7 @@ impl fmt::Display for ShmError {
 
 impl fmt::Debug for ShmError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ShmError")
-            .field("kind", &self.0.kind)
-            .field("message", &self.to_string())
-            .finish()
+        f.debug_struct("ShmError").field("kind", &self.0.kind).field("message", &self.to_string()).finish()
     }
 }
 
@@ -168,9 +154,7 @@ mod tests {
 
     #[test]
     fn a_message_names_operation_file_finding_cause_and_remedy() {
-        let error = ShmError::from_errno("open ring file", Errno::ACCESS)
-            .at("/dev/shm/x")
-            .mend("ask its owner");
+        let error = ShmError::from_errno("open ring file", Errno::ACCESS).at("/dev/shm/x").mend("ask its owner");
         insta::assert_snapshot!(error, @"cannot open ring file /dev/shm/x: permission denied (Permission denied (os error 13)); ask its owner");
         assert_eq!(error.kind(), ShmErrorKind::PermissionDenied);
         assert_eq!(error.path(), Some(Path::new("/dev/shm/x")));

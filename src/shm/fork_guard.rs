@@ -41,23 +41,14 @@ impl ForkGuard {
         let page_bytes = rustix::param::page_size();
         // SAFETY: a fresh anonymous mapping at an address of the kernel's choice overlaps nothing.
         let page = unsafe {
-            mmap_anonymous(
-                ptr::null_mut(),
-                page_bytes,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::PRIVATE,
-            )
+            mmap_anonymous(ptr::null_mut(), page_bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
         }
         .map_err(|errno| ShmError::from_errno("map a page for the fork guard", errno))?;
         // SAFETY: exactly the page just mapped, which holds nothing yet.
         let wiped = unsafe { madvise(page, page_bytes, Advice::LinuxWipeOnFork) };
         let word = NonNull::new(page.cast::<AtomicU32>())
             .ok_or_else(|| ShmError::from_errno("map a page for the fork guard", Errno::NOMEM))?;
-        let guard = Self {
-            word,
-            page_bytes,
-            pid: std::process::id(),
-        };
+        let guard = Self { word, page_bytes, pid: std::process::id() };
         let value = if wiped.is_ok() { ORIGINAL } else { ASK_PID };
         guard.word().store(value, Ordering::Relaxed);
         Ok(guard)

@@ -29,14 +29,10 @@ impl HugePagePool {
         match count("nr_hugepages") {
             Some(total) => Self {
                 total,
-                available: count("free_hugepages")
-                    .unwrap_or(0)
-                    .saturating_sub(count("resv_hugepages").unwrap_or(0)),
+                available: count("free_hugepages").unwrap_or(0).saturating_sub(count("resv_hugepages").unwrap_or(0)),
                 overcommit: count("nr_overcommit_hugepages").unwrap_or(0),
             },
-            None => fs::read_to_string("/proc/meminfo")
-                .map(|text| Self::from_meminfo(&text))
-                .unwrap_or_default(),
+            None => fs::read_to_string("/proc/meminfo").map(|text| Self::from_meminfo(&text)).unwrap_or_default(),
         }
     }
 
@@ -68,9 +64,7 @@ impl HugePagePool {
 /// Mount points of hugetlbfs with 2 MiB pages, in the kernel's order.
 #[must_use]
 pub fn huge_page_mounts() -> Vec<PathBuf> {
-    fs::read("/proc/self/mountinfo")
-        .map(|text| parse_mountinfo(&text))
-        .unwrap_or_default()
+    fs::read("/proc/self/mountinfo").map(|text| parse_mountinfo(&text)).unwrap_or_default()
 }
 
 /// Lines of `mountinfo`: id, parent, device, root, mount point, options, optional fields, `-`, type, source, super options.
@@ -98,9 +92,10 @@ fn unescape(field: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;
     while let Some((&first, tail)) = rest.split_first() {
-        let escaped = tail.get(..3).filter(|_| first == b'\\').and_then(|digits| {
-            u8::from_str_radix(str::from_utf8(digits).ok()?, 8).ok()
-        });
+        let escaped = tail
+            .get(..3)
+            .filter(|_| first == b'\\')
+            .and_then(|digits| u8::from_str_radix(str::from_utf8(digits).ok()?, 8).ok());
         bytes.push(escaped.unwrap_or(first));
         rest = if escaped.is_some() { &tail[3..] } else { tail };
     }
@@ -110,12 +105,8 @@ fn unescape(field: &[u8]) -> PathBuf {
 /// Whether the directory lies on hugetlbfs with 2 MiB pages right now (another mount may cover the mount point).
 pub(super) fn has_huge_pages(directory: &Path) -> bool {
     use rustix::fs::{Mode, OFlags, open};
-    open(
-        directory,
-        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
-        Mode::empty(),
-    )
-    .and_then(super::page_size::huge_page_bytes)
+    open(directory, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+        .and_then(super::page_size::huge_page_bytes)
         == Ok(Some(HUGE_PAGE_BYTES as u64))
 }
 
@@ -133,10 +124,7 @@ mod tests {
 34 22 0:44 / /hugetlbfs rw - tmpfs hugetlbfs rw,pagesize=2M
 broken line
 ";
-        assert_eq!(
-            parse_mountinfo(text),
-            ["/dev/hugepages", "/mnt/with blank\\", "/mnt/old"].map(PathBuf::from)
-        );
+        assert_eq!(parse_mountinfo(text), ["/dev/hugepages", "/mnt/with blank\\", "/mnt/old"].map(PathBuf::from));
     }
 
     #[test]

@@ -109,10 +109,7 @@ fn namespace(kind: &str) -> u64 {
 }
 
 fn boot_id() -> [u8; 16] {
-    fs::read_to_string("/proc/sys/kernel/random/boot_id")
-        .ok()
-        .and_then(|text| parse_boot_id(&text))
-        .unwrap_or_default()
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").ok().and_then(|text| parse_boot_id(&text)).unwrap_or_default()
 }
 
 /// 32 hexadecimal digits with dashes between.
@@ -156,9 +153,7 @@ mod tests {
         child.kill().unwrap();
         let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::uninit();
         // SAFETY: `info` is writable; WNOWAIT leaves the zombie for `wait` below.
-        let waited = unsafe {
-            libc::waitid(libc::P_PID, child.id(), info.as_mut_ptr(), libc::WEXITED | libc::WNOWAIT)
-        };
+        let waited = unsafe { libc::waitid(libc::P_PID, child.id(), info.as_mut_ptr(), libc::WEXITED | libc::WNOWAIT) };
         assert_eq!(waited, 0);
         assert_eq!(identity.liveness(), Liveness::Dead, "zombie");
         child.wait().unwrap();
@@ -196,7 +191,10 @@ mod tests {
         assert_eq!(stat.start_ticks, 12345);
         assert!(!stat.is_zombie);
         assert!(ProcessStat::parse(&line.replace(") S", ") Z")).is_some_and(|s| !s.is_zombie));
-        assert!(ProcessStat::parse(&line.replace(") S", ") Z").replace(" 3 0 12345", " 1 0 12345")).is_some_and(|s| s.is_zombie));
+        assert!(
+            ProcessStat::parse(&line.replace(") S", ") Z").replace(" 3 0 12345", " 1 0 12345"))
+                .is_some_and(|s| s.is_zombie)
+        );
         for broken in ["", "7 (x", "7 (x) S 1"] {
             assert!(ProcessStat::parse(broken).is_none());
         }

@@ -59,10 +59,7 @@ impl DeathWatch {
             Liveness::Dead => return dead,
             Liveness::Unknown => return Err(invisible()),
         }
-        let pid = i32::try_from(identity.pid)
-            .ok()
-            .and_then(Pid::from_raw)
-            .ok_or_else(invisible)?;
+        let pid = i32::try_from(identity.pid).ok().and_then(Pid::from_raw).ok_or_else(invisible)?;
         let pidfd = match pidfd_open(pid, PidfdFlags::empty()) {
             Ok(pidfd) => pidfd,
             Err(Errno::SRCH) => return dead,

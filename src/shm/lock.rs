@@ -21,10 +21,7 @@ pub struct FileId {
 
 impl FileId {
     pub(super) fn of(stat: &Stat) -> Self {
-        Self {
-            device: stat.st_dev,
-            inode: stat.st_ino,
-        }
+        Self { device: stat.st_dev, inode: stat.st_ino }
     }
 }
 

@@ -3,9 +3,7 @@
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{
-    MemfdFlags, Mode, OFlags, SealFlags, fchmod, fcntl_add_seals, fstat, memfd_create, open,
-};
+use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags, fchmod, fcntl_add_seals, fstat, memfd_create, open};
 use rustix::io::Errno;
 
 use super::allocate::allocate;
@@ -29,10 +27,7 @@ pub struct MemfdOptions {
 
 impl Default for MemfdOptions {
     fn default() -> Self {
-        Self {
-            file_mode: 0o640,
-            huge_pages: false,
-        }
+        Self { file_mode: 0o640, huge_pages: false }
     }
 }
 
@@ -51,11 +46,7 @@ pub fn create_memfd<T, E: From<ShmError>>(
     initialise: impl FnOnce(&UnpublishedFile<'_>) -> Result<T, E>,
 ) -> Result<(OwnedRingFile, T), E> {
     let owned = make(name, bytes, options)?;
-    let value = initialise(&UnpublishedFile::new(
-        owned.descriptor(),
-        owned.bytes,
-        owned.page_bytes,
-    ))?;
+    let value = initialise(&UnpublishedFile::new(owned.descriptor(), owned.bytes, owned.page_bytes))?;
     Ok((owned, value))
 }
 
@@ -64,39 +55,26 @@ fn make(name: &str, bytes: u64, options: &MemfdOptions) -> Result<OwnedRingFile,
     let label = format!("memfd:{name}");
     let label = Path::new(&label);
     if options.huge_pages && HugePagePool::of_this_machine().is_empty() {
-        return Err(ShmError::new(
-            ShmErrorKind::NoHugePages,
-            OPERATION,
-            "the pool of 2 MiB pages is empty",
-        )
-        .at(label)
-        .mend("fill it (`sysctl vm.nr_hugepages=N`), or do without huge pages"));
+        return Err(ShmError::new(ShmErrorKind::NoHugePages, OPERATION, "the pool of 2 MiB pages is empty")
+            .at(label)
+            .mend("fill it (`sysctl vm.nr_hugepages=N`), or do without huge pages"));
     }
     let file = open_memfd(name, options.huge_pages).map_err(failed)?;
     fchmod(&file, Mode::from_raw_mode(options.file_mode)).map_err(failed)?;
     let huge = huge_page_bytes(&file).map_err(failed)?;
     let page_bytes = huge.unwrap_or(rustix::param::page_size() as u64);
-    let bytes = bytes.checked_next_multiple_of(page_bytes).ok_or_else(|| {
-        ShmError::new(
-            ShmErrorKind::BadSections,
-            OPERATION,
-            "it is larger than any file",
-        )
-    })?;
+    let bytes = bytes
+        .checked_next_multiple_of(page_bytes)
+        .ok_or_else(|| ShmError::new(ShmErrorKind::BadSections, OPERATION, "it is larger than any file"))?;
     allocate(file.as_fd(), bytes, huge, label)?;
     fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL).map_err(failed)?;
-    let lock = open_for_lock(&file).map_err(|errno| {
-        failed(errno).mend("mount /proc: the lock of an anonymous ring needs /proc/self/fd")
-    })?;
+    let lock = open_for_lock(&file)
+        .map_err(|errno| failed(errno).mend("mount /proc: the lock of an anonymous ring needs /proc/self/fd"))?;
     match try_lock(&lock) {
         Ok(()) => {}
         Err(TryLockError::System(errno)) => return Err(failed(errno)),
         Err(TryLockError::Held { pid }) => {
-            return Err(ShmError::new(
-                ShmErrorKind::AlreadyOwned { pid },
-                OPERATION,
-                "another process has locked it",
-            ));
+            return Err(ShmError::new(ShmErrorKind::AlreadyOwned { pid }, OPERATION, "another process has locked it"));
         }
     }
     let id = FileId::of(&fstat(&file).map_err(failed)?);

@@ -39,11 +39,7 @@ impl RingFile {
     /// # Errors
     /// [`NotFound`](ShmErrorKind::NotFound), [`PermissionDenied`](ShmErrorKind::PermissionDenied),
     /// [`NotARegularFile`](ShmErrorKind::NotARegularFile).
-    pub fn open(
-        name: &RingName,
-        directories: &RingDirectories,
-        options: &OpenOptions,
-    ) -> Result<Self, ShmError> {
+    pub fn open(name: &RingName, directories: &RingDirectories, options: &OpenOptions) -> Result<Self, ShmError> {
         let paths = directories.paths_for_reading(name);
         let mut first_error = None;
         for path in &paths {
@@ -100,12 +96,7 @@ impl RingFile {
         let stat = fstat(&file).map_err(failed)?;
         trust::check_regular_file(OPERATION, &stat, &named)?;
         let huge_page_bytes = huge_page_bytes(&file).map_err(failed)?;
-        Ok(Self {
-            file,
-            path,
-            stat,
-            huge_page_bytes,
-        })
+        Ok(Self { file, path, stat, huge_page_bytes })
     }
 
     /// Reads from `offset` until `buffer` is full or the file ends; says how much. Reads past the end give 0.
@@ -146,16 +137,13 @@ impl RingFile {
     /// Its length when it was opened, rounded up to whole pages: what a mapping can reach. Real files are some bytes shorter than their sections.
     #[must_use]
     pub fn mappable_bytes(&self) -> u64 {
-        self.bytes()
-            .checked_next_multiple_of(self.page_bytes())
-            .unwrap_or(self.bytes())
+        self.bytes().checked_next_multiple_of(self.page_bytes()).unwrap_or(self.bytes())
     }
 
     /// The size of its pages: 4096, or 2 MiB on hugetlbfs.
     #[must_use]
     pub fn page_bytes(&self) -> u64 {
-        self.huge_page_bytes
-            .unwrap_or(rustix::param::page_size() as u64)
+        self.huge_page_bytes.unwrap_or(rustix::param::page_size() as u64)
     }
 
     /// Whether it stands on huge pages.

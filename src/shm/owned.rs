@@ -28,9 +28,7 @@ pub(super) struct NamedPlace {
 impl NamedPlace {
     /// Which file has the name now.
     pub(super) fn current(&self) -> Option<FileId> {
-        statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW)
-            .ok()
-            .map(|stat| FileId::of(&stat))
+        statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW).ok().map(|stat| FileId::of(&stat))
     }
 
     /// Removes the name if it is still that file's.
@@ -81,10 +79,7 @@ struct EntrySlot {
 }
 
 impl Slot for EntrySlot {
-    const EMPTY: Self = Self {
-        claimed: AtomicBool::new(false),
-        entry: Mutex::new(None),
-    };
+    const EMPTY: Self = Self { claimed: AtomicBool::new(false), entry: Mutex::new(None) };
 
     fn try_claim(&self) -> bool {
         // The mutex orders the content; the flag only keeps two claimants apart.
@@ -145,18 +140,9 @@ impl Registration {
             // SAFETY: the handler only tries locks and makes async-signal-safe system calls.
             unsafe { libc::pthread_atfork(None, None, Some(release_locks_in_child)) };
         }
-        let registration = Self {
-            slot: ENTRIES.claim(),
-            pid: std::process::id(),
-        };
+        let registration = Self { slot: ENTRIES.claim(), pid: std::process::id() };
         registration.change(|entry| {
-            *entry = Some(Entry {
-                pid: registration.pid,
-                place,
-                file,
-                keep: false,
-                lock: lock.as_raw_fd(),
-            });
+            *entry = Some(Entry { pid: registration.pid, place, file, keep: false, lock: lock.as_raw_fd() });
         });
         registration
     }

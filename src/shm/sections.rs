@@ -52,19 +52,15 @@ impl Plan {
     /// Lays the sections out for pages of `page_bytes`.
     pub(super) fn new(sections: &Sections, page_bytes: u64) -> Result<Self, ShmError> {
         let bad = |found: String| ShmError::new(ShmErrorKind::BadSections, OPERATION, found);
-        for (name, bytes) in [
-            ("header section", sections.header_bytes),
-            ("payload buffer", sections.payload_bytes),
-        ] {
+        for (name, bytes) in [("header section", sections.header_bytes), ("payload buffer", sections.payload_bytes)] {
             if bytes == 0 {
                 return Err(bad(format!("its {name} is empty")));
             }
         }
         let payload = sections.payload_offset();
-        for (name, bytes) in [
-            ("payload buffer's offset", payload),
-            ("payload buffer's size", Some(sections.payload_bytes)),
-        ] {
+        for (name, bytes) in
+            [("payload buffer's offset", payload), ("payload buffer's size", Some(sections.payload_bytes))]
+        {
             if bytes.is_some_and(|bytes| bytes % page_bytes != 0) {
                 let bytes = bytes.unwrap_or_default();
                 return Err(bad(format!(
@@ -93,10 +89,7 @@ impl Plan {
         laid_out().ok_or_else(|| {
             bad(format!(
                 "sections of {} + {} + {} + {} bytes are larger than the address space",
-                sections.header_bytes,
-                sections.descriptor_bytes,
-                sections.payload_bytes,
-                sections.context_bytes
+                sections.header_bytes, sections.descriptor_bytes, sections.payload_bytes, sections.context_bytes
             ))
         })
     }
@@ -112,12 +105,7 @@ mod tests {
     const PAGE: u64 = 4096;
 
     fn sections(header: u64, descriptor: u64, payload: u64, context: u64) -> Sections {
-        Sections {
-            header_bytes: header,
-            descriptor_bytes: descriptor,
-            payload_bytes: payload,
-            context_bytes: context,
-        }
+        Sections { header_bytes: header, descriptor_bytes: descriptor, payload_bytes: payload, context_bytes: context }
     }
 
     #[test]
@@ -127,13 +115,7 @@ mod tests {
         let page = usize::try_from(PAGE).unwrap();
         assert_eq!(
             plan,
-            Plan {
-                descriptors: page,
-                payload: 3 * page,
-                mirror: 11 * page,
-                context: 19 * page,
-                end: 20 * page,
-            }
+            Plan { descriptors: page, payload: 3 * page, mirror: 11 * page, context: 19 * page, end: 20 * page }
         );
         assert_eq!(sections.file_bytes(), Some(11 * PAGE + 100));
     }
@@ -149,8 +131,7 @@ mod tests {
             (PAGE, u64::MAX, PAGE, 0, "larger than the address space"),
             (PAGE, 0, PAGE, u64::MAX, "larger than the address space"),
         ] {
-            let error =
-                Plan::new(&sections(header, descriptor, payload, context), PAGE).unwrap_err();
+            let error = Plan::new(&sections(header, descriptor, payload, context), PAGE).unwrap_err();
             assert_eq!(error.kind(), ShmErrorKind::BadSections);
             assert!(error.to_string().contains(expected), "{error}");
         }

@@ -103,9 +103,7 @@ pub(super) struct Registration {
 
 impl std::fmt::Debug for RangeSlot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RangeSlot")
-            .field("truncated", &self.truncated)
-            .finish_non_exhaustive()
+        f.debug_struct("RangeSlot").field("truncated", &self.truncated).finish_non_exhaustive()
     }
 }
 
@@ -119,11 +117,7 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        self.slot.set(&Range {
-            edges: [0; EDGES],
-            page_bytes: 0,
-            writable: false,
-        });
+        self.slot.set(&Range { edges: [0; EDGES], page_bytes: 0, writable: false });
         self.slot.claimed.store(false, Ordering::Release);
     }
 }
@@ -165,11 +159,12 @@ fn install() {
 }
 
 extern "C" fn on_sigbus(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
-    // SAFETY: `info` is valid under SA_SIGINFO.
-    let code = unsafe { (*info).si_code };
+    // SAFETY: under SA_SIGINFO the kernel passes a valid record, which lives on this stack until we return.
+    let cause = unsafe { &*info };
+    let code = cause.si_code;
     if code == libc::BUS_ADRERR {
-        // SAFETY: as above; a SIGBUS with a kernel code carries the address.
-        let address = unsafe { (*info).si_addr() }.addr();
+        // SAFETY: a SIGBUS with a code of the kernel carries an address.
+        let address = unsafe { cause.si_addr() }.addr();
         if replace_lost_pages(address) {
             return;
         }
@@ -179,10 +174,7 @@ extern "C" fn on_sigbus(signal: c_int, info: *mut siginfo_t, context: *mut c_voi
 
 /// Puts zero pages from the faulting page to the end of its section. Async-signal-safe.
 fn replace_lost_pages(address: usize) -> bool {
-    let Some((slot, range)) = RANGES
-        .iter()
-        .find_map(|slot| Some((slot, slot.find(address)?)))
-    else {
+    let Some((slot, range)) = RANGES.iter().find_map(|slot| Some((slot, slot.find(address)?))) else {
         return false;
     };
     let Some(end) = range.edges.into_iter().find(|&edge| edge > address) else {
@@ -191,11 +183,7 @@ fn replace_lost_pages(address: usize) -> bool {
     let start = address & !(range.page_bytes - 1);
     // The descriptor section may end inside a page only if somebody handed in such sizes; then the page belongs to both.
     let end = end.next_multiple_of(range.page_bytes);
-    let rights = if range.writable {
-        ProtFlags::READ | ProtFlags::WRITE
-    } else {
-        ProtFlags::READ
-    };
+    let rights = if range.writable { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
     let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE;
     let place = ptr::with_exposed_provenance_mut::<c_void>(start);
     // Before the pages change, so that no reader sees the zeros without being able to see the flag.
@@ -229,9 +217,8 @@ fn call_previous(signal: c_int, code: c_int, info: *mut siginfo_t, context: *mut
     }
     if flags & libc::SA_SIGINFO != 0 {
         // SAFETY: with SA_SIGINFO the stored word is a function of this type.
-        let handler = unsafe {
-            std::mem::transmute::<usize, extern "C" fn(c_int, *mut siginfo_t, *mut c_void)>(previous)
-        };
+        let handler =
+            unsafe { std::mem::transmute::<usize, extern "C" fn(c_int, *mut siginfo_t, *mut c_void)>(previous) };
         handler(signal, info, context);
     } else {
         // SAFETY: without SA_SIGINFO, and being neither SIG_DFL nor SIG_IGN, the stored word is a function of this type.

@@ -23,10 +23,7 @@ pub(super) struct SlotList<S: 'static> {
 
 impl<S: Slot> SlotList<S> {
     pub(super) const fn new() -> Self {
-        Self {
-            block: [const { S::EMPTY }; BLOCK_SLOTS],
-            next: OnceLock::new(),
-        }
+        Self { block: [const { S::EMPTY }; BLOCK_SLOTS], next: OnceLock::new() }
     }
 
     /// A free place, now ours.
@@ -42,8 +39,7 @@ impl<S: Slot> SlotList<S> {
 
     /// Every place, free ones too. Takes no lock and does not allocate.
     pub(super) fn iter(&'static self) -> impl Iterator<Item = &'static S> {
-        std::iter::successors(Some(self), |list| list.next.get().map(|next| &**next))
-            .flat_map(|list| &list.block)
+        std::iter::successors(Some(self), |list| list.next.get().map(|next| &**next)).flat_map(|list| &list.block)
     }
 }
 
@@ -67,9 +63,7 @@ mod tests {
         static LIST: SlotList<Flag> = SlotList::new();
         let threads: Vec<_> = (0..4)
             .map(|_| {
-                std::thread::spawn(|| {
-                    (0..100).map(|_| std::ptr::from_ref(LIST.claim()).addr()).collect::<Vec<_>>()
-                })
+                std::thread::spawn(|| (0..100).map(|_| std::ptr::from_ref(LIST.claim()).addr()).collect::<Vec<_>>())
             })
             .collect();
         let mut places: Vec<_> = threads.into_iter().flat_map(|t| t.join().unwrap()).collect();

@@ -24,70 +24,34 @@ fn stranger(operation: &'static str, stat: &Stat, path: &Path) -> ShmError {
     ShmError::new(
         ShmErrorKind::PermissionDenied,
         operation,
-        format!(
-            "it belongs to user {}, we are user {}",
-            stat.st_uid,
-            geteuid().as_raw()
-        ),
+        format!("it belongs to user {}, we are user {}", stat.st_uid, geteuid().as_raw()),
     )
     .at(path)
     .mend("give the ring's full path, set EVENTRING_DIR to a directory of your own, or allow foreign owners")
 }
 
 /// A directory in which others can neither replace our files nor plant theirs.
-pub(super) fn check_directory(
-    operation: &'static str,
-    stat: &Stat,
-    path: &Path,
-) -> Result<(), ShmError> {
+pub(super) fn check_directory(operation: &'static str, stat: &Stat, path: &Path) -> Result<(), ShmError> {
     if stat.st_mode & WORLD_WRITABLE != 0 && stat.st_mode & STICKY == 0 {
-        return Err(ShmError::new(
-            ShmErrorKind::PermissionDenied,
-            operation,
-            "everybody may replace files in it",
-        )
-        .at(path)
-        .mend("remove the write permission of others: `chmod o-w`"));
+        return Err(ShmError::new(ShmErrorKind::PermissionDenied, operation, "everybody may replace files in it")
+            .at(path)
+            .mend("remove the write permission of others: `chmod o-w`"));
     }
-    if is_ours_or_roots(stat) || is_of_our_groups(stat) {
-        Ok(())
-    } else {
-        Err(stranger(operation, stat, path))
-    }
+    if is_ours_or_roots(stat) || is_of_our_groups(stat) { Ok(()) } else { Err(stranger(operation, stat, path)) }
 }
 
 /// A file that we would replace: ours or root's.
-pub(super) fn check_replaced_file(
-    operation: &'static str,
-    stat: &Stat,
-    path: &Path,
-) -> Result<(), ShmError> {
-    if is_ours_or_roots(stat) {
-        Ok(())
-    } else {
-        Err(stranger(operation, stat, path))
-    }
+pub(super) fn check_replaced_file(operation: &'static str, stat: &Stat, path: &Path) -> Result<(), ShmError> {
+    if is_ours_or_roots(stat) { Ok(()) } else { Err(stranger(operation, stat, path)) }
 }
 
 /// A file that we would read: ours, root's, or one shared with a group of ours, which is what the default mode 0640 is for.
-pub(super) fn check_read_file(
-    operation: &'static str,
-    stat: &Stat,
-    path: &Path,
-) -> Result<(), ShmError> {
-    if is_ours_or_roots(stat) || is_of_our_groups(stat) {
-        Ok(())
-    } else {
-        Err(stranger(operation, stat, path))
-    }
+pub(super) fn check_read_file(operation: &'static str, stat: &Stat, path: &Path) -> Result<(), ShmError> {
+    if is_ours_or_roots(stat) || is_of_our_groups(stat) { Ok(()) } else { Err(stranger(operation, stat, path)) }
 }
 
 /// Neither link nor directory nor pipe nor device.
-pub(super) fn check_regular_file(
-    operation: &'static str,
-    stat: &Stat,
-    path: &Path,
-) -> Result<(), ShmError> {
+pub(super) fn check_regular_file(operation: &'static str, stat: &Stat, path: &Path) -> Result<(), ShmError> {
     let found = match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => return Ok(()),
         FileType::Directory => "it is a directory",
