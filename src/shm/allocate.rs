@@ -3,14 +3,14 @@
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
-use rustix::fs::{FallocateFlags, fallocate, fstatfs, ftruncate};
+use rustix::fs::{FallocateFlags, fallocate, ftruncate};
 use rustix::io::{Errno, pwrite};
 use rustix::process::{Resource, getrlimit};
 
 use super::error::{ShmError, ShmErrorKind};
-use super::huge_pages::HugePagePool;
+use super::room::{Room, mebibytes};
 
-const OPERATION: &str = "allocate ring file";
+pub(super) const OPERATION: &str = "allocate ring file";
 
 /// tmpfs undoes a whole `fallocate` when a signal arrives; with a profiler's timer running a large one would never end.
 const STEP_BYTES: u64 = 64 << 20;
@@ -34,9 +34,13 @@ pub(super) fn allocate(
         .at(path)
         .mend("raise the limit (ulimit -f) or choose smaller shifts"));
     }
-    let before = Free::now(file, huge_page_bytes);
+    // Asked before, not found out by trying: a step that fails would come after all other steps have taken the memory of everybody else.
+    let room = Room::now(file, huge_page_bytes);
+    if room.bytes().is_some_and(|free| free < bytes) {
+        return Err(room.no_space(bytes, Errno::NOSPC).at(path));
+    }
     allocate_steps(file, bytes).map_err(|errno| match errno {
-        Errno::NOSPC | Errno::NOMEM | Errno::DQUOT | Errno::FBIG => before.no_space(bytes, errno).at(path),
+        Errno::NOSPC | Errno::NOMEM | Errno::DQUOT | Errno::FBIG => room.no_space(bytes, errno).at(path),
         errno => ShmError::from_errno(OPERATION, errno).at(path),
     })
 }
@@ -72,101 +76,9 @@ fn write_zeros(file: BorrowedFd<'_>, bytes: u64) -> Result<(), Errno> {
     Ok(())
 }
 
-/// What was to be had before we began.
-#[derive(Debug)]
-enum Free {
-    HugePages {
-        page_bytes: u64,
-        pool: HugePagePool,
-        /// Of the mount's own limit; `None` without one.
-        mount_pages: Option<u64>,
-    },
-    Bytes(Option<u64>),
-}
-
-impl Free {
-    fn now(file: BorrowedFd<'_>, huge_page_bytes: Option<u64>) -> Self {
-        let statfs = fstatfs(file).ok();
-        match huge_page_bytes {
-            Some(page_bytes) => Self::HugePages {
-                page_bytes,
-                pool: HugePagePool::of_this_machine(),
-                // hugetlbfs without a size= option reports no blocks at all.
-                mount_pages: statfs.filter(|s| s.f_blocks > 0).map(|s| s.f_bavail),
-            },
-            None => Self::Bytes(statfs.and_then(|s| {
-                // tmpfs without a limit reports 0 of 0 blocks.
-                (s.f_blocks > 0).then_some(())?;
-                s.f_bavail.checked_mul(u64::try_from(s.f_bsize).ok()?)
-            })),
-        }
-    }
-
-    fn no_space(&self, bytes: u64, errno: Errno) -> ShmError {
-        let error = |found: String| ShmError::new(ShmErrorKind::NoSpace, OPERATION, found).caused_by(errno);
-        match *self {
-            Self::HugePages { page_bytes, pool, mount_pages } => {
-                let needed = bytes.div_ceil(page_bytes);
-                let found = format!(
-                    "no space left in the pool of huge pages: it needs {needed} pages of {} ({}), {} of the pool's {} are available",
-                    mebibytes(page_bytes),
-                    mebibytes(bytes),
-                    pool.available,
-                    pool.total
-                );
-                match mount_pages {
-                    Some(pages) if pages < needed && needed <= pool.available => {
-                        error(format!("no space left on its hugetlbfs mount: it needs {needed} pages, the mount's size= option leaves {pages}"))
-                            .mend("mount it with a larger size=, or choose smaller shifts")
-                    }
-                    _ => error(found).mend(format!(
-                        "enlarge the pool (`sysctl vm.nr_hugepages={}`, see /proc/sys/vm/nr_hugepages), choose smaller shifts, or give a path on a tmpfs",
-                        pool.total + needed.saturating_sub(pool.available)
-                    )),
-                }
-            }
-            Self::Bytes(Some(free)) => error(format!(
-                "no space left on the file system: it needs {}, {} are free",
-                mebibytes(bytes),
-                mebibytes(free)
-            ))
-            .mend("free some, enlarge the file system (tmpfs: `mount -o remount,size=`), or choose smaller shifts"),
-            Self::Bytes(None) => error(format!("no memory left: it needs {}", mebibytes(bytes)))
-                .mend("free some, raise the memory limit of the process or its container, or choose smaller shifts"),
-        }
-    }
-}
-
-/// `644 MiB`; odd sizes are rounded up, small ones given in bytes.
-pub(super) fn mebibytes(bytes: u64) -> String {
-    if bytes < 1 << 20 { format!("{bytes} bytes") } else { format!("{} MiB", bytes.div_ceil(1 << 20)) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_full_pool_is_named_with_the_way_to_enlarge_it() {
-        let free = Free::HugePages {
-            page_bytes: 2 << 20,
-            pool: HugePagePool { total: 100, available: 12, overcommit: 0 },
-            mount_pages: None,
-        };
-        insta::assert_snapshot!(free.no_space(644 << 20, Errno::NOSPC).at("/dev/hugepages/event-rings/x"), @"");
-        let full_mount = Free::HugePages {
-            page_bytes: 2 << 20,
-            pool: HugePagePool { total: 1000, available: 900, overcommit: 0 },
-            mount_pages: Some(3),
-        };
-        insta::assert_snapshot!(full_mount.no_space(644 << 20, Errno::NOSPC), @"");
-    }
-
-    #[test]
-    fn a_full_file_system_is_told_apart_from_a_full_pool() {
-        insta::assert_snapshot!(Free::Bytes(Some(10 << 20)).no_space(644 << 20, Errno::NOSPC).at("/dev/shm/x"), @"");
-        insta::assert_snapshot!(Free::Bytes(None).no_space(644 << 20, Errno::NOMEM), @"");
-    }
 
     #[test]
     fn every_byte_is_allocated_also_where_only_writing_helps() {

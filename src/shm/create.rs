@@ -15,8 +15,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rustix::fs::{
-    AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, Stat, fchmod, fstat, linkat, mkdirat, open, openat, renameat_with,
-    unlinkat,
+    AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, Stat, fchmod, fstat, ftruncate, linkat, mkdirat, open, openat,
+    renameat_with, unlinkat,
 };
 use rustix::io::{Errno, pread};
 use rustix::process::{Pid, test_kill_process};
@@ -27,6 +27,7 @@ use super::error::{ShmError, ShmErrorKind};
 use super::lock::{FileId, TryLockError, try_lock};
 use super::owned::{NamedPlace, OwnedRingFile, Registration};
 use super::page_size::huge_page_bytes;
+use super::room::Room;
 use super::trust;
 
 const OPERATION: &str = "create ring file";
@@ -246,11 +247,12 @@ impl Unpublished {
                 // A stale ring may hold just the memory that we need, in a pool of huge pages that is measured for one ring.
                 Err(error) if error.kind() == ShmErrorKind::NoSpace => {
                     match StaleFile::lock(&unpublished.target.finished, options)? {
-                        Some(stale) => {
+                        // What a crashed process left is worth keeping if its memory would not be enough.
+                        Some(stale) if unpublished.would_fit_with(stale.bytes, huge) => {
                             stale.remove();
                             unpublished.allocate(&place.path, huge)?;
                         }
-                        None => return Err(error),
+                        _ => return Err(error),
                     }
                 }
                 allocated => allocated?,
@@ -262,6 +264,14 @@ impl Unpublished {
 
     fn allocate(&self, path: &Path, huge: Option<u64>) -> Result<(), ShmError> {
         allocate(self.file.as_fd(), self.bytes, huge, path)
+    }
+
+    /// Whether the file could be allocated if `freed` more bytes were there. Unknown counts as yes.
+    fn would_fit_with(&self, freed: u64, huge: Option<u64>) -> bool {
+        // What a failed attempt has taken is free again as well.
+        let _ = ftruncate(&self.file, 0);
+        let free = Room::now(self.file.as_fd(), huge).bytes();
+        free.is_none_or(|free| free.saturating_add(freed) >= self.bytes)
     }
 
     /// Makes the temporary file and locks it. `None`: somebody else changed the names, begin again.
@@ -319,7 +329,10 @@ impl Unpublished {
         fchmod(&self.file, Mode::from_raw_mode(options.file_mode)).map_err(failed)?;
         for _ in 0..ATTEMPTS {
             match self.rename_new() {
-                Ok(()) => return Ok(self.registration.set_place(finished)),
+                Ok(()) => {
+                    self.registration.set_place(finished);
+                    return Ok(());
+                }
                 Err(Errno::EXIST) => {}
                 Err(errno) => return Err(failed(errno)),
             }
@@ -327,7 +340,8 @@ impl Unpublished {
                 continue;
             };
             if self.replace(stale).map_err(failed)? {
-                return Ok(self.registration.set_place(finished));
+                self.registration.set_place(finished);
+                return Ok(());
             }
         }
         Err(too_much_traffic(&finished.path))
@@ -395,6 +409,7 @@ struct StaleFile<'a> {
     place: &'a NamedPlace,
     _locked: OwnedFd,
     id: FileId,
+    bytes: u64,
 }
 
 impl<'a> StaleFile<'a> {
@@ -421,7 +436,8 @@ impl<'a> StaleFile<'a> {
                 continue;
             }
             check_prefix(&file, options.replace_prefix, OPERATION, &place.path)?;
-            return Ok(Some(Self { place, _locked: file, id }));
+            let bytes = u64::try_from(stat.st_size).unwrap_or(0);
+            return Ok(Some(Self { place, _locked: file, id, bytes }));
         }
         Err(too_much_traffic(&place.path))
     }

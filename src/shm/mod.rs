@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `name` | the configuration string and ring names |
 //! | `directory`, `huge_pages` | where a bare name lives |
-//! | `create`, `allocate`, `owned` | making, owning and removing a ring file |
+//! | `create`, `allocate`, `room`, `memory`, `owned` | making, owning and removing a ring file |
 //! | `memfd` | a ring without a name |
 //! | `open` | opening a ring file for reading |
 //! | `trust` | whose files are accepted |
@@ -27,10 +27,12 @@ mod liveness;
 mod lock;
 mod mapping;
 mod memfd;
+mod memory;
 mod name;
 mod open;
 mod owned;
 mod page_size;
+mod room;
 mod sections;
 mod sigbus;
 mod slots;

@@ -6,7 +6,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::error::{ShmError, ShmErrorKind};
@@ -51,29 +51,29 @@ impl RingName {
     /// more than 244 bytes.
     pub fn new(name: impl AsRef<OsStr>) -> Result<Self, ShmError> {
         let name = name.as_ref();
-        let bad = |found: &str| {
-            Err(ShmError::new(
-                ShmErrorKind::BadConfig,
-                "use ring name",
-                format!("{:?} {found}", name.to_string_lossy()),
-            )
-            .mend("give a file name such as `my-events`, or a path with a `/` such as `/dev/shm/my-events`"))
-        };
+        Self::understand(name).map_err(|found| {
+            ShmError::new(ShmErrorKind::BadConfig, "use ring name", format!("{:?} {found}", name.to_string_lossy()))
+                .mend("give a file name such as `my-events`, or a path such as `/dev/shm/my-events`")
+        })
+    }
+
+    /// The name, or what is wrong with it.
+    fn understand(name: &OsStr) -> Result<Self, &'static str> {
         let bytes = name.as_bytes();
-        if bytes.is_empty() {
-            return bad("is empty");
-        }
-        if bytes.contains(&0) {
-            return bad("holds a NUL byte");
-        }
         let last = bytes.rsplit(|&byte| byte == b'/').next().unwrap_or(bytes);
-        if matches!(last, b"" | b"." | b"..") {
-            return bad("names a directory");
+        if bytes.is_empty() {
+            Err("is empty")
+        } else if bytes.contains(&0) {
+            Err("holds a NUL byte")
+        } else if matches!(last, b"" | b"." | b"..") {
+            Err("names a directory")
+        } else if last.len() > NAME_BYTES_MAX {
+            Err("is longer than 244 bytes")
+        } else if last.len() == bytes.len() {
+            Ok(Self::Bare(name.to_os_string()))
+        } else {
+            Ok(Self::Path(PathBuf::from(name)))
         }
-        if last.len() > NAME_BYTES_MAX {
-            return bad("is longer than 244 bytes");
-        }
-        Ok(if last.len() == bytes.len() { Self::Bare(name.to_os_string()) } else { Self::Path(PathBuf::from(name)) })
     }
 
     /// The name or path as it was written.
@@ -132,7 +132,9 @@ impl RingConfig {
         if fields.len() > 3 {
             return Err(bad(format!("it has {} fields, at most 3 are allowed", fields.len())));
         }
-        let name = RingName::new(OsString::from_vec(fields[0].to_vec()))?;
+        let name = OsStr::from_bytes(fields[0]);
+        let name = RingName::understand(name)
+            .map_err(|found| bad(format!("the name {:?} {found}", name.to_string_lossy())))?;
         let shift = |index: usize, what: &str, limits: &ShiftLimits| {
             let field = fields.get(index).copied().unwrap_or_default();
             parse_shift(field, limits).ok_or_else(|| {
@@ -207,8 +209,23 @@ mod tests {
     fn a_bad_string_is_refused_with_the_field_and_the_range() {
         insta::assert_snapshot!(
             ["", ".", "..", "a/", "a/..", ":20:30", "f:15", "f::41", "f:x", "f:-20", "f:+20", "f: 20", "f:999", "f:1:2:3"]
-                .map(|config| parse(config).unwrap_err().to_string()).join("\n"),
-            @""
+                .map(|config| parse(config).unwrap_err().to_string().split(';').next().unwrap().to_owned()).join("\n"),
+            @r#"
+            cannot use ring configuration: "": the name "" is empty
+            cannot use ring configuration: ".": the name "." names a directory
+            cannot use ring configuration: "..": the name ".." names a directory
+            cannot use ring configuration: "a/": the name "a/" names a directory
+            cannot use ring configuration: "a/..": the name "a/.." names a directory
+            cannot use ring configuration: ":20:30": the name "" is empty
+            cannot use ring configuration: "f:15": descriptor shift "15" is not a number from 16 to 32
+            cannot use ring configuration: "f::41": payload shift "41" is not a number from 27 to 40
+            cannot use ring configuration: "f:x": descriptor shift "x" is not a number from 16 to 32
+            cannot use ring configuration: "f:-20": descriptor shift "-20" is not a number from 16 to 32
+            cannot use ring configuration: "f:+20": descriptor shift "+20" is not a number from 16 to 32
+            cannot use ring configuration: "f: 20": descriptor shift " 20" is not a number from 16 to 32
+            cannot use ring configuration: "f:999": descriptor shift "999" is not a number from 16 to 32
+            cannot use ring configuration: "f:1:2:3": it has 4 fields, at most 3 are allowed
+            "#
         );
         for config in ["", "f:15", "f:1:2:3"] {
             assert_eq!(parse(config).unwrap_err().kind(), ShmErrorKind::BadConfig);

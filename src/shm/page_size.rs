@@ -3,13 +3,17 @@
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::PathBuf;
 
-use rustix::fs::fstatfs;
+use rustix::fs::{StatFs, fstatfs};
 
 /// The huge pages that rings use, and the alignment of every section of a ring file.
 pub(super) const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// `statfs` type of hugetlbfs, from the kernel's `magic.h`.
 const HUGETLBFS_MAGIC: u64 = 0x9584_58f6;
+
+/// `statfs` types of file systems whose files are memory: tmpfs (memfd and `/dev/shm` too) and ramfs, from the same header.
+const TMPFS_MAGIC: u64 = 0x0102_1994;
+const RAMFS_MAGIC: u64 = 0x8584_58f6;
 
 /// Size of the pages of the file's mappings: the huge page size on hugetlbfs, else the system's page size.
 pub(super) fn page_bytes(file: impl AsFd) -> Result<u64, rustix::io::Errno> {
@@ -19,9 +23,18 @@ pub(super) fn page_bytes(file: impl AsFd) -> Result<u64, rustix::io::Errno> {
 /// Size of the huge pages if the file lies on hugetlbfs (a memfd of huge pages does, too).
 pub(super) fn huge_page_bytes(file: impl AsFd) -> Result<Option<u64>, rustix::io::Errno> {
     let statfs = fstatfs(file)?;
-    // `f_type` is signed on some machines; the magic fits 32 bits.
-    let is_huge = (statfs.f_type as u64) & 0xffff_ffff == HUGETLBFS_MAGIC;
+    let is_huge = magic(&statfs) == HUGETLBFS_MAGIC;
     Ok(is_huge.then(|| u64::try_from(statfs.f_bsize).unwrap_or(HUGE_PAGE_BYTES as u64)))
+}
+
+/// Whether the file's small pages are memory that nothing else backs but swap.
+pub(super) fn is_in_memory(file: impl AsFd) -> bool {
+    fstatfs(file).is_ok_and(|statfs| matches!(magic(&statfs), TMPFS_MAGIC | RAMFS_MAGIC))
+}
+
+/// `f_type` is signed on some machines; the magic numbers fit 32 bits.
+fn magic(statfs: &StatFs) -> u64 {
+    (statfs.f_type as u64) & 0xffff_ffff
 }
 
 /// The path that the kernel shows for a descriptor; for messages only.

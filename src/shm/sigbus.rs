@@ -159,11 +159,12 @@ fn install() {
 }
 
 extern "C" fn on_sigbus(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
-    // SAFETY: `info` is valid under SA_SIGINFO.
-    let code = unsafe { (*info).si_code };
+    // SAFETY: under SA_SIGINFO the kernel passes a valid record, which lives on this stack until we return.
+    let cause = unsafe { &*info };
+    let code = cause.si_code;
     if code == libc::BUS_ADRERR {
-        // SAFETY: as above; a SIGBUS with a kernel code carries the address.
-        let address = unsafe { (*info).si_addr() }.addr();
+        // SAFETY: a SIGBUS with a code of the kernel carries an address.
+        let address = unsafe { cause.si_addr() }.addr();
         if replace_lost_pages(address) {
             return;
         }

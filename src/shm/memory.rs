@@ -1,0 +1,70 @@
+//! How much memory a file on tmpfs can still take.
+//!
+//! tmpfs itself does not know: it hands out pages up to its own limit, and when the machine or the container has no more, the kernel kills
+//! processes, ours or others. So the question is asked before.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Bytes that the machine and our control group can still give, or `None` if they do not tell.
+pub(super) fn available_bytes() -> Option<u64> {
+    let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
+    let swap = meminfo_bytes(&meminfo, "SwapFree").unwrap_or(0);
+    let machine = meminfo_bytes(&meminfo, "MemAvailable")?.saturating_add(swap);
+    let group =
+        fs::read_to_string("/proc/self/cgroup").ok().and_then(|text| group_limit(Path::new("/sys/fs/cgroup"), &text));
+    Some(match group {
+        // What the group uses now is not subtracted: most of it may be cache, which yields. But a file larger than the limit never fits.
+        Some(limit) => machine.min(limit.saturating_add(swap)),
+        None => machine,
+    })
+}
+
+/// Lines are `MemAvailable:   22804000 kB`.
+fn meminfo_bytes(meminfo: &str, name: &str) -> Option<u64> {
+    let rest = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    let kibibytes: u64 = rest.split_whitespace().next()?.parse().ok()?;
+    kibibytes.checked_mul(1024)
+}
+
+/// The smallest `memory.max` from our group up to the root (control groups version 2; the line `0::/path` names the group).
+fn group_limit(root: &Path, proc_cgroup: &str) -> Option<u64> {
+    let path = proc_cgroup.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let group: PathBuf = root.join(path);
+    group
+        .ancestors()
+        .take_while(|directory| directory.starts_with(root))
+        .filter_map(|directory| fs::read_to_string(directory.join("memory.max")).ok()?.trim().parse().ok())
+        .min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machine_tells_how_much_it_can_give() {
+        let available = available_bytes().unwrap();
+        assert!(available > 1 << 20, "{available}");
+        assert!(available < 1 << 50, "{available}");
+        let text = "MemTotal:       24683968 kB\nMemAvailable:   1000 kB\nSwapFree: 24 kB\n";
+        assert_eq!(meminfo_bytes(text, "MemAvailable"), Some(1_024_000));
+        assert_eq!(meminfo_bytes(text, "SwapFree"), Some(24 << 10));
+        assert_eq!(meminfo_bytes(text, "Mem"), None);
+    }
+
+    #[test]
+    fn the_tightest_limit_above_us_counts() {
+        let root = tempfile::tempdir().unwrap();
+        let limit = |group: &str, text: &str| {
+            fs::create_dir_all(root.path().join(group)).unwrap();
+            fs::write(root.path().join(group).join("memory.max"), text).unwrap();
+        };
+        limit("pod", "268435456\n");
+        limit("pod/container", "max\n");
+        limit("pod/other", "5\n");
+        assert_eq!(group_limit(root.path(), "1:cpu:/x\n0::/pod/container\n"), Some(256 << 20));
+        assert_eq!(group_limit(root.path(), "0::/elsewhere\n"), None);
+        assert_eq!(group_limit(root.path(), "1:cpu:/pod\n"), None);
+    }
+}

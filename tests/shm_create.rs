@@ -1,0 +1,260 @@
+//! Making, owning, replacing and removing ring files.
+
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+
+use eventring::shm::{
+    CreateOptions, Liveness, LockState, MemfdOptions, OpenOptions, OwnedRingFile, Place, PlaceWarning, RingDirectories,
+    RingFile, RingName, ShmError, ShmErrorKind, create, create_memfd, lock_state, writer_liveness,
+};
+use rustix::fs::{FlockOperation, flock};
+use tempfile::TempDir;
+
+const BYTES: u64 = 64 << 10;
+
+fn directory() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").unwrap()
+}
+
+fn place(path: &Path) -> Place {
+    let name = RingName::new(path).unwrap();
+    RingDirectories::from_environment().place_for_writing(&name)
+}
+
+fn make(path: &Path, options: &CreateOptions) -> Result<OwnedRingFile, ShmError> {
+    create(&place(path), BYTES, options, |_| Ok(())).map(|(file, ())| file)
+}
+
+fn names_in(directory: &Path) -> Vec<String> {
+    let mut names: Vec<_> =
+        fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_file_appears_whole_and_goes_with_its_owner() {
+    let directory = directory();
+    let path = directory.path().join("ring");
+    let (file, seen) = create(&place(&path), BYTES - 5, &CreateOptions::default(), |file| {
+        assert!(!path.exists(), "published before it was filled");
+        assert_eq!(file.bytes(), BYTES);
+        rustix::io::pwrite(file, b"full", 0).map_err(std::io::Error::from)?;
+        Ok::<_, Box<dyn std::error::Error>>(names_in(directory.path()))
+    })
+    .unwrap();
+    assert_eq!(seen, [format!("ring.{}", std::process::id())]);
+    assert_eq!(names_in(directory.path()), ["ring"]);
+    let metadata = fs::metadata(&path).unwrap();
+    assert_eq!(metadata.len(), BYTES);
+    assert_eq!(metadata.ino(), file.id().inode);
+    assert!(metadata.blocks() * 512 >= BYTES, "not allocated");
+    assert_eq!(&fs::read(&path).unwrap()[..4], b"full");
+    assert_eq!(file.warning(), Some(&PlaceWarning::SmallPages { path: path.clone() }));
+    drop(file);
+    assert!(names_in(directory.path()).is_empty());
+}
+
+#[test]
+fn a_kept_file_stays_and_is_replaced_by_the_next_owner() {
+    let directory = directory();
+    let path = directory.path().join("ring");
+    let keep = CreateOptions { keep: true, ..CreateOptions::default() };
+    let first = make(&path, &keep).unwrap().id();
+    let reader = RingFile::open_path(&path, &OpenOptions::default()).unwrap();
+    assert_eq!(reader.id(), first);
+    assert_eq!(writer_liveness(&reader, None), Liveness::Dead);
+    assert!(reader.is_still_at_its_path());
+
+    let second = make(&path, &CreateOptions::default()).unwrap();
+    assert_ne!(second.id(), first);
+    assert_eq!(names_in(directory.path()), ["ring"]);
+    assert!(!reader.is_still_at_its_path(), "the reader must learn that its file was replaced");
+    let reader = RingFile::open_path(&path, &OpenOptions::default()).unwrap();
+    assert_eq!(writer_liveness(&reader, None), Liveness::Alive);
+    second.keep(true);
+    drop(second);
+    assert_eq!(names_in(directory.path()), ["ring"]);
+}
+
+#[test]
+fn an_owned_file_is_not_replaced_and_the_error_names_the_owner() {
+    let directory = directory();
+    let path = directory.path().join("ring");
+    let file = make(&path, &CreateOptions::default()).unwrap();
+    let error = make(&path, &CreateOptions::default()).unwrap_err();
+    let pid = std::process::id();
+    assert_eq!(error.kind(), ShmErrorKind::AlreadyOwned { pid: Some(pid) });
+    assert!(error.to_string().contains(&pid.to_string()), "{error}");
+    assert_eq!(names_in(directory.path()), ["ring"]);
+    assert_eq!(lock_state(&file), LockState::Held { pid: Some(pid) });
+}
+
+#[test]
+fn a_failed_or_panicking_initialisation_leaves_nothing() {
+    let directory = directory();
+    let path = directory.path().join("ring");
+    let place = place(&path);
+    let options = CreateOptions::default();
+    let result: Result<(OwnedRingFile, ()), Box<dyn std::error::Error>> =
+        create(&place, BYTES, &options, |_| Err("no".into()));
+    assert_eq!(result.unwrap_err().to_string(), "no");
+    let panicked = std::panic::catch_unwind(|| {
+        create(&place, BYTES, &options, |_| -> Result<(), ShmError> { panic!("on purpose") })
+    });
+    assert!(panicked.is_err());
+    assert!(names_in(directory.path()).is_empty());
+    // And nothing is locked.
+    make(&path, &options).unwrap();
+}
+
+#[test]
+fn neither_links_nor_directories_nor_pipes_are_replaced_or_opened() {
+    let directory = directory();
+    let victim = directory.path().join("victim");
+    fs::write(&victim, "precious").unwrap();
+    let link = directory.path().join("link");
+    symlink(&victim, &link).unwrap();
+    let dangling = directory.path().join("dangling");
+    symlink(directory.path().join("nowhere"), &dangling).unwrap();
+    let pipe = directory.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let folder = directory.path().join("folder");
+    fs::create_dir(&folder).unwrap();
+    let before = names_in(directory.path());
+    for path in [&link, &dangling, &pipe, &folder] {
+        let error = make(path, &CreateOptions::default()).unwrap_err();
+        assert_eq!(error.kind(), ShmErrorKind::NotARegularFile, "{error}");
+        let error = RingFile::open_path(path, &OpenOptions::default()).unwrap_err();
+        assert_eq!(error.kind(), ShmErrorKind::NotARegularFile, "{error}");
+    }
+    assert_eq!(names_in(directory.path()), before);
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+    let follow = OpenOptions { follow_symlinks: true, ..OpenOptions::default() };
+    assert_eq!(RingFile::open_path(&link, &follow).unwrap().bytes(), 8);
+}
+
+#[test]
+fn a_file_of_another_kind_is_not_replaced() {
+    let directory = directory();
+    let path = directory.path().join("notes");
+    let options = CreateOptions { replace_prefix: b"RING", ..CreateOptions::default() };
+    fs::write(&path, "my notes").unwrap();
+    let error = make(&path, &options).unwrap_err();
+    assert_eq!(error.kind(), ShmErrorKind::Occupied, "{error}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "my notes");
+    for content in ["RING01 and so on", ""] {
+        fs::write(&path, content).unwrap();
+        make(&path, &options).unwrap();
+    }
+}
+
+#[test]
+fn what_a_killed_process_left_is_removed_and_nothing_else() {
+    let directory = directory();
+    let path = directory.path().join("ring");
+    let dead = {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        child.id()
+    };
+    let file_of_mode = |name: String, mode| {
+        let path = directory.path().join(name);
+        fs::write(&path, "x").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        path
+    };
+    let leftover = file_of_mode(format!("ring.{dead}"), 0o1600);
+    let of_another_ring = file_of_mode(format!("rings.{dead}"), 0o1600);
+    let finished = file_of_mode("ring.2147483647".into(), 0o640);
+    let of_a_living = file_of_mode(format!("ring.{}", std::os::unix::process::parent_id()), 0o1600);
+    let locked = file_of_mode("ring.2147483646".into(), 0o1600);
+    let lock = File::open(&locked).unwrap();
+    flock(&lock, FlockOperation::LockExclusive).unwrap();
+    // Of an earlier process with our own id.
+    let own = file_of_mode(format!("ring.{}", std::process::id()), 0o1600);
+
+    let _file = make(&path, &CreateOptions::default()).unwrap();
+    assert!(!leftover.exists() && !own.exists());
+    for stays in [&path, &of_another_ring, &finished, &of_a_living, &locked] {
+        assert!(stays.exists(), "{}", stays.display());
+    }
+}
+
+#[test]
+fn a_missing_directory_is_named_for_a_path_and_made_for_a_bare_name() {
+    let directory = directory();
+    let missing = directory.path().join("missing");
+    let error = make(&missing.join("ring"), &CreateOptions::default()).unwrap_err();
+    assert_eq!(error.kind(), ShmErrorKind::NotFound);
+    assert_eq!(error.path(), Some(&*missing));
+
+    let directories = RingDirectories::only(&missing);
+    let name = RingName::new("ring").unwrap();
+    let error = RingFile::open(&name, &directories, &OpenOptions::default()).unwrap_err();
+    assert_eq!(error.kind(), ShmErrorKind::NotFound);
+    let place = directories.place_for_writing(&name);
+    let (file, ()) = create(&place, BYTES, &CreateOptions::default(), |_| Ok::<_, ShmError>(())).unwrap();
+    let reader = RingFile::open(&name, &directories, &OpenOptions::default()).unwrap();
+    assert_eq!(reader.id(), file.id());
+    assert_eq!((reader.bytes(), reader.mode()), (BYTES, 0o640));
+    drop(file);
+    assert!(missing.is_dir(), "a directory that was named is not removed");
+}
+
+#[test]
+fn a_fallback_directory_goes_with_its_last_ring() {
+    let directory = directory();
+    let ring_directory = directory.path().join("event-rings");
+    let made = |name: &str| {
+        let place = Place {
+            path: ring_directory.join(name),
+            in_ring_directory: true,
+            remove_empty_directory: true,
+            warning: None,
+        };
+        let options = CreateOptions::default();
+        create(&place, BYTES, &options, |_| Ok::<_, ShmError>(())).unwrap().0
+    };
+    let (first, second) = (made("first"), made("second"));
+    drop(first);
+    assert_eq!(names_in(&ring_directory), ["second"]);
+    drop(second);
+    assert!(!ring_directory.exists());
+}
+
+#[test]
+fn an_owner_does_not_remove_the_file_that_took_its_place() {
+    let directory = directory();
+    let path = directory.path().join("ring");
+    let file = make(&path, &CreateOptions::default()).unwrap();
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, "somebody else's").unwrap();
+    drop(file);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "somebody else's");
+}
+
+#[test]
+fn an_anonymous_ring_is_sealed_and_its_descriptor_does_not_carry_the_lock() {
+    let options = MemfdOptions::default();
+    let (file, ()) = create_memfd("x", 5000, &options, |_| Ok::<_, ShmError>(())).unwrap();
+    assert_eq!(file.bytes(), 8192);
+    assert_eq!(file.path(), None);
+    let path = format!("/proc/self/fd/{}", file.descriptor().as_raw_fd());
+    let refused = RingFile::open_path(&path, &OpenOptions::default()).unwrap_err();
+    assert_eq!(refused.kind(), ShmErrorKind::NotARegularFile, "it is a link");
+    let follow = OpenOptions { follow_symlinks: true, ..OpenOptions::default() };
+    let reader = RingFile::open_path(&path, &follow).unwrap();
+    assert_eq!(writer_liveness(&reader, None), Liveness::Alive);
+    assert_eq!(reader.mode(), 0o640);
+    let handed_over = file.descriptor().try_clone_to_owned().unwrap();
+    rustix::fs::ftruncate(&handed_over, 0).unwrap_err();
+    rustix::fs::ftruncate(&handed_over, 1 << 20).unwrap_err();
+    let handed_over = RingFile::from_descriptor(handed_over).unwrap();
+    assert_eq!(handed_over.id(), reader.id());
+    drop(file);
+    assert_eq!(writer_liveness(&handed_over, None), Liveness::Dead);
+}
