@@ -10,7 +10,7 @@ pub(crate) use shuttle::sync::atomic::{AtomicU64, Ordering, fence};
 #[cfg(any(loom, shuttle))]
 pub(crate) fn compiler_fence(_: Ordering) {}
 
-/// `word.fetch_add(value)` followed by a sequentially consistent fence; gives the old value.
+/// `word.fetch_add(value)` with release, followed by a sequentially consistent fence; gives the old value.
 ///
 /// On x86-64 the locked instruction itself is that fence: it drains the store buffer, so that no earlier store and no
 /// later load of this thread passes it (Intel SDM vol. 3A 9.2.3.9, AMD APM vol. 2 7.4.2); only the compiler must be
@@ -26,7 +26,7 @@ pub(crate) fn fetch_add_then_fence(word: &AtomicU64, value: u64) -> u64 {
     }
     #[cfg(not(all(target_arch = "x86_64", not(any(loom, shuttle, eventring_portable)))))]
     {
-        let old = word.fetch_add(value, Ordering::Relaxed);
+        let old = word.fetch_add(value, Ordering::Release);
         fence(Ordering::SeqCst);
         old
     }

@@ -83,10 +83,14 @@ pub const CONTENT_NAME: usize = 0x380;
 /// Bytes of the content type's name.
 pub const CONTENT_NAME_BYTES: usize = 64;
 
-/// The hole table: entry `seqno mod HOLE_ENTRIES` holds the newest refused seqno of that remainder.
+/// The hole table: seqnos that were handed out and will never be committed. Entries
+/// `(seqno mod (HOLE_ENTRIES / HOLE_WAYS)) * HOLE_WAYS` and the `HOLE_WAYS - 1` behind it are where a seqno may stand; a new
+/// one replaces the smallest.
 pub const HOLES: usize = 0x1000;
 /// Entries of the hole table.
 pub const HOLE_ENTRIES: usize = 512;
+/// Entries of one set of the hole table: a cache line. (Models use fewer.)
+pub const HOLE_WAYS: usize = if cfg!(any(loom, shuttle)) { 2 } else { 8 };
 
 /// Where schema text begins in files that eventring writes.
 pub const SCHEMA_TEXT_START: usize = 0x1_0000;

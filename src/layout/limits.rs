@@ -33,7 +33,7 @@ pub const MAX_CONTEXT_SHIFT: u32 = 40;
 /// Bytes of a payload chunk (the unit in which payload memory changes hands between threads) in buffers of usual sizes.
 pub const USUAL_CHUNK_BYTES: u64 = 64 << 10;
 /// Fewest bytes of a payload chunk. (Models use tiny rings.)
-pub const MIN_CHUNK_BYTES: u64 = if cfg!(any(loom, shuttle)) { 16 } else { 256 };
+pub const MIN_CHUNK_BYTES: u64 = if cfg!(any(loom, shuttle)) { 32 } else { 256 };
 /// Fewest bytes of a payload buffer that any ring may have.
 pub const MIN_PAYLOAD_BUF_BYTES: u64 = 16 * MIN_CHUNK_BYTES;
 /// Smaller buffers are divided into this many chunks.

@@ -21,13 +21,33 @@ const ONE_OFF: u64 = HOLDER_MASK;
 pub(crate) enum Taker<'a> {
     /// A thread, to keep the chunk in its lane.
     Lane(&'a Lane),
-    /// One reservation.
-    OneOff,
+    /// One reservation, of the thread of this lane if it has one.
+    OneOff(Option<&'a Lane>),
+}
+
+impl Taker<'_> {
+    /// How an owner word names it.
+    fn holder(self) -> u64 {
+        match self {
+            Self::Lane(lane) => u64::from(lane.id()) + 1,
+            Self::OneOff(_) => ONE_OFF,
+        }
+    }
+
+    /// The lane of the thread that asks.
+    fn own_lane(&self) -> Option<&Lane> {
+        match self {
+            Self::Lane(lane) => Some(lane),
+            Self::OneOff(lane) => *lane,
+        }
+    }
 }
 
 /// The owner words of a ring's chunks.
 pub(crate) struct Chunks {
     owners: Box<[AtomicU64]>,
+    /// Open reservations in a chunk that its lane has stopped filling. Only the holder uses it.
+    pins: Box<[AtomicU64]>,
     chunk_shift: u32,
     payload_shift: u32,
 }
@@ -35,8 +55,10 @@ pub(crate) struct Chunks {
 impl Chunks {
     /// All chunks free.
     pub(crate) fn new(geometry: &Geometry) -> Self {
+        let words = || (0..geometry.chunk_count()).map(|_| AtomicU64::new(FREE)).collect();
         Self {
-            owners: (0..geometry.chunk_count()).map(|_| AtomicU64::new(FREE)).collect(),
+            owners: words(),
+            pins: words(),
             chunk_shift: geometry.chunk_bytes().trailing_zeros(),
             payload_shift: geometry.payload_buf_bytes().trailing_zeros(),
         }
@@ -48,8 +70,12 @@ impl Chunks {
         1 << self.chunk_shift
     }
 
+    fn index(&self, base: u64) -> usize {
+        (base >> self.chunk_shift) as usize & (self.owners.len() - 1)
+    }
+
     fn owner(&self, base: u64) -> &AtomicU64 {
-        &self.owners[(base >> self.chunk_shift) as usize & (self.owners.len() - 1)]
+        &self.owners[self.index(base)]
     }
 
     fn lap(&self, base: u64) -> u64 {
@@ -61,15 +87,11 @@ impl Chunks {
     pub(crate) fn take(&self, base: u64, taker: Taker<'_>, lanes: &Lanes) -> bool {
         let owner = self.owner(base);
         let lap = self.lap(base);
-        let holder = match taker {
-            Taker::Lane(lane) => u64::from(lane.id()) + 1,
-            Taker::OneOff => ONE_OFF,
-        };
         // Acquire here and below: with a free word come the previous holder's payload stores, so that ours are later in
-        // the modification order of every byte.
+        // the modification order of every byte; with a lane's name comes that it was inside when it took the chunk.
         let mut seen = owner.load(Ordering::Acquire);
         loop {
-            if seen >> HOLDER_BITS >= lap {
+            if seen >> HOLDER_BITS >= lap && !mutation::active(Mutation::MissingLapCheck) {
                 return false;
             }
             let held_by = seen & HOLDER_MASK;
@@ -79,8 +101,10 @@ impl Chunks {
             {
                 return false;
             }
-            // AcqRel: release so that a thief that reads our name also sees that we are inside.
-            match owner.compare_exchange(seen, lap << HOLDER_BITS | holder, Ordering::AcqRel, Ordering::Acquire) {
+            let name = lap << HOLDER_BITS | taker.holder();
+            // Release: a thief that reads our name also sees that we are inside. A failure means that the word has gone on
+            // to a newer lap or was freed, which happens a few times at most.
+            match owner.compare_exchange(seen, name, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return true,
                 Err(now) => seen = now,
             }
@@ -95,19 +119,23 @@ impl Chunks {
     /// looked first and has left again: its leaving, which we have read, has the attachment behind it.
     fn part_from(&self, base: u64, seen: u64, taker: Taker<'_>, lanes: &Lanes) -> bool {
         let holder = (seen & HOLDER_MASK) as LaneId - 1;
-        let Some(lane) = lanes.get(holder) else { return false };
-        if let Taker::Lane(own) = taker
+        let held_base = self.held_base(base, seen);
+        if let Some(own) = taker.own_lane()
             && own.id() == holder
         {
             // Our own, from an earlier lap. Nothing of ours is open in it if this reservation is the only one.
-            return own.is_outermost() && !own.has_attached(self.held_base(base, seen));
+            let outermost = own.is_outermost();
+            if outermost {
+                own.detach(held_base);
+            }
+            return outermost;
         }
-        let held_base = self.held_base(base, seen);
+        let Some(lane) = lanes.get(holder) else { return false };
         lane.detach(held_base);
-        if !mutation::active(Mutation::MissingLaneFence) {
+        if !mutation::active(Mutation::MissingThiefFence) {
             fence(Ordering::SeqCst);
         }
-        lane.is_outside() && !lane.has_attached(held_base)
+        lane.is_outside() && (mutation::active(Mutation::MissingLastLook) || !lane.has_attached(held_base))
     }
 
     /// The unwrapped base that the holder in the owner word `seen` knows for the chunk at `base`.
@@ -118,12 +146,35 @@ impl Chunks {
 
     /// Frees the chunk at `base` if `taker` still holds it for that lap.
     pub(crate) fn free(&self, base: u64, taker: Taker<'_>) {
-        let holder = match taker {
-            Taker::Lane(lane) => u64::from(lane.id()) + 1,
-            Taker::OneOff => ONE_OFF,
-        };
         let lap = self.lap(base) << HOLDER_BITS;
+        let held = lap | taker.holder();
+        let order = if mutation::active(Mutation::RelaxedFree) { Ordering::Relaxed } else { Ordering::Release };
         // Release: our payload stores are behind whoever takes it next. If it fails, somebody has taken it from us.
-        let _ = self.owner(base).compare_exchange(lap | holder, lap | FREE, Ordering::Release, Ordering::Relaxed);
+        let _ = self.owner(base).compare_exchange(held, lap | FREE, order, Ordering::Relaxed);
+    }
+
+    /// Ends `lane`'s filling of the chunk at `base`, in which `open` of its reservations still have their payload.
+    ///
+    /// The last of them frees it (see [`Self::unpin`]); or a thief takes it when the lane is outside. So one reservation
+    /// that is kept open for long, or leaked, keeps one chunk, and not all that its thread fills meanwhile.
+    pub(crate) fn let_go(&self, base: u64, open: u64, lane: &Lane) {
+        if open == 0 {
+            self.free(base, Taker::Lane(lane));
+        } else {
+            // Relaxed, as in `unpin`: only the owner of the lane uses it while the lane holds the chunk.
+            self.pins[self.index(base)].store(open, Ordering::Relaxed);
+        }
+    }
+
+    /// One of the reservations that [`Self::let_go`] counted in the chunk of `offset` has ended, others of its lane have not.
+    #[cold]
+    pub(crate) fn unpin(&self, offset: u64, lane: &Lane) {
+        let base = offset >> self.chunk_shift << self.chunk_shift;
+        let pins = &self.pins[self.index(base)];
+        let left = pins.load(Ordering::Relaxed).saturating_sub(1);
+        pins.store(left, Ordering::Relaxed);
+        if left == 0 {
+            self.free(base, Taker::Lane(lane));
+        }
     }
 }

@@ -2,12 +2,14 @@
 
 use super::memory::{ControlWord, RingMemory};
 use crate::layout::Geometry;
+use crate::layout::extension;
 use crate::layout::limits::DESCRIPTOR_WORDS;
 use crate::sync::{AtomicU64, Ordering};
 
 /// Payload words are 8 bytes; models store payloads of whole words.
 const WORD_BYTES: u64 = 8;
-const HOLE_ENTRIES: usize = 4;
+/// A whole table, or for models a few sets of it.
+const HOLE_ENTRIES: usize = if cfg!(any(loom, shuttle)) { 8 } else { extension::HOLE_ENTRIES };
 
 /// Heap memory with the shape of a ring.
 pub(crate) struct HeapMemory {
@@ -51,8 +53,8 @@ impl RingMemory for HeapMemory {
         &self.descriptors[slot as usize * DESCRIPTOR_WORDS + word]
     }
 
-    fn hole(&self, seqno: u64) -> &AtomicU64 {
-        &self.holes[seqno as usize % HOLE_ENTRIES]
+    fn hole(&self, index: u64) -> &AtomicU64 {
+        &self.holes[index as usize % HOLE_ENTRIES]
     }
 
     fn has_holes(&self) -> bool {

@@ -4,6 +4,7 @@
 //! moment. Both are plain stores by the owner; whoever would take the chunk pays for the certainty (see
 //! [`super::chunk`]).
 
+use super::mutation::{self, Mutation};
 use crate::sync::{AtomicU64, Ordering, compiler_fence};
 
 /// Index of a lane among the lanes of a ring.
@@ -18,13 +19,22 @@ const SEGMENT_LANES: usize = 256;
 /// No chunk attached. Chunk bases are stored plus one.
 pub(crate) const DETACHED: u64 = 0;
 
+/// One open reservation, in [`Lane::inside`].
+const OPEN: u64 = 1;
+/// One open reservation whose payload lies in the chunk being filled, in [`Lane::inside`].
+const OPEN_HERE: u64 = 1 << 32;
+const OPEN_MASK: u64 = OPEN_HERE - 1;
+
 /// One thread's cursor. Padded: neighbours belong to other threads.
 #[repr(align(128))]
 pub(crate) struct Lane {
-    /// Open reservations of the owner. Stored only by the owner.
+    /// Open reservations of the owner (low half), and how many of them have their payload in the chunk being filled (high
+    /// half). 0 says "outside". Stored only by the owner.
     inside: AtomicU64,
     /// Unwrapped base of the chunk being filled plus one, or [`DETACHED`]. Stored by the owner; others may detach it.
     chunk: AtomicU64,
+    /// What `chunk` was when the owner last attached one. Only the owner uses it.
+    filling: AtomicU64,
     /// Unwrapped offset of the next free byte in the chunk. Only the owner uses it.
     next: AtomicU64,
     /// 1 while the owner moves `next`. Only the owner uses it: a signal handler that records finds it set.
@@ -37,6 +47,7 @@ impl Lane {
         Self {
             inside: AtomicU64::new(0),
             chunk: AtomicU64::new(DETACHED),
+            filling: AtomicU64::new(DETACHED),
             next: AtomicU64::new(0),
             placing: AtomicU64::new(0),
             id,
@@ -53,23 +64,36 @@ impl Lane {
     /// the chunk is looked at.
     #[inline(always)]
     pub(crate) fn enter(&self) {
-        // Relaxed load and store: only the owner stores. A signal handler in between leaves the count as it found it.
-        let depth = self.inside.load(Ordering::Relaxed);
-        self.inside.store(depth + 1, Ordering::Relaxed);
+        // Relaxed load and store, here and below: only the owner stores. A signal handler in between leaves the count as
+        // it found it.
+        self.inside.store(self.inside.load(Ordering::Relaxed) + OPEN, Ordering::Relaxed);
     }
 
-    /// Says "no longer inside".
+    /// Ends a reservation; `in_chunk` is the offset of its payload if that lies in a chunk of this lane. True if others are
+    /// still open and the chunk is not the one being filled: then the caller tells [`super::chunk::Chunks::unpin`].
     #[inline(always)]
-    pub(crate) fn leave(&self) {
-        let depth = self.inside.load(Ordering::Relaxed);
-        // Release: whoever reads the 0 and takes the chunk has our payload bytes behind it.
-        self.inside.store(depth.saturating_sub(1), Ordering::Release);
+    pub(crate) fn leave(&self, in_chunk: Option<u64>, chunk_bytes: u64) -> bool {
+        let inside = self.inside.load(Ordering::Relaxed);
+        // Release, here and below: whoever reads the 0 and takes the chunk has our payload bytes behind it, and our having
+        // attached it.
+        let order = if mutation::active(Mutation::RelaxedLeave) { Ordering::Relaxed } else { Ordering::Release };
+        if inside & OPEN_MASK <= OPEN {
+            self.inside.store(0, order);
+            return false;
+        }
+        let filling = self.filling.load(Ordering::Relaxed);
+        let is_here = |offset: u64| filling != DETACHED && offset.wrapping_sub(filling - 1) < chunk_bytes;
+        match in_chunk {
+            Some(offset) if is_here(offset) => self.inside.store(inside - OPEN - OPEN_HERE, order),
+            _ => self.inside.store(inside - OPEN, order),
+        }
+        in_chunk.is_some_and(|offset| !is_here(offset))
     }
 
     /// Whether the owner's only open reservation is the one it is making now.
     #[inline(always)]
     pub(crate) fn is_outermost(&self) -> bool {
-        self.inside.load(Ordering::Relaxed) == 1
+        self.inside.load(Ordering::Relaxed) & OPEN_MASK == OPEN
     }
 
     /// Takes `bytes` from the chunk in hand, if it has them and `fresh` accepts its base. `None` also while the owner is
@@ -87,6 +111,7 @@ impl Lane {
             let offset = self.next.load(Ordering::Relaxed);
             if offset + bytes <= base + chunk_bytes && fresh(base) {
                 self.next.store(offset + bytes, Ordering::Relaxed);
+                self.inside.store(self.inside.load(Ordering::Relaxed) + OPEN_HERE, Ordering::Relaxed);
                 place = Some(offset);
             }
         }
@@ -112,30 +137,42 @@ impl Lane {
         self.placing.store(0, Ordering::Relaxed);
     }
 
-    /// Attaches a chunk that the owner has just taken, with `used` bytes gone. Call between begin and end of placing.
+    /// Attaches a chunk that the owner has just taken, with `used` bytes gone to the reservation it is making. Call between
+    /// begin and end of placing, after [`Self::let_go`].
     pub(crate) fn attach(&self, base: u64, used: u64) {
         self.next.store(base + used, Ordering::Relaxed);
-        // Release: a thief that reads this base has our taking of the chunk before it.
-        self.chunk.store(base + 1, Ordering::Release);
+        self.filling.store(base + 1, Ordering::Relaxed);
+        self.inside.store(self.inside.load(Ordering::Relaxed) + OPEN_HERE, Ordering::Relaxed);
+        // Relaxed: a thief learns of the chunk from its owner word, and looks here after it has read our leaving.
+        self.chunk.store(base + 1, Ordering::Relaxed);
     }
 
-    /// Lets go of the chunk, whatever it is; gives its base.
-    pub(crate) fn detach_any(&self) -> Option<u64> {
-        self.chunk.swap(DETACHED, Ordering::AcqRel).checked_sub(1)
+    /// Lets go of the chunk last attached, whether or not somebody has detached it meanwhile; gives its base and how many
+    /// open reservations have their payload in it. Call between begin and end of placing, or when no handler can record.
+    pub(crate) fn let_go(&self) -> Option<(u64, u64)> {
+        self.chunk.store(DETACHED, Ordering::Relaxed);
+        let base = self.filling.load(Ordering::Relaxed).checked_sub(1);
+        self.filling.store(DETACHED, Ordering::Relaxed);
+        let inside = self.inside.load(Ordering::Relaxed);
+        self.inside.store(inside & OPEN_MASK, Ordering::Relaxed);
+        base.map(|base| (base, inside / OPEN_HERE))
     }
 
     /// Detaches the chunk at `base` if that is the one attached.
     pub(crate) fn detach(&self, base: u64) {
-        // The result does not matter: either it is detached now, or it was another chunk (or none) already.
-        let _ = self.chunk.compare_exchange(base + 1, DETACHED, Ordering::AcqRel, Ordering::Acquire);
+        // The result does not matter: either it is detached now, or it was another chunk (or none) already. Relaxed: only
+        // the fence behind it orders it.
+        let _ = self.chunk.compare_exchange(base + 1, DETACHED, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     /// Whether the chunk at `base` is attached.
     pub(crate) fn has_attached(&self, base: u64) -> bool {
-        self.chunk.load(Ordering::Acquire) == base + 1
+        // Relaxed: asked after `is_outside`, whose acquire has the attaching behind it.
+        self.chunk.load(Ordering::Relaxed) == base + 1
     }
 
-    /// Whether the owner is outside of any reservation. Acquire: its payload bytes are then behind us.
+    /// Whether the owner is outside of any reservation. Acquire: its payload bytes are then behind us, and its attaching
+    /// of the chunk it last used.
     pub(crate) fn is_outside(&self) -> bool {
         self.inside.load(Ordering::Acquire) == 0
     }

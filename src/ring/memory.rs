@@ -33,8 +33,8 @@ pub(crate) trait RingMemory {
     fn control(&self, word: ControlWord) -> &AtomicU64;
     /// Word `word` (0 to 7) of the descriptor in `slot`; `slot` is taken modulo the capacity.
     fn descriptor_word(&self, slot: u64, word: usize) -> &AtomicU64;
-    /// The hole table's entry for `seqno`.
-    fn hole(&self, seqno: u64) -> &AtomicU64;
+    /// The hole table's entry `index`, taken modulo its size.
+    fn hole(&self, index: u64) -> &AtomicU64;
     /// Whether the ring has a hole table (files of other writers have none).
     fn has_holes(&self) -> bool;
     /// Copies `bytes` to the unwrapped payload offset. At most the buffer's size is copied.
@@ -213,8 +213,8 @@ mod mapped {
         }
 
         #[inline]
-        fn hole(&self, seqno: u64) -> &AtomicU64 {
-            self.header_word(extension::HOLES + (seqno as usize % extension::HOLE_ENTRIES) * 8)
+        fn hole(&self, index: u64) -> &AtomicU64 {
+            self.header_word(extension::HOLES + (index as usize % extension::HOLE_ENTRIES) * 8)
         }
 
         fn has_holes(&self) -> bool {

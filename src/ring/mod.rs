@@ -5,6 +5,7 @@
 //! `docs/ARCHITECTURE.md`; `docs/ORDERING.md` argues every pair of orderings named here.
 
 pub(crate) mod chunk;
+pub(crate) mod holes;
 pub(crate) mod lane;
 pub(crate) mod memory;
 pub(crate) mod mutation;
@@ -14,5 +15,7 @@ pub(crate) mod writer;
 
 #[cfg(any(test, loom, shuttle))]
 pub(crate) mod heap;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod open_reservations;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;

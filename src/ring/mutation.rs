@@ -4,25 +4,53 @@
 //! eventring_mutants`, and in models, the environment variable `EVENTRING_MUTATION` names the fault that is active; the
 //! checks must then fail.
 
-/// One way in which the protocol could have been written wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mutation {
+macro_rules! mutations {
+    ($($(#[doc = $doc:literal])* $name:ident,)*) => {
+        /// One way in which the protocol could have been written wrong.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Mutation {
+            $($(#[doc = $doc])* $name,)*
+        }
+
+        #[cfg(any(loom, shuttle, eventring_mutants))]
+        const ALL: &[Mutation] = &[$(Mutation::$name,)*];
+    };
+}
+
+mutations! {
     /// The slot is zeroed without a compare-exchange, as in the published algorithm.
     MissingClaim,
-    /// No release fence between claim and fill.
+    /// The claim is a relaxed compare-exchange.
+    RelaxedClaim,
+    /// No release fence between claim and fill; the claim releases instead, as in the published algorithm.
     MissingWriterFence,
-    /// No acquire fence between copy and re-load.
+    /// No acquire fence between copy and re-load; the re-load acquires instead, as in the published algorithm.
     MissingReaderFence,
+    /// The commit is a relaxed store.
+    RelaxedCommit,
+    /// A seqno that is given up is not published as a hole.
+    MissingHole,
+    /// Seqnos are handed out by a relaxed addition without a fence: nothing comes with them, and nothing stands between
+    /// saying "inside" and looking whether the chunk is still ours.
+    MissingLaneFence,
+    /// No fence between detaching a chunk and looking whether its owner is inside.
+    MissingThiefFence,
+    /// No second look whether the owner attached the chunk meanwhile.
+    MissingLastLook,
+    /// Leaving is a relaxed store.
+    RelaxedLeave,
+    /// A chunk is freed by a relaxed store.
+    RelaxedFree,
+    /// A chunk is taken without asking whether its owner is inside.
+    MissingChunkClaim,
+    /// A chunk is taken by a writer that allocated it a lap ago.
+    MissingLapCheck,
     /// The window is moved by one compare-exchange that is not repeated when it fails.
     UnretriedWindow,
     /// The window's distance is computed by a subtraction that can wrap.
     WindowUnderflow,
-    /// A chunk is taken without asking whether its owner is inside.
-    MissingChunkClaim,
-    /// No fence between saying "inside" and looking whether the chunk is still ours.
-    MissingLaneFence,
-    /// The commit is a relaxed store.
-    RelaxedCommit,
+    /// No release fence between window move and payload stores.
+    MissingWindowFence,
 }
 
 /// Whether `mutation` is switched on.
@@ -33,9 +61,16 @@ pub(crate) const fn active(_: Mutation) -> bool {
 }
 
 /// Whether `mutation` is switched on.
+///
+/// # Panics
+/// If the environment names a fault that does not exist: a check of nothing would pass.
 #[cfg(any(loom, shuttle, eventring_mutants))]
 pub(crate) fn active(mutation: Mutation) -> bool {
-    static CHOSEN: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
-    let chosen = CHOSEN.get_or_init(|| std::env::var("EVENTRING_MUTATION").ok());
-    chosen.as_deref().is_some_and(|name| name == format!("{mutation:?}"))
+    static CHOSEN: std::sync::OnceLock<Option<Mutation>> = std::sync::OnceLock::new();
+    let chosen = CHOSEN.get_or_init(|| {
+        let name = std::env::var("EVENTRING_MUTATION").ok().filter(|name| !name.is_empty())?;
+        let found = ALL.iter().copied().find(|mutation| format!("{mutation:?}") == name);
+        Some(found.unwrap_or_else(|| panic!("EVENTRING_MUTATION={name}: there is no such fault, only {ALL:?}")))
+    });
+    *chosen == Some(mutation)
 }

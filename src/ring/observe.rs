@@ -1,5 +1,6 @@
 //! Observing: the reading half of the protocol. Nothing here stores.
 
+use super::holes;
 use super::memory::{ControlWord, RingMemory};
 use super::mutation::{self, Mutation};
 use crate::layout::Descriptor;
@@ -41,11 +42,17 @@ pub(crate) fn descriptor<M: RingMemory>(memory: &M, seqno: u64) -> Observation {
         // sees its claim. An acquire load alone would not keep the earlier loads above it.
         fence(Ordering::Acquire);
     }
-    if word.load(Ordering::Relaxed) == seqno {
+    if word.load(reload_order()) == seqno {
         Observation::Event(Descriptor::from_words(words))
     } else {
         Observation::Lapped
     }
+}
+
+/// The re-load's order: relaxed, for the fence before it does the work.
+#[inline(always)]
+fn reload_order() -> Ordering {
+    if mutation::active(Mutation::MissingReaderFence) { Ordering::Acquire } else { Ordering::Relaxed }
 }
 
 /// Why `seqno` is not in its slot, which holds `seen`.
@@ -58,8 +65,7 @@ fn absent<M: RingMemory>(memory: &M, seqno: u64, seen: u64) -> Observation {
     if last < seqno {
         return Observation::NotReady;
     }
-    // Acquire: pairs with the release in `give_up`.
-    if memory.has_holes() && memory.hole(seqno).load(Ordering::Acquire) == seqno {
+    if memory.has_holes() && holes::holds(memory, seqno) {
         return Observation::Hole;
     }
     // The slot's next turn has been handed out. Whatever happens to this seqno now, it is a lap late.
@@ -83,13 +89,14 @@ pub(crate) fn payload<M: RingMemory>(memory: &M, descriptor: &Descriptor, out: &
 /// Whether the payload has not been overwritten yet.
 #[inline]
 pub(crate) fn payload_is_valid<M: RingMemory>(memory: &M, descriptor: &Descriptor) -> bool {
-    memory.control(ControlWord::BufferWindowStart).load(Ordering::Relaxed) <= descriptor.payload_buf_offset
+    memory.control(ControlWord::BufferWindowStart).load(reload_order()) <= descriptor.payload_buf_offset
 }
 
 /// The last seqno handed out, 0 for none.
 #[inline]
 pub(crate) fn last_seqno<M: RingMemory>(memory: &M) -> u64 {
-    // Acquire: with it come the events that were committed before it was handed out.
+    // Acquire: with it come the events that its thread had committed before it was handed out. (An addition continues the
+    // release sequence of the one before, so those of earlier seqnos' threads come too.)
     memory.control(ControlWord::LastSeqno).load(Ordering::Acquire)
 }
 

@@ -164,9 +164,9 @@ fn a_chunk_allocated_a_lap_ago_cannot_be_taken_any_more() {
     let geometry = Geometry::new(CAPACITY, PAYLOAD, 0).unwrap();
     let chunks = super::chunk::Chunks::new(&geometry);
     let lanes = super::lane::Lanes::new();
-    assert!(chunks.take(PAYLOAD, Taker::OneOff, &lanes));
-    chunks.free(PAYLOAD, Taker::OneOff);
-    assert!(!chunks.take(0, Taker::OneOff, &lanes));
-    assert!(chunks.take(2 * PAYLOAD, Taker::OneOff, &lanes));
-    assert!(!chunks.take(3 * PAYLOAD, Taker::OneOff, &lanes));
+    assert!(chunks.take(PAYLOAD, Taker::OneOff(None), &lanes));
+    chunks.free(PAYLOAD, Taker::OneOff(None));
+    assert!(!chunks.take(0, Taker::OneOff(None), &lanes));
+    assert!(chunks.take(2 * PAYLOAD, Taker::OneOff(None), &lanes));
+    assert!(!chunks.take(3 * PAYLOAD, Taker::OneOff(None), &lanes));
 }

@@ -1,6 +1,7 @@
 //! Reserve, claim, place, fill, commit: the writing half of the protocol.
 
 use super::chunk::{Chunks, Taker};
+use super::holes;
 use super::lane::{Lane, Lanes};
 use super::memory::{ControlWord, RingMemory};
 use super::mutation::{self, Mutation};
@@ -13,6 +14,8 @@ use crate::sync::{Ordering, fence, fetch_add_then_fence};
 
 /// How far ahead of the last seqno a descriptor's cache line is asked for.
 const PREFETCH_SLOTS: u64 = 6;
+/// Instead of a seqno: none was claimed.
+const NO_SLOT: u64 = 0;
 
 /// A ring that this process writes.
 pub(crate) struct RingWriter<M> {
@@ -25,11 +28,12 @@ pub(crate) struct RingWriter<M> {
 
 /// A claimed slot and placed payload bytes: the right to write them, until commit.
 pub(crate) struct Claim {
-    /// Sequence number.
+    /// Sequence number. 0 if no slot could be had, because as many reservations are open as the ring has descriptors: the
+    /// event is lost (each seqno that was tried counts as a refused claim), `placed` is false, committing does nothing.
     pub(crate) seqno: u64,
     /// Unwrapped offset of the payload.
     pub(crate) payload_offset: u64,
-    /// How many one-off chunks, from `payload_offset` on, the commit must free.
+    /// How many one-off chunks, from `payload_offset` on, the commit must free; 0 for a place in the lane's chunk.
     one_off_chunks: u64,
     /// Whether payload bytes were found; false leaves only an event without payload.
     pub(crate) placed: bool,
@@ -78,7 +82,7 @@ impl<M: RingMemory> RingWriter<M> {
         let seqno = self.claim_next();
         // Relaxed: any offset not below the window will do for zero bytes.
         let payload_offset = self.memory.control(ControlWord::NextPayloadByte).load(Ordering::Relaxed);
-        Claim { seqno, payload_offset, one_off_chunks: 0, placed: true }
+        Claim { seqno, payload_offset, one_off_chunks: 0, placed: seqno != NO_SLOT }
     }
 
     /// Reserves an event with `payload_bytes` (more than 0, less than the overflow limit) bytes of payload. `lane` belongs
@@ -90,25 +94,43 @@ impl<M: RingMemory> RingWriter<M> {
         }
         // The full fence between "inside" and the look at the lane's chunk is in here.
         let seqno = self.claim_next();
+        if seqno == NO_SLOT {
+            return Claim { seqno, payload_offset: 0, one_off_chunks: 0, placed: false };
+        }
         let rounded = payload_bytes.next_multiple_of(PAYLOAD_ALIGN);
         let (payload_offset, one_off_chunks, placed) = self.place(lane, rounded);
         Claim { seqno, payload_offset, one_off_chunks, placed }
     }
 
-    /// Allocates seqnos until one's slot can be claimed, and claims it.
-    ///
-    /// A seqno is given up only if another writer is stalled inside its slot or has lapped us. Each writer is inside at most
-    /// a few slots, so that some other seqno succeeds: the loop is lock-free, and in practice runs once.
+    /// Allocates a seqno and claims its slot.
     #[inline(always)]
     fn claim_next(&self) -> u64 {
-        loop {
-            let seqno = fetch_add_then_fence(self.memory.control(ControlWord::LastSeqno), 1) + 1;
-            // Before the claim looks at its own line, so that the lines to come travel while it waits.
-            self.memory.prefetch_slot(seqno + PREFETCH_SLOTS);
-            if self.claim(seqno) {
-                return seqno;
-            }
-        }
+        let seqno = self.next_seqno();
+        if self.claim(seqno) { seqno } else { self.claim_another() }
+    }
+
+    /// Allocates seqnos until one's slot can be claimed; [`NO_SLOT`] after a whole lap of them.
+    ///
+    /// A seqno is given up only if another writer is stalled inside its slot or has lapped us. A stalled one is inside one
+    /// slot for each reservation it has open, so that within a lap there is a slot for us unless all are open.
+    #[cold]
+    #[inline(never)]
+    fn claim_another(&self) -> u64 {
+        (0..self.capacity).map(|_| self.next_seqno()).find(|seqno| self.claim(*seqno)).unwrap_or(NO_SLOT)
+    }
+
+    /// Allocates a seqno.
+    #[inline(always)]
+    fn next_seqno(&self) -> u64 {
+        let last_seqno = self.memory.control(ControlWord::LastSeqno);
+        let seqno = if mutation::active(Mutation::MissingLaneFence) {
+            last_seqno.fetch_add(1, Ordering::Relaxed) + 1
+        } else {
+            fetch_add_then_fence(last_seqno, 1) + 1
+        };
+        // Before the claim looks at its own line, so that the lines to come travel while it waits.
+        self.memory.prefetch_slot(seqno + PREFETCH_SLOTS);
+        seqno
     }
 
     /// Takes the slot of `seqno` from the event of an earlier lap.
@@ -128,7 +150,12 @@ impl<M: RingMemory> RingWriter<M> {
         } else {
             // Acquire: the previous occupant's stores are behind its commit, which we have read; so ours are later than
             // its in the modification order of every word of the slot.
-            seen != 0 && seen < seqno && word.compare_exchange(seen, 0, Ordering::Acquire, Ordering::Relaxed).is_ok()
+            let order = match () {
+                () if mutation::active(Mutation::RelaxedClaim) => Ordering::Relaxed,
+                () if mutation::active(Mutation::MissingWriterFence) => Ordering::AcqRel,
+                () => Ordering::Acquire,
+            };
+            seen != 0 && seen < seqno && word.compare_exchange(seen, 0, order, Ordering::Relaxed).is_ok()
         };
         if !claimed {
             self.give_up(seqno, word.load(Ordering::Relaxed));
@@ -142,20 +169,16 @@ impl<M: RingMemory> RingWriter<M> {
         true
     }
 
-    /// Publishes that `seqno` will never be committed.
+    /// Publishes that `seqno` will never be committed, and counts it. `seen` is what its slot holds.
     #[cold]
     #[inline(never)]
     fn give_up(&self, seqno: u64, seen: u64) {
-        if seen == 0 {
-            // A writer stalls inside the slot. Readers would wait for it: tell them. Release: pairs with the acquire load
-            // in `observe`, though the entry says all there is to say.
-            self.memory.hole(seqno).fetch_max(seqno, Ordering::Release);
-            self.memory.control(ControlWord::RefusedClaims).fetch_add(1, Ordering::Relaxed);
-        } else {
-            // Readers see the newer seqno in the slot.
-            self.memory.hole(seqno).fetch_max(seqno, Ordering::Release);
-            self.memory.control(ControlWord::LappedClaims).fetch_add(1, Ordering::Relaxed);
-        }
+        // A writer stalls inside the slot: readers would wait for it. Or the slot's next turn has begun: readers will see
+        // that in the slot, but only once it has been committed.
+        holes::publish(&self.memory, seqno);
+        let counter = if seen == 0 { ControlWord::RefusedClaims } else { ControlWord::LappedClaims };
+        // Relaxed: a count.
+        self.memory.control(counter).fetch_add(1, Ordering::Relaxed);
     }
 
     /// Finds `rounded` bytes: (offset, one-off chunks, found).
@@ -176,7 +199,7 @@ impl<M: RingMemory> RingWriter<M> {
                 return (offset, 0, true);
             }
         }
-        self.place_one_off(rounded)
+        self.place_one_off(lane, rounded)
     }
 
     /// Gives `lane` a new chunk and takes `rounded` bytes of it.
@@ -186,11 +209,8 @@ impl<M: RingMemory> RingWriter<M> {
         if !lane.begin_placing() {
             return None;
         }
-        if let Some(old) = lane.detach_any()
-            && lane.is_outermost()
-        {
-            // Nothing of ours is open in it. Otherwise it stays ours until somebody finds us outside.
-            self.chunks.free(old, Taker::Lane(lane));
+        if let Some((old, open)) = lane.let_go() {
+            self.chunks.let_go(old, open, lane);
         }
         let base = self.take_run(1, Taker::Lane(lane));
         if let Some(base) = base {
@@ -203,9 +223,9 @@ impl<M: RingMemory> RingWriter<M> {
     /// Places a large payload, or one of a thread without a lane, in chunks of its own.
     #[cold]
     #[inline(never)]
-    fn place_one_off(&self, rounded: u64) -> (u64, u64, bool) {
+    fn place_one_off(&self, lane: Option<&Lane>, rounded: u64) -> (u64, u64, bool) {
         let chunks = rounded.div_ceil(self.chunks.chunk_bytes());
-        match self.take_run(chunks, Taker::OneOff) {
+        match self.take_run(chunks, Taker::OneOff(lane)) {
             Some(base) => (base, chunks, true),
             None => (self.memory.control(ControlWord::NextPayloadByte).load(Ordering::Relaxed), 0, false),
         }
@@ -244,6 +264,9 @@ impl<M: RingMemory> RingWriter<M> {
     /// Stores all words of the descriptor and publishes the event. `lane` is the one it was reserved with.
     #[inline(always)]
     pub(crate) fn commit(&self, lane: Option<&Lane>, claim: Claim, fields: &Fields) {
+        if claim.seqno == NO_SLOT {
+            return self.leave(lane, &claim);
+        }
         let slot = claim.seqno.wrapping_sub(1);
         let word = |index: usize| self.memory.descriptor_word(slot, index);
         // Relaxed: ordered by the fence after the claim on one side, by the release store below on the other.
@@ -264,19 +287,20 @@ impl<M: RingMemory> RingWriter<M> {
     #[inline(always)]
     fn leave(&self, lane: Option<&Lane>, claim: &Claim) {
         for i in 0..claim.one_off_chunks {
-            self.chunks.free(claim.payload_offset + i * self.chunks.chunk_bytes(), Taker::OneOff);
+            self.chunks.free(claim.payload_offset + i * self.chunks.chunk_bytes(), Taker::OneOff(None));
         }
         if let Some(lane) = lane {
-            lane.leave();
+            let in_chunk = (claim.placed && claim.one_off_chunks == 0).then_some(claim.payload_offset);
+            if lane.leave(in_chunk, self.chunks.chunk_bytes()) {
+                self.chunks.unpin(claim.payload_offset, lane);
+            }
         }
     }
 
-    /// Gives up a thread's chunk at its end.
+    /// Gives up a thread's chunk at its end. No handler of the thread may record meanwhile.
     pub(crate) fn retire(&self, lane: &Lane) {
-        if let Some(base) = lane.detach_any()
-            && lane.is_outside()
-        {
-            self.chunks.free(base, Taker::Lane(lane));
+        if let Some((base, open)) = lane.let_go() {
+            self.chunks.let_go(base, open, lane);
         }
     }
 }

@@ -1,0 +1,167 @@
+//! What reservations cost that stay open, for long or for ever: their own slot and chunk, and nothing else.
+
+use super::heap::HeapMemory;
+use super::lane::Lane;
+use super::memory::{ControlWord, RingMemory};
+use super::observe::{self, Observation};
+use super::writer::{Claim, Fields, RingWriter};
+use crate::layout::Geometry;
+use crate::sync::Ordering;
+
+const CAPACITY: u64 = 8;
+const PAYLOAD: u64 = 1 << 14;
+const CHUNK: u64 = 256;
+
+type Ring = RingWriter<HeapMemory>;
+
+fn ring() -> Ring {
+    RingWriter::new(HeapMemory::new(Geometry::new(CAPACITY, PAYLOAD, 0).unwrap(), PAYLOAD as usize / 8))
+}
+
+fn finish(ring: &Ring, lane: &Lane, claim: Claim, payload: &[u8]) -> u64 {
+    let seqno = claim.seqno;
+    ring.fill(&claim, 0, payload);
+    let payload_bytes = payload.len() as u32;
+    ring.commit(Some(lane), claim, &Fields { event_type: 2, payload_bytes, epoch_nanos: 0, content_ext: [0; 4] });
+    seqno
+}
+
+fn record(ring: &Ring, lane: &Lane, payload: &[u8]) -> u64 {
+    let claim = ring.reserve(Some(lane), payload.len() as u64);
+    assert!(claim.placed, "no payload memory");
+    finish(ring, lane, claim, payload)
+}
+
+fn count(ring: &Ring, word: ControlWord) -> u64 {
+    ring.memory().control(word).load(Ordering::Relaxed)
+}
+
+fn read(ring: &Ring, seqno: u64) -> Vec<u8> {
+    let Observation::Event(event) = observe::descriptor(ring.memory(), seqno) else { panic!("{seqno} is gone") };
+    let mut out = vec![0; event.payload_size as usize];
+    assert!(observe::payload(ring.memory(), &event, &mut out), "payload of {seqno} has expired");
+    out
+}
+
+#[test]
+fn a_leaked_reservation_costs_one_slot_and_one_chunk_even_if_its_thread_goes_on() {
+    let ring = ring();
+    let lane = ring.lanes().acquire().unwrap();
+    let leaked = ring.reserve(Some(lane), 64);
+    ring.fill(&leaked, 0, &[0xee; 64]);
+    let laps = 20;
+    for i in 0..laps * PAYLOAD / 64 {
+        let payload = [i as u8; 64];
+        let seqno = record(&ring, lane, &payload);
+        assert_eq!(read(&ring, seqno), payload);
+    }
+    let skipped = count(&ring, ControlWord::SkippedChunks);
+    assert!(skipped <= laps + 1, "{skipped} chunks skipped, one a lap expected");
+    let other = ring.lanes().acquire().unwrap();
+    for i in 0..2 * PAYLOAD / 64 {
+        record(&ring, other, &[i as u8; 64]);
+    }
+    // The leaked one's chunk, and the one that its thread was filling.
+    assert!(count(&ring, ControlWord::SkippedChunks) <= skipped + 6);
+}
+
+#[test]
+fn the_last_reservation_in_a_chunk_that_is_no_longer_filled_frees_it() {
+    let ring = ring();
+    let lane = ring.lanes().acquire().unwrap();
+    let _leaked = ring.reserve(Some(lane), 64);
+    for i in 0..20 * PAYLOAD / CHUNK {
+        // `outer` stays open while the chunk that it lies in is left.
+        let outer = ring.reserve(Some(lane), 64);
+        let also = ring.reserve(Some(lane), 64);
+        for _ in 0..5 {
+            record(&ring, lane, &[1; 64]);
+        }
+        finish(&ring, lane, outer, &[i as u8; 64]);
+        let seqno = finish(&ring, lane, also, &[i as u8; 64]);
+        assert_eq!(read(&ring, seqno), [i as u8; 64]);
+    }
+    let laps = count(&ring, ControlWord::NextPayloadByte) / PAYLOAD;
+    let skipped = count(&ring, ControlWord::SkippedChunks);
+    assert!(skipped <= laps + 1, "{skipped} chunks skipped in {laps} laps");
+}
+
+#[test]
+fn payload_of_an_open_reservation_is_not_given_away_by_nested_ones() {
+    let ring = ring();
+    let lane = ring.lanes().acquire().unwrap();
+    let outer = ring.reserve(Some(lane), 64);
+    let offset = outer.payload_offset;
+    let mut laps = 0;
+    while laps < 3 {
+        let seqno = record(&ring, lane, &[laps as u8; 64]);
+        let Observation::Event(event) = observe::descriptor(ring.memory(), seqno) else { panic!("{seqno} is gone") };
+        laps = event.payload_buf_offset / PAYLOAD;
+        let chunk = |offset: u64| offset % PAYLOAD / CHUNK;
+        assert!(laps == 0 || chunk(event.payload_buf_offset) != chunk(offset));
+        assert_ne!(event.payload_buf_offset % PAYLOAD, offset);
+    }
+    finish(&ring, lane, outer, &[7; 64]);
+}
+
+#[test]
+fn a_large_payload_takes_the_chunk_that_its_own_thread_has_stopped_using() {
+    let ring = ring();
+    let lane = ring.lanes().acquire().unwrap();
+    record(&ring, lane, &[1; 64]);
+    for i in 0..100u8 {
+        let payload = [i; 3000];
+        let seqno = record(&ring, lane, &payload);
+        assert_eq!(read(&ring, seqno), payload);
+    }
+    assert_eq!(count(&ring, ControlWord::SkippedChunks), 0);
+    let seqno = record(&ring, lane, &[9; 64]);
+    assert_eq!(read(&ring, seqno), [9; 64]);
+}
+
+#[test]
+fn a_ring_whose_slots_are_all_open_loses_events_and_does_not_hang() {
+    let ring = ring();
+    let lane = ring.lanes().acquire().unwrap();
+    let mut open: Vec<Claim> = (0..CAPACITY).map(|_| ring.reserve(Some(lane), 16)).collect();
+    let lost = ring.reserve(Some(lane), 16);
+    assert_eq!((lost.seqno, lost.placed), (0, false));
+    assert_eq!(count(&ring, ControlWord::RefusedClaims), CAPACITY + 1);
+    ring.commit(Some(lane), lost, &Fields { event_type: 2, payload_bytes: 0, epoch_nanos: 0, content_ext: [0; 4] });
+    let lost = ring.reserve_empty();
+    assert_eq!((lost.seqno, lost.placed), (0, false));
+    // One slot is enough.
+    finish(&ring, lane, open.remove(3), &[3; 16]);
+    let seqno = record(&ring, lane, &[4; 16]);
+    assert_eq!(read(&ring, seqno), [4; 16]);
+    for claim in open {
+        finish(&ring, lane, claim, &[5; 16]);
+    }
+    assert!(lane.is_outside());
+}
+
+#[test]
+fn holes_of_several_stalled_writers_in_one_set_are_all_published() {
+    let capacity = 1 << 12;
+    let geometry = Geometry::new(capacity, 1 << 16, 0).unwrap();
+    let ring = RingWriter::new(HeapMemory::new(geometry, 16));
+    let empty = Fields { event_type: 2, payload_bytes: 0, epoch_nanos: 0, content_ext: [0; 4] };
+    let mut stalled = Vec::new();
+    for seqno in 1..=capacity {
+        let claim = ring.reserve_empty();
+        if seqno % 512 == 5 {
+            stalled.push(claim);
+        } else {
+            ring.commit(None, claim, &empty);
+        }
+    }
+    assert_eq!(stalled.len(), 8);
+    for lap in 1..4 {
+        while observe::last_seqno(ring.memory()) < (lap + 1) * capacity {
+            ring.commit(None, ring.reserve_empty(), &empty);
+        }
+        for claim in &stalled {
+            assert_eq!(observe::descriptor(ring.memory(), lap * capacity + claim.seqno), Observation::Hole);
+        }
+    }
+}
