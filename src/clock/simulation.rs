@@ -417,6 +417,45 @@ fn whoever_comes_during_a_calibration_gets_the_truth_and_never_waits() {
     assert!(largest < 1_000, "{largest} ns");
 }
 
+/// A thread looks before there is a line, and looks away until there are two.
+#[test]
+fn a_thread_that_sleeps_through_the_first_lines_gets_the_truth_when_it_wakes() {
+    use std::sync::mpsc::channel;
+
+    let (simulation, clock) = simulated(2_596_150_000, 29);
+    let (calibrating, first_is_calibrating) = channel();
+    let (asleep, second_is_asleep) = channel::<()>();
+    let (published, two_lines_are_published) = channel::<()>();
+    thread_local! {
+        /// What the thread does when it next reads the real-time clock.
+        static NEXT: std::cell::Cell<Option<Box<dyn FnOnce()>>> = const { std::cell::Cell::new(None) };
+    }
+    simulation.intrude(Box::new(|| NEXT.take().into_iter().for_each(|next| next())));
+
+    let second = std::thread::spawn(move || {
+        first_is_calibrating.recv().unwrap();
+        // It has times beyond the empty line entered.
+        now(clock);
+        simulation.idle(2_000_000);
+        now(clock);
+        NEXT.set(Some(Box::new(move || {
+            asleep.send(()).unwrap();
+            two_lines_are_published.recv().unwrap();
+        })));
+        now_with_error(simulation, clock).1
+    });
+    NEXT.set(Some(Box::new(move || {
+        calibrating.send(()).unwrap();
+        second_is_asleep.recv().unwrap();
+    })));
+    now(clock);
+    simulation.idle(1_000_000);
+    now(clock);
+    published.send(()).unwrap();
+    let error = second.join().unwrap();
+    assert!(error.abs() < 1_000, "{error} ns");
+}
+
 #[test]
 fn a_child_forked_during_a_calibration_of_its_parent_calibrates_itself() {
     let (simulation, clock) = simulated(2_596_150_000, 17);
