@@ -63,6 +63,16 @@ struct Calibrator {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NoRate;
 
+#[cfg(not(loom))]
+const fn zeroed_words() -> [AtomicU64; ESTIMATOR_WORDS] {
+    [const { AtomicU64::new(0) }; ESTIMATOR_WORDS]
+}
+
+#[cfg(loom)]
+fn zeroed_words() -> [AtomicU64; ESTIMATOR_WORDS] {
+    std::array::from_fn(|_| AtomicU64::new(0))
+}
+
 impl<S> TickClock<S> {
     const_except_in_loom! {
         /// Without a line: the first use makes one.
@@ -71,7 +81,7 @@ impl<S> TickClock<S> {
                 published: Published::new(),
                 calibrator: Calibrator {
                     calibrating: AtomicU64::new(0),
-                    estimator: [const { AtomicU64::new(0) }; ESTIMATOR_WORDS],
+                    estimator: zeroed_words(),
                     good_width_ticks: AtomicU64::new(0),
                     error_bound_nanos: AtomicU64::new(0),
                 },
