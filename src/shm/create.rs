@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rustix::fs::{
-    AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, Stat, fchmod, fstat, ftruncate, linkat, mkdirat, open, openat,
+    AtFlags, Dir, Mode, OFlags, RenameFlags, Stat, fchmod, fstat, ftruncate, linkat, mkdir, open, openat,
     renameat_with, unlinkat,
 };
 use rustix::io::{Errno, pread};
@@ -49,7 +49,7 @@ pub struct CreateOptions {
     pub directory_mode: u32,
     /// Leave the file when its owner ends.
     pub keep: bool,
-    /// Work in a ring directory, and replace a stale file, that belong to neither us nor root.
+    /// With a bare name: use a ring directory, and replace a stale file in it, that belong to neither us nor root.
     pub allow_foreign_owner: bool,
     /// A stale file is replaced only if it starts with these bytes, or is empty: a mistyped path must not cost somebody his file.
     pub replace_prefix: &'static [u8],
@@ -150,7 +150,7 @@ impl Target {
         let directory = if place.in_ring_directory {
             open_ring_directory(parent, options)?
         } else {
-            open_directory(CWD, parent).map_err(|errno| directory_error(parent, errno))?
+            open_directory(parent, OFlags::empty()).map_err(|errno| directory_error(parent, errno))?
         };
         let mut temporary_name = name.to_os_string();
         temporary_name.push(format!(".{}", std::process::id()));
@@ -159,6 +159,7 @@ impl Target {
                 directory,
                 path: parent.join(&name),
                 name,
+                in_ring_directory: place.in_ring_directory,
                 remove_empty_directory: place.remove_empty_directory,
             })
         };
@@ -168,9 +169,8 @@ impl Target {
     }
 }
 
-fn open_directory(at: BorrowedFd<'_>, path: &Path) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    openat(at, path, flags, Mode::empty())
+fn open_directory(path: &Path, more: OFlags) -> Result<OwnedFd, Errno> {
+    open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC | more, Mode::empty())
 }
 
 fn directory_error(directory: &Path, errno: Errno) -> ShmError {
@@ -179,37 +179,52 @@ fn directory_error(directory: &Path, errno: Errno) -> ShmError {
         .mend("make it, or choose another path")
 }
 
-/// Opens the ring directory, makes it if it is missing, and refuses one that strangers control.
+/// Opens the ring directory, makes it if it is missing, and refuses one that strangers control or have put a link to.
 fn open_ring_directory(path: &Path, options: &CreateOptions) -> Result<OwnedFd, ShmError> {
     const OPERATION: &str = "use ring directory";
-    let directory = match open_directory(CWD, path) {
-        Err(Errno::NOENT) => {
-            match mkdirat(CWD, path, Mode::from_raw_mode(0o700)) {
-                Ok(()) => {
-                    // Not by name: only the directory just made gets the mode, and exactly that mode whatever the umask is.
-                    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-                    let mode = Mode::from_raw_mode(options.directory_mode);
-                    open(path, flags, Mode::empty())
-                        .and_then(|made| fchmod(made, mode))
-                        .map_err(|errno| ShmError::from_errno(OPERATION, errno).at(path))?;
-                }
-                Err(Errno::EXIST) => {}
-                Err(errno) => {
-                    return Err(ShmError::from_errno("make ring directory", errno)
-                        .at(path)
-                        .mend("make it and give it to this user, or set EVENTRING_DIR"));
-                }
+    let failed = |errno| ShmError::from_errno(OPERATION, errno).at(path);
+    for _ in 0..ATTEMPTS {
+        let directory = match open_directory(path, OFlags::NOFOLLOW) {
+            Ok(directory) => directory,
+            Err(Errno::NOENT) => {
+                make_ring_directory(path, options)?;
+                continue;
             }
-            open_directory(CWD, path)
+            Err(Errno::NOTDIR) => {
+                return Err(ShmError::new(
+                    ShmErrorKind::NotFound,
+                    OPERATION,
+                    "it is a link or a file, not a directory",
+                )
+                .at(path)
+                .mend("remove it, or set EVENTRING_DIR to a directory"));
+            }
+            Err(errno) => return Err(failed(errno)),
+        };
+        if !options.allow_foreign_owner {
+            trust::check_directory(OPERATION, &fstat(&directory).map_err(failed)?, path)?;
         }
-        opened => opened,
-    };
-    let directory = directory.map_err(|errno| directory_error(path, errno))?;
-    if !options.allow_foreign_owner {
-        let stat = fstat(&directory).map_err(|errno| ShmError::from_errno(OPERATION, errno))?;
-        trust::check_directory(OPERATION, &stat, path)?;
+        return Ok(directory);
     }
-    Ok(directory)
+    // Each time it was gone again, because somebody removed it when it was empty.
+    Err(too_much_traffic(path))
+}
+
+fn make_ring_directory(path: &Path, options: &CreateOptions) -> Result<(), ShmError> {
+    let made = mkdir(path, Mode::from_raw_mode(0o700)).and_then(|()| {
+        // By descriptor: only the directory just made gets the mode, and exactly that mode whatever the umask is.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let made = open(path, flags, Mode::empty())?;
+        fchmod(made, Mode::from_raw_mode(options.directory_mode))
+    });
+    match made {
+        // Another process was faster, or has removed it again.
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(Errno::NOENT) if path.parent().is_some_and(Path::exists) => Ok(()),
+        Err(errno) => Err(ShmError::from_errno("make ring directory", errno)
+            .at(path)
+            .mend("make it and give it to this user, or set EVENTRING_DIR")),
+    }
 }
 
 /// A file under its temporary name; removed on drop.
@@ -420,8 +435,8 @@ impl<'a> StaleFile<'a> {
             let Some((file, stat)) = open_existing(place, OPERATION)? else {
                 return Ok(None);
             };
-            if !options.allow_foreign_owner {
-                trust::check_replaced_file(OPERATION, &stat, &place.path)?;
+            if place.in_ring_directory && !options.allow_foreign_owner {
+                trust::check_ours(OPERATION, &stat, &place.path)?;
             }
             match try_lock(&file) {
                 Ok(()) => {}
@@ -505,6 +520,7 @@ fn remove_leftovers(finished: &NamedPlace) {
                 directory,
                 path: finished.path.with_file_name(name),
                 name: name.to_os_string(),
+                in_ring_directory: finished.in_ring_directory,
                 remove_empty_directory: false,
             });
         }

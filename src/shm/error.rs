@@ -70,7 +70,8 @@ impl ShmError {
     /// What a failed system call means, with the kind that its error number suggests.
     pub(crate) fn from_errno(operation: &'static str, errno: Errno) -> Self {
         let (kind, found) = match errno {
-            Errno::NOENT | Errno::NOTDIR => (ShmErrorKind::NotFound, "it does not exist"),
+            Errno::NOENT => (ShmErrorKind::NotFound, "it does not exist"),
+            Errno::NOTDIR => (ShmErrorKind::NotFound, "a part of its path is not a directory"),
             Errno::ACCESS | Errno::PERM => (ShmErrorKind::PermissionDenied, "permission denied"),
             Errno::ROFS => (ShmErrorKind::PermissionDenied, "the file system is mounted read-only"),
             Errno::LOOP => (ShmErrorKind::NotARegularFile, "it is a symbolic link, which is not followed here"),

@@ -61,10 +61,10 @@ impl HugePagePool {
     }
 }
 
-/// Mount points of hugetlbfs with 2 MiB pages, in the kernel's order.
+/// Mount points of hugetlbfs with 2 MiB pages, in the kernel's order, as the calling thread sees them.
 #[must_use]
 pub fn huge_page_mounts() -> Vec<PathBuf> {
-    fs::read("/proc/self/mountinfo").map(|text| parse_mountinfo(&text)).unwrap_or_default()
+    fs::read("/proc/thread-self/mountinfo").map(|text| parse_mountinfo(&text)).unwrap_or_default()
 }
 
 /// Lines of `mountinfo`: id, parent, device, root, mount point, options, optional fields, `-`, type, source, super options.

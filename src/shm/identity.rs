@@ -122,6 +122,7 @@ fn parse_boot_id(text: &str) -> Option<[u8; 16]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::process::{Signal, WaitId, WaitIdOptions, kill_process, waitid};
     use std::process::Command;
 
     fn identity_of(pid: u32) -> ProcessIdentity {
@@ -146,15 +147,11 @@ mod tests {
         let mut child = Command::new("sleep").arg("100").spawn().unwrap();
         let identity = identity_of(child.id());
         assert_eq!(identity.liveness(), Liveness::Alive);
-        let pid = libc::pid_t::try_from(child.id()).unwrap();
-        // SAFETY: signals our own child, which has not been waited for.
-        assert_eq!(unsafe { libc::kill(pid, libc::SIGSTOP) }, 0);
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).unwrap();
+        kill_process(pid, Signal::STOP).unwrap();
         assert_eq!(identity.liveness(), Liveness::Alive);
         child.kill().unwrap();
-        let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::uninit();
-        // SAFETY: `info` is writable; WNOWAIT leaves the zombie for `wait` below.
-        let waited = unsafe { libc::waitid(libc::P_PID, child.id(), info.as_mut_ptr(), libc::WEXITED | libc::WNOWAIT) };
-        assert_eq!(waited, 0);
+        waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap();
         assert_eq!(identity.liveness(), Liveness::Dead, "zombie");
         child.wait().unwrap();
         assert_eq!(identity.liveness(), Liveness::Dead, "reaped");

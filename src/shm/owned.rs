@@ -22,6 +22,7 @@ pub(super) struct NamedPlace {
     pub name: OsString,
     /// For messages, and to remove the directory.
     pub path: PathBuf,
+    pub in_ring_directory: bool,
     pub remove_empty_directory: bool,
 }
 

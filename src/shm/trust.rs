@@ -37,11 +37,11 @@ pub(super) fn check_directory(operation: &'static str, stat: &Stat, path: &Path)
             .at(path)
             .mend("remove the write permission of others: `chmod o-w`"));
     }
-    if is_ours_or_roots(stat) || is_of_our_groups(stat) { Ok(()) } else { Err(stranger(operation, stat, path)) }
+    check_ours(operation, stat, path)
 }
 
-/// A file that we would replace: ours or root's.
-pub(super) fn check_replaced_file(operation: &'static str, stat: &Stat, path: &Path) -> Result<(), ShmError> {
+/// A directory or file that is ours or root's. Its owner could do with our ring what he likes.
+pub(super) fn check_ours(operation: &'static str, stat: &Stat, path: &Path) -> Result<(), ShmError> {
     if is_ours_or_roots(stat) { Ok(()) } else { Err(stranger(operation, stat, path)) }
 }
 

@@ -1,0 +1,85 @@
+//! Tests that play a second part in a process of its own: the test starts its own executable again, with itself as the only test.
+
+#![allow(dead_code, reason = "each test file uses some of it")]
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+const PART: &str = "EVENTRING_TEST_PART";
+const PLACE: &str = "EVENTRING_TEST_PLACE";
+
+/// The part that this process plays; `None` in the process that the user started.
+pub fn part() -> Option<String> {
+    std::env::var(PART).ok()
+}
+
+/// The path that the parent handed over.
+pub fn place() -> std::path::PathBuf {
+    std::env::var_os(PLACE).expect("the parent sets it").into()
+}
+
+/// This executable, running only `test` in the given part.
+pub fn play(test: &str, part: &str, place: &Path) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", test, "--nocapture", "--test-threads=1"]);
+    command.env(PART, part).env(PLACE, place);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    command
+}
+
+/// A child whose lines of talk are read one by one. It ends when it is dropped or told so.
+pub struct Talk {
+    pub child: Child,
+    lines: BufReader<ChildStdout>,
+}
+
+/// Lines of talk start with this, so that the test harness's own output is told apart from them.
+const MARK: &str = "talk: ";
+
+/// Says something to the parent.
+pub fn say(line: impl std::fmt::Display) {
+    // The harness may have begun a line.
+    println!("\n{MARK}{line}");
+}
+
+/// Waits until the parent closes our input.
+pub fn wait_for_parent() {
+    let mut line = String::new();
+    let _ = std::io::stdin().read_line(&mut line);
+}
+
+impl Talk {
+    pub fn with(mut command: Command) -> Self {
+        let mut child = command.spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap());
+        Self { child, lines }
+    }
+
+    /// The next thing the child says; panics if it ends without a word.
+    pub fn hear(&mut self) -> String {
+        let mut line = String::new();
+        loop {
+            line.clear();
+            assert_ne!(self.lines.read_line(&mut line).unwrap(), 0, "the child said nothing");
+            if let Some(said) = line.trim_end().strip_prefix(MARK) {
+                return said.to_owned();
+            }
+        }
+    }
+
+    /// Closes the child's input and waits for its end.
+    pub fn end(&mut self) -> std::process::ExitStatus {
+        drop(self.child.stdin.take());
+        // Drain, so that it cannot block on a full pipe.
+        std::io::copy(&mut self.lines, &mut std::io::sink()).unwrap();
+        self.child.wait().unwrap()
+    }
+}
+
+impl Drop for Talk {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,161 @@
+//! What becomes of a ring file when its process ends, forks, or is killed.
+
+mod child;
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use child::{Talk, part, place, play, say, wait_for_parent};
+use eventring::shm::{
+    CreateOptions, DeathWatch, ForkGuard, Liveness, LockState, OpenOptions, OwnedRingFile, ProcessIdentity,
+    RingDirectories, RingFile, RingName, ShmError, ShmErrorKind, create, lock_state, writer_liveness,
+};
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+
+/// Where a recorder lives that nobody ever drops.
+static RING: OnceLock<OwnedRingFile> = OnceLock::new();
+
+fn make(path: &Path, keep: bool) -> Result<OwnedRingFile, ShmError> {
+    let place = RingDirectories::from_environment().place_for_writing(&RingName::new(path)?);
+    let options = CreateOptions { keep, ..CreateOptions::default() };
+    create(&place, 4096, &options, |_| Ok(())).map(|(file, ())| file)
+}
+
+fn open(path: &Path) -> RingFile {
+    RingFile::open_path(path, &OpenOptions::default()).unwrap()
+}
+
+/// Forks; the child runs `child` and leaves without the harness. Hands back the child's id.
+fn fork(child: impl FnOnce()) -> libc::pid_t {
+    // SAFETY: the tests call this in a child process whose other threads (the harness's main thread) only wait.
+    let pid = unsafe { libc::fork() };
+    assert!(pid >= 0);
+    if pid == 0 {
+        child();
+        // SAFETY: ends the child.
+        unsafe { libc::_exit(0) };
+    }
+    pid
+}
+
+fn wait_for(pid: libc::pid_t) {
+    let mut status = 0;
+    // SAFETY: `status` is writable.
+    assert_eq!(unsafe { libc::waitpid(pid, &mut status, 0) }, pid);
+    assert_eq!(status, 0);
+}
+
+#[test]
+fn a_ring_in_a_static_goes_with_the_process_unless_it_is_kept() {
+    if let Some(part) = part() {
+        RING.set(make(&place(), part == "keep").unwrap()).unwrap();
+        say("made");
+        wait_for_parent();
+        if part == "abort" {
+            std::process::abort();
+        }
+        std::process::exit(0);
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = directory.path().join("ring");
+    for (part, stays) in [("exit", false), ("keep", true), ("abort", true)] {
+        let mut owner = Talk::with(play("a_ring_in_a_static_goes_with_the_process_unless_it_is_kept", part, &path));
+        assert_eq!(owner.hear(), "made");
+        assert!(path.exists());
+        let pid = owner.child.id();
+        let error = make(&path, false).unwrap_err();
+        assert_eq!(error.kind(), ShmErrorKind::AlreadyOwned { pid: Some(pid) });
+        owner.end();
+        assert_eq!(path.exists(), stays, "{part}");
+        drop(make(&path, false).unwrap());
+    }
+}
+
+#[test]
+fn a_forked_child_neither_removes_the_file_nor_keeps_the_lock() {
+    const TEST: &str = "a_forked_child_neither_removes_the_file_nor_keeps_the_lock";
+    if part().is_some() {
+        RING.set(make(&place(), true).unwrap()).unwrap();
+        let dropped = make(&place().with_extension("dropped"), false).unwrap();
+        let guard = ForkGuard::new().unwrap();
+        let mut dropped = Some(dropped);
+        // One child exits through the exit handlers, with a drop before.
+        let pid = fork(|| {
+            assert!(!guard.is_original_process());
+            drop(dropped.take());
+            // SAFETY: as `std::process::exit`, from the only thread of this process.
+            unsafe { libc::exit(0) };
+        });
+        wait_for(pid);
+        assert!(place().exists() && place().with_extension("dropped").exists());
+        assert_eq!(lock_state(RING.get().unwrap()), LockState::Held { pid: Some(std::process::id()) });
+        // Another one outlives us, as a daemon outlives the process that started it. Its own ring takes the name over.
+        let path = place();
+        fork(|| {
+            wait_for_parent();
+            let taken_over = make(&path, false);
+            say(if taken_over.is_ok() { "taken over" } else { "refused" });
+            wait_for_parent();
+        });
+        say("forked");
+        RING.get().unwrap().keep(true);
+        drop(dropped);
+        // SAFETY: ends this process at once; its child lives on.
+        unsafe { libc::_exit(0) };
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = directory.path().join("ring");
+    let mut owner = Talk::with(play(TEST, "owner", &path));
+    assert_eq!(owner.hear(), "forked");
+    // Wait for the owner's end, not for its child's (who has our pipe), and leave the rest to `end`.
+    let pid = i32::try_from(owner.child.id()).ok().and_then(Pid::from_raw).unwrap();
+    waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap();
+    assert!(!path.with_extension("dropped").exists());
+    assert_eq!(lock_state(open(&path)), LockState::Free, "the forked child holds the lock");
+    assert_eq!(writer_liveness(open(&path), None), Liveness::Dead);
+    owner.child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+    assert_eq!(owner.hear(), "taken over");
+    assert!(owner.end().success());
+}
+
+#[test]
+fn a_killed_owner_is_noticed_and_its_file_is_read_and_replaced() {
+    const TEST: &str = "a_killed_owner_is_noticed_and_its_file_is_read_and_replaced";
+    if part().is_some() {
+        let _ring = make(&place(), false).unwrap();
+        let me = ProcessIdentity::current();
+        say(format!("{} {} {} {}", me.pid, me.start_ticks, me.pid_namespace, me.time_namespace));
+        wait_for_parent();
+        return;
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = directory.path().join("ring");
+    let mut owner = Talk::with(play(TEST, "owner", &path));
+    let said = owner.hear();
+    let words: Vec<u64> = said.split(' ').map(|word| word.parse().unwrap()).collect();
+    let identity = ProcessIdentity {
+        pid: u32::try_from(words[0]).unwrap(),
+        start_ticks: words[1],
+        pid_namespace: words[2],
+        time_namespace: words[3],
+        ..ProcessIdentity::current()
+    };
+    assert_eq!(identity.pid, owner.child.id());
+    let file = open(&path);
+    let watch = DeathWatch::new(&identity).unwrap();
+    for identity in [Some(&identity), None] {
+        assert_eq!(writer_liveness(&file, identity), Liveness::Alive);
+    }
+    assert!(!watch.has_ended());
+    owner.child.kill().unwrap();
+    assert!(watch.wait(std::time::Duration::from_secs(60)));
+    // Dead also while nobody has waited for it.
+    for identity in [Some(&identity), None] {
+        assert_eq!(writer_liveness(&file, identity), Liveness::Dead);
+    }
+    assert!(file.is_still_at_its_path());
+    let next = make(&path, false).unwrap();
+    assert!(!file.is_still_at_its_path());
+    assert_ne!(next.id(), file.id());
+}

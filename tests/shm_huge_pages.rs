@@ -1,0 +1,211 @@
+//! Rings on real huge pages. Needs root: it enlarges the pool by some pages, mounts hugetlbfs where only the test sees it, and puts all back.
+
+use std::fs::{self, File};
+use std::io::Error;
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+
+use eventring::shm::{
+    CreateOptions, HugePagePool, MapOptions, Mapping, MemfdOptions, OpenOptions, OwnedRingFile, PlaceWarning,
+    RingDirectories, RingFile, RingName, Sections, ShmError, ShmErrorKind, create, create_memfd,
+};
+use rustix::fs::{FlockOperation, flock};
+
+const PAGE: usize = 2 << 20;
+const PAGES: u64 = 10;
+const POOL: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB";
+/// Ten pages with the context in the last one.
+const SECTIONS: Sections =
+    Sections { header_bytes: 2 << 20, descriptor_bytes: 4 << 20, payload_bytes: 12 << 20, context_bytes: 4096 };
+
+fn count(file: &str) -> u64 {
+    fs::read_to_string(Path::new(POOL).join(file)).unwrap().trim().parse().unwrap()
+}
+
+/// Exactly so many free pages, and a mount that the calling thread alone sees. One at a time on the machine.
+struct Machine {
+    _turn: File,
+    before: u64,
+    mount: tempfile::TempDir,
+}
+
+impl Machine {
+    fn with_free_pages(pages: u64) -> Option<Self> {
+        match Self::try_with_free_pages(pages) {
+            Ok(machine) => Some(machine),
+            Err(error) => {
+                eprintln!("SKIPPED: cannot set up huge pages: {error}");
+                None
+            }
+        }
+    }
+
+    fn try_with_free_pages(pages: u64) -> Result<Self, Error> {
+        let turn = File::open(POOL)?;
+        flock(&turn, FlockOperation::LockExclusive)?;
+        let before = count("nr_hugepages");
+        let machine = Self { _turn: turn, before, mount: tempfile::tempdir()? };
+        let others = before - count("free_hugepages") + count("resv_hugepages");
+        fs::write(Path::new(POOL).join("nr_hugepages"), (others + pages).to_string())?;
+        if HugePagePool::of_this_machine().available != pages {
+            return Err(Error::other("the kernel does not give as many pages"));
+        }
+        let check = |result: i32| if result == 0 { Ok(()) } else { Err(Error::last_os_error()) };
+        let path = std::ffi::CString::new(machine.mount.path().to_str().unwrap())?;
+        // SAFETY: gives this thread a mount namespace of its own; touches no memory.
+        check(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
+        let private = libc::MS_REC | libc::MS_PRIVATE;
+        // SAFETY: all pointers are valid strings or null, as mount allows for a change of propagation.
+        check(unsafe { libc::mount(c"none".as_ptr(), c"/".as_ptr(), std::ptr::null(), private, std::ptr::null()) })?;
+        let options = c"pagesize=2M".as_ptr().cast();
+        // SAFETY: all pointers are valid strings.
+        check(unsafe { libc::mount(c"none".as_ptr(), path.as_ptr(), c"hugetlbfs".as_ptr(), 0, options) })?;
+        Ok(machine)
+    }
+
+    fn directory(&self) -> PathBuf {
+        self.mount.path().join("event-rings")
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        if let Ok(path) = std::ffi::CString::new(self.mount.path().to_str().unwrap_or("")) {
+            // SAFETY: a valid string.
+            unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH) };
+        }
+        let _ = fs::write(Path::new(POOL).join("nr_hugepages"), self.before.to_string());
+    }
+}
+
+fn make(name: &str, sections: Sections, options: &CreateOptions) -> Result<(OwnedRingFile, Mapping), ShmError> {
+    let place = RingDirectories::from_environment().place_for_writing(&RingName::new(name)?);
+    create(&place, sections.file_bytes().unwrap(), options, |file| Mapping::map(file, sections, MapOptions::writer()))
+}
+
+fn load(place: NonNull<u8>, offset: usize) -> u8 {
+    // SAFETY: the tests pass places and offsets within a mapping.
+    let place = unsafe { place.add(offset) };
+    // SAFETY: as above.
+    unsafe { place.read_volatile() }
+}
+
+fn store(place: NonNull<u8>, offset: usize, byte: u8) {
+    // SAFETY: the tests pass places and offsets within a writable mapping.
+    let place = unsafe { place.add(offset) };
+    // SAFETY: as above.
+    unsafe { place.write_volatile(byte) };
+}
+
+#[test]
+fn a_bare_name_goes_to_huge_pages_and_needs_no_page_more_than_the_file_has() {
+    let Some(machine) = Machine::with_free_pages(PAGES) else { return };
+    let (ring, map) = make("x", SECTIONS, &CreateOptions::default()).unwrap();
+    assert_eq!(ring.path(), Some(&*machine.directory().join("x")));
+    assert_eq!(ring.warning(), None);
+    assert_eq!((ring.page_bytes(), ring.bytes()), (PAGE as u64, PAGES * PAGE as u64));
+    assert_eq!(map.page_bytes(), PAGE);
+    assert_eq!(HugePagePool::of_this_machine().available, 0);
+
+    let reader =
+        RingFile::open(&RingName::new("x").unwrap(), &RingDirectories::from_environment(), &OpenOptions::default())
+            .unwrap();
+    assert!(reader.has_huge_pages());
+    assert_eq!(reader.id(), ring.id());
+    // With the pool empty: neither the second payload mapping nor a reader's mapping takes pages.
+    let read_map = Mapping::map(&reader, SECTIONS, MapOptions { prefault: true, ..MapOptions::reader() }).unwrap();
+    let end = map.payload_bytes();
+    store(map.payload(), end + 7, 5);
+    store(map.context(), 4095, 6);
+    store(map.descriptors(), 0, 7);
+    for map in [&map, &read_map] {
+        assert_eq!(load(map.payload(), 7), 5);
+        assert_eq!(load(map.payload(), end + 7), 5);
+        assert_eq!(load(map.context(), 4095), 6);
+        assert_eq!(load(map.descriptors(), 0), 7);
+    }
+    let mut byte = [0];
+    reader.read_at(&mut byte, SECTIONS.payload_offset().unwrap() + 7).unwrap();
+    assert_eq!(byte, [5]);
+    drop((ring, map, read_map, reader));
+    assert_eq!(HugePagePool::of_this_machine().available, PAGES, "pages leak");
+    assert_eq!(fs::read_dir(machine.directory()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_pool_that_is_too_small_is_named_and_one_that_is_empty_only_warned_about() {
+    let Some(machine) = Machine::with_free_pages(PAGES - 1) else { return };
+    let error = make("x", SECTIONS, &CreateOptions::default()).unwrap_err();
+    assert_eq!(error.kind(), ShmErrorKind::NoSpace);
+    let message = error.to_string();
+    for part in
+        ["pool of huge pages", "needs 10 pages of 2 MiB", "9 of the pool's", "vm.nr_hugepages=", "event-rings/x"]
+    {
+        assert!(message.contains(part), "{part:?} is missing in: {message}");
+    }
+    assert_eq!(fs::read_dir(machine.directory()).unwrap().count(), 0);
+    assert_eq!(HugePagePool::of_this_machine().available, PAGES - 1);
+
+    fs::write(Path::new(POOL).join("nr_hugepages"), "0").unwrap();
+    if count("nr_hugepages") != 0 || count("nr_overcommit_hugepages") != 0 {
+        eprintln!("SKIPPED: others use huge pages, the pool cannot be emptied");
+        return;
+    }
+    let place = RingDirectories::from_environment().place_for_writing(&RingName::new("x").unwrap());
+    assert_eq!(place.path, Path::new("/dev/shm/event-rings/x"));
+    let mount = machine.mount.path().to_path_buf();
+    assert_eq!(place.warning, Some(PlaceWarning::EmptyHugePagePool { mount }));
+    let options = MemfdOptions { huge_pages: true, ..MemfdOptions::default() };
+    let error = create_memfd("x", 1, &options, |_| Ok::<_, ShmError>(())).unwrap_err();
+    assert_eq!(error.kind(), ShmErrorKind::NoHugePages);
+}
+
+#[test]
+fn a_stale_ring_that_fills_the_pool_is_replaced() {
+    let Some(machine) = Machine::with_free_pages(PAGES) else { return };
+    let keep = CreateOptions { keep: true, ..CreateOptions::default() };
+    let stale = make("x", SECTIONS, &keep).unwrap().0.id();
+    assert_eq!(HugePagePool::of_this_machine().available, 0);
+    let (ring, _map) = make("x", SECTIONS, &CreateOptions::default()).unwrap();
+    assert_ne!(ring.id(), stale);
+    assert_eq!(fs::read_dir(machine.directory()).unwrap().count(), 1);
+}
+
+#[test]
+fn with_room_for_both_the_stale_ring_is_exchanged() {
+    let Some(machine) = Machine::with_free_pages(2 * PAGES) else { return };
+    let keep = CreateOptions { keep: true, ..CreateOptions::default() };
+    let stale = make("x", SECTIONS, &keep).unwrap().0.id();
+    let (ring, map) = make("x", SECTIONS, &CreateOptions::default()).unwrap();
+    assert_ne!(ring.id(), stale);
+    assert_eq!(fs::read_dir(machine.directory()).unwrap().count(), 1);
+    drop((ring, map));
+    assert_eq!(HugePagePool::of_this_machine().available, 2 * PAGES);
+}
+
+#[test]
+fn a_file_of_huge_pages_that_is_cut_does_not_kill() {
+    let Some(_machine) = Machine::with_free_pages(PAGES) else { return };
+    let (ring, map) = make("x", SECTIONS, &CreateOptions::default()).unwrap();
+    store(map.header(), 0, 9);
+    rustix::fs::ftruncate(&ring, PAGE as u64).unwrap();
+    assert_eq!(load(map.header(), 0), 9);
+    assert!(!map.was_truncated());
+    assert_eq!(load(map.descriptors(), PAGE + 5), 0);
+    assert_eq!(load(map.payload(), 13 * PAGE / 2), 0);
+    store(map.context(), 0, 1);
+    assert!(map.was_truncated());
+}
+
+#[test]
+fn an_anonymous_ring_can_stand_on_huge_pages() {
+    let Some(_machine) = Machine::with_free_pages(PAGES) else { return };
+    let options = MemfdOptions { huge_pages: true, ..MemfdOptions::default() };
+    let bytes = SECTIONS.file_bytes().unwrap();
+    let make = |bytes| create_memfd("x", bytes, &options, |file| Mapping::map(file, SECTIONS, MapOptions::writer()));
+    let (ring, map) = make(bytes).unwrap();
+    assert_eq!((ring.page_bytes(), map.page_bytes()), (PAGE as u64, PAGE));
+    store(map.payload(), map.payload_bytes(), 3);
+    assert_eq!(load(map.payload(), 0), 3);
+    assert_eq!(make(bytes).unwrap_err().kind(), ShmErrorKind::NoSpace);
+}

@@ -1,0 +1,169 @@
+//! Many processes that make the same ring at once: one wins, the others learn who, and nobody sees half a file.
+
+mod child;
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
+use std::time::{Duration, Instant};
+
+use child::{Talk, part, place, play, say, wait_for_parent};
+use eventring::shm::{
+    CreateOptions, MapOptions, Mapping, OpenOptions, OwnedRingFile, RingDirectories, RingFile, RingName, Sections,
+    ShmError, ShmErrorKind, create,
+};
+
+const SECTIONS: Sections =
+    Sections { header_bytes: 4096, descriptor_bytes: 4096, payload_bytes: 64 << 10, context_bytes: 0 };
+const WORDS: usize = 9216;
+
+/// Fills every word of the file with one number other than 0, slowly enough for others to look.
+fn make(path: &Path) -> Result<(OwnedRingFile, Mapping), ShmError> {
+    let place = RingDirectories::from_environment().place_for_writing(&RingName::new(path)?);
+    let options = CreateOptions { replace_prefix: b"RING", ..CreateOptions::default() };
+    create(&place, SECTIONS.file_bytes().unwrap(), &options, |file| {
+        let map = Mapping::map(file, SECTIONS, MapOptions::writer())?;
+        let words = map.header().cast::<u64>();
+        for index in 0..WORDS {
+            if index % 1024 == 0 {
+                std::thread::yield_now();
+            }
+            // SAFETY: header, descriptors and payload are 9216 words behind one another.
+            let word = unsafe { words.add(index) };
+            // SAFETY: as above; nobody else has the file yet.
+            unsafe { word.write_volatile(u64::from_le_bytes(*b"RINGring")) };
+        }
+        Ok(map)
+    })
+}
+
+/// Opens the file again and again and demands that it is whole.
+fn read_until(stop: &AtomicBool, path: &Path) -> u32 {
+    let mut seen = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let Ok(file) = RingFile::open_path(path, &OpenOptions::default()) else { continue };
+        let mut content = vec![0; WORDS * 8 + 1];
+        let read = file.read_at(&mut content, 0).unwrap();
+        assert_eq!(read, WORDS * 8, "a file of another length");
+        assert!(content[..read].chunks(8).all(|word| word == b"RINGring"), "a file that is not filled");
+        assert_eq!(file.mode(), 0o640);
+        seen += 1;
+    }
+    seen
+}
+
+#[test]
+fn of_many_processes_exactly_one_owns_the_ring_and_readers_see_whole_files_only() {
+    const TEST: &str = "of_many_processes_exactly_one_owns_the_ring_and_readers_see_whole_files_only";
+    const PROCESSES: usize = 6;
+    if part().is_some() {
+        say("ready");
+        // All start when the parent has made this file.
+        let start = place().with_extension("start");
+        while !start.exists() {}
+        match make(&place()) {
+            Ok(ring) => {
+                say("won");
+                wait_for_parent();
+                drop(ring);
+            }
+            Err(error) => match error.kind() {
+                ShmErrorKind::AlreadyOwned { pid: Some(pid) } => say(format!("lost to {pid}")),
+                _ => say(error),
+            },
+        }
+        return;
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = directory.path().join("ring");
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| read_until(&stop, &path));
+        for round in 0..12 {
+            let mut children: Vec<_> = (0..PROCESSES).map(|_| Talk::with(play(TEST, "writer", &path))).collect();
+            for child in &mut children {
+                assert_eq!(child.hear(), "ready");
+            }
+            let start = path.with_extension("start");
+            fs::write(&start, "").unwrap();
+            let said: Vec<_> = children.iter_mut().map(Talk::hear).collect();
+            let winners: Vec<_> = (0..PROCESSES).filter(|&index| said[index] == "won").collect();
+            assert_eq!(winners.len(), 1, "round {round}: {said:?}");
+            let pids: Vec<_> = children.iter().map(|child| child.child.id()).collect();
+            for (index, said) in said.iter().enumerate().filter(|(index, _)| *index != winners[0]) {
+                // Whoever replaces a stale file holds its lock for an instant, so that a loser may name another loser, but never a stranger.
+                let named = pids.iter().any(|pid| *said == format!("lost to {pid}"));
+                assert!(named, "round {round}, process {}: {said}", pids[index]);
+            }
+            fs::remove_file(&start).unwrap();
+            let winner = &mut children[winners[0]];
+            if round % 3 < 2 {
+                // The next round finds a stale file.
+                winner.child.kill().unwrap();
+                assert_eq!(winner.end().signal(), Some(libc::SIGKILL));
+                assert!(path.exists());
+            } else {
+                assert!(winner.end().success());
+                assert!(!path.exists());
+            }
+            drop(children);
+            let left = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name());
+            let left: Vec<_> = left.filter(|name| name != "ring").collect();
+            assert!(left.is_empty(), "round {round}: {left:?}");
+        }
+        stop.store(true, Ordering::Relaxed);
+        assert!(reader.join().unwrap() > 0);
+    });
+}
+
+#[test]
+fn of_many_threads_exactly_one_owns_the_ring() {
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = Arc::new(directory.path().join("ring"));
+    for _ in 0..50 {
+        let barrier = Arc::new(Barrier::new(4));
+        let threads: Vec<_> = (0..4)
+            .map(|_| {
+                let (barrier, path) = (Arc::clone(&barrier), Arc::clone(&path));
+                std::thread::spawn(move || {
+                    barrier.wait();
+                    let made = make(&path);
+                    // Nobody lets go before all have tried.
+                    barrier.wait();
+                    made.map(drop)
+                })
+            })
+            .collect();
+        let results: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+        let owned = ShmErrorKind::AlreadyOwned { pid: Some(std::process::id()) };
+        let (won, lost): (Vec<_>, Vec<_>) = results.iter().partition(|result| result.is_ok());
+        assert_eq!(won.len(), 1, "{results:?}");
+        assert!(lost.iter().all(|result| result.as_ref().is_err_and(|error| error.kind() == owned)), "{results:?}");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+}
+
+#[test]
+fn a_maker_that_is_killed_at_any_moment_leaves_nothing_in_the_way() {
+    const TEST: &str = "a_maker_that_is_killed_at_any_moment_leaves_nothing_in_the_way";
+    if part().is_some() {
+        say("ready");
+        loop {
+            drop(make(&place()).unwrap());
+        }
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = directory.path().join("ring");
+    let begin = Instant::now();
+    for _ in 0..40 {
+        let mut maker = Talk::with(play(TEST, "maker", &path));
+        assert_eq!(maker.hear(), "ready");
+        // A different moment of the loop each time.
+        std::thread::sleep(Duration::from_micros(u64::from(begin.elapsed().subsec_nanos()) % 997));
+        drop(maker);
+        drop(make(&path).unwrap());
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+}
