@@ -1,7 +1,7 @@
 //! `#[derive(EventPayload)]`.
 
 use proc_macro2::TokenStream;
-use quote::{format_ident, quote, quote_spanned};
+use quote::{ToTokens as _, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned as _;
 use syn::{Data, DeriveInput, Fields, FieldsNamed, Ident, Result, Type};
 
@@ -64,12 +64,19 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
             );
         }
     });
-    let encodes = fields.iter().filter(|field| !field.redact).map(|Field { ident, ty, offset, .. }| {
+    // Every byte is written, padding too: then the compiler drops the zeroing of the array that this writes to.
+    let encodes = fields.iter().enumerate().map(|(i, Field { ident, ty, redact, offset, .. })| {
+        let end = quote!(#offset + <#ty as __schema::PayloadField>::WIRE_BYTES);
+        let next = match fields.get(i + 1) {
+            Some(next) => next.offset.to_token_stream(),
+            None => quote!(__EVENTRING_LAYOUT.bytes),
+        };
+        if *redact {
+            return quote!(out[#offset..#next].fill(0););
+        }
         quote! {
-            <#ty as __schema::PayloadField>::encode_field(
-                &self.#ident,
-                &mut out[#offset..#offset + <#ty as __schema::PayloadField>::WIRE_BYTES],
-            );
+            <#ty as __schema::PayloadField>::encode_field(&self.#ident, &mut out[#offset..#end]);
+            out[#end..#next].fill(0);
         }
     });
     let decodes = fields.iter().map(|Field { ident, ty, name: field_name, offset, .. }| {

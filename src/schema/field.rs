@@ -27,8 +27,8 @@ pub trait PayloadField: Sized {
     /// Whether bytes that are all zero decode; a field that is redacted must allow it.
     const ZERO_IS_VALID: bool;
 
-    /// Writes the value to the first [`WIRE_BYTES`](Self::WIRE_BYTES) bytes of `out`, which are zero before: padding and redacted
-    /// fields are left as they are.
+    /// Writes the value to the first [`WIRE_BYTES`](Self::WIRE_BYTES) bytes of `out`: every one of them, with zeros for padding and for
+    /// redacted fields.
     ///
     /// # Panics
     /// If `out` is shorter.

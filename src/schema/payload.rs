@@ -51,8 +51,6 @@ pub trait EventPayload: PayloadField {
     /// # Panics
     /// If `out` is shorter.
     fn encode_into(&self, out: &mut [u8]) {
-        let out = &mut out[..Self::WIRE_BYTES];
-        out.fill(0);
         self.encode_field(out);
     }
 
