@@ -40,10 +40,9 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let sizes = fields.iter().map(|Field { ty, .. }| {
         quote_spanned!(ty.span()=> (<#ty as __schema::PayloadField>::WIRE_BYTES, <#ty as __schema::PayloadField>::WIRE_ALIGN))
     });
-    let offsets = fields
-        .iter()
-        .enumerate()
-        .map(|(i, Field { offset, .. })| quote!(const #offset: usize = __EVENTRING_LAYOUT.offsets[#i];));
+    let offsets = fields.iter().enumerate().map(
+        |(i, Field { offset, .. })| quote!(const #offset: ::core::primitive::usize = __EVENTRING_LAYOUT.offsets[#i];),
+    );
     let infos = fields.iter().map(|Field { ty, name, description, redact, offset, .. }| {
         quote! {
             __schema::FieldInfo {
@@ -107,10 +106,10 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
 
             #[automatically_derived]
             impl __schema::PayloadField for #ident {
-                const WIRE_BYTES: usize = __EVENTRING_LAYOUT.bytes;
-                const WIRE_ALIGN: usize = __EVENTRING_LAYOUT.align;
+                const WIRE_BYTES: ::core::primitive::usize = __EVENTRING_LAYOUT.bytes;
+                const WIRE_ALIGN: ::core::primitive::usize = __EVENTRING_LAYOUT.align;
                 const TYPE: __schema::FieldType = __schema::FieldType::Struct(&__EVENTRING_STRUCT);
-                const ZERO_IS_VALID: bool = true #(&& <#types as __schema::PayloadField>::ZERO_IS_VALID)*;
+                const ZERO_IS_VALID: ::core::primitive::bool = true #(&& <#types as __schema::PayloadField>::ZERO_IS_VALID)*;
 
                 #[inline]
                 fn encode_field(&self, out: &mut [::core::primitive::u8]) {

@@ -301,7 +301,7 @@ fn payload_of(ident: &Ident, event: &Event<'_>) -> TokenStream {
     quote! {
         #[automatically_derived]
         impl __schema::PayloadOf<#ident, { #ident::#variant as ::core::primitive::u16 }> for #payload {
-            const TRAILING_ARRAYS: usize = #arrays;
+            const TRAILING_ARRAYS: ::core::primitive::usize = #arrays;
         }
     }
 }

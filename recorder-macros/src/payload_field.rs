@@ -32,10 +32,10 @@ fn expand_newtype(input: &DeriveInput, ty: &Type) -> Result<TokenStream> {
 
             #[automatically_derived]
             impl __schema::PayloadField for #ident {
-                const WIRE_BYTES: usize = <#ty as __schema::PayloadField>::WIRE_BYTES;
-                const WIRE_ALIGN: usize = <#ty as __schema::PayloadField>::WIRE_ALIGN;
+                const WIRE_BYTES: ::core::primitive::usize = <#ty as __schema::PayloadField>::WIRE_BYTES;
+                const WIRE_ALIGN: ::core::primitive::usize = <#ty as __schema::PayloadField>::WIRE_ALIGN;
                 const TYPE: __schema::FieldType = <#ty as __schema::PayloadField>::TYPE;
-                const ZERO_IS_VALID: bool = <#ty as __schema::PayloadField>::ZERO_IS_VALID;
+                const ZERO_IS_VALID: ::core::primitive::bool = <#ty as __schema::PayloadField>::ZERO_IS_VALID;
 
                 #[inline(always)]
                 fn encode_field(&self, out: &mut [::core::primitive::u8]) {
@@ -97,10 +97,10 @@ fn expand_enum(input: &DeriveInput, data: &DataEnum) -> Result<TokenStream> {
 
             #[automatically_derived]
             impl __schema::PayloadField for #ident {
-                const WIRE_BYTES: usize = <::core::primitive::#repr as __schema::PayloadField>::WIRE_BYTES;
-                const WIRE_ALIGN: usize = <::core::primitive::#repr as __schema::PayloadField>::WIRE_ALIGN;
+                const WIRE_BYTES: ::core::primitive::usize = <::core::primitive::#repr as __schema::PayloadField>::WIRE_BYTES;
+                const WIRE_ALIGN: ::core::primitive::usize = <::core::primitive::#repr as __schema::PayloadField>::WIRE_ALIGN;
                 const TYPE: __schema::FieldType = __schema::FieldType::Enum(&__EVENTRING_ENUM);
-                const ZERO_IS_VALID: bool = false #(|| #ident::#variants as ::core::primitive::#repr == 0)*;
+                const ZERO_IS_VALID: ::core::primitive::bool = false #(|| #ident::#variants as ::core::primitive::#repr == 0)*;
 
                 #[inline(always)]
                 fn encode_field(&self, out: &mut [::core::primitive::u8]) {

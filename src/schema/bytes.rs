@@ -34,7 +34,7 @@ pub(super) fn write_hex(out: &mut impl fmt::Write, bytes: &[u8]) -> fmt::Result 
 }
 
 /// Reads exactly `out.len()` bytes of hex digits.
-fn read_hex(digits: &str, out: &mut [u8]) -> Option<()> {
+pub(super) fn read_hex(digits: &str, out: &mut [u8]) -> Option<()> {
     let digits = digits.as_bytes();
     if digits.len() != out.len() * 2 {
         return None;

@@ -13,6 +13,7 @@ mod describe;
 mod error;
 mod field;
 mod model;
+mod of_ring;
 mod parse;
 mod payload;
 mod record_error;
@@ -37,6 +38,8 @@ pub use self::model::{
     EventModel, MAX_DEPTH, MAX_FIELDS, MAX_NAME_BYTES, MAX_STRUCT_BYTES, MAX_TEXT_BYTES, SchemaModel, SchemaTextError,
     SchemaTextErrorKind,
 };
+#[cfg(feature = "macros")]
+pub use self::of_ring::published_schema;
 pub use self::payload::{EventPayload, EventType, PayloadOf};
 pub use self::record_error::{RECORD_ERROR_CODE, RecordError, RecordErrorView};
 pub use self::text::{Schema, schema_text_hash};

@@ -23,7 +23,8 @@ pub struct SchemaModel {
     pub(super) content_type: u16,
     pub(super) name: String,
     pub(super) version: u32,
-    pub(super) text_hash: [u8; 32],
+    /// The one that the text states, else that of the text.
+    pub(super) schema_hash: [u8; 32],
     pub(super) structs: Vec<StructModel>,
     pub(super) enums: Vec<EnumModel>,
     /// By ascending code.
@@ -49,10 +50,11 @@ impl SchemaModel {
         self.version
     }
 
-    /// KECCAK-256 of the text without comments. It equals the ring's `schema_hash` unless that was published by others.
+    /// The `schema_hash` of ring files with this schema: the published one that the text states, else KECCAK-256 of the text without
+    /// comments.
     #[must_use]
-    pub fn text_hash(&self) -> [u8; 32] {
-        self.text_hash
+    pub fn schema_hash(&self) -> [u8; 32] {
+        self.schema_hash
     }
 
     /// The events, by ascending code.
@@ -185,6 +187,8 @@ pub enum SchemaTextErrorKind {
     Syntax,
     /// A line is in the grammar, but contradicts others: unknown or repeated names, fields that overlap or exceed their struct.
     Inconsistent,
+    /// The text is of another schema than the ring, or the ring has none.
+    NotOfThisRing,
     /// A limit is exceeded: [`MAX_TEXT_BYTES`], [`MAX_STRUCT_BYTES`], [`MAX_FIELDS`], [`MAX_DEPTH`], [`MAX_NAME_BYTES`].
     TooLarge,
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::bytes::read_hex;
 use super::describe::Scalar;
 use super::model::{
     CountModel, EnumModel, EventModel, FieldModel, MAX_DEPTH, MAX_FIELDS, MAX_NAME_BYTES, MAX_STRUCT_BYTES,
@@ -51,6 +52,7 @@ fn too_large<T>(problem: impl Into<String>) -> Parsed<T> {
 /// What the lines that follow belong to.
 enum Open {
     Nothing,
+    Content,
     Enum { name: String },
     Struct { name: String, field_names: HashSet<String> },
     Event { array_names: HashSet<String> },
@@ -71,7 +73,7 @@ impl Parser {
             content_type: 0,
             name: String::new(),
             version: 0,
-            text_hash: schema_text_hash(text),
+            schema_hash: schema_text_hash(text),
             structs: Vec::new(),
             enums: Vec::new(),
             events: Vec::new(),
@@ -105,6 +107,7 @@ impl Parser {
         }
         match *words {
             ["content", code, name, version] => self.content(code, name, version),
+            ["hash", hex] => self.published_hash(hex),
             ["enum", name, repr] => self.begin_enum(name, repr),
             ["value", value, name] => self.value(value, name),
             ["struct", name, bytes] => self.begin_struct(name, bytes),
@@ -125,6 +128,20 @@ impl Parser {
         self.model.name = name(content_name)?;
         self.model.version = number(version)?;
         self.has_content = true;
+        self.open = Open::Content;
+        Ok(())
+    }
+
+    fn published_hash(&mut self, hex: &str) -> Parsed<()> {
+        let is_first = matches!(self.open, Open::Content);
+        if !is_first {
+            return inconsistent("expected `hash` directly after `content`");
+        }
+        self.open = Open::Nothing;
+        let is_lower = !hex.contains(|c: char| c.is_ascii_uppercase());
+        let Some(()) = read_hex(hex, &mut self.model.schema_hash).filter(|()| is_lower) else {
+            return syntax("expected 64 lower-case hex digits");
+        };
         Ok(())
     }
 
@@ -265,7 +282,7 @@ impl Parser {
                 (name, TypeModel::Enum(index))
             }
             Open::Struct { name, .. } => (name, TypeModel::Struct(self.model.structs.len() - 1)),
-            Open::Nothing | Open::Event { .. } => return Ok(()),
+            Open::Nothing | Open::Content | Open::Event { .. } => return Ok(()),
         };
         self.types.insert(name, ty);
         Ok(())

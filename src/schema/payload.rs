@@ -175,7 +175,7 @@ pub trait EventType: Copy + Sized + 'static {
 ///
 /// Implemented by `#[derive(EventType)]`. It is what makes `record!` refuse a payload of another event at compile time.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not the payload of this event of `{E}`",
+    message = "`{Self}` is not the payload of this event",
     label = "the payload of another event, or of none",
     note = "the enum says which payload an event has: #[event(payload = …)] on the variant, none means ()"
 )]

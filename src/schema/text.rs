@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 
 use tiny_keccak::{Hasher as _, Keccak};
 
+use super::bytes::write_hex;
 use super::describe::{EnumInfo, EventInfo, FieldType, Scalar, SchemaInfo, StructInfo, TrailingCount};
 use super::model::{SchemaModel, SchemaTextError};
 
@@ -119,6 +120,11 @@ impl Writer {
         self.line(FIRST_LINE);
         self.comment(info.description);
         self.line(&format!("content {} {} {}", info.content_type, info.name, info.version));
+        if let Some(hash) = info.published_hash {
+            self.out.push_str("hash ");
+            let _ = write_hex(&mut self.out, &hash);
+            self.line("");
+        }
         for event in info.events {
             self.event(event);
         }

@@ -1,0 +1,16 @@
+//! What the derives refuse, and where the compiler points when they do.
+//!
+//! The expected messages are those of the current stable compiler. After a change that they should show, or a new compiler:
+//! `TRYBUILD=overwrite cargo test -p eventring-macros`, and read the difference.
+
+#[test]
+fn mistakes_are_compile_errors_at_the_field_or_attribute() {
+    let cases = trybuild::TestCases::new();
+    cases.compile_fail("tests/ui/*.rs");
+}
+
+#[test]
+fn what_is_right_compiles() {
+    let cases = trybuild::TestCases::new();
+    cases.pass("tests/ui/pass/*.rs");
+}

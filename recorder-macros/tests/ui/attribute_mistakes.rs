@@ -1,0 +1,49 @@
+//! Keys that do not exist, in the wrong place, or twice.
+use eventring::schema::{EventPayload, EventType};
+
+#[derive(EventPayload)]
+struct Order {
+    #[event(redacted)]
+    key: u64,
+}
+
+#[derive(EventPayload)]
+#[event(redact)]
+struct Secret {
+    key: u64,
+}
+
+#[derive(EventPayload)]
+#[event(name = "lower")]
+struct Named {
+    key: u64,
+}
+
+#[derive(EventPayload)]
+#[event(name = "One", name = "Two")]
+struct Twice {
+    key: u64,
+}
+
+#[derive(EventType, Clone, Copy)]
+#[event(content_type = 300, hash = "00")]
+#[repr(u16)]
+enum UnknownKey {
+    Started = 2,
+}
+
+#[derive(EventType, Clone, Copy)]
+#[event(content_type = 300, schema_hash = "0123")]
+#[repr(u16)]
+enum ShortHash {
+    Started = 2,
+}
+
+#[derive(EventType, Clone, Copy)]
+#[event(content_type = 0)]
+#[repr(u16)]
+enum NoContent {
+    Started = 2,
+}
+
+fn main() {}

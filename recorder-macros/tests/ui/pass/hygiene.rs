@@ -1,0 +1,65 @@
+//! The derives use no name of the place where they stand.
+#![no_implicit_prelude]
+#![deny(warnings)]
+
+/// Names that the generated code must not mistake for the real ones.
+#[allow(dead_code)]
+mod shadows {
+    #[allow(non_camel_case_types)]
+    pub struct u8;
+    #[allow(non_camel_case_types)]
+    pub struct usize;
+    pub struct Result;
+    pub struct Option;
+    pub struct Self_;
+}
+#[allow(unused_imports)]
+use shadows::*;
+
+const LAYOUT: ::core::primitive::usize = 3;
+
+#[derive(::eventring::schema::PayloadField, ::core::clone::Clone, ::core::marker::Copy)]
+#[repr(i16)]
+enum Side {
+    Buy = -1,
+    Sell = 1,
+}
+
+#[derive(::eventring::schema::PayloadField)]
+struct OrderId(::core::primitive::u64);
+
+#[derive(::eventring::schema::EventPayload)]
+struct Order {
+    r#type: Side,
+    id: OrderId,
+    bytes: [::core::primitive::u8; LAYOUT],
+    error: ::core::primitive::bool,
+    out: ::core::primitive::u32,
+}
+
+#[derive(::eventring::schema::EventPayload)]
+struct Empty {}
+
+#[derive(::eventring::schema::EventType, ::core::clone::Clone, ::core::marker::Copy)]
+#[event(content_type = 300)]
+#[repr(u16)]
+enum Shop {
+    #[event(payload = Order, trailing(bits: ::core::primitive::bool * out))]
+    OrderPlaced = 0x10,
+    #[event(payload = Empty)]
+    DayEnded = 3,
+    #[event(trailing(text: ::eventring::schema::Utf8))]
+    r#Try = 4,
+    RecordError = 1,
+}
+
+fn main() {
+    use ::eventring::schema::{EventPayload, EventType};
+    let order = Order { r#type: Side::Buy, id: OrderId(5), bytes: [1, 2, 3], error: true, out: 0 };
+    let bytes = order.with_bytes(|bytes| <[::core::primitive::u8]>::to_vec(bytes));
+    ::std::assert_eq!(bytes, [255, 255, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 1, 0, 0, 0, 0]);
+    ::std::assert!(::core::matches!(Order::decode_exact(&bytes), ::core::result::Result::Ok(_)));
+    ::std::assert_eq!((Shop::OrderPlaced.code(), Shop::Try.name()), (16, "TRY"));
+    ::std::assert_eq!((Empty {}).with_bytes(<[::core::primitive::u8]>::len), 0);
+    let _ = (Side::Sell, Shop::DayEnded, Shop::RecordError, order.r#type, order.id.0, order.bytes, order.error, order.out);
+}

@@ -1,0 +1,13 @@
+//! The payload of another event is refused where it is recorded.
+use eventring::recorder::Recorder;
+use eventring::schema::exec::{BlockEnd, BlockStart, ExecEvent};
+use eventring::record;
+
+fn record(recorder: &Recorder, start: &BlockStart, end: BlockEnd) {
+    record!(recorder => ExecEvent::BlockStart, start);
+    record!(recorder => ExecEvent::BlockStart, end);
+    record!(recorder => ExecEvent::BlockEnd);
+    record!(recorder => ExecEvent::TxnEnd, 7u32);
+}
+
+fn main() {}

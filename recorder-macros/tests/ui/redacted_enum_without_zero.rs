@@ -1,0 +1,17 @@
+//! A redacted field is recorded as zeros, which must be a value of it.
+use eventring::schema::{EventPayload, PayloadField};
+
+#[derive(PayloadField)]
+#[repr(u8)]
+enum Side {
+    Buy = 1,
+    Sell = 2,
+}
+
+#[derive(EventPayload)]
+struct Order {
+    #[event(redact)]
+    side: Side,
+}
+
+fn main() {}

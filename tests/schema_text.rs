@@ -1,0 +1,171 @@
+//! Schema text and schema hashes: what people and other programs see of a schema.
+#![cfg(feature = "macros")]
+
+use eventring::schema::exec::ExecEvent;
+use eventring::schema::test::TestEvent;
+use eventring::schema::{
+    EventInfo, EventPayload, EventType, FieldInfo, FieldType, Scalar, Schema, SchemaInfo, SchemaModel,
+    SchemaTextErrorKind, StructInfo, published_schema, schema_text_hash,
+};
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[test]
+fn the_text_of_the_published_schemas_describes_every_event() {
+    insta::assert_snapshot!("exec", ExecEvent::schema().text());
+    insta::assert_snapshot!("test", TestEvent::schema().text());
+}
+
+#[test]
+fn the_published_hashes_are_constants() {
+    assert_eq!(hex(&ExecEvent::schema_hash()), "8933f907c432c98ac0c8db62f9aa164c0c3f1672f41290e4ea3408df6c6723f3");
+    assert_eq!(TestEvent::schema_hash(), [0; 32]);
+    for schema in [ExecEvent::schema(), TestEvent::schema()] {
+        assert_eq!(schema.model().unwrap().schema_hash(), schema.hash());
+        assert!(std::ptr::eq(published_schema(schema.content_type(), schema.hash()).unwrap(), schema));
+        assert!(published_schema(7, schema.hash()).is_none());
+    }
+}
+
+#[test]
+fn the_hash_of_a_text_is_keccak_256_of_its_lines_without_comments() {
+    // The hash of no bytes, as everybody publishes it.
+    let empty = "c5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470";
+    assert_eq!(hex(&schema_text_hash("")), empty);
+    assert_eq!(hex(&schema_text_hash("# only a comment\n")), empty);
+    let schema = ExecEvent::schema();
+    assert_eq!(schema_text_hash(schema.text()), schema_text_hash(&schema.canonical_text()));
+    assert!(schema.text().contains("\n# ") && !schema.canonical_text().contains('#'));
+}
+
+const FIELD: FieldInfo = FieldInfo {
+    name: "price",
+    ty: FieldType::Scalar(Scalar::U64),
+    offset: 8,
+    bytes: 8,
+    redacted: false,
+    description: "In cents",
+};
+
+/// A schema of one event with one field, and its hash.
+fn hash_of(change: impl FnOnce(&mut SchemaInfo, &mut EventInfo, &mut StructInfo, &mut FieldInfo)) -> [u8; 32] {
+    let mut schema = SchemaInfo {
+        content_type: 300,
+        name: "SHOP",
+        version: 1,
+        events: &[],
+        published_hash: None,
+        description: "A shop",
+    };
+    let mut event = EventInfo { code: 2, name: "ORDER", payload: None, trailing: &[], description: "An order" };
+    let mut order = StructInfo { name: "Order", bytes: 16, align: 8, fields: &[], description: "The order" };
+    let mut field = FIELD;
+    change(&mut schema, &mut event, &mut order, &mut field);
+    order.fields = Vec::leak(vec![field]);
+    event.payload = Some(Box::leak(Box::new(order)));
+    schema.events = Vec::leak(vec![event]);
+    let schema = Schema::new(Box::leak(Box::new(schema)));
+    schema.model().unwrap_or_else(|error| panic!("{error}\n{}", schema.text()));
+    schema.hash()
+}
+
+#[test]
+fn the_hash_changes_with_everything_that_determines_the_layout() {
+    let same = hash_of(|_, _, _, _| {});
+    let changed = [
+        hash_of(|schema, _, _, _| schema.content_type = 301),
+        hash_of(|schema, _, _, _| schema.name = "STORE"),
+        hash_of(|schema, _, _, _| schema.version = 2),
+        hash_of(|_, event, _, _| event.code = 3),
+        hash_of(|_, event, _, _| event.name = "ORDERED"),
+        hash_of(|_, _, order, _| order.bytes = 24),
+        hash_of(|_, _, order, _| order.name = "Ordered"),
+        hash_of(|_, _, _, field| field.name = "prize"),
+        hash_of(|_, _, _, field| field.ty = FieldType::Scalar(Scalar::I64)),
+        hash_of(|_, _, _, field| field.offset = 0),
+        hash_of(|_, _, _, field| (field.ty, field.bytes) = (FieldType::Scalar(Scalar::U32), 4)),
+        hash_of(|_, _, _, field| field.redacted = true),
+    ];
+    for (i, hash) in changed.iter().enumerate() {
+        assert_ne!(*hash, same, "change {i}");
+        assert!(!changed[..i].contains(hash), "change {i}");
+    }
+}
+
+#[test]
+fn the_hash_does_not_change_with_descriptions() {
+    let same = hash_of(|_, _, _, _| {});
+    let described = hash_of(|schema, event, order, field| {
+        schema.description = "";
+        event.description = "Two\nlines";
+        order.description = "# x";
+        field.description = "event 3 X";
+    });
+    assert_eq!(described, same);
+}
+
+/// Two modules with a struct of the same name.
+mod inner {
+    #[derive(eventring::schema::EventPayload)]
+    pub struct Entry {
+        pub id: u32,
+    }
+}
+
+#[derive(EventPayload)]
+struct Entry {
+    r#type: u8,
+    inner: inner::Entry,
+    #[event(redact)]
+    secret: [u8; 3],
+}
+
+/// Events in another order than that of their codes.
+#[derive(EventType, Clone, Copy)]
+#[event(content_type = 300, version = 7)]
+#[repr(u16)]
+enum BothEntries {
+    #[event(payload = inner::Entry)]
+    InnerEntry = 0x10,
+    /// First paragraph,
+    /// on two lines.
+    ///
+    /// Second paragraph.
+    #[event(payload = Entry, name = "OUTER")]
+    OuterEntry = 4,
+}
+
+#[test]
+fn types_of_the_same_name_are_told_apart_and_events_are_sorted() {
+    insta::assert_snapshot!("both_entries", BothEntries::schema().text());
+    let model = BothEntries::schema().model().unwrap();
+    let entry = Entry { r#type: 9, inner: inner::Entry { id: 5 }, secret: [1, 2, 3] };
+    entry.with_bytes(|bytes| {
+        assert_eq!(model.decode(4, bytes).to_string(), "type=9 inner={id=5} secret=<redacted>");
+    });
+    assert_eq!(model.event_by_name("OUTER").unwrap().code(), 4);
+    assert_eq!((model.version(), BothEntries::OuterEntry.name(), BothEntries::InnerEntry.code()), (7, "OUTER", 16));
+    assert_eq!(BothEntries::from_code(4).map(BothEntries::code), Some(4));
+    assert!(BothEntries::from_code(1).is_none());
+}
+
+#[test]
+fn a_ring_is_decoded_by_its_own_text_if_that_is_of_its_hash() {
+    let (schema, hash) = (BothEntries::schema(), BothEntries::schema_hash());
+    let model = SchemaModel::of_ring(300, hash, Some(schema.text())).unwrap();
+    assert_eq!(*model, *schema.model().unwrap());
+    let mut other_hash = hash;
+    other_hash[31] ^= 1;
+    for (content_type, hash, text) in
+        [(300, hash, None), (300, other_hash, Some(schema.text())), (301, hash, Some(schema.text()))]
+    {
+        let error = SchemaModel::of_ring(content_type, hash, text).unwrap_err();
+        assert_eq!(error.kind(), SchemaTextErrorKind::NotOfThisRing, "{error}");
+    }
+    // Files of other implementations carry no text; and no text replaces a schema that is known.
+    for text in [None, Some(schema.text()), Some("nonsense")] {
+        assert_eq!(SchemaModel::of_ring(2, ExecEvent::schema_hash(), text).unwrap().name(), "EXEC");
+    }
+}
