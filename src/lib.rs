@@ -23,8 +23,9 @@ pub mod schema;
 pub mod shm;
 mod sync;
 
-#[cfg(all(feature = "macros", not(any(loom, shuttle))))]
-pub use eventring_macros::{EventPayload, EventType};
+// Each is a trait and, with the feature `macros`, a derive.
 #[doc(hidden)]
 #[cfg(not(any(loom, shuttle)))]
 pub use macros::support as __private;
+#[cfg(not(any(loom, shuttle)))]
+pub use schema::{EventPayload, EventType, PayloadField};

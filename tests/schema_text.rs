@@ -169,3 +169,13 @@ fn a_ring_is_decoded_by_its_own_text_if_that_is_of_its_hash() {
         assert_eq!(SchemaModel::of_ring(2, ExecEvent::schema_hash(), text).unwrap().name(), "EXEC");
     }
 }
+
+#[test]
+fn the_example_in_the_format_document_is_schema_text() {
+    let document = include_str!("../docs/FORMAT.md");
+    let example = document.split("```\n").find(|block| block.starts_with("schema-text 1\ncontent 300")).unwrap();
+    let model = SchemaModel::parse(example).unwrap();
+    let payload = [&7u64.to_le_bytes()[..], &[1, 0, 0, 0], &250u32.to_le_bytes(), &[1, 0, 0, 0, 0, 0, 0, 0]].concat();
+    let payload = [payload, 9u64.to_le_bytes().to_vec(), b"ok".to_vec()].concat();
+    assert_eq!(model.decode(2, &payload).to_string(), r#"id=7 side=SELL price=250 fill_count=1 fills=[9] note="ok""#);
+}

@@ -2,8 +2,8 @@
 #![cfg(feature = "macros")]
 
 use eventring::schema::{
-    Address, DecodeErrorKind, EventPayload, EventType, MALFORMED, PayloadField, SchemaModel, U256, Utf8, Value,
-    encode_array, split_array,
+    Address, DecodeErrorKind, EventPayload, EventType, MALFORMED, PayloadField, RecordError, SchemaModel, U256, Utf8,
+    Value, encode_array, split_array,
 };
 use proptest::prelude::*;
 
@@ -289,6 +289,24 @@ fn events_without_payload_have_no_bytes() {
     assert_eq!(model.decode(3, &[1, 2]).to_string(), "$malformed=<2 bytes left over: 0x0102>");
     assert_eq!(model.decode(99, &[1, 2]).to_string(), "<event type 99 is not in schema SINK: 0x0102>");
     ().with_bytes(|bytes| assert!(bytes.is_empty()));
+}
+
+#[test]
+fn an_error_event_decodes_in_every_schema() {
+    let model = model();
+    let error = RecordError {
+        error_type: 2,
+        dropped_event_type: 3,
+        truncated_payload_size: 2,
+        requested_payload_size: 1 << 33,
+    };
+    let payload = [error.with_bytes(<[u8]>::to_vec), vec![0xab, 0xcd]].concat();
+    assert_eq!(
+        model.decode(1, &payload).to_string(),
+        "error_type=2 dropped_event_type=3 truncated_payload_size=2 requested_payload_size=8589934592 truncated_payload=0xabcd"
+    );
+    // No payload memory could be had.
+    assert_eq!(model.decode(1, &[]), Value::Struct(vec![]));
 }
 
 #[test]

@@ -179,7 +179,7 @@ fn schema_info(input: &DeriveInput, attributes: &EventAttributes, events: &[Even
     let Some(content_type) = &attributes.content_type else {
         return Err(syn::Error::new(
             input.ident.span(),
-            "expected #[event(content_type = N)]; 1 to 3 are TEST, EXEC and PERF, take a larger one for your own",
+            "expected #[event(content_type = N)]; 1 to 3 are TEST, EXEC and PERF, programs use numbers from 256",
         ));
     };
     if content_type.base10_parse::<u16>()? == 0 {

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use super::describe::Scalar;
 use super::field::PayloadField;
 use super::model::{CountModel, EventModel, SchemaModel, TypeModel};
+use super::record_error::RECORD_ERROR_CODE;
 use super::value::Value;
 
 /// The most values that one payload is taken apart into: it bounds the memory that a hostile schema can ask for.
@@ -22,6 +23,8 @@ impl SchemaModel {
     #[must_use]
     pub fn decode<'a>(&'a self, code: u16, payload: &'a [u8]) -> Value<'a> {
         match self.event(code) {
+            // No payload memory could be had, not even for saying why.
+            Some(_) if code == RECORD_ERROR_CODE && payload.is_empty() => Value::Struct(Vec::new()),
             Some(event) => Decoder { model: self, values_left: MAX_VALUES }.event(event, payload),
             None => malformed(format!("event type {code} is not in schema {}", self.name), payload),
         }

@@ -107,7 +107,7 @@ impl EventPayload for () {
 
 /// The events of one content type. Implement it with `#[derive(EventType)]` on a `#[repr(u16)]` enum.
 ///
-/// - `#[event(content_type = N)]` on the enum is the `content_type` of its ring files; 1 TEST, 2 EXEC and 3 PERF are taken.
+/// - `#[event(content_type = N)]` on the enum is the `content_type` of its ring files; 1 to 3 are TEST, EXEC and PERF, programs use numbers from 256.
 ///   Optional beside it: `name = "…"` (else the enum's own name, `MyEvents` → `MY_EVENTS`), `version = N` (1),
 ///   `schema_hash = "…"` (64 hex digits that others have published for this schema), `recorder = PATH` (the declared recorder that
 ///   `record!` uses for these events).
@@ -128,7 +128,7 @@ impl EventPayload for () {
 /// }
 ///
 /// #[derive(EventType, Clone, Copy, Debug, PartialEq)]
-/// #[event(content_type = 100, name = "SHOP")]
+/// #[event(content_type = 300, name = "SHOP")]
 /// #[repr(u16)]
 /// enum Shop {
 ///     #[event(payload = Order, trailing(fills: u64 * fill_count, note: Utf8))]

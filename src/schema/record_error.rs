@@ -16,6 +16,8 @@ pub const RECORD_ERROR_CODE: u16 = layout::record_error::EVENT_TYPE;
 const BYTES: usize = layout::record_error::FIXED_BYTES;
 
 /// Stands in a ring in place of an event that could not be recorded: 16 bytes, followed by the beginning of the event's payload.
+///
+/// An event for which no payload memory at all could be had has a RECORD_ERROR of 0 bytes: see [`RecordErrorView`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordError {
     /// Why, as a number; see [`reason`](Self::reason).
@@ -117,24 +119,27 @@ impl EventPayload for RecordError {
 /// The whole payload of a RECORD_ERROR event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordErrorView<'a> {
-    /// The fixed struct.
-    pub error: RecordError,
+    /// The fixed struct; `None` if not even this could be recorded, because stalled writers held all payload memory.
+    pub error: Option<RecordError>,
     /// The beginning of the payload that did not fit.
     pub truncated_payload: &'a [u8],
 }
 
 impl<'a> RecordErrorView<'a> {
-    /// Decodes a payload.
+    /// Decodes a payload; an empty one is an error without details.
     ///
     /// # Errors
-    /// Its length is not the one that it states.
+    /// Its length is neither 0 nor the one that it states.
     pub fn decode(payload: &'a [u8]) -> Result<Self, DecodeError> {
         const OWNER: &str = "RECORD_ERROR";
+        if payload.is_empty() {
+            return Ok(Self { error: None, truncated_payload: &[] });
+        }
         let (error, rest) = RecordError::decode(payload)?;
         let (truncated_payload, rest) =
             split_bytes(OWNER, "truncated_payload", rest, error.truncated_payload_size.into())?;
         expect_end(OWNER, rest)?;
-        Ok(Self { error, truncated_payload })
+        Ok(Self { error: Some(error), truncated_payload })
     }
 }
 
@@ -165,14 +170,16 @@ mod tests {
         payload.extend([7, 8, 9]);
         let view = RecordErrorView::decode(&payload).unwrap();
         assert_eq!(view.truncated_payload, [7, 8, 9]);
-        assert_eq!(view.error.with_bytes(<[u8]>::to_vec), payload[..16]);
+        let error = view.error.unwrap();
+        assert_eq!(error.with_bytes(<[u8]>::to_vec), payload[..16]);
         assert_eq!(
-            view.error.to_string(),
+            error.to_string(),
             "event type 18 with a payload of 1099511627776 bytes was not recorded: \
              it exceeds what the ring's payload buffer can keep; its first 3 bytes follow"
         );
         assert!(RecordErrorView::decode(&payload[..18]).is_err());
         payload.push(0);
         assert!(RecordErrorView::decode(&payload).is_err());
+        assert_eq!(RecordErrorView::decode(&[]).unwrap().error, None);
     }
 }
