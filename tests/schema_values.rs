@@ -10,7 +10,7 @@ use proptest::prelude::*;
 #[derive(PayloadField, Clone, Copy, Debug, PartialEq)]
 #[repr(i16)]
 enum Kind {
-    FirstKind = -300,
+    BelowZero = -300,
     Second = 0,
     Third = 7,
 }
@@ -60,7 +60,7 @@ enum Sink {
 }
 
 fn any_part() -> impl Strategy<Value = Part> {
-    let kind = prop_oneof![Just(Kind::FirstKind), Just(Kind::Second), Just(Kind::Third)];
+    let kind = prop_oneof![Just(Kind::BelowZero), Just(Kind::Second), Just(Kind::Third)];
     (any::<bool>(), any::<u16>(), kind, 0..4u8).prop_map(|(is_live, word, kind, count)| Part {
         is_live,
         word,
@@ -96,7 +96,7 @@ fn text(utf8: &[Utf8]) -> String {
 
 fn part_value(part: &Part) -> Value<'static> {
     let name = match part.kind {
-        Kind::FirstKind => "FIRST_KIND",
+        Kind::BelowZero => "BELOW_ZERO",
         Kind::Second => "SECOND",
         Kind::Third => "THIRD",
     };
@@ -228,7 +228,7 @@ fn every_byte_that_belongs_to_no_field_is_zero() {
         count: !0,
         tiny: !0,
     };
-    const PART: Part = Part { is_live: true, word: !0, kind: Kind::FirstKind, count: !0 };
+    const PART: Part = Part { is_live: true, word: !0, kind: Kind::BelowZero, count: !0 };
     // byte, padding to 16, large, short, padding to 4, numbers, address, padding to 8, double, huge, part (1 + pad 1 + 2 + 2 + 1 + pad 1),
     // parts, padding to 16, negative, temperature, name, padding to 8, long, grid, key (redacted), padding to 4, count, tiny, padding to 16.
     let mut expected = Vec::new();
