@@ -9,8 +9,9 @@ use crate::layout::limits::HEADER_SECTION_BYTES;
 use crate::layout::{Descriptor, Geometry};
 use crate::ring::memory::{MappedMemory, RingMemory};
 use crate::ring::observe;
-use crate::schema::EventType;
+use crate::schema::{EventType, SchemaModel, SchemaTextError};
 use crate::shm::{self, Liveness};
+use std::borrow::Cow;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -105,6 +106,15 @@ impl Reader {
     /// [`SchemaModel::parse`](crate::schema::SchemaModel::parse), which trusts nothing.
     pub fn schema_text(&self) -> Option<String> {
         info::schema_text(&self.source.memory)
+    }
+
+    /// What decodes the ring's payloads without their types: a published schema, or the schema text that the ring carries.
+    ///
+    /// # Errors
+    /// There is neither, or the text is wrong or of another schema.
+    pub fn schema(&self) -> Result<Cow<'static, SchemaModel>, SchemaTextError> {
+        let info = self.info();
+        SchemaModel::of_ring(info.content_type, info.schema_hash, self.schema_text().as_deref())
     }
 
     /// Whether anything will be recorded any more. Asks the operating system, so not for every event.
