@@ -1,10 +1,15 @@
 //! Rings on real huge pages. Needs root: it enlarges the pool by some pages, mounts hugetlbfs where only the test sees it, and puts all back.
 
+#![cfg(not(any(loom, shuttle)))]
+
+mod child;
+
 use std::fs::{self, File};
 use std::io::Error;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::ptr::NonNull;
 
+use child::{Talk, part, place, play, say};
 use eventring::shm::{
     CreateOptions, HugePagePool, MapOptions, Mapping, MemfdOptions, OpenOptions, OwnedRingFile, PlaceWarning,
     RingDirectories, RingFile, RingName, Sections, ShmError, ShmErrorKind, create, create_memfd,
@@ -22,31 +27,42 @@ fn count(file: &str) -> u64 {
     fs::read_to_string(Path::new(POOL).join(file)).unwrap().trim().parse().unwrap()
 }
 
-/// Exactly so many free pages, and a mount that the calling thread alone sees. One at a time on the machine.
+/// Runs `body` in a child process, with a pool of exactly so many pages and a hugetlbfs mount that only the child sees. One at a time on the machine,
+/// and only on one that uses no huge pages. The pool is emptied again whatever becomes of the child.
+fn with_free_pages(test: &str, pages: u64, body: impl FnOnce(&Path)) {
+    if part().is_some() {
+        body(&place());
+        return say("done");
+    }
+    // A thread of its own, because it changes what the thread sees of the file system.
+    let test = test.to_owned();
+    let played = std::thread::spawn(move || {
+        let machine = Machine::with_pages(pages)?;
+        let mut child = Talk::with(play(&test, "body", machine.mount.path()));
+        // It says nothing when it fails, or when there is no test of that name.
+        assert_eq!(child.hear(), "done");
+        assert!(child.end().success());
+        Ok::<_, Error>(())
+    });
+    if let Err(error) = played.join().unwrap() {
+        eprintln!("SKIPPED: cannot set up huge pages: {error}");
+    }
+}
+
 struct Machine {
-    _turn: File,
-    before: u64,
     mount: tempfile::TempDir,
+    _turn: File,
 }
 
 impl Machine {
-    fn with_free_pages(pages: u64) -> Option<Self> {
-        match Self::try_with_free_pages(pages) {
-            Ok(machine) => Some(machine),
-            Err(error) => {
-                eprintln!("SKIPPED: cannot set up huge pages: {error}");
-                None
-            }
-        }
-    }
-
-    fn try_with_free_pages(pages: u64) -> Result<Self, Error> {
+    fn with_pages(pages: u64) -> Result<Self, Error> {
         let turn = File::open(POOL)?;
         flock(&turn, FlockOperation::LockExclusive)?;
-        let before = count("nr_hugepages");
-        let machine = Self { _turn: turn, before, mount: tempfile::tempdir()? };
-        let others = before - count("free_hugepages") + count("resv_hugepages");
-        fs::write(Path::new(POOL).join("nr_hugepages"), (others + pages).to_string())?;
+        if count("nr_hugepages") != 0 || count("nr_overcommit_hugepages") != 0 {
+            return Err(Error::other("this machine uses its huge pages"));
+        }
+        let machine = Self { mount: tempfile::tempdir()?, _turn: turn };
+        fs::write(Path::new(POOL).join("nr_hugepages"), pages.to_string())?;
         if HugePagePool::of_this_machine().available != pages {
             return Err(Error::other("the kernel does not give as many pages"));
         }
@@ -62,10 +78,6 @@ impl Machine {
         check(unsafe { libc::mount(c"none".as_ptr(), path.as_ptr(), c"hugetlbfs".as_ptr(), 0, options) })?;
         Ok(machine)
     }
-
-    fn directory(&self) -> PathBuf {
-        self.mount.path().join("event-rings")
-    }
 }
 
 impl Drop for Machine {
@@ -74,7 +86,7 @@ impl Drop for Machine {
             // SAFETY: a valid string.
             unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH) };
         }
-        let _ = fs::write(Path::new(POOL).join("nr_hugepages"), self.before.to_string());
+        let _ = fs::write(Path::new(POOL).join("nr_hugepages"), "0");
     }
 }
 
@@ -99,113 +111,117 @@ fn store(place: NonNull<u8>, offset: usize, byte: u8) {
 
 #[test]
 fn a_bare_name_goes_to_huge_pages_and_needs_no_page_more_than_the_file_has() {
-    let Some(machine) = Machine::with_free_pages(PAGES) else { return };
-    let (ring, map) = make("x", SECTIONS, &CreateOptions::default()).unwrap();
-    assert_eq!(ring.path(), Some(&*machine.directory().join("x")));
-    assert_eq!(ring.warning(), None);
-    assert_eq!((ring.page_bytes(), ring.bytes()), (PAGE as u64, PAGES * PAGE as u64));
-    assert_eq!(map.page_bytes(), PAGE);
-    assert_eq!(HugePagePool::of_this_machine().available, 0);
+    with_free_pages("a_bare_name_goes_to_huge_pages_and_needs_no_page_more_than_the_file_has", PAGES, |mount| {
+        let (ring, map) = make("x", SECTIONS, &CreateOptions::default()).unwrap();
+        assert_eq!(ring.path(), Some(&*mount.join("event-rings").join("x")));
+        assert_eq!(ring.warning(), None);
+        assert_eq!((ring.page_bytes(), ring.bytes()), (PAGE as u64, PAGES * PAGE as u64));
+        assert_eq!(map.page_bytes(), PAGE);
+        assert_eq!(HugePagePool::of_this_machine().available, 0);
 
-    let reader =
-        RingFile::open(&RingName::new("x").unwrap(), &RingDirectories::from_environment(), &OpenOptions::default())
-            .unwrap();
-    assert!(reader.has_huge_pages());
-    assert_eq!(reader.id(), ring.id());
-    // With the pool empty: neither the second payload mapping nor a reader's mapping takes pages.
-    let read_map = Mapping::map(&reader, SECTIONS, MapOptions { prefault: true, ..MapOptions::reader() }).unwrap();
-    let end = map.payload_bytes();
-    store(map.payload(), end + 7, 5);
-    store(map.context(), 4095, 6);
-    store(map.descriptors(), 0, 7);
-    for map in [&map, &read_map] {
-        assert_eq!(load(map.payload(), 7), 5);
-        assert_eq!(load(map.payload(), end + 7), 5);
-        assert_eq!(load(map.context(), 4095), 6);
-        assert_eq!(load(map.descriptors(), 0), 7);
-    }
-    let mut byte = [0];
-    reader.read_at(&mut byte, SECTIONS.payload_offset().unwrap() + 7).unwrap();
-    assert_eq!(byte, [5]);
-    drop((ring, map, read_map, reader));
-    assert_eq!(HugePagePool::of_this_machine().available, PAGES, "pages leak");
-    assert_eq!(fs::read_dir(machine.directory()).unwrap().count(), 0);
+        let reader =
+            RingFile::open(&RingName::new("x").unwrap(), &RingDirectories::from_environment(), &OpenOptions::default())
+                .unwrap();
+        assert!(reader.has_huge_pages());
+        assert_eq!(reader.id(), ring.id());
+        // With the pool empty: neither the second payload mapping nor a reader's mapping takes pages.
+        let read_map = Mapping::map(&reader, SECTIONS, MapOptions { prefault: true, ..MapOptions::reader() }).unwrap();
+        let end = map.payload_bytes();
+        store(map.payload(), end + 7, 5);
+        store(map.context(), 4095, 6);
+        store(map.descriptors(), 0, 7);
+        for map in [&map, &read_map] {
+            assert_eq!(load(map.payload(), 7), 5);
+            assert_eq!(load(map.payload(), end + 7), 5);
+            assert_eq!(load(map.context(), 4095), 6);
+            assert_eq!(load(map.descriptors(), 0), 7);
+        }
+        let mut byte = [0];
+        reader.read_at(&mut byte, SECTIONS.payload_offset().unwrap() + 7).unwrap();
+        assert_eq!(byte, [5]);
+        drop((ring, map, read_map, reader));
+        assert_eq!(HugePagePool::of_this_machine().available, PAGES, "pages leak");
+        assert_eq!(fs::read_dir(mount.join("event-rings")).unwrap().count(), 0);
+    });
 }
 
 #[test]
 fn a_pool_that_is_too_small_is_named_and_one_that_is_empty_only_warned_about() {
-    let Some(machine) = Machine::with_free_pages(PAGES - 1) else { return };
-    let error = make("x", SECTIONS, &CreateOptions::default()).unwrap_err();
-    assert_eq!(error.kind(), ShmErrorKind::NoSpace);
-    let message = error.to_string();
-    for part in
-        ["pool of huge pages", "needs 10 pages of 2 MiB", "9 of the pool's", "vm.nr_hugepages=", "event-rings/x"]
-    {
-        assert!(message.contains(part), "{part:?} is missing in: {message}");
-    }
-    assert_eq!(fs::read_dir(machine.directory()).unwrap().count(), 0);
-    assert_eq!(HugePagePool::of_this_machine().available, PAGES - 1);
+    with_free_pages("a_pool_that_is_too_small_is_named_and_one_that_is_empty_only_warned_about", PAGES - 1, |mount| {
+        let error = make("x", SECTIONS, &CreateOptions::default()).unwrap_err();
+        assert_eq!(error.kind(), ShmErrorKind::NoSpace);
+        let message = error.to_string();
+        for part in
+            ["pool of huge pages", "needs 10 pages of 2 MiB", "9 of the pool's", "vm.nr_hugepages=", "event-rings/x"]
+        {
+            assert!(message.contains(part), "{part:?} is missing in: {message}");
+        }
+        assert_eq!(fs::read_dir(mount.join("event-rings")).unwrap().count(), 0);
+        assert_eq!(HugePagePool::of_this_machine().available, PAGES - 1);
 
-    fs::write(Path::new(POOL).join("nr_hugepages"), "0").unwrap();
-    if count("nr_hugepages") != 0 || count("nr_overcommit_hugepages") != 0 {
-        eprintln!("SKIPPED: others use huge pages, the pool cannot be emptied");
-        return;
-    }
-    let place = RingDirectories::from_environment().place_for_writing(&RingName::new("x").unwrap());
-    assert_eq!(place.path, Path::new("/dev/shm/event-rings/x"));
-    let mount = machine.mount.path().to_path_buf();
-    assert_eq!(place.warning, Some(PlaceWarning::EmptyHugePagePool { mount }));
-    let options = MemfdOptions { huge_pages: true, ..MemfdOptions::default() };
-    let error = create_memfd("x", 1, &options, |_| Ok::<_, ShmError>(())).unwrap_err();
-    assert_eq!(error.kind(), ShmErrorKind::NoHugePages);
+        fs::write(Path::new(POOL).join("nr_hugepages"), "0").unwrap();
+        assert!(HugePagePool::of_this_machine().is_empty());
+        let place = RingDirectories::from_environment().place_for_writing(&RingName::new("x").unwrap());
+        assert_eq!(place.path, Path::new("/dev/shm/event-rings/x"));
+        let mount = mount.to_path_buf();
+        assert_eq!(place.warning, Some(PlaceWarning::EmptyHugePagePool { mount }));
+        let options = MemfdOptions { huge_pages: true, ..MemfdOptions::default() };
+        let error = create_memfd("x", 1, &options, |_| Ok::<_, ShmError>(())).unwrap_err();
+        assert_eq!(error.kind(), ShmErrorKind::NoHugePages);
+    });
 }
 
 #[test]
 fn a_stale_ring_that_fills_the_pool_is_replaced() {
-    let Some(machine) = Machine::with_free_pages(PAGES) else { return };
-    let keep = CreateOptions { keep: true, ..CreateOptions::default() };
-    let stale = make("x", SECTIONS, &keep).unwrap().0.id();
-    assert_eq!(HugePagePool::of_this_machine().available, 0);
-    let (ring, _map) = make("x", SECTIONS, &CreateOptions::default()).unwrap();
-    assert_ne!(ring.id(), stale);
-    assert_eq!(fs::read_dir(machine.directory()).unwrap().count(), 1);
+    with_free_pages("a_stale_ring_that_fills_the_pool_is_replaced", PAGES, |mount| {
+        let keep = CreateOptions { keep: true, ..CreateOptions::default() };
+        let stale = make("x", SECTIONS, &keep).unwrap().0.id();
+        assert_eq!(HugePagePool::of_this_machine().available, 0);
+        let (ring, _map) = make("x", SECTIONS, &CreateOptions::default()).unwrap();
+        assert_ne!(ring.id(), stale);
+        assert_eq!(fs::read_dir(mount.join("event-rings")).unwrap().count(), 1);
+    });
 }
 
 #[test]
 fn with_room_for_both_the_stale_ring_is_exchanged() {
-    let Some(machine) = Machine::with_free_pages(2 * PAGES) else { return };
-    let keep = CreateOptions { keep: true, ..CreateOptions::default() };
-    let stale = make("x", SECTIONS, &keep).unwrap().0.id();
-    let (ring, map) = make("x", SECTIONS, &CreateOptions::default()).unwrap();
-    assert_ne!(ring.id(), stale);
-    assert_eq!(fs::read_dir(machine.directory()).unwrap().count(), 1);
-    drop((ring, map));
-    assert_eq!(HugePagePool::of_this_machine().available, 2 * PAGES);
+    with_free_pages("with_room_for_both_the_stale_ring_is_exchanged", 2 * PAGES, |mount| {
+        let keep = CreateOptions { keep: true, ..CreateOptions::default() };
+        let stale = make("x", SECTIONS, &keep).unwrap().0.id();
+        let (ring, map) = make("x", SECTIONS, &CreateOptions::default()).unwrap();
+        assert_ne!(ring.id(), stale);
+        assert_eq!(fs::read_dir(mount.join("event-rings")).unwrap().count(), 1);
+        drop((ring, map));
+        assert_eq!(HugePagePool::of_this_machine().available, 2 * PAGES);
+    });
 }
 
 #[test]
 fn a_file_of_huge_pages_that_is_cut_does_not_kill() {
-    let Some(_machine) = Machine::with_free_pages(PAGES) else { return };
-    let (ring, map) = make("x", SECTIONS, &CreateOptions::default()).unwrap();
-    store(map.header(), 0, 9);
-    rustix::fs::ftruncate(&ring, PAGE as u64).unwrap();
-    assert_eq!(load(map.header(), 0), 9);
-    assert!(!map.was_truncated());
-    assert_eq!(load(map.descriptors(), PAGE + 5), 0);
-    assert_eq!(load(map.payload(), 13 * PAGE / 2), 0);
-    store(map.context(), 0, 1);
-    assert!(map.was_truncated());
+    with_free_pages("a_file_of_huge_pages_that_is_cut_does_not_kill", PAGES, |_| {
+        let (ring, map) = make("x", SECTIONS, &CreateOptions::default()).unwrap();
+        store(map.header(), 0, 9);
+        rustix::fs::ftruncate(&ring, PAGE as u64).unwrap();
+        assert_eq!(load(map.header(), 0), 9);
+        assert!(!map.was_truncated());
+        assert_eq!(load(map.descriptors(), PAGE + 5), 0);
+        assert_eq!(load(map.payload(), 13 * PAGE / 2), 0);
+        store(map.context(), 0, 1);
+        assert!(map.was_truncated());
+    });
 }
 
 #[test]
 fn an_anonymous_ring_can_stand_on_huge_pages() {
-    let Some(_machine) = Machine::with_free_pages(PAGES) else { return };
-    let options = MemfdOptions { huge_pages: true, ..MemfdOptions::default() };
-    let bytes = SECTIONS.file_bytes().unwrap();
-    let make = |bytes| create_memfd("x", bytes, &options, |file| Mapping::map(file, SECTIONS, MapOptions::writer()));
-    let (ring, map) = make(bytes).unwrap();
-    assert_eq!((ring.page_bytes(), map.page_bytes()), (PAGE as u64, PAGE));
-    store(map.payload(), map.payload_bytes(), 3);
-    assert_eq!(load(map.payload(), 0), 3);
-    assert_eq!(make(bytes).unwrap_err().kind(), ShmErrorKind::NoSpace);
+    with_free_pages("an_anonymous_ring_can_stand_on_huge_pages", PAGES, |_| {
+        let options = MemfdOptions { huge_pages: true, ..MemfdOptions::default() };
+        let bytes = SECTIONS.file_bytes().unwrap();
+        let make =
+            |bytes| create_memfd("x", bytes, &options, |file| Mapping::map(file, SECTIONS, MapOptions::writer()));
+        let (ring, map) = make(bytes).unwrap();
+        assert_eq!((ring.page_bytes(), map.page_bytes()), (PAGE as u64, PAGE));
+        store(map.payload(), map.payload_bytes(), 3);
+        assert_eq!(load(map.payload(), 0), 3);
+        assert_eq!(make(bytes).unwrap_err().kind(), ShmErrorKind::NoSpace);
+    });
 }

@@ -1,5 +1,7 @@
 //! Modes of files and directories. In a file of its own because the umask belongs to the process.
 
+#![cfg(not(any(loom, shuttle)))]
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

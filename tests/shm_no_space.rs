@@ -1,5 +1,7 @@
 //! A ring that does not fit. On a small file system of its own, so that a failure of the test cannot take the machine's memory.
 
+#![cfg(not(any(loom, shuttle)))]
+
 use std::fs;
 use std::path::Path;
 

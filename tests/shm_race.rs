@@ -1,5 +1,7 @@
 //! Many processes that make the same ring at once: one wins, the others learn who, and nobody sees half a file.
 
+#![cfg(not(any(loom, shuttle)))]
+
 mod child;
 
 use std::fs;
@@ -11,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use child::{Talk, part, place, play, say, wait_for_parent};
 use eventring::shm::{
-    CreateOptions, MapOptions, Mapping, OpenOptions, OwnedRingFile, RingDirectories, RingFile, RingName, Sections,
-    ShmError, ShmErrorKind, create,
+    CreateOptions, MapOptions, Mapping, OpenOptions, OwnedRingFile, Place, RingDirectories, RingFile, RingName,
+    Sections, ShmError, ShmErrorKind, create,
 };
 
 const SECTIONS: Sections =
@@ -54,6 +56,15 @@ fn read_until(stop: &AtomicBool, path: &Path) -> u32 {
     seen
 }
 
+/// Ends the reader also when the test fails, which would otherwise wait for it for ever.
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn of_many_processes_exactly_one_owns_the_ring_and_readers_see_whole_files_only() {
     const TEST: &str = "of_many_processes_exactly_one_owns_the_ring_and_readers_see_whole_files_only";
@@ -81,6 +92,7 @@ fn of_many_processes_exactly_one_owns_the_ring_and_readers_see_whole_files_only(
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let reader = scope.spawn(|| read_until(&stop, &path));
+        let stop = StopOnDrop(&stop);
         for round in 0..12 {
             let mut children: Vec<_> = (0..PROCESSES).map(|_| Talk::with(play(TEST, "writer", &path))).collect();
             for child in &mut children {
@@ -113,7 +125,7 @@ fn of_many_processes_exactly_one_owns_the_ring_and_readers_see_whole_files_only(
             let left: Vec<_> = left.filter(|name| name != "ring").collect();
             assert!(left.is_empty(), "round {round}: {left:?}");
         }
-        stop.store(true, Ordering::Relaxed);
+        drop(stop);
         assert!(reader.join().unwrap() > 0);
     });
 }
@@ -143,6 +155,64 @@ fn of_many_threads_exactly_one_owns_the_ring() {
         assert!(lost.iter().all(|result| result.as_ref().is_err_and(|error| error.kind() == owned)), "{results:?}");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
     }
+}
+
+#[test]
+fn threads_that_fight_for_a_name_never_publish_each_others_unfinished_file() {
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = directory.path().join("ring");
+    let place = RingDirectories::from_environment().place_for_writing(&RingName::new(&path).unwrap());
+    let won: u32 = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut won = 0;
+                    for _ in 0..2000 {
+                        let made = create(&place, 4096, &CreateOptions::default(), |file| {
+                            rustix::io::pwrite(file, b"whole", 0).unwrap();
+                            Ok::<_, ShmError>(())
+                        });
+                        match made {
+                            Ok((ring, ())) => {
+                                let file = RingFile::open_path(&path, &OpenOptions::default()).unwrap();
+                                assert_eq!(file.id(), ring.id(), "somebody else's file has our name");
+                                let mut content = [0; 5];
+                                file.read_at(&mut content, 0).unwrap();
+                                assert_eq!((&content, file.mode()), (b"whole", 0o640));
+                                won += 1;
+                            }
+                            Err(error) => {
+                                let is_owned = matches!(error.kind(), ShmErrorKind::AlreadyOwned { .. });
+                                assert!(is_owned, "{error}");
+                            }
+                        }
+                    }
+                    won
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    assert!(won > 0);
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_ring_directory_that_comes_and_goes_gets_in_nobodys_way() {
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let rings = directory.path().join("rings");
+    std::thread::scope(|scope| {
+        for name in ["a", "b", "c"] {
+            let place =
+                Place { path: rings.join(name), in_ring_directory: true, remove_empty_directory: true, warning: None };
+            scope.spawn(move || {
+                for _ in 0..500 {
+                    drop(create(&place, 4096, &CreateOptions::default(), |_| Ok::<_, ShmError>(())).unwrap());
+                }
+            });
+        }
+    });
+    assert!(!rings.exists());
 }
 
 #[test]

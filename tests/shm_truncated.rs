@@ -1,5 +1,7 @@
 //! A file that is cut while it is mapped.
 
+#![cfg(not(any(loom, shuttle)))]
+
 mod child;
 
 use std::fs::File;

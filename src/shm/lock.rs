@@ -2,6 +2,9 @@
 //!
 //! A lock belongs to an open file description, not to a process: a descriptor that is passed on or inherited carries it along. The owner therefore
 //! locks a description of its own that it never hands out, and a forked child of ours lets go of it (see `owned.rs`).
+//!
+//! Whoever may read a file may lock it. A reader who does so out of malice can keep a stale file from being replaced, and make it seem to be written
+//! where its writer's identity is unknown; it cannot take the file from a living owner. The file's mode decides who may read.
 
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};

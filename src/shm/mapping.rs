@@ -152,7 +152,7 @@ impl Mapping {
             Access::ReadWrite => ProtFlags::READ | ProtFlags::WRITE,
         };
         let address = self.address(place);
-        // NORESERVE: the pages of a hugetlbfs file exist already; a mapping must not set aside the same number again.
+        // NORESERVE: our hugetlbfs files have their pages already; for the holes of somebody else's, a reader must not take pages from the pool.
         let flags = MapFlags::SHARED | MapFlags::FIXED | MapFlags::NORESERVE;
         // SAFETY: [place, place + bytes) lies within our own reservation (the plan's places are ordered and end at `plan.end`), so that MAP_FIXED
         // replaces only pages that nobody else uses.

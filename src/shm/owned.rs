@@ -1,7 +1,7 @@
 //! The owner's side of a ring file: it holds the lock, and it removes the file at its end.
 //!
 //! A recorder often sits in a static, which Rust never drops, so the files are also removed by an exit handler. A process that dies without exiting
-//! (a signal, `_exit`, `abort`) leaves its file, which is what a reader wants after a crash; the next owner replaces it.
+//! (a signal, `_exit`, `abort`, `exec`) leaves its file, which is what a reader wants after a crash; the next owner replaces it.
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
