@@ -167,7 +167,7 @@ fn threads_that_fight_for_a_name_never_publish_each_others_unfinished_file() {
             .map(|_| {
                 scope.spawn(|| {
                     let mut won = 0;
-                    for _ in 0..2000 {
+                    for _ in 0..1000 {
                         let made = create(&place, 4096, &CreateOptions::default(), |file| {
                             rustix::io::pwrite(file, b"whole", 0).unwrap();
                             Ok::<_, ShmError>(())
