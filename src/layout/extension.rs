@@ -74,6 +74,9 @@ pub const COUNT_RECORD_ERRORS: usize = 0x298;
 /// Counter: entries that did not fit a context table.
 pub const COUNT_TABLE_OVERFLOWS: usize = 0x2a0;
 
+/// Counter: seqnos of the ring that were not there when this snapshot was taken of it. 0 in rings.
+pub const COUNT_SNAPSHOT_LOST: usize = 0x2a8;
+
 /// Writer: name of its program, UTF-8, NUL padded.
 pub const PROGRAM_NAME: usize = 0x300;
 /// Bytes of the program name.

@@ -151,7 +151,7 @@ impl Cursor {
         let finished = self.source.is_finished();
         let last = observe::last_seqno(memory);
         let mut target = self.next_seqno.saturating_add(1);
-        while target <= last && target - self.next_seqno < HOLES_AT_ONCE {
+        while target <= last && target < u64::MAX && target - self.next_seqno < HOLES_AT_ONCE {
             match observe::descriptor(memory, target) {
                 Observation::Hole => target += 1,
                 Observation::NotReady if finished => target += 1,

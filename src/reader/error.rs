@@ -1,5 +1,6 @@
 //! Why a ring could not be opened.
 
+use crate::layout::GeometryError;
 use crate::shm::{ShmError, ShmErrorKind};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -28,6 +29,8 @@ enum Source {
 pub enum ReaderErrorKind {
     /// There is no such file.
     NotFound,
+    /// The name cannot be that of a ring.
+    BadName,
     /// The operating system refused.
     PermissionDenied,
     /// The file is not an event ring (and not a snapshot).
@@ -54,6 +57,8 @@ pub enum ReaderErrorKind {
     },
     /// The snapshot is damaged, or larger than allowed.
     BadSnapshot,
+    /// The file system, or memory for the snapshot, is full.
+    NoSpace,
     /// The feature for this was not compiled in, or the system cannot do it.
     Unsupported,
     /// Anything else that the operating system reported.
@@ -73,6 +78,8 @@ impl ReaderError {
             ShmErrorKind::Truncated => ReaderErrorKind::Truncated,
             ShmErrorKind::BadSections => ReaderErrorKind::BadHeader,
             ShmErrorKind::Unsupported => ReaderErrorKind::Unsupported,
+            ShmErrorKind::BadConfig => ReaderErrorKind::BadName,
+            ShmErrorKind::NoSpace | ShmErrorKind::NoHugePages => ReaderErrorKind::NoSpace,
             _ => ReaderErrorKind::Io,
         };
         let path = error.path().map(Path::to_path_buf);
@@ -82,7 +89,15 @@ impl ReaderError {
 
     pub(super) fn io(operation: &str, error: std::io::Error) -> Self {
         let message = format!("cannot {operation}: {error}");
-        Self(Box::new(Inner { kind: ReaderErrorKind::Io, path: None, message, source: Some(Source::Io(error)) }))
+        let kind = match error.kind() {
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => ReaderErrorKind::NoSpace,
+            _ => ReaderErrorKind::Io,
+        };
+        Self(Box::new(Inner { kind, path: None, message, source: Some(Source::Io(error)) }))
+    }
+
+    pub(super) fn bad_header(error: &GeometryError) -> Self {
+        Self::new(ReaderErrorKind::BadHeader, format!("the header is damaged: {error}"))
     }
 
     pub(super) fn at(mut self, path: &Path) -> Self {

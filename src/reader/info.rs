@@ -58,6 +58,8 @@ pub struct ExtensionInfo {
     pub record_errors: u64,
     /// Entries that did not fit a context table.
     pub table_overflows: u64,
+    /// In a snapshot: seqnos of the ring that were not there any more, or not yet, when it was taken.
+    pub snapshot_lost: u64,
 }
 
 /// The clock calibration in a ring's header: nanoseconds since the epoch = `epoch_nanos0` + ((ticks − `ticks0`) × `mult` >>
@@ -183,6 +185,7 @@ fn read_extension(memory: &MappedMemory) -> ExtensionInfo {
         skipped_chunks: word(ext::COUNT_SKIPPED_CHUNKS),
         record_errors: word(ext::COUNT_RECORD_ERRORS),
         table_overflows: word(ext::COUNT_TABLE_OVERFLOWS),
+        snapshot_lost: word(ext::COUNT_SNAPSHOT_LOST),
     }
 }
 

@@ -20,4 +20,6 @@ pub use follow::{Followed, Follower};
 pub use info::{ClockInfo, ExtensionInfo, RingInfo, RingState, WriterInfo};
 pub use merge::{MergedItem, Merger};
 pub use open::{Reader, ReaderOptions};
+#[cfg(feature = "snapshot")]
+pub use snapshot::{SnapshotOptions, SnapshotSummary};
 pub use wait::WaitStrategy;

@@ -143,6 +143,12 @@ impl Reader {
         self.source.memory.load_context_bytes(offset, out)
     }
 
+    /// Copies bytes of the header section; false if the range is not inside of it.
+    #[cfg(feature = "snapshot")]
+    pub(super) fn copy_header(&self, offset: usize, out: &mut [u8]) -> bool {
+        self.source.memory.load_header_bytes(offset, out)
+    }
+
     /// A word of the context area, loaded with acquire ordering: what was written before it was published is then visible.
     pub fn context_word(&self, offset: u64) -> Option<u64> {
         self.source.memory.context_word(offset).map(|word| word.load(crate::sync::Ordering::Acquire))
@@ -216,7 +222,7 @@ impl ReaderOptions {
     fn map(&self, file: shm::RingFile, saved_as: Option<PathBuf>) -> Result<Reader, ReaderError> {
         let (fixed, has_extension) = read_header(&file)?;
         let geometry = Geometry::new(fixed.descriptor_capacity, fixed.payload_buf_bytes, fixed.context_area_bytes)
-            .map_err(|error| ReaderError::new(ReaderErrorKind::BadHeader, format!("the header is damaged: {error}")))?;
+            .map_err(|error| ReaderError::bad_header(&error))?;
         self.check_content(&fixed)?;
         let sections = shm::Sections {
             header_bytes: HEADER_SECTION_BYTES,
@@ -336,7 +342,7 @@ fn read_header(file: &shm::RingFile) -> Result<(FixedHeader, bool), ReaderError>
     Ok((fixed, word(ext::MAGIC_OFFSET) == ext::MAGIC && u64::from(version) >> 16 == ext::VERSION >> 16))
 }
 
-fn not_a_ring(found: [u8; 6]) -> ReaderError {
+pub(super) fn not_a_ring(found: [u8; 6]) -> ReaderError {
     let shown = found.escape_ascii();
     let expected = MAGIC.escape_ascii();
     if found[..4] == MAGIC[..4] {

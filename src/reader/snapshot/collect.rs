@@ -1,0 +1,129 @@
+//! Taking the events out of a ring: descriptors and payloads in private memory, every loss counted.
+
+use super::super::cursor::{Cursor, Next, PayloadRead, Seek};
+use super::super::error::{ReaderError, ReaderErrorKind};
+use super::super::open::Reader;
+use crate::layout::Descriptor;
+use crate::layout::limits::PAYLOAD_ALIGN;
+use std::time::{Duration, Instant};
+
+/// Payload bytes are kept in blocks of this size: a vector that grows would copy them again and again, while a live writer
+/// overtakes.
+const BLOCK_BYTES: usize = 16 << 20;
+
+/// How long an event that is being recorded is waited for, all such events together.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// The events of a ring, in order.
+#[derive(Default)]
+pub(super) struct Collected {
+    /// As they were in the ring, except that `payload_buf_offset` counts from the first payload here.
+    pub descriptors: Vec<Descriptor>,
+    /// All payloads, each padded to [`PAYLOAD_ALIGN`].
+    pub payloads: Blocks,
+    /// Sequence numbers of the range without an event here.
+    pub lost: u64,
+    /// How many of them had lost their payload only.
+    pub expired: u64,
+}
+
+/// Bytes that only grow, at a steady price.
+#[derive(Default)]
+pub(super) struct Blocks {
+    blocks: Vec<Vec<u8>>,
+    bytes: u64,
+}
+
+impl Blocks {
+    fn append(&mut self, mut bytes: &[u8]) {
+        self.bytes += bytes.len() as u64;
+        while !bytes.is_empty() {
+            if self.blocks.last().is_none_or(|block| block.len() == BLOCK_BYTES) {
+                self.blocks.push(Vec::with_capacity(BLOCK_BYTES.min(bytes.len().max(1 << 16))));
+            }
+            let Some(block) = self.blocks.last_mut() else { return };
+            let (now, later) = bytes.split_at(bytes.len().min(BLOCK_BYTES - block.len()));
+            block.extend_from_slice(now);
+            bytes = later;
+        }
+    }
+
+    /// How many bytes there are.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The bytes, in pieces.
+    pub(super) fn pieces(&self) -> impl Iterator<Item = &[u8]> {
+        self.blocks.iter().map(Vec::as_slice)
+    }
+}
+
+/// Copies the events from `first_seqno` to `last_seqno` that are there.
+///
+/// # Errors
+/// The payloads add up to more than the ring can hold: the descriptors are damaged.
+pub(super) fn collect(reader: &Reader, first_seqno: u64, last_seqno: u64) -> Result<Collected, ReaderError> {
+    let mut cursor = reader.cursor();
+    cursor.seek(Seek::Oldest);
+    cursor.seek(Seek::Seqno(cursor.next_seqno().max(first_seqno)));
+    let mut collected = Collected::default();
+    let range = last_seqno.saturating_add(1).saturating_sub(first_seqno);
+    collected.lost = (cursor.next_seqno() - first_seqno).min(range);
+    let mut buffer = Vec::new();
+    let mut patience = Patience::default();
+    // Valid payloads do not overlap, but each may be rounded up here: so much can be there at the very most.
+    let payload_bytes_max = reader.info().geometry.payload_buf_bytes().saturating_mul(2);
+    while cursor.next_seqno() <= last_seqno {
+        match cursor.next() {
+            Next::Event(descriptor) => collected.take(&cursor, descriptor, &mut buffer),
+            Next::Gap(gap) => {
+                let in_range = last_seqno.saturating_add(1).saturating_sub(gap.first_seqno);
+                collected.lost += gap.count.min(in_range);
+            }
+            Next::NotReady if patience.is_left() => std::thread::yield_now(),
+            Next::NotReady => {
+                collected.lost += 1;
+                cursor.seek(Seek::Seqno(cursor.next_seqno().saturating_add(1)));
+            }
+        }
+        if collected.payloads.bytes() > payload_bytes_max {
+            let message = format!(
+                "the ring is damaged: its payloads add up to more than {payload_bytes_max} bytes, twice its payload buffer"
+            );
+            return Err(ReaderError::new(ReaderErrorKind::BadHeader, message));
+        }
+    }
+    Ok(collected)
+}
+
+impl Collected {
+    fn take(&mut self, cursor: &Cursor, descriptor: Descriptor, buffer: &mut Vec<u8>) {
+        match cursor.payload(&descriptor, buffer) {
+            PayloadRead::Valid(payload) => {
+                let payload_buf_offset = self.payloads.bytes();
+                self.payloads.append(payload);
+                let padding = payload.len().next_multiple_of(PAYLOAD_ALIGN as usize) - payload.len();
+                self.payloads.append(&[0; PAYLOAD_ALIGN as usize][..padding]);
+                self.descriptors.push(Descriptor { payload_buf_offset, ..descriptor });
+            }
+            PayloadRead::Expired | PayloadRead::Malformed => {
+                self.lost += 1;
+                self.expired += 1;
+            }
+        }
+    }
+}
+
+/// The time that may still be waited. Starts with the first question.
+#[derive(Default)]
+struct Patience {
+    end: Option<Instant>,
+}
+
+impl Patience {
+    fn is_left(&mut self) -> bool {
+        let now = Instant::now();
+        now < *self.end.get_or_insert(now + PATIENCE)
+    }
+}

@@ -1,0 +1,106 @@
+//! From a zstd frame to anonymous memory that can be mapped like a ring file.
+
+use super::super::error::{ReaderError, ReaderErrorKind};
+use super::super::open::not_a_ring;
+use crate::layout::Geometry;
+use crate::layout::header::FixedHeader;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::fd::{AsFd, OwnedFd};
+
+/// The published tool writes images that are up to this many bytes shorter than their header says.
+const MISSING_BYTES_MAX: u64 = 15;
+
+/// Decompresses into anonymous memory, at most `bytes_max` bytes.
+///
+/// The compressed size says nothing: a few kilobytes can decompress to terabytes. So the header in the first bytes must be a
+/// ring's of an allowed size, and no byte more than it says is taken.
+pub(in super::super) fn decompress(file: impl AsFd, bytes_max: u64) -> Result<OwnedFd, ReaderError> {
+    let file = file.as_fd().try_clone_to_owned().map_err(|error| ReaderError::io("duplicate the descriptor", error))?;
+    let mut file = File::from(file);
+    file.seek(SeekFrom::Start(0)).map_err(|error| ReaderError::io("rewind the snapshot", error))?;
+    let mut decoder = zstd::Decoder::new(file).map_err(damaged)?;
+
+    let mut start = [0; 64];
+    let found = read_full(&mut decoder, &mut start).map_err(damaged)?;
+    if found < start.len() {
+        let message = format!("the snapshot decompresses to {found} bytes only, which is no event ring");
+        return Err(ReaderError::new(ReaderErrorKind::NotARing, message));
+    }
+    let image_bytes = image_bytes(&start, bytes_max)?;
+
+    let image = rustix::fs::memfd_create("eventring-snapshot", rustix::fs::MemfdFlags::CLOEXEC);
+    let mut image = File::from(image.map_err(|error| ReaderError::io("make memory for the snapshot", error.into()))?);
+    let stored = |error| ReaderError::io("store the decompressed snapshot", error);
+    image.write_all(&start).map_err(stored)?;
+    let mut buffer = vec![0; 1 << 17];
+    let mut total = start.len() as u64;
+    loop {
+        let bytes = read_full(&mut decoder, &mut buffer).map_err(damaged)?;
+        if bytes == 0 {
+            break;
+        }
+        total += bytes as u64;
+        if total > image_bytes {
+            let message =
+                format!("the snapshot is damaged: it decompresses to more than the {image_bytes} bytes of its header");
+            return Err(ReaderError::new(ReaderErrorKind::BadSnapshot, message));
+        }
+        write_sparsely(&mut image, &buffer[..bytes]).map_err(stored)?;
+    }
+    if total.saturating_add(MISSING_BYTES_MAX) < image_bytes {
+        let message = format!("the snapshot decompresses to {total} bytes, its header says {image_bytes}");
+        return Err(ReaderError::new(ReaderErrorKind::Truncated, message));
+    }
+    // The bytes cut off at the end are zeros; so is what a hole at the end would have been.
+    image.set_len(image_bytes).map_err(stored)?;
+    Ok(OwnedFd::from(image))
+}
+
+/// The size of the ring file whose first bytes are `start`, if it is allowed.
+fn image_bytes(start: &[u8; 64], bytes_max: u64) -> Result<u64, ReaderError> {
+    let fixed = FixedHeader::decode(start).map_err(not_a_ring)?;
+    let geometry = Geometry::new(fixed.descriptor_capacity, fixed.payload_buf_bytes, fixed.context_area_bytes)
+        .map_err(|error| ReaderError::bad_header(&error))?;
+    let bytes = geometry.file_bytes();
+    if bytes > bytes_max {
+        let message = format!(
+            "the snapshot would decompress to {bytes} bytes, allowed are {bytes_max}; allow more with `snapshot_bytes_max`"
+        );
+        return Err(ReaderError::new(ReaderErrorKind::BadSnapshot, message));
+    }
+    Ok(bytes)
+}
+
+/// Reads until `buffer` is full or everything has come; says how much.
+fn read_full(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match from.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(bytes) => filled += bytes,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+/// Writes `bytes` at the file's position, leaving holes where they are zero: images are mostly empty.
+fn write_sparsely(image: &mut File, bytes: &[u8]) -> io::Result<()> {
+    const ZEROS: [u8; 1 << 12] = [0; 1 << 12];
+    bytes.chunks(ZEROS.len()).try_for_each(|page| {
+        if *page == ZEROS[..page.len()] {
+            image.seek(SeekFrom::Current(page.len() as i64)).map(|_| ())
+        } else {
+            image.write_all(page)
+        }
+    })
+}
+
+fn damaged(error: io::Error) -> ReaderError {
+    if error.kind() == io::ErrorKind::UnexpectedEof {
+        return ReaderError::new(ReaderErrorKind::Truncated, "the snapshot ends in the middle of its zstd frame");
+    }
+    ReaderError::new(ReaderErrorKind::BadSnapshot, format!("the snapshot is damaged: {error}"))
+}

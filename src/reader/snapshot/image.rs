@@ -1,0 +1,158 @@
+//! A small ring file with given events: what the decompressed snapshot is.
+
+use super::super::error::ReaderError;
+use super::super::open::Reader;
+use super::collect::Collected;
+use crate::layout::header::{self, FixedHeader};
+use crate::layout::limits::{DESCRIPTOR_SHIFTS, HEADER_SECTION_BYTES, PAYLOAD_SHIFTS};
+use crate::layout::{Descriptor, Geometry, extension as ext};
+use crate::schema::RECORD_ERROR_CODE;
+use std::io::{self, Write};
+use std::ops::Range;
+
+/// Zeros are written in pieces of this many bytes.
+const ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+
+/// Index of the flow tag that holds the seqno of BLOCK_START.
+const BLOCK_SEQNO: usize = 0;
+
+/// Parts of the extension that describe the events and who recorded them. Not taken over: state, window, chunks, schema
+/// text (which may move), shards (a snapshot stands alone) and holes (none are left).
+const KEPT: [Range<usize>; 4] = [
+    ext::WRITER_PID..ext::STATE,
+    ext::WRITER_TIME_NAMESPACE..ext::WRITER_TIME_NAMESPACE + 8,
+    ext::CLOCK..ext::CLOCK_TICKS_PER_SECOND + 8,
+    ext::COUNT_REFUSED_CLAIMS..ext::COUNT_SNAPSHOT_LOST + 8,
+];
+
+/// Events and the header that will stand before them.
+pub(super) struct Image<'r> {
+    reader: &'r Reader,
+    collected: Collected,
+    geometry: Geometry,
+}
+
+impl<'r> Image<'r> {
+    /// The smallest ring, within the published limits, for the events of `reader` that were collected.
+    pub(super) fn new(reader: &'r Reader, collected: Collected) -> Result<Self, ReaderError> {
+        let capacity = (collected.descriptors.len() as u64).next_power_of_two().max(1 << DESCRIPTOR_SHIFTS.start());
+        let payload_bytes = collected.payloads.bytes().next_power_of_two().max(1 << PAYLOAD_SHIFTS.start());
+        let context_bytes = reader.info().geometry.context_area_bytes();
+        let geometry =
+            Geometry::new(capacity, payload_bytes, context_bytes).map_err(|error| ReaderError::bad_header(&error))?;
+        Ok(Self { reader, collected, geometry })
+    }
+
+    pub(super) fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    pub(super) fn collected(&self) -> &Collected {
+        &self.collected
+    }
+
+    /// Writes all of it: header section, descriptors, payloads, context area.
+    pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        out.write_all(&self.header())?;
+        self.write_descriptors(out)?;
+        self.collected.payloads.pieces().try_for_each(|piece| out.write_all(piece))?;
+        write_zeros(out, self.geometry.payload_buf_bytes() - self.collected.payloads.bytes())?;
+        self.write_context(out)
+    }
+
+    fn header(&self) -> Vec<u8> {
+        let info = self.reader.info();
+        let mut section = vec![0; HEADER_SECTION_BYTES as usize];
+        let fixed = FixedHeader {
+            content_type: info.content_type,
+            schema_hash: info.schema_hash,
+            descriptor_capacity: self.geometry.descriptor_capacity(),
+            payload_buf_bytes: self.geometry.payload_buf_bytes(),
+            context_area_bytes: self.geometry.context_area_bytes(),
+        };
+        section[..64].copy_from_slice(&fixed.encode());
+        put(&mut section, header::LAST_SEQNO, self.collected.descriptors.len() as u64);
+        put(&mut section, header::NEXT_PAYLOAD_BYTE, self.collected.payloads.bytes());
+        if info.extension.is_some() || self.collected.lost > 0 {
+            self.extension(&mut section);
+        }
+        section
+    }
+
+    fn extension(&self, section: &mut [u8]) {
+        if self.reader.info().extension.is_some() {
+            for range in KEPT {
+                self.reader.copy_header(range.start, &mut section[range]);
+            }
+            for (offset, bytes) in
+                [(ext::PROGRAM_NAME, ext::PROGRAM_NAME_BYTES), (ext::CONTENT_NAME, ext::CONTENT_NAME_BYTES)]
+            {
+                self.reader.copy_header(offset, &mut section[offset..offset + bytes]);
+            }
+        }
+        put(section, ext::MAGIC_OFFSET, ext::MAGIC);
+        put(section, ext::VERSION_OFFSET, ext::VERSION);
+        put(section, ext::STATE, ext::STATE_ENDED);
+        put(section, ext::WINDOW_INCR, self.geometry.window_incr_bytes());
+        // A snapshot of a snapshot has lost what that had lost.
+        let lost_before = self.reader.info().extension.map_or(0, |extension| extension.snapshot_lost);
+        put(section, ext::COUNT_SNAPSHOT_LOST, lost_before.saturating_add(self.collected.lost));
+        if let Some(text) = self.reader.schema_text() {
+            section[ext::SCHEMA_TEXT_START..ext::SCHEMA_TEXT_START + text.len()].copy_from_slice(text.as_bytes());
+            put(section, ext::SCHEMA_TEXT_OFFSET, ext::SCHEMA_TEXT_START as u64);
+            put(section, ext::SCHEMA_TEXT_BYTES, text.len() as u64);
+        }
+    }
+
+    fn write_descriptors(&self, out: &mut impl Write) -> io::Result<()> {
+        let descriptors = &self.collected.descriptors;
+        let has_block_tags = self.reader.info().content_type == header::CONTENT_TYPE_EXEC;
+        for (index, descriptor) in descriptors.iter().enumerate() {
+            let mut renumbered = Descriptor { seqno: index as u64 + 1, ..*descriptor };
+            if has_block_tags {
+                renumbered.content_ext[BLOCK_SEQNO] = renumber(descriptors, descriptor.content_ext[BLOCK_SEQNO]);
+            }
+            for word in renumbered.to_words() {
+                out.write_all(&word.to_le_bytes())?;
+            }
+        }
+        write_zeros(out, self.geometry.descriptor_section_bytes() - descriptors.len() as u64 * 64)
+    }
+
+    fn write_context(&self, out: &mut impl Write) -> io::Result<()> {
+        let bytes = self.geometry.context_area_bytes();
+        let mut piece = vec![0; ZEROS.len()];
+        let mut offset = 0;
+        while offset < bytes {
+            // At most the length of `piece`.
+            let piece = &mut piece[..(bytes - offset).min(ZEROS.len() as u64) as usize];
+            if !self.reader.read_context(offset, piece) {
+                return Err(io::Error::other("the context area has changed its size"));
+            }
+            out.write_all(piece)?;
+            offset += piece.len() as u64;
+        }
+        Ok(())
+    }
+}
+
+/// The new seqno of the event that had `seqno`; 0 if it is not there.
+fn renumber(descriptors: &[Descriptor], seqno: u64) -> u64 {
+    let found = descriptors.binary_search_by_key(&seqno, |descriptor| descriptor.seqno);
+    // A RECORD_ERROR in the place of a BLOCK_START starts no block that could be looked up.
+    found.ok().filter(|index| descriptors[*index].event_type != RECORD_ERROR_CODE).map_or(0, |index| index as u64 + 1)
+}
+
+fn put(section: &mut [u8], offset: usize, value: u64) {
+    section[offset..offset + 8].copy_from_slice(&value.to_le_bytes());
+}
+
+fn write_zeros(out: &mut impl Write, mut bytes: u64) -> io::Result<()> {
+    while bytes > 0 {
+        // At most the length of the array.
+        let now = bytes.min(ZEROS.len() as u64) as usize;
+        out.write_all(&ZEROS[..now])?;
+        bytes -= now as u64;
+    }
+    Ok(())
+}
