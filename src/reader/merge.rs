@@ -94,6 +94,10 @@ impl Merger {
     }
 
     /// The next item. Never waits.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "an item borrows from the merger, and there is always a next look"
+    )]
     pub fn next(&mut self) -> MergedItem<'_> {
         // Before the looks below: a ring found silent then cannot bring an event stamped earlier than this less the slack.
         let now = Clock::global().now_epoch_nanos();

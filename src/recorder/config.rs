@@ -52,6 +52,11 @@ impl ContentDescription {
     }
 }
 
-fn truncate_at_char(text: &mut String, bytes: usize) {
-    text.truncate(text.floor_char_boundary(bytes));
+/// Keeps at most `bytes` bytes, whole characters only.
+pub(super) fn truncate_at_char(text: &mut String, bytes: usize) {
+    let mut end = bytes.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.truncate(end);
 }

@@ -1,6 +1,6 @@
 //! Writing the header of a new ring.
 
-use super::config::ContentDescription;
+use super::config::{ContentDescription, truncate_at_char};
 use crate::clock::{Clock, ClockKind};
 use crate::layout::extension as ext;
 use crate::layout::header::FixedHeader;
@@ -42,9 +42,9 @@ pub(super) fn write(memory: &MappedMemory, description: &ContentDescription, clo
         word(ext::SCHEMA_TEXT_BYTES, description.schema_text.len() as u64);
     }
     memory.store_header_bytes(ext::CONTENT_NAME, description.content_name.as_bytes());
-    let program = program_name();
-    let kept = program.floor_char_boundary(ext::PROGRAM_NAME_BYTES);
-    memory.store_header_bytes(ext::PROGRAM_NAME, &program.as_bytes()[..kept]);
+    let mut program = program_name();
+    truncate_at_char(&mut program, ext::PROGRAM_NAME_BYTES);
+    memory.store_header_bytes(ext::PROGRAM_NAME, program.as_bytes());
     word(ext::MAGIC_OFFSET, ext::MAGIC);
 }
 

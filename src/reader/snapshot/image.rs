@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use std::ops::Range;
 
 /// Zeros are written in pieces of this many bytes.
-const ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
 /// Index of the flow tag that holds the seqno of BLOCK_START.
 const BLOCK_SEQNO: usize = 0;
