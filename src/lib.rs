@@ -22,6 +22,8 @@ pub mod schema;
 #[cfg(not(any(loom, shuttle)))]
 pub mod shm;
 mod sync;
+#[cfg(all(feature = "tracing", not(any(loom, shuttle))))]
+pub mod tracing;
 
 // Each is a trait and, with the feature `macros`, a derive.
 #[doc(hidden)]

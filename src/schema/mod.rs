@@ -5,7 +5,8 @@
 //! - Decode typed with [`EventPayload::decode`], the views beside the structs, and [`split_array`] for arrays of your own.
 //! - Decode what you were not built for with [`SchemaModel`], from the schema text that a ring file carries.
 //!
-//! Schemas that are part of this crate (feature `macros`): `exec` (content type 2) and `test` (content type 1).
+//! Schemas that are part of this crate (feature `macros`): `exec` (content type 2), `test` (content type 1) and `perf` (content
+//! type 3, eventring's own).
 
 mod bytes;
 mod decode;
@@ -24,6 +25,8 @@ mod value;
 
 #[cfg(feature = "macros")]
 pub mod exec;
+#[cfg(feature = "macros")]
+pub mod perf;
 #[cfg(feature = "macros")]
 pub mod test;
 

@@ -1,0 +1,178 @@
+//! What is known of a call site: payload of CALL_SITE and body of an entry in the table of call sites.
+
+use crate::schema::{DecodeError, EventPayload, PayloadField, expect_end, split_bytes};
+use std::borrow::Cow;
+
+/// What a call site records.
+#[derive(PayloadField, Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum CallSiteKind {
+    /// Spans.
+    Span = 1,
+    /// Log records.
+    Event = 2,
+    /// Samples of a counter.
+    Counter = 3,
+    /// Marks in time.
+    Marker = 4,
+}
+
+/// The level of a call site's spans or events.
+#[derive(PayloadField, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[repr(u8)]
+pub enum CallSiteLevel {
+    /// Counters and markers have no level.
+    #[default]
+    None = 0,
+    /// Something failed.
+    Error = 1,
+    /// Something looks wrong.
+    Warn = 2,
+    /// What an operator wants to know.
+    Info = 3,
+    /// What a developer wants to know.
+    Debug = 4,
+    /// Everything.
+    Trace = 5,
+}
+
+/// A call site; name, target, module, file and the names of its fields follow.
+#[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[event(name = "CallSite")]
+pub struct CallSiteHeader {
+    /// What it records.
+    pub kind: CallSiteKind,
+    /// The level of what it records.
+    pub level: CallSiteLevel,
+    /// How many fields it declares.
+    pub field_count: u16,
+    /// Line in the source file, from 1; 0 if it is not known.
+    pub line: u32,
+    /// Bytes of the name.
+    pub name_bytes: u16,
+    /// Bytes of the target.
+    pub target_bytes: u16,
+    /// Bytes of the module path, 0 if it is not known.
+    pub module_bytes: u16,
+    /// Bytes of the source file's name, 0 if it is not known.
+    pub file_bytes: u16,
+    /// Bytes of the names of the fields, each of which ends with a line feed.
+    pub field_names_bytes: u32,
+}
+
+/// A call site as it stands in a payload or a table. What is not valid UTF-8 is replaced.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CallSiteView<'a> {
+    /// What it records.
+    pub kind: CallSiteKind,
+    /// The level of what it records.
+    pub level: CallSiteLevel,
+    /// Name of the span, event, counter or marker.
+    pub name: Cow<'a, str>,
+    /// What it belongs to, the module path unless the program says otherwise.
+    pub target: Cow<'a, str>,
+    /// Module path, empty if it is not known.
+    pub module: Cow<'a, str>,
+    /// Source file, empty if it is not known.
+    pub file: Cow<'a, str>,
+    /// Line in the source file, from 1; 0 if it is not known.
+    pub line: u32,
+    /// The names of its fields, in the order of their indices.
+    pub field_names: Vec<Cow<'a, str>>,
+}
+
+/// A text of this many bytes at most goes into an entry whole.
+const TEXT_BYTES_MAX: usize = u16::MAX as usize;
+
+impl<'a> CallSiteView<'a> {
+    /// Decodes a payload.
+    ///
+    /// # Errors
+    /// Its length is not the one that it states, or its kind or level is not known.
+    pub fn decode(payload: &'a [u8]) -> Result<Self, DecodeError> {
+        const OWNER: &str = "CALL_SITE";
+        let (header, rest) = CallSiteHeader::decode(payload)?;
+        let (name, rest) = split_bytes(OWNER, "name", rest, header.name_bytes.into())?;
+        let (target, rest) = split_bytes(OWNER, "target", rest, header.target_bytes.into())?;
+        let (module, rest) = split_bytes(OWNER, "module", rest, header.module_bytes.into())?;
+        let (file, rest) = split_bytes(OWNER, "file", rest, header.file_bytes.into())?;
+        let (names, rest) = split_bytes(OWNER, "field_names", rest, header.field_names_bytes.into())?;
+        expect_end(OWNER, rest)?;
+        let names = names.strip_suffix(b"\n").map(|names| names.split(|byte| *byte == b'\n'));
+        Ok(Self {
+            kind: header.kind,
+            level: header.level,
+            name: String::from_utf8_lossy(name),
+            target: String::from_utf8_lossy(target),
+            module: String::from_utf8_lossy(module),
+            file: String::from_utf8_lossy(file),
+            line: header.line,
+            field_names: names.into_iter().flatten().map(String::from_utf8_lossy).collect(),
+        })
+    }
+
+    /// Encodes for a payload or a table entry. Texts of more than 65,535 bytes are cut; a line feed in the name of a field
+    /// becomes a space.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let texts = [&self.name, &self.target, &self.module, &self.file]
+            .map(|text| &text.as_bytes()[..text.floor_char_boundary(TEXT_BYTES_MAX)]);
+        let mut names = String::new();
+        for name in &self.field_names {
+            names.push_str(&name.replace('\n', " "));
+            names.push('\n');
+        }
+        let header = CallSiteHeader {
+            kind: self.kind,
+            level: self.level,
+            field_count: self.field_names.len().min(u16::MAX.into()) as u16,
+            line: self.line,
+            name_bytes: texts[0].len() as u16,
+            target_bytes: texts[1].len() as u16,
+            module_bytes: texts[2].len() as u16,
+            file_bytes: texts[3].len() as u16,
+            field_names_bytes: names.len() as u32,
+        };
+        let texts = texts.concat();
+        header.with_bytes(|fixed| [fixed, &texts, names.as_bytes()].concat())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn view() -> CallSiteView<'static> {
+        CallSiteView {
+            kind: CallSiteKind::Span,
+            level: CallSiteLevel::Debug,
+            name: "query".into(),
+            target: "shop::db".into(),
+            module: "".into(),
+            file: "src/db.rs".into(),
+            line: 17,
+            field_names: vec!["rows".into(), "sql".into()],
+        }
+    }
+
+    #[test]
+    fn a_call_site_comes_back_and_every_shortened_one_is_refused() {
+        let bytes = view().encode();
+        assert_eq!(CallSiteView::decode(&bytes).unwrap(), view());
+        let none = CallSiteView { field_names: Vec::new(), ..view() };
+        assert_eq!(CallSiteView::decode(&none.encode()).unwrap(), none);
+        for end in 0..bytes.len() {
+            assert!(CallSiteView::decode(&bytes[..end]).is_err(), "{end}");
+        }
+    }
+
+    #[test]
+    fn texts_that_do_not_fit_are_cut_and_a_line_feed_cannot_shift_the_names() {
+        let odd =
+            CallSiteView { name: "é".repeat(40_000).into(), field_names: vec!["a\nb".into(), "c".into()], ..view() };
+        let bytes = odd.encode();
+        let back = CallSiteView::decode(&bytes).unwrap();
+        assert_eq!(back.name.len(), 65_534);
+        assert_eq!(back.field_names, ["a b", "c"]);
+    }
+}

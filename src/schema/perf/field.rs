@@ -1,0 +1,307 @@
+//! Field values in payloads.
+//!
+//! Each field is a header of [`FIELD_HEADER_BYTES`] (index of the field in its call site, u8; type, u8; bytes of the value, u16)
+//! and the value, without padding, one behind the other. Bit 7 of the type says that the value was cut; its last 4 bytes are then
+//! the length that it would have had, in bytes, `u32::MAX` if that is not known.
+
+use std::fmt;
+
+/// Bytes before each field's value.
+pub const FIELD_HEADER_BYTES: usize = 4;
+/// Bit of the type byte: the value was cut.
+pub(crate) const TRUNCATED: u8 = 0x80;
+/// Bytes of the original length behind a value that was cut.
+pub(crate) const TRUNCATION_BYTES: usize = 4;
+
+/// The type of a field's value, as it stands in the type byte.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+#[non_exhaustive]
+pub enum ValueType {
+    /// `i64`, 8 bytes, little endian as all numbers.
+    I64 = 1,
+    /// `u64`, 8 bytes.
+    U64 = 2,
+    /// `i128`, 16 bytes.
+    I128 = 3,
+    /// `u128`, 16 bytes.
+    U128 = 4,
+    /// `f64`, 8 bytes.
+    F64 = 5,
+    /// `bool`, 1 byte, 0 or 1.
+    Bool = 6,
+    /// Text.
+    Str = 7,
+    /// Bytes.
+    Bytes = 8,
+    /// An error's text, with those of its sources behind `: `.
+    Error = 9,
+    /// Text that the value's `Debug` (or `Display`, or the message's arguments) gave.
+    Debug = 10,
+    /// A value that was not formatted; 1 byte says why, see [`NotFormatted`].
+    NotFormatted = 11,
+}
+
+impl ValueType {
+    const ALL: [Self; 11] = [
+        Self::I64,
+        Self::U64,
+        Self::I128,
+        Self::U128,
+        Self::F64,
+        Self::Bool,
+        Self::Str,
+        Self::Bytes,
+        Self::Error,
+        Self::Debug,
+        Self::NotFormatted,
+    ];
+
+    /// The type with that code, which is the low 7 bits of a type byte.
+    #[must_use]
+    pub fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|ty| *ty as u8 == code)
+    }
+}
+
+/// Why a value was not formatted.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+#[non_exhaustive]
+pub enum NotFormatted {
+    /// Formatting of `Debug` values is switched off.
+    SwitchedOff = 1,
+    /// It was recorded by the formatting of another value, nested too deep.
+    Nested = 2,
+    /// A reason that this version does not know.
+    Unknown = 0,
+}
+
+/// A field's value, decoded.
+///
+/// `{}` prints it for people: text as it is, bytes in hexadecimal, what was not formatted as `<not formatted>`.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum FieldValue {
+    /// A signed integer.
+    I64(i64),
+    /// An unsigned integer.
+    U64(u64),
+    /// A signed integer of 128 bits.
+    I128(i128),
+    /// An unsigned integer of 128 bits.
+    U128(u128),
+    /// A floating-point number.
+    F64(f64),
+    /// A truth value.
+    Bool(bool),
+    /// Text.
+    Str(String),
+    /// Bytes.
+    Bytes(Vec<u8>),
+    /// An error's text.
+    Error(String),
+    /// What `Debug` or `Display` gave.
+    Debug(String),
+    /// Not formatted, and why.
+    NotFormatted(NotFormatted),
+    /// A type that this version does not know, or a value that does not fit its type.
+    Unknown {
+        /// The code of the type.
+        code: u8,
+        /// The value's bytes.
+        bytes: Vec<u8>,
+    },
+}
+
+impl FieldValue {
+    /// The value as a float, if it is a number.
+    #[must_use]
+    pub fn as_f64(&self) -> Option<f64> {
+        match *self {
+            Self::I64(value) => Some(value as f64),
+            Self::U64(value) => Some(value as f64),
+            Self::I128(value) => Some(value as f64),
+            Self::U128(value) => Some(value as f64),
+            Self::F64(value) => Some(value),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for FieldValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::I64(value) => value.fmt(f),
+            Self::U64(value) => value.fmt(f),
+            Self::I128(value) => value.fmt(f),
+            Self::U128(value) => value.fmt(f),
+            Self::F64(value) => value.fmt(f),
+            Self::Bool(value) => value.fmt(f),
+            Self::Str(text) | Self::Error(text) | Self::Debug(text) => f.write_str(text),
+            Self::Bytes(bytes) | Self::Unknown { bytes, .. } => {
+                f.write_str("0x")?;
+                bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+            }
+            Self::NotFormatted(_) => f.write_str("<not formatted>"),
+        }
+    }
+}
+
+/// One field of a payload, borrowed from it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RawField<'a> {
+    /// Index of the field among its call site's.
+    pub index: u8,
+    /// Code of the value's type; see [`ValueType::from_code`].
+    pub type_code: u8,
+    /// The value's bytes, as far as they were kept.
+    pub value: &'a [u8],
+    /// If the value was cut: the bytes that it would have had, `u32::MAX` if that is not known.
+    pub original_bytes: Option<u32>,
+}
+
+impl RawField<'_> {
+    /// The value. What was cut in the middle of a character loses that character.
+    #[must_use]
+    pub fn to_value(&self) -> FieldValue {
+        let text = || match std::str::from_utf8(self.value) {
+            Ok(text) => text.to_owned(),
+            Err(error) if error.error_len().is_none() && self.original_bytes.is_some() => {
+                String::from_utf8_lossy(&self.value[..error.valid_up_to()]).into_owned()
+            }
+            Err(_) => String::from_utf8_lossy(self.value).into_owned(),
+        };
+        let unknown = || FieldValue::Unknown { code: self.type_code, bytes: self.value.to_vec() };
+        let Some(ty) = ValueType::from_code(self.type_code) else { return unknown() };
+        let number = match ty {
+            ValueType::I64 => array(self.value).map(|bytes| FieldValue::I64(i64::from_le_bytes(bytes))),
+            ValueType::U64 => array(self.value).map(|bytes| FieldValue::U64(u64::from_le_bytes(bytes))),
+            ValueType::I128 => array(self.value).map(|bytes| FieldValue::I128(i128::from_le_bytes(bytes))),
+            ValueType::U128 => array(self.value).map(|bytes| FieldValue::U128(u128::from_le_bytes(bytes))),
+            ValueType::F64 => array(self.value).map(|bytes| FieldValue::F64(f64::from_le_bytes(bytes))),
+            ValueType::Bool => match self.value {
+                [0] => Some(FieldValue::Bool(false)),
+                [1] => Some(FieldValue::Bool(true)),
+                _ => None,
+            },
+            ValueType::NotFormatted => match self.value {
+                [1] => Some(FieldValue::NotFormatted(NotFormatted::SwitchedOff)),
+                [2] => Some(FieldValue::NotFormatted(NotFormatted::Nested)),
+                _ => Some(FieldValue::NotFormatted(NotFormatted::Unknown)),
+            },
+            ValueType::Str => Some(FieldValue::Str(text())),
+            ValueType::Error => Some(FieldValue::Error(text())),
+            ValueType::Debug => Some(FieldValue::Debug(text())),
+            ValueType::Bytes => Some(FieldValue::Bytes(self.value.to_vec())),
+        };
+        number.unwrap_or_else(unknown)
+    }
+}
+
+fn array<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
+    bytes.try_into().ok()
+}
+
+/// A payload's bytes that are not fields.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MalformedFields {
+    /// Where in the payload, in bytes.
+    pub offset: usize,
+}
+
+impl fmt::Display for MalformedFields {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the field at byte {} of the payload is longer than what is left", self.offset)
+    }
+}
+
+impl std::error::Error for MalformedFields {}
+
+/// The fields of a payload, one after the other. Ends after the first malformed one.
+#[derive(Clone, Debug)]
+pub struct RawFields<'a> {
+    rest: &'a [u8],
+    offset: usize,
+}
+
+impl<'a> RawFields<'a> {
+    /// The fields in the payload of a SPAN_NEW, SPAN_RECORD or EVENT.
+    #[must_use]
+    pub fn new(payload: &'a [u8]) -> Self {
+        Self { rest: payload, offset: 0 }
+    }
+
+    fn split(&self) -> Option<(RawField<'a>, &'a [u8])> {
+        let (&[index, type_byte, low, high], rest) = self.rest.split_first_chunk()?;
+        let (value, rest) = rest.split_at_checked(u16::from_le_bytes([low, high]).into())?;
+        let type_code = type_byte & !TRUNCATED;
+        if type_byte & TRUNCATED == 0 {
+            return Some((RawField { index, type_code, value, original_bytes: None }, rest));
+        }
+        let (value, original) = value.split_last_chunk::<TRUNCATION_BYTES>()?;
+        Some((RawField { index, type_code, value, original_bytes: Some(u32::from_le_bytes(*original)) }, rest))
+    }
+}
+
+impl<'a> Iterator for RawFields<'a> {
+    type Item = Result<RawField<'a>, MalformedFields>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let Some((field, rest)) = self.split() else {
+            self.rest = &[];
+            return Some(Err(MalformedFields { offset: self.offset }));
+        };
+        self.offset += self.rest.len() - rest.len();
+        self.rest = rest;
+        Some(Ok(field))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decode(bytes: &[u8]) -> Vec<Result<(u8, FieldValue, Option<u32>), MalformedFields>> {
+        let decoded = |field: RawField<'_>| (field.index, field.to_value(), field.original_bytes);
+        RawFields::new(bytes).map(|field| field.map(decoded)).collect()
+    }
+
+    #[test]
+    fn fields_are_read_as_documented() {
+        let mut bytes = vec![3, 1, 8, 0];
+        bytes.extend((-5i64).to_le_bytes());
+        bytes.extend([4, 7 | 0x80, 6, 0, b'h', b'i', 9, 0, 0, 0]);
+        bytes.extend([5, 6, 1, 0, 1]);
+        bytes.extend([6, 99, 1, 0, 0xab]);
+        assert_eq!(
+            decode(&bytes),
+            [
+                Ok((3, FieldValue::I64(-5), None)),
+                Ok((4, FieldValue::Str("hi".into()), Some(9))),
+                Ok((5, FieldValue::Bool(true), None)),
+                Ok((6, FieldValue::Unknown { code: 99, bytes: vec![0xab] }, None)),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_field_that_is_longer_than_the_payload_ends_the_reading_and_says_where() {
+        let bytes = [5, 6, 1, 0, 1, 5, 7, 9, 0, b'x'];
+        assert_eq!(decode(&bytes), [Ok((5, FieldValue::Bool(true), None)), Err(MalformedFields { offset: 5 })]);
+        // Cut, but without room for the original length.
+        assert_eq!(decode(&[0, 0x87, 2, 0, b'a', b'b']), [Err(MalformedFields { offset: 0 })]);
+        assert_eq!(decode(&[1, 2]), [Err(MalformedFields { offset: 0 })]);
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_size_is_unknown_and_a_cut_character_is_dropped() {
+        assert_eq!(decode(&[0, 1, 1, 0, 7]), [Ok((0, FieldValue::Unknown { code: 1, bytes: vec![7] }, None))]);
+        assert_eq!(decode(&[0, 6, 1, 0, 2]), [Ok((0, FieldValue::Unknown { code: 6, bytes: vec![2] }, None))]);
+        let cut = [0, 0x87, 6, 0, b'a', 0xc3, 255, 255, 255, 255];
+        assert_eq!(decode(&cut), [Ok((0, FieldValue::Str("a".into()), Some(u32::MAX)))]);
+    }
+}

@@ -1,0 +1,128 @@
+//! The PERF schema (content type 3): what a program's `tracing` spans and log records do.
+//!
+//! [`PerfEvent`] lists the events, [`PerfExt`] has the meaning of a descriptor's `content_ext`, [`RawFields`] reads field values,
+//! [`tables`] describes the tables of call sites and threads in the context area. `docs/FORMAT.md`, "Perf schema", has the bytes.
+
+mod call_site;
+mod ext;
+mod field;
+pub mod tables;
+mod thread;
+
+pub use self::call_site::{CallSiteHeader, CallSiteKind, CallSiteLevel, CallSiteView};
+pub use self::ext::{PerfExt, flags};
+pub use self::field::{FIELD_HEADER_BYTES, FieldValue, MalformedFields, NotFormatted, RawField, RawFields, ValueType};
+pub(crate) use self::field::{TRUNCATED, TRUNCATION_BYTES};
+pub use self::thread::{ThreadHeader, ThreadView};
+
+use super::{EventType, Utf8};
+
+/// The events of content type PERF.
+///
+/// What their descriptors say beside the thread (see [`PerfExt`]) is said at each.
+#[derive(EventType, Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[event(content_type = 3, name = "PERF")]
+#[repr(u16)]
+pub enum PerfEvent {
+    /// An event that could not be recorded.
+    ///
+    /// Its descriptor has the `content_ext` of the event it stands for.
+    RecordError = 1,
+    /// A thread records for the first time.
+    #[event(payload = ThreadHeader, trailing(name: Utf8 * name_bytes))]
+    ThreadStarted = 2,
+    /// A thread that has recorded ends.
+    ///
+    /// What destructors of thread-locals record may follow.
+    ThreadEnded = 3,
+    /// A call site is met for the first time.
+    ///
+    /// Descriptor: call site.
+    #[event(
+        payload = CallSiteHeader,
+        trailing(
+            name: Utf8 * name_bytes,
+            target: Utf8 * target_bytes,
+            module: Utf8 * module_bytes,
+            file: Utf8 * file_bytes,
+            field_names: Utf8 * field_names_bytes
+        )
+    )]
+    CallSite = 4,
+    /// A span is created.
+    ///
+    /// Descriptor: span, parent, call site, numbers of fields, flags.
+    #[event(trailing(fields: u8))]
+    SpanNew = 5,
+    /// Further fields of a span.
+    ///
+    /// Descriptor: span, call site, numbers of fields, flags.
+    #[event(trailing(fields: u8))]
+    SpanRecord = 6,
+    /// The thread enters a span.
+    ///
+    /// Descriptor: span.
+    SpanEnter = 7,
+    /// The thread exits a span.
+    ///
+    /// Descriptor: span.
+    SpanExit = 8,
+    /// The last handle of a span is gone.
+    ///
+    /// Descriptor: span.
+    SpanClose = 9,
+    /// A span follows from another.
+    ///
+    /// Descriptor: span, the span it follows.
+    SpanFollowsFrom = 10,
+    /// A log record.
+    ///
+    /// Descriptor: the span it lies in (0 for none), call site, numbers of fields, flags.
+    #[event(trailing(fields: u8))]
+    Event = 11,
+    /// A sample of a counter.
+    ///
+    /// Descriptor: current span, the value's bits, call site, type of value.
+    Counter = 12,
+    /// A mark in time, with a text that may be empty.
+    ///
+    /// Descriptor: current span, call site.
+    #[event(trailing(text: Utf8))]
+    Marker = 13,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::{EventPayload, PayloadField};
+
+    #[test]
+    fn codes_and_layouts_are_those_of_the_format_document() {
+        let lines: Vec<&str> = PerfEvent::schema().text().lines().filter(|line| line.starts_with("event ")).collect();
+        assert_eq!(
+            lines,
+            [
+                "event 1 RECORD_ERROR RecordError",
+                "event 2 THREAD_STARTED Thread",
+                "event 3 THREAD_ENDED",
+                "event 4 CALL_SITE CallSite",
+                "event 5 SPAN_NEW",
+                "event 6 SPAN_RECORD",
+                "event 7 SPAN_ENTER",
+                "event 8 SPAN_EXIT",
+                "event 9 SPAN_CLOSE",
+                "event 10 SPAN_FOLLOWS_FROM",
+                "event 11 EVENT",
+                "event 12 COUNTER",
+                "event 13 MARKER",
+            ]
+        );
+        let offsets =
+            |info: &crate::schema::StructInfo| info.fields.iter().map(|field| field.offset).collect::<Vec<_>>();
+        assert_eq!((offsets(ThreadHeader::STRUCT), ThreadHeader::WIRE_BYTES), (vec![0, 8, 12], 16));
+        assert_eq!(
+            (offsets(CallSiteHeader::STRUCT), CallSiteHeader::WIRE_BYTES),
+            (vec![0, 1, 2, 4, 8, 10, 12, 14, 16], 20)
+        );
+    }
+}

@@ -1,0 +1,114 @@
+//! The tables of call sites and threads, in the context area of shard 0.
+//!
+//! Each table is a sequence of entries that only grows. An entry is [`ENTRY_HEADER_BYTES`] (bytes of the body, u32; id, u32), a
+//! body (what the payload of CALL_SITE or THREAD_STARTED is), and zeros up to a multiple of 8 bytes. The bytes of a table are
+//! written first, then its word "used" grows, with release; who reads "used" with acquire reads whole entries below it.
+//!
+//! A table that is full takes no more: its word "overflows" counts what did not fit. Such a call site or thread is known from
+//! its CALL_SITE or THREAD_STARTED event for as long as that is in the ring, and by its id only afterwards.
+
+/// First word of the context area, once the tables are there.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"EVRTABL1");
+/// Byte offset of [`MAGIC`] in the context area. All offsets here are in the context area, all words are u64.
+pub const MAGIC_OFFSET: u64 = 0;
+/// How often a shard could not be created, so that its threads share another one.
+pub const SHARD_FAILURES_OFFSET: u64 = 0x08;
+/// The words of the table of call sites begin here; see [`TableWords`].
+pub const CALL_SITES: TableWords = TableWords { first: 0x40 };
+/// The words of the table of threads.
+pub const THREADS: TableWords = TableWords { first: 0x80 };
+/// Tables begin here or later.
+pub const TABLES_START: u64 = 0x1000;
+/// Bytes before each entry's body.
+pub const ENTRY_HEADER_BYTES: usize = 8;
+/// No body is larger than this, in bytes.
+pub const BODY_BYTES_MAX: usize = 1 << 20;
+
+/// Where the words of one table are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TableWords {
+    first: u64,
+}
+
+impl TableWords {
+    /// Offset of the word that holds the table's offset.
+    #[must_use]
+    pub const fn start(self) -> u64 {
+        self.first
+    }
+
+    /// Offset of the word that holds the table's size in bytes.
+    #[must_use]
+    pub const fn capacity(self) -> u64 {
+        self.first + 8
+    }
+
+    /// Offset of the word that holds how many bytes of entries there are.
+    #[must_use]
+    pub const fn used(self) -> u64 {
+        self.first + 16
+    }
+
+    /// Offset of the word that counts entries that did not fit.
+    #[must_use]
+    pub const fn overflows(self) -> u64 {
+        self.first + 24
+    }
+}
+
+/// An entry of a table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Entry<'a> {
+    /// Id of the call site or thread.
+    pub id: u32,
+    /// Its body.
+    pub body: &'a [u8],
+}
+
+/// Encodes an entry; `None` if the body is larger than [`BODY_BYTES_MAX`].
+#[must_use]
+pub fn encode_entry(id: u32, body: &[u8]) -> Option<Vec<u8>> {
+    if body.len() > BODY_BYTES_MAX {
+        return None;
+    }
+    let mut entry = Vec::with_capacity(ENTRY_HEADER_BYTES + body.len() + 7);
+    entry.extend((body.len() as u32).to_le_bytes());
+    entry.extend(id.to_le_bytes());
+    entry.extend(body);
+    entry.resize(entry.len().next_multiple_of(8), 0);
+    Some(entry)
+}
+
+/// Splits the first entry off `bytes`, which come from a file; `None` if there is none whole, or its size cannot be.
+#[must_use]
+pub fn split_entry(bytes: &[u8]) -> Option<(Entry<'_>, &[u8])> {
+    let (&body_bytes, rest) = bytes.split_first_chunk::<4>()?;
+    let (&id, rest) = rest.split_first_chunk::<4>()?;
+    let body_bytes = u32::from_le_bytes(body_bytes) as usize;
+    if body_bytes > BODY_BYTES_MAX {
+        return None;
+    }
+    let (padded, rest) = rest.split_at_checked(body_bytes.next_multiple_of(8))?;
+    Some((Entry { id: u32::from_le_bytes(id), body: &padded[..body_bytes] }, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_come_back_in_a_row_and_a_damaged_size_ends_the_table() {
+        let mut bytes = encode_entry(7, b"abc").unwrap();
+        bytes.extend(encode_entry(8, &[1; 16]).unwrap());
+        assert_eq!(bytes.len(), 16 + 24);
+        let (first, rest) = split_entry(&bytes).unwrap();
+        assert_eq!(first, Entry { id: 7, body: b"abc" });
+        let (second, rest) = split_entry(rest).unwrap();
+        assert_eq!(second, Entry { id: 8, body: &[1; 16] });
+        assert_eq!((split_entry(rest), rest.len()), (None, 0));
+        assert_eq!(split_entry(&bytes[..15]), None);
+        bytes[3] = 0xff;
+        assert_eq!(split_entry(&bytes), None);
+        assert_eq!(encode_entry(1, &vec![0; BODY_BYTES_MAX + 1]), None);
+    }
+}

@@ -1,0 +1,63 @@
+//! What is known of a thread: payload of THREAD_STARTED and body of an entry in the table of threads.
+
+use crate::schema::{DecodeError, EventPayload, expect_end, split_bytes};
+use std::borrow::Cow;
+
+/// A thread that records; its name follows.
+#[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[event(name = "Thread")]
+pub struct ThreadHeader {
+    /// When it first recorded, nanoseconds since the epoch.
+    pub started_epoch_nanos: u64,
+    /// The operating system's id of the thread (Linux: `gettid`).
+    pub os_thread_id: u32,
+    /// Bytes of the name.
+    pub name_bytes: u32,
+}
+
+/// A thread as it stands in a payload or a table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ThreadView<'a> {
+    /// The fixed struct.
+    pub header: ThreadHeader,
+    /// Its name, empty if it has none. What is not valid UTF-8 is replaced.
+    pub name: Cow<'a, str>,
+}
+
+impl<'a> ThreadView<'a> {
+    /// Decodes a payload.
+    ///
+    /// # Errors
+    /// Its length is not the one that it states.
+    pub fn decode(payload: &'a [u8]) -> Result<Self, DecodeError> {
+        const OWNER: &str = "THREAD_STARTED";
+        let (header, rest) = ThreadHeader::decode(payload)?;
+        let (name, rest) = split_bytes(OWNER, "name", rest, header.name_bytes.into())?;
+        expect_end(OWNER, rest)?;
+        Ok(Self { header, name: String::from_utf8_lossy(name) })
+    }
+
+    /// Encodes for a payload or a table entry. Of a name of more than 4,096 bytes the beginning is kept.
+    #[must_use]
+    pub fn encode(started_epoch_nanos: u64, os_thread_id: u32, name: &str) -> Vec<u8> {
+        const NAME_BYTES_MAX: usize = 1 << 12;
+        let name = &name[..name.floor_char_boundary(NAME_BYTES_MAX)];
+        let header = ThreadHeader { started_epoch_nanos, os_thread_id, name_bytes: name.len() as u32 };
+        header.with_bytes(|fixed| [fixed, name.as_bytes()].concat())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_comes_back_and_a_long_name_is_cut_between_characters() {
+        let bytes = ThreadView::encode(5, 77, "worker é");
+        let view = ThreadView::decode(&bytes).unwrap();
+        assert_eq!((view.header.started_epoch_nanos, view.header.os_thread_id, &*view.name), (5, 77, "worker é"));
+        let long = format!("x{}", "é".repeat(4096));
+        assert_eq!(ThreadView::decode(&ThreadView::encode(0, 0, &long)).unwrap().name.len(), 4095);
+        assert!(ThreadView::decode(&bytes[..bytes.len() - 1]).is_err());
+    }
+}

@@ -1,0 +1,128 @@
+//! From descriptor and payload to [`PerfRecord`].
+
+use super::catalog::{CallSite, Catalog};
+use super::record::{Field, Fields, FieldsProblem, PerfContent, PerfRecord, SpanId};
+use crate::reader::{Descriptor, PayloadRead};
+use crate::schema::perf::{PerfEvent, PerfExt, RawField, RawFields};
+use crate::schema::{EventPayload, EventType, RecordError};
+use std::sync::Arc;
+
+/// Decodes one event of a perf ring; `shard` is the index of its ring. What the event says about call sites and threads goes
+/// into `catalog`, out of which comes what it refers to.
+///
+/// Any descriptor and any payload give a record: what they do not hold is said in it.
+pub fn decode_record(
+    catalog: &mut Catalog,
+    shard: u32,
+    descriptor: &Descriptor,
+    payload: PayloadRead<'_>,
+) -> PerfRecord {
+    let ext = PerfExt::from_words(descriptor.content_ext);
+    let content = decode_content(catalog, descriptor, &ext, payload);
+    PerfRecord {
+        shard,
+        seqno: descriptor.seqno,
+        epoch_nanos: descriptor.record_epoch_nanos,
+        thread: catalog.thread(ext.thread_id),
+        content: content
+            .unwrap_or(PerfContent::Unknown { event_type: descriptor.event_type, content_ext: descriptor.content_ext }),
+    }
+}
+
+/// `None` if the event is not known or damaged.
+fn decode_content(
+    catalog: &mut Catalog,
+    descriptor: &Descriptor,
+    ext: &PerfExt,
+    payload: PayloadRead<'_>,
+) -> Option<PerfContent> {
+    let span = SpanId::new(ext.span_id);
+    Some(match PerfEvent::from_code(descriptor.event_type)? {
+        PerfEvent::RecordError => {
+            let error = payload.valid().and_then(|payload| RecordError::decode(payload).ok());
+            PerfContent::NotRecorded { span, error: error.map(|(error, _)| error) }
+        }
+        PerfEvent::ThreadStarted => {
+            if let Some(payload) = payload.valid()
+                && !catalog.learn_thread(ext.thread_id, payload)
+            {
+                return None;
+            }
+            PerfContent::ThreadStarted
+        }
+        PerfEvent::ThreadEnded => PerfContent::ThreadEnded,
+        PerfEvent::CallSite => {
+            if let Some(payload) = payload.valid()
+                && !catalog.learn_call_site(ext.call_site_id, payload)
+            {
+                return None;
+            }
+            PerfContent::CallSite(catalog.call_site(ext.call_site_id))
+        }
+        PerfEvent::SpanNew => {
+            let call_site = catalog.call_site(ext.call_site_id);
+            let fields = decode_fields(&call_site, ext, payload);
+            PerfContent::SpanNew { span: span?, parent: SpanId::new(ext.related), call_site, fields, flags: ext.flags }
+        }
+        PerfEvent::SpanRecord => {
+            let call_site = catalog.call_site(ext.call_site_id);
+            let fields = decode_fields(&call_site, ext, payload);
+            PerfContent::SpanRecord { span: span?, call_site, fields }
+        }
+        PerfEvent::SpanEnter => PerfContent::SpanEnter { span: span? },
+        PerfEvent::SpanExit => PerfContent::SpanExit { span: span? },
+        PerfEvent::SpanClose => PerfContent::SpanClose { span: span? },
+        PerfEvent::SpanFollowsFrom => PerfContent::SpanFollowsFrom { span: span?, follows: SpanId::new(ext.related)? },
+        PerfEvent::Event => {
+            let call_site = catalog.call_site(ext.call_site_id);
+            let fields = decode_fields(&call_site, ext, payload);
+            PerfContent::Event { span, call_site, fields }
+        }
+        PerfEvent::Counter => {
+            let value = RawField {
+                index: 0,
+                type_code: ext.value_type,
+                value: &ext.related.to_le_bytes(),
+                original_bytes: None,
+            };
+            PerfContent::Counter { span, call_site: catalog.call_site(ext.call_site_id), value: value.to_value() }
+        }
+        PerfEvent::Marker => PerfContent::Marker {
+            span,
+            call_site: catalog.call_site(ext.call_site_id),
+            text: payload.valid().map(|text| String::from_utf8_lossy(text).into_owned()),
+        },
+    })
+}
+
+fn decode_fields(call_site: &CallSite, ext: &PerfExt, payload: PayloadRead<'_>) -> Fields {
+    let mut fields = Fields { missing: ext.missing_fields, ..Fields::default() };
+    match payload {
+        // Fields without payload cannot expire: then there are none.
+        PayloadRead::Expired if ext.field_count > 0 => fields.problem = Some(FieldsProblem::Expired),
+        PayloadRead::Malformed => fields.problem = Some(FieldsProblem::Malformed),
+        PayloadRead::Expired => {}
+        PayloadRead::Valid(payload) => {
+            for field in RawFields::new(payload) {
+                match field {
+                    Ok(field) => fields.values.push(named(call_site, &field)),
+                    Err(_) => fields.problem = Some(FieldsProblem::Malformed),
+                }
+            }
+            if fields.values.len() != usize::from(ext.field_count) {
+                fields.problem = Some(FieldsProblem::Malformed);
+            }
+        }
+    }
+    fields
+}
+
+fn named(call_site: &CallSite, field: &RawField<'_>) -> Field {
+    let name = call_site.field_names.get(usize::from(field.index)).cloned();
+    Field {
+        name: name.unwrap_or_else(|| Arc::from(format!("field {}", field.index))),
+        index: field.index,
+        value: field.to_value(),
+        original_bytes: field.original_bytes,
+    }
+}

@@ -1,0 +1,88 @@
+//! All spans of a recording, and who is whose child.
+
+use super::rebuild::SpanRebuilder;
+use super::record::{PerfRecord, SpanId};
+use super::span::Span;
+use std::collections::HashMap;
+
+/// The spans of a recording as a tree (a forest). Keeps everything; see [`SpanRebuilder`] for streams without end.
+#[derive(Clone, Debug, Default)]
+pub struct SpanTree {
+    /// By id.
+    spans: Vec<Span>,
+    index: HashMap<SpanId, usize>,
+    children: HashMap<SpanId, Vec<SpanId>>,
+    roots: Vec<SpanId>,
+}
+
+impl SpanTree {
+    /// The spans of these records.
+    pub fn from_records<'r>(records: impl IntoIterator<Item = &'r PerfRecord>) -> Self {
+        let mut rebuilder = SpanRebuilder::new();
+        records.into_iter().for_each(|record| rebuilder.push(record));
+        Self::from_spans(rebuilder.finish())
+    }
+
+    /// A tree of these spans. Children are in the order of their creation, and then of their ids. A span whose parent was not
+    /// seen counts as a root.
+    #[must_use]
+    pub fn from_spans(spans: Vec<Span>) -> Self {
+        let mut spans = spans;
+        let start = |span: &Span| {
+            let first_slice = || span.slices.first().and_then(|slice| slice.entered_epoch_nanos);
+            let created = span.created.as_ref().map(|created| created.epoch_nanos);
+            (created.or_else(first_slice).unwrap_or(0), span.id)
+        };
+        spans.sort_by_key(start);
+        let index: HashMap<SpanId, usize> = spans.iter().enumerate().map(|(at, span)| (span.id, at)).collect();
+        let mut children: HashMap<SpanId, Vec<SpanId>> = HashMap::new();
+        let mut roots = Vec::new();
+        for span in &spans {
+            match span.parent.filter(|parent| index.contains_key(parent)) {
+                Some(parent) => children.entry(parent).or_default().push(span.id),
+                None => roots.push(span.id),
+            }
+        }
+        Self { spans, index, children, roots }
+    }
+
+    /// The span with that id.
+    #[must_use]
+    pub fn get(&self, id: SpanId) -> Option<&Span> {
+        self.index.get(&id).map(|at| &self.spans[*at])
+    }
+
+    /// The spans without a parent.
+    pub fn roots(&self) -> impl Iterator<Item = &Span> {
+        self.roots.iter().filter_map(|id| self.get(*id))
+    }
+
+    /// The children of a span.
+    pub fn children(&self, id: SpanId) -> impl Iterator<Item = &Span> {
+        self.children.get(&id).into_iter().flatten().filter_map(|id| self.get(*id))
+    }
+
+    /// All spans, in the order of their creation.
+    pub fn iter(&self) -> impl Iterator<Item = &Span> {
+        self.spans.iter()
+    }
+
+    /// How many spans there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
+    /// The nearest ancestors first, as far as they were seen. A damaged ring can make a span its own ancestor: the walk ends
+    /// after as many steps as there are spans.
+    pub fn ancestors(&self, id: SpanId) -> impl Iterator<Item = &Span> {
+        let parent = |span: &&Span| span.parent.and_then(|id| self.get(id));
+        std::iter::successors(self.get(id).as_ref().and_then(parent), parent).take(self.spans.len())
+    }
+}
