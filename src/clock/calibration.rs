@@ -37,7 +37,7 @@ pub struct Calibration {
     /// the pairing, the drift of the rate, and what is left of earlier errors.
     pub error_bound_nanos: u64,
     /// Steps of `CLOCK_REALTIME` (or of the counter) that this clock has met. After a step backwards it runs at half
-    /// the rate until the real-time clock has caught up.
+    /// the rate or less until the real-time clock has caught up.
     pub steps: u64,
 }
 

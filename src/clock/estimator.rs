@@ -9,7 +9,7 @@
 //! - A difference that no rate explains is a **step** of the real-time clock. Forward: the next line starts at the
 //!   truth. Backward: lines run at half the rate until the truth has caught up, since time must not fall.
 
-use super::line::{Line, mult_for};
+use super::line::{Line, is_possible, mult_for};
 
 /// No line is longer. A rate that changes by 500 ppm, the most that NTP does, puts the end of a line a quarter of a
 /// microsecond off; a change from one extreme to the other, half a microsecond.
@@ -82,9 +82,8 @@ impl Estimator {
             steps: 0,
             after_step: false,
         };
-        let sensible = second.ticks > first.ticks
-            && second.nanos > first.nanos
-            && super::line::shift_for(estimator.nanos_per_tick).is_some();
+        let sensible =
+            second.ticks > first.ticks && second.nanos > first.nanos && is_possible(estimator.nanos_per_tick);
         estimator.rate_uncertainty = estimator.uncertainty_since(first);
         sensible.then_some(estimator)
     }
@@ -140,7 +139,7 @@ impl Estimator {
         let rate = nanos_between(self.anchor, self.last) / ticks_between(self.anchor, self.last);
         let uncertainty = self.uncertainty_since(self.anchor);
         let sure_enough = self.rate_uncertainty.max(DRIFT_NANOS_MAX / LINE_NANOS_MAX);
-        if uncertainty <= sure_enough && super::line::shift_for(rate).is_some() {
+        if uncertainty <= sure_enough && is_possible(rate) {
             self.nanos_per_tick = rate;
             self.rate_uncertainty = uncertainty;
         }
@@ -180,8 +179,7 @@ impl Estimator {
         // the bracket demands.
         let half_width = self.half_width_nanos(self.last);
         let kept = old.map_or(0.0, |old| {
-            let old_slope = f64::from(old.mult) / f64::from(shift).exp2();
-            let old_elapsed = ticks.wrapping_sub(old.ticks0) as i64 as f64 * old_slope;
+            let old_elapsed = ticks.wrapping_sub(old.ticks0) as i64 as f64 * old.nanos_per_tick(shift);
             let from_old_start = truth.wrapping_sub(old.nanos0) as i64 as f64;
             (old_elapsed - from_old_start).clamp(-half_width, half_width)
         });

@@ -66,6 +66,11 @@ impl Line {
         Place::Off
     }
 
+    /// The slope in nanoseconds per tick.
+    pub(super) fn nanos_per_tick(&self, shift: u32) -> f64 {
+        f64::from(self.mult) / two_to_the(shift)
+    }
+
     /// Two of the line's words in one, so that the whole of it shares a cache line with its twin.
     pub(super) fn mult_and_span(&self) -> u64 {
         u64::from(self.mult) << WORD_BITS | u64::from(self.span)
@@ -85,20 +90,32 @@ fn scale(ticks: u64, mult: u32, shift: u32) -> u64 {
     (ticks * u64::from(mult)) >> (shift & 63)
 }
 
-/// The shift that gives a slope of `nanos_per_tick` 30 significant bits, or `None` for a slope that no counter has
-/// (outside 1/1000 to 1,000,000 nanoseconds per tick).
+/// Slopes that some counter may have, in nanoseconds per tick.
+const SLOPES: std::ops::RangeInclusive<f64> = 1e-3..=1e6;
+
+/// Whether some counter may have this slope.
+pub(super) fn is_possible(nanos_per_tick: f64) -> bool {
+    SLOPES.contains(&nanos_per_tick)
+}
+
+/// The shift that gives a slope of `nanos_per_tick` 30 significant bits, or `None` for one that is not possible.
 pub(super) fn shift_for(nanos_per_tick: f64) -> Option<u32> {
-    if !(1e-3..=1e6).contains(&nanos_per_tick) {
+    if !is_possible(nanos_per_tick) {
         return None;
     }
     let exponent = nanos_per_tick.log2().floor() as i32;
     u32::try_from(SLOPE_BITS as i32 - 1 - exponent).ok()
 }
 
+/// Exact, and cheaper than `exp2`. A shift is below 64 by [`shift_for`].
+fn two_to_the(shift: u32) -> f64 {
+    (1u64 << (shift & 63)) as f64
+}
+
 /// The slope as a line's word: at least 1, so that a line never stands still for ever.
 pub(super) fn mult_for(nanos_per_tick: f64, shift: u32) -> u32 {
     // `as` saturates at both ends, and gives 0 for a NaN.
-    ((nanos_per_tick * f64::from(shift).exp2()).round() as u32).max(1)
+    ((nanos_per_tick * two_to_the(shift)).round() as u32).max(1)
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! From a tick counter to nanoseconds since the Unix epoch.
 //!
 //! Every event carries the time of its recording. Asking the operating system costs 20 to 30 ns, more than all the rest
-//! of recording an event. So [`Clock`] reads the processor's tick counter and converts: multiply, shift, add. About
-//! twice a millisecond, whichever thread asks for the time next compares with `CLOCK_REALTIME` and makes a new line.
-//! There is no background thread, and no thread waits for another.
+//! of recording an event. So [`Clock`] reads the processor's tick counter and converts: multiply, shift, add. Twice a
+//! millisecond at most, whichever thread asks for the time next compares with `CLOCK_REALTIME` and makes a new line
+//! (half a microsecond of work). Asked less often than that pays for, the clock reads `CLOCK_REALTIME` instead. There is
+//! no background thread, and no thread waits for another.
 //!
 //! What holds of a clock's times:
 //!
@@ -12,7 +13,7 @@
 //!   500 ppm, and after any idle time. (Typically within 50 ns. A thread that is preempted inside the call gets a time
 //!   from between the call and the return.)
 //! - When `CLOCK_REALTIME` is stepped forward, times follow within half a millisecond. When it is stepped back, they
-//!   run at half the rate until it has caught up.
+//!   run at half the rate or less until it has caught up.
 //! - Hence times of different threads, rings and processes on one machine are comparable to within a microsecond.
 //!
 //! Where the tick counter cannot be relied upon ([`TickCounter`] says why), the clock is `CLOCK_REALTIME` itself, read

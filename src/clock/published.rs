@@ -164,7 +164,8 @@ impl Published {
         let _ = word.compare_exchange(0, nanos.max(1), Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Gives a time past the end of the line of `edition`: `wanted`, or later if later ones were given already.
+    /// Gives a time past the end of the line of `edition`: `wanted`, or the end of the step if one in the same step or
+    /// later was given already.
     ///
     /// `None` if a new line was published meanwhile.
     pub(super) fn overrun(&self, mut edition: Edition, end_nanos: u64, wanted: u64) -> Option<u64> {
@@ -178,7 +179,8 @@ impl Published {
             // Relaxed: nothing is published but the word itself. (Being a read-modify-write, it continues the release
             // sequence of the publisher, so that readers who acquire it have the line.)
             match self.edition.compare_exchange(edition.0, grown.0, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return Some(end_nanos + grown.overrun_nanos()),
+                // At its largest, the overrun ends below what is wanted.
+                Ok(_) => return Some(wanted.min(end_nanos + grown.overrun_nanos())),
                 Err(found) if Edition(found).lines() == edition.lines() => edition = Edition(found),
                 Err(_) => return None,
             }
@@ -250,8 +252,12 @@ mod tests {
         let published = published();
         let (edition, old) = published.read();
         let end = old.end_nanos(20);
-        assert_eq!(published.overrun(edition, end, end + 100), Some(end + 128));
-        assert_eq!(published.overrun(edition, end, end + 20), Some(end + 128), "an earlier wish gets the later time");
+        assert_eq!(published.overrun(edition, end, end + 100), Some(end + 100));
+        assert_eq!(
+            published.overrun(edition, end, end + 20),
+            Some(end + 128),
+            "an earlier wish gets the end of the step"
+        );
         let next = published.publish(|lowest| line(2000, lowest));
         assert_eq!(next.nanos0, end + 128);
         assert_eq!(published.overrun(edition, end, end + 500), None, "the line it would run past is gone");

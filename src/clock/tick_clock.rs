@@ -20,7 +20,8 @@
 //! # Why time stays with the real-time clock
 //!
 //! A line is used for at most half a millisecond of ticks, and starts at a fresh sample. After idling for however long,
-//! the first call finds the line at its end.
+//! the first call finds the line at its end. As long as calls are far apart, each reads the real-time clock and has
+//! that entered as the overrun; the first that follows close upon another makes a new line.
 
 use super::calibration::{Calibration, ClockKind};
 use super::const_except_in_loom;
@@ -35,6 +36,13 @@ const FIRST_BASELINE_NANOS: u64 = 20_000;
 
 /// Tries for the first rate, each some 50 ns: the real-time clock is stepped, or stands.
 const FIRST_BASELINE_TRIES: u32 = 100_000;
+
+/// A line costs some seven readings of the real-time clock and lasts half a millisecond: it pays if the time is asked
+/// for more often than this.
+const SELDOM_NANOS: f64 = 64_000.0;
+
+/// A line that ended a minute ago is replaced in any case: the overrun has a largest value.
+const OLD_NANOS: f64 = 60e9;
 
 /// Samples for one line: more only if the thread was held up between sampling and publishing.
 const LINE_TRIES: u32 = 4;
@@ -98,19 +106,26 @@ impl<S: TimeSource> TickClock<S> {
         self.published.nanos_at(self.source.ticks())
     }
 
-    /// The time, with a new line if the one in use has ended.
+    /// The time, whether the line in use has it or not.
     pub(super) fn nanos(&self) -> Result<u64, NoRate> {
         loop {
             let (edition, line) = self.published.read();
             // After the line, so that `Before` is a matter of lagging cores only.
-            match line.place(self.source.ticks_after_loads(), self.published.shift()) {
+            let ticks = self.source.ticks_after_loads();
+            match line.place(ticks, self.published.shift()) {
                 Place::On(nanos) | Place::Before(nanos) => return Ok(nanos),
                 Place::Off => {}
             }
-            let given = match self.try_calibrate(edition)? {
-                Some(nanos) => Some(nanos),
-                None => self.overrun(edition, &line),
-            };
+            let mut given = None;
+            if self.is_asked_seldom(edition, &line, ticks) {
+                given = self.overrun(edition, &line, true);
+            }
+            if given.is_none() {
+                given = self.try_calibrate(edition)?;
+            }
+            if given.is_none() {
+                given = self.overrun(edition, &line, false);
+            }
             if let Some(nanos) = given {
                 return Ok(nanos);
             }
@@ -118,8 +133,23 @@ impl<S: TimeSource> TickClock<S> {
         }
     }
 
-    /// The time past the end of `line`, from the real-time clock.
-    fn overrun(&self, edition: Edition, line: &Line) -> Option<u64> {
+    /// Nobody has asked for a while: at this pace, reading the real-time clock is cheaper than a new line.
+    fn is_asked_seldom(&self, edition: Edition, line: &Line, ticks: u64) -> bool {
+        if edition.is_first() {
+            return false;
+        }
+        // An estimate will do.
+        let ticks_since_end = ticks.wrapping_sub(line.ticks0).wrapping_sub(u64::from(line.span));
+        let since_end = ticks_since_end as f64 * line.nanos_per_tick(self.published.shift());
+        let since_asked = since_end - edition.overrun_nanos() as f64;
+        since_asked >= SELDOM_NANOS && since_end < OLD_NANOS
+    }
+
+    /// The time past the end of `line`, from the real-time clock, which may not be behind the times given.
+    ///
+    /// `None` if there is a new line, or, with `unless_stepped`, if the real-time clock was stepped: then a new line is
+    /// due, and only who cannot make one goes without.
+    fn overrun(&self, edition: Edition, line: &Line, unless_stepped: bool) -> Option<u64> {
         let now = self.source.realtime_nanos();
         if line.nanos0 == 0 {
             // The empty line before the first: give it a place, and look again.
@@ -127,6 +157,9 @@ impl<S: TimeSource> TickClock<S> {
             return None;
         }
         let end_nanos = line.end_nanos(self.published.shift());
+        if unless_stepped && !(edition.overrun_nanos()..2 * OLD_NANOS as u64).contains(&now.saturating_sub(end_nanos)) {
+            return None;
+        }
         self.published.overrun(edition, end_nanos, now)
     }
 
