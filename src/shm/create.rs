@@ -8,36 +8,34 @@
 //!    see that the name still leads to it, and exchange the two files in one step. What comes out of the exchange is looked at before it is
 //!    removed, so that not even somebody who ignores the lock loses a file to us.
 
-use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
 use rustix::fs::{
-    AtFlags, Dir, Mode, OFlags, RenameFlags, Stat, fchmod, fstat, ftruncate, linkat, mkdir, open, openat,
-    renameat_with, unlinkat,
+    AtFlags, Mode, OFlags, RenameFlags, fchmod, fstat, ftruncate, linkat, openat, renameat_with, unlinkat,
 };
-use rustix::io::{Errno, pread};
-use rustix::process::{Pid, test_kill_process};
+use rustix::io::Errno;
 
 use super::allocate::allocate;
 use super::directory::{Place, PlaceWarning};
 use super::error::{ShmError, ShmErrorKind};
+use super::leftovers::{remove_leftover, remove_leftovers};
 use super::lock::{FileId, TryLockError, try_lock};
 use super::owned::{NamedPlace, OwnedRingFile, Registration};
 use super::page_size::huge_page_bytes;
 use super::room::Room;
-use super::trust;
+use super::stale::StaleFile;
+use super::target::Target;
 
-const OPERATION: &str = "create ring file";
+pub(super) const OPERATION: &str = "create ring file";
 
 /// A file that is not finished: the sticky bit, and nobody else may open it.
 const UNFINISHED_MODE: u32 = 0o1600;
-const STICKY: u32 = 0o1000;
+pub(super) const STICKY: u32 = 0o1000;
 
 /// How often we start again because others change the same names at the same time.
-const ATTEMPTS: u32 = 100;
+pub(super) const ATTEMPTS: u32 = 100;
 
 /// How a ring file is made.
 #[derive(Clone, Copy, Debug)]
@@ -129,102 +127,6 @@ fn check_modes(options: &CreateOptions) -> Result<(), ShmError> {
         }
     }
     Ok(())
-}
-
-/// The directory and names of a ring being made.
-struct Target {
-    finished: Arc<NamedPlace>,
-    temporary: Arc<NamedPlace>,
-}
-
-impl Target {
-    fn open(place: &Place, options: &CreateOptions) -> Result<Self, ShmError> {
-        let path = &place.path;
-        let name = path
-            .file_name()
-            .ok_or_else(|| ShmError::new(ShmErrorKind::BadConfig, OPERATION, "it names a directory").at(path))?;
-        let parent = match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        let directory = if place.in_ring_directory {
-            open_ring_directory(parent, options)?
-        } else {
-            open_directory(parent, OFlags::empty()).map_err(|errno| directory_error(parent, errno))?
-        };
-        let mut temporary_name = name.to_os_string();
-        temporary_name.push(format!(".{}", std::process::id()));
-        let named = |name: OsString, directory| {
-            Arc::new(NamedPlace {
-                directory,
-                path: parent.join(&name),
-                name,
-                in_ring_directory: place.in_ring_directory,
-                remove_empty_directory: place.remove_empty_directory,
-            })
-        };
-        let again = (directory.try_clone())
-            .map_err(|error| ShmError::new(ShmErrorKind::Io, OPERATION, "no descriptor left").caused_by(error))?;
-        Ok(Self { finished: named(name.to_os_string(), directory), temporary: named(temporary_name, again) })
-    }
-}
-
-fn open_directory(path: &Path, more: OFlags) -> Result<OwnedFd, Errno> {
-    open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC | more, Mode::empty())
-}
-
-fn directory_error(directory: &Path, errno: Errno) -> ShmError {
-    ShmError::from_errno("open the directory of the ring file,", errno)
-        .at(directory)
-        .mend("make it, or choose another path")
-}
-
-/// Opens the ring directory, makes it if it is missing, and refuses one that strangers control or have put a link to.
-fn open_ring_directory(path: &Path, options: &CreateOptions) -> Result<OwnedFd, ShmError> {
-    const OPERATION: &str = "use ring directory";
-    let failed = |errno| ShmError::from_errno(OPERATION, errno).at(path);
-    for _ in 0..ATTEMPTS {
-        let directory = match open_directory(path, OFlags::NOFOLLOW) {
-            Ok(directory) => directory,
-            Err(Errno::NOENT) => {
-                make_ring_directory(path, options)?;
-                continue;
-            }
-            Err(Errno::NOTDIR) => {
-                return Err(ShmError::new(
-                    ShmErrorKind::NotFound,
-                    OPERATION,
-                    "it is a link or a file, not a directory",
-                )
-                .at(path)
-                .mend("remove it, or set EVENTRING_DIR to a directory"));
-            }
-            Err(errno) => return Err(failed(errno)),
-        };
-        if !options.allow_foreign_owner {
-            trust::check_directory(OPERATION, &fstat(&directory).map_err(failed)?, path)?;
-        }
-        return Ok(directory);
-    }
-    // Each time it was gone again, because somebody removed it when it was empty.
-    Err(too_much_traffic(path))
-}
-
-fn make_ring_directory(path: &Path, options: &CreateOptions) -> Result<(), ShmError> {
-    let made = mkdir(path, Mode::from_raw_mode(0o700)).and_then(|()| {
-        // By descriptor: only the directory just made gets the mode, and exactly that mode whatever the umask is.
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let made = open(path, flags, Mode::empty())?;
-        fchmod(made, Mode::from_raw_mode(options.directory_mode))
-    });
-    match made {
-        // Another process was faster, or has removed it again.
-        Ok(()) | Err(Errno::EXIST) => Ok(()),
-        Err(Errno::NOENT) if path.parent().is_some_and(Path::exists) => Ok(()),
-        Err(errno) => Err(ShmError::from_errno("make ring directory", errno)
-            .at(path)
-            .mend("make it and give it to this user, or set EVENTRING_DIR")),
-    }
 }
 
 /// A file under its temporary name; removed on drop.
@@ -419,75 +321,7 @@ fn rename(from: &NamedPlace, to: &NamedPlace, flags: RenameFlags) -> Result<(), 
     renameat_with(&from.directory, &from.name, &to.directory, &to.name, flags)
 }
 
-/// A file without an owner, which we have locked so that nobody else replaces it.
-struct StaleFile<'a> {
-    place: &'a NamedPlace,
-    _locked: OwnedFd,
-    id: FileId,
-    bytes: u64,
-}
-
-impl<'a> StaleFile<'a> {
-    /// Locks the file that has the name now. `None`: there is none.
-    fn lock(place: &'a NamedPlace, options: &CreateOptions) -> Result<Option<Self>, ShmError> {
-        const OPERATION: &str = "replace stale ring file";
-        for _ in 0..ATTEMPTS {
-            let Some((file, stat)) = open_existing(place, OPERATION)? else {
-                return Ok(None);
-            };
-            if place.in_ring_directory && !options.allow_foreign_owner {
-                trust::check_ours(OPERATION, &stat, &place.path)?;
-            }
-            match try_lock(&file) {
-                Ok(()) => {}
-                Err(TryLockError::Held { pid }) => return Err(already_owned(&place.path, pid)),
-                Err(TryLockError::System(errno)) => {
-                    return Err(ShmError::from_errno(OPERATION, errno).at(&place.path));
-                }
-            }
-            let id = FileId::of(&stat);
-            // The name may have passed to another file before we had the lock.
-            if place.current() != Some(id) {
-                continue;
-            }
-            check_prefix(&file, options.replace_prefix, OPERATION, &place.path)?;
-            let bytes = u64::try_from(stat.st_size).unwrap_or(0);
-            return Ok(Some(Self { place, _locked: file, id, bytes }));
-        }
-        Err(too_much_traffic(&place.path))
-    }
-
-    fn remove(self) {
-        self.place.remove(self.id);
-    }
-}
-
-fn open_existing(place: &NamedPlace, operation: &'static str) -> Result<Option<(OwnedFd, Stat)>, ShmError> {
-    // NONBLOCK and NOCTTY: opening a pipe must not wait, nor a terminal become ours.
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let failed = |errno| ShmError::from_errno(operation, errno).at(&place.path);
-    let file = match openat(&place.directory, &place.name, flags, Mode::empty()) {
-        Ok(file) => file,
-        Err(Errno::NOENT) => return Ok(None),
-        Err(errno) => return Err(failed(errno)),
-    };
-    let stat = fstat(&file).map_err(failed)?;
-    trust::check_regular_file(operation, &stat, &place.path)?;
-    Ok(Some((file, stat)))
-}
-
-fn check_prefix(file: &OwnedFd, prefix: &[u8], operation: &'static str, path: &Path) -> Result<(), ShmError> {
-    let mut found = vec![0; prefix.len()];
-    let read = pread(file, &mut found, 0).map_err(|errno| ShmError::from_errno(operation, errno).at(path))?;
-    if read == 0 || found == prefix {
-        return Ok(());
-    }
-    Err(ShmError::new(ShmErrorKind::Occupied, operation, "a file of another kind has that name")
-        .at(path)
-        .mend("choose another name, or remove the file"))
-}
-
-fn already_owned(path: &Path, pid: Option<u32>) -> ShmError {
+pub(super) fn already_owned(path: &Path, pid: Option<u32>) -> ShmError {
     let error = |found: String| ShmError::new(ShmErrorKind::AlreadyOwned { pid }, OPERATION, found).at(path);
     match pid {
         Some(pid) if pid == std::process::id() => error(format!("this process ({pid}) owns it already"))
@@ -498,56 +332,6 @@ fn already_owned(path: &Path, pid: Option<u32>) -> ShmError {
     }
 }
 
-fn too_much_traffic(path: &Path) -> ShmError {
+pub(super) fn too_much_traffic(path: &Path) -> ShmError {
     ShmError::new(ShmErrorKind::Io, OPERATION, "other processes keep changing the same name").at(path).mend("try again")
-}
-
-/// Removes what killed processes left of unfinished files for this name.
-fn remove_leftovers(finished: &NamedPlace) {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    // Without the right to list the directory they stay.
-    let Ok(entries) = openat(&finished.directory, ".", flags, Mode::empty()).and_then(Dir::new) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        let name = OsStr::from_bytes(entry.file_name().to_bytes());
-        let Some(pid) = leftover_pid(name, &finished.name) else {
-            continue;
-        };
-        let is_dead = Pid::from_raw(pid).is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH));
-        if is_dead && let Ok(directory) = finished.directory.try_clone() {
-            remove_leftover(&NamedPlace {
-                directory,
-                path: finished.path.with_file_name(name),
-                name: name.to_os_string(),
-                in_ring_directory: finished.in_ring_directory,
-                remove_empty_directory: false,
-            });
-        }
-    }
-}
-
-/// The pid in `<name>.<pid>`.
-fn leftover_pid(name: &OsStr, ring: &OsStr) -> Option<i32> {
-    let digits = name.as_bytes().strip_prefix(ring.as_bytes())?.strip_prefix(b".")?;
-    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    str::from_utf8(digits).ok()?.parse().ok()
-}
-
-/// Removes an unfinished file that nobody holds locked; says whether it did.
-fn remove_leftover(place: &NamedPlace) -> bool {
-    let Ok(Some((file, stat))) = open_existing(place, OPERATION) else {
-        return false;
-    };
-    // Empty without the bit: its maker died before the first step was complete.
-    let is_unfinished = stat.st_mode & STICKY != 0 || stat.st_size == 0;
-    if !is_unfinished || try_lock(&file).is_err() {
-        return false;
-    }
-    let id = FileId::of(&stat);
-    let was_there = place.current() == Some(id);
-    place.remove(id);
-    was_there
 }

@@ -6,7 +6,9 @@
 //! |---|---|
 //! | `name` | the configuration string and ring names |
 //! | `directory`, `huge_pages` | where a bare name lives |
-//! | `create`, `allocate`, `room`, `memory`, `owned` | making, owning and removing a ring file |
+//! | `create`, `target`, `stale`, `leftovers` | making a ring file and replacing an old one |
+//! | `allocate`, `room`, `memory` | giving it memory, or saying why not |
+//! | `owned` | owning and removing it |
 //! | `memfd` | a ring without a name |
 //! | `open` | opening a ring file for reading |
 //! | `trust` | whose files are accepted |
@@ -23,6 +25,7 @@ mod error;
 mod fork_guard;
 mod huge_pages;
 mod identity;
+mod leftovers;
 mod liveness;
 mod lock;
 mod mapping;
@@ -36,6 +39,8 @@ mod room;
 mod sections;
 mod sigbus;
 mod slots;
+mod stale;
+mod target;
 mod trust;
 
 pub use create::{CreateOptions, UnpublishedFile, create};

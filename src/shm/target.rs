@@ -1,0 +1,111 @@
+//! The directory in which a ring is made, and the names that it has there.
+
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::{Mode, OFlags, fchmod, fstat, mkdir, open};
+use rustix::io::Errno;
+
+use super::create::{ATTEMPTS, CreateOptions, OPERATION, too_much_traffic};
+use super::directory::Place;
+use super::error::{ShmError, ShmErrorKind};
+use super::owned::NamedPlace;
+use super::trust;
+
+/// The directory and names of a ring being made.
+pub(super) struct Target {
+    pub finished: Arc<NamedPlace>,
+    pub temporary: Arc<NamedPlace>,
+}
+
+impl Target {
+    pub(super) fn open(place: &Place, options: &CreateOptions) -> Result<Self, ShmError> {
+        let path = &place.path;
+        let name = path
+            .file_name()
+            .ok_or_else(|| ShmError::new(ShmErrorKind::BadConfig, OPERATION, "it names a directory").at(path))?;
+        let parent = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let directory = if place.in_ring_directory {
+            open_ring_directory(parent, options)?
+        } else {
+            open_directory(parent, OFlags::empty()).map_err(|errno| directory_error(parent, errno))?
+        };
+        let mut temporary_name = name.to_os_string();
+        temporary_name.push(format!(".{}", std::process::id()));
+        let named = |name: OsString, directory| {
+            Arc::new(NamedPlace {
+                directory,
+                path: parent.join(&name),
+                name,
+                in_ring_directory: place.in_ring_directory,
+                remove_empty_directory: place.remove_empty_directory,
+            })
+        };
+        let again = (directory.try_clone())
+            .map_err(|error| ShmError::new(ShmErrorKind::Io, OPERATION, "no descriptor left").caused_by(error))?;
+        Ok(Self { finished: named(name.to_os_string(), directory), temporary: named(temporary_name, again) })
+    }
+}
+
+fn open_directory(path: &Path, more: OFlags) -> Result<OwnedFd, Errno> {
+    open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC | more, Mode::empty())
+}
+
+fn directory_error(directory: &Path, errno: Errno) -> ShmError {
+    ShmError::from_errno("open the directory of the ring file,", errno)
+        .at(directory)
+        .mend("make it, or choose another path")
+}
+
+/// Opens the ring directory, makes it if it is missing, and refuses one that strangers control or have put a link to.
+fn open_ring_directory(path: &Path, options: &CreateOptions) -> Result<OwnedFd, ShmError> {
+    const OPERATION: &str = "use ring directory";
+    let failed = |errno| ShmError::from_errno(OPERATION, errno).at(path);
+    for _ in 0..ATTEMPTS {
+        let directory = match open_directory(path, OFlags::NOFOLLOW) {
+            Ok(directory) => directory,
+            Err(Errno::NOENT) => {
+                make_ring_directory(path, options)?;
+                continue;
+            }
+            Err(Errno::NOTDIR) => {
+                return Err(ShmError::new(
+                    ShmErrorKind::NotFound,
+                    OPERATION,
+                    "it is a link or a file, not a directory",
+                )
+                .at(path)
+                .mend("remove it, or set EVENTRING_DIR to a directory"));
+            }
+            Err(errno) => return Err(failed(errno)),
+        };
+        if !options.allow_foreign_owner {
+            trust::check_directory(OPERATION, &fstat(&directory).map_err(failed)?, path)?;
+        }
+        return Ok(directory);
+    }
+    // Each time it was gone again, because somebody removed it when it was empty.
+    Err(too_much_traffic(path))
+}
+
+fn make_ring_directory(path: &Path, options: &CreateOptions) -> Result<(), ShmError> {
+    let made = mkdir(path, Mode::from_raw_mode(0o700)).and_then(|()| {
+        // By descriptor: only the directory just made gets the mode, and exactly that mode whatever the umask is.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let made = open(path, flags, Mode::empty())?;
+        fchmod(made, Mode::from_raw_mode(options.directory_mode))
+    });
+    match made {
+        // Another process was faster, or has removed it again.
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(Errno::NOENT) if path.parent().is_some_and(Path::exists) => Ok(()),
+        Err(errno) => Err(ShmError::from_errno("make ring directory", errno)
+            .at(path)
+            .mend("make it and give it to this user, or set EVENTRING_DIR")),
+    }
+}
