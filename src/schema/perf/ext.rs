@@ -21,7 +21,7 @@ pub mod flags {
 /// |---|---|---|
 /// | 0 | 0–63 | span id, 0 for none |
 /// | 1 | 0–63 | by event: parent span id, followed span id, a counter's value; else 0 |
-/// | 2 | 0–31 | call site id, 0 for none |
+/// | 2 | 0–31 | call site id (of a span: where it was created), 0 for none |
 /// | 2 | 32–63 | thread id |
 /// | 3 | 0–15 | [`flags`] |
 /// | 3 | 16–31 | fields in the payload |
@@ -35,7 +35,7 @@ pub struct PerfExt {
     pub span_id: u64,
     /// SPAN_NEW: the parent's span id, 0 for a root. SPAN_FOLLOWS_FROM: the followed span's id. COUNTER: the value's bits.
     pub related: u64,
-    /// The call site, 0 where it is not said.
+    /// The call site; of a span's events, where the span was created. 0 for none, or where it is not known.
     pub call_site_id: u32,
     /// The thread that recorded the event.
     pub thread_id: u32,

@@ -61,19 +61,19 @@ pub enum PerfEvent {
     SpanRecord = 6,
     /// The thread enters a span.
     ///
-    /// Descriptor: span.
+    /// Descriptor: span, call site.
     SpanEnter = 7,
     /// The thread exits a span.
     ///
-    /// Descriptor: span.
+    /// Descriptor: span, call site.
     SpanExit = 8,
     /// The last handle of a span is gone.
     ///
-    /// Descriptor: span.
+    /// Descriptor: span, call site.
     SpanClose = 9,
     /// A span follows from another.
     ///
-    /// Descriptor: span, the span it follows.
+    /// Descriptor: span, the span it follows, call site.
     SpanFollowsFrom = 10,
     /// A log record.
     ///

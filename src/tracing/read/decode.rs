@@ -69,9 +69,9 @@ fn decode_content(
             let fields = decode_fields(&call_site, ext, payload);
             PerfContent::SpanRecord { span: span?, call_site, fields }
         }
-        PerfEvent::SpanEnter => PerfContent::SpanEnter { span: span? },
-        PerfEvent::SpanExit => PerfContent::SpanExit { span: span? },
-        PerfEvent::SpanClose => PerfContent::SpanClose { span: span? },
+        PerfEvent::SpanEnter => PerfContent::SpanEnter { span: span?, call_site: catalog.call_site(ext.call_site_id) },
+        PerfEvent::SpanExit => PerfContent::SpanExit { span: span?, call_site: catalog.call_site(ext.call_site_id) },
+        PerfEvent::SpanClose => PerfContent::SpanClose { span: span?, call_site: catalog.call_site(ext.call_site_id) },
         PerfEvent::SpanFollowsFrom => PerfContent::SpanFollowsFrom { span: span?, follows: SpanId::new(ext.related)? },
         PerfEvent::Event => {
             let call_site = catalog.call_site(ext.call_site_id);

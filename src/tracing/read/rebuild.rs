@@ -1,8 +1,10 @@
 //! From a stream of events back to spans.
 
+use super::catalog::CallSite;
 use super::record::{PerfContent, PerfRecord, SpanId};
 use super::span::{Moment, Slice, Span};
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
 /// By how much the times of two threads' events may run against the order in which they happened, and a late event against
 /// the stream, in nanoseconds.
@@ -45,22 +47,18 @@ impl SpanRebuilder {
                 span.may_have_losses = false;
             }
             PerfContent::SpanRecord { span, call_site, fields } => {
-                let span = self.span(*span);
-                span.fields.update(fields.clone());
-                if call_site.is_known {
-                    span.call_site.get_or_insert_with(|| call_site.clone());
-                }
+                self.span_at(*span, call_site).fields.update(fields.clone());
             }
-            PerfContent::SpanEnter { span } => {
+            PerfContent::SpanEnter { span, call_site } => {
                 let slice = Slice {
                     thread: record.thread.clone(),
                     entered_epoch_nanos: Some(record.epoch_nanos),
                     exited_epoch_nanos: None,
                 };
-                self.span(*span).slices.push(slice);
+                self.span_at(*span, call_site).slices.push(slice);
             }
-            PerfContent::SpanExit { span } => {
-                let span = self.span(*span);
+            PerfContent::SpanExit { span, call_site } => {
+                let span = self.span_at(*span, call_site);
                 let is_entered =
                     |slice: &&mut Slice| slice.exited_epoch_nanos.is_none() && slice.thread.id == record.thread.id;
                 match span.slices.iter_mut().rev().find(is_entered) {
@@ -75,9 +73,9 @@ impl SpanRebuilder {
                     }
                 }
             }
-            PerfContent::SpanClose { span } => {
+            PerfContent::SpanClose { span, call_site } => {
                 let id = *span;
-                self.span(id).closed = Some(moment());
+                self.span_at(id, call_site).closed = Some(moment());
                 self.closing.push_back((record.epoch_nanos, id));
             }
             PerfContent::SpanFollowsFrom { span, follows } => self.span(*span).follows_from.push(*follows),
@@ -93,6 +91,15 @@ impl SpanRebuilder {
 
     fn span(&mut self, id: SpanId) -> &mut Span {
         self.spans.entry(id).or_insert_with(|| Span::unseen(id))
+    }
+
+    /// As [`Self::span`]; if its creation was not seen, it gets its name from here.
+    fn span_at(&mut self, id: SpanId, call_site: &Arc<CallSite>) -> &mut Span {
+        let span = self.span(id);
+        if span.call_site.is_none() && call_site.is_known {
+            span.call_site = Some(call_site.clone());
+        }
+        span
     }
 
     /// A span that has not been handed out yet.
@@ -161,13 +168,25 @@ mod tests {
         }
     }
 
+    fn enter(span: u64) -> PerfContent {
+        PerfContent::SpanEnter { span: id(span), call_site: Catalog::new().call_site(9) }
+    }
+
+    fn exit(span: u64) -> PerfContent {
+        PerfContent::SpanExit { span: id(span), call_site: Catalog::new().call_site(9) }
+    }
+
+    fn close(span: u64) -> PerfContent {
+        PerfContent::SpanClose { span: id(span), call_site: Catalog::new().call_site(9) }
+    }
+
     #[test]
     fn events_of_two_threads_that_come_in_the_wrong_order_still_make_one_span() {
         let mut spans = SpanRebuilder::new();
-        spans.push(&record(10, 2, PerfContent::SpanEnter { span: id(5) }));
+        spans.push(&record(10, 2, enter(5)));
         spans.push(&record(11, 1, new(5, 3)));
-        spans.push(&record(20, 1, PerfContent::SpanClose { span: id(5) }));
-        spans.push(&record(21, 2, PerfContent::SpanExit { span: id(5) }));
+        spans.push(&record(20, 1, close(5)));
+        spans.push(&record(21, 2, exit(5)));
         assert_eq!(spans.take_closed(), None);
         spans.push(&record(20 + GRACE_NANOS, 1, PerfContent::ThreadEnded));
         let span = spans.take_closed().unwrap();
@@ -179,9 +198,9 @@ mod tests {
     #[test]
     fn what_was_not_seen_is_said() {
         let mut spans = SpanRebuilder::new();
-        spans.push(&record(10, 1, PerfContent::SpanExit { span: id(1) }));
+        spans.push(&record(10, 1, exit(1)));
         spans.push(&record(11, 1, new(2, 1)));
-        spans.push(&record(12, 1, PerfContent::SpanEnter { span: id(2) }));
+        spans.push(&record(12, 1, enter(2)));
         spans.gap();
         spans.push(&record(13, 1, new(3, 2)));
         let [first, second, third] = spans.finish().try_into().unwrap();
@@ -193,13 +212,7 @@ mod tests {
     #[test]
     fn a_span_entered_twice_on_one_thread_is_exited_from_the_inside_out() {
         let mut spans = SpanRebuilder::new();
-        for (time, content) in [
-            (1, new(1, 0)),
-            (2, PerfContent::SpanEnter { span: id(1) }),
-            (3, PerfContent::SpanEnter { span: id(1) }),
-            (4, PerfContent::SpanExit { span: id(1) }),
-            (5, PerfContent::SpanExit { span: id(1) }),
-        ] {
+        for (time, content) in [(1, new(1, 0)), (2, enter(1)), (3, enter(1)), (4, exit(1)), (5, exit(1))] {
             spans.push(&record(time, 1, content));
         }
         let span = spans.finish().remove(0);

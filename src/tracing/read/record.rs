@@ -85,16 +85,22 @@ pub enum PerfContent {
     SpanEnter {
         /// The span.
         span: SpanId,
+        /// Where the span was created.
+        call_site: Arc<CallSite>,
     },
     /// The thread exited a span.
     SpanExit {
         /// The span.
         span: SpanId,
+        /// Where the span was created.
+        call_site: Arc<CallSite>,
     },
     /// A span's last handle is gone.
     SpanClose {
         /// The span.
         span: SpanId,
+        /// Where the span was created.
+        call_site: Arc<CallSite>,
     },
     /// A span follows from another.
     SpanFollowsFrom {
@@ -153,9 +159,9 @@ impl PerfContent {
         match self {
             Self::SpanNew { span, .. }
             | Self::SpanRecord { span, .. }
-            | Self::SpanEnter { span }
-            | Self::SpanExit { span }
-            | Self::SpanClose { span }
+            | Self::SpanEnter { span, .. }
+            | Self::SpanExit { span, .. }
+            | Self::SpanClose { span, .. }
             | Self::SpanFollowsFrom { span, .. } => Some(*span),
             Self::Event { span, .. }
             | Self::Counter { span, .. }
