@@ -1,0 +1,131 @@
+//! The published recording algorithm, transcribed from its documentation: the bar to measure against.
+//!
+//! Reserve is two fetch-adds (sequence number, payload bytes), the slot is zeroed without a claim, the window is moved by one
+//! compare-exchange, the clock is `clock_gettime(CLOCK_REALTIME)` through the vDSO. It is what a C program would do, in Rust.
+
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const WINDOW_INCR: u64 = 1 << 24;
+
+#[repr(C, align(64))]
+struct Descriptor {
+    seqno: AtomicU64,
+    event_type: u16,
+    payload_size: u32,
+    record_epoch_nanos: u64,
+    payload_buf_offset: u64,
+    content_ext: [u64; 4],
+}
+
+#[repr(align(64))]
+struct Line<T>(T);
+
+/// A ring in private, prefaulted memory.
+pub struct ReferenceRing {
+    control: Line<(AtomicU64, AtomicU64)>,
+    window_start: Line<AtomicU64>,
+    descriptors: NonNull<Descriptor>,
+    capacity: u64,
+    payload: NonNull<u8>,
+    payload_bytes: u64,
+}
+
+// SAFETY: the algorithm's own races are part of what is measured; each benchmark writes descriptors and payload from one
+// thread, or from threads that the fetch-adds give disjoint places far apart.
+unsafe impl Sync for ReferenceRing {}
+// SAFETY: the memory is owned and never freed.
+unsafe impl Send for ReferenceRing {}
+
+fn prefaulted(bytes: usize) -> NonNull<u8> {
+    let map = memfd(bytes);
+    NonNull::new(map.cast()).expect("mmap")
+}
+
+fn memfd(bytes: usize) -> *mut libc::c_void {
+    // SAFETY: plain system calls with valid arguments; the mapping is checked by the caller.
+    unsafe {
+        let fd = libc::memfd_create(c"reference".as_ptr(), 0);
+        assert!(fd >= 0);
+        assert_eq!(libc::ftruncate(fd, bytes as i64), 0);
+        let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
+        let map = libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, fd, 0);
+        assert_ne!(map, libc::MAP_FAILED);
+        libc::close(fd);
+        // Touch for write.
+        libc::memset(map, 0, bytes);
+        map
+    }
+}
+
+impl ReferenceRing {
+    /// A ring of 2^`descriptor_shift` descriptors and 2^`payload_shift` payload bytes (mapped once: the benchmarks' payloads
+    /// never run over the end).
+    pub fn new(descriptor_shift: u32, payload_shift: u32) -> Self {
+        let slack = 1 << 16;
+        Self {
+            control: Line((AtomicU64::new(0), AtomicU64::new(0))),
+            window_start: Line(AtomicU64::new(0)),
+            descriptors: prefaulted(64 << descriptor_shift).cast(),
+            capacity: 1 << descriptor_shift,
+            payload: prefaulted((1 << payload_shift) + slack),
+            payload_bytes: 1 << payload_shift,
+        }
+    }
+
+    /// Records one event.
+    #[inline]
+    pub fn record(&self, event_type: u16, content_ext: [u64; 4], payload: &[u8]) -> u64 {
+        let epoch_nanos = realtime_nanos();
+        let seqno = self.control.0.0.fetch_add(1, Ordering::Relaxed) + 1;
+        // SAFETY: the index is below the capacity.
+        let slot = unsafe { self.descriptors.add(((seqno - 1) & (self.capacity - 1)) as usize).as_ptr() };
+        // SAFETY: a valid descriptor; see the remark on races.
+        unsafe { (*slot).seqno.store(0, Ordering::Release) };
+        let aligned = (payload.len() as u64).next_multiple_of(16);
+        let offset = self.control.0.1.fetch_add(aligned, Ordering::Relaxed);
+        let end = offset + aligned;
+        let window_start = self.window_start.0.load(Ordering::Relaxed);
+        if end.wrapping_sub(window_start) > self.payload_bytes - WINDOW_INCR {
+            let to = (end - self.payload_bytes).next_multiple_of(WINDOW_INCR) + WINDOW_INCR;
+            let _ = self.window_start.0.compare_exchange(window_start, to, Ordering::Relaxed, Ordering::Relaxed);
+        }
+        // SAFETY: the slot is valid; the wrapped offset plus the payload is within the buffer and its slack.
+        unsafe {
+            (*slot).event_type = event_type;
+            (*slot).payload_size = payload.len() as u32;
+            (*slot).record_epoch_nanos = epoch_nanos;
+            (*slot).payload_buf_offset = offset;
+            (*slot).content_ext = content_ext;
+            let to = self.payload.add((offset & (self.payload_bytes - 1)) as usize).as_ptr();
+            std::ptr::copy_nonoverlapping(payload.as_ptr(), to, payload.len());
+            (*slot).seqno.store(seqno, Ordering::Release);
+        }
+        seqno
+    }
+
+    /// Whether the event is committed (a spinning reader's question); copies its payload.
+    #[inline]
+    pub fn try_read(&self, seqno: u64, out: &mut [u8]) -> bool {
+        // SAFETY: the index is below the capacity.
+        let slot = unsafe { self.descriptors.add(((seqno - 1) & (self.capacity - 1)) as usize).as_ref() };
+        if slot.seqno.load(Ordering::Acquire) != seqno {
+            return false;
+        }
+        let from = (slot.payload_buf_offset & (self.payload_bytes - 1)) as usize;
+        // SAFETY: within the buffer and its slack.
+        unsafe {
+            std::ptr::copy_nonoverlapping(self.payload.add(from).as_ptr(), out.as_mut_ptr(), slot.payload_size as usize)
+        };
+        slot.seqno.load(Ordering::Acquire) == seqno
+    }
+}
+
+/// CLOCK_REALTIME through the vDSO.
+#[inline]
+pub fn realtime_nanos() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a valid clock and a valid place for the answer.
+    unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
