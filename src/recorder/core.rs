@@ -238,10 +238,12 @@ impl Core {
         if bytes > self.ordinary_bytes {
             return self.record_oversized(event_type, content_ext, bytes, &[payload]);
         }
+        // First of all: reading the tick counter takes longer than all the rest, which the processor does meanwhile. Behind
+        // the locked instructions it would have to wait for them.
+        let epoch_nanos = self.clock.now_epoch_nanos();
         let lane = lane::of_this_thread(self);
         let claim = self.writer.reserve(lane, bytes);
-        let fields =
-            Fields { event_type, payload_bytes: bytes as u32, epoch_nanos: self.clock.now_epoch_nanos(), content_ext };
+        let fields = Fields { event_type, payload_bytes: bytes as u32, epoch_nanos, content_ext };
         let seqno = claim.seqno;
         if claim.placed {
             self.writer.fill(&claim, 0, payload);
@@ -254,8 +256,8 @@ impl Core {
 
     #[inline]
     fn record_empty(&self, event_type: u16, content_ext: [u64; 4]) -> u64 {
-        let claim = self.writer.reserve_empty();
         let epoch_nanos = self.clock.now_epoch_nanos();
+        let claim = self.writer.reserve_empty();
         let seqno = claim.seqno;
         self.writer.commit(None, claim, &Fields { event_type, payload_bytes: 0, epoch_nanos, content_ext });
         seqno
@@ -273,10 +275,10 @@ impl Core {
         if bytes > self.ordinary_bytes {
             return self.record_oversized(event_type, content_ext, bytes, payload);
         }
+        let epoch_nanos = self.clock.now_epoch_nanos();
         let lane = lane::of_this_thread(self);
         let claim = self.writer.reserve(lane, bytes);
-        let fields =
-            Fields { event_type, payload_bytes: bytes as u32, epoch_nanos: self.clock.now_epoch_nanos(), content_ext };
+        let fields = Fields { event_type, payload_bytes: bytes as u32, epoch_nanos, content_ext };
         let seqno = claim.seqno;
         if claim.placed {
             let mut at = 0;

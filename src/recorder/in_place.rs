@@ -50,10 +50,10 @@ impl Core {
             Some(_) => (record_error::TRUNCATED_PAYLOAD_BYTES as u64, record_error::FIXED_BYTES as u64),
             None => (payload_bytes, 0),
         };
+        let epoch_nanos = self.clock.now_epoch_nanos();
         let lane = lane::of_this_thread(self);
         // Room for the error struct, should it be dropped.
         let claim = self.writer.reserve(lane, (start + capacity).max(record_error::FIXED_BYTES as u64));
-        let epoch_nanos = self.clock.now_epoch_nanos();
         // Fits 32 bits, or `overflow` has capped it.
         let reserved_bytes = (start + capacity) as u32;
         Some(Reservation {

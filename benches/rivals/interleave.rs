@@ -1,0 +1,57 @@
+//! Runs cases in turn, many short batches each, so that what disturbs the machine disturbs all of them alike.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// One thing to measure: runs a number of operations, gives the time they took.
+pub struct Case<'a> {
+    name: String,
+    operations: u64,
+    run: Box<dyn FnMut(u64) -> Duration + 'a>,
+}
+
+/// The cases of one table.
+#[derive(Default)]
+pub struct Cases<'a> {
+    cases: Vec<Case<'a>>,
+}
+
+impl<'a> Cases<'a> {
+    /// Adds a case whose operation is `f`, run `operations` times a batch.
+    pub fn add(&mut self, name: impl Into<String>, operations: u64, mut f: impl FnMut() + 'a) {
+        self.add_batch(name, operations, move |operations| {
+            let start = Instant::now();
+            for _ in 0..operations {
+                f();
+            }
+            start.elapsed()
+        });
+    }
+
+    /// Adds a case that times its batch of `operations` itself.
+    pub fn add_batch(&mut self, name: impl Into<String>, operations: u64, run: impl FnMut(u64) -> Duration + 'a) {
+        self.cases.push(Case { name: name.into(), operations, run: Box::new(run) });
+    }
+
+    /// Runs all cases in turn, `rounds` times, after one round that is not counted; gives each one's median nanoseconds per
+    /// operation.
+    pub fn measure(mut self, rounds: usize) -> BTreeMap<String, f64> {
+        let mut samples: Vec<Vec<f64>> = vec![Vec::with_capacity(rounds); self.cases.len()];
+        for round in 0..=rounds {
+            for (case, samples) in self.cases.iter_mut().zip(&mut samples) {
+                let nanos = (case.run)(case.operations).as_nanos() as f64 / case.operations as f64;
+                if round > 0 {
+                    samples.push(nanos);
+                }
+            }
+        }
+        let medians = samples.iter_mut().map(|samples| median(samples));
+        self.cases.iter().map(|case| case.name.clone()).zip(medians).collect()
+    }
+}
+
+/// The median of the samples.
+pub fn median(samples: &mut [f64]) -> f64 {
+    samples.sort_by(f64::total_cmp);
+    samples.get(samples.len() / 2).copied().unwrap_or(f64::NAN)
+}
