@@ -31,3 +31,22 @@ pub(crate) fn fetch_add_then_fence(word: &AtomicU64, value: u64) -> u64 {
         old
     }
 }
+
+/// `word.fetch_add(value)` for a word that only the calling thread stores to: atomic against its signal handlers, not
+/// against other threads, and without any order. Gives the old value.
+#[inline(always)]
+pub(crate) fn local_fetch_add(word: &AtomicU64, value: u64) -> u64 {
+    #[cfg(all(target_arch = "x86_64", not(any(loom, shuttle, eventring_portable))))]
+    return crate::arch::local::fetch_add(word, value);
+    #[cfg(not(all(target_arch = "x86_64", not(any(loom, shuttle, eventring_portable)))))]
+    return word.fetch_add(value, Ordering::Relaxed);
+}
+
+/// As [`local_fetch_add`], for those who do not need the old value.
+#[inline(always)]
+pub(crate) fn local_add(word: &AtomicU64, value: u64) {
+    #[cfg(all(target_arch = "x86_64", not(any(loom, shuttle, eventring_portable))))]
+    crate::arch::local::add(word, value);
+    #[cfg(not(all(target_arch = "x86_64", not(any(loom, shuttle, eventring_portable)))))]
+    word.fetch_add(value, Ordering::Relaxed);
+}

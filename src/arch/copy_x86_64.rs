@@ -21,6 +21,9 @@ unsafe fn opaque_copy(to: *mut u8, from: *const u8, bytes: usize) {
             asm!("rep movsb", inout("rdi") to => _, inout("rsi") from => _, inout("rcx") bytes => _,
                  options(nostack, preserves_flags));
         }
+    } else if bytes >= 32 && std::arch::is_x86_feature_detected!("avx") {
+        // SAFETY: AVX is there, at least 32 bytes are, and the caller vouches for both ranges.
+        unsafe { opaque_copy_avx(to, from, bytes) }
     } else if bytes >= 16 {
         // SAFETY: moves [0, 16), [16, 32) … below bytes - 16, then the last 16 bytes: all inside both ranges.
         unsafe {
@@ -73,6 +76,42 @@ unsafe fn opaque_copy(to: *mut u8, from: *const u8, bytes: usize) {
                 );
             }
         }
+    }
+}
+
+/// As [`opaque_copy`], 32 bytes at a time: half as many stores for the next locked instruction to wait for.
+///
+/// # Safety
+/// As [`opaque_copy`]; `bytes` is at least 32, and the processor has AVX.
+#[inline(always)]
+unsafe fn opaque_copy_avx(to: *mut u8, from: *const u8, bytes: usize) {
+    /// Moves 32 bytes.
+    ///
+    /// # Safety
+    /// `from` is readable and `to` writable for 32 bytes; the processor has AVX.
+    #[inline(always)]
+    unsafe fn move_32(to: *mut u8, from: *const u8) {
+        // SAFETY: the caller's promise. Naming xmm0 claims the whole register.
+        unsafe {
+            asm!("vmovups ymm0, [{from}]", "vmovups [{to}], ymm0", from = in(reg) from, to = in(reg) to,
+                 out("xmm0") _, options(nostack, preserves_flags));
+        }
+    }
+    let last = bytes - 32;
+    let mut at = 0;
+    while at < last {
+        // SAFETY: at + 32 < bytes: inside both ranges.
+        unsafe { move_32(to.wrapping_add(at), from.wrapping_add(at)) };
+        at += 32;
+    }
+    // SAFETY: the last 32 bytes of both ranges; they may overlap those before.
+    unsafe { move_32(to.wrapping_add(last), from.wrapping_add(last)) };
+    // Code compiled without AVX must not find upper halves in use (it would be slow, not wrong). No register but ymm0 has
+    // been touched, and the compiler keeps nothing wider than its own target allows: with AVX enabled it must be told.
+    #[cfg(not(target_feature = "avx"))]
+    // SAFETY: zeroes upper halves, which a program compiled without AVX has no values in.
+    unsafe {
+        asm!("vzeroupper", options(nostack, preserves_flags));
     }
 }
 

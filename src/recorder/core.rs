@@ -8,6 +8,7 @@ use crate::clock::Clock;
 use crate::layout::limits::PAYLOAD_ALIGN;
 use crate::layout::record_error::{self, ErrorType};
 use crate::layout::{Geometry, extension};
+use crate::ring::lane::Lane;
 use crate::ring::memory::{ControlWord, MappedMemory, RingMemory};
 use crate::ring::writer::{Claim, Fields, RingWriter};
 use crate::shm;
@@ -79,7 +80,7 @@ impl Recorder {
     /// `event_type` is the event's code, `content_ext` its four extension words. Gives the event's sequence number, 0 if the
     /// recorder is disabled. A payload of 4 GiB or more, or one that nearly fills the payload buffer, becomes a RECORD_ERROR
     /// event that carries its first 8,176 bytes.
-    #[inline]
+    #[inline(always)]
     pub fn record(&self, event_type: u16, content_ext: [u64; 4], payload: &[u8]) -> u64 {
         self.core.record(event_type, content_ext, payload)
     }
@@ -226,7 +227,7 @@ impl Core {
         self.enabled.load(Ordering::Relaxed) && self.fork_guard.is_original_process()
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn record(self: &Arc<Self>, event_type: u16, content_ext: [u64; 4], payload: &[u8]) -> u64 {
         if !self.may_record() {
             return 0;
@@ -241,17 +242,18 @@ impl Core {
         // First of all: reading the tick counter takes longer than all the rest, which the processor does meanwhile. Behind
         // the locked instructions it would have to wait for them.
         let epoch_nanos = self.clock.now_epoch_nanos();
-        let lane = lane::of_this_thread(self);
-        let claim = self.writer.reserve(lane, bytes);
-        let fields = Fields { event_type, payload_bytes: bytes as u32, epoch_nanos, content_ext };
-        let seqno = claim.seqno;
-        if claim.placed {
-            self.writer.fill(&claim, 0, payload);
-            self.writer.commit(lane, claim, &fields);
-        } else {
-            self.commit_unplaced(lane, claim, fields);
+        // Made where it is used: one value for all arms would go through memory, and its words back too soon.
+        let fields = || Fields { event_type, payload_bytes: bytes as u32, epoch_nanos, content_ext };
+        let Some(lane) = lane::of_this_thread(self) else { return self.record_without_lane(fields(), &[payload]) };
+        match self.writer.reserve_in_lane(lane, bytes) {
+            Ok(claim) => {
+                let seqno = claim.seqno;
+                self.writer.fill_in_lane(&claim, 0, payload);
+                self.writer.commit_in_lane(lane, claim, &fields());
+                seqno
+            }
+            Err(claim) => self.record_otherwise(Some(lane), claim, fields(), &[payload]),
         }
-        seqno
     }
 
     #[inline]
@@ -276,20 +278,46 @@ impl Core {
             return self.record_oversized(event_type, content_ext, bytes, payload);
         }
         let epoch_nanos = self.clock.now_epoch_nanos();
-        let lane = lane::of_this_thread(self);
-        let claim = self.writer.reserve(lane, bytes);
-        let fields = Fields { event_type, payload_bytes: bytes as u32, epoch_nanos, content_ext };
-        let seqno = claim.seqno;
-        if claim.placed {
-            let mut at = 0;
-            for part in payload {
-                self.writer.fill(&claim, at, part);
-                at += part.len() as u64;
+        let fields = || Fields { event_type, payload_bytes: bytes as u32, epoch_nanos, content_ext };
+        let Some(lane) = lane::of_this_thread(self) else { return self.record_without_lane(fields(), payload) };
+        match self.writer.reserve_in_lane(lane, bytes) {
+            Ok(claim) => {
+                let seqno = claim.seqno;
+                let mut at = 0;
+                for part in payload {
+                    self.writer.fill_in_lane(&claim, at, part);
+                    at += part.len() as u64;
+                }
+                self.writer.commit_in_lane(lane, claim, &fields());
+                seqno
             }
-            self.writer.commit(lane, claim, &fields);
-        } else {
-            self.commit_unplaced(lane, claim, fields);
+            Err(claim) => self.record_otherwise(Some(lane), claim, fields(), payload),
         }
+    }
+
+    /// Records what a lane cannot: the thread has none.
+    #[cold]
+    #[inline(never)]
+    fn record_without_lane(&self, fields: Fields, payload: &[&[u8]]) -> u64 {
+        let claim = self.writer.reserve(None, fields.payload_bytes.into());
+        self.record_otherwise(None, claim, fields, payload)
+    }
+
+    /// Fills and commits a claim that is not the ordinary one.
+    #[cold]
+    #[inline(never)]
+    fn record_otherwise(&self, lane: Option<&Lane>, claim: Claim, fields: Fields, payload: &[&[u8]]) -> u64 {
+        let seqno = claim.seqno;
+        if !claim.placed {
+            self.commit_unplaced(lane, claim, fields);
+            return seqno;
+        }
+        let mut at = 0;
+        for part in payload {
+            self.writer.fill(&claim, at, part);
+            at += part.len() as u64;
+        }
+        self.writer.commit(lane, claim, &fields);
         seqno
     }
 
@@ -323,7 +351,7 @@ impl Core {
     /// Commits a claim that found no payload memory at all (every chunk is inside a stalled writer): a RECORD_ERROR without
     /// payload.
     #[cold]
-    pub(super) fn commit_unplaced(&self, lane: Option<&crate::ring::lane::Lane>, claim: Claim, fields: Fields) {
+    pub(super) fn commit_unplaced(&self, lane: Option<&Lane>, claim: Claim, fields: Fields) {
         self.count_record_error();
         self.writer.commit(lane, claim, &Fields { event_type: record_error::EVENT_TYPE, payload_bytes: 0, ..fields });
     }

@@ -15,7 +15,7 @@ const HOLE_ENTRIES: usize = if cfg!(any(loom, shuttle)) { 8 } else { extension::
 pub(crate) struct HeapMemory {
     geometry: Geometry,
     control: Vec<AtomicU64>,
-    descriptors: Vec<AtomicU64>,
+    descriptors: Vec<[AtomicU64; DESCRIPTOR_WORDS]>,
     payload: Vec<AtomicU64>,
     holes: Vec<AtomicU64>,
 }
@@ -27,7 +27,9 @@ impl HeapMemory {
         Self {
             geometry,
             control: words(7),
-            descriptors: words(geometry.descriptor_capacity() as usize * DESCRIPTOR_WORDS),
+            descriptors: (0..geometry.descriptor_capacity())
+                .map(|_| std::array::from_fn(|_| AtomicU64::new(0)))
+                .collect(),
             payload: words(payload_words),
             holes: words(HOLE_ENTRIES),
         }
@@ -48,9 +50,8 @@ impl RingMemory for HeapMemory {
         &self.control[word as usize]
     }
 
-    fn descriptor_word(&self, slot: u64, word: usize) -> &AtomicU64 {
-        let slot = slot & (self.geometry.descriptor_capacity() - 1);
-        &self.descriptors[slot as usize * DESCRIPTOR_WORDS + word]
+    fn descriptor(&self, slot: u64) -> &[AtomicU64; DESCRIPTOR_WORDS] {
+        &self.descriptors[(slot & (self.geometry.descriptor_capacity() - 1)) as usize]
     }
 
     fn hole(&self, index: u64) -> &AtomicU64 {

@@ -5,7 +5,7 @@
 //! [`super::chunk`]).
 
 use super::mutation::{self, Mutation};
-use crate::sync::{AtomicU64, Ordering, compiler_fence};
+use crate::sync::{AtomicU64, Ordering, compiler_fence, local_add, local_fetch_add};
 
 /// Index of a lane among the lanes of a ring.
 pub(crate) type LaneId = u16;
@@ -37,7 +37,7 @@ pub(crate) struct Lane {
     filling: AtomicU64,
     /// Unwrapped offset of the next free byte in the chunk. Only the owner uses it.
     next: AtomicU64,
-    /// 1 while the owner moves `next`. Only the owner uses it: a signal handler that records finds it set.
+    /// 1 while the owner changes chunks. Only the owner uses it: a signal handler that records finds it set.
     placing: AtomicU64,
     id: LaneId,
 }
@@ -64,9 +64,8 @@ impl Lane {
     /// the chunk is looked at.
     #[inline(always)]
     pub(crate) fn enter(&self) {
-        // Relaxed load and store, here and below: only the owner stores. A signal handler in between leaves the count as
-        // it found it.
-        self.inside.store(self.inside.load(Ordering::Relaxed) + OPEN, Ordering::Relaxed);
+        // Only the owner stores.
+        local_add(&self.inside, OPEN);
     }
 
     /// Ends a reservation; `in_chunk` is the offset of its payload if that lies in a chunk of this lane. True if others are
@@ -81,13 +80,17 @@ impl Lane {
             self.inside.store(0, order);
             return false;
         }
-        let filling = self.filling.load(Ordering::Relaxed);
-        let is_here = |offset: u64| filling != DETACHED && offset.wrapping_sub(filling - 1) < chunk_bytes;
+        self.leave_nested(inside, in_chunk, chunk_bytes, order)
+    }
+
+    /// Ends a reservation while others are open.
+    #[cold]
+    fn leave_nested(&self, inside: u64, in_chunk: Option<u64>, chunk_bytes: u64, order: Ordering) -> bool {
         match in_chunk {
-            Some(offset) if is_here(offset) => self.inside.store(inside - OPEN - OPEN_HERE, order),
+            Some(offset) if self.is_here(offset, chunk_bytes) => self.inside.store(inside - OPEN - OPEN_HERE, order),
             _ => self.inside.store(inside - OPEN, order),
         }
-        in_chunk.is_some_and(|offset| !is_here(offset))
+        in_chunk.is_some_and(|offset| !self.is_here(offset, chunk_bytes))
     }
 
     /// Whether the owner's only open reservation is the one it is making now.
@@ -96,27 +99,53 @@ impl Lane {
         self.inside.load(Ordering::Relaxed) & OPEN_MASK == OPEN
     }
 
-    /// Takes `bytes` from the chunk in hand, if it has them and `fresh` accepts its base. `None` also while the owner is
-    /// interrupted inside this very function.
+    /// Says "inside" and takes `bytes` from the chunk that the owner last attached, if they fit: gives their offset and the
+    /// chunk's base. Whether the chunk is still ours, [`Self::has_kept`] tells behind the fence; if not, [`Self::withdraw`].
+    /// `None`: only "inside" was said.
+    ///
+    /// All this uses only what the owner alone stores, so that it can stand before the locked instructions and be done
+    /// while they wait. A signal handler of the thread may come in between any two steps.
     #[inline(always)]
-    pub(crate) fn bump(&self, bytes: u64, chunk_bytes: u64, fresh: impl FnOnce(u64) -> bool) -> Option<u64> {
-        if !self.begin_placing() {
+    pub(crate) fn enter_and_bump(&self, bytes: u64, chunk_bytes: u64) -> Option<(u64, u64)> {
+        let filling = self.filling.load(Ordering::Relaxed);
+        if filling == DETACHED {
+            self.enter();
             return None;
         }
-        let mut place = None;
-        // Relaxed: the fence after "inside" decides whether a thief's DETACHED is seen here; see `chunk::take`.
-        let chunk = self.chunk.load(Ordering::Relaxed);
-        if chunk != DETACHED {
-            let base = chunk - 1;
-            let offset = self.next.load(Ordering::Relaxed);
-            if offset + bytes <= base + chunk_bytes && fresh(base) {
-                self.next.store(offset + bytes, Ordering::Relaxed);
-                self.inside.store(self.inside.load(Ordering::Relaxed) + OPEN_HERE, Ordering::Relaxed);
-                place = Some(offset);
-            }
+        let base = filling - 1;
+        // One step against signal handlers. Past the chunk's end it is no place, and everything after it is none either,
+        // until the next chunk is attached.
+        let offset = local_fetch_add(&self.next, bytes);
+        // Against a handler that attached another chunk after the look above: the offset is then in that one, unused.
+        if offset.wrapping_sub(base) > chunk_bytes - bytes {
+            self.enter();
+            return None;
         }
-        self.end_placing();
-        place
+        local_add(&self.inside, OPEN + OPEN_HERE);
+        Some((offset, base))
+    }
+
+    /// Whether nobody has detached the chunk at `base`. Ask behind the fence.
+    #[inline(always)]
+    pub(crate) fn has_kept(&self, base: u64) -> bool {
+        // Relaxed: the fence after "inside" decides whether a thief's DETACHED is seen here; see `chunk::part_from`.
+        self.chunk.load(Ordering::Relaxed) == base + 1
+    }
+
+    /// Takes back that the reservation being made has its payload at `offset`. True if the caller must tell
+    /// [`super::chunk::Chunks::unpin`].
+    pub(crate) fn withdraw(&self, offset: u64, chunk_bytes: u64) -> bool {
+        let is_here = self.is_here(offset, chunk_bytes);
+        if is_here {
+            self.inside.store(self.inside.load(Ordering::Relaxed) - OPEN_HERE, Ordering::Relaxed);
+        }
+        !is_here
+    }
+
+    /// Whether `offset` is in the chunk being filled.
+    fn is_here(&self, offset: u64, chunk_bytes: u64) -> bool {
+        let filling = self.filling.load(Ordering::Relaxed);
+        filling != DETACHED && offset.wrapping_sub(filling - 1) < chunk_bytes
     }
 
     /// Marks that the owner is about to move `next`; false if it already was (we are a signal handler on top of it).

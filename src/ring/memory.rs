@@ -4,6 +4,7 @@
 //! defines for this; and every byte crosses by an atomic or opaque copy.
 
 use crate::layout::Geometry;
+use crate::layout::limits::DESCRIPTOR_WORDS;
 use crate::sync::AtomicU64;
 
 /// A word of the header section that the protocol uses.
@@ -31,13 +32,13 @@ pub(crate) trait RingMemory {
     fn geometry(&self) -> &Geometry;
     /// A control word.
     fn control(&self, word: ControlWord) -> &AtomicU64;
-    /// Word `word` (0 to 7) of the descriptor in `slot`; `slot` is taken modulo the capacity.
-    fn descriptor_word(&self, slot: u64, word: usize) -> &AtomicU64;
+    /// The eight words of the descriptor in `slot`; `slot` is taken modulo the capacity.
+    fn descriptor(&self, slot: u64) -> &[AtomicU64; DESCRIPTOR_WORDS];
     /// The hole table's entry `index`, taken modulo its size.
     fn hole(&self, index: u64) -> &AtomicU64;
     /// Whether the ring has a hole table (files of other writers have none).
     fn has_holes(&self) -> bool;
-    /// Copies `bytes` to the unwrapped payload offset. At most the buffer's size is copied.
+    /// Copies `bytes` to the unwrapped payload offset. Nothing is copied if they do not fit the buffer.
     fn store_payload(&self, offset: u64, bytes: &[u8]);
     /// Copies from the unwrapped payload offset. At most the buffer's size is copied; the rest of `out` stays.
     fn load_payload(&self, offset: u64, out: &mut [u8]);
@@ -50,9 +51,10 @@ pub(crate) use mapped::MappedMemory;
 
 #[cfg(not(any(loom, shuttle)))]
 mod mapped {
+    use super::DESCRIPTOR_WORDS;
     use super::{AtomicU64, ControlWord, Geometry, RingMemory};
     use crate::arch;
-    use crate::layout::limits::{DESCRIPTOR_WORDS, HEADER_SECTION_BYTES};
+    use crate::layout::limits::HEADER_SECTION_BYTES;
     use crate::layout::{extension, header};
     use crate::shm::{Access, Mapping};
     use std::ptr::NonNull;
@@ -203,13 +205,13 @@ mod mapped {
         }
 
         #[inline(always)]
-        fn descriptor_word(&self, slot: u64, word: usize) -> &AtomicU64 {
-            assert!(word < DESCRIPTOR_WORDS);
-            let index = (slot & self.slot_mask) as usize * DESCRIPTOR_WORDS + word;
-            // SAFETY: the slot is below the capacity and the word below 8: inside the descriptor section.
-            let word = unsafe { self.descriptors.add(index) };
-            // SAFETY: 8-aligned, mapped while `self` lives, accessed only atomically.
-            unsafe { AtomicU64::from_ptr(word.as_ptr()) }
+        fn descriptor(&self, slot: u64) -> &[AtomicU64; DESCRIPTOR_WORDS] {
+            let index = (slot & self.slot_mask) as usize * DESCRIPTOR_WORDS;
+            // SAFETY: the slot is below the capacity: inside the descriptor section.
+            let words = unsafe { self.descriptors.add(index) };
+            // SAFETY: eight words inside the section, 64-aligned, mapped while `self` lives, accessed only atomically;
+            // `AtomicU64` has the layout of u64, an array no padding.
+            unsafe { words.cast().as_ref() }
         }
 
         #[inline]
@@ -223,7 +225,11 @@ mod mapped {
 
         #[inline(always)]
         fn store_payload(&self, offset: u64, bytes: &[u8]) {
-            let len = bytes.len().min(self.geometry.payload_buf_bytes() as usize);
+            // Not a minimum: a constant length shall stay constant.
+            let len = bytes.len();
+            if len as u64 > self.payload_mask {
+                return;
+            }
             // SAFETY: the wrapped offset is below S; the payload is mapped twice, 2·S bytes.
             let to = unsafe { self.payload.add((offset & self.payload_mask) as usize) };
             // SAFETY: offset + len < 2·S; `bytes` is private and readable; others access the target by atomic or opaque

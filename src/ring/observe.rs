@@ -25,7 +25,8 @@ pub(crate) enum Observation {
 #[inline(always)]
 pub(crate) fn descriptor<M: RingMemory>(memory: &M, seqno: u64) -> Observation {
     let slot = seqno.wrapping_sub(1);
-    let word = memory.descriptor_word(slot, WORD_SEQNO);
+    let shared = memory.descriptor(slot);
+    let word = &shared[WORD_SEQNO];
     // Acquire: pairs with the release store of the commit.
     let seen = word.load(Ordering::Acquire);
     if seen != seqno {
@@ -33,9 +34,9 @@ pub(crate) fn descriptor<M: RingMemory>(memory: &M, seqno: u64) -> Observation {
     }
     let mut words = [0; DESCRIPTOR_WORDS];
     words[WORD_SEQNO] = seen;
-    for (index, target) in words.iter_mut().enumerate().skip(1) {
+    for (target, word) in words.iter_mut().zip(shared).skip(1) {
         // Relaxed: validated below.
-        *target = memory.descriptor_word(slot, index).load(Ordering::Relaxed);
+        *target = word.load(Ordering::Relaxed);
     }
     if !mutation::active(Mutation::MissingReaderFence) {
         // Pairs with the release fence after the claim: if one of the words above is a later occupant's, the load below

@@ -39,6 +39,14 @@ pub(crate) struct Claim {
     pub(crate) placed: bool,
 }
 
+/// The ordinary claim: its payload lies in the chunk of the calling thread's lane.
+pub(crate) struct LaneClaim {
+    /// Sequence number.
+    pub(crate) seqno: u64,
+    /// Unwrapped offset of the payload.
+    pub(crate) payload_offset: u64,
+}
+
 /// What a writer stores in a descriptor beside seqno and payload place.
 #[derive(Clone, Copy)]
 pub(crate) struct Fields {
@@ -89,17 +97,64 @@ impl<M: RingMemory> RingWriter<M> {
     /// to the calling thread; without one, the payload gets chunks of its own. End it with [`Self::commit`].
     #[inline(always)]
     pub(crate) fn reserve(&self, lane: Option<&Lane>, payload_bytes: u64) -> Claim {
-        if let Some(lane) = lane {
-            lane.enter();
+        match lane {
+            Some(lane) => match self.reserve_in_lane(lane, payload_bytes) {
+                Ok(LaneClaim { seqno, payload_offset }) => {
+                    Claim { seqno, payload_offset, one_off_chunks: 0, placed: true }
+                }
+                Err(claim) => claim,
+            },
+            None => {
+                let seqno = self.claim_next();
+                self.place_anew(None, seqno, None, payload_bytes)
+            }
         }
-        // The full fence between "inside" and the look at the lane's chunk is in here.
-        let seqno = self.claim_next();
-        if seqno == NO_SLOT {
-            return Claim { seqno, payload_offset: 0, one_off_chunks: 0, placed: false };
-        }
+    }
+
+    /// As [`Self::reserve`], telling the ordinary case, which the caller can end with [`Self::commit_in_lane`], from the
+    /// others.
+    #[inline(always)]
+    pub(crate) fn reserve_in_lane(&self, lane: &Lane, payload_bytes: u64) -> Result<LaneClaim, Claim> {
         let rounded = payload_bytes.next_multiple_of(PAYLOAD_ALIGN);
-        let (payload_offset, one_off_chunks, placed) = self.place(lane, rounded);
-        Claim { seqno, payload_offset, one_off_chunks, placed }
+        let chunk_bytes = self.chunks.chunk_bytes();
+        let bumped = if rounded <= chunk_bytes / 2 {
+            lane.enter_and_bump(rounded, chunk_bytes)
+        } else {
+            lane.enter();
+            None
+        };
+        // The full fence between "inside" and the look at the lane's chunk is in here.
+        let seqno = self.next_seqno();
+        let is_claimed = self.claim(seqno);
+        if is_claimed
+            && let Some((payload_offset, base)) = bumped
+            && lane.has_kept(base)
+            && self.is_fresh(base)
+        {
+            return Ok(LaneClaim { seqno, payload_offset });
+        }
+        Err(self.reserve_otherwise(lane, is_claimed.then_some(seqno), bumped, payload_bytes))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn reserve_otherwise(
+        &self,
+        lane: &Lane,
+        claimed: Option<u64>,
+        bumped: Option<(u64, u64)>,
+        payload_bytes: u64,
+    ) -> Claim {
+        let seqno = claimed.unwrap_or_else(|| self.claim_another());
+        self.place_anew(Some(lane), seqno, bumped, payload_bytes)
+    }
+
+    /// Whether a payload in the chunk at `base` will be there for a while: not if the chunk lies far behind.
+    #[inline(always)]
+    fn is_fresh(&self, base: u64) -> bool {
+        // Relaxed: a heuristic; expiry itself is decided by the window.
+        let next = self.memory.control(ControlWord::NextPayloadByte).load(Ordering::Relaxed);
+        next.wrapping_sub(base) <= self.stale_bytes
     }
 
     /// Allocates a seqno and claims its slot.
@@ -136,7 +191,7 @@ impl<M: RingMemory> RingWriter<M> {
     /// Takes the slot of `seqno` from the event of an earlier lap.
     #[inline(always)]
     fn claim(&self, seqno: u64) -> bool {
-        let word = self.memory.descriptor_word(seqno.wrapping_sub(1), WORD_SEQNO);
+        let word = &self.memory.descriptor(seqno.wrapping_sub(1))[WORD_SEQNO];
         // Relaxed: the compare-exchange decides.
         let seen = word.load(Ordering::Relaxed);
         if mutation::active(Mutation::MissingClaim) {
@@ -158,8 +213,7 @@ impl<M: RingMemory> RingWriter<M> {
             seen != 0 && seen < seqno && word.compare_exchange(seen, 0, order, Ordering::Relaxed).is_ok()
         };
         if !claimed {
-            self.give_up(seqno, word.load(Ordering::Relaxed));
-            return false;
+            return self.give_up(seqno);
         }
         if !mutation::active(Mutation::MissingWriterFence) {
             // Pairs with the acquire fence in `observe`: whoever sees one of the words that we store next, sees the 0 (or a
@@ -169,42 +223,46 @@ impl<M: RingMemory> RingWriter<M> {
         true
     }
 
-    /// Publishes that `seqno` will never be committed, and counts it. `seen` is what its slot holds.
+    /// Publishes that `seqno` will never be committed, and counts it. Gives false: not claimed.
     #[cold]
     #[inline(never)]
-    fn give_up(&self, seqno: u64, seen: u64) {
+    fn give_up(&self, seqno: u64) -> bool {
+        let seen = self.memory.descriptor(seqno.wrapping_sub(1))[WORD_SEQNO].load(Ordering::Relaxed);
         // A writer stalls inside the slot: readers would wait for it. Or the slot's next turn has begun: readers will see
         // that in the slot, but only once it has been committed.
         holes::publish(&self.memory, seqno);
         let counter = if seen == 0 { ControlWord::RefusedClaims } else { ControlWord::LappedClaims };
         // Relaxed: a count.
         self.memory.control(counter).fetch_add(1, Ordering::Relaxed);
+        false
     }
 
-    /// Finds `rounded` bytes: (offset, one-off chunks, found).
-    #[inline(always)]
-    fn place(&self, lane: Option<&Lane>, rounded: u64) -> (u64, u64, bool) {
+    /// Finds payload bytes for the claimed `seqno` where the lane's chunk has none, is no longer ours or lies far behind.
+    #[cold]
+    #[inline(never)]
+    fn place_anew(&self, lane: Option<&Lane>, seqno: u64, bumped: Option<(u64, u64)>, payload_bytes: u64) -> Claim {
+        let rounded = payload_bytes.next_multiple_of(PAYLOAD_ALIGN);
         let chunk_bytes = self.chunks.chunk_bytes();
         if let Some(lane) = lane
-            && rounded <= chunk_bytes / 2
+            && let Some((offset, _)) = bumped
+            && lane.withdraw(offset, chunk_bytes)
         {
-            // A chunk that lies far behind would expire soon after it is written: leave it.
-            // Relaxed: a heuristic; expiry itself is decided by the window.
-            let next = self.memory.control(ControlWord::NextPayloadByte).load(Ordering::Relaxed);
-            let fresh = |base: u64| next.wrapping_sub(base) <= self.stale_bytes;
-            if let Some(offset) = lane.bump(rounded, chunk_bytes, fresh) {
-                return (offset, 0, true);
-            }
-            if let Some(offset) = self.refill(lane, rounded) {
-                return (offset, 0, true);
-            }
+            self.chunks.unpin(offset, lane);
         }
-        self.place_one_off(lane, rounded)
+        if seqno == NO_SLOT {
+            return Claim { seqno, payload_offset: 0, one_off_chunks: 0, placed: false };
+        }
+        if let Some(lane) = lane
+            && rounded <= chunk_bytes / 2
+            && let Some(payload_offset) = self.refill(lane, rounded)
+        {
+            return Claim { seqno, payload_offset, one_off_chunks: 0, placed: true };
+        }
+        let (payload_offset, one_off_chunks, placed) = self.place_one_off(lane, rounded);
+        Claim { seqno, payload_offset, one_off_chunks, placed }
     }
 
     /// Gives `lane` a new chunk and takes `rounded` bytes of it.
-    #[cold]
-    #[inline(never)]
     fn refill(&self, lane: &Lane, rounded: u64) -> Option<u64> {
         if !lane.begin_placing() {
             return None;
@@ -220,9 +278,7 @@ impl<M: RingMemory> RingWriter<M> {
         base
     }
 
-    /// Places a large payload, or one of a thread without a lane, in chunks of its own.
-    #[cold]
-    #[inline(never)]
+    /// Places a large payload, or one of a thread without a lane, in chunks of its own: (offset, chunks, found).
     fn place_one_off(&self, lane: Option<&Lane>, rounded: u64) -> (u64, u64, bool) {
         let chunks = rounded.div_ceil(self.chunks.chunk_bytes());
         match self.take_run(chunks, Taker::OneOff(lane)) {
@@ -261,26 +317,45 @@ impl<M: RingMemory> RingWriter<M> {
         self.memory.store_payload(claim.payload_offset + at, bytes);
     }
 
+    /// As [`Self::fill`] for the ordinary claim.
+    #[inline(always)]
+    pub(crate) fn fill_in_lane(&self, claim: &LaneClaim, at: u64, bytes: &[u8]) {
+        self.memory.store_payload(claim.payload_offset + at, bytes);
+    }
+
+    /// As [`Self::commit`] for the ordinary claim.
+    #[inline(always)]
+    pub(crate) fn commit_in_lane(&self, lane: &Lane, claim: LaneClaim, fields: &Fields) {
+        self.publish(claim.seqno, claim.payload_offset, fields);
+        if lane.leave(Some(claim.payload_offset), self.chunks.chunk_bytes()) {
+            self.chunks.unpin(claim.payload_offset, lane);
+        }
+    }
+
     /// Stores all words of the descriptor and publishes the event. `lane` is the one it was reserved with.
     #[inline(always)]
     pub(crate) fn commit(&self, lane: Option<&Lane>, claim: Claim, fields: &Fields) {
-        if claim.seqno == NO_SLOT {
-            return self.leave(lane, &claim);
+        if claim.seqno != NO_SLOT {
+            self.publish(claim.seqno, claim.payload_offset, fields);
         }
-        let slot = claim.seqno.wrapping_sub(1);
-        let word = |index: usize| self.memory.descriptor_word(slot, index);
+        self.leave(lane, &claim);
+    }
+
+    /// Stores all words of the descriptor, the seqno last.
+    #[inline(always)]
+    fn publish(&self, seqno: u64, payload_offset: u64, fields: &Fields) {
+        let words = self.memory.descriptor(seqno.wrapping_sub(1));
         // Relaxed: ordered by the fence after the claim on one side, by the release store below on the other.
         let type_and_size = pack_type_and_size(fields.event_type, fields.payload_bytes);
-        word(WORD_TYPE_AND_SIZE).store(type_and_size, Ordering::Relaxed);
-        word(WORD_EPOCH_NANOS).store(fields.epoch_nanos, Ordering::Relaxed);
-        word(WORD_PAYLOAD_OFFSET).store(claim.payload_offset, Ordering::Relaxed);
-        for (index, ext) in fields.content_ext.into_iter().enumerate() {
-            word(WORD_CONTENT_EXT + index).store(ext, Ordering::Relaxed);
+        words[WORD_TYPE_AND_SIZE].store(type_and_size, Ordering::Relaxed);
+        words[WORD_EPOCH_NANOS].store(fields.epoch_nanos, Ordering::Relaxed);
+        words[WORD_PAYLOAD_OFFSET].store(payload_offset, Ordering::Relaxed);
+        for (word, ext) in words[WORD_CONTENT_EXT..].iter().zip(fields.content_ext) {
+            word.store(ext, Ordering::Relaxed);
         }
         let order = if mutation::active(Mutation::RelaxedCommit) { Ordering::Relaxed } else { Ordering::Release };
         // Release: whoever reads this seqno (acquire) has the words and the payload behind it.
-        word(WORD_SEQNO).store(claim.seqno, order);
-        self.leave(lane, &claim);
+        words[WORD_SEQNO].store(seqno, order);
     }
 
     /// Ends the claim's hold on payload memory.
