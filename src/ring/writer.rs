@@ -146,7 +146,13 @@ impl<M: RingMemory> RingWriter<M> {
         payload_bytes: u64,
     ) -> Claim {
         let seqno = claimed.unwrap_or_else(|| self.claim_another());
-        self.place_anew(Some(lane), seqno, bumped, payload_bytes)
+        match bumped {
+            // Only the slot was not to be had.
+            Some((payload_offset, base)) if seqno != NO_SLOT && lane.has_kept(base) && self.is_fresh(base) => {
+                Claim { seqno, payload_offset, one_off_chunks: 0, placed: true }
+            }
+            _ => self.place_anew(Some(lane), seqno, bumped, payload_bytes),
+        }
     }
 
     /// Whether a payload in the chunk at `base` will be there for a while: not if the chunk lies far behind.
