@@ -122,6 +122,18 @@ impl Reader {
         self.source.state()
     }
 
+    /// The process that holds the writer's lock on the file, where the system shows it. For rings of other writers, which do
+    /// not name themselves; else see [`RingInfo`].
+    pub fn lock_owner_pid(&self) -> Option<u32> {
+        if self.source.saved_as.is_some() {
+            return None;
+        }
+        match shm::lock_state(self.source.file.descriptor()) {
+            shm::LockState::Held { pid } => pid,
+            shm::LockState::Free | shm::LockState::Unknown => None,
+        }
+    }
+
     /// Path of the file, if it was opened by name.
     pub fn path(&self) -> Option<&Path> {
         self.source.saved_as.as_deref().or(self.source.file.path())

@@ -1,0 +1,17 @@
+//! `eventring completions`.
+
+use super::exit::Exit;
+
+/// Print a completion script for a shell
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// The shell
+    shell: clap_complete::Shell,
+}
+
+pub(super) fn run(args: &Args, command: &mut clap::Command) -> anyhow::Result<Exit> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, command, "eventring", &mut script);
+    std::io::Write::write_all(&mut std::io::stdout(), &script)?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,211 @@
+//! What the demo shows while it runs, and at its end.
+
+use super::child::{Line, Role};
+use super::{INTERVAL, Outcome};
+use crate::cli::format::{bytes, duration, grouped, one_line, rate};
+use crate::cli::paint::{BOLD, DIM, ERROR, GOOD, WARNING};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::collections::VecDeque;
+use std::io::{self, IsTerminal as _, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How many rates the little curves show.
+const CURVE: usize = 30;
+const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+/// Without a terminal a line is printed this often.
+const LINE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Progress on stderr: lines that are drawn anew on a terminal, a line a second elsewhere.
+pub(super) struct Screen {
+    view: View,
+    start: Instant,
+    next_line: Instant,
+    recorded: Meter,
+    read: Meter,
+    payload: Meter,
+    lost: u64,
+    torn: u64,
+    behind: u64,
+}
+
+enum View {
+    Live { lines: Vec<ProgressBar>, _all: MultiProgress },
+    Lines,
+    Nothing,
+}
+
+/// A count and how fast it grows.
+#[derive(Default)]
+struct Meter {
+    count: u64,
+    at: f64,
+    rates: VecDeque<f64>,
+}
+
+impl Meter {
+    /// The count is `count`, `at` seconds after the start.
+    fn update(&mut self, count: u64, at: f64) {
+        if at > self.at {
+            self.rates.push_back(count.saturating_sub(self.count) as f64 / (at - self.at));
+            if self.rates.len() > CURVE {
+                self.rates.pop_front();
+            }
+        }
+        (self.count, self.at) = (count, at);
+    }
+
+    /// Over the last half second.
+    fn rate(&self) -> f64 {
+        let last = self.rates.len().min(5);
+        self.rates.iter().rev().take(last).sum::<f64>() / last.max(1) as f64
+    }
+
+    fn curve(&self) -> String {
+        let most = self.rates.iter().copied().fold(1.0, f64::max);
+        let level = |rate: &f64| BARS[((rate / most * 7.0).round() as usize).min(7)];
+        self.rates.iter().map(level).collect()
+    }
+}
+
+impl Screen {
+    pub(super) fn new(shows: bool, threads: u16, ring: &str, (writer, reader): (u32, u32)) -> Self {
+        let start = Instant::now();
+        let view = match (shows, io::stderr().is_terminal()) {
+            (false, _) => View::Nothing,
+            (true, false) => View::Lines,
+            (true, true) => {
+                let name = Path::new(ring).file_name().unwrap_or_default().to_string_lossy();
+                anstream::eprintln!(
+                    "{BOLD}{threads} threads{BOLD:#} of process {writer} {DIM}━▶{DIM:#} {BOLD}{}{BOLD:#} {DIM}━▶{DIM:#} process {reader}\n\
+                     {DIM}look at it from another terminal: eventring watch {}{DIM:#}\n",
+                    one_line(ring),
+                    one_line(&name)
+                );
+                View::live()
+            }
+        };
+        Self {
+            view,
+            start,
+            next_line: start + LINE_INTERVAL,
+            recorded: Meter::default(),
+            read: Meter::default(),
+            payload: Meter::default(),
+            lost: 0,
+            torn: 0,
+            behind: 0,
+        }
+    }
+
+    /// A child tells where it is.
+    pub(super) fn progress(&mut self, role: Role, line: &Line) {
+        let at = line.decimal("at");
+        match role {
+            Role::Writer => self.recorded.update(line.number("recorded"), at),
+            Role::Reader => {
+                self.read.update(line.number("read"), at);
+                self.payload.update(line.number("payload_bytes"), at);
+                self.lost = line.number("gaps") + line.number("expired");
+                self.torn = line.number("torn");
+                self.behind = line.number("behind");
+            }
+        }
+        match &self.view {
+            View::Nothing => {}
+            View::Live { lines, .. } => {
+                lines.iter().zip(self.rows()).for_each(|(line, row)| line.set_message(row));
+            }
+            View::Lines => {
+                let now = Instant::now();
+                if now + INTERVAL / 2 >= self.next_line {
+                    self.next_line = now + LINE_INTERVAL;
+                    anstream::eprintln!(
+                        "{:>6}  recorded {}, read {}, lost {}, torn {}",
+                        duration(self.start.elapsed()),
+                        grouped(self.recorded.count),
+                        grouped(self.read.count),
+                        grouped(self.lost),
+                        grouped(self.torn)
+                    );
+                }
+            }
+        }
+    }
+
+    fn rows(&self) -> [String; 5] {
+        let meter = |label: &str, meter: &Meter| {
+            format!(
+                "{label:<10}{BOLD}{:>15}{BOLD:#}  {:>8}/s  {DIM}{}{DIM:#}",
+                grouped(meter.count),
+                rate(meter.rate()),
+                meter.curve()
+            )
+        };
+        let count = |label: &str, number: u64, bad: anstyle::Style, remark: &str| {
+            let style = if number == 0 { GOOD } else { bad };
+            format!("{label:<10}{style}{:>15}{style:#}  {DIM}{remark}{DIM:#}", grouped(number))
+        };
+        let payload = format!("payload {}, {}/s", bytes(self.payload.count), bytes(self.payload.rate() as u64));
+        [
+            meter("recorded", &self.recorded),
+            meter("read", &self.read),
+            format!("{:<10}{:>15}  {DIM}{payload}{DIM:#}", "behind", grouped(self.behind)),
+            count("lost", self.lost, WARNING, "overwritten before they were read"),
+            count("torn", self.torn, ERROR, "of those read, by checksum"),
+        ]
+    }
+
+    /// Takes the lines away.
+    pub(super) fn end(&mut self) {
+        if let View::Live { lines, .. } = &self.view {
+            lines.iter().for_each(ProgressBar::finish_and_clear);
+        }
+        self.view = View::Nothing;
+    }
+}
+
+impl View {
+    fn live() -> Self {
+        let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(15));
+        let style = ProgressStyle::with_template("  {msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
+        let line = |_| all.add(ProgressBar::new_spinner().with_style(style.clone()));
+        Self::Live { lines: (0..5).map(line).collect(), _all: all }
+    }
+}
+
+/// The result, for people.
+pub(super) fn report(out: &mut impl Write, outcome: &Outcome, ring: &str, kept: bool) -> io::Result<()> {
+    let per_second = |count: f64| if outcome.seconds > 0.0 { count / outcome.seconds } else { 0.0 };
+    let row = |out: &mut dyn Write, label: &str, number: u64, style: anstyle::Style, remark: String| {
+        let remark = if remark.is_empty() { remark } else { format!("  {DIM}{remark}{DIM:#}") };
+        writeln!(out, "  {label:<10}{style}{:>15}{style:#}{remark}", grouped(number))
+    };
+    let or = |number: u64, bad: anstyle::Style| if number == 0 { GOOD } else { bad };
+    let recorded = format!(
+        "events in {}: {}/s, {}/s of payload",
+        duration(Duration::from_secs_f64(outcome.seconds)),
+        rate(per_second(outcome.recorded as f64)),
+        bytes(per_second(outcome.payload_bytes as f64) as u64)
+    );
+    row(out, "recorded", outcome.recorded, BOLD, recorded)?;
+    row(out, "read", outcome.read, BOLD, "by another process, at the same time".into())?;
+    let lost = match outcome.lost {
+        0 => "",
+        _ => "overwritten before they were read; each one counted",
+    };
+    row(out, "lost", outcome.lost, or(outcome.lost, WARNING), lost.into())?;
+    row(out, "torn", outcome.torn, or(outcome.torn, ERROR), "by a checksum over descriptor and payload".into())?;
+    if outcome.record_errors > 0 {
+        row(out, "errors", outcome.record_errors, WARNING, "events that became RECORD_ERROR".into())?;
+    }
+    if outcome.is_accounted() {
+        writeln!(out, "  {GOOD}recorded = read + lost{GOOD:#}")?;
+    } else {
+        writeln!(out, "  {ERROR}recorded ≠ read + lost{ERROR:#}")?;
+    }
+    if kept {
+        writeln!(out, "  the ring is still there: {}", one_line(ring))?;
+    }
+    Ok(())
+}

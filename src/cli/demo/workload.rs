@@ -1,0 +1,178 @@
+//! What the demo's threads record: blocks of transactions, in sizes like those of the real thing.
+
+use super::checksum::Checksum;
+use eventring::recorder::Recorder;
+use eventring::schema::EventPayload;
+use eventring::schema::exec::{
+    BlockEnd, BlockStart, BlockTag, ExecEvent, StorageAccess, TxnCallFrame, TxnEvmOutput, TxnHeader, TxnHeaderStart,
+    TxnLog,
+};
+use std::rc::Rc;
+
+const TRANSACTIONS_A_BLOCK: u64 = 200;
+/// The largest array of bytes behind a payload struct.
+const LARGEST: usize = 70 << 10;
+
+/// Events whose writer reserves first, and so knows the seqno that goes into the checksum.
+pub(super) fn knows_its_seqno(event_type: u16) -> bool {
+    [ExecEvent::BlockStart as u16, ExecEvent::TxnHeaderStart as u16].contains(&event_type)
+}
+
+/// One thread's work.
+pub(super) struct Workload {
+    recorder: Recorder,
+    thread: u64,
+    noise: Noise,
+    /// Seqno of the block's BLOCK_START.
+    block: u64,
+    next_transaction: u64,
+    /// Events recorded so far.
+    pub events: u64,
+    /// Their payload bytes.
+    pub payload_bytes: u64,
+}
+
+impl Workload {
+    pub(super) fn new(recorder: Recorder, thread: u64) -> Self {
+        Self { recorder, thread, noise: Noise::new(thread), block: 0, next_transaction: 0, events: 0, payload_bytes: 0 }
+    }
+
+    /// Records one transaction, and what begins or ends a block around it.
+    pub(super) fn transaction(&mut self) {
+        if self.next_transaction == 0 {
+            let block_tag = BlockTag { id: self.noise.array().into(), block_number: self.thread };
+            let start = BlockStart { block_tag, round: self.thread, ..BlockStart::default() };
+            self.block = self.reserve(ExecEvent::BlockStart, 0, &start, &[]);
+            self.record(ExecEvent::BlockPerfEvmEnter, [0, 0], &(), &[]);
+        }
+        let index = self.next_transaction;
+        self.body(index);
+        self.next_transaction += 1;
+        if self.next_transaction == TRANSACTIONS_A_BLOCK {
+            self.record(ExecEvent::BlockPerfEvmExit, [0, 0], &(), &[]);
+            let end = BlockEnd { eth_block_hash: self.noise.array().into(), gas_used: index, ..BlockEnd::default() };
+            self.record(ExecEvent::BlockEnd, [0, 0], &end, &[]);
+            self.next_transaction = 0;
+        }
+    }
+
+    fn body(&mut self, index: u64) {
+        let txn = index + 1;
+        let bytes = self.noise.bytes.clone();
+        let data = &bytes[self.noise.range()];
+        let txn_header = TxnHeader { nonce: index, data_length: data.len() as u32, ..TxnHeader::default() };
+        let (txn_hash, sender) = (self.noise.array().into(), self.noise.array().into());
+        self.reserve(ExecEvent::TxnHeaderStart, txn, &TxnHeaderStart { txn_hash, sender, txn_header }, &[data]);
+        self.record(ExecEvent::TxnHeaderEnd, [txn, 0], &(), &[]);
+        self.record(ExecEvent::TxnPerfEvmEnter, [txn, 0], &(), &[]);
+        for index in 0..1 + self.noise.draw() as u32 % 3 {
+            let input = &bytes[self.noise.range()];
+            let input_length = input.len() as u64;
+            let frame = TxnCallFrame { index, caller: sender, input_length, ..TxnCallFrame::default() };
+            self.record(ExecEvent::TxnCallFrame, [txn, 0], &frame, &[input]);
+        }
+        for index in 0..self.noise.draw() as u32 % 8 {
+            let key = self.noise.array().into();
+            let access = StorageAccess { address: sender, index, key, ..StorageAccess::default() };
+            self.record(ExecEvent::StorageAccess, [txn, index.into()], &access, &[]);
+        }
+        for index in 0..self.noise.draw() as u32 % 2 {
+            let (topics, data) = (&bytes[..64], &bytes[self.noise.range()]);
+            let log = TxnLog { index, address: sender, topic_count: 2, data_length: data.len() as u32 };
+            self.record(ExecEvent::TxnLog, [txn, 0], &log, &[topics, data]);
+        }
+        let output = TxnEvmOutput { status: true, gas_used: index, ..TxnEvmOutput::default() };
+        self.record(ExecEvent::TxnEvmOutput, [txn, 0], &output, &[]);
+        self.record(ExecEvent::TxnPerfEvmExit, [txn, 0], &(), &[]);
+        self.record(ExecEvent::TxnEnd, [txn, 0], &(), &[]);
+    }
+
+    /// Records at once: from one buffer, or gathered. The checksum stands in the word that is meant for the span.
+    fn record(&mut self, event: ExecEvent, [txn, account]: [u64; 2], fixed: &impl EventPayload, behind: &[&[u8]]) {
+        let (code, tags) = (event as u16, [self.block, txn, account]);
+        let bytes = fixed.with_bytes(|fixed| {
+            let mut parts: [&[u8]; 3] = [fixed, &[], &[]];
+            parts[1..=behind.len()].copy_from_slice(behind);
+            let mut sum = Checksum::new(code, tags, 0);
+            parts.iter().for_each(|part| sum.add(part));
+            let ext = [tags[0], tags[1], tags[2], sum.finish()];
+            if behind.is_empty() {
+                self.recorder.record(code, ext, fixed);
+            } else {
+                self.recorder.recordv(code, ext, &parts);
+            }
+            total(&parts)
+        });
+        self.count(bytes);
+    }
+
+    /// Reserves, fills in place, commits; gives the seqno. BLOCK_START is tagged with its own.
+    fn reserve(&mut self, event: ExecEvent, txn: u64, fixed: &impl EventPayload, behind: &[&[u8]]) -> u64 {
+        let code = event as u16;
+        let (seqno, bytes) = fixed.with_bytes(|fixed| {
+            let bytes = total(&[fixed]) + total(behind);
+            let Some(mut place) = self.recorder.reserve(code, [0, txn, 0, 0], bytes) else { return (0, 0) };
+            let seqno = place.seqno();
+            let block = if event == ExecEvent::BlockStart { seqno } else { self.block };
+            let mut sum = Checksum::new(code, [block, txn, 0], seqno);
+            for part in std::iter::once(&fixed).chain(behind) {
+                place.append(part);
+                sum.add(part);
+            }
+            place.set_content_ext(0, block);
+            place.set_content_ext(3, sum.finish());
+            (place.commit(), bytes)
+        });
+        self.count(bytes);
+        seqno
+    }
+
+    fn count(&mut self, payload_bytes: u64) {
+        self.events += 1;
+        self.payload_bytes += payload_bytes;
+    }
+}
+
+fn total(parts: &[&[u8]]) -> u64 {
+    parts.iter().map(|part| part.len() as u64).sum()
+}
+
+/// Numbers and bytes of no meaning: the same in every run.
+struct Noise {
+    state: u64,
+    bytes: Rc<[u8]>,
+}
+
+impl Noise {
+    fn new(seed: u64) -> Self {
+        let mut noise = Self { state: seed.wrapping_mul(0x2545_f491_4f6c_dd1d) | 1, bytes: Rc::new([]) };
+        noise.bytes = (0..2 * LARGEST).map(|_| noise.draw() as u8).collect();
+        noise
+    }
+
+    /// A number (xorshift).
+    fn draw(&mut self) -> u64 {
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        self.state
+    }
+
+    /// A place in the bytes, mostly a small one.
+    fn range(&mut self) -> std::ops::Range<usize> {
+        let length = match self.draw() % 2000 {
+            0 => LARGEST as u64,
+            1..20 => self.draw() % 5000,
+            20..200 => self.draw() % 300,
+            _ => self.draw() % 90,
+        };
+        let start = self.draw() % LARGEST as u64;
+        // Both are below 2^17.
+        start as usize..(start + length) as usize
+    }
+
+    fn array<const N: usize>(&mut self) -> [u8; N] {
+        let start = self.draw() as usize % LARGEST;
+        std::array::from_fn(|i| self.bytes[start + i])
+    }
+}

@@ -1,0 +1,103 @@
+//! The writing process of the demo.
+
+use super::workload::Workload;
+use super::{INTERVAL, rate, seconds};
+use crate::cli::exit::Exit;
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring::schema::exec::ExecEvent;
+use serde_json::json;
+use std::io::Write as _;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// Record for the demo
+#[derive(clap::Args)]
+pub(in crate::cli) struct WriterArgs {
+    config: String,
+    #[arg(long, value_parser = seconds)]
+    seconds: f64,
+    #[arg(long)]
+    threads: u16,
+    /// Events a second, all threads together; `max` for no limit
+    #[arg(long, value_parser = rate)]
+    rate: u64,
+    #[arg(long)]
+    compact: bool,
+    #[arg(long)]
+    keep: bool,
+}
+
+pub(in crate::cli) fn run(args: &WriterArgs) -> anyhow::Result<Exit> {
+    let description = ContentDescription::of::<ExecEvent>();
+    let recorder = Recorder::builder(description).config(&args.config).compact(args.compact).keep(args.keep).build()?;
+    say(&json!({ "ring": recorder.path().map(|path| path.to_string_lossy()) }))?;
+
+    // A line on stdin starts it; the end of stdin, which is also the parent's death, ends it.
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line)?;
+    let stop = OnceLock::new();
+    let start = Instant::now();
+    let share = args.rate.div_ceil(args.threads.into());
+    let work = |thread: u64| work(&recorder, thread, share, start, Duration::from_secs_f64(args.seconds), &stop);
+    std::thread::scope(|scope| {
+        if line.is_empty() {
+            return Ok(());
+        }
+        let (work, stop) = (&work, &stop);
+        // Not one of the scope: nobody waits for it.
+        let (ended, end) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let mut rest = String::new();
+            let _ = std::io::stdin().read_line(&mut rest);
+            let _ = ended.send(());
+        });
+        let threads: Vec<_> = (0..u64::from(args.threads)).map(|thread| scope.spawn(move || work(thread))).collect();
+        while !threads.iter().all(std::thread::ScopedJoinHandle::is_finished) {
+            if end.recv_timeout(INTERVAL).is_ok() {
+                stop.get_or_init(|| ());
+            }
+            say(&json!({ "at": start.elapsed().as_secs_f64(), "recorded": recorder.stats().last_seqno }))?;
+        }
+        let done: Vec<(u64, u64)> = threads.into_iter().map(|thread| thread.join().unwrap_or_default()).collect();
+        let stats = recorder.stats();
+        say(&json!({
+            "done": true,
+            "recorded": done.iter().map(|done| done.0).sum::<u64>(),
+            "payload_bytes": done.iter().map(|done| done.1).sum::<u64>(),
+            "refused_claims": stats.refused_claims,
+            "lapped_claims": stats.lapped_claims,
+            "seconds": start.elapsed().as_secs_f64(),
+        }))
+    })?;
+    Ok(Exit::Done)
+}
+
+/// Records until the time is over; gives events and payload bytes.
+fn work(
+    recorder: &Recorder,
+    thread: u64,
+    rate: u64,
+    start: Instant,
+    time: Duration,
+    stop: &OnceLock<()>,
+) -> (u64, u64) {
+    let mut workload = Workload::new(recorder.clone(), thread);
+    loop {
+        let elapsed = start.elapsed();
+        if elapsed >= time || stop.get().is_some() {
+            return (workload.events, workload.payload_bytes);
+        }
+        if rate > 0 && workload.events as f64 > elapsed.as_secs_f64() * rate as f64 {
+            std::thread::sleep(Duration::from_millis(1));
+            continue;
+        }
+        workload.transaction();
+    }
+}
+
+/// Tells the parent.
+pub(super) fn say(line: &serde_json::Value) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{line}")?;
+    out.flush()
+}

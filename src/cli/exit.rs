@@ -1,0 +1,173 @@
+//! Exit codes.
+
+use eventring::global::InitError;
+use eventring::reader::{ReaderError, ReaderErrorKind};
+use eventring::recorder::{RecorderError, RecorderErrorKind};
+use eventring::shm::{ShmError, ShmErrorKind};
+use std::fmt;
+use std::io;
+
+/// What the program tells its caller. The numbers are a promise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Exit {
+    Done = 0,
+    Failed = 1,
+    Usage = 2,
+    NotFound = 3,
+    NotARing = 4,
+    WrongVersion = 5,
+    Truncated = 6,
+    Damaged = 7,
+    WrongContentType = 8,
+    WrongSchema = 9,
+    AlreadyOwned = 10,
+    PermissionDenied = 11,
+    NoSpace = 12,
+    BadConfig = 13,
+    Exists = 14,
+    Unsupported = 15,
+    Lost = 16,
+}
+
+/// Code by code, what it means. `docs/CLI.md` and `--help` show this table.
+const MEANINGS: [(Exit, &str); 17] = [
+    (Exit::Done, "done; also when ended by Ctrl-C, or because the pipe behind it was closed"),
+    (Exit::Failed, "anything else went wrong, or a check of `demo` failed"),
+    (Exit::Usage, "the command line is wrong"),
+    (Exit::NotFound, "there is no such file or ring"),
+    (Exit::NotARing, "the file is not an event ring"),
+    (Exit::WrongVersion, "the ring has another version"),
+    (Exit::Truncated, "the file is shorter than its header says"),
+    (Exit::Damaged, "the file is damaged"),
+    (Exit::WrongContentType, "the ring holds events of another content type"),
+    (Exit::WrongSchema, "the ring's events have another schema"),
+    (Exit::AlreadyOwned, "another process writes this ring"),
+    (Exit::PermissionDenied, "permission denied"),
+    (Exit::NoSpace, "the disk, the memory or the pool of huge pages is full"),
+    (Exit::BadConfig, "the ring's name or configuration string is malformed"),
+    (Exit::Exists, "the file exists and is not overwritten"),
+    (Exit::Unsupported, "this system cannot do it"),
+    (Exit::Lost, "with --strict: events were lost"),
+];
+
+/// The table for `--help`.
+pub(super) fn help() -> String {
+    let rows = MEANINGS.map(|(exit, meaning)| format!("  {:>2}  {meaning}\n", exit as u8));
+    format!("Exit codes:\n{}", rows.concat())
+}
+
+/// An error of the program itself, with its code.
+#[derive(Debug)]
+pub(super) struct Failure {
+    exit: Exit,
+    message: String,
+}
+
+impl Failure {
+    pub(super) fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self { exit, message: message.into() }
+    }
+
+    /// Its code.
+    pub(super) fn exit(&self) -> Exit {
+        self.exit
+    }
+
+    /// What a failed system call means, with the code that it suggests. `what` begins with "cannot".
+    pub(super) fn io(what: impl fmt::Display, error: &io::Error) -> Self {
+        Self::new(of_io(error), format!("{what}: {error}"))
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl Exit {
+    /// The one with that number.
+    pub(super) fn from_code(code: i32) -> Option<Self> {
+        MEANINGS.iter().map(|(exit, _)| *exit).find(|exit| i32::from(*exit as u8) == code)
+    }
+
+    /// The code of an error.
+    pub(super) fn of(error: &anyhow::Error) -> Self {
+        let mut exits = error.chain().filter_map(|cause| {
+            if let Some(failure) = cause.downcast_ref::<Failure>() {
+                Some(failure.exit)
+            } else if let Some(error) = cause.downcast_ref::<ReaderError>() {
+                Some(of_reader(error.kind()))
+            } else if let Some(error) = cause.downcast_ref::<RecorderError>() {
+                Some(of_recorder(error.kind()))
+            } else if let Some(error) = cause.downcast_ref::<InitError>() {
+                error.recorder_error().map(|error| of_recorder(error.kind()))
+            } else if let Some(error) = cause.downcast_ref::<ShmError>() {
+                Some(of_shm(error.kind()))
+            } else {
+                cause.downcast_ref::<io::Error>().map(of_io)
+            }
+        });
+        exits.next().unwrap_or(Self::Failed)
+    }
+}
+
+fn of_io(error: &io::Error) -> Exit {
+    match error.kind() {
+        // Whoever reads us has seen enough.
+        io::ErrorKind::BrokenPipe => Exit::Done,
+        io::ErrorKind::NotFound => Exit::NotFound,
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Exit::PermissionDenied,
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => Exit::NoSpace,
+        io::ErrorKind::AlreadyExists => Exit::Exists,
+        _ => Exit::Failed,
+    }
+}
+
+fn of_reader(kind: ReaderErrorKind) -> Exit {
+    match kind {
+        ReaderErrorKind::NotFound => Exit::NotFound,
+        ReaderErrorKind::BadName => Exit::BadConfig,
+        ReaderErrorKind::PermissionDenied => Exit::PermissionDenied,
+        ReaderErrorKind::NotARing => Exit::NotARing,
+        ReaderErrorKind::WrongVersion => Exit::WrongVersion,
+        ReaderErrorKind::BadHeader | ReaderErrorKind::BadSnapshot => Exit::Damaged,
+        ReaderErrorKind::Truncated => Exit::Truncated,
+        ReaderErrorKind::WrongContentType { .. } => Exit::WrongContentType,
+        ReaderErrorKind::WrongSchema { .. } => Exit::WrongSchema,
+        ReaderErrorKind::NoSpace => Exit::NoSpace,
+        ReaderErrorKind::Unsupported => Exit::Unsupported,
+        _ => Exit::Failed,
+    }
+}
+
+fn of_recorder(kind: RecorderErrorKind) -> Exit {
+    match kind {
+        RecorderErrorKind::BadConfig => Exit::BadConfig,
+        RecorderErrorKind::AlreadyOwned { .. } => Exit::AlreadyOwned,
+        RecorderErrorKind::Occupied => Exit::Exists,
+        RecorderErrorKind::NoSpace => Exit::NoSpace,
+        RecorderErrorKind::PermissionDenied => Exit::PermissionDenied,
+        RecorderErrorKind::NotFound => Exit::NotFound,
+        _ => Exit::Failed,
+    }
+}
+
+fn of_shm(kind: ShmErrorKind) -> Exit {
+    match kind {
+        ShmErrorKind::NotFound => Exit::NotFound,
+        ShmErrorKind::PermissionDenied => Exit::PermissionDenied,
+        ShmErrorKind::NotARegularFile => Exit::NotARing,
+        ShmErrorKind::Occupied => Exit::Exists,
+        ShmErrorKind::AlreadyOwned { .. } => Exit::AlreadyOwned,
+        ShmErrorKind::NoSpace | ShmErrorKind::NoHugePages => Exit::NoSpace,
+        ShmErrorKind::BadConfig => Exit::BadConfig,
+        ShmErrorKind::BadSections => Exit::Damaged,
+        ShmErrorKind::Truncated => Exit::Truncated,
+        ShmErrorKind::Unsupported => Exit::Unsupported,
+        _ => Exit::Failed,
+    }
+}

@@ -1,0 +1,117 @@
+//! Numbers, sizes, times and foreign text for people.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use std::time::Duration;
+
+/// `1234567` as `1,234,567`.
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A size: `96 B`, `1.5 KiB`, `128 MiB`.
+pub(super) fn bytes(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    let decimals = if value >= 100.0 || value.fract() == 0.0 { 0 } else { 1 };
+    format!("{value:.decimals$} {}", UNITS[unit])
+}
+
+/// A number of events per second, or the like: `950`, `12.3 k`, `1.25 M`.
+pub(super) fn rate(per_second: f64) -> String {
+    match per_second {
+        r if r >= 1e9 => format!("{:.2} G", r / 1e9),
+        r if r >= 1e6 => format!("{:.2} M", r / 1e6),
+        r if r >= 1e4 => format!("{:.1} k", r / 1e3),
+        r => format!("{r:.0}"),
+    }
+}
+
+/// A number of events: `no events`, `1 event`, `1,234 events`.
+pub(super) fn events(count: u64) -> String {
+    match count {
+        0 => "no events".into(),
+        1 => "1 event".into(),
+        more => format!("{} events", grouped(more)),
+    }
+}
+
+/// A duration with the digits that matter: `850 µs`, `3.2 s`, `2 min 5 s`.
+pub(super) fn duration(duration: Duration) -> String {
+    let seconds = duration.as_secs_f64();
+    match seconds {
+        s if s < 0.001 => format!("{} µs", duration.as_micros()),
+        s if s < 1.0 => format!("{} ms", duration.as_millis()),
+        s if s < 60.0 => format!("{s:.1} s"),
+        s if s < 3600.0 => format!("{} min {} s", (s / 60.0) as u64, (s % 60.0) as u64),
+        s => format!("{} h {} min", (s / 3600.0) as u64, (s % 3600.0 / 60.0) as u64),
+    }
+}
+
+/// Where and how times are shown: the local time zone.
+pub(super) struct Clock {
+    zone: TimeZone,
+    utc: bool,
+}
+
+impl Clock {
+    /// Local time, or UTC.
+    pub(super) fn new(utc: bool) -> Self {
+        Self { zone: if utc { TimeZone::UTC } else { TimeZone::system() }, utc }
+    }
+
+    fn zoned(&self, epoch_nanos: u64) -> Option<jiff::Zoned> {
+        Some(Timestamp::from_nanosecond(epoch_nanos.into()).ok()?.to_zoned(self.zone.clone()))
+    }
+
+    /// `2026-01-02`, with the zone.
+    pub(super) fn date(&self, epoch_nanos: u64) -> String {
+        let zone = if self.utc { "UTC" } else { "%:z" };
+        self.shown(epoch_nanos, &format!("%Y-%m-%d {zone}"))
+    }
+
+    /// `03:04:05.123456789`.
+    pub(super) fn time(&self, epoch_nanos: u64) -> String {
+        self.shown(epoch_nanos, "%H:%M:%S.%9f")
+    }
+
+    /// `2026-01-02 03:04:05.123456`.
+    pub(super) fn date_and_time(&self, epoch_nanos: u64) -> String {
+        let zone = if self.utc { "UTC" } else { "%:z" };
+        self.shown(epoch_nanos, &format!("%Y-%m-%d %H:%M:%S.%6f {zone}"))
+    }
+
+    fn shown(&self, epoch_nanos: u64, format: &str) -> String {
+        match self.zoned(epoch_nanos) {
+            Some(zoned) => zoned.strftime(format).to_string(),
+            // Beyond the year 9999: the file is damaged.
+            None => format!("{epoch_nanos} ns"),
+        }
+    }
+}
+
+/// Text from a file or the system on one line, without anything that moves a terminal's cursor.
+pub(super) fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
+
+/// Bytes as hex digits.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,86 @@
+//! What a ring is, as JSON.
+
+use super::survey::Survey;
+use crate::cli::decoder::Decoder;
+use crate::cli::format::hex;
+use eventring::layout::header::{MAGIC, content_type_name};
+use eventring::reader::{ExtensionInfo, Reader, RingState};
+use serde_json::{Map, Value, json};
+
+/// One object; `docs/CLI.md` lists its fields.
+pub(super) fn object(reader: &Reader, decoder: &Decoder, survey: &Survey) -> Value {
+    let info = reader.info();
+    let by_type: Map<String, Value> = survey
+        .by_type
+        .iter()
+        .map(|(code, of_type)| {
+            let shown = json!({
+                "name": decoder.name(*code), "count": of_type.count, "payload_bytes": of_type.payload_bytes,
+            });
+            (code.to_string(), shown)
+        })
+        .collect();
+    json!({
+        "file": reader.path().map(|path| path.to_string_lossy()),
+        "state": state(reader.state()),
+        "magic": String::from_utf8_lossy(&MAGIC),
+        "content_type": {
+            "code": info.content_type,
+            "name": info.content_name.as_deref().unwrap_or(content_type_name(info.content_type)),
+        },
+        "schema_hash": hex(&info.schema_hash),
+        "descriptor_capacity": info.geometry.descriptor_capacity(),
+        "payload_buf_size": info.geometry.payload_buf_bytes(),
+        "context_area_size": info.geometry.context_area_bytes(),
+        "last_seqno": info.last_seqno,
+        "next_payload_byte": info.next_payload_byte,
+        "buffer_window_start": info.buffer_window_start,
+        "writer": super::writer(reader).map(|(pid, alive)| json!({
+            "pid": pid,
+            "alive": alive,
+            "program": info.extension.as_ref().map(|extension| &extension.writer.program_name),
+        })),
+        "events": {
+            "oldest_seqno": survey.oldest_seqno,
+            "newest_seqno": survey.newest_seqno,
+            "count": survey.count,
+            "lost": survey.lost,
+            "first_ts_ns": survey.times.map(|times| times.0),
+            "last_ts_ns": survey.times.map(|times| times.1),
+            "by_type": by_type,
+        },
+        "extension": info.extension.as_ref().map(extension),
+    })
+}
+
+fn extension(info: &ExtensionInfo) -> Value {
+    json!({
+        "version": format!("{}.{}", info.version >> 16, info.version & 0xffff),
+        "created_ts_ns": info.created_epoch_nanos,
+        "shards": (info.shard_limit > 0).then(|| json!({
+            "index": info.shard_index, "count": info.shard_count, "limit": info.shard_limit,
+        })),
+        "clock": {
+            "kind": match info.clock.kind { 1 => "realtime", 2 => "tick_counter", _ => "unknown" },
+            "ticks_per_second": info.clock.ticks_per_second,
+        },
+        "counters": {
+            "refused_claims": info.refused_claims,
+            "lapped_claims": info.lapped_claims,
+            "skipped_chunks": info.skipped_chunks,
+            "record_errors": info.record_errors,
+            "table_overflows": info.table_overflows,
+            "snapshot_lost": info.snapshot_lost,
+        },
+    })
+}
+
+fn state(state: RingState) -> &'static str {
+    match state {
+        RingState::Live => "live",
+        RingState::Ended => "ended",
+        RingState::WriterDied => "writer_died",
+        RingState::Saved => "snapshot",
+        RingState::Unknown => "unknown",
+    }
+}

@@ -1,0 +1,61 @@
+//! One look at every descriptor of a ring.
+
+use eventring::reader::{Next, Reader, Seek};
+use std::collections::BTreeMap;
+
+/// What is in a ring at one moment.
+#[derive(Default)]
+pub(super) struct Survey {
+    /// Seqno of the first event that is there; 0 if there is none.
+    pub oldest_seqno: u64,
+    /// Seqno of the last event that is there; 0 if there is none.
+    pub newest_seqno: u64,
+    /// Events that are there.
+    pub count: u64,
+    /// Sequence numbers up to the newest that are not there, or not yet.
+    pub lost: u64,
+    /// Earliest and latest time of recording, nanoseconds since the epoch.
+    pub times: Option<(u64, u64)>,
+    pub by_type: BTreeMap<u16, OfType>,
+}
+
+/// The events of one type.
+#[derive(Default)]
+pub(super) struct OfType {
+    pub count: u64,
+    pub payload_bytes: u64,
+}
+
+impl Survey {
+    /// Looks at every event from the oldest to the one that is the newest now. A live writer may overtake: what it overwrites
+    /// meanwhile is not there.
+    pub(super) fn of(reader: &Reader) -> Self {
+        // Behind the very last number no cursor can go; only a damaged header comes near.
+        let last_seqno = reader.info().last_seqno.min(u64::MAX - 1);
+        let mut cursor = reader.cursor();
+        cursor.seek(Seek::Oldest);
+        let mut survey = Self::default();
+        while cursor.next_seqno() <= last_seqno {
+            match cursor.next() {
+                Next::Event(event) => {
+                    if survey.count == 0 {
+                        survey.oldest_seqno = event.seqno;
+                    }
+                    survey.newest_seqno = event.seqno;
+                    survey.count += 1;
+                    let time = event.record_epoch_nanos;
+                    let (earliest, latest) = survey.times.unwrap_or((time, time));
+                    survey.times = Some((earliest.min(time), latest.max(time)));
+                    let of_type = survey.by_type.entry(event.event_type).or_default();
+                    of_type.count += 1;
+                    of_type.payload_bytes += u64::from(event.payload_size);
+                }
+                Next::Gap(_) => {}
+                // Being recorded.
+                Next::NotReady => cursor.seek(Seek::Seqno(cursor.next_seqno() + 1)),
+            }
+        }
+        survey.lost = last_seqno.saturating_sub(survey.count);
+        survey
+    }
+}

@@ -1,0 +1,66 @@
+//! The program `eventring`: one file, or folder, for each verb.
+//!
+//! Data goes to stdout, talk to stderr. A verb gives its exit code or an error; [`exit`] knows the code of each error.
+
+mod completions;
+mod decoder;
+mod demo;
+mod exit;
+mod format;
+mod info;
+mod interrupt;
+mod open;
+mod paint;
+mod snapshot;
+mod watch;
+
+use clap::{CommandFactory as _, Parser, Subcommand};
+use exit::Exit;
+use std::process::ExitCode;
+
+/// Looks into event rings: shared-memory files that programs record events into.
+#[derive(Parser)]
+#[command(name = "eventring", version, max_term_width = 120, after_help = exit::help())]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+    /// When to use colours
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
+    color: clap::ColorChoice,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    Info(info::Args),
+    Watch(watch::Args),
+    Snapshot(snapshot::Args),
+    Demo(demo::Args),
+    Completions(completions::Args),
+    #[command(hide = true)]
+    DemoWriter(demo::WriterArgs),
+    #[command(hide = true)]
+    DemoReader(demo::ReaderArgs),
+}
+
+/// Runs the program.
+pub(crate) fn main() -> ExitCode {
+    let cli = Cli::parse();
+    paint::choose(cli.color);
+    let done = match &cli.verb {
+        Verb::Info(args) => info::run(args),
+        Verb::Watch(args) => watch::run(args),
+        Verb::Snapshot(args) => snapshot::run(args),
+        Verb::Demo(args) => demo::run(args),
+        Verb::Completions(args) => completions::run(args, &mut Cli::command()),
+        Verb::DemoWriter(args) => demo::run_writer(args),
+        Verb::DemoReader(args) => demo::run_reader(args),
+    };
+    let exit = done.unwrap_or_else(|error| {
+        let exit = Exit::of(&error);
+        if exit != Exit::Done {
+            anstream::eprintln!("{}error:{:#} {}", paint::ERROR, paint::ERROR, format::one_line(&error.to_string()));
+        }
+        exit
+    });
+    ExitCode::from(exit as u8)
+}

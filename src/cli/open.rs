@@ -1,0 +1,55 @@
+//! Opening the ring that the command line names.
+
+use eventring::reader::{Reader, ReaderError};
+use eventring::schema::exec::ExecEvent;
+use eventring::schema::test::TestEvent;
+use std::path::{Path, PathBuf};
+
+/// The ring to read, and what it must hold.
+#[derive(clap::Args)]
+pub(super) struct RingArgs {
+    /// Name or path of a ring, or a snapshot
+    ///
+    /// A name without `/` is looked up in the ring directories (`event-rings/` on a hugetlbfs mount and in /dev/shm, or
+    /// $EVENTRING_DIR), then in the current directory.
+    #[arg(value_name = "RING")]
+    name: PathBuf,
+    #[command(flatten)]
+    expect: Expect,
+}
+
+/// What rings must hold.
+#[derive(clap::Args)]
+pub(super) struct Expect {
+    /// Refuse a ring that does not hold these events, in exactly the layout that this program knows
+    #[arg(long, value_name = "EVENTS")]
+    expect: Option<Expected>,
+}
+
+/// The schemas that this program was built with.
+#[derive(clap::ValueEnum, Clone, Copy)]
+enum Expected {
+    /// Execution events
+    Exec,
+    /// Events for tests
+    Test,
+}
+
+impl RingArgs {
+    pub(super) fn open(&self) -> Result<Reader, ReaderError> {
+        self.expect.open(&self.name)
+    }
+}
+
+impl Expect {
+    /// Opens the ring if it holds what it must.
+    pub(super) fn open(&self, name_or_path: &Path) -> Result<Reader, ReaderError> {
+        let options = Reader::options();
+        let options = match self.expect {
+            None => options,
+            Some(Expected::Exec) => options.expect_events::<ExecEvent>(),
+            Some(Expected::Test) => options.expect_events::<TestEvent>(),
+        };
+        options.open(name_or_path)
+    }
+}

@@ -1,0 +1,37 @@
+//! Colours. `anstream` takes them out again where the output is no terminal.
+
+use anstyle::{AnsiColor, Effects, Style};
+
+pub(super) const ERROR: Style = AnsiColor::Red.on_default().effects(Effects::BOLD);
+pub(super) const WARNING: Style = AnsiColor::Yellow.on_default();
+pub(super) const GOOD: Style = AnsiColor::Green.on_default();
+pub(super) const DIM: Style = Style::new().effects(Effects::DIMMED);
+pub(super) const BOLD: Style = Style::new().effects(Effects::BOLD);
+pub(super) const PLAIN: Style = Style::new();
+
+/// Colours that tell event types apart.
+const TYPES: [AnsiColor; 6] = [
+    AnsiColor::Cyan,
+    AnsiColor::Green,
+    AnsiColor::Blue,
+    AnsiColor::Magenta,
+    AnsiColor::BrightCyan,
+    AnsiColor::BrightGreen,
+];
+
+/// The colour of an event type: the same in every run.
+pub(super) fn event_type(code: u16) -> Style {
+    if code == eventring::schema::RECORD_ERROR_CODE {
+        return ERROR;
+    }
+    TYPES[usize::from(code) % TYPES.len()].on_default()
+}
+
+/// Applies `--color` to everything that is printed through `anstream`.
+pub(super) fn choose(choice: clap::ColorChoice) {
+    match choice {
+        clap::ColorChoice::Auto => {}
+        clap::ColorChoice::Always => anstream::ColorChoice::Always.write_global(),
+        clap::ColorChoice::Never => anstream::ColorChoice::Never.write_global(),
+    }
+}

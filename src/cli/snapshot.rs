@@ -1,0 +1,172 @@
+//! `eventring snapshot`.
+
+use super::exit::{Exit, Failure};
+use super::format::{bytes, events, grouped};
+use super::open::RingArgs;
+use super::paint::{DIM, WARNING};
+use eventring::reader::{Reader, SnapshotOptions, SnapshotSummary};
+use serde_json::json;
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, IsTerminal as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// Save what is in a ring now as a small compressed file that any reader of rings opens
+#[derive(clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    ring: RingArgs,
+    /// Where to write; `-` for stdout [default: the ring's name and `.snapshot.zst`, in the current directory]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Replace the file if it exists
+    #[arg(short, long)]
+    force: bool,
+    /// Only events from this sequence number on
+    #[arg(long, value_name = "SEQNO")]
+    from: Option<u64>,
+    /// Only events up to this sequence number
+    #[arg(long, value_name = "SEQNO")]
+    to: Option<u64>,
+    /// Compression level of zstd, 1 to 22
+    #[arg(long, value_name = "LEVEL", default_value_t = 3, value_parser = clap::value_parser!(i32).range(1..=22))]
+    level: i32,
+    /// Print one JSON object about the snapshot
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
+    let mut options = SnapshotOptions::new().compression_level(args.level);
+    if let Some(from) = args.from {
+        options = options.first_seqno(from);
+    }
+    if let Some(to) = args.to {
+        options = options.last_seqno(to);
+    }
+    let reader = args.ring.open()?;
+    let output = args.output.clone().unwrap_or_else(|| default_output(&reader));
+    let summary = if output == Path::new("-") {
+        if args.json {
+            return Err(Failure::new(Exit::Usage, "--json and `--output -` both want stdout; give a file").into());
+        }
+        to_stdout(&reader, &options)?
+    } else {
+        to_file(&reader, &output, args.force, &options)?
+    };
+    if args.json {
+        let mut out = anstream::stdout();
+        writeln!(out, "{}", object(&output, &summary))?;
+    } else {
+        report(&output, &summary);
+    }
+    Ok(Exit::Done)
+}
+
+fn default_output(reader: &Reader) -> PathBuf {
+    let name = reader.path().and_then(Path::file_name).unwrap_or("ring".as_ref());
+    let mut name = name.to_os_string();
+    name.push(".snapshot.zst");
+    PathBuf::from(name)
+}
+
+fn to_stdout(reader: &Reader, options: &SnapshotOptions) -> anyhow::Result<SnapshotSummary> {
+    let out = io::stdout();
+    if out.is_terminal() {
+        let message = "a snapshot is not for a terminal; send it into a file or a pipe";
+        return Err(Failure::new(Exit::Usage, message).into());
+    }
+    Ok(reader.write_snapshot(BufWriter::new(out.lock()), options)?)
+}
+
+/// Writes beside the target and renames: nobody sees half a snapshot, and a failure costs nobody his file.
+fn to_file(reader: &Reader, output: &Path, force: bool, options: &SnapshotOptions) -> anyhow::Result<SnapshotSummary> {
+    let failed = |error: io::Error| Failure::io(format_args!("cannot write {}", output.display()), &error);
+    if !force && output.exists() {
+        let message = format!("cannot write {}: it exists; choose another name, or --force", output.display());
+        return Err(Failure::new(Exit::Exists, message).into());
+    }
+    let unfinished = Unfinished::create(output).map_err(failed)?;
+    let summary = reader.write_snapshot(BufWriter::new(&unfinished.file), options).map_err(|error| {
+        // The reader knows no names of outputs.
+        let message = format!("{}: {error}", output.display());
+        Failure::new(Exit::of(&error.into()), message)
+    })?;
+    unfinished.publish(output, force).map_err(failed)?;
+    Ok(summary)
+}
+
+/// A file that is removed again unless it is published.
+struct Unfinished {
+    file: File,
+    path: PathBuf,
+}
+
+impl Unfinished {
+    fn create(output: &Path) -> io::Result<Self> {
+        let mut name = OsString::from(".");
+        name.push(output.file_name().ok_or(io::ErrorKind::IsADirectory)?);
+        name.push(format!(".{}", std::process::id()));
+        let path = output.with_file_name(name);
+        // As private as a ring.
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o640).open(&path)?;
+        Ok(Self { file, path })
+    }
+
+    fn publish(self, output: &Path, force: bool) -> io::Result<()> {
+        self.file.sync_all()?;
+        if !force {
+            // Unlike a rename, a link does not replace what has come meanwhile. The first name goes when `self` does.
+            match fs::hard_link(&self.path, output) {
+                // There are file systems without links.
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists && !output.exists() => {}
+                done => return done,
+            }
+        }
+        fs::rename(&self.path, output)
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // After a rename there is nothing to remove.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn object(output: &Path, summary: &SnapshotSummary) -> serde_json::Value {
+    json!({
+        "file": output.to_string_lossy(),
+        "events": summary.events,
+        "lost": summary.lost,
+        "expired": summary.expired,
+        "first_seqno": summary.first_seqno,
+        "last_seqno": summary.last_seqno,
+        "payload_bytes": summary.payload_bytes,
+        "image_bytes": summary.image_bytes,
+        "snapshot_bytes": summary.snapshot_bytes,
+    })
+}
+
+fn report(output: &Path, summary: &SnapshotSummary) {
+    let to = if output == Path::new("-") { "stdout".into() } else { output.to_string_lossy() };
+    anstream::eprintln!(
+        "{} in {} ({} of ring image) written to {to}",
+        events(summary.events),
+        bytes(summary.snapshot_bytes),
+        bytes(summary.image_bytes)
+    );
+    if summary.lost > 0 {
+        anstream::eprintln!(
+            "{WARNING}{} of the sequence numbers {} to {} were not in the ring any more{WARNING:#}{}",
+            grouped(summary.lost),
+            grouped(summary.first_seqno),
+            grouped(summary.last_seqno),
+            match summary.expired {
+                0 => String::new(),
+                expired => format!("{DIM}; {} of them had lost their payload only{DIM:#}", grouped(expired)),
+            }
+        );
+    }
+}

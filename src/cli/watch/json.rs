@@ -1,0 +1,78 @@
+//! Events and losses as JSON, one object a line.
+
+use super::Printer;
+use super::rings::Ring;
+use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead};
+use serde_json::json;
+use std::fmt::Write as _;
+use std::io::{self, BufWriter, StdoutLock, Write};
+
+/// Prints lines; `docs/CLI.md` lists their fields.
+pub(super) struct JsonLines {
+    out: BufWriter<StdoutLock<'static>>,
+    line: String,
+    /// Whether each line says which ring it is of.
+    says_ring: bool,
+}
+
+impl JsonLines {
+    pub(super) fn new(says_ring: bool) -> Self {
+        Self { out: BufWriter::with_capacity(1 << 16, io::stdout().lock()), line: String::new(), says_ring }
+    }
+
+    fn write_event(&mut self, ring: &Ring, event: &Descriptor, payload: PayloadRead<'_>) -> std::fmt::Result {
+        let line = &mut self.line;
+        let [a, b, c, d] = event.content_ext;
+        write!(line, "{{\"seqno\":{},\"type\":{},\"name\":", event.seqno, event.event_type)?;
+        match ring.decoder.name(event.event_type) {
+            // Not from a trusted source: it may hold anything.
+            Some(name) => write!(line, "{}", json!(name))?,
+            None => line.push_str("null"),
+        }
+        write!(
+            line,
+            ",\"ts_ns\":{},\"size\":{},\"ext\":[{a},{b},{c},{d}],\"payload\":",
+            event.record_epoch_nanos, event.payload_size
+        )?;
+        match payload {
+            PayloadRead::Valid(payload) => ring.decoder.decode(event.event_type, payload).write_json(line),
+            PayloadRead::Expired => line.push_str("null,\"expired\":true"),
+            PayloadRead::Malformed => line.push_str("null,\"malformed\":true"),
+        }
+        Ok(())
+    }
+
+    fn end_line(&mut self, ring: &Ring) -> io::Result<()> {
+        if self.says_ring {
+            self.line.push_str(",\"ring\":");
+            self.line.push_str(&json!(ring.label).to_string());
+        }
+        self.line.push_str("}\n");
+        self.out.write_all(self.line.as_bytes())?;
+        self.line.clear();
+        Ok(())
+    }
+}
+
+impl Printer for JsonLines {
+    fn event(&mut self, ring: &Ring, event: &Descriptor, payload: PayloadRead<'_>) -> io::Result<()> {
+        // Writing to a String does not fail.
+        let _ = self.write_event(ring, event, payload);
+        self.end_line(ring)
+    }
+
+    fn gap(&mut self, ring: &Ring, gap: Gap) -> io::Result<()> {
+        let cause = match gap.cause {
+            GapCause::Overwritten => "overwritten",
+            GapCause::NeverCommitted => "never_committed",
+            _ => "unknown",
+        };
+        let gap = json!({ "first_seqno": gap.first_seqno, "count": gap.count, "cause": cause });
+        let _ = write!(self.line, "{{\"gap\":{gap}");
+        self.end_line(ring)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}

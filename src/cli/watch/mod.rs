@@ -1,0 +1,160 @@
+//! `eventring watch`.
+
+mod json;
+mod rings;
+mod select;
+mod stream;
+mod summary;
+mod text;
+
+use super::exit::Exit;
+use super::format::Clock;
+use super::interrupt::Interrupt;
+use super::open::Expect;
+use super::paint::WARNING;
+use eventring::reader::{Gap, PayloadRead};
+use rings::{Ring, Rings};
+use select::{Select, Selection};
+use std::io;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use stream::{Item, Start, Stream};
+use summary::Summary;
+
+/// How long nothing may come before what was printed is sent off, and the user's wishes are asked.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Show events as they are recorded, or what a snapshot or the ring of a dead program holds
+///
+/// A live ring is followed from its newest event on, until its writer ends or Ctrl-C. What is not written any more is shown from
+/// its oldest event to its last. Several rings, and the shards of one, are merged by time.
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// Names or paths of rings, or snapshots
+    ///
+    /// A name without `/` is looked up in the ring directories (`event-rings/` on a hugetlbfs mount and in /dev/shm, or
+    /// $EVENTRING_DIR), then in the current directory.
+    #[arg(value_name = "RING", required = true)]
+    names: Vec<PathBuf>,
+    #[command(flatten)]
+    expect: Expect,
+    /// Where to start: oldest, newest, block (the start of the current block of execution) or a sequence number
+    #[arg(long, value_name = "PLACE", value_parser = stream::parse_start)]
+    from: Option<Start>,
+    /// Stop after this many events
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+    #[command(flatten)]
+    select: Select,
+    /// When the writer ends, wait for the next one to make the ring anew, and go on with that; also wait for the first
+    #[arg(long)]
+    reopen: bool,
+    /// Exit with code 16 if events were lost
+    #[arg(long)]
+    strict: bool,
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+    /// Do not shorten payloads, nor lines to the width of the terminal
+    #[arg(long)]
+    full: bool,
+    /// Show times in UTC, not in local time
+    #[arg(long)]
+    utc: bool,
+    /// No summary at the end
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// Shows events and losses in some form.
+trait Printer {
+    /// Shows an event.
+    fn event(&mut self, ring: &Ring, event: &eventring::reader::Descriptor, payload: PayloadRead<'_>)
+    -> io::Result<()>;
+    /// Shows a loss.
+    fn gap(&mut self, ring: &Ring, gap: Gap) -> io::Result<()>;
+    /// Sends off what was shown.
+    fn flush(&mut self) -> io::Result<()>;
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
+    let interrupt = Interrupt::listen()?;
+    let Some(mut rings) = Rings::open(&args.names, &args.expect, args.reopen, &interrupt)? else {
+        return Ok(Exit::Done);
+    };
+    for ring in rings.iter() {
+        if let Some(problem) = ring.decoder.problem() {
+            anstream::eprintln!("{WARNING}warning:{WARNING:#} payloads are shown as hex: {problem}");
+        }
+    }
+    let mut printer: Box<dyn Printer> = if args.json {
+        Box::new(json::JsonLines::new(rings.has_several()))
+    } else {
+        Box::new(text::Lines::new(&rings, args.full, Clock::new(args.utc)))
+    };
+    let mut summary = Summary::new(Instant::now());
+    let mut selection = args.select.on(&rings)?;
+    let mut start = args.from;
+    loop {
+        let stream = Stream::new(&rings, start)?;
+        follow(stream, &mut rings, &mut selection, printer.as_mut(), &mut summary, args.count, &interrupt)?;
+        printer.flush()?;
+        if !args.reopen || summary.is_complete() || !rings.wait_for_others(&args.expect, &interrupt)? {
+            break;
+        }
+        if !args.quiet {
+            anstream::eprintln!("── the ring was made anew ──");
+        }
+        selection = args.select.on(&rings)?;
+        start = Some(Start::Oldest);
+    }
+    if !args.quiet {
+        summary.print(&rings);
+    }
+    Ok(if args.strict && summary.lost() > 0 { Exit::Lost } else { Exit::Done })
+}
+
+/// Shows what comes until all rings have ended, the wanted number of events has been shown, or the user stops it.
+fn follow(
+    mut stream: Stream,
+    rings: &mut Rings,
+    selection: &mut Selection,
+    printer: &mut dyn Printer,
+    summary: &mut Summary,
+    count: Option<u64>,
+    interrupt: &Interrupt,
+) -> anyhow::Result<()> {
+    let mut patience = Duration::ZERO;
+    loop {
+        if count.is_some_and(|count| summary.shown() >= count) {
+            summary.complete("as many as asked for");
+            return Ok(());
+        }
+        if interrupt.came() {
+            summary.complete("stopped");
+            return Ok(());
+        }
+        match stream.next(rings, patience) {
+            Item::Event { ring, event } => {
+                patience = Duration::ZERO;
+                let ring = rings.get(ring);
+                if selection.accepts(ring, &event, || stream.payload()) {
+                    let payload = stream.payload();
+                    summary.event(&payload);
+                    printer.event(ring, &event, payload)?;
+                } else {
+                    summary.not_selected();
+                }
+            }
+            Item::Gap { ring, gap } => {
+                summary.gap(gap);
+                printer.gap(rings.get(ring), gap)?;
+            }
+            Item::Nothing => {
+                printer.flush()?;
+                patience = PATIENCE;
+            }
+            Item::Ended => return Ok(()),
+        }
+    }
+}

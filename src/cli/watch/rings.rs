@@ -1,0 +1,169 @@
+//! The rings that are watched, with their shards.
+
+use crate::cli::decoder::Decoder;
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::format::one_line;
+use crate::cli::interrupt::Interrupt;
+use crate::cli::open::Expect;
+use crate::cli::paint::WARNING;
+use eventring::layout::header::CONTENT_TYPE_EXEC;
+use eventring::reader::{Reader, ReaderError, ReaderErrorKind, RingState};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How often it is asked whether a ring has been made.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// A ring that is watched.
+pub(super) struct Ring {
+    pub reader: Reader,
+    pub decoder: Decoder,
+    /// The name on the command line; shards have their number behind it.
+    pub label: String,
+    /// Whether its events carry block, transaction and account.
+    pub is_exec: bool,
+}
+
+impl Ring {
+    fn new(reader: Reader, label: String) -> Self {
+        let decoder = Decoder::of(&reader);
+        let is_exec = reader.info().content_type == CONTENT_TYPE_EXEC;
+        Self { reader, decoder, label, is_exec }
+    }
+}
+
+/// All of them. Those of the command line come first, in its order; shards are added behind.
+pub(super) struct Rings {
+    rings: Vec<Ring>,
+    names: Vec<PathBuf>,
+    /// How many shards of each name were opened, or tried.
+    shards: Vec<u64>,
+}
+
+impl Rings {
+    /// Opens all. With `wait`, those that are not there yet are waited for; `None` if the user stops it.
+    pub(super) fn open(
+        names: &[PathBuf],
+        expect: &Expect,
+        wait: bool,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<Option<Self>> {
+        let mut rings = Self { rings: Vec::new(), names: names.to_vec(), shards: vec![1; names.len()] };
+        for name in names {
+            let reader = loop {
+                match expect.open(name) {
+                    Err(error) if wait && error.kind() == ReaderErrorKind::NotFound => {
+                        if interrupt.came() {
+                            return Ok(None);
+                        }
+                        std::thread::sleep(INTERVAL);
+                    }
+                    opened => break opened?,
+                }
+            };
+            rings.rings.push(Ring::new(reader, name.to_string_lossy().into_owned()));
+        }
+        rings.add_shards();
+        Ok(Some(rings))
+    }
+
+    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &Ring> {
+        self.rings.iter()
+    }
+
+    pub(super) fn get(&self, index: usize) -> &Ring {
+        &self.rings[index]
+    }
+
+    /// Whether a line must say which ring it is of.
+    pub(super) fn has_several(&self) -> bool {
+        self.rings.len() > 1
+    }
+
+    /// Whether a ring is sharded: then more can come.
+    pub(super) fn may_grow(&self) -> bool {
+        self.rings[..self.names.len()].iter().any(|ring| shard_count(&ring.reader) > 0)
+    }
+
+    /// Opens shards that have been made since; gives the index of the first.
+    pub(super) fn add_shards(&mut self) -> usize {
+        let known = self.rings.len();
+        for index in 0..self.names.len() {
+            let count = shard_count(&self.rings[index].reader);
+            let Some(path) = self.rings[index].reader.path().map(Path::to_path_buf) else { continue };
+            while self.shards[index] < count {
+                let number = self.shards[index];
+                self.shards[index] += 1;
+                match open_shard(&path, number) {
+                    Ok(reader) => {
+                        self.rings.push(Ring::new(reader, format!("{}.{number}", self.names[index].display())));
+                    }
+                    Err(error) => anstream::eprintln!(
+                        "{WARNING}warning:{WARNING:#} shard {number} is left out: {}",
+                        one_line(&error.to_string())
+                    ),
+                }
+            }
+        }
+        known
+    }
+
+    /// Waits until a name leads to another ring than before, and opens that; false if the user stops it or no name can.
+    pub(super) fn wait_for_others(&mut self, expect: &Expect, interrupt: &Interrupt) -> anyhow::Result<bool> {
+        let main = &self.rings[..self.names.len()];
+        if main.iter().all(|ring| ring.reader.state() == RingState::Saved) {
+            return Ok(false);
+        }
+        loop {
+            let replaced = |index: &usize| self.rings[*index].reader.was_replaced();
+            let others: Vec<usize> = (0..self.names.len()).filter(replaced).collect();
+            let mut opened = Vec::new();
+            for index in &others {
+                match expect.open(&self.names[*index]) {
+                    Ok(reader) => opened.push((self.names[*index].clone(), reader)),
+                    // Gone again.
+                    Err(error) if error.kind() == ReaderErrorKind::NotFound => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            if !opened.is_empty() {
+                self.shards = vec![1; opened.len()];
+                (self.names, self.rings) = opened
+                    .into_iter()
+                    .map(|(name, reader)| (name.clone(), Ring::new(reader, name.to_string_lossy().into_owned())))
+                    .unzip();
+                self.add_shards();
+                return Ok(true);
+            }
+            if interrupt.came() {
+                return Ok(false);
+            }
+            std::thread::sleep(INTERVAL);
+        }
+    }
+
+    /// The content type EXEC gives `--block`, `--txn` and the like their meaning.
+    pub(super) fn need_exec(&self, option: &str) -> Result<(), Failure> {
+        if self.rings.iter().any(|ring| ring.is_exec) {
+            return Ok(());
+        }
+        let found = self.rings.first().map_or(0, |ring| ring.reader.info().content_type);
+        let message =
+            format!("{option} needs a ring of execution events (content type 2), this one has content type {found}");
+        Err(Failure::new(Exit::WrongContentType, message))
+    }
+}
+
+/// How many shards the ring's recorder has made; 0 if it is not sharded.
+fn shard_count(reader: &Reader) -> u64 {
+    reader.info().extension.filter(|extension| extension.shard_limit > 0).map_or(0, |extension| {
+        // Both come from the file.
+        extension.shard_count.min(extension.shard_limit).min(1 << 16)
+    })
+}
+
+fn open_shard(path: &Path, number: u64) -> Result<Reader, ReaderError> {
+    let mut path = path.as_os_str().to_os_string();
+    path.push(format!(".{number}"));
+    Reader::open(PathBuf::from(path))
+}

@@ -1,0 +1,106 @@
+//! Which events are shown.
+
+use super::rings::{Ring, Rings};
+use crate::cli::exit::{Exit, Failure};
+use eventring::reader::{Descriptor, EventFilter, PayloadRead};
+use eventring::schema::EventPayload as _;
+use eventring::schema::exec::{BlockStart, ExecEvent, flow};
+
+/// How many events of a schema are named in an error message.
+const NAMED: usize = 12;
+
+/// The options that narrow what is shown.
+#[derive(clap::Args)]
+pub(super) struct Select {
+    /// Only events of this type: a name (TXN_LOG) or a code (18); may be repeated
+    #[arg(long = "type", value_name = "NAME|CODE", value_delimiter = ',')]
+    types: Vec<String>,
+    /// Only events of the block whose BLOCK_START has this sequence number (execution events)
+    #[arg(long, value_name = "SEQNO")]
+    block: Option<u64>,
+    /// Only events of the block with this number, from its BLOCK_START on (execution events)
+    #[arg(long, value_name = "NUMBER", conflicts_with = "block")]
+    block_number: Option<u64>,
+    /// Only events of the transaction with this index, from 0 (execution events)
+    #[arg(long, value_name = "INDEX")]
+    txn: Option<u64>,
+}
+
+/// They, understood.
+pub(super) struct Selection {
+    /// By descriptor alone.
+    filter: EventFilter,
+    block_number: Option<u64>,
+    /// Seqnos of the BLOCK_STARTs with that number: several blocks may be proposed for one.
+    block_seqnos: Vec<u64>,
+}
+
+impl Select {
+    /// What they mean on these rings.
+    pub(super) fn on(&self, rings: &Rings) -> Result<Selection, Failure> {
+        let mut filter = EventFilter::new();
+        for name in &self.types {
+            for code in codes(rings, name)? {
+                filter = filter.event_type(code);
+            }
+        }
+        if let Some(block) = self.block {
+            rings.need_exec("--block")?;
+            filter = filter.content_ext(flow::BLOCK_SEQNO, block);
+        }
+        if let Some(index) = self.txn {
+            rings.need_exec("--txn")?;
+            filter = filter.content_ext(flow::TXN_ID, index.saturating_add(1));
+        }
+        if self.block_number.is_some() {
+            rings.need_exec("--block-number")?;
+        }
+        Ok(Selection { filter, block_number: self.block_number, block_seqnos: Vec::new() })
+    }
+}
+
+/// The codes that a name or number stands for: in several rings it may be several.
+fn codes(rings: &Rings, name: &str) -> Result<Vec<u16>, Failure> {
+    if let Ok(code) = name.parse() {
+        return Ok(vec![code]);
+    }
+    let all = || rings.iter().flat_map(|ring| ring.decoder.events());
+    let found: Vec<u16> = all().filter(|(_, known)| known.eq_ignore_ascii_case(name)).map(|(code, _)| code).collect();
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let mut names: Vec<&str> = all().map(|(_, known)| known).collect();
+    let message = if names.is_empty() {
+        format!("--type {name}: this ring's events have no names here; give a code")
+    } else {
+        let more = names.len().saturating_sub(NAMED);
+        names.truncate(NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        format!("--type {name}: there is no event of that name; there are {}{more}", names.join(", "))
+    };
+    Err(Failure::new(Exit::Usage, message))
+}
+
+impl Selection {
+    /// Whether the event is shown. The payload is asked for only if it must be.
+    pub(super) fn accepts<'p>(
+        &mut self,
+        ring: &Ring,
+        event: &Descriptor,
+        payload: impl FnOnce() -> PayloadRead<'p>,
+    ) -> bool {
+        if let Some(number) = self.block_number {
+            if ring.is_exec
+                && event.event_type == ExecEvent::BlockStart as u16
+                && let Some((start, _)) = payload().valid().and_then(|payload| BlockStart::decode(payload).ok())
+                && start.eth_block_input.number == number
+            {
+                self.block_seqnos.push(event.seqno);
+            }
+            if !ring.is_exec || !self.block_seqnos.contains(&event.content_ext[flow::BLOCK_SEQNO]) {
+                return false;
+            }
+        }
+        self.filter.accepts(event)
+    }
+}

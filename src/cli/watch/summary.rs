@@ -1,0 +1,87 @@
+//! What there was to see, at the end.
+
+use super::rings::Rings;
+use crate::cli::format::{duration, events, grouped};
+use crate::cli::paint::{DIM, WARNING};
+use eventring::reader::{Gap, PayloadRead, RingState};
+use std::time::Instant;
+
+/// Counts.
+pub(super) struct Summary {
+    since: Instant,
+    shown: u64,
+    not_selected: u64,
+    lost: u64,
+    expired: u64,
+    /// Why no more was shown, if not for want of events.
+    reason: Option<&'static str>,
+}
+
+impl Summary {
+    pub(super) fn new(since: Instant) -> Self {
+        Self { since, shown: 0, not_selected: 0, lost: 0, expired: 0, reason: None }
+    }
+
+    pub(super) fn event(&mut self, payload: &PayloadRead<'_>) {
+        self.shown += 1;
+        self.expired += u64::from(payload.valid().is_none());
+    }
+
+    pub(super) fn not_selected(&mut self) {
+        self.not_selected += 1;
+    }
+
+    pub(super) fn gap(&mut self, gap: Gap) {
+        self.lost = self.lost.saturating_add(gap.count);
+    }
+
+    /// No more shall be shown.
+    pub(super) fn complete(&mut self, reason: &'static str) {
+        self.reason = Some(reason);
+    }
+
+    pub(super) fn is_complete(&self) -> bool {
+        self.reason.is_some()
+    }
+
+    /// Events shown.
+    pub(super) fn shown(&self) -> u64 {
+        self.shown
+    }
+
+    /// Events lost, payloads included.
+    pub(super) fn lost(&self) -> u64 {
+        self.lost.saturating_add(self.expired)
+    }
+
+    /// Prints it to stderr.
+    pub(super) fn print(&self, rings: &Rings) {
+        let mut parts = vec![format!("{} shown", events(self.shown))];
+        if self.not_selected > 0 {
+            parts.push(format!("{} not selected", grouped(self.not_selected)));
+        }
+        parts.push(match self.lost {
+            0 => "none lost".to_owned(),
+            lost => format!("{WARNING}{} lost{WARNING:#}", grouped(lost)),
+        });
+        if self.expired > 0 {
+            parts.push(format!("{WARNING}{} without payload{WARNING:#}", grouped(self.expired)));
+        }
+        parts.push(duration(self.since.elapsed()));
+        anstream::eprintln!("{DIM}──{DIM:#} {} {DIM}· {}{DIM:#}", parts.join(", "), self.reason.unwrap_or(end(rings)));
+    }
+}
+
+/// How the rings ended.
+fn end(rings: &Rings) -> &'static str {
+    let mut states = rings.iter().map(|ring| ring.reader.state());
+    match states.next() {
+        Some(first) if states.all(|other| other == first) => match first {
+            RingState::Live | RingState::Unknown => "stopped",
+            RingState::Ended => "the writer ended the ring",
+            RingState::WriterDied => "the writer died",
+            RingState::Saved => "end of the snapshot",
+        },
+        _ => "all rings have ended",
+    }
+}
