@@ -102,10 +102,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let interrupt = Interrupt::listen()?;
     let (tell, told) = channel();
     let (mut writer, ring) = start_writer(args, &tell, &told)?;
-    let mut reader = Child::start("demo-reader", &[ring.clone()], child::Role::Reader, tell)?;
+    let mut reader = Child::start("demo-reader", std::slice::from_ref(&ring), child::Role::Reader, tell)?;
     wait_for("ready", child::Role::Reader, &told, &mut reader)?;
 
-    let shows = !args.quiet && !args.json || !args.quiet && std::io::stderr().is_terminal();
+    let shows = !args.quiet && (!args.json || std::io::stderr().is_terminal());
     let mut screen = screen::Screen::new(shows, args.threads, &ring, (writer.pid(), reader.pid()));
     writer.say("go")?;
     let outcome = follow(&told, &mut writer, &mut reader, &mut screen, &interrupt)?;

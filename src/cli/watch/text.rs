@@ -121,8 +121,10 @@ impl Lines {
         let full = self.full;
         let shown = |value: &Value<'_>| if full { format!("{value:#}") } else { value.to_string() };
         let Value::Struct(fields) = value else {
-            let is_empty = matches!(value, Value::Bytes([]));
-            return if is_empty { () } else { self.line.push(PLAIN, shown(value)) };
+            if !matches!(value, Value::Bytes([])) {
+                self.line.push(PLAIN, shown(value));
+            }
+            return;
         };
         for (name, value) in fields {
             let style = if *name == MALFORMED { WARNING } else { PLAIN };
