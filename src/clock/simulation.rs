@@ -309,6 +309,23 @@ fn an_undisturbed_clock_is_within_its_own_error_bound() {
 }
 
 #[test]
+fn after_a_pause_that_the_rates_error_makes_look_longer_lines_are_made_again() {
+    for seed in 0..20 {
+        let (simulation, clock) = simulated(2_596_150_000, seed);
+        // One line, whose rate was measured over microseconds.
+        now(clock);
+        simulation.idle(5_000_000_000);
+        let on_line = (0..1_000).filter(|_| {
+            simulation.idle(1_000);
+            let on_line = clock.nanos_on_line().is_some();
+            now(clock);
+            on_line
+        });
+        assert!(on_line.count() > 900, "seed {seed}");
+    }
+}
+
+#[test]
 fn a_rate_that_flips_between_ntps_extremes_stays_within_a_microsecond() {
     let (simulation, clock) = simulated(2_596_150_000, 5);
     largest_error(simulation, clock, 600_000_000, 50_000);

@@ -39,10 +39,10 @@ const FIRST_BASELINE_TRIES: u32 = 100_000;
 
 /// A line costs some seven readings of the real-time clock and lasts half a millisecond: it pays if the time is asked
 /// for more often than this.
-const SELDOM_NANOS: f64 = 64_000.0;
+const SELDOM_NANOS: u64 = 64_000;
 
 /// A line that ended a minute ago is replaced in any case: the overrun has a largest value.
-const OLD_NANOS: f64 = 60e9;
+const OLD_NANOS: u64 = 60_000_000_000;
 
 /// Samples for one line: more only if the thread was held up between sampling and publishing.
 const LINE_TRIES: u32 = 4;
@@ -117,7 +117,7 @@ impl<S: TimeSource> TickClock<S> {
                 Place::Off => {}
             }
             let mut given = None;
-            if self.is_asked_seldom(edition, &line, ticks) {
+            if self.is_asked_seldom(edition, &line) {
                 given = self.overrun(edition, &line, true);
             }
             if given.is_none() {
@@ -134,14 +134,15 @@ impl<S: TimeSource> TickClock<S> {
     }
 
     /// Nobody has asked for a while: at this pace, reading the real-time clock is cheaper than a new line.
-    fn is_asked_seldom(&self, edition: Edition, line: &Line, ticks: u64) -> bool {
+    ///
+    /// By the real-time clock, as the overrun is: by the line's own rate, a pause long enough for its error to count would
+    /// look like one that never ends.
+    fn is_asked_seldom(&self, edition: Edition, line: &Line) -> bool {
         if edition.is_first() {
             return false;
         }
-        // An estimate will do.
-        let ticks_since_end = ticks.wrapping_sub(line.ticks0).wrapping_sub(u64::from(line.span));
-        let since_end = ticks_since_end as f64 * line.nanos_per_tick(self.published.shift());
-        let since_asked = since_end - edition.overrun_nanos() as f64;
+        let since_end = self.source.realtime_nanos().saturating_sub(line.end_nanos(self.published.shift()));
+        let since_asked = since_end.saturating_sub(edition.overrun_nanos());
         since_asked >= SELDOM_NANOS && since_end < OLD_NANOS
     }
 
@@ -157,7 +158,7 @@ impl<S: TimeSource> TickClock<S> {
             return None;
         }
         let end_nanos = line.end_nanos(self.published.shift());
-        if unless_stepped && !(edition.overrun_nanos()..2 * OLD_NANOS as u64).contains(&now.saturating_sub(end_nanos)) {
+        if unless_stepped && !(edition.overrun_nanos()..2 * OLD_NANOS).contains(&now.saturating_sub(end_nanos)) {
             return None;
         }
         self.published.overrun(edition, end_nanos, now)

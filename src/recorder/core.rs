@@ -10,7 +10,7 @@ use crate::layout::record_error::{self, ErrorType};
 use crate::layout::{Geometry, extension};
 use crate::ring::lane::Lane;
 use crate::ring::memory::{ControlWord, MappedMemory, RingMemory};
-use crate::ring::writer::{Claim, Fields, RingWriter};
+use crate::ring::writer::{Claim, Fields, LaneClaim, RingWriter, Unfinished};
 use crate::shm;
 use crate::sync::{AtomicBool, Ordering};
 use std::path::Path;
@@ -236,23 +236,32 @@ impl Core {
             return self.record_empty(event_type, content_ext);
         }
         let bytes = payload.len() as u64;
-        if bytes > self.ordinary_bytes {
-            return self.record_oversized(event_type, content_ext, bytes, &[payload]);
+        let fill = |claim: &LaneClaim<'_>| self.writer.fill_in_lane(claim, 0, payload);
+        match self.record_in_lane(event_type, content_ext, bytes, fill) {
+            Ok(seqno) => seqno,
+            Err(unfinished) => self.record_otherwise(unfinished, event_type, content_ext, &[payload]),
         }
-        // First of all: reading the tick counter takes longer than all the rest, which the processor does meanwhile. Behind
-        // the locked instructions it would have to wait for them.
-        let epoch_nanos = self.clock.now_epoch_nanos();
-        // Made where it is used: one value for all arms would go through memory, and its words back too soon.
-        let fields = || Fields { event_type, payload_bytes: bytes as u32, epoch_nanos, content_ext };
-        let Some(lane) = lane::of_this_thread(self) else { return self.record_without_lane(fields(), &[payload]) };
-        match self.writer.reserve_in_lane(lane, bytes) {
-            Ok(claim) => {
-                let seqno = claim.seqno;
-                self.writer.fill_in_lane(&claim, 0, payload);
-                self.writer.commit_in_lane(lane, claim, &fields());
-                seqno
+    }
+
+    #[inline]
+    pub(crate) fn recordv(self: &Arc<Self>, event_type: u16, content_ext: [u64; 4], payload: &[&[u8]]) -> u64 {
+        if !self.may_record() {
+            return 0;
+        }
+        let bytes = total_bytes(payload);
+        if bytes == 0 {
+            return self.record_empty(event_type, content_ext);
+        }
+        let fill = |claim: &LaneClaim<'_>| {
+            let mut at = 0;
+            for part in payload {
+                self.writer.fill_in_lane(claim, at, part);
+                at += part.len() as u64;
             }
-            Err(claim) => self.record_otherwise(Some(lane), claim, fields(), &[payload]),
+        };
+        match self.record_in_lane(event_type, content_ext, bytes, fill) {
+            Ok(seqno) => seqno,
+            Err(unfinished) => self.record_otherwise(unfinished, event_type, content_ext, payload),
         }
     }
 
@@ -265,48 +274,59 @@ impl Core {
         seqno
     }
 
-    #[inline]
-    pub(crate) fn recordv(self: &Arc<Self>, event_type: u16, content_ext: [u64; 4], payload: &[&[u8]]) -> u64 {
-        if !self.may_record() {
-            return 0;
+    /// Records in the ordinary case: the clock's line has the time, the thread's lane has room, the slot is free. Every
+    /// other case ends here and goes on in [`Self::record_otherwise`], so that this needs few instructions and registers.
+    #[inline(always)]
+    fn record_in_lane<'c>(
+        &'c self,
+        event_type: u16,
+        content_ext: [u64; 4],
+        bytes: u64,
+        fill: impl FnOnce(&LaneClaim<'c>),
+    ) -> Result<u64, Option<(&'c Lane, Unfinished, u64)>> {
+        if bytes > self.ordinary_bytes {
+            return Err(None);
         }
-        let bytes = payload.iter().fold(0u64, |sum, part| sum.saturating_add(part.len() as u64));
-        if bytes == 0 {
-            return self.record_empty(event_type, content_ext);
-        }
+        let Some(lane) = lane::remembered(self) else { return Err(None) };
+        // Before the locked instructions: reading the tick counter takes longer than all the rest, which the processor does
+        // meanwhile. Behind them it would have to wait.
+        let Some(epoch_nanos) = self.clock.now_epoch_nanos_at_once() else { return Err(None) };
+        let claim = match self.writer.reserve_in_lane(lane, bytes) {
+            Ok(claim) => claim,
+            Err(unfinished) => return Err(Some((lane, unfinished, epoch_nanos))),
+        };
+        fill(&claim);
+        let seqno = claim.seqno;
+        let fields = Fields { event_type, payload_bytes: bytes as u32, epoch_nanos, content_ext };
+        self.writer.commit_in_lane(lane, claim, &fields);
+        Ok(seqno)
+    }
+
+    /// Records what is not an ordinary case, from where that was found out.
+    #[cold]
+    #[inline(never)]
+    fn record_otherwise(
+        self: &Arc<Self>,
+        unfinished: Option<(&Lane, Unfinished, u64)>,
+        event_type: u16,
+        content_ext: [u64; 4],
+        payload: &[&[u8]],
+    ) -> u64 {
+        let bytes = total_bytes(payload);
         if bytes > self.ordinary_bytes {
             return self.record_oversized(event_type, content_ext, bytes, payload);
         }
-        let epoch_nanos = self.clock.now_epoch_nanos();
-        let fields = || Fields { event_type, payload_bytes: bytes as u32, epoch_nanos, content_ext };
-        let Some(lane) = lane::of_this_thread(self) else { return self.record_without_lane(fields(), payload) };
-        match self.writer.reserve_in_lane(lane, bytes) {
-            Ok(claim) => {
-                let seqno = claim.seqno;
-                let mut at = 0;
-                for part in payload {
-                    self.writer.fill_in_lane(&claim, at, part);
-                    at += part.len() as u64;
-                }
-                self.writer.commit_in_lane(lane, claim, &fields());
-                seqno
+        let (lane, claim, epoch_nanos) = match unfinished {
+            Some((lane, unfinished, epoch_nanos)) => {
+                (Some(lane), self.writer.resume(lane, unfinished, bytes), epoch_nanos)
             }
-            Err(claim) => self.record_otherwise(Some(lane), claim, fields(), payload),
-        }
-    }
-
-    /// Records what a lane cannot: the thread has none.
-    #[cold]
-    #[inline(never)]
-    fn record_without_lane(&self, fields: Fields, payload: &[&[u8]]) -> u64 {
-        let claim = self.writer.reserve(None, fields.payload_bytes.into());
-        self.record_otherwise(None, claim, fields, payload)
-    }
-
-    /// Fills and commits a claim that is not the ordinary one.
-    #[cold]
-    #[inline(never)]
-    fn record_otherwise(&self, lane: Option<&Lane>, claim: Claim, fields: Fields, payload: &[&[u8]]) -> u64 {
+            None => {
+                let epoch_nanos = self.clock.now_epoch_nanos();
+                let lane = lane::of_this_thread(self);
+                (lane, self.writer.reserve(lane, bytes), epoch_nanos)
+            }
+        };
+        let fields = Fields { event_type, payload_bytes: bytes as u32, epoch_nanos, content_ext };
         let seqno = claim.seqno;
         if !claim.placed {
             self.commit_unplaced(lane, claim, fields);
@@ -378,6 +398,12 @@ impl Core {
             self.writer.memory().header_word(offset).store(value, Ordering::Release);
         }
     }
+}
+
+/// The sum of the lengths; a slice may stand in `parts` several times, so that it can exceed the address space.
+#[inline(always)]
+fn total_bytes(parts: &[&[u8]]) -> u64 {
+    parts.iter().fold(0, |sum: u64, part| sum.saturating_add(part.len() as u64))
 }
 
 impl Drop for Core {

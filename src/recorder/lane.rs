@@ -33,23 +33,25 @@ thread_local! {
     static HELD: HeldLanes = const { HeldLanes(RefCell::new(Vec::new())) };
 }
 
+/// The calling thread's lane of `core`, if it has been used lately; else see [`of_this_thread`].
+#[inline(always)]
+pub(super) fn remembered(core: &Core) -> Option<&Lane> {
+    let remembered = REMEMBER.with(|slots| slots[core.id as usize % REMEMBERED].get());
+    if remembered.core_id != core.id {
+        return None;
+    }
+    // SAFETY: the pointer was made from a `&Lane` of the core with this id (ids are never used twice); lanes live, at the
+    // same address, as long as their core, which is borrowed.
+    Some(unsafe { &*remembered.lane })
+}
+
 /// The calling thread's lane of `core`. `None` if there is none to be had: the thread is at its end, the recorder's lanes
 /// are all in use, or we are in a signal handler that interrupted this very function. Recording works without, at a
 /// higher price.
-#[inline(always)]
 pub(super) fn of_this_thread(core: &Arc<Core>) -> Option<&Lane> {
-    let remembered = REMEMBER.with(|slots| slots[core.id as usize % REMEMBERED].get());
-    if remembered.core_id == core.id {
-        // SAFETY: the pointer was made from a `&Lane` of the core with this id (ids are never used twice); lanes live, at
-        // the same address, as long as their core, which is borrowed.
-        return Some(unsafe { &*remembered.lane });
+    if let Some(lane) = remembered(core) {
+        return Some(lane);
     }
-    look_up(core)
-}
-
-#[cold]
-#[inline(never)]
-fn look_up(core: &Arc<Core>) -> Option<&Lane> {
     let id = HELD.try_with(|held| held.find_or_acquire(core)).ok().flatten()?;
     let lane = core.writer.lanes().get(id)?;
     REMEMBER.with(|slots| slots[core.id as usize % REMEMBERED].set(Remembered { core_id: core.id, lane }));

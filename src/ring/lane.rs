@@ -68,29 +68,25 @@ impl Lane {
         local_add(&self.inside, OPEN);
     }
 
-    /// Ends a reservation; `in_chunk` is the offset of its payload if that lies in a chunk of this lane. True if others are
-    /// still open and the chunk is not the one being filled: then the caller tells [`super::chunk::Chunks::unpin`].
+    /// Ends the only open reservation; false, and nothing happens, if others are open: then [`Self::leave_nested`].
     #[inline(always)]
-    pub(crate) fn leave(&self, in_chunk: Option<u64>, chunk_bytes: u64) -> bool {
-        let inside = self.inside.load(Ordering::Relaxed);
-        // Release, here and below: whoever reads the 0 and takes the chunk has our payload bytes behind it, and our having
-        // attached it.
-        let order = if mutation::active(Mutation::RelaxedLeave) { Ordering::Relaxed } else { Ordering::Release };
-        if inside & OPEN_MASK <= OPEN {
-            self.inside.store(0, order);
-            return false;
+    pub(crate) fn leave_outermost(&self) -> bool {
+        let outermost = self.inside.load(Ordering::Relaxed) & OPEN_MASK <= OPEN;
+        if outermost {
+            // Release: whoever reads the 0 and takes the chunk has our payload bytes behind it, and our having attached it.
+            self.inside.store(0, leave_order());
         }
-        self.leave_nested(inside, in_chunk, chunk_bytes, order)
+        outermost
     }
 
-    /// Ends a reservation while others are open.
-    #[cold]
-    fn leave_nested(&self, inside: u64, in_chunk: Option<u64>, chunk_bytes: u64, order: Ordering) -> bool {
-        match in_chunk {
-            Some(offset) if self.is_here(offset, chunk_bytes) => self.inside.store(inside - OPEN - OPEN_HERE, order),
-            _ => self.inside.store(inside - OPEN, order),
-        }
-        in_chunk.is_some_and(|offset| !self.is_here(offset, chunk_bytes))
+    /// Ends a reservation while others are open; `in_chunk` is the offset of its payload if that lies in a chunk of this
+    /// lane. True if that chunk is not the one being filled: then the caller tells [`super::chunk::Chunks::unpin`].
+    pub(crate) fn leave_nested(&self, in_chunk: Option<u64>, chunk_bytes: u64) -> bool {
+        let inside = self.inside.load(Ordering::Relaxed);
+        let is_here = in_chunk.is_some_and(|offset| self.is_here(offset, chunk_bytes));
+        // Release: as in `leave_outermost`.
+        self.inside.store(inside - OPEN - if is_here { OPEN_HERE } else { 0 }, leave_order());
+        in_chunk.is_some() && !is_here
     }
 
     /// Whether the owner's only open reservation is the one it is making now.
@@ -205,6 +201,10 @@ impl Lane {
     pub(crate) fn is_outside(&self) -> bool {
         self.inside.load(Ordering::Acquire) == 0
     }
+}
+
+fn leave_order() -> Ordering {
+    if mutation::active(Mutation::RelaxedLeave) { Ordering::Relaxed } else { Ordering::Release }
 }
 
 /// The lanes of one ring, made a segment at a time.

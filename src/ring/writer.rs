@@ -9,8 +9,8 @@ use super::window;
 use crate::layout::descriptor::{
     WORD_CONTENT_EXT, WORD_EPOCH_NANOS, WORD_PAYLOAD_OFFSET, WORD_SEQNO, WORD_TYPE_AND_SIZE, pack_type_and_size,
 };
-use crate::layout::limits::PAYLOAD_ALIGN;
-use crate::sync::{Ordering, fence, fetch_add_then_fence};
+use crate::layout::limits::{DESCRIPTOR_WORDS, PAYLOAD_ALIGN};
+use crate::sync::{AtomicU64, Ordering, fence, fetch_add_then_fence};
 
 /// How far ahead of the last seqno a descriptor's cache line is asked for.
 const PREFETCH_SLOTS: u64 = 6;
@@ -23,7 +23,11 @@ pub(crate) struct RingWriter<M> {
     chunks: Chunks,
     lanes: Lanes,
     capacity: u64,
+    /// Payload is not put into a chunk that lies further back than this.
     stale_bytes: u64,
+    chunk_bytes: u64,
+    /// Larger (rounded) payloads get chunks of their own.
+    lane_payload_bytes_max: u64,
 }
 
 /// A claimed slot and placed payload bytes: the right to write them, until commit.
@@ -40,11 +44,20 @@ pub(crate) struct Claim {
 }
 
 /// The ordinary claim: its payload lies in the chunk of the calling thread's lane.
-pub(crate) struct LaneClaim {
+pub(crate) struct LaneClaim<'r> {
     /// Sequence number.
     pub(crate) seqno: u64,
     /// Unwrapped offset of the payload.
     pub(crate) payload_offset: u64,
+    words: &'r [AtomicU64; DESCRIPTOR_WORDS],
+}
+
+/// How far a reservation came that is not an ordinary one. Its lane says "inside".
+pub(crate) struct Unfinished {
+    /// Offset and chunk base taken from the lane.
+    bumped: Option<(u64, u64)>,
+    /// The seqno whose slot was claimed, or [`NO_SLOT`].
+    seqno: u64,
 }
 
 /// What a writer stores in a descriptor beside seqno and payload place.
@@ -69,6 +82,8 @@ impl<M: RingMemory> RingWriter<M> {
             lanes: Lanes::new(),
             capacity: geometry.descriptor_capacity(),
             stale_bytes: geometry.payload_buf_bytes() / 8,
+            chunk_bytes: geometry.chunk_bytes(),
+            lane_payload_bytes_max: geometry.chunk_bytes() / 2,
             memory,
         }
     }
@@ -87,7 +102,8 @@ impl<M: RingMemory> RingWriter<M> {
     /// Reserves an event without payload.
     #[inline(always)]
     pub(crate) fn reserve_empty(&self) -> Claim {
-        let seqno = self.claim_next();
+        let seqno = self.next_seqno();
+        let seqno = if self.claim(seqno).is_some() { seqno } else { self.claim_another() };
         // Relaxed: any offset not below the window will do for zero bytes.
         let payload_offset = self.memory.control(ControlWord::NextPayloadByte).load(Ordering::Relaxed);
         Claim { seqno, payload_offset, one_off_chunks: 0, placed: seqno != NO_SLOT }
@@ -95,57 +111,48 @@ impl<M: RingMemory> RingWriter<M> {
 
     /// Reserves an event with `payload_bytes` (more than 0, less than the overflow limit) bytes of payload. `lane` belongs
     /// to the calling thread; without one, the payload gets chunks of its own. End it with [`Self::commit`].
-    #[inline(always)]
     pub(crate) fn reserve(&self, lane: Option<&Lane>, payload_bytes: u64) -> Claim {
-        match lane {
-            Some(lane) => match self.reserve_in_lane(lane, payload_bytes) {
-                Ok(LaneClaim { seqno, payload_offset }) => {
-                    Claim { seqno, payload_offset, one_off_chunks: 0, placed: true }
-                }
-                Err(claim) => claim,
-            },
-            None => {
-                let seqno = self.claim_next();
-                self.place_anew(None, seqno, None, payload_bytes)
+        let Some(lane) = lane else {
+            let seqno = self.next_seqno();
+            let seqno = if self.claim(seqno).is_some() { seqno } else { self.claim_another() };
+            return self.place_anew(None, seqno, None, payload_bytes);
+        };
+        match self.reserve_in_lane(lane, payload_bytes) {
+            Ok(LaneClaim { seqno, payload_offset, .. }) => {
+                Claim { seqno, payload_offset, one_off_chunks: 0, placed: true }
             }
+            Err(unfinished) => self.resume(lane, unfinished, payload_bytes),
         }
     }
 
-    /// As [`Self::reserve`], telling the ordinary case, which the caller can end with [`Self::commit_in_lane`], from the
-    /// others.
+    /// As [`Self::reserve`] in the ordinary case, in few instructions; to be ended with [`Self::commit_in_lane`]. In any
+    /// other case, go on with [`Self::resume`].
     #[inline(always)]
-    pub(crate) fn reserve_in_lane(&self, lane: &Lane, payload_bytes: u64) -> Result<LaneClaim, Claim> {
+    pub(crate) fn reserve_in_lane(&self, lane: &Lane, payload_bytes: u64) -> Result<LaneClaim<'_>, Unfinished> {
         let rounded = payload_bytes.next_multiple_of(PAYLOAD_ALIGN);
-        let chunk_bytes = self.chunks.chunk_bytes();
-        let bumped = if rounded <= chunk_bytes / 2 {
-            lane.enter_and_bump(rounded, chunk_bytes)
+        let bumped = if rounded <= self.lane_payload_bytes_max {
+            lane.enter_and_bump(rounded, self.chunk_bytes)
         } else {
             lane.enter();
             None
         };
         // The full fence between "inside" and the look at the lane's chunk is in here.
         let seqno = self.next_seqno();
-        let is_claimed = self.claim(seqno);
-        if is_claimed
-            && let Some((payload_offset, base)) = bumped
-            && lane.has_kept(base)
-            && self.is_fresh(base)
-        {
-            return Ok(LaneClaim { seqno, payload_offset });
+        let Some(words) = self.claim(seqno) else { return Err(Unfinished { bumped, seqno: NO_SLOT }) };
+        match bumped {
+            Some((payload_offset, base)) if lane.has_kept(base) && self.is_fresh(base) => {
+                Ok(LaneClaim { seqno, payload_offset, words })
+            }
+            _ => Err(Unfinished { bumped, seqno }),
         }
-        Err(self.reserve_otherwise(lane, is_claimed.then_some(seqno), bumped, payload_bytes))
     }
 
+    /// Goes on where [`Self::reserve_in_lane`] could not.
     #[cold]
     #[inline(never)]
-    fn reserve_otherwise(
-        &self,
-        lane: &Lane,
-        claimed: Option<u64>,
-        bumped: Option<(u64, u64)>,
-        payload_bytes: u64,
-    ) -> Claim {
-        let seqno = claimed.unwrap_or_else(|| self.claim_another());
+    pub(crate) fn resume(&self, lane: &Lane, unfinished: Unfinished, payload_bytes: u64) -> Claim {
+        let Unfinished { bumped, seqno } = unfinished;
+        let seqno = if seqno == NO_SLOT { self.claim_another() } else { seqno };
         match bumped {
             // Only the slot was not to be had.
             Some((payload_offset, base)) if seqno != NO_SLOT && lane.has_kept(base) && self.is_fresh(base) => {
@@ -163,13 +170,6 @@ impl<M: RingMemory> RingWriter<M> {
         next.wrapping_sub(base) <= self.stale_bytes
     }
 
-    /// Allocates a seqno and claims its slot.
-    #[inline(always)]
-    fn claim_next(&self) -> u64 {
-        let seqno = self.next_seqno();
-        if self.claim(seqno) { seqno } else { self.claim_another() }
-    }
-
     /// Allocates seqnos until one's slot can be claimed; [`NO_SLOT`] after a whole lap of them.
     ///
     /// A seqno is given up only if another writer is stalled inside its slot or has lapped us. A stalled one is inside one
@@ -177,7 +177,7 @@ impl<M: RingMemory> RingWriter<M> {
     #[cold]
     #[inline(never)]
     fn claim_another(&self) -> u64 {
-        (0..self.capacity).map(|_| self.next_seqno()).find(|seqno| self.claim(*seqno)).unwrap_or(NO_SLOT)
+        (0..self.capacity).map(|_| self.next_seqno()).find(|seqno| self.claim(*seqno).is_some()).unwrap_or(NO_SLOT)
     }
 
     /// Allocates a seqno.
@@ -194,16 +194,17 @@ impl<M: RingMemory> RingWriter<M> {
         seqno
     }
 
-    /// Takes the slot of `seqno` from the event of an earlier lap.
+    /// Takes the slot of `seqno` from the event of an earlier lap: gives its words, or has given the seqno up.
     #[inline(always)]
-    fn claim(&self, seqno: u64) -> bool {
-        let word = &self.memory.descriptor(seqno.wrapping_sub(1))[WORD_SEQNO];
+    fn claim(&self, seqno: u64) -> Option<&[AtomicU64; DESCRIPTOR_WORDS]> {
+        let words = self.memory.descriptor(seqno.wrapping_sub(1));
+        let word = &words[WORD_SEQNO];
         // Relaxed: the compare-exchange decides.
         let seen = word.load(Ordering::Relaxed);
         if mutation::active(Mutation::MissingClaim) {
             word.store(0, Ordering::Release);
             fence(Ordering::Release);
-            return true;
+            return Some(words);
         }
         let claimed = if seqno <= self.capacity {
             // First lap: 0 means unused, and only this seqno of the slot may claim an unused slot.
@@ -219,20 +220,21 @@ impl<M: RingMemory> RingWriter<M> {
             seen != 0 && seen < seqno && word.compare_exchange(seen, 0, order, Ordering::Relaxed).is_ok()
         };
         if !claimed {
-            return self.give_up(seqno);
+            self.give_up(seqno);
+            return None;
         }
         if !mutation::active(Mutation::MissingWriterFence) {
             // Pairs with the acquire fence in `observe`: whoever sees one of the words that we store next, sees the 0 (or a
             // later seqno) when it looks at the seqno again.
             fence(Ordering::Release);
         }
-        true
+        Some(words)
     }
 
-    /// Publishes that `seqno` will never be committed, and counts it. Gives false: not claimed.
+    /// Publishes that `seqno` will never be committed, and counts it.
     #[cold]
     #[inline(never)]
-    fn give_up(&self, seqno: u64) -> bool {
+    fn give_up(&self, seqno: u64) {
         let seen = self.memory.descriptor(seqno.wrapping_sub(1))[WORD_SEQNO].load(Ordering::Relaxed);
         // A writer stalls inside the slot: readers would wait for it. Or the slot's next turn has begun: readers will see
         // that in the slot, but only once it has been committed.
@@ -240,7 +242,6 @@ impl<M: RingMemory> RingWriter<M> {
         let counter = if seen == 0 { ControlWord::RefusedClaims } else { ControlWord::LappedClaims };
         // Relaxed: a count.
         self.memory.control(counter).fetch_add(1, Ordering::Relaxed);
-        false
     }
 
     /// Finds payload bytes for the claimed `seqno` where the lane's chunk has none, is no longer ours or lies far behind.
@@ -248,7 +249,7 @@ impl<M: RingMemory> RingWriter<M> {
     #[inline(never)]
     fn place_anew(&self, lane: Option<&Lane>, seqno: u64, bumped: Option<(u64, u64)>, payload_bytes: u64) -> Claim {
         let rounded = payload_bytes.next_multiple_of(PAYLOAD_ALIGN);
-        let chunk_bytes = self.chunks.chunk_bytes();
+        let chunk_bytes = self.chunk_bytes;
         if let Some(lane) = lane
             && let Some((offset, _)) = bumped
             && lane.withdraw(offset, chunk_bytes)
@@ -259,7 +260,7 @@ impl<M: RingMemory> RingWriter<M> {
             return Claim { seqno, payload_offset: 0, one_off_chunks: 0, placed: false };
         }
         if let Some(lane) = lane
-            && rounded <= chunk_bytes / 2
+            && rounded <= self.lane_payload_bytes_max
             && let Some(payload_offset) = self.refill(lane, rounded)
         {
             return Claim { seqno, payload_offset, one_off_chunks: 0, placed: true };
@@ -286,7 +287,7 @@ impl<M: RingMemory> RingWriter<M> {
 
     /// Places a large payload, or one of a thread without a lane, in chunks of its own: (offset, chunks, found).
     fn place_one_off(&self, lane: Option<&Lane>, rounded: u64) -> (u64, u64, bool) {
-        let chunks = rounded.div_ceil(self.chunks.chunk_bytes());
+        let chunks = rounded.div_ceil(self.chunk_bytes);
         match self.take_run(chunks, Taker::OneOff(lane)) {
             Some(base) => (base, chunks, true),
             None => (self.memory.control(ControlWord::NextPayloadByte).load(Ordering::Relaxed), 0, false),
@@ -296,7 +297,7 @@ impl<M: RingMemory> RingWriter<M> {
     /// Allocates `count` chunks in a row and takes them all, trying further on where a stalled writer is in the way.
     /// `None` after about two turns of the buffer.
     fn take_run(&self, count: u64, taker: Taker<'_>) -> Option<u64> {
-        let chunk_bytes = self.chunks.chunk_bytes();
+        let chunk_bytes = self.chunk_bytes;
         let run_bytes = count * chunk_bytes;
         let next = self.memory.control(ControlWord::NextPayloadByte);
         let tries = 2 * self.memory.geometry().payload_buf_bytes() / run_bytes + 2;
@@ -325,16 +326,16 @@ impl<M: RingMemory> RingWriter<M> {
 
     /// As [`Self::fill`] for the ordinary claim.
     #[inline(always)]
-    pub(crate) fn fill_in_lane(&self, claim: &LaneClaim, at: u64, bytes: &[u8]) {
+    pub(crate) fn fill_in_lane(&self, claim: &LaneClaim<'_>, at: u64, bytes: &[u8]) {
         self.memory.store_payload(claim.payload_offset + at, bytes);
     }
 
     /// As [`Self::commit`] for the ordinary claim.
     #[inline(always)]
-    pub(crate) fn commit_in_lane(&self, lane: &Lane, claim: LaneClaim, fields: &Fields) {
-        self.publish(claim.seqno, claim.payload_offset, fields);
-        if lane.leave(Some(claim.payload_offset), self.chunks.chunk_bytes()) {
-            self.chunks.unpin(claim.payload_offset, lane);
+    pub(crate) fn commit_in_lane(&self, lane: &Lane, claim: LaneClaim<'_>, fields: &Fields) {
+        publish(claim.words, claim.seqno, claim.payload_offset, fields);
+        if !lane.leave_outermost() {
+            self.leave_nested(lane, Some(claim.payload_offset));
         }
     }
 
@@ -342,39 +343,34 @@ impl<M: RingMemory> RingWriter<M> {
     #[inline(always)]
     pub(crate) fn commit(&self, lane: Option<&Lane>, claim: Claim, fields: &Fields) {
         if claim.seqno != NO_SLOT {
-            self.publish(claim.seqno, claim.payload_offset, fields);
+            let words = self.memory.descriptor(claim.seqno.wrapping_sub(1));
+            publish(words, claim.seqno, claim.payload_offset, fields);
         }
         self.leave(lane, &claim);
-    }
-
-    /// Stores all words of the descriptor, the seqno last.
-    #[inline(always)]
-    fn publish(&self, seqno: u64, payload_offset: u64, fields: &Fields) {
-        let words = self.memory.descriptor(seqno.wrapping_sub(1));
-        // Relaxed: ordered by the fence after the claim on one side, by the release store below on the other.
-        let type_and_size = pack_type_and_size(fields.event_type, fields.payload_bytes);
-        words[WORD_TYPE_AND_SIZE].store(type_and_size, Ordering::Relaxed);
-        words[WORD_EPOCH_NANOS].store(fields.epoch_nanos, Ordering::Relaxed);
-        words[WORD_PAYLOAD_OFFSET].store(payload_offset, Ordering::Relaxed);
-        for (word, ext) in words[WORD_CONTENT_EXT..].iter().zip(fields.content_ext) {
-            word.store(ext, Ordering::Relaxed);
-        }
-        let order = if mutation::active(Mutation::RelaxedCommit) { Ordering::Relaxed } else { Ordering::Release };
-        // Release: whoever reads this seqno (acquire) has the words and the payload behind it.
-        words[WORD_SEQNO].store(seqno, order);
     }
 
     /// Ends the claim's hold on payload memory.
     #[inline(always)]
     fn leave(&self, lane: Option<&Lane>, claim: &Claim) {
         for i in 0..claim.one_off_chunks {
-            self.chunks.free(claim.payload_offset + i * self.chunks.chunk_bytes(), Taker::OneOff(None));
+            self.chunks.free(claim.payload_offset + i * self.chunk_bytes, Taker::OneOff(None));
         }
-        if let Some(lane) = lane {
-            let in_chunk = (claim.placed && claim.one_off_chunks == 0).then_some(claim.payload_offset);
-            if lane.leave(in_chunk, self.chunks.chunk_bytes()) {
-                self.chunks.unpin(claim.payload_offset, lane);
-            }
+        if let Some(lane) = lane
+            && !lane.leave_outermost()
+        {
+            self.leave_nested(lane, (claim.placed && claim.one_off_chunks == 0).then_some(claim.payload_offset));
+        }
+    }
+
+    /// Ends a reservation while others of the thread are open. `in_chunk` is the offset of its payload if that lies in a
+    /// chunk of the lane.
+    #[cold]
+    #[inline(never)]
+    fn leave_nested(&self, lane: &Lane, in_chunk: Option<u64>) {
+        if lane.leave_nested(in_chunk, self.chunk_bytes)
+            && let Some(offset) = in_chunk
+        {
+            self.chunks.unpin(offset, lane);
         }
     }
 
@@ -384,4 +380,20 @@ impl<M: RingMemory> RingWriter<M> {
             self.chunks.let_go(base, open, lane);
         }
     }
+}
+
+/// Stores all words of the descriptor, the seqno last.
+#[inline(always)]
+fn publish(words: &[AtomicU64; DESCRIPTOR_WORDS], seqno: u64, payload_offset: u64, fields: &Fields) {
+    // Relaxed: ordered by the fence after the claim on one side, by the release store below on the other.
+    let type_and_size = pack_type_and_size(fields.event_type, fields.payload_bytes);
+    words[WORD_TYPE_AND_SIZE].store(type_and_size, Ordering::Relaxed);
+    words[WORD_EPOCH_NANOS].store(fields.epoch_nanos, Ordering::Relaxed);
+    words[WORD_PAYLOAD_OFFSET].store(payload_offset, Ordering::Relaxed);
+    for (word, ext) in words[WORD_CONTENT_EXT..].iter().zip(fields.content_ext) {
+        word.store(ext, Ordering::Relaxed);
+    }
+    let order = if mutation::active(Mutation::RelaxedCommit) { Ordering::Relaxed } else { Ordering::Release };
+    // Release: whoever reads this seqno (acquire) has the words and the payload behind it.
+    words[WORD_SEQNO].store(seqno, order);
 }
