@@ -4,7 +4,7 @@
 extern crate self as eventring;
 
 mod arch;
-#[cfg(not(any(loom, shuttle)))]
+#[cfg_attr(any(loom, shuttle), allow(dead_code, reason = "models use part of it"))]
 pub mod clock;
 #[cfg(not(any(loom, shuttle)))]
 pub mod global;

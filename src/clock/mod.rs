@@ -32,6 +32,8 @@
 mod calibration;
 mod estimator;
 mod line;
+#[cfg(all(test, loom))]
+mod model;
 mod published;
 mod realtime;
 #[cfg(all(test, not(any(loom, shuttle))))]
