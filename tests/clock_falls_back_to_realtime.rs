@@ -44,3 +44,22 @@ fn a_clock_reads_the_tick_counter_exactly_if_that_is_usable() {
         assert_eq!(clock.tick_counter(), TickCounter::Unknown);
     }
 }
+
+/// In a thread of its own: the permission is a thread's.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[test]
+fn a_thread_that_may_not_read_the_counter_is_told_so() {
+    let found = std::thread::spawn(|| {
+        let clock = Clock::new(ClockKind::TickCounter);
+        // SAFETY: PR_SET_TSC takes its argument by value. Nothing between the two calls reads the counter, neither by
+        // itself nor through the vDSO: that would be a fault, which the test is about.
+        let forbidden = unsafe { libc::prctl(libc::PR_SET_TSC, libc::PR_TSC_SIGSEGV) };
+        let found = clock.tick_counter();
+        // SAFETY: as above.
+        let allowed = unsafe { libc::prctl(libc::PR_SET_TSC, libc::PR_TSC_ENABLE) };
+        assert_eq!((forbidden, allowed), (0, 0));
+        found
+    });
+    let expected = if cfg!(eventring_portable) { TickCounter::Unknown } else { TickCounter::Forbidden };
+    assert_eq!(found.join().unwrap(), expected);
+}

@@ -176,12 +176,13 @@ impl Estimator {
         let truth = self.last.nanos.wrapping_add_signed(since_sample.floor() as i64);
 
         // Within the sample's bracket the old line is as good as the sample, and smoother: it is moved only as far as
-        // the bracket demands.
+        // the bracket demands. Far from it, the old line knows nothing.
         let half_width = self.half_width_nanos(self.last);
         let kept = old.map_or(0.0, |old| {
             let old_elapsed = ticks.wrapping_sub(old.ticks0) as i64 as f64 * old.nanos_per_tick(shift);
             let from_old_start = truth.wrapping_sub(old.nanos0) as i64 as f64;
-            (old_elapsed - from_old_start).clamp(-half_width, half_width)
+            let offset = old_elapsed - from_old_start;
+            if offset.abs() > 2.0 * half_width { 0.0 } else { offset.clamp(-half_width, half_width) }
         });
         let nanos0 = truth.wrapping_add_signed(kept.floor() as i64).max(lowest_nanos);
         self.offset_nanos = nanos0.wrapping_sub(truth) as i64 as f64;
@@ -229,7 +230,7 @@ pub(super) const ESTIMATOR_WORDS: usize = 14;
 
 impl Estimator {
     /// For keeping in atomics.
-    pub(super) fn to_words(self) -> [u64; ESTIMATOR_WORDS] {
+    pub(super) fn to_words(&self) -> [u64; ESTIMATOR_WORDS] {
         let [a, n, l] =
             [self.anchor, self.next_anchor, self.last].map(|sample| [sample.ticks, sample.nanos, sample.width_ticks]);
         [

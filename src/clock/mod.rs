@@ -195,20 +195,28 @@ impl Clock {
     }
 
     /// How the clock's times come about at the moment, for keeping beside recorded events.
+    ///
+    /// If another thread is in the middle of the clock's first calibration, this waits for it (some 50 µs). Not for
+    /// signal handlers.
     pub fn calibration(&self) -> Calibration {
         self.init_once();
-        match self.kind() {
-            ClockKind::TickCounter => self.tick_clock.calibration(),
-            ClockKind::Realtime => Calibration {
-                kind: ClockKind::Realtime,
-                ticks0: 0,
-                epoch_nanos0: 0,
-                mult: 1,
-                shift: 0,
-                ticks_per_second: 1_000_000_000,
-                error_bound_nanos: 0,
-                steps: self.realtime_steps.load(Ordering::Relaxed),
-            },
+        loop {
+            if self.kind() == ClockKind::Realtime {
+                return Calibration {
+                    kind: ClockKind::Realtime,
+                    ticks0: 0,
+                    epoch_nanos0: 0,
+                    mult: 1,
+                    shift: 0,
+                    ticks_per_second: 1_000_000_000,
+                    error_bound_nanos: 0,
+                    steps: self.realtime_steps.load(Ordering::Relaxed),
+                };
+            }
+            if let Some(calibration) = self.tick_clock.calibration() {
+                return calibration;
+            }
+            std::thread::yield_now();
         }
     }
 }

@@ -61,10 +61,9 @@ pub(super) struct TickClock<S> {
 struct Calibrator {
     /// The process whose thread is calibrating, or 0.
     calibrating: AtomicU64,
-    /// The estimator, and how wide a good sample is. Guarded by `calibrating`; others may read single words.
+    /// The estimator, and how wide a good sample is. Only for who is calibrating, and for show.
     estimator: [AtomicU64; ESTIMATOR_WORDS],
     good_width_ticks: AtomicU64,
-    error_bound_nanos: AtomicU64,
 }
 
 /// The counter cannot be used after all: it stands, or its rate is out of all reason.
@@ -91,7 +90,6 @@ impl<S> TickClock<S> {
                     calibrating: AtomicU64::new(0),
                     estimator: zeroed_words(),
                     good_width_ticks: AtomicU64::new(0),
-                    error_bound_nanos: AtomicU64::new(0),
                 },
                 source,
             }
@@ -111,57 +109,25 @@ impl<S: TimeSource> TickClock<S> {
         loop {
             let (edition, line) = self.published.read();
             // After the line, so that `Before` is a matter of lagging cores only.
-            let ticks = self.source.ticks_after_loads();
-            match line.place(ticks, self.published.shift()) {
+            match line.place(self.source.ticks_after_loads(), self.published.shift()) {
                 Place::On(nanos) | Place::Before(nanos) => return Ok(nanos),
                 Place::Off => {}
             }
-            let mut given = None;
-            if self.is_asked_seldom(edition, &line) {
-                given = self.overrun(edition, &line, true);
+            let now = self.source.realtime_nanos();
+            let end_nanos = line.end_nanos(self.published.shift());
+            if !is_asked_seldom(edition, end_nanos, now)
+                && let Some(nanos) = self.try_calibrate(edition)?
+            {
+                return Ok(nanos);
             }
-            if given.is_none() {
-                given = self.try_calibrate(edition)?;
-            }
-            if given.is_none() {
-                given = self.overrun(edition, &line, false);
-            }
-            if let Some(nanos) = given {
+            if line.nanos0 == 0 {
+                // The empty line before the first. Its end is placed, and looked at again.
+                self.published.place_empty_line(now);
+            } else if let Some(nanos) = self.published.overrun(edition, end_nanos, now) {
                 return Ok(nanos);
             }
             // Another thread has published a line meanwhile.
         }
-    }
-
-    /// Nobody has asked for a while: at this pace, reading the real-time clock is cheaper than a new line.
-    ///
-    /// By the real-time clock, as the overrun is: by the line's own rate, a pause long enough for its error to count would
-    /// look like one that never ends.
-    fn is_asked_seldom(&self, edition: Edition, line: &Line) -> bool {
-        if edition.is_first() {
-            return false;
-        }
-        let since_end = self.source.realtime_nanos().saturating_sub(line.end_nanos(self.published.shift()));
-        let since_asked = since_end.saturating_sub(edition.overrun_nanos());
-        since_asked >= SELDOM_NANOS && since_end < OLD_NANOS
-    }
-
-    /// The time past the end of `line`, from the real-time clock, which may not be behind the times given.
-    ///
-    /// `None` if there is a new line, or, with `unless_stepped`, if the real-time clock was stepped: then a new line is
-    /// due, and only who cannot make one goes without.
-    fn overrun(&self, edition: Edition, line: &Line, unless_stepped: bool) -> Option<u64> {
-        let now = self.source.realtime_nanos();
-        if line.nanos0 == 0 {
-            // The empty line before the first: give it a place, and look again.
-            self.published.place_empty_line(now);
-            return None;
-        }
-        let end_nanos = line.end_nanos(self.published.shift());
-        if unless_stepped && !(edition.overrun_nanos()..2 * OLD_NANOS).contains(&now.saturating_sub(end_nanos)) {
-            return None;
-        }
-        self.published.overrun(edition, end_nanos, now)
     }
 
     /// The start of a new line, if this thread gets to calibrate and the line of `ended` is still the newest.
@@ -196,10 +162,7 @@ impl<S: TimeSource> TickClock<S> {
     }
 
     fn next_line(&self, state_is_doubtful: bool) -> Line {
-        let mut estimator = Estimator::from_words(
-            // Relaxed: `Right` orders calibrations.
-            std::array::from_fn(|word| self.calibrator.estimator[word].load(Ordering::Relaxed)),
-        );
+        let mut estimator = self.kept();
         let newest = self.sample();
         if state_is_doubtful {
             estimator.restart(newest);
@@ -227,6 +190,8 @@ impl<S: TimeSource> TickClock<S> {
     }
 
     fn publish(&self, mut estimator: Estimator, old: Option<&Line>) -> Line {
+        // Before the line too: who sees the first line finds an estimator.
+        self.keep(&estimator);
         let shift = self.published.shift();
         let mut tries = 1;
         let line = self.published.publish(|lowest_nanos| {
@@ -238,30 +203,47 @@ impl<S: TimeSource> TickClock<S> {
             }
             estimator.line(ticks, old, lowest_nanos, shift)
         });
-        for (word, value) in self.calibrator.estimator.iter().zip(estimator.to_words()) {
-            word.store(value, Ordering::Relaxed);
-        }
-        self.calibrator.error_bound_nanos.store(estimator.error_bound_nanos().ceil() as u64, Ordering::Relaxed);
+        self.keep(&estimator);
         line
     }
 
-    /// The newest calibration.
-    pub(super) fn calibration(&self) -> Calibration {
-        let (_, line) = self.published.read();
-        // Single words, each from the newest or the last-but-one calibration.
-        let estimator =
-            Estimator::from_words(std::array::from_fn(|word| self.calibrator.estimator[word].load(Ordering::Relaxed)));
-        Calibration {
+    fn keep(&self, estimator: &Estimator) {
+        for (word, value) in self.calibrator.estimator.iter().zip(estimator.to_words()) {
+            word.store(value, Ordering::Relaxed);
+        }
+    }
+
+    fn kept(&self) -> Estimator {
+        // Relaxed: `Right` orders calibrations. Others may get words of two calibrations.
+        Estimator::from_words(std::array::from_fn(|word| self.calibrator.estimator[word].load(Ordering::Relaxed)))
+    }
+
+    /// The newest calibration. `None` before the first.
+    pub(super) fn calibration(&self) -> Option<Calibration> {
+        let (edition, line) = self.published.read();
+        let estimator = self.kept();
+        (!edition.is_first()).then(|| Calibration {
             kind: ClockKind::TickCounter,
             ticks0: line.ticks0,
             epoch_nanos0: line.nanos0,
             mult: line.mult,
             shift: self.published.shift(),
             ticks_per_second: (1e9 / estimator.nanos_per_tick()).round() as u64,
-            error_bound_nanos: self.calibrator.error_bound_nanos.load(Ordering::Relaxed),
+            error_bound_nanos: estimator.error_bound_nanos().ceil() as u64,
             steps: estimator.steps(),
-        }
+        })
     }
+}
+
+/// Nobody has asked for a while: at this pace, reading the real-time clock is cheaper than a new line.
+///
+/// By the real-time clock, as the overrun is: by the line's own rate, a pause long enough for its error to count would
+/// look like one that never ends.
+fn is_asked_seldom(edition: Edition, end_nanos: u64, now: u64) -> bool {
+    let since_end = now.saturating_sub(end_nanos);
+    let since_asked = since_end.saturating_sub(edition.overrun_nanos());
+    // A real-time clock that was set back has not reached the times given: a line is made, to go on from there.
+    !edition.is_first() && since_asked >= SELDOM_NANOS && since_end < OLD_NANOS
 }
 
 /// The right to calibrate, given back when dropped.
