@@ -219,6 +219,17 @@ fn an_overwritten_payload_is_expired_while_its_descriptor_is_still_there() {
 }
 
 #[test]
+fn an_event_without_payload_does_not_expire() {
+    let recorder = compact_recorder();
+    let mut cursor = oldest(&recorder);
+    recorder.record(2, EXT, b"");
+    for _ in 0..2000 {
+        recorder.record(3, EXT, &[0; 2000]);
+    }
+    assert_eq!(next_payload(&mut cursor), (2, EXT, Vec::new()));
+}
+
+#[test]
 fn a_disabled_recorder_records_nothing_and_can_be_enabled_again() {
     let recorder = recorder();
     recorder.set_enabled(false);

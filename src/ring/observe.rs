@@ -87,10 +87,11 @@ pub(crate) fn payload<M: RingMemory>(memory: &M, descriptor: &Descriptor, out: &
     payload_is_valid(memory, descriptor)
 }
 
-/// Whether the payload has not been overwritten yet.
+/// Whether the payload has not been overwritten yet. Where there are no bytes there is nothing to overwrite.
 #[inline]
 pub(crate) fn payload_is_valid<M: RingMemory>(memory: &M, descriptor: &Descriptor) -> bool {
-    memory.control(ControlWord::BufferWindowStart).load(reload_order()) <= descriptor.payload_buf_offset
+    descriptor.payload_size == 0
+        || memory.control(ControlWord::BufferWindowStart).load(reload_order()) <= descriptor.payload_buf_offset
 }
 
 /// The last seqno handed out, 0 for none.

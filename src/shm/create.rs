@@ -194,7 +194,8 @@ impl Unpublished {
     /// Makes the temporary file and locks it. `None`: somebody else changed the names, begin again.
     fn make(target: Target) -> Result<Option<Self>, ShmError> {
         let place = &target.temporary;
-        let failed = |errno| ShmError::from_errno(OPERATION, errno).at(&place.path);
+        // The temporary name would mean nothing to anybody.
+        let failed = |errno| ShmError::from_errno(OPERATION, errno).at(&target.finished.path);
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = match openat(&place.directory, &place.name, flags, Mode::from_raw_mode(0o600)) {
             Ok(file) => file,
@@ -208,6 +209,9 @@ impl Unpublished {
             }
             // The directory was removed because it was empty.
             Err(Errno::NOENT) => return Ok(None),
+            Err(Errno::ACCESS) => {
+                return Err(failed(Errno::ACCESS).mend("let this user write to its directory, or choose another path"));
+            }
             Err(errno) => return Err(failed(errno)),
         };
         let id = FileId::of(&fstat(&file).map_err(failed)?);

@@ -41,7 +41,8 @@ pub(super) struct Args {
     /// read
     #[arg(long, value_name = "N|max", default_value = "1000000", value_parser = rate)]
     rate: u64,
-    /// Name or path of the ring, and its size: <name-or-path>[:<descriptor-shift>:<payload-shift>] [default: eventring-demo-PID:18:27]
+    /// Name or path of the ring, and its size: <name-or-path>[:<descriptor-shift>:<payload-shift>] [default: eventring-demo-PID:18:27,
+    /// or a smaller one if there is no room]
     #[arg(long, value_name = "RING")]
     ring: Option<String>,
     /// Keep the ring file at the end, to look at it
@@ -128,7 +129,8 @@ fn start_writer(
 ) -> anyhow::Result<(Child, String)> {
     let own = format!("eventring-demo-{}", std::process::id());
     let attempts = match &args.ring {
-        Some(ring) => vec![(ring.clone(), false)],
+        Some(ring) if ring.contains(':') => vec![(ring.clone(), false)],
+        Some(ring) => vec![(format!("{ring}{SHIFTS}"), false)],
         None => vec![(format!("{own}{SHIFTS}"), false), (format!("{own}{SMALL_SHIFTS}"), true)],
     };
     let last = attempts.len() - 1;

@@ -131,7 +131,7 @@ fn follow(
             return Ok(());
         }
         if interrupt.came() {
-            summary.complete("stopped");
+            summary.complete(summary::STOPPED);
             return Ok(());
         }
         match stream.next(rings, patience) {

@@ -4,7 +4,11 @@ use super::rings::Rings;
 use crate::cli::format::{duration, events, grouped};
 use crate::cli::paint::{DIM, WARNING};
 use eventring::reader::{Gap, PayloadRead, RingState};
+use std::io::IsTerminal as _;
 use std::time::Instant;
+
+/// The reason when the user has asked for the end.
+pub(super) const STOPPED: &str = "stopped";
 
 /// Counts.
 pub(super) struct Summary {
@@ -56,6 +60,10 @@ impl Summary {
 
     /// Prints it to stderr.
     pub(super) fn print(&self, rings: &Rings) {
+        if self.reason == Some(STOPPED) && std::io::stderr().is_terminal() {
+            // Behind the terminal's ^C.
+            anstream::eprintln!();
+        }
         let mut parts = vec![format!("{} shown", events(self.shown))];
         if self.not_selected > 0 {
             parts.push(format!("{} not selected", grouped(self.not_selected)));
@@ -77,7 +85,7 @@ fn end(rings: &Rings) -> &'static str {
     let mut states = rings.iter().map(|ring| ring.reader.state());
     match states.next() {
         Some(first) if states.all(|other| other == first) => match first {
-            RingState::Live | RingState::Unknown => "stopped",
+            RingState::Live | RingState::Unknown => STOPPED,
             RingState::Ended => "the writer ended the ring",
             RingState::WriterDied => "the writer died",
             RingState::Saved => "end of the snapshot",

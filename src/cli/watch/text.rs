@@ -105,18 +105,6 @@ impl Lines {
         self.line.push(DIM, format!("{block:>11}  {txn:>4}  {account:>4}  "));
     }
 
-    /// Extension words that have no column.
-    fn other_words(&mut self, ring: &Ring, event: &Descriptor) {
-        let span = event.content_ext[flow::SPAN_ID];
-        if ring.is_exec {
-            if span != 0 {
-                self.line.push(DIM, format!("span={span:#x} "));
-            }
-        } else if event.content_ext != [0; 4] {
-            self.line.push(DIM, format!("ext={:?} ", event.content_ext));
-        }
-    }
-
     fn payload(&mut self, value: &Value<'_>) {
         let full = self.full;
         let shown = |value: &Value<'_>| if full { format!("{value:#}") } else { value.to_string() };
@@ -148,11 +136,17 @@ impl Printer for Lines {
     fn event(&mut self, ring: &Ring, event: &Descriptor, payload: PayloadRead<'_>) -> io::Result<()> {
         self.headings(event.record_epoch_nanos)?;
         self.columns(ring, event);
-        self.other_words(ring, event);
+        if !ring.is_exec && event.content_ext != [0; 4] {
+            self.line.push(DIM, format!("ext={:?} ", event.content_ext));
+        }
         match payload {
             PayloadRead::Valid(payload) => self.payload(&ring.decoder.decode(event.event_type, payload)),
             PayloadRead::Expired => self.line.push(WARNING, "the payload was overwritten before it was read".into()),
             PayloadRead::Malformed => self.line.push(WARNING, "the payload is larger than the ring: damaged".into()),
+        }
+        let span = event.content_ext[flow::SPAN_ID];
+        if ring.is_exec && span != 0 {
+            self.line.push(DIM, format!(" span={span:#x}"));
         }
         self.end_line()
     }

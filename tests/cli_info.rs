@@ -1,0 +1,171 @@
+//! `eventring info`.
+#![cfg(feature = "cli")]
+
+mod child;
+mod program;
+mod real_data;
+
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring::schema::exec::ExecEvent;
+use program::{argument, directory, place, run};
+use serde_json::json;
+use std::path::Path;
+
+fn recorder_at(path: &Path) -> Recorder {
+    let description = ContentDescription::of::<ExecEvent>();
+    Recorder::builder(description).config(path).compact(true).shifts(15, 21).build().unwrap()
+}
+
+#[test]
+fn json_has_every_field_that_was_promised() {
+    let mut info = run(&["info", "--json", program::KEPT]).json();
+    info["file"] = json!("FILE");
+    insta::assert_snapshot!(serde_json::to_string_pretty(&info).unwrap());
+}
+
+#[test]
+fn people_get_a_table() {
+    let info = run(&["info", program::KEPT]);
+    assert_eq!((info.code, info.err.as_str()), (Some(0), ""));
+    insta::assert_snapshot!(info.out.replace(program::KEPT, "FILE"));
+}
+
+#[test]
+fn the_published_recordings_have_the_events_that_were_counted_in_them() {
+    let Some(path) = real_data::path("emn-30b-15m.snapshot.zst") else { return };
+    let info = run(&["info", "--json", "--expect", "exec", argument(&path)]).json();
+    assert_eq!(info["magic"], "RING01");
+    assert_eq!(info["content_type"], json!({ "code": 2, "name": "EXEC" }));
+    assert_eq!(info["schema_hash"], "8933f907c432c98ac0c8db62f9aa164c0c3f1672f41290e4ea3408df6c6723f3");
+    assert_eq!(info["descriptor_capacity"], 262_144);
+    assert_eq!(info["payload_buf_size"], 128 << 20);
+    assert_eq!(info["context_area_size"], 0);
+    assert_eq!((&info["last_seqno"], &info["next_payload_byte"]), (&json!(136_891), &json!(22_698_352)));
+    assert_eq!((&info["buffer_window_start"], &info["writer"]), (&json!(0), &json!(null)));
+    let events = &info["events"];
+    assert_eq!((&events["oldest_seqno"], &events["newest_seqno"]), (&json!(1), &json!(136_891)));
+    assert_eq!((&events["count"], &events["lost"]), (&json!(136_891), &json!(0)));
+    let expected = [
+        (2, "BLOCK_START", 30),
+        (4, "BLOCK_PERF_EVM_ENTER", 30),
+        (5, "BLOCK_PERF_EVM_EXIT", 30),
+        (6, "BLOCK_END", 30),
+        (7, "BLOCK_QC", 30),
+        (8, "BLOCK_FINALIZED", 30),
+        (9, "BLOCK_VERIFIED", 29),
+        (10, "TXN_HEADER_START", 6187),
+        (11, "TXN_ACCESS_LIST_ENTRY", 121),
+        (13, "TXN_HEADER_END", 6187),
+        (15, "TXN_PERF_EVM_ENTER", 6187),
+        (16, "TXN_PERF_EVM_EXIT", 6187),
+        (17, "TXN_EVM_OUTPUT", 6187),
+        (18, "TXN_LOG", 8299),
+        (19, "TXN_CALL_FRAME", 21_077),
+        (20, "TXN_END", 6187),
+        (21, "ACCOUNT_ACCESS_LIST_HEADER", 6247),
+        (22, "ACCOUNT_ACCESS", 25_530),
+        (23, "STORAGE_ACCESS", 38_286),
+    ];
+    let by_type = events["by_type"].as_object().unwrap();
+    assert_eq!(by_type.len(), expected.len());
+    for (code, name, count) in expected {
+        let of_type = &by_type[&code.to_string()];
+        assert_eq!((&of_type["name"], &of_type["count"]), (&json!(name), &json!(count)), "{code}");
+    }
+}
+
+#[test]
+fn a_live_ring_names_its_writer_and_an_ended_one_says_so() {
+    let directory = directory();
+    let path = place(&directory, "ring");
+    let recorder = recorder_at(&path);
+    recorder.keep(true);
+    recorder.record(ExecEvent::TxnEnd as u16, [0; 4], b"");
+    let info = run(&["info", "--json", argument(&path)]).json();
+    assert_eq!(info["state"], "live");
+    assert_eq!(info["writer"]["pid"], std::process::id());
+    assert_eq!(info["writer"]["alive"], true);
+    assert!(run(&["info", argument(&path)]).out.contains("live, written by cli_info-"));
+    drop(recorder);
+    let info = run(&["info", "--json", argument(&path)]).json();
+    assert_eq!((&info["state"], &info["writer"]["alive"]), (&json!("ended"), &json!(false)));
+    assert_eq!(info["events"]["by_type"], json!({ "20": { "name": "TXN_END", "count": 1, "payload_bytes": 0 } }));
+}
+
+#[test]
+fn the_ring_of_a_killed_writer_is_left_behind_with_its_events() {
+    if child::part().as_deref() == Some("writer") {
+        let recorder = recorder_at(&child::place());
+        recorder.record(ExecEvent::TxnEnd as u16, [0; 4], b"");
+        child::say("recorded");
+        child::wait_for_parent();
+        unreachable!("it is killed");
+    }
+    let directory = directory();
+    let path = place(&directory, "ring");
+    let test = "the_ring_of_a_killed_writer_is_left_behind_with_its_events";
+    let mut writer = child::Talk::with(child::play(test, "writer", &path));
+    assert_eq!(writer.hear(), "recorded");
+    let pid = writer.child.id();
+    writer.child.kill().unwrap();
+    writer.child.wait().unwrap();
+    let info = run(&["info", "--json", argument(&path)]).json();
+    assert_eq!(info["state"], "writer_died");
+    assert_eq!((&info["writer"]["pid"], &info["writer"]["alive"]), (&json!(pid), &json!(false)));
+    assert_eq!(info["events"]["count"], 1);
+}
+
+#[test]
+fn an_empty_ring_and_one_that_has_gone_round_say_what_is_there() {
+    let directory = directory();
+    let path = place(&directory, "ring");
+    let recorder = recorder_at(&path);
+    let events = run(&["info", "--json", argument(&path)]).json()["events"].take();
+    assert_eq!(
+        events,
+        json!({
+            "oldest_seqno": 0, "newest_seqno": 0, "count": 0, "lost": 0, "first_ts_ns": null, "last_ts_ns": null, "by_type": {},
+        })
+    );
+    assert!(run(&["info", argument(&path)]).out.contains("none; last sequence number 0"));
+    let capacity = recorder.geometry().descriptor_capacity();
+    for _ in 0..capacity + 10 {
+        recorder.record(ExecEvent::TxnEnd as u16, [0; 4], b"");
+    }
+    drop(recorder.reserve(7000, [0; 4], 0));
+    let events = run(&["info", "--json", argument(&path)]).json()["events"].take();
+    assert_eq!((&events["oldest_seqno"], &events["newest_seqno"]), (&json!(12), &json!(capacity + 11)));
+    assert_eq!((&events["count"], &events["lost"]), (&json!(capacity), &json!(11)));
+    assert_eq!(events["by_type"]["1"]["name"], "RECORD_ERROR");
+}
+
+#[test]
+fn events_of_an_unknown_schema_have_no_names_and_own_schema_text_gives_them() {
+    let directory = directory();
+    let path = place(&directory, "ring");
+    let build =
+        |description| Recorder::builder(description).config(&path).compact(true).shifts(15, 21).build().unwrap();
+    let recorder = build(ContentDescription::new(777, "SHOP"));
+    recorder.record(5, [0; 4], b"");
+    let info = run(&["info", "--json", argument(&path)]).json();
+    assert_eq!(info["content_type"], json!({ "code": 777, "name": "SHOP" }));
+    assert_eq!(info["events"]["by_type"]["5"]["name"], json!(null));
+    assert!(run(&["info", argument(&path)]).out.contains("the ring carries no description of it"));
+    drop(recorder);
+    let text = "schema-text 1\ncontent 777 SHOP 1\nevent 5 SALE\n";
+    eventring::schema::SchemaModel::parse(text).unwrap();
+    let recorder = build(ContentDescription::new(777, "SHOP").schema_text(text));
+    recorder.record(5, [0; 4], b"");
+    let info = run(&["info", "--json", argument(&path)]).json();
+    assert_eq!(info["events"]["by_type"]["5"]["name"], "SALE");
+}
+
+#[test]
+fn a_bare_name_is_found_in_the_ring_directory() {
+    let directory = directory();
+    let recorder = recorder_at(&place(&directory, "orders"));
+    let mut command = program::program(&["info", "--json", "orders"]);
+    command.env("EVENTRING_DIR", directory.path());
+    assert_eq!(program::finish(command).json()["state"], "live");
+    drop(recorder);
+}

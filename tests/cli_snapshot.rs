@@ -1,0 +1,123 @@
+//! `eventring snapshot`.
+#![cfg(feature = "cli")]
+
+mod program;
+
+use eventring::reader::{Next, Reader, Seek};
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring::schema::exec::ExecEvent;
+use program::{argument, directory, place, run};
+use serde_json::json;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+fn recorder_at(path: &Path, events: u64) -> Recorder {
+    let description = ContentDescription::of::<ExecEvent>();
+    let recorder = Recorder::builder(description).config(path).compact(true).shifts(15, 21).build().unwrap();
+    (1..=events).for_each(|i| assert_eq!(recorder.record(ExecEvent::TxnEnd as u16, [0, i, 0, 0], b""), i));
+    recorder
+}
+
+fn transactions(path: &Path) -> Vec<u64> {
+    let mut cursor = Reader::open_typed::<ExecEvent>(path).unwrap().cursor();
+    cursor.seek(Seek::Oldest);
+    std::iter::from_fn(|| match cursor.next() {
+        Next::Event(event) => Some(event.content_ext[1]),
+        _ => None,
+    })
+    .collect()
+}
+
+#[test]
+fn a_live_ring_is_saved_and_told_about() {
+    let directory = directory();
+    let (ring, file) = (place(&directory, "ring"), place(&directory, "saved"));
+    let _recorder = recorder_at(&ring, 5);
+    let run = run(&["snapshot", argument(&ring), "-o", argument(&file)]);
+    assert_eq!((run.code, run.out.as_str()), (Some(0), ""));
+    let size = fs::metadata(&file).unwrap().len();
+    let told =
+        format!("5 events in {:.1} KiB (134 MiB of ring image) written to {}\n", size as f64 / 1024.0, file.display());
+    assert_eq!(run.err, told);
+    assert_eq!(transactions(&file), [1, 2, 3, 4, 5]);
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
+    // Nothing but the ring and the snapshot is left.
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn a_part_is_saved_with_what_was_lost_of_it() {
+    let directory = directory();
+    let (ring, file) = (place(&directory, "ring"), place(&directory, "saved"));
+    let recorder = recorder_at(&ring, 0);
+    let capacity = recorder.geometry().descriptor_capacity();
+    for i in 1..=2 * capacity {
+        recorder.record(ExecEvent::TxnEnd as u16, [0, i, 0, 0], b"");
+    }
+    let from = (capacity - 9).to_string();
+    let to = (2 * capacity - 5).to_string();
+    let arguments =
+        ["snapshot", argument(&ring), "-o", argument(&file), "--from", &from, "--to", &to, "--json", "--level", "1"];
+    let saved = run(&arguments).json();
+    assert_eq!(saved["events"].as_u64().unwrap() + saved["lost"].as_u64().unwrap(), capacity + 5);
+    // A live ring is read with some distance from its writer.
+    assert!(saved["lost"].as_u64().unwrap() >= 10, "{saved}");
+    assert_eq!((&saved["expired"], &saved["last_seqno"]), (&json!(0), &json!(2 * capacity - 5)));
+    assert_eq!(saved["file"], argument(&file));
+    assert_eq!(transactions(&file).last(), Some(&(2 * capacity - 5)));
+    let text = run(&[&arguments[..8], &["--force"]].concat());
+    let lost = format!("of the sequence numbers {from} to {to} were not in the ring any more");
+    assert!(text.err.replace(',', "").contains(&lost), "{}", text.err);
+    let info = run(&["info", "--json", argument(&file)]).json();
+    assert_eq!(info["extension"]["counters"]["snapshot_lost"], saved["lost"]);
+}
+
+#[test]
+fn a_file_that_exists_is_replaced_only_by_force() {
+    let directory = directory();
+    let (ring, file) = (place(&directory, "ring"), place(&directory, "saved"));
+    let _recorder = recorder_at(&ring, 2);
+    fs::write(&file, "precious").unwrap();
+    let run = program::run(&["snapshot", argument(&ring), "-o", argument(&file)]);
+    assert_eq!(run.code, Some(14));
+    assert_eq!(
+        run.err,
+        format!("error: cannot write {}: it exists; choose another name, or --force\n", file.display())
+    );
+    assert_eq!(fs::read(&file).unwrap(), b"precious");
+    assert_eq!(program::run(&["snapshot", argument(&ring), "-o", argument(&file), "--force"]).code, Some(0));
+    assert_eq!(transactions(&file), [1, 2]);
+}
+
+#[test]
+fn without_a_name_it_is_called_after_the_ring() {
+    let directory = directory();
+    let ring = place(&directory, "ring");
+    let _recorder = recorder_at(&ring, 3);
+    let mut command = program::program(&["snapshot", argument(&ring), "--json"]);
+    command.current_dir(directory.path());
+    assert_eq!(program::finish(command).json()["file"], "ring.snapshot.zst");
+    assert_eq!(transactions(&place(&directory, "ring.snapshot.zst")), [1, 2, 3]);
+}
+
+#[test]
+fn it_can_go_through_a_pipe() {
+    let directory = directory();
+    let ring = place(&directory, "ring");
+    let _recorder = recorder_at(&ring, 3);
+    let output = program::program(&["snapshot", argument(&ring), "-o", "-"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let file = place(&directory, "saved");
+    fs::write(&file, output.stdout).unwrap();
+    assert_eq!(transactions(&file), [1, 2, 3]);
+    assert_eq!(run(&["snapshot", argument(&ring), "-o", "-", "--json"]).code, Some(2));
+}
+
+#[test]
+fn a_snapshot_of_a_snapshot_is_the_same_snapshot() {
+    let directory = directory();
+    let file = place(&directory, "saved");
+    assert_eq!(run(&["snapshot", program::KEPT, "-o", argument(&file), "--level", "19"]).code, Some(0));
+    assert!(fs::read(&file).unwrap() == fs::read(program::KEPT).unwrap(), "the bytes differ");
+}

@@ -1,0 +1,124 @@
+//! `eventring watch` on a ring that is being written: following, the writer's end and return, Ctrl-C.
+#![cfg(feature = "cli")]
+
+mod child;
+mod program;
+
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring::schema::exec::ExecEvent;
+use program::{Live, argument, directory, place};
+use std::path::Path;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+fn recorder_at(path: &Path) -> Recorder {
+    let description = ContentDescription::of::<ExecEvent>();
+    Recorder::builder(description).config(path).compact(true).shifts(15, 21).build().unwrap()
+}
+
+fn record(recorder: &Recorder, mark: u64) -> u64 {
+    recorder.record(ExecEvent::TxnEnd as u16, [0, mark, 0, 0], b"")
+}
+
+#[test]
+fn a_live_ring_is_followed_from_its_newest_event_until_its_writer_ends_it() {
+    let directory = directory();
+    let path = place(&directory, "ring");
+    let recorder = recorder_at(&path);
+    record(&recorder, 1);
+    let mut live = Live::start(&["watch", argument(&path), "--json"]);
+    // It is not known when it stands in the ring: record until it shows something.
+    let (shown, seen) = channel();
+    let watcher = std::thread::spawn(move || {
+        let first = live.json_line();
+        shown.send(()).unwrap();
+        (first, live)
+    });
+    while seen.recv_timeout(Duration::from_millis(20)).is_err() {
+        record(&recorder, 2);
+    }
+    let (first, live) = watcher.join().unwrap();
+    assert_eq!((&first["name"], &first["ext"][1]), (&"TXN_END".into(), &2.into()));
+    let last = record(&recorder, 3);
+    drop(recorder);
+    let run = live.end();
+    assert_eq!(run.code, Some(0));
+    let lines = run.json_lines();
+    let mut expected = first["seqno"].as_u64().unwrap();
+    for line in &lines {
+        expected += 1;
+        assert_eq!(line["seqno"], expected);
+    }
+    assert_eq!(expected, last);
+    assert!(run.err.contains("the writer ended the ring"), "{run:?}");
+}
+
+#[test]
+fn ctrl_c_ends_with_a_summary() {
+    let directory = directory();
+    let path = place(&directory, "ring");
+    let recorder = recorder_at(&path);
+    (0..3).for_each(|mark| assert_ne!(record(&recorder, mark), 0));
+    let mut live = Live::start(&["watch", argument(&path), "--from", "oldest"]);
+    // Date, headings, three events: shown while the writer is silent.
+    let lines: Vec<String> = (0..5).map(|_| live.line()).collect();
+    assert!(lines[4].contains("TXN_END"), "{lines:?}");
+    live.interrupt();
+    let run = live.end();
+    assert_eq!((run.code, run.out.as_str()), (Some(0), ""));
+    assert!(run.err.starts_with("── 3 events shown, none lost, "), "{}", run.err);
+    assert!(run.err.ends_with("stopped\n"), "{}", run.err);
+}
+
+#[test]
+fn a_killed_writer_ends_it_too() {
+    if child::part().as_deref() == Some("writer") {
+        let recorder = recorder_at(&child::place());
+        record(&recorder, 7);
+        child::say("recorded");
+        child::wait_for_parent();
+        unreachable!("it is killed");
+    }
+    let directory = directory();
+    let path = place(&directory, "ring");
+    let mut writer = child::Talk::with(child::play("a_killed_writer_ends_it_too", "writer", &path));
+    assert_eq!(writer.hear(), "recorded");
+    let mut live = Live::start(&["watch", argument(&path), "--from", "oldest", "--json"]);
+    assert_eq!(live.json_line()["ext"][1], 7);
+    writer.child.kill().unwrap();
+    let run = live.end();
+    assert_eq!((run.code, run.out.as_str()), (Some(0), ""));
+    assert!(run.err.contains("the writer died"), "{run:?}");
+}
+
+#[test]
+fn reopen_waits_for_the_ring_and_goes_on_with_the_one_made_anew_from_its_oldest_event() {
+    let directory = directory();
+    let path = place(&directory, "ring");
+    let mut live = Live::start(&["watch", argument(&path), "--reopen", "--from", "oldest", "--json"]);
+    for round in 1..4 {
+        let recorder = recorder_at(&path);
+        record(&recorder, round);
+        record(&recorder, round + 10);
+        for mark in [round, round + 10] {
+            let line = live.json_line();
+            assert_eq!(line["ext"][1], mark);
+        }
+        // The last event of the old ring comes before the first of the new one.
+        record(&recorder, round + 20);
+        drop(recorder);
+        assert_eq!(live.json_line()["ext"][1], round + 20);
+    }
+    live.interrupt();
+    let run = live.end();
+    assert_eq!(run.code, Some(0));
+    assert!(run.err.contains("── the ring was made anew ──"), "{run:?}");
+    assert!(run.err.contains("── 9 events shown, none lost"), "{run:?}");
+}
+
+#[test]
+fn without_reopen_a_missing_ring_is_an_error() {
+    let directory = directory();
+    let run = program::run(&["watch", argument(&place(&directory, "ring"))]);
+    assert_eq!(run.code, Some(3));
+}

@@ -1,0 +1,53 @@
+//! The snapshot in `tests/data`, which an earlier build recorded and wrote: today's reads it, and would record the same.
+//!
+//! `EVENTRING_BLESS=1 cargo test --test kept_snapshot` records it anew.
+#![cfg(all(feature = "macros", feature = "snapshot"))]
+
+mod all_events;
+
+use eventring::reader::{Next, Reader, Seek, SnapshotOptions};
+use eventring::schema::EventType as _;
+use eventring::schema::exec::{ExecEvent, ExecPayload};
+use std::collections::BTreeSet;
+
+const SNAPSHOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/all-exec-events.snapshot.zst");
+
+/// Seqno, type, extension, payload: all but the time.
+type Event = (u64, u16, [u64; 4], Vec<u8>);
+
+fn events(reader: &Reader) -> Vec<Event> {
+    let mut cursor = reader.cursor();
+    cursor.seek(Seek::Oldest);
+    let mut buffer = Vec::new();
+    let mut events = Vec::new();
+    while let Next::Event(event) = cursor.next() {
+        let payload = cursor.payload(&event, &mut buffer).valid().unwrap().to_vec();
+        events.push((event.seqno, event.event_type, event.content_ext, payload));
+    }
+    assert_eq!(events.len() as u64, reader.info().last_seqno);
+    events
+}
+
+#[test]
+fn what_an_earlier_build_recorded_is_read_and_recorded_alike_today() {
+    let recorder = all_events::recorded();
+    let today = Reader::options().open_fd(recorder.as_fd()).unwrap();
+    if std::env::var_os("EVENTRING_BLESS").is_some() {
+        let file = std::fs::File::create(SNAPSHOT).unwrap();
+        today.write_snapshot(file, &SnapshotOptions::new().compression_level(19)).unwrap();
+    }
+    let kept = Reader::open_typed::<ExecEvent>(SNAPSHOT).unwrap();
+    assert_eq!(events(&kept), events(&today));
+    assert_eq!(kept.schema_text().unwrap(), ExecEvent::schema().text());
+}
+
+#[test]
+fn it_holds_every_event_of_the_schema_and_each_decodes() {
+    let kept = Reader::open(SNAPSHOT).unwrap();
+    let mut found = BTreeSet::new();
+    for (_, code, _, payload) in events(&kept) {
+        assert_eq!(ExecPayload::decode(code, &payload).unwrap().event().code(), code);
+        found.insert(code);
+    }
+    assert_eq!(found, (1..=24).collect());
+}

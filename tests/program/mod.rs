@@ -1,0 +1,110 @@
+//! Running the program `eventring` as its users do.
+
+#![allow(dead_code, reason = "each test file uses some of it")]
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+
+/// A snapshot that is kept with the project.
+pub const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/all-exec-events.snapshot.zst");
+
+pub const PROGRAM: &str = env!("CARGO_BIN_EXE_eventring");
+
+/// What a run of the program gave.
+#[derive(Debug)]
+pub struct Run {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl Run {
+    /// stdout as JSON, of a run that went well.
+    pub fn json(&self) -> serde_json::Value {
+        assert_eq!(self.code, Some(0), "{self:?}");
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// stdout as lines of JSON.
+    pub fn json_lines(&self) -> Vec<serde_json::Value> {
+        self.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+pub fn program(arguments: &[&str]) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command.args(arguments).stdin(Stdio::null());
+    // What the user has set must not show.
+    command.env("NO_COLOR", "1").env("TZ", "UTC").env_remove("CLICOLOR_FORCE");
+    command
+}
+
+pub fn finish(mut command: Command) -> Run {
+    let output = command.output().unwrap();
+    Run {
+        code: output.status.code(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+pub fn run(arguments: &[&str]) -> Run {
+    finish(program(arguments))
+}
+
+/// A run that goes on while its output is read.
+pub struct Live {
+    pub child: Child,
+    pub out: BufReader<ChildStdout>,
+    pub err: BufReader<ChildStderr>,
+}
+
+impl Live {
+    pub fn start(arguments: &[&str]) -> Self {
+        let mut child = program(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        let err = BufReader::new(child.stderr.take().unwrap());
+        Self { child, out, err }
+    }
+
+    /// The next line of stdout; panics at its end.
+    pub fn line(&mut self) -> String {
+        let mut line = String::new();
+        assert_ne!(self.out.read_line(&mut line).unwrap(), 0, "stdout has ended");
+        line.trim_end().to_owned()
+    }
+
+    pub fn json_line(&mut self) -> serde_json::Value {
+        let line = self.line();
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
+    }
+
+    pub fn interrupt(&self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    }
+
+    /// Waits for the end; gives the rest of the output.
+    pub fn end(mut self) -> Run {
+        let (mut out, mut err) = (String::new(), String::new());
+        std::io::Read::read_to_string(&mut self.out, &mut out).unwrap();
+        std::io::Read::read_to_string(&mut self.err, &mut err).unwrap();
+        Run { code: self.child.wait().unwrap().code(), out, err }
+    }
+}
+
+/// A directory in memory for rings.
+pub fn directory() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").unwrap()
+}
+
+/// A path as an argument.
+pub fn argument(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// `name` in `directory`.
+pub fn place(directory: &tempfile::TempDir, name: &str) -> PathBuf {
+    directory.path().join(name)
+}
