@@ -18,13 +18,18 @@ struct Descriptor {
     content_ext: [u64; 4],
 }
 
-#[repr(align(64))]
+#[repr(C, align(64))]
 struct Line<T>(T);
 
-/// A ring in private, prefaulted memory.
-pub struct ReferenceRing {
-    control: Line<(AtomicU64, AtomicU64)>,
+#[repr(C)]
+struct Control {
+    cursors: Line<(AtomicU64, AtomicU64)>,
     window_start: Line<AtomicU64>,
+}
+
+/// A ring in prefaulted memory that forked processes share.
+pub struct ReferenceRing {
+    control: NonNull<Control>,
     descriptors: NonNull<Descriptor>,
     capacity: u64,
     payload: NonNull<u8>,
@@ -64,8 +69,7 @@ impl ReferenceRing {
     pub fn new(descriptor_shift: u32, payload_shift: u32) -> Self {
         let slack = 1 << 16;
         Self {
-            control: Line((AtomicU64::new(0), AtomicU64::new(0))),
-            window_start: Line(AtomicU64::new(0)),
+            control: prefaulted(4096).cast(),
             descriptors: prefaulted(64 << descriptor_shift).cast(),
             capacity: 1 << descriptor_shift,
             payload: prefaulted((1 << payload_shift) + slack),
@@ -73,22 +77,28 @@ impl ReferenceRing {
         }
     }
 
+    fn control(&self) -> &Control {
+        // SAFETY: a page of zeros, never unmapped, used through atomics only.
+        unsafe { self.control.as_ref() }
+    }
+
     /// Records one event.
     #[inline]
     pub fn record(&self, event_type: u16, content_ext: [u64; 4], payload: &[u8]) -> u64 {
         let epoch_nanos = realtime_nanos();
-        let seqno = self.control.0.0.fetch_add(1, Ordering::Relaxed) + 1;
+        let seqno = self.control().cursors.0.0.fetch_add(1, Ordering::Relaxed) + 1;
         // SAFETY: the index is below the capacity.
         let slot = unsafe { self.descriptors.add(((seqno - 1) & (self.capacity - 1)) as usize).as_ptr() };
         // SAFETY: a valid descriptor; see the remark on races.
         unsafe { (*slot).seqno.store(0, Ordering::Release) };
         let aligned = (payload.len() as u64).next_multiple_of(16);
-        let offset = self.control.0.1.fetch_add(aligned, Ordering::Relaxed);
+        let offset = self.control().cursors.0.1.fetch_add(aligned, Ordering::Relaxed);
         let end = offset + aligned;
-        let window_start = self.window_start.0.load(Ordering::Relaxed);
+        let window_start = self.control().window_start.0.load(Ordering::Relaxed);
         if end.wrapping_sub(window_start) > self.payload_bytes - WINDOW_INCR {
             let to = (end - self.payload_bytes).next_multiple_of(WINDOW_INCR) + WINDOW_INCR;
-            let _ = self.window_start.0.compare_exchange(window_start, to, Ordering::Relaxed, Ordering::Relaxed);
+            let _ =
+                self.control().window_start.0.compare_exchange(window_start, to, Ordering::Relaxed, Ordering::Relaxed);
         }
         // SAFETY: the slot is valid; the wrapped offset plus the payload is within the buffer and its slack.
         unsafe {
@@ -104,20 +114,21 @@ impl ReferenceRing {
         seqno
     }
 
-    /// Whether the event is committed (a spinning reader's question); copies its payload.
+    /// If the event is committed (a spinning reader's question), copies its payload and gives its time stamp.
     #[inline]
-    pub fn try_read(&self, seqno: u64, out: &mut [u8]) -> bool {
+    pub fn try_read(&self, seqno: u64, out: &mut [u8]) -> Option<u64> {
         // SAFETY: the index is below the capacity.
         let slot = unsafe { self.descriptors.add(((seqno - 1) & (self.capacity - 1)) as usize).as_ref() };
         if slot.seqno.load(Ordering::Acquire) != seqno {
-            return false;
+            return None;
         }
+        let epoch_nanos = slot.record_epoch_nanos;
         let from = (slot.payload_buf_offset & (self.payload_bytes - 1)) as usize;
         // SAFETY: within the buffer and its slack.
         unsafe {
             std::ptr::copy_nonoverlapping(self.payload.add(from).as_ptr(), out.as_mut_ptr(), slot.payload_size as usize)
         };
-        slot.seqno.load(Ordering::Acquire) == seqno
+        (slot.seqno.load(Ordering::Acquire) == seqno).then_some(epoch_nanos)
     }
 }
 

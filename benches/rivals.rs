@@ -1,0 +1,89 @@
+//! What recording costs beside what others cost, in one run: a table on stdout, and `rivals.json` in the target directory.
+//!
+//! `cargo bench --bench rivals`, with `--features rivals` for the third-party recorders. Every number is the median of many
+//! short batches that take turns; compare numbers of one run only. `-- --quick` for a look. See `docs/COST.md`.
+
+#![allow(missing_docs, clippy::undocumented_unsafe_blocks, clippy::multiple_unsafe_ops_per_block)]
+
+#[path = "rivals/cross_core.rs"]
+mod cross_core;
+#[path = "rivals/interleave.rs"]
+mod interleave;
+#[path = "rivals/ipc.rs"]
+mod ipc;
+#[path = "rivals/recording.rs"]
+mod recording;
+mod reference;
+#[path = "rivals/scanning.rs"]
+mod scanning;
+#[path = "rivals/spans.rs"]
+mod spans;
+#[cfg(feature = "rivals")]
+#[path = "rivals/third_party.rs"]
+mod third_party;
+
+use std::collections::BTreeMap;
+
+/// Nanoseconds per operation, by name.
+pub type Medians = BTreeMap<String, f64>;
+
+fn main() {
+    let quick = std::env::args().any(|argument| argument == "--quick");
+    let rounds = if quick { 15 } else { 101 };
+    let mut medians = Medians::new();
+    // First, while the process has one thread: it forks.
+    medians.extend(ipc::measure(if quick { 5_000 } else { 50_000 }));
+    medians.extend(recording::measure(rounds));
+    medians.extend(scanning::measure(rounds));
+    medians.extend(cross_core::measure(rounds));
+    medians.extend(spans::measure(rounds));
+    #[cfg(feature = "rivals")]
+    medians.extend(third_party::measure(rounds));
+    print(&medians);
+    write_json(&medians);
+}
+
+fn print(medians: &Medians) {
+    println!("{:<32} {:>10}", "name", "ns");
+    for (name, nanos) in medians {
+        println!("{name:<32} {nanos:>10.2}");
+    }
+    println!();
+    for (ours, theirs, target) in TARGETS {
+        if let (Some(a), Some(b)) = (medians.get(*ours), medians.get(*theirs)) {
+            let verdict = if a / b <= *target { "" } else { "  MISSED" };
+            println!("{:<58} {:>6.3}  target {target:.2}{verdict}", format!("{ours} / {theirs}"), a / b);
+        }
+    }
+}
+
+/// Ratios that are to stay below a number.
+const TARGETS: &[(&str, &str, f64)] = &[
+    ("record_82", "reference_82", 0.42),
+    ("record_0", "reference_0", 0.40),
+    ("record_4096", "reference_4096", 1.0),
+    ("record_sparse", "reference_sparse", 0.40),
+    ("record_2threads_exec", "reference_2threads", 1.1),
+    ("span_subscriber_0f", "span_registry_0f", 0.70),
+    ("span_subscriber_2f", "span_registry_2f", 0.85),
+    ("span_subscriber_2f", "span_tracing_tracy_2f", 0.25),
+    ("span_subscriber_2f", "span_tracing_chrome_2f", 0.10),
+    ("span_subscriber_2f", "span_tracing_perfetto_2f", 0.03),
+    ("event_2f_subscriber", "reference_82", 0.75),
+    ("scan_next", "scan_stride_64", 1.1),
+    ("scan_copy82", "scan_stride_64_82", 1.1),
+    ("ipc_p50", "reference_ipc_p50", 1.0),
+];
+
+fn write_json(medians: &Medians) {
+    let object: serde_json::Map<String, serde_json::Value> = medians
+        .iter()
+        .map(|(name, nanos)| (name.clone(), serde_json::json!((nanos * 100.0).round() / 100.0)))
+        .collect();
+    let text = serde_json::to_string_pretty(&object).expect("a map of numbers");
+    // The bench binary is in TARGET/release/deps.
+    let binary = std::env::current_exe().expect("own path");
+    let target = binary.ancestors().nth(3).expect("a target directory").join("rivals.json");
+    std::fs::write(&target, text + "\n").expect("write rivals.json");
+    println!("\nwritten to {}", target.display());
+}

@@ -1,0 +1,126 @@
+//! Two threads at once. A cache line's way between the cores decides these numbers: `pingpong` is measured beside them.
+
+use crate::Medians;
+use crate::interleave::Cases;
+use crate::recording::{warm_recorder, warm_reference};
+use eventring::reader::{Follower, Reader, WaitStrategy};
+use eventring::recorder::{ContentDescription, Recorder};
+use std::hint::black_box;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+const EXT: [u64; 4] = [1, 2, 3, 4];
+
+/// Runs `work(thread)` on two threads at once; gives the wall time.
+fn both(work: impl Fn(usize) + Sync) -> Duration {
+    let barrier = Barrier::new(2);
+    std::thread::scope(|scope| {
+        let (work, barrier) = (&work, &barrier);
+        let run = move |thread| {
+            barrier.wait();
+            let start = Instant::now();
+            work(thread);
+            start.elapsed()
+        };
+        let other = scope.spawn(move || run(1));
+        let own = run(0);
+        own.max(other.join().expect("no panic"))
+    })
+}
+
+pub fn measure(rounds: usize) -> Medians {
+    let rounds = rounds.min(41);
+    let recorder = warm_recorder();
+    let reference = warm_reference();
+    let shard = || {
+        let builder = Recorder::builder(ContentDescription::new(3, "PERF")).anonymous().compact(true).shifts(18, 25);
+        builder.build().unwrap()
+    };
+    let shards = [shard(), shard()];
+    let payload = [7u8; 82];
+    let each = |operations: u64| operations / 2;
+    let mut cases = Cases::default();
+    // Wall time per event: both threads' events are counted.
+    cases.add_batch("record_2threads_exec", 40_000, |operations| {
+        both(|_| {
+            (0..each(operations)).for_each(|_| {
+                recorder.record(2, EXT, black_box(&payload));
+            })
+        })
+    });
+    cases.add_batch("reference_2threads", 40_000, |operations| {
+        both(|_| {
+            (0..each(operations)).for_each(|_| {
+                reference.record(2, EXT, black_box(&payload));
+            })
+        })
+    });
+    cases.add_batch("record_2threads_perf", 40_000, |operations| {
+        both(|thread| {
+            (0..each(operations)).for_each(|_| {
+                shards[thread].record(2, EXT, black_box(&payload));
+            })
+        })
+    });
+    cases.add("record_1thread_perf", 40_000, || {
+        shards[0].record(2, EXT, black_box(&payload));
+    });
+    let ball = AtomicU64::new(0);
+    cases.add_batch("pingpong", 4_000, |operations| {
+        ball.store(0, Ordering::SeqCst);
+        both(|thread| {
+            for turn in (thread as u64..operations).step_by(2) {
+                let mut looks = 0u32;
+                while ball.load(Ordering::Acquire) != turn {
+                    looks += 1;
+                    if looks.is_multiple_of(10_000) {
+                        std::thread::yield_now();
+                    }
+                    std::hint::spin_loop();
+                }
+                ball.store(turn + 1, Ordering::Release);
+            }
+        })
+    });
+    let mut medians = cases.measure(rounds);
+    medians.extend(drag(&recorder));
+    medians
+}
+
+/// What a tailing reader with the default wait strategy costs a writer that records without pause.
+fn drag(recorder: &Recorder) -> Medians {
+    let payload = [7u8; 82];
+    let write = || {
+        let start = Instant::now();
+        (0..400_000).for_each(|_| {
+            recorder.record(2, EXT, black_box(&payload));
+        });
+        start.elapsed().as_nanos() as f64 / 400_000.0
+    };
+    let (mut alone, mut tailed) = (Vec::new(), Vec::new());
+    let mut lost = 0;
+    for _ in 0..15 {
+        alone.push(write());
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                let cursor = Reader::options().open_fd(recorder.as_fd()).unwrap().cursor();
+                let mut follower = Follower::new(cursor, WaitStrategy::default());
+                while !stop.load(Ordering::Relaxed) {
+                    black_box(follower.next_timeout(Duration::from_millis(1)));
+                }
+                follower.cursor().lost_count()
+            });
+            std::thread::sleep(Duration::from_millis(3));
+            tailed.push(write());
+            stop.store(true, Ordering::Relaxed);
+            lost += reader.join().expect("no panic");
+        });
+    }
+    Medians::from([
+        ("drag_alone".into(), crate::interleave::median(&mut alone)),
+        ("drag_tailed".into(), crate::interleave::median(&mut tailed)),
+        ("drag_lost_events".into(), lost as f64),
+    ])
+}

@@ -1,0 +1,128 @@
+//! One thread records, next to the published algorithm.
+
+use crate::Medians;
+use crate::interleave::Cases;
+use crate::reference::ReferenceRing;
+use eventring::global::{GlobalRecorder, RecordsTo};
+use eventring::record;
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring::{EventPayload, EventType};
+use std::hint::black_box;
+
+const EXT: [u64; 4] = [1, 2, 3, 4];
+
+#[derive(EventPayload)]
+struct Order {
+    id: u64,
+    price: u64,
+}
+
+#[derive(EventType, Clone, Copy)]
+#[event(content_type = 301, name = "ORDERS", recorder = OFF)]
+#[repr(u16)]
+enum OrderEvent {
+    #[event(payload = Order)]
+    Placed = 2,
+}
+
+static OFF: GlobalRecorder = GlobalRecorder::new("off");
+
+/// A recorder of the size that the numbers in the documentation are for, every page used once.
+pub fn warm_recorder() -> Recorder {
+    let recorder = Recorder::builder(ContentDescription::new(300, "BENCH")).anonymous().shifts(20, 29).build().unwrap();
+    for i in 0..1u64 << 20 {
+        recorder.record(2, [i; 4], &[0; 480]);
+    }
+    recorder
+}
+
+/// The same for the published algorithm.
+pub fn warm_reference() -> ReferenceRing {
+    let reference = ReferenceRing::new(20, 29);
+    for i in 0..1u64 << 20 {
+        reference.record(2, [i; 4], &[0; 480]);
+    }
+    reference
+}
+
+pub fn measure(rounds: usize) -> Medians {
+    assert!(OrderEvent::slot().active().is_none());
+    let recorder = warm_recorder();
+    let reference = warm_reference();
+    let payload = [7u8; 4096];
+    let chase = Chase::new();
+    let at = std::cell::Cell::new(0);
+    let mut cases = Cases::default();
+    for bytes in [0usize, 16, 82, 350, 4096] {
+        let payload = &payload[..bytes];
+        let operations = if bytes == 4096 { 4_000 } else { 20_000 };
+        let (recorder, reference) = (&recorder, &reference);
+        cases.add(format!("record_{bytes}"), operations, move || {
+            recorder.record(2, EXT, black_box(payload));
+        });
+        cases.add(format!("reference_{bytes}"), operations, move || {
+            reference.record(2, EXT, black_box(payload));
+        });
+    }
+    let (head, topics, data) = ([1u8; 32], [2u8; 64], [3u8; 40]);
+    cases.add("recordv_3x", 20_000, || {
+        recorder.recordv(2, EXT, black_box(&[&head, &topics, &data]));
+    });
+    cases.add("empty_loop", 100_000, || {
+        black_box(1);
+    });
+    cases.add("record_disabled", 100_000, || {
+        black_box(1);
+        record!(OrderEvent::Placed, &Order { id: black_box(1), price: 2 });
+    });
+    cases.add("sparse_alone", 5_000, || at.set(chase.walk(at.get())));
+    cases.add("sparse_with_record", 5_000, || {
+        at.set(chase.walk(at.get()));
+        recorder.record(2, EXT, black_box(&payload[..82]));
+    });
+    cases.add("sparse_with_reference", 5_000, || {
+        at.set(chase.walk(at.get()));
+        reference.record(2, EXT, black_box(&payload[..82]));
+    });
+    let mut medians = cases.measure(rounds);
+    let alone = medians["sparse_alone"];
+    for (name, with) in [("record_sparse", "sparse_with_record"), ("reference_sparse", "sparse_with_reference")] {
+        medians.insert(name.into(), medians[with] - alone);
+    }
+    let empty = medians["empty_loop"];
+    medians.insert("record_disabled_over_empty".into(), medians["record_disabled"] - empty);
+    medians.extend(first_million());
+    medians
+}
+
+/// The first million events on a fresh ring against the next million.
+fn first_million() -> Medians {
+    let recorder = Recorder::builder(ContentDescription::new(300, "BENCH")).anonymous().shifts(20, 29).build().unwrap();
+    let payload = [7u8; 82];
+    let million = || {
+        let start = std::time::Instant::now();
+        (0..1_000_000).for_each(|_| {
+            recorder.record(2, EXT, black_box(&payload));
+        });
+        start.elapsed().as_nanos() as f64 / 1e6
+    };
+    Medians::from([("fresh_first_million".into(), million()), ("fresh_second_million".into(), million())])
+}
+
+/// A walk through 16 MiB in which each step's place depends on the one before: about 300 ns of a caller's own work.
+struct Chase(Vec<u32>);
+
+impl Chase {
+    const STEPS: usize = 12;
+
+    fn new() -> Self {
+        let places = 1usize << 22;
+        // A full-cycle permutation.
+        Self((0..places).map(|i| ((i * 1_664_525 + 1_013_904_223) % places) as u32).collect())
+    }
+
+    #[inline(never)]
+    fn walk(&self, from: usize) -> usize {
+        (0..Self::STEPS).fold(from, |at, _| self.0[at] as usize)
+    }
+}

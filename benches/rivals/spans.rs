@@ -1,0 +1,51 @@
+//! Spans and log records through `tracing`: create, enter, exit, close.
+
+use crate::Medians;
+use crate::interleave::Cases;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+use tracing::Dispatch;
+use tracing_subscriber::Registry;
+use tracing_subscriber::layer::SubscriberExt;
+
+/// What runs under each subscriber.
+pub const KINDS: [&str; 4] = ["span_*_0f", "span_*_2f", "span_nested3_*", "event_2f_*"];
+
+/// Adds the four cases of one subscriber, whose name replaces the `*`.
+pub fn add<'a>(cases: &mut Cases<'a>, name: &str, operations: u64, dispatch: Dispatch) {
+    for kind in KINDS {
+        let dispatch = dispatch.clone();
+        cases.add_batch(kind.replace('*', name), operations, move |operations| {
+            tracing::dispatcher::with_default(&dispatch, || run(kind, operations))
+        });
+    }
+}
+
+/// Runs one kind of case under the current subscriber.
+fn run(kind: &str, operations: u64) -> Duration {
+    let start = Instant::now();
+    for i in 0..operations {
+        match kind {
+            "span_*_0f" => drop(tracing::info_span!("work").entered()),
+            "span_*_2f" => drop(tracing::info_span!("work", id = black_box(i), name = "some text").entered()),
+            "span_nested3_*" => {
+                let _a = tracing::info_span!("a").entered();
+                let _b = tracing::info_span!("b").entered();
+                let _c = tracing::info_span!("c").entered();
+            }
+            _ => tracing::info!(id = black_box(i), name = "some text"),
+        }
+    }
+    start.elapsed()
+}
+
+pub fn measure(rounds: usize) -> Medians {
+    let mut cases = Cases::default();
+    // No subscriber at all.
+    cases.add_batch("span_off", 20_000, |operations| run("span_*_0f", operations));
+    add(&mut cases, "registry", 4_000, Dispatch::new(Registry::default()));
+    // A filter that says no to every call site.
+    let off = Registry::default().with(tracing_subscriber::filter::LevelFilter::OFF);
+    add(&mut cases, "level_off", 20_000, Dispatch::new(off));
+    cases.measure(rounds)
+}
