@@ -230,7 +230,7 @@ pub(super) const ESTIMATOR_WORDS: usize = 14;
 
 impl Estimator {
     /// For keeping in atomics.
-    pub(super) fn to_words(&self) -> [u64; ESTIMATOR_WORDS] {
+    pub(super) fn to_words(self) -> [u64; ESTIMATOR_WORDS] {
         let [a, n, l] =
             [self.anchor, self.next_anchor, self.last].map(|sample| [sample.ticks, sample.nanos, sample.width_ticks]);
         [

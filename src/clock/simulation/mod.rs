@@ -1,0 +1,210 @@
+//! A simulated machine – its counter, its real-time clock, what is done to that, and interruptions – and what the tick
+//! clock makes of it.
+
+mod any_course;
+mod interruption;
+mod rate_and_step;
+
+use super::calibration::Calibration;
+use super::source::TimeSource;
+use super::tick_clock::TickClock;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Reading the counter takes 8 ns, the real-time clock 20, of which half before it is read.
+const TICKS_COST_NANOS: u64 = 8;
+const REALTIME_HALF_COST_NANOS: u64 = 10;
+
+/// A fast counter counts in steps of 26, as that of the machine does that the figures are from.
+const FAST_TICK_STEP: u64 = 26;
+
+#[derive(Debug)]
+struct State {
+    /// Undisturbed time since the simulation began.
+    nanos: u64,
+    ticks_per_second: u64,
+    ticks_at_start: u64,
+    /// The real-time clock's present stretch: since when, from which time, how fast.
+    since_nanos: u64,
+    realtime0: f64,
+    realtime_whole0: u64,
+    slew_ppm: f64,
+    /// One read in this many is interrupted, for up to so long. 0: none.
+    interruption_every: u64,
+    interruption_nanos: u64,
+    random: u64,
+}
+
+impl State {
+    fn random(&mut self) -> u64 {
+        // xorshift64
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random
+    }
+
+    fn pass(&mut self, nanos: u64) {
+        self.nanos += nanos;
+        if self.interruption_every > 0 && self.random().is_multiple_of(self.interruption_every) {
+            self.nanos += self.random() % self.interruption_nanos;
+        }
+    }
+
+    fn ticks(&self) -> u64 {
+        let ticks = (u128::from(self.nanos) * u128::from(self.ticks_per_second) / 1_000_000_000) as u64;
+        let step = if self.ticks_per_second < 1_000_000_000 { 1 } else { FAST_TICK_STEP };
+        self.ticks_at_start.wrapping_add(ticks - ticks % step)
+    }
+
+    fn realtime(&self) -> f64 {
+        self.realtime0 + (self.nanos - self.since_nanos) as f64 * (1.0 + self.slew_ppm * 1e-6)
+    }
+
+    fn realtime_nanos(&self) -> u64 {
+        self.realtime_whole0.wrapping_add_signed(self.realtime().floor() as i64)
+    }
+
+    fn begin_stretch(&mut self) {
+        self.realtime0 = self.realtime();
+        self.since_nanos = self.nanos;
+        // The fraction stays small, so that it is exact.
+        let whole = self.realtime0.floor();
+        self.realtime_whole0 = self.realtime_whole0.wrapping_add_signed(whole as i64);
+        self.realtime0 -= whole;
+    }
+}
+
+/// Something that happens while the real-time clock is being read.
+type Intruder = Box<dyn Fn() + Send + Sync>;
+
+struct Simulation {
+    state: Mutex<State>,
+    process: AtomicU64,
+    intruder: Mutex<Option<std::sync::Arc<dyn Fn() + Send + Sync>>>,
+}
+
+const START_NANOS: u64 = 1_700_000_000_123_456_789;
+
+impl Simulation {
+    fn new(ticks_per_second: u64, seed: u64) -> Self {
+        Self {
+            state: Mutex::new(State {
+                nanos: 0,
+                ticks_per_second,
+                ticks_at_start: seed,
+                since_nanos: 0,
+                realtime0: 0.0,
+                realtime_whole0: START_NANOS,
+                slew_ppm: 0.0,
+                interruption_every: 0,
+                interruption_nanos: 1,
+                random: seed | 1,
+            }),
+            process: AtomicU64::new(1),
+            intruder: Mutex::new(None),
+        }
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        change(&mut self.state.lock().unwrap())
+    }
+
+    fn interrupt(&self, every: u64, nanos: u64) {
+        self.change(|state| {
+            state.interruption_every = every;
+            state.interruption_nanos = nanos;
+        });
+    }
+
+    fn idle(&self, nanos: u64) {
+        self.change(|state| state.nanos += nanos);
+    }
+
+    fn slew(&self, ppm: f64) {
+        self.change(|state| {
+            state.begin_stretch();
+            state.slew_ppm = ppm;
+        });
+    }
+
+    fn step(&self, nanos: i64) {
+        self.change(|state| state.realtime_whole0 = state.realtime_whole0.wrapping_add_signed(nanos));
+    }
+
+    /// The real-time clock, without the cost of reading it.
+    fn truth(&self) -> u64 {
+        self.change(|state| state.realtime_nanos())
+    }
+
+    fn intrude(&self, intruder: Intruder) {
+        *self.intruder.lock().unwrap() = Some(intruder.into());
+    }
+}
+
+impl TimeSource for &'static Simulation {
+    fn ticks(&self) -> u64 {
+        self.change(|state| {
+            state.pass(TICKS_COST_NANOS);
+            state.ticks()
+        })
+    }
+
+    fn ticks_after_loads(&self) -> u64 {
+        self.ticks()
+    }
+
+    fn realtime_nanos(&self) -> u64 {
+        let intruder = self.intruder.lock().unwrap().clone();
+        if let Some(intruder) = intruder {
+            intruder();
+        }
+        self.change(|state| {
+            state.pass(REALTIME_HALF_COST_NANOS);
+            let nanos = state.realtime_nanos();
+            state.pass(REALTIME_HALF_COST_NANOS);
+            nanos
+        })
+    }
+
+    fn process_id(&self) -> u64 {
+        self.process.load(Ordering::Relaxed)
+    }
+}
+
+type SimulatedClock = TickClock<&'static Simulation>;
+
+/// Leaked: a few hundred bytes a test case.
+fn simulated(ticks_per_second: u64, seed: u64) -> (&'static Simulation, &'static SimulatedClock) {
+    let simulation: &'static Simulation = Box::leak(Box::new(Simulation::new(ticks_per_second, seed)));
+    (simulation, Box::leak(Box::new(TickClock::new(simulation))))
+}
+
+/// As `Clock::now_epoch_nanos` does.
+fn now(clock: &SimulatedClock) -> u64 {
+    clock.nanos_on_line().unwrap_or_else(|| clock.nanos().unwrap())
+}
+
+fn calibration(clock: &SimulatedClock) -> Calibration {
+    clock.calibration().unwrap()
+}
+
+/// A time, and how far it is outside of what the real-time clock said before and after the call.
+fn now_with_error(simulation: &Simulation, clock: &SimulatedClock) -> (u64, i64) {
+    let before = simulation.truth();
+    let nanos = now(clock);
+    let after = simulation.truth();
+    let error = if nanos < before { nanos.wrapping_sub(before) as i64 } else { nanos.saturating_sub(after) as i64 };
+    (nanos, error)
+}
+
+/// Readings every `apart_nanos` for `nanos`; gives the largest error.
+fn largest_error(simulation: &Simulation, clock: &SimulatedClock, nanos: u64, apart_nanos: u64) -> i64 {
+    (0..nanos / apart_nanos)
+        .map(|_| {
+            simulation.idle(apart_nanos);
+            now_with_error(simulation, clock).1.abs()
+        })
+        .max()
+        .unwrap()
+}
