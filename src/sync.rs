@@ -1,14 +1,10 @@
-//! The only file that names atomics: std's in ordinary builds, loom's or shuttle's in models.
+//! The only file that names atomics: std's in ordinary builds, the model checker's (`models/src/checker.rs`) in models.
 
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering, compiler_fence, fence};
 
-#[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
-#[cfg(shuttle)]
-pub(crate) use shuttle::sync::atomic::{AtomicU64, Ordering, fence};
 #[cfg(any(loom, shuttle))]
-pub(crate) fn compiler_fence(_: Ordering) {}
+pub(crate) use crate::checker::{AtomicU64, Ordering, compiler_fence, fence};
 
 /// `word.fetch_add(value)` with release, followed by a sequentially consistent fence; gives the old value.
 ///

@@ -88,7 +88,7 @@ impl Chunks {
         let owner = self.owner(base);
         let lap = self.lap(base);
         // Acquire here and below: with a free word come the previous holder's payload stores, so that ours are later in
-        // the modification order of every byte; with a lane's name comes that it was inside when it took the chunk.
+        // the modification order of every byte.
         let mut seen = owner.load(Ordering::Acquire);
         loop {
             if seen >> HOLDER_BITS >= lap && !mutation::active(Mutation::MissingLapCheck) {
@@ -97,51 +97,41 @@ impl Chunks {
             let held_by = seen & HOLDER_MASK;
             if !mutation::active(Mutation::MissingChunkClaim)
                 && held_by != FREE
-                && (held_by == ONE_OFF || !self.part_from(base, seen, taker, lanes))
+                && (held_by == ONE_OFF || !self.part_from(seen, taker, lanes))
             {
                 return false;
             }
             let name = lap << HOLDER_BITS | taker.holder();
-            // Release: a thief that reads our name also sees that we are inside. A failure means that the word has gone on
-            // to a newer lap or was freed, which happens a few times at most.
-            match owner.compare_exchange(seen, name, Ordering::AcqRel, Ordering::Acquire) {
+            // Nothing to release: a thief that reads our name asks our lane. A failure means that the word has gone on to a
+            // newer lap or was freed, which happens a few times at most.
+            match owner.compare_exchange(seen, name, Ordering::Acquire, Ordering::Acquire) {
                 Ok(_) => return true,
                 Err(now) => seen = now,
             }
         }
     }
 
-    /// Whether the lane that holds the chunk can no longer write to it.
+    /// Whether the lane that holds the chunk will never write to it again, seen by a taker that has allocated the chunk's
+    /// next turn from `next_payload_byte`.
     ///
-    /// The owner says "inside", then a full fence, then reads which chunk is attached. We detach, then a full fence, then
-    /// read whether it is inside. One of the two fences comes first: either the owner sees that it has been detached, or we
-    /// see that it is inside, and leave the chunk alone. The last look is for an owner that attached this chunk after we
-    /// looked first and has left again: its leaving, which we have read, has the attachment behind it.
-    fn part_from(&self, base: u64, seen: u64, taker: Taker<'_>, lanes: &Lanes) -> bool {
+    /// The owner says "inside", then a full fence, then reads `next_payload_byte`, and leaves a chunk alone that lies far
+    /// behind. We have moved `next_payload_byte` a whole turn past the chunk; then a full fence, then we read whether the
+    /// owner is inside. One of the two fences comes first: either the owner sees that its chunk lies far behind, now and
+    /// ever after, or we see that it is inside, and leave the chunk alone. (That it took the chunk at all we have read from
+    /// the owner word; so the fence of the reservation in which it did came before ours.)
+    fn part_from(&self, seen: u64, taker: Taker<'_>, lanes: &Lanes) -> bool {
         let holder = (seen & HOLDER_MASK) as LaneId - 1;
-        let held_base = self.held_base(base, seen);
         if let Some(own) = taker.own_lane()
             && own.id() == holder
         {
             // Our own, from an earlier lap. Nothing of ours is open in it if this reservation is the only one.
-            let outermost = own.is_outermost();
-            if outermost {
-                own.detach(held_base);
-            }
-            return outermost;
+            return own.is_outermost();
         }
         let Some(lane) = lanes.get(holder) else { return false };
-        lane.detach(held_base);
         if !mutation::active(Mutation::MissingThiefFence) {
             fence(Ordering::SeqCst);
         }
-        lane.is_outside() && (mutation::active(Mutation::MissingLastLook) || !lane.has_attached(held_base))
-    }
-
-    /// The unwrapped base that the holder in the owner word `seen` knows for the chunk at `base`.
-    fn held_base(&self, base: u64, seen: u64) -> u64 {
-        let within = base & ((1 << self.payload_shift) - 1);
-        (((seen >> HOLDER_BITS) - 1) << self.payload_shift) + within
+        lane.is_outside()
     }
 
     /// Frees the chunk at `base` if `taker` still holds it for that lap.
@@ -158,7 +148,7 @@ impl Chunks {
     /// The last of them frees it (see [`Self::unpin`]); or a thief takes it when the lane is outside. So one reservation
     /// that is kept open for long, or leaked, keeps one chunk, and not all that its thread fills meanwhile.
     pub(crate) fn let_go(&self, base: u64, open: u64, lane: &Lane) {
-        if open == 0 {
+        if open == 0 || mutation::active(Mutation::MissingPin) {
             self.free(base, Taker::Lane(lane));
         } else {
             // Relaxed, as in `unpin`: only the owner of the lane uses it while the lane holds the chunk.

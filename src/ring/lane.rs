@@ -1,8 +1,7 @@
 //! Lanes: each thread's private cursor into a ring.
 //!
-//! A lane says two things to other threads: which chunk it fills, and whether its thread is inside a reservation at this
-//! moment. Both are plain stores by the owner; whoever would take the chunk pays for the certainty (see
-//! [`super::chunk`]).
+//! A lane says one thing to other threads: whether its thread is inside a reservation at this moment. That is a plain store
+//! by the owner; whoever would take the lane's chunk pays for the certainty (see [`super::chunk`]).
 
 use super::mutation::{self, Mutation};
 use crate::sync::{AtomicU64, Ordering, compiler_fence, local_add, local_fetch_add};
@@ -16,8 +15,8 @@ pub(crate) const MAX_LANES: usize = SEGMENTS * SEGMENT_LANES;
 const SEGMENTS: usize = 64;
 const SEGMENT_LANES: usize = 256;
 
-/// No chunk attached. Chunk bases are stored plus one.
-pub(crate) const DETACHED: u64 = 0;
+/// No chunk is being filled. Bases are stored plus one.
+const NONE: u64 = 0;
 
 /// One open reservation, in [`Lane::inside`].
 const OPEN: u64 = 1;
@@ -31,9 +30,7 @@ pub(crate) struct Lane {
     /// Open reservations of the owner (low half), and how many of them have their payload in the chunk being filled (high
     /// half). 0 says "outside". Stored only by the owner.
     inside: AtomicU64,
-    /// Unwrapped base of the chunk being filled plus one, or [`DETACHED`]. Stored by the owner; others may detach it.
-    chunk: AtomicU64,
-    /// What `chunk` was when the owner last attached one. Only the owner uses it.
+    /// Unwrapped base of the chunk being filled plus one, or [`NONE`]. Only the owner uses it.
     filling: AtomicU64,
     /// Unwrapped offset of the next free byte in the chunk. Only the owner uses it.
     next: AtomicU64,
@@ -46,8 +43,7 @@ impl Lane {
     fn new(id: LaneId) -> Self {
         Self {
             inside: AtomicU64::new(0),
-            chunk: AtomicU64::new(DETACHED),
-            filling: AtomicU64::new(DETACHED),
+            filling: AtomicU64::new(NONE),
             next: AtomicU64::new(0),
             placing: AtomicU64::new(0),
             id,
@@ -61,7 +57,7 @@ impl Lane {
     }
 
     /// Says "inside". Must be followed by [`crate::sync::fetch_add_then_fence`] or a sequentially consistent fence before
-    /// the chunk is looked at.
+    /// `next_payload_byte` is read, to see whether the chunk is still ours.
     #[inline(always)]
     pub(crate) fn enter(&self) {
         // Only the owner stores.
@@ -73,7 +69,7 @@ impl Lane {
     pub(crate) fn leave_outermost(&self) -> bool {
         let outermost = self.inside.load(Ordering::Relaxed) & OPEN_MASK <= OPEN;
         if outermost {
-            // Release: whoever reads the 0 and takes the chunk has our payload bytes behind it, and our having attached it.
+            // Release: whoever reads the 0 and takes the chunk has our payload bytes behind it.
             self.inside.store(0, leave_order());
         }
         outermost
@@ -83,9 +79,15 @@ impl Lane {
     /// lane. True if that chunk is not the one being filled: then the caller tells [`super::chunk::Chunks::unpin`].
     pub(crate) fn leave_nested(&self, in_chunk: Option<u64>, chunk_bytes: u64) -> bool {
         let inside = self.inside.load(Ordering::Relaxed);
+        // Asked once, before the store. A handler that changes chunks before this look has counted us in the old chunk, and
+        // the caller undoes that. If it does so between look and store, the old chunk stays counted one too many, and the
+        // new one as many as we then store: both are kept until the lane is outside, which is always safe.
         let is_here = in_chunk.is_some_and(|offset| self.is_here(offset, chunk_bytes));
         // Release: as in `leave_outermost`.
         self.inside.store(inside - OPEN - if is_here { OPEN_HERE } else { 0 }, leave_order());
+        if mutation::active(Mutation::SecondLeaveLook) {
+            return in_chunk.is_some_and(|offset| !self.is_here(offset, chunk_bytes));
+        }
         in_chunk.is_some() && !is_here
     }
 
@@ -95,24 +97,24 @@ impl Lane {
         self.inside.load(Ordering::Relaxed) & OPEN_MASK == OPEN
     }
 
-    /// Says "inside" and takes `bytes` from the chunk that the owner last attached, if they fit: gives their offset and the
-    /// chunk's base. Whether the chunk is still ours, [`Self::has_kept`] tells behind the fence; if not, [`Self::withdraw`].
-    /// `None`: only "inside" was said.
+    /// Says "inside" and takes `bytes` from the chunk being filled, if they fit: gives their offset and the chunk's base.
+    /// They may be used if behind the fence [`Self::is_filling`] that chunk and it does not lie far behind; if not,
+    /// [`Self::withdraw`]. `None`: only "inside" was said.
     ///
     /// All this uses only what the owner alone stores, so that it can stand before the locked instructions and be done
     /// while they wait. A signal handler of the thread may come in between any two steps.
     #[inline(always)]
     pub(crate) fn enter_and_bump(&self, bytes: u64, chunk_bytes: u64) -> Option<(u64, u64)> {
         let filling = self.filling.load(Ordering::Relaxed);
-        if filling == DETACHED {
+        if filling == NONE {
             self.enter();
             return None;
         }
         let base = filling - 1;
         // One step against signal handlers. Past the chunk's end it is no place, and everything after it is none either,
-        // until the next chunk is attached.
+        // until the next chunk is filled.
         let offset = local_fetch_add(&self.next, bytes);
-        // Against a handler that attached another chunk after the look above: the offset is then in that one, unused.
+        // Against a handler that changed chunks after the look above: the offset is then in that one, unused.
         if offset.wrapping_sub(base) > chunk_bytes - bytes {
             self.enter();
             return None;
@@ -121,27 +123,29 @@ impl Lane {
         Some((offset, base))
     }
 
-    /// Whether nobody has detached the chunk at `base`. Ask behind the fence.
+    /// Whether the chunk at `base` is still the one being filled: no handler has changed chunks.
     #[inline(always)]
-    pub(crate) fn has_kept(&self, base: u64) -> bool {
-        // Relaxed: the fence after "inside" decides whether a thief's DETACHED is seen here; see `chunk::part_from`.
-        self.chunk.load(Ordering::Relaxed) == base + 1
+    pub(crate) fn is_filling(&self, base: u64) -> bool {
+        self.filling.load(Ordering::Relaxed) == base + 1
     }
 
-    /// Takes back that the reservation being made has its payload at `offset`. True if the caller must tell
-    /// [`super::chunk::Chunks::unpin`].
-    pub(crate) fn withdraw(&self, offset: u64, chunk_bytes: u64) -> bool {
-        let is_here = self.is_here(offset, chunk_bytes);
-        if is_here {
-            self.inside.store(self.inside.load(Ordering::Relaxed) - OPEN_HERE, Ordering::Relaxed);
+    /// Takes back that the reservation being made has its payload at `offset`.
+    ///
+    /// If a handler has changed chunks meanwhile, we cannot know whether it counted us in the old one or we ourselves in the
+    /// new one. We leave it so: that chunk is then kept until its lane is outside, which is always safe.
+    pub(crate) fn withdraw(&self, offset: u64, chunk_bytes: u64) {
+        if self.begin_placing() {
+            if self.is_here(offset, chunk_bytes) {
+                self.inside.store(self.inside.load(Ordering::Relaxed) - OPEN_HERE, Ordering::Relaxed);
+            }
+            self.end_placing();
         }
-        !is_here
     }
 
     /// Whether `offset` is in the chunk being filled.
     fn is_here(&self, offset: u64, chunk_bytes: u64) -> bool {
         let filling = self.filling.load(Ordering::Relaxed);
-        filling != DETACHED && offset.wrapping_sub(filling - 1) < chunk_bytes
+        filling != NONE && offset.wrapping_sub(filling - 1) < chunk_bytes
     }
 
     /// Marks that the owner is about to move `next`; false if it already was (we are a signal handler on top of it).
@@ -162,42 +166,25 @@ impl Lane {
         self.placing.store(0, Ordering::Relaxed);
     }
 
-    /// Attaches a chunk that the owner has just taken, with `used` bytes gone to the reservation it is making. Call between
-    /// begin and end of placing, after [`Self::let_go`].
-    pub(crate) fn attach(&self, base: u64, used: u64) {
+    /// Begins to fill a chunk that the owner has just taken, with `used` bytes gone to the reservation it is making. Call
+    /// between begin and end of placing, after [`Self::let_go`].
+    pub(crate) fn fill(&self, base: u64, used: u64) {
         self.next.store(base + used, Ordering::Relaxed);
         self.filling.store(base + 1, Ordering::Relaxed);
         self.inside.store(self.inside.load(Ordering::Relaxed) + OPEN_HERE, Ordering::Relaxed);
-        // Relaxed: a thief learns of the chunk from its owner word, and looks here after it has read our leaving.
-        self.chunk.store(base + 1, Ordering::Relaxed);
     }
 
-    /// Lets go of the chunk last attached, whether or not somebody has detached it meanwhile; gives its base and how many
-    /// open reservations have their payload in it. Call between begin and end of placing, or when no handler can record.
+    /// Stops filling; gives the chunk's base and how many open reservations have their payload in it. Call between begin
+    /// and end of placing, or when no handler can record.
     pub(crate) fn let_go(&self) -> Option<(u64, u64)> {
-        self.chunk.store(DETACHED, Ordering::Relaxed);
         let base = self.filling.load(Ordering::Relaxed).checked_sub(1);
-        self.filling.store(DETACHED, Ordering::Relaxed);
+        self.filling.store(NONE, Ordering::Relaxed);
         let inside = self.inside.load(Ordering::Relaxed);
         self.inside.store(inside & OPEN_MASK, Ordering::Relaxed);
         base.map(|base| (base, inside / OPEN_HERE))
     }
 
-    /// Detaches the chunk at `base` if that is the one attached.
-    pub(crate) fn detach(&self, base: u64) {
-        // The result does not matter: either it is detached now, or it was another chunk (or none) already. Relaxed: only
-        // the fence behind it orders it.
-        let _ = self.chunk.compare_exchange(base + 1, DETACHED, Ordering::Relaxed, Ordering::Relaxed);
-    }
-
-    /// Whether the chunk at `base` is attached.
-    pub(crate) fn has_attached(&self, base: u64) -> bool {
-        // Relaxed: asked after `is_outside`, whose acquire has the attaching behind it.
-        self.chunk.load(Ordering::Relaxed) == base + 1
-    }
-
-    /// Whether the owner is outside of any reservation. Acquire: its payload bytes are then behind us, and its attaching
-    /// of the chunk it last used.
+    /// Whether the owner is outside of any reservation. Acquire: its payload bytes are then behind us.
     pub(crate) fn is_outside(&self) -> bool {
         self.inside.load(Ordering::Acquire) == 0
     }

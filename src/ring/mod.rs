@@ -15,6 +15,8 @@ pub(crate) mod writer;
 
 #[cfg(any(test, loom, shuttle))]
 pub(crate) mod heap;
+#[cfg(all(test, any(loom, shuttle)))]
+mod models;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod open_reservations;
 #[cfg(all(test, not(any(loom, shuttle))))]

@@ -31,16 +31,21 @@ mutations! {
     /// A seqno that is given up is not published as a hole.
     MissingHole,
     /// Seqnos are handed out by a relaxed addition without a fence: nothing comes with them, and nothing stands between
-    /// saying "inside" and looking whether the chunk is still ours.
+    /// saying "inside" and looking whether the chunk lies far behind.
     MissingLaneFence,
-    /// No fence between detaching a chunk and looking whether its owner is inside.
+    /// No fence between allocating a chunk's next turn and looking whether its owner is inside.
     MissingThiefFence,
-    /// No second look whether the owner attached the chunk meanwhile.
-    MissingLastLook,
+    /// A lane goes on with its chunk however far behind it lies.
+    MissingStaleCheck,
     /// Leaving is a relaxed store.
     RelaxedLeave,
     /// A chunk is freed by a relaxed store.
     RelaxedFree,
+    /// A chunk is freed although a reservation in it is open.
+    MissingPin,
+    /// A nested reservation that ends looks a second time, after it has left, whether its payload was in the chunk being
+    /// filled. (An older version did.)
+    SecondLeaveLook,
     /// A chunk is taken without asking whether its owner is inside.
     MissingChunkClaim,
     /// A chunk is taken by a writer that allocated it a lap ago.

@@ -22,12 +22,9 @@ pub(crate) fn move_past<M: RingMemory>(memory: &M, end: u64) {
         if end.wrapping_sub(seen) > window_bytes {
             window_start.store(end.wrapping_sub(window_bytes).div_ceil(incr).wrapping_mul(incr), Ordering::Relaxed);
         }
-        return;
-    }
-    let needed = end.saturating_sub(window_bytes);
-    if needed > seen {
+    } else if end.saturating_sub(window_bytes) > seen {
         // Below 2^64 by far: `end` has been allocated from a counter that starts at 0.
-        let target = needed.div_ceil(incr).saturating_mul(incr);
+        let target = (end - window_bytes).div_ceil(incr).saturating_mul(incr);
         if mutation::active(Mutation::UnretriedWindow) {
             let _ = window_start.compare_exchange(seen, target, Ordering::Relaxed, Ordering::Relaxed);
         } else {

@@ -23,7 +23,7 @@ pub(crate) struct RingWriter<M> {
     chunks: Chunks,
     lanes: Lanes,
     capacity: u64,
-    /// Payload is not put into a chunk that lies further back than this.
+    /// How far a chunk may lie behind the next payload byte for its lane to go on with it: much less than a turn.
     stale_bytes: u64,
     chunk_bytes: u64,
     /// Larger (rounded) payloads get chunks of their own.
@@ -140,9 +140,7 @@ impl<M: RingMemory> RingWriter<M> {
         let seqno = self.next_seqno();
         let Some(words) = self.claim(seqno) else { return Err(Unfinished { bumped, seqno: NO_SLOT }) };
         match bumped {
-            Some((payload_offset, base)) if lane.has_kept(base) && self.is_fresh(base) => {
-                Ok(LaneClaim { seqno, payload_offset, words })
-            }
+            Some((payload_offset, base)) if self.may_fill(lane, base) => Ok(LaneClaim { seqno, payload_offset, words }),
             _ => Err(Unfinished { bumped, seqno }),
         }
     }
@@ -155,19 +153,21 @@ impl<M: RingMemory> RingWriter<M> {
         let seqno = if seqno == NO_SLOT { self.claim_another() } else { seqno };
         match bumped {
             // Only the slot was not to be had.
-            Some((payload_offset, base)) if seqno != NO_SLOT && lane.has_kept(base) && self.is_fresh(base) => {
+            Some((payload_offset, base)) if seqno != NO_SLOT && self.may_fill(lane, base) => {
                 Claim { seqno, payload_offset, one_off_chunks: 0, placed: true }
             }
             _ => self.place_anew(Some(lane), seqno, bumped, payload_bytes),
         }
     }
 
-    /// Whether a payload in the chunk at `base` will be there for a while: not if the chunk lies far behind.
+    /// Whether the chunk at `base`, in which the lane took bytes before the fence, may be written to: not if it lies far
+    /// behind, for then it may have been taken from us (and would expire soon after it was written).
     #[inline(always)]
-    fn is_fresh(&self, base: u64) -> bool {
-        // Relaxed: a heuristic; expiry itself is decided by the window.
+    fn may_fill(&self, lane: &Lane, base: u64) -> bool {
+        // Relaxed: the fence after "inside" decides whether a thief's allocation is seen here; see `Chunks::take`.
         let next = self.memory.control(ControlWord::NextPayloadByte).load(Ordering::Relaxed);
-        next.wrapping_sub(base) <= self.stale_bytes
+        let is_near = next.wrapping_sub(base) <= self.stale_bytes || mutation::active(Mutation::MissingStaleCheck);
+        is_near && lane.is_filling(base)
     }
 
     /// Allocates seqnos until one's slot can be claimed; [`NO_SLOT`] after a whole lap of them.
@@ -252,9 +252,8 @@ impl<M: RingMemory> RingWriter<M> {
         let chunk_bytes = self.chunk_bytes;
         if let Some(lane) = lane
             && let Some((offset, _)) = bumped
-            && lane.withdraw(offset, chunk_bytes)
         {
-            self.chunks.unpin(offset, lane);
+            lane.withdraw(offset, chunk_bytes);
         }
         if seqno == NO_SLOT {
             return Claim { seqno, payload_offset: 0, one_off_chunks: 0, placed: false };
@@ -279,7 +278,7 @@ impl<M: RingMemory> RingWriter<M> {
         }
         let base = self.take_run(1, Taker::Lane(lane));
         if let Some(base) = base {
-            lane.attach(base, rounded);
+            lane.fill(base, rounded);
         }
         lane.end_placing();
         base

@@ -1,0 +1,102 @@
+//! The checker's atomics, for `src/sync.rs`, with a hook before each access: there a thread can be made to stop, or a
+//! signal handler of its to run.
+
+#[cfg(loom)]
+use loom::{sync::atomic as checked, thread_local};
+#[cfg(shuttle)]
+use shuttle::{sync::atomic as checked, thread_local};
+use std::cell::RefCell;
+
+pub(crate) use checked::Ordering;
+
+type Interrupt = Box<dyn FnOnce()>;
+
+thread_local! {
+    /// What interrupts this thread, and before how many more accesses.
+    static PENDING: RefCell<Option<(u64, Interrupt)>> = RefCell::new(None);
+}
+
+/// Calls `interrupt` on this thread before its atomic access number `accesses`, counted from 0.
+pub(crate) fn interrupt_before(accesses: u64, interrupt: impl FnOnce() + 'static) {
+    PENDING.with(|pending| *pending.borrow_mut() = Some((accesses, Box::new(interrupt))));
+}
+
+/// Takes back what has not interrupted this thread yet; true if there was something.
+pub(crate) fn cancel_interrupt() -> bool {
+    PENDING.with(|pending| pending.borrow_mut().take()).is_some()
+}
+
+fn step() {
+    // Thread-local storage is gone while a thread ends; nothing is pending then.
+    let due = PENDING.with(|pending| {
+        let mut pending = pending.borrow_mut();
+        match pending.as_mut() {
+            Some((0, _)) => pending.take(),
+            Some((accesses, _)) => {
+                *accesses -= 1;
+                None
+            }
+            None => None,
+        }
+    });
+    if let Some((_, interrupt)) = due {
+        interrupt();
+    }
+}
+
+/// A fence of the checker's.
+pub(crate) fn fence(order: Ordering) {
+    step();
+    checked::fence(order);
+}
+
+/// Compilers do not reorder what a checker runs.
+pub(crate) fn compiler_fence(_: Ordering) {
+    step();
+}
+
+/// An atomic word of the checker's.
+#[derive(Debug)]
+pub(crate) struct AtomicU64(checked::AtomicU64);
+
+impl AtomicU64 {
+    pub(crate) fn new(value: u64) -> Self {
+        Self(checked::AtomicU64::new(value))
+    }
+
+    pub(crate) fn load(&self, order: Ordering) -> u64 {
+        step();
+        self.0.load(order)
+    }
+
+    pub(crate) fn store(&self, value: u64, order: Ordering) {
+        step();
+        self.0.store(value, order);
+    }
+
+    pub(crate) fn fetch_add(&self, value: u64, order: Ordering) -> u64 {
+        step();
+        self.0.fetch_add(value, order)
+    }
+
+    pub(crate) fn fetch_sub(&self, value: u64, order: Ordering) -> u64 {
+        step();
+        self.0.fetch_sub(value, order)
+    }
+
+    pub(crate) fn fetch_max(&self, value: u64, order: Ordering) -> u64 {
+        step();
+        self.0.fetch_max(value, order)
+    }
+
+    pub(crate) fn compare_exchange(
+        &self,
+        current: u64,
+        new: u64,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<u64, u64> {
+        step();
+        self.0.compare_exchange(current, new, success, failure)
+    }
+}

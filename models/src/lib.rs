@@ -1,0 +1,15 @@
+//! The protocol core of eventring under a model checker. The models are in `src/ring/models`, beside what they test.
+
+#![cfg(any(loom, shuttle))]
+#![allow(dead_code, unused_imports, reason = "the models use a part of what these folders hold")]
+
+#[cfg(all(loom, shuttle))]
+compile_error!("choose one of the features loom and shuttle");
+
+mod checker;
+#[path = "../../src/layout/mod.rs"]
+mod layout;
+#[path = "../../src/ring/mod.rs"]
+mod ring;
+#[path = "../../src/sync.rs"]
+mod sync;

@@ -1,0 +1,43 @@
+//! A reservation that is dropped: its seqno becomes a RECORD_ERROR, whole, in the place of what was written so far.
+
+use super::event::{SMALL_BYTES, bound_payload, read, record, ring};
+use super::explore::explore;
+use crate::layout::record_error::{self, ErrorType};
+use crate::ring::observe::{self, Observation};
+use crate::ring::writer::Fields;
+use loom::thread;
+use std::sync::Arc;
+
+#[test]
+fn an_abandoned_reservation_becomes_a_whole_record_error() {
+    explore("abandoned", 3, &["record error", "not yet", "whole"], |tally| {
+        let ring = ring(2);
+        let error = record_error::encode(ErrorType::MissingEvent, 7, 0, SMALL_BYTES);
+        let writer = thread::spawn({
+            let ring = Arc::clone(&ring);
+            move || {
+                let lane = ring.lanes().get(0);
+                let claim = ring.reserve(lane, SMALL_BYTES);
+                ring.fill(&claim, 0, &bound_payload(claim.seqno, SMALL_BYTES));
+                // Dropped here, as `Reservation` does it.
+                ring.fill(&claim, 0, &error);
+                let payload_bytes = record_error::FIXED_BYTES as u32;
+                let event_type = record_error::EVENT_TYPE;
+                ring.commit(lane, claim, &Fields { event_type, payload_bytes, epoch_nanos: 9, content_ext: [9; 4] });
+                record(&ring, lane, SMALL_BYTES)
+            }
+        });
+        if let Observation::Event(event) = observe::descriptor(ring.memory(), 1) {
+            tally.saw("record error");
+            assert_eq!((event.event_type, event.payload_size), (record_error::EVENT_TYPE, 16));
+            assert_eq!((event.record_epoch_nanos, event.content_ext), (9, [9; 4]));
+            let mut out = [0; record_error::FIXED_BYTES];
+            assert!(observe::payload(ring.memory(), &event, &mut out));
+            assert_eq!(out, error);
+        } else {
+            tally.saw("not yet");
+        }
+        assert_eq!(writer.join().unwrap(), Some(2));
+        tally.saw(read(ring.memory(), 2).name());
+    });
+}

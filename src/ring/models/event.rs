@@ -1,0 +1,210 @@
+//! Events whose every word is a function of their seqno.
+
+use crate::layout::limits::{MIN_CHUNK_BYTES, MIN_PAYLOAD_BUF_BYTES};
+use crate::layout::{Descriptor, Geometry};
+use crate::ring::heap::HeapMemory;
+use crate::ring::lane::Lane;
+use crate::ring::memory::{ControlWord, RingMemory};
+use crate::ring::observe::{self, Observation};
+use crate::ring::writer::{Claim, Fields, RingWriter};
+use crate::sync::Ordering;
+use std::sync::Arc;
+
+/// The smallest payload buffer: 16 chunks of 32 bytes, a window of 448 that moves in steps of 64.
+pub(super) const PAYLOAD_BYTES: u64 = MIN_PAYLOAD_BUF_BYTES;
+pub(super) const CHUNK_BYTES: u64 = MIN_CHUNK_BYTES;
+/// The largest payload that goes into a lane's chunk.
+pub(super) const SMALL_BYTES: u64 = CHUNK_BYTES / 2;
+
+pub(super) type Ring<M = HeapMemory> = RingWriter<M>;
+
+/// Memory for a ring of `capacity` descriptors.
+pub(super) fn memory(capacity: u64) -> HeapMemory {
+    let geometry = Geometry::new(capacity, PAYLOAD_BYTES, 0).unwrap();
+    assert_eq!(geometry.chunk_bytes(), CHUNK_BYTES);
+    HeapMemory::new(geometry, PAYLOAD_BYTES as usize / 8)
+}
+
+/// A ring of `capacity` descriptors.
+pub(super) fn ring(capacity: u64) -> Arc<Ring> {
+    Arc::new(RingWriter::new(memory(capacity)))
+}
+
+/// A ring of 2 descriptors that each hold an event already, without payload.
+pub(super) fn full_ring() -> Arc<Ring> {
+    let ring = ring(2);
+    assert_eq!([(); 2].map(|()| record_empty(&ring)), [Some(1), Some(2)]);
+    ring
+}
+
+/// Allocates `bytes` of payload memory, as other writers would that have come and gone.
+pub(super) fn pass_by(ring: &Ring, bytes: u64) {
+    ring.memory().control(ControlWord::NextPayloadByte).fetch_add(bytes, Ordering::Relaxed);
+}
+
+/// A word that belongs to `seqno` and place `place`.
+pub(super) fn bound_word(seqno: u64, place: u64) -> u64 {
+    seqno << 32 | place << 8 | 0xa5
+}
+
+/// A payload of `payload_bytes` (whole words) that belongs to `seqno`.
+pub(super) fn bound_payload(seqno: u64, payload_bytes: u64) -> Vec<u8> {
+    (0..payload_bytes / 8).flat_map(|index| bound_word(seqno, index).to_le_bytes()).collect()
+}
+
+fn bound_fields(seqno: u64, payload_bytes: u64, payload_offset: u64) -> Fields {
+    Fields {
+        event_type: seqno as u16 + 2,
+        payload_bytes: payload_bytes as u32,
+        epoch_nanos: bound_word(seqno, 1000),
+        content_ext: [
+            bound_word(seqno, 1001),
+            bound_word(seqno, payload_bytes),
+            bound_word(seqno, payload_offset),
+            bound_word(seqno, 1004),
+        ],
+    }
+}
+
+/// Records an event without payload; its seqno, or `None` if it was lost.
+pub(super) fn record_empty<M: RingMemory>(ring: &Ring<M>) -> Option<u64> {
+    let claim = ring.reserve_empty();
+    (claim.seqno != 0).then(|| finish(ring, None, claim, 0))
+}
+
+/// Records an event with `payload_bytes` of payload, or without if there is no memory for it, as `Recorder` does; its seqno,
+/// or `None` if it was lost.
+pub(super) fn record<M: RingMemory>(ring: &Ring<M>, lane: Option<&Lane>, payload_bytes: u64) -> Option<u64> {
+    let claim = match lane {
+        None => ring.reserve(None, payload_bytes),
+        Some(lane) => match ring.reserve_in_lane(lane, payload_bytes) {
+            Ok(claim) => {
+                let seqno = claim.seqno;
+                let fields = bound_fields(seqno, payload_bytes, claim.payload_offset);
+                #[cfg(shuttle)]
+                check_window(ring, claim.payload_offset, payload_bytes);
+                ring.fill_in_lane(&claim, 0, &bound_payload(seqno, payload_bytes));
+                ring.commit_in_lane(lane, claim, &fields);
+                return Some(seqno);
+            }
+            Err(unfinished) => ring.resume(lane, unfinished, payload_bytes),
+        },
+    };
+    let seqno = claim.seqno;
+    let payload_bytes = if claim.placed { payload_bytes } else { 0 };
+    finish(ring, lane, claim, payload_bytes);
+    (seqno != 0).then_some(seqno)
+}
+
+/// Fills and commits.
+pub(super) fn finish<M: RingMemory>(ring: &Ring<M>, lane: Option<&Lane>, claim: Claim, payload_bytes: u64) -> u64 {
+    #[cfg(shuttle)]
+    check_window(ring, claim.payload_offset, payload_bytes);
+    ring.fill(&claim, 0, &bound_payload(claim.seqno, payload_bytes));
+    commit(ring, lane, claim, payload_bytes)
+}
+
+/// Commits what has been filled.
+pub(super) fn commit<M: RingMemory>(ring: &Ring<M>, lane: Option<&Lane>, claim: Claim, payload_bytes: u64) -> u64 {
+    let seqno = claim.seqno;
+    let fields = bound_fields(seqno, payload_bytes, claim.payload_offset);
+    ring.commit(lane, claim, &fields);
+    seqno
+}
+
+/// What a reader gets for a seqno.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Got {
+    /// The event and, if it has one, its payload.
+    Whole,
+    /// The event, but not its payload any more.
+    Expired,
+    /// Nothing yet.
+    NotReady,
+    /// Nothing any more.
+    Lapped,
+    /// Nothing ever.
+    Hole,
+}
+
+impl Got {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Whole => "whole",
+            Self::Expired => "expired",
+            Self::NotReady => "not ready",
+            Self::Lapped => "lapped",
+            Self::Hole => "hole",
+        }
+    }
+}
+
+/// Reads `seqno` as a reader does.
+///
+/// # Panics
+/// If what the reader is handed is not exactly what was recorded as `seqno`.
+pub(super) fn read<M: RingMemory>(memory: &M, seqno: u64) -> Got {
+    match observe::descriptor(memory, seqno) {
+        Observation::Event(event) => {
+            check_descriptor(seqno, &event);
+            let mut out = vec![0; event.payload_size as usize];
+            if event.payload_size > 0 && !observe::payload(memory, &event, &mut out) {
+                return Got::Expired;
+            }
+            assert_eq!(out, bound_payload(seqno, u64::from(event.payload_size)), "torn payload of {seqno}");
+            Got::Whole
+        }
+        Observation::NotReady => Got::NotReady,
+        Observation::Lapped => Got::Lapped,
+        Observation::Hole => Got::Hole,
+    }
+}
+
+/// # Panics
+/// If the descriptor is not exactly what was recorded as `seqno`.
+pub(super) fn check_descriptor(seqno: u64, event: &Descriptor) {
+    let fields = bound_fields(seqno, u64::from(event.payload_size), event.payload_buf_offset);
+    let expected = Descriptor {
+        seqno,
+        event_type: fields.event_type,
+        payload_size: fields.payload_bytes,
+        record_epoch_nanos: fields.epoch_nanos,
+        payload_buf_offset: event.payload_buf_offset,
+        content_ext: fields.content_ext,
+    };
+    assert_eq!(*event, expected, "torn descriptor of {seqno}");
+}
+
+/// Checks that the window has passed what a payload overwrites. (Asked by random models only: each load more multiplies
+/// what loom has to explore, and `window` has models of its own for this.)
+#[cfg(shuttle)]
+fn check_window<M: RingMemory>(ring: &Ring<M>, payload_offset: u64, payload_bytes: u64) {
+    if payload_bytes == 0 {
+        return;
+    }
+    let window = count(ring, ControlWord::BufferWindowStart);
+    let overwritten = (payload_offset + payload_bytes).saturating_sub(PAYLOAD_BYTES);
+    assert!(overwritten <= window, "the window is at {window}, and {overwritten} is being overwritten");
+    let next = count(ring, ControlWord::NextPayloadByte);
+    assert!(window == 0 || window < next, "the window is at {window}, beyond {next}");
+}
+
+/// A count that the ring keeps.
+pub(super) fn count<M: RingMemory>(ring: &Ring<M>, word: ControlWord) -> u64 {
+    ring.memory().control(word).load(Ordering::Relaxed)
+}
+
+/// Checks a ring to which nobody writes any more, in which `recorded` events were committed and `open` reservations are
+/// still open: every other seqno of the last lap is an event or a hole, and the counts are exact.
+pub(super) fn check_at_rest<M: RingMemory>(ring: &Ring<M>, recorded: u64, open: u64) {
+    let last = observe::last_seqno(ring.memory());
+    let mut waiting = 0;
+    for seqno in observe::oldest_seqno(ring.memory(), last)..=last {
+        let got = read(ring.memory(), seqno);
+        waiting += u64::from(got == Got::NotReady);
+        assert!(got != Got::Lapped, "{seqno} of {last} is lapped at rest");
+    }
+    assert!(waiting <= open, "{waiting} of the last seqnos have no event, {open} reservations are open");
+    let given_up = count(ring, ControlWord::RefusedClaims) + count(ring, ControlWord::LappedClaims);
+    assert_eq!(last, recorded + given_up + open, "seqnos handed out; recorded, given up and open");
+}

@@ -1,0 +1,82 @@
+//! Running a model and saying what it saw.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+/// Counts what happened in the executions of a model, so that a model which never gets to its point fails.
+#[derive(Clone, Default)]
+pub(super) struct Tally(Arc<Mutex<BTreeMap<&'static str, u64>>>);
+
+impl Tally {
+    /// Counts `outcome`.
+    pub(super) fn saw(&self, outcome: &'static str) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(outcome).or_default() += 1;
+    }
+
+    /// Prints the counts and checks that each of `expected` occurred (not in a faulty protocol, which must fail at what
+    /// it does wrong).
+    fn report(&self, name: &str, bound: &str, started: Instant, expected: &[&str]) {
+        let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let seconds = started.elapsed().as_secs_f64();
+        let counts: Vec<String> = seen.iter().map(|(outcome, count)| format!("{outcome} {count}")).collect();
+        eprintln!("model {name} ({bound}), {seconds:.1} s: {}", counts.join(", "));
+        if std::env::var("EVENTRING_MUTATION").is_ok_and(|fault| !fault.is_empty()) {
+            return;
+        }
+        for outcome in expected {
+            assert!(seen.contains_key(outcome), "model {name} never came to {outcome:?}");
+        }
+    }
+}
+
+/// How much deeper than in CI to look; see `.ci/models`.
+fn extra_depth() -> usize {
+    std::env::var("EVENTRING_MODEL_DEPTH").map_or(0, |depth| depth.parse().expect("EVENTRING_MODEL_DEPTH is a number"))
+}
+
+/// Runs `model` in every interleaving of at most `preemptions` preemptions and with every value that a weakly ordered load
+/// may give. Each of `expected` must be counted in some execution.
+#[cfg(loom)]
+pub(super) fn explore(
+    name: &str,
+    preemptions: usize,
+    expected: &[&str],
+    model: impl Fn(&Tally) + Send + Sync + 'static,
+) {
+    let tally = Tally::default();
+    let mut builder = loom::model::Builder::new();
+    let preemptions = builder.preemption_bound.unwrap_or(preemptions + extra_depth());
+    builder.preemption_bound = Some(preemptions);
+    builder.max_branches = 10_000;
+    let started = Instant::now();
+    builder.check({
+        let tally = tally.clone();
+        move || {
+            tally.saw("executions");
+            model(&tally);
+        }
+    });
+    tally.report(name, &format!("{preemptions} preemptions"), started, expected);
+}
+
+/// Runs `model` in `schedules` random schedules, half of them uniformly random, half with few and well-placed preemptions
+/// (probabilistic concurrency testing). Each of `expected` must be counted in some execution.
+#[cfg(shuttle)]
+pub(super) fn explore(name: &str, schedules: usize, expected: &[&str], model: impl Fn(&Tally) + Send + Sync + 'static) {
+    const PREEMPTIONS: usize = 6;
+    let schedules = schedules * 10usize.pow(extra_depth() as u32);
+    let tally = Tally::default();
+    let model = Arc::new({
+        let tally = tally.clone();
+        move || {
+            tally.saw("executions");
+            model(&tally);
+        }
+    });
+    let started = Instant::now();
+    let uniform = Arc::clone(&model);
+    shuttle::check_random(move || uniform(), schedules / 2);
+    shuttle::check_pct(move || model(), schedules / 2, PREEMPTIONS);
+    tally.report(name, &format!("{schedules} schedules"), started, expected);
+}

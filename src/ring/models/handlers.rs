@@ -1,0 +1,130 @@
+//! Signal handlers that record while their thread is recording, before each of its accesses to shared words.
+
+use super::event::{
+    CHUNK_BYTES, Got, PAYLOAD_BYTES, Ring, SMALL_BYTES, count, finish, read, record, record_empty, ring,
+};
+use crate::checker;
+use crate::ring::memory::ControlWord;
+use crate::ring::observe::{self, Observation};
+use std::sync::{Arc, Mutex};
+
+/// Something that a thread does, or a handler on top of it.
+#[derive(Clone, Copy, Debug)]
+enum Doing {
+    Empty,
+    Small,
+    /// Enough small ones to need a new chunk.
+    Smalls,
+    Large,
+    /// Small ones inside of another, so that a chunk is left while the outer one is open in it.
+    Nested,
+}
+
+impl Doing {
+    const ALL: [Self; 5] = [Self::Empty, Self::Small, Self::Smalls, Self::Large, Self::Nested];
+
+    /// Does it, and notes the seqnos.
+    fn run(self, ring: &Ring, seqnos: &Mutex<Vec<u64>>) {
+        let lane = ring.lanes().get(0);
+        let note = |seqno: Option<u64>| seqnos.lock().unwrap().push(seqno.expect("there is a slot"));
+        match self {
+            Self::Empty => note(record_empty(ring)),
+            Self::Small => note(record(ring, lane, SMALL_BYTES)),
+            Self::Smalls => (0..3).for_each(|_| note(record(ring, lane, SMALL_BYTES))),
+            Self::Large => note(record(ring, lane, 2 * CHUNK_BYTES)),
+            Self::Nested => {
+                let outer = ring.reserve(lane, SMALL_BYTES);
+                assert!(outer.placed);
+                (0..2).for_each(|_| note(record(ring, lane, SMALL_BYTES)));
+                note(Some(finish(ring, lane, outer, SMALL_BYTES)));
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    doing: Doing,
+    on_top: Doing,
+    /// How many small events the lane's chunk, of two, has held before.
+    earlier: u64,
+    /// Whether a reservation in that chunk is open all the while.
+    is_open: bool,
+    /// Before which access the handler comes.
+    step: u64,
+}
+
+/// Another thread goes round the payload buffer, twice; `spared` is the chunk that it must not touch.
+fn go_round(ring: &Ring, spared: Option<u64>) {
+    for _ in 0..2 * PAYLOAD_BYTES / CHUNK_BYTES {
+        let seqno = record(ring, ring.lanes().get(1), CHUNK_BYTES).unwrap();
+        let got = read(ring.memory(), seqno);
+        let Observation::Event(event) = observe::descriptor(ring.memory(), seqno) else { panic!("{seqno} is {got:?}") };
+        assert_eq!((got, event.payload_size), (Got::Whole, CHUNK_BYTES as u32));
+        assert_ne!(
+            Some(event.payload_buf_offset % PAYLOAD_BYTES / CHUNK_BYTES),
+            spared,
+            "an open payload is overwritten"
+        );
+    }
+}
+
+/// False if the handler has not come.
+fn interrupt(case: Case) -> bool {
+    let ring = ring(32);
+    let seqnos = Arc::new(Mutex::new(Vec::new()));
+    let lane = ring.lanes().get(0);
+    let open = case.is_open.then(|| ring.reserve(lane, SMALL_BYTES));
+    for _ in 0..case.earlier {
+        seqnos.lock().unwrap().push(record(&ring, lane, SMALL_BYTES).unwrap());
+    }
+    let handler = {
+        let (ring, seqnos) = (Arc::clone(&ring), Arc::clone(&seqnos));
+        move || case.on_top.run(&ring, &seqnos)
+    };
+    checker::interrupt_before(case.step, handler);
+    case.doing.run(&ring, &seqnos);
+    if checker::cancel_interrupt() {
+        return false;
+    }
+    for seqno in seqnos.lock().unwrap().iter() {
+        assert_eq!(read(ring.memory(), *seqno), Got::Whole, "{seqno} in {case:?}");
+    }
+    // What is open stays untouched; nothing else is kept when the thread is outside.
+    if let Some(open) = open {
+        go_round(&ring, Some(open.payload_offset / CHUNK_BYTES));
+        finish(&ring, lane, open, SMALL_BYTES);
+    }
+    assert!(lane.unwrap().is_outside());
+    let skipped = count(&ring, ControlWord::SkippedChunks);
+    go_round(&ring, None);
+    assert_eq!(count(&ring, ControlWord::SkippedChunks), skipped, "a chunk is kept after {case:?}");
+    assert!(record(&ring, lane, SMALL_BYTES).is_some_and(|seqno| read(ring.memory(), seqno) == Got::Whole));
+    true
+}
+
+#[test]
+fn a_handler_may_record_at_any_step_of_recording() {
+    let mut handlers = 0;
+    for doing in Doing::ALL {
+        for on_top in Doing::ALL {
+            for (earlier, is_open) in [(0, false), (1, false), (2, false), (0, true), (1, true)] {
+                for step in 0.. {
+                    let came = Arc::new(Mutex::new(true));
+                    let came_in_model = Arc::clone(&came);
+                    let case = Case { doing, on_top, earlier, is_open, step };
+                    // One thread: one execution.
+                    let mut model = loom::model::Builder::new();
+                    model.max_branches = 30_000;
+                    model.check(move || *came_in_model.lock().unwrap() = interrupt(case));
+                    if !*came.lock().unwrap() {
+                        break;
+                    }
+                    handlers += 1;
+                }
+            }
+        }
+    }
+    eprintln!("model handlers: {handlers} handlers");
+    assert!(handlers > 3000);
+}

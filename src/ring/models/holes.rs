@@ -1,0 +1,63 @@
+//! Holes: what happens to the seqno that falls into the slot of a writer that has stopped.
+
+use super::event::{Got, check_at_rest, finish, read, record_empty, ring};
+use super::explore::explore;
+use crate::ring::observe;
+use loom::thread;
+use std::sync::Arc;
+
+#[test]
+fn a_reader_skips_the_hole_that_a_stalled_writer_leaves() {
+    explore("hole", 3, &["whole", "not ready", "hole", "lapped"], |tally| {
+        let ring = ring(2);
+        // It has seqno 1, and with it the slot of 3.
+        let stalled = ring.reserve_empty();
+        let writer = thread::spawn({
+            let ring = Arc::clone(&ring);
+            move || [(); 2].map(|()| record_empty(&ring))
+        });
+        // A reader that joins now, and goes on from event to event as far as it can.
+        let mut next = observe::oldest_seqno(ring.memory(), observe::last_seqno(ring.memory()));
+        while next <= 4 {
+            let got = read(ring.memory(), next);
+            tally.saw(got.name());
+            if got == Got::NotReady {
+                break;
+            }
+            next += 1;
+        }
+        // 3 was refused.
+        assert_eq!(writer.join().unwrap(), [Some(2), Some(4)]);
+        assert_eq!(
+            [1, 2, 3, 4].map(|seqno| read(ring.memory(), seqno)),
+            [Got::Lapped, Got::Lapped, Got::Hole, Got::Whole]
+        );
+        finish(&ring, None, stalled, 0);
+        assert_eq!(read(ring.memory(), 3), Got::Hole);
+        assert_eq!(record_empty(&ring), Some(5));
+        check_at_rest(&ring, 4, 0);
+    });
+}
+
+#[test]
+fn a_slot_that_comes_free_late_is_claimed_or_refused_but_never_shared() {
+    explore("late_commit", 3, &["claimed", "refused", "whole", "hole"], |tally| {
+        let ring = ring(2);
+        let stalled = ring.reserve_empty();
+        assert_eq!(record_empty(&ring), Some(2));
+        let writer = thread::spawn({
+            let ring = Arc::clone(&ring);
+            move || record_empty(&ring)
+        });
+        let reader = thread::spawn({
+            let ring = Arc::clone(&ring);
+            let tally = tally.clone();
+            move || tally.saw(read(ring.memory(), 3).name())
+        });
+        finish(&ring, None, stalled, 0);
+        let seqno = writer.join().unwrap();
+        tally.saw(if seqno == Some(3) { "claimed" } else { "refused" });
+        reader.join().unwrap();
+        check_at_rest(&ring, 2 + u64::from(seqno.is_some()), 0);
+    });
+}

@@ -1,0 +1,25 @@
+//! Models: the protocol, unchanged, on small rings, in every interleaving (loom) or in many random ones (shuttle).
+//!
+//! Every word of an event, in the descriptor and in the payload, is a function of its seqno, so that a reader which is
+//! handed words of two events finds out. `.ci/models` runs all of them, and again with each fault of
+//! [`super::mutation`], where they must fail. `docs/ORDERING.md` says which model shows what.
+
+mod event;
+mod explore;
+
+#[cfg(loom)]
+mod abandoned;
+#[cfg(loom)]
+mod chunks;
+#[cfg(loom)]
+mod descriptor;
+#[cfg(loom)]
+mod handlers;
+#[cfg(loom)]
+mod holes;
+#[cfg(shuttle)]
+mod random;
+#[cfg(loom)]
+mod stopped;
+#[cfg(loom)]
+mod window;

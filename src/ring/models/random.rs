@@ -1,0 +1,135 @@
+//! Rings under random schedules: more writers, readers and laps than can be explored exhaustively.
+
+use super::event::{CHUNK_BYTES, Got, Ring, SMALL_BYTES, check_at_rest, finish, read, record, record_empty, ring};
+use super::explore::{Tally, explore};
+use crate::ring::lane::Lane;
+use crate::ring::observe;
+use crate::sync::{AtomicU64, Ordering};
+use shuttle::rand::{Rng, thread_rng};
+use shuttle::thread;
+use std::sync::Arc;
+
+/// What a writer has done.
+#[derive(Clone, Copy, Default)]
+struct Written {
+    recorded: u64,
+    open: u64,
+}
+
+/// Records `steps` events of random kinds. A writer may stop for ever, if `may_stop`, with a reservation open.
+fn write(ring: &Ring, lane: &Lane, steps: usize, may_stop: bool, tally: &Tally) -> Written {
+    let mut written = Written::default();
+    let mut count = |seqno: Option<u64>| match seqno {
+        Some(_) => written.recorded += 1,
+        None => tally.saw("lost"),
+    };
+    let mut open = 0;
+    for _ in 0..steps {
+        match thread_rng().gen_range(0..12) {
+            0..=1 => count(record_empty(ring)),
+            2..=5 => count(record(ring, Some(lane), SMALL_BYTES)),
+            6 => count(record(ring, None, SMALL_BYTES)),
+            7 => count(record(ring, Some(lane), CHUNK_BYTES)),
+            8 => count(record(ring, Some(lane), 7 * CHUNK_BYTES)),
+            9 => {
+                let outer = ring.reserve(Some(lane), SMALL_BYTES);
+                for _ in 0..thread_rng().gen_range(1..4) {
+                    count(record(ring, Some(lane), SMALL_BYTES));
+                }
+                let (seqno, bytes) = (outer.seqno, if outer.placed { SMALL_BYTES } else { 0 });
+                finish(ring, Some(lane), outer, bytes);
+                count((seqno != 0).then_some(seqno));
+            }
+            // The thread ends, and another gets its lane.
+            10 => ring.retire(lane),
+            _ if may_stop => {
+                let claim = ring.reserve(Some(lane), SMALL_BYTES);
+                if claim.seqno != 0 {
+                    tally.saw("stopped");
+                    open = 1;
+                    break;
+                }
+            }
+            _ => {}
+        }
+    }
+    Written { open, ..written }
+}
+
+/// Follows the ring from its oldest event until nobody writes any more, and accounts for every seqno.
+fn follow(ring: &Ring, writing: &AtomicU64, tally: &Tally) {
+    let start = observe::oldest_seqno(ring.memory(), observe::last_seqno(ring.memory()));
+    let (mut next, mut events, mut lost) = (start, 0, 0);
+    loop {
+        let at_rest = writing.load(Ordering::Acquire) == 0;
+        let got = read(ring.memory(), next);
+        match got {
+            Got::Whole | Got::Expired => {
+                tally.saw(if got == Got::Whole { "whole" } else { "expired" });
+                events += 1;
+                next += 1;
+            }
+            Got::Hole => {
+                tally.saw("hole");
+                lost += 1;
+                next += 1;
+            }
+            Got::Lapped => {
+                tally.saw("lapped");
+                let oldest = observe::oldest_seqno(ring.memory(), observe::last_seqno(ring.memory()));
+                let to = oldest.max(next + 1);
+                lost += to - next;
+                next = to;
+            }
+            Got::NotReady if at_rest => break,
+            Got::NotReady => thread::yield_now(),
+        }
+    }
+    assert_eq!(events + lost, next - start);
+    let last = observe::last_seqno(ring.memory());
+    // At rest there is an event or a hole everywhere, or a writer has stopped there.
+    tally.saw(if next > last { "came to the end" } else { "waits for a writer that has stopped" });
+}
+
+/// `stops` of `writers` writers may stop for ever.
+fn storm(capacity: u64, writers: usize, stops: usize, steps: usize, tally: &Tally) {
+    let ring = ring(capacity);
+    let writing = Arc::new(AtomicU64::new(writers as u64));
+    let readers = [(); 2].map(|()| {
+        let (ring, writing, tally) = (Arc::clone(&ring), Arc::clone(&writing), tally.clone());
+        thread::spawn(move || follow(&ring, &writing, &tally))
+    });
+    let writers: Vec<_> = (0..writers)
+        .map(|id| {
+            let (ring, writing, tally) = (Arc::clone(&ring), Arc::clone(&writing), tally.clone());
+            thread::spawn(move || {
+                let lane = ring.lanes().get(id as u16).expect("a lane for each writer");
+                let written = write(&ring, lane, steps, id < stops, &tally);
+                writing.fetch_sub(1, Ordering::Release);
+                written
+            })
+        })
+        .collect();
+    let written: Vec<Written> = writers.into_iter().map(|writer| writer.join().unwrap()).collect();
+    readers.into_iter().for_each(|reader| reader.join().unwrap());
+    let sum = |what: fn(&Written) -> u64| written.iter().map(what).sum::<u64>();
+    check_at_rest(&ring, sum(|w| w.recorded), sum(|w| w.open));
+}
+
+#[test]
+fn three_writers_lap_a_ring_of_two() {
+    let expected = ["whole", "expired", "hole", "lapped", "came to the end"];
+    explore("storm_of_two_slots", 20_000, &expected, |tally| storm(2, 3, 0, 8, tally));
+}
+
+#[test]
+fn four_writers_of_which_two_stop_lap_a_ring_of_four() {
+    let expected = ["whole", "expired", "hole", "lapped", "stopped", "came to the end"];
+    explore("storm_with_stops", 20_000, &expected, |tally| storm(4, 4, 2, 10, tally));
+}
+
+#[test]
+fn writers_that_stop_in_every_slot_make_the_others_lose_events_but_not_hang() {
+    let expected = ["whole", "stopped", "lost"];
+    explore("storm_to_a_standstill", 6000, &expected, |tally| storm(2, 4, 4, 12, tally));
+}

@@ -1,0 +1,100 @@
+//! The buffer window: payload that is being overwritten is never taken for valid.
+
+use super::event::{
+    CHUNK_BYTES, Got, PAYLOAD_BYTES, bound_payload, check_at_rest, commit, count, pass_by, read, record, ring,
+};
+use super::explore::explore;
+use crate::ring::memory::ControlWord;
+use loom::thread;
+use std::sync::Arc;
+
+#[test]
+fn a_payload_that_is_overwritten_is_whole_or_expired() {
+    explore("overwritten_payload", 4, &["whole", "expired"], |tally| {
+        let ring = ring(4);
+        // Its payload is the first chunk, which the writer's payload is to overwrite.
+        assert_eq!(record(&ring, None, CHUNK_BYTES), Some(1));
+        pass_by(&ring, PAYLOAD_BYTES - CHUNK_BYTES);
+        let writer = thread::spawn({
+            let ring = Arc::clone(&ring);
+            move || record(&ring, None, CHUNK_BYTES)
+        });
+        tally.saw(read(ring.memory(), 1).name());
+        assert_eq!(writer.join().unwrap(), Some(2));
+        assert_eq!([1, 2].map(|seqno| read(ring.memory(), seqno)), [Got::Expired, Got::Whole]);
+    });
+}
+
+#[test]
+fn a_window_that_another_writer_has_moved_protects_as_well() {
+    explore("window_moved_by_another", 2, &["whole", "expired"], |tally| {
+        let ring = ring(4);
+        assert_eq!(record(&ring, None, CHUNK_BYTES), Some(1));
+        pass_by(&ring, PAYLOAD_BYTES - CHUNK_BYTES);
+        // One overwrites the first chunk. The other moves the window past both, if it comes first.
+        let writers = [(); 2].map(|()| {
+            let ring = Arc::clone(&ring);
+            thread::spawn(move || record(&ring, None, CHUNK_BYTES))
+        });
+        tally.saw(read(ring.memory(), 1).name());
+        for writer in writers {
+            assert!(writer.join().unwrap().is_some());
+        }
+        check_at_rest(&ring, 3, 0);
+    });
+}
+
+#[test]
+fn a_large_and_a_small_writer_cannot_lose_each_others_window_move() {
+    const LARGE_BYTES: u64 = 8 * CHUNK_BYTES;
+    explore("window_race", 3, &["whole", "expired"], |tally| {
+        let ring = ring(4);
+        // Its payload is the fifth chunk.
+        pass_by(&ring, 4 * CHUNK_BYTES);
+        assert_eq!(record(&ring, None, CHUNK_BYTES), Some(1));
+        // Up to here the window need not move. The large payload overwrites the first six chunks, or more if the small one
+        // comes first; the small one moves the window by a step.
+        pass_by(&ring, PAYLOAD_BYTES - 7 * CHUNK_BYTES);
+        let large = thread::spawn({
+            let ring = Arc::clone(&ring);
+            move || {
+                let claim = ring.reserve(None, LARGE_BYTES);
+                // Only the bytes that fall on the fifth chunk, to keep the model small.
+                let at = PAYLOAD_BYTES + 4 * CHUNK_BYTES - claim.payload_offset;
+                ring.fill(&claim, at, &bound_payload(claim.seqno, CHUNK_BYTES));
+                commit(&ring, None, claim, LARGE_BYTES);
+            }
+        });
+        let small = thread::spawn({
+            let ring = Arc::clone(&ring);
+            move || record(&ring, None, CHUNK_BYTES)
+        });
+        tally.saw(read(ring.memory(), 1).name());
+        large.join().unwrap();
+        assert!(small.join().unwrap().is_some());
+        assert_eq!(read(ring.memory(), 1), Got::Expired);
+    });
+}
+
+#[test]
+fn a_writer_that_comes_late_neither_moves_the_window_back_nor_takes_a_chunk_that_has_gone_on() {
+    explore("late_writer", 3, &["whole", "late"], |tally| {
+        let ring = ring(4);
+        let slow = thread::spawn({
+            let ring = Arc::clone(&ring);
+            move || record(&ring, None, CHUNK_BYTES)
+        });
+        // A lap later in the payload buffer, if the other has allocated: the same chunk.
+        pass_by(&ring, PAYLOAD_BYTES - CHUNK_BYTES);
+        let seqno = record(&ring, None, CHUNK_BYTES).unwrap();
+        let moved = count(&ring, ControlWord::BufferWindowStart);
+        tally.saw(read(ring.memory(), seqno).name());
+        assert!(slow.join().unwrap().is_some());
+        if count(&ring, ControlWord::SkippedChunks) > 0 {
+            tally.saw("late");
+        }
+        let window = count(&ring, ControlWord::BufferWindowStart);
+        assert!(moved <= window && window < count(&ring, ControlWord::NextPayloadByte), "the window is at {window}");
+        assert_eq!(read(ring.memory(), seqno), Got::Whole);
+    });
+}
