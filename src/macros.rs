@@ -61,8 +61,30 @@ macro_rules! record {
 /// ```
 ///
 /// Otherwise as [`record!`]. At most 15 slices.
+///
+/// A program that passes events on without knowing their types gives the code and the bytes instead; nothing is checked then:
+///
+/// ```
+/// # use eventring::recordv;
+/// # use eventring::recorder::{ContentDescription, Recorder};
+/// # let recorder = Recorder::builder(ContentDescription::new(300, "THINGS")).anonymous().build()?;
+/// let seqno = recordv!(recorder => raw(18), [b"one ", b"payload"]; ext[1] = 7);
+/// assert_eq!(seqno, 1);
+/// # Ok::<(), eventring::recorder::RecorderError>(())
+/// ```
 #[macro_export]
 macro_rules! recordv {
+    ($recorder:expr => raw($code:expr), [$($part:expr),* $(,)?] $(; $($ext:tt)*)?) => {
+        match $crate::__private::own(&$recorder) {
+            ::core::option::Option::Some(active) => {
+                #[allow(unused_mut, reason = "without extension words nothing changes it")]
+                let mut content_ext = [0; 4];
+                $crate::__ext!(content_ext, $($($ext)*)?);
+                active.recorder().recordv($code, content_ext, &[$($part),*])
+            }
+            ::core::option::Option::None => 0,
+        }
+    };
     ($recorder:expr => $event:path, $payload:expr, [$($part:expr),* $(,)?] $(; $($ext:tt)*)?) => {
         $crate::__record!(($crate::__private::own(&$recorder), [0; 4]) $event, $payload, [$($part),*], $($($ext)*)?)
     };

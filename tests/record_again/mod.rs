@@ -1,0 +1,60 @@
+//! Recording an execution event that was read: byte for byte, or decoded and with its own struct and arrays.
+
+use eventring::reader::Descriptor;
+use eventring::recorder::Recorder;
+use eventring::schema::EventType as _;
+use eventring::schema::exec::{ExecEvent, ExecPayload};
+use eventring::{record, recordv};
+
+/// Records an event with the same type, payload bytes and flow tags; gives its seqno.
+pub fn pass_on(to: &Recorder, event: &Descriptor, payload: &[u8]) -> u64 {
+    let [block, txn, account, span] = event.content_ext;
+    // In pieces, as its first writer had them: the fixed struct, and what follows.
+    let fixed = ExecEvent::schema().event(event.event_type).unwrap().payload.map_or(0, |info| info.bytes);
+    let (fixed, behind) = payload.split_at(fixed);
+    recordv!(to => raw(event.event_type), [fixed, behind]; block = block, txn = txn, account = account, span = span)
+}
+
+/// Records an event with the same type, fields, arrays and flow tags, encoded anew; gives its seqno.
+pub fn encode_again(to: &Recorder, event: &Descriptor, payload: &[u8]) -> u64 {
+    let [block, txn, account, span] = event.content_ext;
+    macro_rules! again {
+        ($event:ident) => {
+            record!(to => ExecEvent::$event; block = block, txn = txn, account = account, span = span)
+        };
+        ($event:ident, $payload:expr) => {
+            record!(to => ExecEvent::$event, $payload; block = block, txn = txn, account = account, span = span)
+        };
+        ($event:ident, $payload:expr, [$($part:expr),*]) => {
+            recordv!(to => ExecEvent::$event, $payload, [$($part),*]; block = block, txn = txn, account = account, span = span)
+        };
+    }
+    match ExecPayload::decode(event.event_type, payload).unwrap() {
+        ExecPayload::RecordError(_) => panic!("seqno {} could not be recorded", event.seqno),
+        ExecPayload::BlockStart(payload) => again!(BlockStart, payload),
+        ExecPayload::BlockReject(payload) => again!(BlockReject, payload),
+        ExecPayload::BlockPerfEvmEnter => again!(BlockPerfEvmEnter),
+        ExecPayload::BlockPerfEvmExit => again!(BlockPerfEvmExit),
+        ExecPayload::BlockEnd(payload) => again!(BlockEnd, payload),
+        ExecPayload::BlockQc(payload) => again!(BlockQc, payload),
+        ExecPayload::BlockFinalized(payload) => again!(BlockFinalized, payload),
+        ExecPayload::BlockVerified(payload) => again!(BlockVerified, payload),
+        ExecPayload::TxnHeaderStart(view) => {
+            again!(TxnHeaderStart, view.start, [view.data, view.blob_hashes.as_bytes()])
+        }
+        ExecPayload::TxnAccessListEntry(view) => again!(TxnAccessListEntry, view.entry, [view.storage_keys.as_bytes()]),
+        ExecPayload::TxnAuthListEntry(payload) => again!(TxnAuthListEntry, payload),
+        ExecPayload::TxnHeaderEnd => again!(TxnHeaderEnd),
+        ExecPayload::TxnReject(payload) => again!(TxnReject, payload),
+        ExecPayload::TxnPerfEvmEnter => again!(TxnPerfEvmEnter),
+        ExecPayload::TxnPerfEvmExit => again!(TxnPerfEvmExit),
+        ExecPayload::TxnEvmOutput(payload) => again!(TxnEvmOutput, payload),
+        ExecPayload::TxnLog(view) => again!(TxnLog, view.log, [view.topics.as_bytes(), view.data]),
+        ExecPayload::TxnCallFrame(view) => again!(TxnCallFrame, view.frame, [view.input, view.return_value]),
+        ExecPayload::TxnEnd => again!(TxnEnd),
+        ExecPayload::AccountAccessListHeader(payload) => again!(AccountAccessListHeader, payload),
+        ExecPayload::AccountAccess(payload) => again!(AccountAccess, payload),
+        ExecPayload::StorageAccess(payload) => again!(StorageAccess, payload),
+        ExecPayload::EvmError(payload) => again!(EvmError, payload),
+    }
+}
