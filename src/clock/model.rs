@@ -28,7 +28,7 @@ fn begun() -> Published {
 
 /// As `TickClock` does it for a thread that does not get to calibrate: the time at `ticks`, which is `truth`.
 fn ask(published: &Published, ticks: u64, truth: u64) -> u64 {
-    if let Some(nanos) = published.nanos_at(ticks) {
+    if let Some(nanos) = published.nanos_at(|| ticks) {
         return nanos;
     }
     loop {

@@ -101,7 +101,7 @@ impl<S: TimeSource> TickClock<S> {
     /// The time, if the line in use has it.
     #[inline(always)]
     pub(super) fn nanos_on_line(&self) -> Option<u64> {
-        self.published.nanos_at(self.source.ticks())
+        self.published.nanos_at(|| self.source.ticks())
     }
 
     /// The time, whether the line in use has it or not.
