@@ -31,3 +31,8 @@ pub mod tracing;
 pub use macros::support as __private;
 #[cfg(not(any(loom, shuttle)))]
 pub use schema::{EventPayload, EventType, PayloadField};
+
+/// The examples of the README.
+#[cfg(all(doctest, feature = "macros"))]
+#[doc = include_str!("../README.md")]
+struct Readme;
