@@ -27,6 +27,9 @@ const BASELINE_NANOS: f64 = 250_000_000.0;
 /// What a rate may change by without being called a step: NTP's two extremes, and half as much again.
 const SLEW_MAX: f64 = 1.5e-3;
 
+/// Less is not called a step.
+const STEP_NANOS_MIN: f64 = 1_000.0;
+
 /// A sample's noise beyond its bracket: rounding to whole nanoseconds, on both ends.
 const ROUNDING_NANOS: f64 = 2.0;
 
@@ -104,7 +107,7 @@ impl Estimator {
         if self.after_step {
             // Whatever the rate is now, it is the one since the step.
             self.after_step = false;
-        } else if deviation > noise + elapsed_nanos * SLEW_MAX {
+        } else if deviation > noise + elapsed_nanos * SLEW_MAX + STEP_NANOS_MIN {
             self.step_to(sample);
             return;
         } else if deviation > noise {
@@ -151,7 +154,8 @@ impl Estimator {
     }
 
     fn half_width_nanos(&self, sample: Sample) -> f64 {
-        sample.width_ticks as f64 / 2.0 * self.nanos_per_tick
+        // And a tick, since a count is not of a point in time: much, where ticks are slow.
+        (sample.width_ticks as f64 / 2.0 + 1.0) * self.nanos_per_tick
     }
 
     /// How long a line may be, from the newest sample on.
