@@ -220,6 +220,12 @@ impl Core {
         }
     }
 
+    /// Not in a forked child.
+    #[inline(always)]
+    pub(super) fn is_original_process(&self) -> bool {
+        self.fork_guard.is_original_process()
+    }
+
     /// Enabled, and in the process that owns the ring.
     #[inline(always)]
     pub(crate) fn may_record(&self) -> bool {

@@ -15,6 +15,8 @@ use std::sync::Arc;
 /// event takes its place.
 ///
 /// Payload bytes that are not written are zero, never what lay there before.
+///
+/// It belongs to the process that made it: in a forked child all its methods, and its drop, do nothing.
 #[must_use = "a reservation that is dropped records an error in its place"]
 pub struct Reservation<'r> {
     core: &'r Arc<Core>,
@@ -105,7 +107,7 @@ impl Reservation<'_> {
     /// filled with zeros.
     #[inline]
     pub fn write_at(&mut self, offset: u64, bytes: &[u8]) -> usize {
-        if offset >= self.capacity {
+        if offset >= self.capacity || !self.core.is_original_process() {
             return 0;
         }
         self.zero_up_to(offset);
@@ -139,7 +141,7 @@ impl Reservation<'_> {
     }
 
     fn publish(&mut self) -> u64 {
-        let Some(claim) = self.claim.take() else { return 0 };
+        let Some(claim) = self.claim.take().filter(|_| self.core.is_original_process()) else { return 0 };
         let seqno = claim.seqno;
         if !claim.placed {
             self.core.commit_unplaced(self.lane, claim, self.fields);
@@ -163,6 +165,9 @@ impl Reservation<'_> {
     /// Stores zeros from what has been written up to `end`.
     fn zero_up_to(&mut self, end: u64) {
         const ZEROS: [u8; 256] = [0; 256];
+        if !self.core.is_original_process() {
+            return;
+        }
         while self.written < end {
             let part = (end - self.written).min(ZEROS.len() as u64);
             if let Some(claim) = &self.claim {
@@ -175,7 +180,7 @@ impl Reservation<'_> {
 
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        let Some(claim) = self.claim.take() else { return };
+        let Some(claim) = self.claim.take().filter(|_| self.core.is_original_process()) else { return };
         if !claim.placed {
             return self.core.commit_unplaced(self.lane, claim, self.fields);
         }

@@ -1,0 +1,19 @@
+//! Running something in a forked child.
+
+use rustix::process::{Pid, WaitOptions, waitpid};
+
+/// Forks; the child runs `body` and exits without any clean-up, with what it returns or 101 if it panics. Gives its exit code.
+///
+/// The caller's test is alone in its process, so that no other thread holds a lock in the moment of the fork.
+pub fn in_child(body: impl FnOnce() -> i32) -> i32 {
+    // SAFETY: the child only runs `body` and `_exit`.
+    let pid = unsafe { libc::fork() };
+    assert!(pid >= 0, "fork: {}", std::io::Error::last_os_error());
+    if pid == 0 {
+        let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or(101);
+        // SAFETY: ends the process; nothing is run or flushed.
+        unsafe { libc::_exit(code) };
+    }
+    let (_, status) = waitpid(Pid::from_raw(pid), WaitOptions::empty()).unwrap().unwrap();
+    status.exit_status().unwrap_or_else(|| panic!("the child was killed: {status:?}"))
+}

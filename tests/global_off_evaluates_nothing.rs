@@ -1,0 +1,60 @@
+//! `record!` evaluates neither payload nor extension words while its recorder is off, and records nothing.
+#![cfg(feature = "macros")]
+
+use eventring::global::EXEC;
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring::schema::exec::{BlockVerified, ExecEvent, TxnLog};
+use eventring::{record, recordv};
+use std::cell::Cell;
+
+#[test]
+fn arguments_are_evaluated_only_while_the_recorder_is_on() {
+    let evaluated = Cell::new(0);
+    let payload = || {
+        evaluated.set(evaluated.get() + 1);
+        BlockVerified { block_number: 7 }
+    };
+    let word = || {
+        evaluated.set(evaluated.get() + 1);
+        9
+    };
+    let bytes = || {
+        evaluated.set(evaluated.get() + 1);
+        b"abc"
+    };
+    let log = TxnLog { data_length: 3, ..TxnLog::default() };
+    let record_all = || {
+        [
+            record!(ExecEvent::BlockVerified, payload(); txn = word()),
+            recordv!(ExecEvent::TxnLog, &log, [bytes()]; ext[0] = word()),
+        ]
+    };
+
+    // No recorder at all.
+    assert_eq!((record_all(), evaluated.get()), ([0, 0], 0));
+
+    let recorder =
+        Recorder::builder(ContentDescription::of::<ExecEvent>()).anonymous().prefault(false).build().unwrap();
+    assert!(EXEC.install(recorder.clone()));
+    assert_eq!((record_all(), evaluated.get()), ([1, 2], 4));
+
+    // Switched off at the slot, while the program runs.
+    EXEC.set_enabled(false);
+    assert_eq!((record_all(), evaluated.get()), ([0, 0], 4));
+    EXEC.set_enabled(true);
+    assert_eq!((record_all(), evaluated.get()), ([3, 4], 8));
+
+    // A recorder named in the macro, switched off itself.
+    let own = || {
+        [
+            record!(recorder => ExecEvent::BlockVerified, payload(); txn = word()),
+            recordv!(recorder => ExecEvent::TxnLog, &log, [bytes()]; ext[0] = word()),
+            recordv!(recorder => raw(word() as u16), [bytes()]),
+        ]
+    };
+    recorder.set_enabled(false);
+    assert_eq!((own(), evaluated.get()), ([0, 0, 0], 8));
+    recorder.set_enabled(true);
+    assert_eq!((own(), evaluated.get()), ([5, 6, 7], 14));
+    assert_eq!(recorder.stats().last_seqno, 7);
+}

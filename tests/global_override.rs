@@ -1,0 +1,54 @@
+//! A scoped override: one thread records to another recorder for a while; other threads do not notice.
+#![cfg(feature = "macros")]
+
+use eventring::global::EXEC;
+use eventring::record;
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring::schema::exec::ExecEvent;
+
+fn recorder() -> Recorder {
+    Recorder::builder(ContentDescription::of::<ExecEvent>()).anonymous().prefault(false).build().unwrap()
+}
+
+fn counts(recorders: [&Recorder; 3]) -> [u64; 3] {
+    recorders.map(|recorder| recorder.stats().last_seqno)
+}
+
+#[test]
+fn an_override_is_of_its_thread_nests_and_ends_with_its_guard() {
+    let (installed, outer, inner) = (recorder(), recorder(), recorder());
+    let all = [&installed, &outer, &inner];
+    {
+        // It works where nothing is installed.
+        let _outer = EXEC.override_with(outer.clone());
+        assert!(EXEC.is_enabled());
+        record!(ExecEvent::TxnEnd);
+        std::thread::scope(|scope| {
+            scope.spawn(|| assert_eq!((record!(ExecEvent::TxnEnd), EXEC.is_enabled()), (0, false)));
+        });
+    }
+    assert!(!EXEC.is_enabled());
+    assert_eq!((record!(ExecEvent::TxnEnd), counts(all)), (0, [0, 1, 0]));
+
+    assert!(EXEC.install(installed.clone()));
+    let guard = EXEC.override_with(outer.clone());
+    record!(ExecEvent::TxnEnd);
+    {
+        let _inner = EXEC.override_with(inner.clone());
+        record!(ExecEvent::TxnEnd);
+        std::thread::scope(|scope| {
+            scope.spawn(|| record!(ExecEvent::TxnEnd));
+        });
+    }
+    record!(ExecEvent::TxnEnd);
+    assert_eq!(counts(all), [1, 3, 1]);
+
+    // Switching the slot off does not touch an override, which is for tests.
+    EXEC.set_enabled(false);
+    record!(ExecEvent::TxnEnd);
+    drop(guard);
+    assert_eq!((record!(ExecEvent::TxnEnd), counts(all)), (0, [1, 4, 1]));
+    EXEC.set_enabled(true);
+    record!(ExecEvent::TxnEnd);
+    assert_eq!(counts(all), [2, 4, 1]);
+}

@@ -1,0 +1,74 @@
+//! Recording while a thread ends, from the destructors of its thread-locals: nothing is lost, nothing panics.
+
+use eventring::reader::{Next, Reader, Seek};
+use eventring::recorder::{ContentDescription, Recorder};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+const THREADS: u64 = 200;
+
+/// Records when it is dropped: at once, and reserved.
+struct Last {
+    recorder: Recorder,
+    thread: u64,
+}
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        let payload = [self.thread as u8; 100];
+        assert_ne!(self.recorder.record(3, [self.thread, 0, 0, 0], &payload), 0);
+        let mut reservation = self.recorder.reserve(4, [self.thread, 0, 0, 0], 100).unwrap();
+        reservation.append(&payload);
+        reservation.commit();
+        drop(self.recorder.reserve(5, [self.thread, 0, 0, 0], 10));
+    }
+}
+
+thread_local! {
+    static BEFORE: RefCell<Option<Last>> = const { RefCell::new(None) };
+    static BEHIND: RefCell<Option<Last>> = const { RefCell::new(None) };
+}
+
+#[test]
+fn destructors_of_thread_locals_record_before_and_behind_our_own() {
+    let description = ContentDescription::new(300, "THINGS");
+    let recorder = Recorder::builder(description).anonymous().prefault(false).build().unwrap();
+    for thread in 0..THREADS {
+        let recorder = recorder.clone();
+        let ended = std::thread::spawn(move || {
+            let last = || Some(Last { recorder: recorder.clone(), thread });
+            // Thread-locals are destroyed in some order: one stands on each side of those that recording makes.
+            BEFORE.set(last());
+            if thread % 3 > 0 {
+                recorder.record(2, [thread, 0, 0, 0], b"alive");
+            }
+            if thread % 3 > 1 {
+                BEHIND.set(last());
+            }
+        });
+        ended.join().unwrap();
+    }
+
+    let mut cursor = Reader::options().open_fd(recorder.as_fd()).unwrap().cursor();
+    cursor.seek(Seek::Oldest);
+    let mut buffer = Vec::new();
+    let mut found: BTreeMap<u64, Vec<u16>> = BTreeMap::new();
+    while let Next::Event(event) = cursor.next() {
+        let thread = event.content_ext[0];
+        let payload = cursor.payload(&event, &mut buffer).valid().unwrap();
+        match event.event_type {
+            3 | 4 => assert_eq!(payload, [thread as u8; 100]),
+            1 => assert_eq!(payload[2..4], 5u16.to_le_bytes()),
+            _ => assert_eq!(payload, b"alive"),
+        }
+        found.entry(thread).or_default().push(event.event_type);
+    }
+    for thread in 0..THREADS {
+        let expected: &[u16] = match thread % 3 {
+            0 => &[3, 4, 1],
+            1 => &[2, 3, 4, 1],
+            _ => &[2, 3, 4, 1, 3, 4, 1],
+        };
+        assert_eq!(found[&thread], expected, "thread {thread}");
+    }
+}
