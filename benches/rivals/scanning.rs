@@ -5,6 +5,7 @@ use crate::interleave::Cases;
 use eventring::reader::{Next, Reader, Seek};
 use eventring::recorder::{ContentDescription, Recorder};
 use std::hint::black_box;
+use std::os::fd::AsRawFd;
 
 const EVENTS: u64 = 1 << 20;
 
@@ -17,9 +18,11 @@ pub fn measure(rounds: usize) -> Medians {
     let (mut next, mut copy) = (reader.cursor(), reader.cursor());
     next.seek(Seek::Oldest);
     copy.seek(Seek::Oldest);
-    // The same amount of private memory: lines of 64 bytes, and payloads that take 96 bytes each.
-    let lines = vec![[1u64; 8]; EVENTS as usize];
-    let payloads = vec![7u8; EVENTS as usize * 96];
+    // The same memory, through a mapping of our own.
+    let geometry = recorder.geometry();
+    let image = Image::of(&recorder);
+    let descriptors = image.at(1 << 21, geometry.descriptor_section_bytes());
+    let payloads = image.at((1 << 21) + geometry.descriptor_section_bytes(), EVENTS * 96);
     let mut buffer = Vec::new();
     let mut cases = Cases::default();
     cases.add("scan_next", 50_000, || match next.next() {
@@ -28,10 +31,11 @@ pub fn measure(rounds: usize) -> Medians {
         }
         _ => next.seek(Seek::Oldest),
     });
-    let mut at = 0;
+    let (mut at, mut line) = (0, [0u8; 64]);
     cases.add("scan_stride_64", 50_000, || {
-        black_box(lines[at]);
-        at = (at + 1) % lines.len();
+        line.copy_from_slice(&descriptors[at * 64..at * 64 + 64]);
+        black_box(&mut line);
+        at = (at + 1) % EVENTS as usize;
     });
     cases.add("scan_copy82", 50_000, || match copy.next() {
         Next::Event(event) => {
@@ -39,13 +43,36 @@ pub fn measure(rounds: usize) -> Medians {
         }
         _ => copy.seek(Seek::Oldest),
     });
-    let (mut at, mut target) = (0, [0u8; 82]);
-    let lines = &lines;
+    let (mut at, mut line, mut target) = (0, [0u8; 64], [0u8; 82]);
     cases.add("scan_stride_64_82", 50_000, || {
-        black_box(lines[at]);
+        line.copy_from_slice(&descriptors[at * 64..at * 64 + 64]);
+        black_box(&mut line);
         target.copy_from_slice(&payloads[at * 96..at * 96 + 82]);
         black_box(&mut target);
-        at = (at + 1) % lines.len();
+        at = (at + 1) % EVENTS as usize;
     });
     cases.measure(rounds)
+}
+
+/// The ring file, mapped once more. Nobody writes to it any more.
+struct Image {
+    start: *const u8,
+    bytes: usize,
+}
+
+impl Image {
+    fn of(recorder: &Recorder) -> Self {
+        let bytes = recorder.geometry().file_bytes() as usize;
+        let fd = recorder.as_fd().as_raw_fd();
+        // SAFETY: a new mapping of an open file, checked below, never unmapped.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ, libc::MAP_SHARED, fd, 0) };
+        assert_ne!(start, libc::MAP_FAILED);
+        Self { start: start.cast(), bytes }
+    }
+
+    fn at(&self, offset: u64, bytes: u64) -> &'static [u8] {
+        assert!((offset + bytes) as usize <= self.bytes);
+        // SAFETY: inside the mapping, which stays, and whose writer is done.
+        unsafe { std::slice::from_raw_parts(self.start.add(offset as usize), bytes as usize) }
+    }
 }
