@@ -118,7 +118,7 @@ pub(super) fn mult_for(nanos_per_tick: f64, shift: u32) -> u32 {
     ((nanos_per_tick * two_to_the(shift)).round() as u32).max(1)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
     use proptest::prelude::*;

@@ -1,7 +1,7 @@
 //! The published line under loom: every interleaving, up to a number of preemptions, of one thread that publishes and
 //! threads that ask.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test --release --lib clock::model`
+//! `cargo test --manifest-path models/Cargo.toml --features loom --lib clock::model`, or all models by `.ci/models`.
 
 use super::line::{Line, Place};
 use super::published::Published;

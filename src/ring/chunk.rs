@@ -16,6 +16,10 @@ const FREE: u64 = 0;
 /// Holder of a chunk that was taken for one reservation and is freed by its commit.
 const ONE_OFF: u64 = HOLDER_MASK;
 
+/// Bits of a pin word that count open reservations. All ones: too many to count.
+const PIN_BITS: u32 = 16;
+const PIN_MASK: u64 = (1 << PIN_BITS) - 1;
+
 /// Who asks for a chunk.
 #[derive(Clone, Copy)]
 pub(crate) enum Taker<'a> {
@@ -46,7 +50,8 @@ impl Taker<'_> {
 /// The owner words of a ring's chunks.
 pub(crate) struct Chunks {
     owners: Box<[AtomicU64]>,
-    /// Open reservations in a chunk that its lane has stopped filling. Only the holder uses it.
+    /// `lap << 16 | open`: how many reservations are open in a chunk that its lane has stopped filling. Only the lane that
+    /// took it for that lap uses it.
     pins: Box<[AtomicU64]>,
     chunk_shift: u32,
     payload_shift: u32,
@@ -151,8 +156,11 @@ impl Chunks {
         if open == 0 || mutation::active(Mutation::MissingPin) {
             self.free(base, Taker::Lane(lane));
         } else {
-            // Relaxed, as in `unpin`: only the owner of the lane uses it while the lane holds the chunk.
-            self.pins[self.index(base)].store(open, Ordering::Relaxed);
+            // Relaxed, as in `unpin`: the holder's own. With the lap, for `open` may be wrong about a chunk that has been
+            // taken from the lane (a handler that came before the lane noticed counts what will be withdrawn): the next
+            // holder then finds a lap that is not its own.
+            let pinned = self.lap(base) << PIN_BITS | open.min(PIN_MASK);
+            self.pins[self.index(base)].store(pinned, Ordering::Relaxed);
         }
     }
 
@@ -161,9 +169,14 @@ impl Chunks {
     pub(crate) fn unpin(&self, offset: u64, lane: &Lane) {
         let base = offset >> self.chunk_shift << self.chunk_shift;
         let pins = &self.pins[self.index(base)];
-        let left = pins.load(Ordering::Relaxed).saturating_sub(1);
-        pins.store(left, Ordering::Relaxed);
-        if left == 0 {
+        let pinned = pins.load(Ordering::Relaxed);
+        let open = pinned & PIN_MASK;
+        if pinned >> PIN_BITS != self.lap(base) || open == 0 || open == PIN_MASK {
+            // Not known: kept until the lane is outside.
+            return;
+        }
+        pins.store(pinned - 1, Ordering::Relaxed);
+        if open == 1 {
             self.free(base, Taker::Lane(lane));
         }
     }

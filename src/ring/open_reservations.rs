@@ -1,7 +1,8 @@
 //! What reservations cost that stay open, for long or for ever: their own slot and chunk, and nothing else.
 
+use super::chunk::{Chunks, Taker};
 use super::heap::HeapMemory;
-use super::lane::Lane;
+use super::lane::{Lane, Lanes};
 use super::memory::{ControlWord, RingMemory};
 use super::observe::{self, Observation};
 use super::writer::{Claim, Fields, RingWriter};
@@ -102,6 +103,24 @@ fn payload_of_an_open_reservation_is_not_given_away_by_nested_ones() {
         assert_ne!(event.payload_buf_offset % PAYLOAD, offset);
     }
     finish(&ring, lane, outer, &[7; 64]);
+}
+
+#[test]
+fn a_chunk_that_was_taken_from_a_lane_is_pinned_by_its_new_holder_alone() {
+    let geometry = Geometry::new(CAPACITY, PAYLOAD, 0).unwrap();
+    let chunks = Chunks::new(&geometry);
+    let lanes = Lanes::new();
+    let [old, new, other] = [(); 3].map(|()| lanes.acquire().unwrap());
+    assert!(chunks.take(0, Taker::Lane(old), &lanes));
+    new.enter();
+    assert!(chunks.take(PAYLOAD, Taker::Lane(new), &lanes));
+    // Two of its reservations are open in it. The old one counts what it will have to withdraw.
+    chunks.let_go(PAYLOAD, 2, new);
+    chunks.let_go(0, 1, old);
+    chunks.unpin(PAYLOAD, new);
+    assert!(!chunks.take(2 * PAYLOAD, Taker::Lane(other), &lanes), "one is still open");
+    assert!(new.leave_outermost());
+    assert!(chunks.take(3 * PAYLOAD, Taker::Lane(other), &lanes));
 }
 
 #[test]
