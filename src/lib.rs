@@ -4,8 +4,12 @@
 extern crate self as eventring;
 
 mod arch;
+#[cfg(all(feature = "capture", not(any(loom, shuttle))))]
+pub mod capture;
 #[cfg_attr(any(loom, shuttle), allow(dead_code, reason = "models use part of it"))]
 pub mod clock;
+#[cfg(all(feature = "export", not(any(loom, shuttle))))]
+pub mod export;
 #[cfg(not(any(loom, shuttle)))]
 pub mod global;
 pub mod layout;

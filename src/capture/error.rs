@@ -1,0 +1,136 @@
+//! What can go wrong with captures.
+
+use crate::reader::ReaderError;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A capture could not be made or read.
+#[derive(Debug)]
+pub struct CaptureError(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    kind: CaptureErrorKind,
+    path: Option<PathBuf>,
+    message: String,
+    source: Option<Source>,
+}
+
+#[derive(Debug)]
+enum Source {
+    Io(io::Error),
+    Reader(ReaderError),
+}
+
+/// What kind of [`CaptureError`] it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CaptureErrorKind {
+    /// There is no such file.
+    NotFound,
+    /// The operating system refused.
+    PermissionDenied,
+    /// The file is not a capture.
+    NotACapture,
+    /// It is a capture of a later version.
+    WrongVersion,
+    /// The file holds something that no capture can hold.
+    Damaged,
+    /// The file system is full.
+    NoSpace,
+    /// The output exists.
+    Exists,
+    /// The options cannot be.
+    BadOptions,
+    /// The capture holds no spans, where spans are needed.
+    NoSpans,
+    /// The capture's events have another schema than this program knows.
+    WrongSchema,
+    /// A ring could not be opened; see [`CaptureError::reader_error`].
+    Ring,
+    /// Anything else that the operating system reported.
+    Io,
+}
+
+impl CaptureError {
+    pub(crate) fn new(kind: CaptureErrorKind, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner { kind, path: None, message: message.into(), source: None }))
+    }
+
+    /// `operation` as in "cannot open".
+    pub(crate) fn io(operation: &str, error: io::Error) -> Self {
+        let kind = match error.kind() {
+            io::ErrorKind::NotFound => CaptureErrorKind::NotFound,
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => CaptureErrorKind::PermissionDenied,
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+                CaptureErrorKind::NoSpace
+            }
+            io::ErrorKind::AlreadyExists => CaptureErrorKind::Exists,
+            _ => CaptureErrorKind::Io,
+        };
+        let message = format!("cannot {operation}: {error}");
+        Self(Box::new(Inner { kind, path: None, message, source: Some(Source::Io(error)) }))
+    }
+
+    pub(super) fn ring(error: ReaderError) -> Self {
+        let (message, path) = (error.to_string(), error.path().map(Path::to_path_buf));
+        let kind = CaptureErrorKind::Ring;
+        Self(Box::new(Inner { kind, path, message, source: Some(Source::Reader(error)) }))
+    }
+
+    pub(crate) fn at(mut self, path: &Path) -> Self {
+        self.0.path.get_or_insert_with(|| path.to_path_buf());
+        self
+    }
+
+    /// What kind of error it is.
+    #[must_use]
+    pub fn kind(&self) -> CaptureErrorKind {
+        self.0.kind
+    }
+
+    /// The file, if there is one.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        self.0.path.as_deref()
+    }
+
+    /// The ring's error, if a ring could not be opened.
+    #[must_use]
+    pub fn reader_error(&self) -> Option<&ReaderError> {
+        match &self.0.source {
+            Some(Source::Reader(error)) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// The operating system's error, if that was the cause.
+    #[must_use]
+    pub fn io_error(&self) -> Option<&io::Error> {
+        match &self.0.source {
+            Some(Source::Io(error)) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for CaptureError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.0.path, self.0.kind) {
+            // The reader has named the file.
+            (_, CaptureErrorKind::Ring) | (None, _) => f.write_str(&self.0.message),
+            (Some(path), _) => write!(f, "{}: {}", path.display(), self.0.message),
+        }
+    }
+}
+
+impl std::error::Error for CaptureError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.0.source {
+            Some(Source::Io(error)) => Some(error),
+            Some(Source::Reader(error)) => Some(error),
+            None => None,
+        }
+    }
+}

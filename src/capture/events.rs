@@ -1,0 +1,150 @@
+//! The events of a capture file, in the order of time.
+
+use super::error::CaptureErrorKind;
+use super::format::{BlockKind, BlockRef};
+use super::item::{CapturedContent, CapturedItem, CapturedPayload, SortKey, take_item};
+use super::read::CaptureFile;
+use super::wire::Bytes;
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+/// Blocks overlap by little in real captures. What waits to be sorted takes no more memory than this, in bytes.
+const WAITING_BYTES_MAX: usize = 1 << 30;
+
+/// The events and gaps of a [`CaptureFile`], by time. Those of one ring are in the order of their sequence numbers: where its
+/// stamps run against these, the stamps give way.
+///
+/// A damaged block is left out; [`Self::problems`] says so at the end.
+#[derive(Debug)]
+pub struct CaptureEvents<'f> {
+    capture: &'f CaptureFile,
+    blocks: Vec<BlockRef>,
+    next_block: usize,
+    /// For each block, the earliest time that it or a later one holds.
+    earliest: Vec<u64>,
+    waiting: BinaryHeap<Reverse<Waiting>>,
+    waiting_bytes: usize,
+    keys: Vec<SortKey>,
+    order: u64,
+    problems: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    key: u64,
+    order: u64,
+    item: CapturedItem,
+}
+
+impl<'f> CaptureEvents<'f> {
+    pub(super) fn new(capture: &'f CaptureFile, blocks: &[BlockRef]) -> Self {
+        let blocks: Vec<BlockRef> =
+            blocks.iter().filter(|block| block.header.kind == BlockKind::Events).copied().collect();
+        let mut earliest: Vec<u64> = blocks.iter().map(|block| block.header.first_nanos).collect();
+        for index in (1..earliest.len()).rev() {
+            earliest[index - 1] = earliest[index - 1].min(earliest[index]);
+        }
+        Self {
+            capture,
+            blocks,
+            next_block: 0,
+            earliest,
+            waiting: BinaryHeap::new(),
+            waiting_bytes: 0,
+            keys: vec![SortKey::default(); capture.rings().len()],
+            order: 0,
+            problems: Vec::new(),
+        }
+    }
+
+    /// What was found wrong so far, a line each.
+    #[must_use]
+    pub fn problems(&self) -> &[String] {
+        &self.problems
+    }
+
+    fn load_block(&mut self) {
+        let block = self.blocks[self.next_block];
+        self.next_block += 1;
+        let bytes = match self.capture.block_bytes(&block) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                let lost = block.header.items;
+                let left_out = match error.kind() {
+                    CaptureErrorKind::Damaged => "",
+                    _ => "a block cannot be read: ",
+                };
+                self.problems.push(format!("{left_out}{error}; {lost} events and gaps are left out"));
+                return;
+            }
+        };
+        let mut rest = Bytes::new(&bytes);
+        let mut items = 0;
+        while !rest.is_empty() {
+            let Some(item) = take_item(&mut rest) else { break };
+            let Some(key) = self.keys.get_mut(item.ring as usize) else { break };
+            let key = match &item.content {
+                CapturedContent::Event { descriptor, .. } => key.event(descriptor.record_epoch_nanos),
+                CapturedContent::Gap { .. } => key.gap(),
+            };
+            items += 1;
+            self.order += 1;
+            self.waiting_bytes += waiting_bytes(&item);
+            self.waiting.push(Reverse(Waiting { key, order: self.order, item }));
+        }
+        if items != block.header.items {
+            self.problems.push(format!(
+                "the block at byte {} is damaged: it holds {items} events and gaps, expected {}",
+                block.offset, block.header.items
+            ));
+        }
+    }
+}
+
+impl Iterator for CaptureEvents<'_> {
+    type Item = CapturedItem;
+
+    fn next(&mut self) -> Option<CapturedItem> {
+        loop {
+            let first = self.waiting.peek().map(|Reverse(waiting)| waiting.key);
+            match (first, self.earliest.get(self.next_block)) {
+                (Some(first), Some(earliest)) if first >= *earliest && self.waiting_bytes < WAITING_BYTES_MAX => {}
+                (Some(_), _) => break,
+                (None, Some(_)) => {}
+                (None, None) => return None,
+            }
+            self.load_block();
+        }
+        let Reverse(waiting) = self.waiting.pop()?;
+        self.waiting_bytes -= waiting_bytes(&waiting.item);
+        Some(waiting.item)
+    }
+}
+
+fn waiting_bytes(item: &CapturedItem) -> usize {
+    let payload_bytes = match &item.content {
+        CapturedContent::Event { payload: CapturedPayload::Valid(bytes), .. } => bytes.len(),
+        _ => 0,
+    };
+    size_of::<Waiting>() + payload_bytes
+}
+
+impl Ord for Waiting {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.key, self.order).cmp(&(other.key, other.order))
+    }
+}
+
+impl PartialOrd for Waiting {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Waiting {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Waiting {}

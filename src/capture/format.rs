@@ -1,0 +1,238 @@
+//! The fixed structures of a capture file.
+
+use super::wire::{Bytes, put_u32, put_u64};
+
+/// First bytes of every capture file.
+pub(super) const MAGIC: [u8; 8] = *b"EVRCAPT1";
+/// Last bytes of every complete capture file.
+pub(super) const FOOTER_MAGIC: [u8; 8] = *b"EVRCEND1";
+/// Version of the format.
+pub(super) const VERSION: u32 = 1;
+/// Bytes of the file header.
+pub(super) const HEADER_BYTES: u64 = 48;
+/// Bytes of the footer.
+pub(super) const FOOTER_BYTES: u64 = 32;
+/// Bytes of a block's header.
+pub(super) const BLOCK_HEADER_BYTES: u64 = 48;
+/// First bytes of every block.
+const BLOCK_MAGIC: u32 = u32::from_le_bytes(*b"EVRB");
+/// A block of events is written when it has this many bytes.
+pub(super) const BLOCK_BYTES_TARGET: usize = 1 << 20;
+/// A payload larger than this is left out, and counted.
+pub(super) const PAYLOAD_BYTES_MAX: usize = 64 << 20;
+/// No block decompresses to more than this: a full block and one largest payload.
+pub(super) const BLOCK_BYTES_MAX: u64 = (PAYLOAD_BYTES_MAX + 2 * BLOCK_BYTES_TARGET) as u64;
+/// Incompressible bytes grow a little.
+pub(super) const COMPRESSED_BYTES_MAX: u64 = BLOCK_BYTES_MAX + (BLOCK_BYTES_MAX >> 7) + 1024;
+/// The most rings of a capture.
+pub(super) const RINGS_MAX: usize = 1 << 13;
+
+/// What is in a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum BlockKind {
+    Ring = 1,
+    Events = 2,
+    Tables = 3,
+    End = 4,
+    Index = 5,
+}
+
+impl BlockKind {
+    fn from_code(code: u32) -> Option<Self> {
+        [Self::Ring, Self::Events, Self::Tables, Self::End, Self::Index].into_iter().find(|kind| *kind as u32 == code)
+    }
+}
+
+/// The file header.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct FileHeader {
+    /// Which file of a rotated capture, from 1; 0 if it is not rotated.
+    pub(super) part: u32,
+    /// When it was begun.
+    pub(super) started_epoch_nanos: u64,
+    /// CLOCK_BOOTTIME at the same moment.
+    pub(super) started_boot_nanos: u64,
+    /// CLOCK_MONOTONIC at the same moment.
+    pub(super) started_monotonic_nanos: u64,
+}
+
+impl FileHeader {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut out = MAGIC.to_vec();
+        put_u32(&mut out, VERSION);
+        put_u32(&mut out, self.part);
+        put_u64(&mut out, self.started_epoch_nanos);
+        put_u64(&mut out, self.started_boot_nanos);
+        put_u64(&mut out, self.started_monotonic_nanos);
+        put_u64(&mut out, 0);
+        out
+    }
+
+    /// Version and header behind the magic.
+    pub(super) fn decode(bytes: &[u8]) -> Option<(u32, Self)> {
+        let mut bytes = Bytes::new(bytes);
+        let version = bytes.u32()?;
+        let header = Self {
+            part: bytes.u32()?,
+            started_epoch_nanos: bytes.u64()?,
+            started_boot_nanos: bytes.u64()?,
+            started_monotonic_nanos: bytes.u64()?,
+        };
+        Some((version, header))
+    }
+}
+
+/// What stands before a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct BlockHeader {
+    pub(super) kind: BlockKind,
+    pub(super) compressed_bytes: u64,
+    pub(super) bytes: u64,
+    pub(super) items: u64,
+    /// The smallest and largest time by which its items are sorted.
+    pub(super) first_nanos: u64,
+    pub(super) last_nanos: u64,
+}
+
+impl BlockHeader {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(BLOCK_HEADER_BYTES as usize);
+        put_u32(&mut out, BLOCK_MAGIC);
+        put_u32(&mut out, self.kind as u32);
+        for word in [self.compressed_bytes, self.bytes, self.items, self.first_nanos, self.last_nanos] {
+            put_u64(&mut out, word);
+        }
+        out
+    }
+
+    /// `None` if this is no header, or states sizes that no block has.
+    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut bytes = Bytes::new(bytes);
+        if bytes.u32()? != BLOCK_MAGIC {
+            return None;
+        }
+        let header = Self {
+            kind: BlockKind::from_code(bytes.u32()?)?,
+            compressed_bytes: bytes.u64()?,
+            bytes: bytes.u64()?,
+            items: bytes.u64()?,
+            first_nanos: bytes.u64()?,
+            last_nanos: bytes.u64()?,
+        };
+        (header.compressed_bytes <= COMPRESSED_BYTES_MAX && header.bytes <= BLOCK_BYTES_MAX).then_some(header)
+    }
+}
+
+/// A block and where it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct BlockRef {
+    pub(super) offset: u64,
+    pub(super) header: BlockHeader,
+}
+
+impl BlockRef {
+    /// Where the next block begins, or the footer.
+    pub(super) fn end(&self) -> u64 {
+        self.offset + BLOCK_HEADER_BYTES + self.header.compressed_bytes
+    }
+}
+
+/// The index: all blocks before it.
+pub(super) fn encode_index(blocks: &[BlockRef]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for block in blocks {
+        put_u64(&mut out, block.offset);
+        out.extend(block.header.encode());
+    }
+    out
+}
+
+/// The blocks of an index whose block begins at `end`; `None` if they are not one behind the other from the file header on.
+pub(super) fn decode_index(bytes: &[u8], end: u64) -> Option<Vec<BlockRef>> {
+    let mut bytes = Bytes::new(bytes);
+    let mut blocks = Vec::new();
+    let mut expected = HEADER_BYTES;
+    while !bytes.is_empty() {
+        let offset = bytes.u64()?;
+        let header = BlockHeader::decode(bytes.take(BLOCK_HEADER_BYTES as usize)?)?;
+        let block = BlockRef { offset, header };
+        if offset != expected {
+            return None;
+        }
+        expected = block.end();
+        blocks.push(block);
+    }
+    (expected == end).then_some(blocks)
+}
+
+/// The footer: where the index is, how large the file is.
+pub(super) fn encode_footer(index_offset: u64, file_bytes: u64) -> Vec<u8> {
+    let mut out = Vec::with_capacity(FOOTER_BYTES as usize);
+    put_u64(&mut out, index_offset);
+    put_u64(&mut out, file_bytes);
+    put_u64(&mut out, 0);
+    out.extend(FOOTER_MAGIC);
+    out
+}
+
+/// The offset of the index, if this is the footer of a file of that size.
+pub(super) fn decode_footer(bytes: &[u8], file_bytes: u64) -> Option<u64> {
+    let mut bytes = Bytes::new(bytes);
+    let (index_offset, stated_bytes, _) = (bytes.u64()?, bytes.u64()?, bytes.u64()?);
+    let is_whole = bytes.take(8)? == FOOTER_MAGIC && stated_bytes == file_bytes;
+    (is_whole && index_offset >= HEADER_BYTES && index_offset < file_bytes).then_some(index_offset)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(offset: u64, compressed_bytes: u64) -> BlockRef {
+        let header = BlockHeader {
+            kind: BlockKind::Events,
+            compressed_bytes,
+            bytes: 100,
+            items: 2,
+            first_nanos: 5,
+            last_nanos: 9,
+        };
+        BlockRef { offset, header }
+    }
+
+    #[test]
+    fn structures_have_their_documented_sizes_and_come_back() {
+        let header = FileHeader {
+            part: 3,
+            started_epoch_nanos: 1,
+            started_boot_nanos: 2,
+            started_monotonic_nanos: 4,
+        };
+        let bytes = header.encode();
+        assert_eq!(bytes.len() as u64, HEADER_BYTES);
+        assert_eq!(FileHeader::decode(&bytes[8..]), Some((VERSION, header)));
+        let bytes = block(48, 10).header.encode();
+        assert_eq!(bytes.len() as u64, BLOCK_HEADER_BYTES);
+        assert_eq!(BlockHeader::decode(&bytes), Some(block(48, 10).header));
+        assert_eq!(encode_footer(48, 99).len() as u64, FOOTER_BYTES);
+        assert_eq!(decode_footer(&encode_footer(48, 99), 99), Some(48));
+        assert_eq!(decode_footer(&encode_footer(48, 99), 98), None);
+    }
+
+    #[test]
+    fn an_index_that_leaves_bytes_out_or_counts_them_twice_is_refused() {
+        let first = block(HEADER_BYTES, 10);
+        let second = block(first.end(), 20);
+        let blocks = vec![first, second];
+        assert_eq!(decode_index(&encode_index(&blocks), second.end()), Some(blocks.clone()));
+        assert_eq!(decode_index(&encode_index(&blocks), second.end() + 1), None);
+        assert_eq!(decode_index(&encode_index(&[first, first]), first.end()), None);
+        assert_eq!(decode_index(&encode_index(&[second]), second.end()), None);
+    }
+
+    #[test]
+    fn a_block_that_would_decompress_to_too_much_is_no_block() {
+        let mut header = block(48, 10).header;
+        header.bytes = BLOCK_BYTES_MAX + 1;
+        assert_eq!(BlockHeader::decode(&header.encode()), None);
+    }
+}

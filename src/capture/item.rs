@@ -1,0 +1,201 @@
+//! What a capture holds of a ring's history: events and gaps.
+
+use super::format::PAYLOAD_BYTES_MAX;
+use super::wire::{Bytes, put_u16, put_u32, put_u64};
+use crate::layout::limits::DESCRIPTOR_WORDS;
+use crate::reader::{Descriptor, GapCause, PayloadRead};
+
+/// An event or a gap.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CapturedItem {
+    /// Index of its ring among those of the capture.
+    pub ring: u32,
+    /// What it is.
+    pub content: CapturedContent,
+}
+
+/// What a [`CapturedItem`] is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CapturedContent {
+    /// An event.
+    Event {
+        /// Its descriptor, as in the ring.
+        descriptor: Descriptor,
+        /// Its payload.
+        payload: CapturedPayload,
+    },
+    /// Events that the capture does not have.
+    Gap {
+        /// The first one missing.
+        first_seqno: u64,
+        /// How many are missing.
+        count: u64,
+        /// Why.
+        cause: LossCause,
+    },
+}
+
+/// The payload of a captured event.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CapturedPayload {
+    /// Exactly what was recorded.
+    Valid(Vec<u8>),
+    /// It was overwritten before it could be copied.
+    Expired,
+    /// The descriptor names a payload that its ring cannot have.
+    Malformed,
+    /// It is larger than 64 MiB, more than a capture keeps.
+    Omitted,
+}
+
+/// Why events are missing.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum LossCause {
+    /// They were overwritten before the capture began.
+    OverwrittenBefore,
+    /// They were overwritten while the capture ran: it was too slow.
+    Overwritten,
+    /// They were never committed: their writer was killed inside, or gave the number up.
+    NeverCommitted,
+}
+
+impl LossCause {
+    /// All causes.
+    pub const ALL: [Self; 3] = [Self::OverwrittenBefore, Self::Overwritten, Self::NeverCommitted];
+
+    /// A short name: `overwritten_before`, `overwritten`, `never_committed`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OverwrittenBefore => "overwritten_before",
+            Self::Overwritten => "overwritten",
+            Self::NeverCommitted => "never_committed",
+        }
+    }
+
+    pub(super) fn code(self) -> u8 {
+        self as u8
+    }
+
+    fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|cause| cause.code() == code)
+    }
+}
+
+impl From<GapCause> for LossCause {
+    fn from(cause: GapCause) -> Self {
+        match cause {
+            GapCause::NeverCommitted => Self::NeverCommitted,
+            GapCause::Overwritten => Self::Overwritten,
+        }
+    }
+}
+
+impl CapturedPayload {
+    /// As a reader gives it. What was left out counts as expired.
+    #[must_use]
+    pub fn as_read(&self) -> PayloadRead<'_> {
+        match self {
+            Self::Valid(bytes) => PayloadRead::Valid(bytes),
+            Self::Expired | Self::Omitted => PayloadRead::Expired,
+            Self::Malformed => PayloadRead::Malformed,
+        }
+    }
+}
+
+const VALID: u8 = 1;
+const EXPIRED: u8 = 2;
+const MALFORMED: u8 = 3;
+const OMITTED: u8 = 4;
+const GAP: u8 = 5;
+
+/// Encodes an event. `ring` is less than the most rings of a capture.
+pub(super) fn put_event(out: &mut Vec<u8>, ring: u32, descriptor: &Descriptor, payload: PayloadRead<'_>) {
+    let (tag, bytes): (u8, &[u8]) = match payload {
+        PayloadRead::Valid(bytes) if bytes.len() > PAYLOAD_BYTES_MAX => (OMITTED, &[]),
+        PayloadRead::Valid(bytes) => (VALID, bytes),
+        PayloadRead::Expired => (EXPIRED, &[]),
+        PayloadRead::Malformed => (MALFORMED, &[]),
+    };
+    out.extend([tag, 0]);
+    put_u16(out, ring as u16);
+    put_u32(out, bytes.len() as u32);
+    descriptor.to_words().into_iter().for_each(|word| put_u64(out, word));
+    out.extend(bytes);
+}
+
+/// Encodes a gap.
+pub(super) fn put_gap(out: &mut Vec<u8>, ring: u32, first_seqno: u64, count: u64, cause: LossCause) {
+    out.extend([GAP, cause.code()]);
+    put_u16(out, ring as u16);
+    put_u32(out, 0);
+    put_u64(out, first_seqno);
+    put_u64(out, count);
+}
+
+/// Decodes the next item; `None` if it is damaged.
+pub(super) fn take_item(bytes: &mut Bytes<'_>) -> Option<CapturedItem> {
+    let (tag, cause) = (bytes.u8()?, bytes.u8()?);
+    let ring = u32::from(bytes.u16()?);
+    let payload_bytes = bytes.u32()? as usize;
+    if tag == GAP {
+        let (first_seqno, count) = (bytes.u64()?, bytes.u64()?);
+        let cause = LossCause::from_code(cause)?;
+        return Some(CapturedItem { ring, content: CapturedContent::Gap { first_seqno, count, cause } });
+    }
+    let mut words = [0; DESCRIPTOR_WORDS];
+    for word in &mut words {
+        *word = bytes.u64()?;
+    }
+    let payload = bytes.take(payload_bytes)?;
+    let payload = match tag {
+        VALID => CapturedPayload::Valid(payload.to_vec()),
+        EXPIRED => CapturedPayload::Expired,
+        MALFORMED => CapturedPayload::Malformed,
+        OMITTED => CapturedPayload::Omitted,
+        _ => return None,
+    };
+    Some(CapturedItem { ring, content: CapturedContent::Event { descriptor: Descriptor::from_words(words), payload } })
+}
+
+/// The time by which the items of one ring are sorted among those of others: the order within the ring is kept.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct SortKey(u64);
+
+impl SortKey {
+    pub(super) fn event(&mut self, epoch_nanos: u64) -> u64 {
+        self.0 = self.0.max(epoch_nanos);
+        self.0
+    }
+
+    pub(super) fn gap(self) -> u64 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_come_back_and_shortened_ones_are_refused() {
+        let descriptor = Descriptor::from_words([1, 2, 3, 4, 5, 6, 7, 8]);
+        let mut bytes = Vec::new();
+        put_event(&mut bytes, 9, &descriptor, PayloadRead::Valid(b"abc"));
+        let event_bytes = bytes.len();
+        put_event(&mut bytes, 8, &descriptor, PayloadRead::Expired);
+        put_event(&mut bytes, 8, &descriptor, PayloadRead::Malformed);
+        put_gap(&mut bytes, 7, 100, 5, LossCause::NeverCommitted);
+        let mut rest = Bytes::new(&bytes);
+        let event = |ring, payload| CapturedItem { ring, content: CapturedContent::Event { descriptor, payload } };
+        assert_eq!(take_item(&mut rest), Some(event(9, CapturedPayload::Valid(b"abc".to_vec()))));
+        assert_eq!(take_item(&mut rest), Some(event(8, CapturedPayload::Expired)));
+        assert_eq!(take_item(&mut rest), Some(event(8, CapturedPayload::Malformed)));
+        let gap = CapturedContent::Gap { first_seqno: 100, count: 5, cause: LossCause::NeverCommitted };
+        assert_eq!(take_item(&mut rest), Some(CapturedItem { ring: 7, content: gap }));
+        assert!(rest.is_empty());
+        for end in 0..event_bytes {
+            assert_eq!(take_item(&mut Bytes::new(&bytes[..end])), None, "{end}");
+        }
+    }
+}

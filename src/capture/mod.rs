@@ -1,0 +1,41 @@
+//! Saved rings: everything that one or more rings hold and go on to record, in one compressed file.
+//!
+//! [`capture`] writes a file, or a row of files, from live rings or those of dead programs; [`CaptureFile`] reads one, whole or
+//! truncated, trusting nothing in it. `docs/FORMAT.md`, "Capture file", has the bytes.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `format` | constants, file header, block header, footer |
+//! | `wire` | taking numbers and texts out of untrusted bytes |
+//! | `ring` | what is kept of a ring: identity, sizes, schema, clock |
+//! | `item` | an event or a gap |
+//! | `tables` | call sites and threads |
+//! | `account` | how many events each ring gave and lost |
+//! | `write` | blocks, index, footer |
+//! | `parts` | the files of a capture that is rotated |
+//! | `sources` | the rings that are read, shards too, as they appear |
+//! | `run` | from rings to files |
+//! | `read` | opening a file, or what is left of it |
+//! | `events` | its events, in the order of time |
+
+mod account;
+mod error;
+mod events;
+mod format;
+mod item;
+mod parts;
+mod read;
+mod ring;
+mod run;
+mod sources;
+mod tables;
+mod wire;
+mod write;
+
+pub use account::{CaptureAccount, CaptureEnd, EndReason, RingAccount};
+pub use error::{CaptureError, CaptureErrorKind};
+pub use events::CaptureEvents;
+pub use item::{CapturedContent, CapturedItem, CapturedPayload, LossCause};
+pub use read::CaptureFile;
+pub use ring::{CapturedRing, RingRole};
+pub use run::{CaptureOptions, CaptureProgress, CaptureSummary, capture, capture_to};

@@ -1,0 +1,99 @@
+//! The files of a capture.
+
+use super::error::CaptureError;
+use std::collections::VecDeque;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Where a capture goes: one file, or a row of them.
+pub(super) enum Parts {
+    /// Something that the caller has opened.
+    Writer(Option<Box<dyn Write>>),
+    /// A path.
+    Path(PathParts),
+}
+
+/// A path, or a row of paths made from it.
+pub(super) struct PathParts {
+    pub(super) output: PathBuf,
+    pub(super) rotates: bool,
+    /// Keep only so many files.
+    pub(super) keep: Option<usize>,
+    pub(super) overwrite: bool,
+    pub(super) written: VecDeque<PathBuf>,
+}
+
+impl Parts {
+    /// Opens file `part` (from 1).
+    pub(super) fn next(&mut self, part: u32) -> Result<Box<dyn Write>, CaptureError> {
+        match self {
+            Self::Writer(out) => Ok(out.take().unwrap_or_else(|| Box::new(std::io::sink()))),
+            Self::Path(parts) => Ok(Box::new(parts.next(part)?)),
+        }
+    }
+
+    /// The file being written, for messages.
+    pub(super) fn current(&self) -> Option<&Path> {
+        match self {
+            Self::Writer(_) => None,
+            Self::Path(parts) => parts.written.back().map(PathBuf::as_path),
+        }
+    }
+
+    /// The files that were written and kept.
+    pub(super) fn into_files(self) -> Vec<PathBuf> {
+        match self {
+            Self::Writer(_) => Vec::new(),
+            Self::Path(parts) => parts.written.into(),
+        }
+    }
+}
+
+impl PathParts {
+    fn next(&mut self, part: u32) -> Result<File, CaptureError> {
+        let path = if self.rotates { part_path(&self.output, part) } else { self.output.clone() };
+        let mut options = OpenOptions::new();
+        options.write(true);
+        if self.overwrite { options.create(true).truncate(true) } else { options.create_new(true) };
+        let file = options.open(&path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => {
+                let message = "cannot write it: the file exists; choose another name, or have it replaced";
+                CaptureError::new(super::CaptureErrorKind::Exists, message).at(&path)
+            }
+            _ => CaptureError::io("write it", error).at(&path),
+        })?;
+        self.written.push_back(path);
+        if let Some(keep) = self.keep {
+            while self.written.len() > keep.max(1) {
+                if let Some(oldest) = self.written.pop_front() {
+                    fs::remove_file(&oldest)
+                        .map_err(|error| CaptureError::io("remove the oldest file", error).at(&oldest))?;
+                }
+            }
+        }
+        Ok(file)
+    }
+}
+
+/// `trace.evc` becomes `trace.0001.evc`.
+fn part_path(output: &Path, part: u32) -> PathBuf {
+    let mut name = output.file_stem().unwrap_or_default().to_os_string();
+    name.push(format!(".{part:04}"));
+    if let Some(extension) = output.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    output.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_numbered_before_the_extension() {
+        assert_eq!(part_path(Path::new("a/trace.evc"), 7), Path::new("a/trace.0007.evc"));
+        assert_eq!(part_path(Path::new("trace"), 12345), Path::new("trace.12345"));
+    }
+}

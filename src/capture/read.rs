@@ -1,0 +1,267 @@
+//! Opening a capture file, or what is left of it.
+
+use super::account::CaptureEnd;
+use super::error::{CaptureError, CaptureErrorKind};
+use super::events::CaptureEvents;
+use super::format::{
+    BLOCK_HEADER_BYTES, BlockHeader, BlockKind, BlockRef, FOOTER_BYTES, FileHeader, HEADER_BYTES, MAGIC, RINGS_MAX,
+    VERSION, decode_footer, decode_index,
+};
+use super::ring::{CapturedRing, RingRole};
+use super::tables;
+use crate::tracing::Catalog;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// A capture file, opened for reading.
+///
+/// Its rings and tables are in memory, its events are read as they are asked for, any number of times.
+#[derive(Debug)]
+pub struct CaptureFile {
+    file: File,
+    header: FileHeader,
+    file_bytes: u64,
+    blocks: Vec<BlockRef>,
+    rings: Vec<CapturedRing>,
+    /// One for each ring; of use are those of shards 0.
+    catalogs: Vec<Catalog>,
+    end: Option<CaptureEnd>,
+    is_truncated: bool,
+    problems: Vec<String>,
+}
+
+impl CaptureFile {
+    /// Whether a file begins as capture files do.
+    ///
+    /// # Errors
+    /// It cannot be opened or read.
+    pub fn is_capture(path: &Path) -> io::Result<bool> {
+        let mut start = [0; MAGIC.len()];
+        let file = File::open(path)?;
+        if !file.metadata()?.is_file() {
+            return Ok(false);
+        }
+        match file.read_exact_at(&mut start, 0) {
+            Ok(()) => Ok(start == MAGIC),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Opens a capture. Of one that was truncated, because its program was killed or the disk was full, everything up to
+    /// there is read; [`Self::problems`] says so.
+    ///
+    /// # Errors
+    /// There is no such file, it is not a capture or of a later version, or the description of a ring is damaged.
+    pub fn open(path: &Path) -> Result<Self, CaptureError> {
+        let file = File::open(path).map_err(|error| CaptureError::io("open it", error).at(path))?;
+        Self::from_file(file).map_err(|error| error.at(path))
+    }
+
+    /// As [`Self::open`], of a file that is open.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn from_file(file: File) -> Result<Self, CaptureError> {
+        let read = |error| CaptureError::io("read it", error);
+        let file_bytes = file.metadata().map_err(read)?.len();
+        let mut start = [0; HEADER_BYTES as usize];
+        if file_bytes < HEADER_BYTES {
+            let message = format!("not a capture: it has {file_bytes} bytes, expected {HEADER_BYTES} at least");
+            return Err(CaptureError::new(CaptureErrorKind::NotACapture, message));
+        }
+        file.read_exact_at(&mut start, 0).map_err(read)?;
+        let (magic, rest) = start.split_at(MAGIC.len());
+        let decoded = FileHeader::decode(rest).filter(|_| magic == MAGIC);
+        let Some((version, header)) = decoded else {
+            let message = "not a capture: it does not begin with EVRCAPT1; `eventring capture` makes one from rings";
+            return Err(CaptureError::new(CaptureErrorKind::NotACapture, message));
+        };
+        if version != VERSION {
+            let message = format!("a capture of version {version}, expected {VERSION}; a later eventring can read it");
+            return Err(CaptureError::new(CaptureErrorKind::WrongVersion, message));
+        }
+        let mut capture = Self {
+            file,
+            header,
+            file_bytes,
+            blocks: Vec::new(),
+            rings: Vec::new(),
+            catalogs: Vec::new(),
+            end: None,
+            is_truncated: false,
+            problems: Vec::new(),
+        };
+        match capture.read_index() {
+            Some(blocks) => capture.blocks = blocks,
+            None => capture.find_blocks()?,
+        }
+        capture.read_descriptions()?;
+        Ok(capture)
+    }
+
+    /// The blocks of a file that is whole.
+    fn read_index(&self) -> Option<Vec<BlockRef>> {
+        let footer_offset = self.file_bytes.checked_sub(FOOTER_BYTES)?;
+        let mut footer = [0; FOOTER_BYTES as usize];
+        self.file.read_exact_at(&mut footer, footer_offset).ok()?;
+        let index_offset = decode_footer(&footer, self.file_bytes)?;
+        let index = self.block_at(index_offset).ok()??;
+        if index.header.kind != BlockKind::Index || index.end() != footer_offset {
+            return None;
+        }
+        decode_index(&self.block_bytes(&index).ok()?, index_offset)
+    }
+
+    /// The blocks of a file that is truncated, one after the other.
+    fn find_blocks(&mut self) -> Result<(), CaptureError> {
+        let mut offset = HEADER_BYTES;
+        while let Some(block) = self.block_at(offset).map_err(|error| CaptureError::io("read it", error))? {
+            offset = block.end();
+            self.blocks.push(block);
+        }
+        self.is_truncated = true;
+        let events = self.blocks.iter().filter(|block| block.header.kind == BlockKind::Events);
+        let items = events.fold(0_u64, |sum, block| sum.saturating_add(block.header.items));
+        self.problems.push(format!(
+            "truncated: {offset} of {} bytes can be read, which hold {items} events and gaps; its end and index are missing",
+            self.file_bytes
+        ));
+        Ok(())
+    }
+
+    /// The block at that place, if there is a whole one.
+    fn block_at(&self, offset: u64) -> io::Result<Option<BlockRef>> {
+        if offset.checked_add(BLOCK_HEADER_BYTES).is_none_or(|end| end > self.file_bytes) {
+            return Ok(None);
+        }
+        let mut bytes = [0; BLOCK_HEADER_BYTES as usize];
+        self.file.read_exact_at(&mut bytes, offset)?;
+        let block = BlockHeader::decode(&bytes).map(|header| BlockRef { offset, header });
+        Ok(block.filter(|block| block.end() <= self.file_bytes))
+    }
+
+    /// Decompresses a block, to no more than it states, which is bounded.
+    pub(super) fn block_bytes(&self, block: &BlockRef) -> Result<Vec<u8>, CaptureError> {
+        let damaged = |problem: String| {
+            let message = format!("the block at byte {} is damaged: {problem}", block.offset);
+            CaptureError::new(CaptureErrorKind::Damaged, message)
+        };
+        // The header was checked: both sizes are bounded, and the compressed bytes are in the file.
+        let mut compressed = vec![0; block.header.compressed_bytes as usize];
+        self.file
+            .read_exact_at(&mut compressed, block.offset + BLOCK_HEADER_BYTES)
+            .map_err(|error| CaptureError::io("read it", error))?;
+        let bytes = zstd::bulk::decompress(&compressed, block.header.bytes as usize);
+        let bytes = bytes.map_err(|error| damaged(error.to_string()))?;
+        if bytes.len() as u64 != block.header.bytes {
+            let stated = block.header.bytes;
+            return Err(damaged(format!("it decompresses to {} bytes, expected {stated}", bytes.len())));
+        }
+        Ok(bytes)
+    }
+
+    /// Rings, tables and the end.
+    fn read_descriptions(&mut self) -> Result<(), CaptureError> {
+        /// Together, in bytes: more is no real table.
+        const DESCRIPTIONS_BYTES_MAX: u64 = 1 << 30;
+        let damaged = |what: &str| CaptureError::new(CaptureErrorKind::Damaged, format!("{what} is damaged"));
+        let mut bytes_left = DESCRIPTIONS_BYTES_MAX;
+        let blocks = self.blocks.clone();
+        for kind in [BlockKind::Ring, BlockKind::Tables, BlockKind::End] {
+            for block in blocks.iter().filter(|block| block.header.kind == kind) {
+                bytes_left = bytes_left
+                    .checked_sub(block.header.bytes)
+                    .ok_or_else(|| damaged("what it says about rings is larger than 1 GiB, which"))?;
+                match (kind, self.block_bytes(block)) {
+                    (BlockKind::Ring, bytes) => {
+                        let ring = CapturedRing::decode(&bytes?);
+                        let ring = ring.filter(|_| self.rings.len() < RINGS_MAX);
+                        self.rings.push(ring.ok_or_else(|| damaged("the description of a ring"))?);
+                        self.catalogs.push(Catalog::new());
+                    }
+                    (_, Err(error)) => self.problems.push(error.to_string()),
+                    (BlockKind::Tables, Ok(bytes)) => {
+                        if !tables::learn(&bytes, &mut self.catalogs) {
+                            self.problems.push("a table of call sites or threads is damaged".into());
+                        }
+                    }
+                    (_, Ok(bytes)) => {
+                        self.end = CaptureEnd::decode(&bytes).filter(|end| end.account.rings.len() == self.rings.len());
+                        if self.end.is_none() {
+                            self.problems.push("its account of events and losses is damaged".into());
+                        }
+                    }
+                }
+            }
+        }
+        let rings = self.rings.len() as u32;
+        let is_there = |ring: &CapturedRing| match ring.role {
+            RingRole::Shard { recorder, .. } => recorder < rings,
+            RingRole::Single => true,
+        };
+        if self.rings.iter().all(is_there) { Ok(()) } else { Err(damaged("the description of a shard")) }
+    }
+
+    /// The rings, by index.
+    #[must_use]
+    pub fn rings(&self) -> &[CapturedRing] {
+        &self.rings
+    }
+
+    /// The call sites and threads of the recorder whose shard 0 is the ring with that index; empty for other rings.
+    #[must_use]
+    pub fn catalog(&self, ring: u32) -> Catalog {
+        self.catalogs.get(ring as usize).cloned().unwrap_or_default()
+    }
+
+    /// The events and gaps of all rings in the order of time, from the first one.
+    #[must_use]
+    pub fn events(&self) -> CaptureEvents<'_> {
+        CaptureEvents::new(self, &self.blocks)
+    }
+
+    /// How it ends; `None` if it is truncated.
+    #[must_use]
+    pub fn end(&self) -> Option<&CaptureEnd> {
+        self.end.as_ref()
+    }
+
+    /// Whether its end is missing.
+    #[must_use]
+    pub fn is_truncated(&self) -> bool {
+        self.is_truncated
+    }
+
+    /// What was found wrong when it was opened, a line each; see also [`CaptureEvents::problems`].
+    #[must_use]
+    pub fn problems(&self) -> &[String] {
+        &self.problems
+    }
+
+    /// When the capture was begun, nanoseconds since the epoch.
+    #[must_use]
+    pub fn started_epoch_nanos(&self) -> u64 {
+        self.header.started_epoch_nanos
+    }
+
+    /// CLOCK_BOOTTIME of the capturing machine at [`Self::started_epoch_nanos`], in nanoseconds.
+    #[must_use]
+    pub fn started_boot_nanos(&self) -> u64 {
+        self.header.started_boot_nanos
+    }
+
+    /// CLOCK_MONOTONIC of the capturing machine at [`Self::started_epoch_nanos`], in nanoseconds.
+    #[must_use]
+    pub fn started_monotonic_nanos(&self) -> u64 {
+        self.header.started_monotonic_nanos
+    }
+
+    /// Which file of a rotated capture it is, from 1; 0 if the capture was not rotated.
+    #[must_use]
+    pub fn part(&self) -> u32 {
+        self.header.part
+    }
+}

@@ -1,0 +1,192 @@
+//! What a capture keeps of a ring beside its events.
+
+use super::wire::{Bytes, put_text, put_u16, put_u32, put_u64};
+use crate::layout::header::CONTENT_TYPE_PERF;
+use crate::reader::{ClockInfo, Reader, RingInfo};
+use std::path::Path;
+
+/// A ring of a capture.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct CapturedRing {
+    /// Name of its file.
+    pub name: String,
+    /// Which process wrote it, by an index within the capture: rings with the same index were written by the same process.
+    pub process: u32,
+    /// What it is among the rings of that process.
+    pub role: RingRole,
+    /// Content type, see [`crate::layout::header`].
+    pub content_type: u16,
+    /// Name of the content type, if it has one.
+    pub content_name: String,
+    /// Schema hash.
+    pub schema_hash: [u8; 32],
+    /// Schema text, empty if it has none. It comes from the file: parse it with
+    /// [`SchemaModel::of_ring`](crate::schema::SchemaModel::of_ring).
+    pub schema_text: String,
+    /// Descriptors that it can hold.
+    pub descriptor_capacity: u64,
+    /// Bytes of its payload buffer.
+    pub payload_buf_bytes: u64,
+    /// Bytes of its context area.
+    pub context_area_bytes: u64,
+    /// Process id of the writer, 0 if not known.
+    pub pid: u32,
+    /// Name of the writing program, empty if not known.
+    pub program_name: String,
+    /// When it was created, nanoseconds since the epoch; 0 if not known.
+    pub created_epoch_nanos: u64,
+    /// The clock's calibration at the beginning of the capture: kind, ticks0, epoch_nanos0, mult, shift, ticks per second.
+    pub clock: [u64; 6],
+    /// First seqno that the capture was to hold: 1, or where the ring stood if only new events were asked for.
+    pub first_seqno: u64,
+}
+
+/// What a ring is among those of its process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RingRole {
+    /// A ring of its own.
+    Single,
+    /// A shard of the perf recorder whose shard 0 is the ring with that index in the capture.
+    Shard {
+        /// Index of shard 0 among the rings of the capture.
+        recorder: u32,
+        /// Index of the shard.
+        shard: u32,
+    },
+}
+
+impl CapturedRing {
+    pub(super) fn describe(reader: &Reader, process: u32, role: RingRole, first_seqno: u64) -> Self {
+        let RingInfo { content_type, schema_hash, geometry, content_name, extension, .. } = reader.info();
+        let name = reader.path().and_then(Path::file_name).unwrap_or("ring".as_ref());
+        let clock = extension.as_ref().map(|extension| clock_words(&extension.clock)).unwrap_or_default();
+        let (pid, program_name, created_epoch_nanos) = extension
+            .map(|extension| (extension.writer.pid, extension.writer.program_name, extension.created_epoch_nanos))
+            .unwrap_or_default();
+        Self {
+            name: name.to_string_lossy().into_owned(),
+            process,
+            role,
+            content_type,
+            content_name: content_name.unwrap_or_default(),
+            schema_hash,
+            schema_text: reader.schema_text().unwrap_or_default(),
+            descriptor_capacity: geometry.descriptor_capacity(),
+            payload_buf_bytes: geometry.payload_buf_bytes(),
+            context_area_bytes: geometry.context_area_bytes(),
+            pid,
+            program_name,
+            created_epoch_nanos,
+            clock,
+            first_seqno,
+        }
+    }
+
+    /// Whether it is a perf ring.
+    #[must_use]
+    pub fn is_perf(&self) -> bool {
+        self.content_type == CONTENT_TYPE_PERF
+    }
+
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_u32(&mut out, self.process);
+        let (is_shard, recorder, shard) = match self.role {
+            RingRole::Single => (0, 0, 0),
+            RingRole::Shard { recorder, shard } => (1, recorder, shard),
+        };
+        put_u16(&mut out, is_shard);
+        put_u16(&mut out, self.content_type);
+        put_u32(&mut out, recorder);
+        put_u32(&mut out, shard);
+        out.extend(self.schema_hash);
+        for word in [self.descriptor_capacity, self.payload_buf_bytes, self.context_area_bytes] {
+            put_u64(&mut out, word);
+        }
+        put_u64(&mut out, self.pid.into());
+        put_u64(&mut out, self.created_epoch_nanos);
+        put_u64(&mut out, self.first_seqno);
+        self.clock.into_iter().for_each(|word| put_u64(&mut out, word));
+        for text in [&self.name, &self.content_name, &self.program_name, &self.schema_text] {
+            put_text(&mut out, text);
+        }
+        out
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut bytes = Bytes::new(bytes);
+        let process = bytes.u32()?;
+        let is_shard = bytes.u16()?;
+        let content_type = bytes.u16()?;
+        let (recorder, shard) = (bytes.u32()?, bytes.u32()?);
+        let role = match is_shard {
+            0 => RingRole::Single,
+            1 => RingRole::Shard { recorder, shard },
+            _ => return None,
+        };
+        let schema_hash = bytes.hash()?;
+        let (descriptor_capacity, payload_buf_bytes, context_area_bytes) = (bytes.u64()?, bytes.u64()?, bytes.u64()?);
+        let pid = u32::try_from(bytes.u64()?).ok()?;
+        let (created_epoch_nanos, first_seqno) = (bytes.u64()?, bytes.u64()?);
+        let mut clock = [0; 6];
+        for word in &mut clock {
+            *word = bytes.u64()?;
+        }
+        let (name, content_name, program_name) = (bytes.text()?, bytes.text()?, bytes.text()?);
+        let schema_text = bytes.text()?;
+        let ring = Self {
+            name,
+            process,
+            role,
+            content_type,
+            content_name,
+            schema_hash,
+            schema_text,
+            descriptor_capacity,
+            payload_buf_bytes,
+            context_area_bytes,
+            pid,
+            program_name,
+            created_epoch_nanos,
+            clock,
+            first_seqno,
+        };
+        bytes.is_empty().then_some(ring)
+    }
+}
+
+fn clock_words(clock: &ClockInfo) -> [u64; 6] {
+    [clock.kind, clock.ticks0, clock.epoch_nanos0, clock.mult, clock.shift, clock.ticks_per_second]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_comes_back_and_every_shortened_one_is_refused() {
+        let ring = CapturedRing {
+            name: "shop.1".into(),
+            process: 2,
+            role: RingRole::Shard { recorder: 4, shard: 1 },
+            content_type: 3,
+            content_name: "PERF".into(),
+            schema_hash: [7; 32],
+            schema_text: "schema-text 1\n".into(),
+            descriptor_capacity: 1 << 16,
+            payload_buf_bytes: 1 << 27,
+            context_area_bytes: 1 << 20,
+            pid: 77,
+            program_name: "shop".into(),
+            created_epoch_nanos: 8,
+            clock: [1, 2, 3, 4, 5, 6],
+            first_seqno: 1,
+        };
+        let bytes = ring.encode();
+        assert_eq!(CapturedRing::decode(&bytes), Some(ring));
+        for end in 0..bytes.len() {
+            assert_eq!(CapturedRing::decode(&bytes[..end]), None, "{end}");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Call sites and threads of a recorder, as they are found.
+
+use super::wire::{Bytes, put_u32};
+use crate::reader::Reader;
+use crate::schema::perf::{CallSiteKind, CallSiteView, ThreadView};
+use crate::tracing::{CallSite, Catalog, Thread};
+use std::collections::HashSet;
+
+const CALL_SITE: u32 = 1;
+const THREAD: u32 = 2;
+
+/// What one recorder's tables hold, and what of that has been written to the capture.
+#[derive(Default)]
+pub(super) struct Tables {
+    catalog: Catalog,
+    written_call_sites: HashSet<u32>,
+    written_threads: HashSet<u32>,
+}
+
+impl Tables {
+    /// Forgets what was written: a new file begins.
+    pub(super) fn restart(&mut self) {
+        self.written_call_sites.clear();
+        self.written_threads.clear();
+    }
+
+    /// Appends what is new to `out`, for the recorder whose shard 0 is the ring `recorder`; gives the number of entries.
+    pub(super) fn put_new(&mut self, out: &mut Vec<u8>, recorder: u32, shard0: &Reader) -> u64 {
+        self.catalog.update(shard0);
+        let mut entries = 0;
+        for call_site in self.catalog.call_sites() {
+            if self.written_call_sites.insert(call_site.id) {
+                put_entry(out, recorder, CALL_SITE, call_site.id, &call_site_body(call_site));
+                entries += 1;
+            }
+        }
+        for thread in self.catalog.threads() {
+            if self.written_threads.insert(thread.id) {
+                put_entry(out, recorder, THREAD, thread.id, &thread_body(thread));
+                entries += 1;
+            }
+        }
+        entries
+    }
+}
+
+fn put_entry(out: &mut Vec<u8>, recorder: u32, what: u32, id: u32, body: &[u8]) {
+    for word in [recorder, what, id, body.len() as u32] {
+        put_u32(out, word);
+    }
+    out.extend(body);
+}
+
+fn call_site_body(call_site: &CallSite) -> Vec<u8> {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default().into();
+    let view = CallSiteView {
+        kind: call_site.kind.unwrap_or(CallSiteKind::Span),
+        level: call_site.level,
+        name: call_site.name.as_str().into(),
+        target: call_site.target.as_str().into(),
+        module: text(&call_site.module),
+        file: text(&call_site.file),
+        line: call_site.line.unwrap_or(0),
+        field_names: call_site.field_names.iter().map(|name| (&**name).into()).collect(),
+    };
+    view.encode()
+}
+
+fn thread_body(thread: &Thread) -> Vec<u8> {
+    ThreadView::encode(
+        thread.started_epoch_nanos.unwrap_or(0),
+        thread.os_thread_id.unwrap_or(0),
+        thread.name.as_deref().unwrap_or(""),
+    )
+}
+
+/// Learns the entries of a block; `catalogs` has one for each ring of the capture. False if the block is damaged.
+pub(super) fn learn(bytes: &[u8], catalogs: &mut [Catalog]) -> bool {
+    let mut bytes = Bytes::new(bytes);
+    while !bytes.is_empty() {
+        if learn_entry(&mut bytes, catalogs).is_none() {
+            return false;
+        }
+    }
+    true
+}
+
+fn learn_entry(bytes: &mut Bytes<'_>, catalogs: &mut [Catalog]) -> Option<()> {
+    let (recorder, what, id, body_bytes) = (bytes.u32()?, bytes.u32()?, bytes.u32()?, bytes.u32()?);
+    let body = bytes.take(body_bytes as usize)?;
+    let catalog = catalogs.get_mut(recorder as usize)?;
+    let is_whole = match what {
+        CALL_SITE => catalog.learn_call_site(id, body),
+        THREAD => catalog.learn_thread(id, body),
+        _ => false,
+    };
+    is_whole.then_some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn call_sites_and_threads_come_back_and_entries_for_no_ring_are_refused() {
+        let view = CallSiteView {
+            kind: CallSiteKind::Event,
+            level: crate::schema::perf::CallSiteLevel::Warn,
+            name: "full".into(),
+            target: "shop".into(),
+            module: "".into(),
+            file: "a.rs".into(),
+            line: 3,
+            field_names: vec!["left".into()],
+        };
+        let mut known = Catalog::new();
+        assert!(known.learn_call_site(5, &view.encode()));
+        assert!(known.learn_thread(6, &ThreadView::encode(1, 2, "worker")));
+        let mut out = Vec::new();
+        put_entry(&mut out, 1, CALL_SITE, 5, &call_site_body(&known.call_site(5)));
+        put_entry(&mut out, 1, THREAD, 6, &thread_body(&known.thread(6)));
+        let mut catalogs = vec![Catalog::new(), Catalog::new()];
+        assert!(learn(&out, &mut catalogs));
+        assert_eq!((catalogs[1].call_site(5), catalogs[1].thread(6)), (known.call_site(5), known.thread(6)));
+        assert!(!catalogs[0].knows_call_site(5));
+        assert!(!learn(&out, &mut catalogs[..1]));
+        assert!(!learn(&out[..out.len() - 1], &mut catalogs));
+    }
+}

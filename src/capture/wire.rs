@@ -1,0 +1,74 @@
+//! Numbers and texts in bytes, little endian.
+
+/// Takes values off untrusted bytes; `None` where there are too few.
+pub(super) struct Bytes<'a>(&'a [u8]);
+
+impl<'a> Bytes<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn take(&mut self, bytes: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(bytes)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (taken, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*taken)
+    }
+
+    pub(super) fn u8(&mut self) -> Option<u8> {
+        self.array::<1>().map(|[byte]| byte)
+    }
+
+    pub(super) fn u16(&mut self) -> Option<u16> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    pub(super) fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    pub(super) fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    pub(super) fn hash(&mut self) -> Option<[u8; 32]> {
+        self.array()
+    }
+
+    /// A text with its length before it. What is not UTF-8 or would move a terminal's cursor is replaced, unless it is a line
+    /// feed.
+    pub(super) fn text(&mut self) -> Option<String> {
+        let bytes = self.u32()?;
+        let text = String::from_utf8_lossy(self.take(bytes as usize)?);
+        let shown = |c: char| if c.is_control() && c != '\n' { char::REPLACEMENT_CHARACTER } else { c };
+        Some(text.chars().map(shown).collect())
+    }
+}
+
+pub(super) fn put_u16(out: &mut Vec<u8>, value: u16) {
+    out.extend(value.to_le_bytes());
+}
+
+pub(super) fn put_u32(out: &mut Vec<u8>, value: u32) {
+    out.extend(value.to_le_bytes());
+}
+
+pub(super) fn put_u64(out: &mut Vec<u8>, value: u64) {
+    out.extend(value.to_le_bytes());
+}
+
+/// A text longer than 16 MiB is cut.
+pub(super) fn put_text(out: &mut Vec<u8>, text: &str) {
+    let text = &text[..text.floor_char_boundary(16 << 20)];
+    put_u32(out, text.len() as u32);
+    out.extend(text.as_bytes());
+}

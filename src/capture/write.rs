@@ -1,0 +1,128 @@
+//! Writing one capture file.
+
+use super::account::CaptureEnd;
+use super::error::CaptureError;
+use super::format::{
+    BLOCK_BYTES_TARGET, BlockHeader, BlockKind, BlockRef, FOOTER_BYTES, FileHeader, HEADER_BYTES, encode_footer,
+    encode_index,
+};
+use super::item::{LossCause, put_event, put_gap};
+use super::ring::CapturedRing;
+use crate::reader::{Descriptor, PayloadRead};
+use std::io::Write;
+
+/// Writes the blocks of one file. What was written is readable whatever happens later.
+pub(super) struct CaptureWriter {
+    out: Box<dyn Write>,
+    compressor: zstd::bulk::Compressor<'static>,
+    offset: u64,
+    blocks: Vec<BlockRef>,
+    events: Vec<u8>,
+    items: u64,
+    first_nanos: u64,
+    last_nanos: u64,
+}
+
+impl CaptureWriter {
+    pub(super) fn new(out: Box<dyn Write>, level: i32, header: &FileHeader) -> Result<Self, CaptureError> {
+        let compressor = zstd::bulk::Compressor::new(level).and_then(|mut compressor| {
+            compressor.include_checksum(true)?;
+            Ok(compressor)
+        });
+        let mut writer = Self {
+            out,
+            compressor: compressor.map_err(|error| CaptureError::io("begin to compress", error))?,
+            offset: 0,
+            blocks: Vec::new(),
+            events: Vec::new(),
+            items: 0,
+            first_nanos: u64::MAX,
+            last_nanos: 0,
+        };
+        writer.write(&header.encode())?;
+        Ok(writer)
+    }
+
+    /// Bytes of the file so far.
+    pub(super) fn bytes(&self) -> u64 {
+        self.offset
+    }
+
+    /// Whether the next call of [`Self::flush_events`] should not be put off.
+    pub(super) fn is_block_full(&self) -> bool {
+        self.events.len() >= BLOCK_BYTES_TARGET
+    }
+
+    pub(super) fn ring(&mut self, ring: &CapturedRing) -> Result<(), CaptureError> {
+        self.block(BlockKind::Ring, &ring.encode(), 1, (0, 0))
+    }
+
+    pub(super) fn tables(&mut self, bytes: &[u8], entries: u64) -> Result<(), CaptureError> {
+        self.block(BlockKind::Tables, bytes, entries, (0, 0))
+    }
+
+    pub(super) fn event(&mut self, ring: u32, key: u64, descriptor: &Descriptor, payload: PayloadRead<'_>) {
+        put_event(&mut self.events, ring, descriptor, payload);
+        self.count(key);
+    }
+
+    pub(super) fn gap(&mut self, ring: u32, key: u64, first_seqno: u64, count: u64, cause: LossCause) {
+        put_gap(&mut self.events, ring, first_seqno, count, cause);
+        self.count(key);
+    }
+
+    fn count(&mut self, key: u64) {
+        self.items += 1;
+        self.first_nanos = self.first_nanos.min(key);
+        self.last_nanos = self.last_nanos.max(key);
+    }
+
+    /// Writes what events there are.
+    pub(super) fn flush_events(&mut self) -> Result<(), CaptureError> {
+        if self.items == 0 {
+            return Ok(());
+        }
+        let events = std::mem::take(&mut self.events);
+        self.block(BlockKind::Events, &events, self.items, (self.first_nanos, self.last_nanos))?;
+        self.events = events;
+        self.events.clear();
+        (self.items, self.first_nanos, self.last_nanos) = (0, u64::MAX, 0);
+        Ok(())
+    }
+
+    /// Writes what is left, the end, the index and the footer.
+    pub(super) fn finish(&mut self, end: &CaptureEnd) -> Result<(), CaptureError> {
+        self.flush_events()?;
+        self.block(BlockKind::End, &end.encode(), 1, (0, 0))?;
+        let index_offset = self.offset;
+        let index = encode_index(&self.blocks);
+        // A file of 100 GiB has an index of some megabytes.
+        self.block(BlockKind::Index, &index, self.blocks.len() as u64, (0, 0))?;
+        let file_bytes = self.offset + FOOTER_BYTES;
+        self.write(&encode_footer(index_offset, file_bytes))?;
+        self.out.flush().map_err(|error| CaptureError::io("write the capture", error))
+    }
+
+    fn block(&mut self, kind: BlockKind, bytes: &[u8], items: u64, range: (u64, u64)) -> Result<(), CaptureError> {
+        let compressed = self.compressor.compress(bytes).map_err(|error| CaptureError::io("compress", error))?;
+        let header = BlockHeader {
+            kind,
+            compressed_bytes: compressed.len() as u64,
+            bytes: bytes.len() as u64,
+            items,
+            first_nanos: range.0,
+            last_nanos: range.1,
+        };
+        self.blocks.push(BlockRef { offset: self.offset, header });
+        self.write(&header.encode())?;
+        self.write(&compressed)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), CaptureError> {
+        self.out.write_all(bytes).map_err(|error| CaptureError::io("write the capture", error))?;
+        self.offset += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+const _: () = assert!(HEADER_BYTES == 48, "blocks begin behind the header");
