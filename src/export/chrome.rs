@@ -1,0 +1,190 @@
+//! Pictures as JSON for Chrome's trace viewer.
+//!
+//! Times are microseconds since the first event, with the nanoseconds as decimals: counted from the epoch they would not fit
+//! the numbers that JSON parsers use. `otherData.base_epoch_ns` says when that was.
+
+use super::args::Args;
+use super::sink::{Label, Sink, SliceId, Track, TrackId, TrackKind};
+use crate::schema::perf::FieldValue;
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+/// Rows that are no threads get numbers from here on, above those of any thread.
+const FIRST_FREE_TID: u64 = 1 << 32;
+
+/// Writes events as they end.
+pub(super) struct ChromeSink<'o> {
+    out: &'o mut dyn Write,
+    base_nanos: u64,
+    rows: HashMap<TrackId, Row>,
+    open: HashMap<SliceId, Begun>,
+    has_begun: bool,
+}
+
+#[derive(Clone)]
+struct Row {
+    pid: u64,
+    tid: u64,
+    name: String,
+}
+
+struct Begun {
+    track: TrackId,
+    nanos: u64,
+    name: String,
+    category: String,
+    args: Map<String, Value>,
+}
+
+impl<'o> ChromeSink<'o> {
+    pub(super) fn new(out: &'o mut dyn Write, base_nanos: u64) -> Self {
+        Self { out, base_nanos, rows: HashMap::new(), open: HashMap::new(), has_begun: false }
+    }
+
+    /// Writes an event; `times` are its `ts` and `dur` as JSON, which need all their digits.
+    fn write(&mut self, event: &Map<String, Value>, times: &str) -> io::Result<()> {
+        if self.has_begun {
+            self.out.write_all(b",\n")?;
+        } else {
+            let head = json!({ "base_epoch_ns": self.base_nanos.to_string(), "recorder": "eventring" });
+            write!(self.out, "{{\"displayTimeUnit\":\"ns\",\"otherData\":{head},\"traceEvents\":[\n")?;
+            self.has_begun = true;
+        }
+        let event = serde_json::to_string(event).map_err(io::Error::other)?;
+        // The object ends with a brace, and is never empty.
+        let open = event.strip_suffix('}').unwrap_or(&event);
+        write!(self.out, "{open}{times}}}")
+    }
+
+    fn ts(&self, nanos: u64) -> String {
+        // A loss can begin before the first event.
+        match nanos.checked_sub(self.base_nanos) {
+            Some(since) => format!(",\"ts\":{}", micros(since)),
+            None => format!(",\"ts\":-{}", micros(self.base_nanos - nanos)),
+        }
+    }
+
+    fn row(&self, track: TrackId) -> (u64, u64) {
+        self.rows.get(&track).map_or((0, 0), |row| (row.pid, row.tid))
+    }
+
+    fn object(&self, phase: &str, track: TrackId) -> Map<String, Value> {
+        let (pid, tid) = self.row(track);
+        [("ph", json!(phase)), ("pid", json!(pid)), ("tid", json!(tid))]
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), value))
+            .collect()
+    }
+
+    fn name_row(&mut self, what: &str, track: TrackId, name: &str) -> io::Result<()> {
+        let mut event = self.object("M", track);
+        event.insert("name".into(), json!(what));
+        event.insert("args".into(), json!({ "name": name }));
+        self.write(&event, "")
+    }
+}
+
+/// Nanoseconds as microseconds, exactly.
+fn micros(nanos: u64) -> String {
+    format!("{}.{:03}", nanos / 1000, nanos % 1000)
+}
+
+/// Fields stand for themselves, and under `data`, which is all that the Firefox Profiler shows.
+fn with_data(args: &Args) -> Map<String, Value> {
+    let mut out = args.to_json();
+    let data = Value::Object(out.clone());
+    out.insert("data".into(), data);
+    out
+}
+
+fn category(label: &Label<'_>) -> String {
+    if label.category.is_empty() { "eventring".into() } else { label.category.into() }
+}
+
+impl Sink for ChromeSink<'_> {
+    fn track(&mut self, id: TrackId, track: &Track<'_>) -> io::Result<()> {
+        let in_process = |process: TrackId| self.rows.get(&process).map_or(0, |row| row.pid);
+        let (pid, tid) = match track.kind {
+            // Processes that do not say theirs get numbers that no process has.
+            TrackKind::Process if track.pid == 0 => (FIRST_FREE_TID + id.0, 0),
+            TrackKind::Process => (track.pid.into(), 0),
+            TrackKind::Thread { process, os_thread_id } => {
+                let pid = in_process(process);
+                let tid = u64::from(os_thread_id);
+                // A number that was used again by the system is another row.
+                let is_used = self.rows.values().any(|row| (row.pid, row.tid) == (pid, tid));
+                (pid, if is_used { FIRST_FREE_TID + id.0 } else { tid })
+            }
+            TrackKind::Plain { parent } => (in_process(parent), FIRST_FREE_TID + id.0),
+            TrackKind::Counter { process } => (in_process(process), 0),
+        };
+        self.rows.insert(id, Row { pid, tid, name: track.name.to_owned() });
+        match track.kind {
+            TrackKind::Process => self.name_row("process_name", id, track.name),
+            TrackKind::Counter { .. } => Ok(()),
+            _ => self.name_row("thread_name", id, track.name),
+        }
+    }
+
+    fn begin(&mut self, track: TrackId, slice: SliceId, nanos: u64, label: Label<'_>, args: Args) -> io::Result<()> {
+        let mut args = args.to_json();
+        if let Some((file, line)) = label.source {
+            args.insert("source".into(), json!(format!("{file}:{line}")));
+        }
+        let begun = Begun { track, nanos, name: label.name.to_owned(), category: category(&label), args };
+        self.open.insert(slice, begun);
+        Ok(())
+    }
+
+    fn end(&mut self, track: TrackId, slice: SliceId, nanos: u64, args: Args) -> io::Result<()> {
+        let Some(mut begun) = self.open.remove(&slice) else { return Ok(()) };
+        begun.args.append(&mut args.to_json());
+        let data = Value::Object(begun.args.clone());
+        begun.args.insert("data".into(), data);
+        let mut event = self.object("X", track);
+        event.insert("name".into(), json!(begun.name));
+        event.insert("cat".into(), json!(begun.category));
+        event.insert("args".into(), Value::Object(begun.args));
+        let times = format!("{},\"dur\":{}", self.ts(begun.nanos), micros(nanos.saturating_sub(begun.nanos)));
+        self.write(&event, &times)
+    }
+
+    fn instant(&mut self, track: TrackId, nanos: u64, label: Label<'_>, args: Args) -> io::Result<()> {
+        let mut event = self.object("i", track);
+        event.insert("name".into(), json!(label.name));
+        event.insert("cat".into(), json!(category(&label)));
+        event.insert("s".into(), json!("t"));
+        event.insert("args".into(), Value::Object(with_data(&args)));
+        let ts = self.ts(nanos);
+        self.write(&event, &ts)
+    }
+
+    fn counter(&mut self, track: TrackId, nanos: u64, value: &FieldValue) -> io::Result<()> {
+        let mut event = self.object("C", track);
+        let name = self.rows.get(&track).map_or("", |row| &row.name);
+        event.insert("name".into(), json!(name));
+        event.insert("args".into(), json!({ "value": super::args::ArgValue::from(value).to_json() }));
+        let ts = self.ts(nanos);
+        self.write(&event, &ts)
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        let mut open: Vec<(SliceId, Begun)> = self.open.drain().collect();
+        open.sort_by_key(|(slice, _)| slice.0);
+        for (_, mut begun) in open {
+            let data = Value::Object(begun.args.clone());
+            begun.args.insert("data".into(), data);
+            let mut event = self.object("B", begun.track);
+            event.insert("name".into(), json!(begun.name));
+            event.insert("cat".into(), json!(begun.category));
+            event.insert("args".into(), Value::Object(begun.args));
+            let ts = self.ts(begun.nanos);
+            self.write(&event, &ts)?;
+        }
+        if !self.has_begun {
+            self.out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
+        }
+        self.out.write_all(b"\n]}\n")
+    }
+}

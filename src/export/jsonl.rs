@@ -1,0 +1,193 @@
+//! A JSON object a line. The first says which rings there were; the last what was counted.
+
+use super::args::{ArgValue, Args};
+use super::picture::level_name;
+use super::recording::{Content, Recording};
+use super::timeline::Timeline;
+use crate::capture::{CapturedPayload, RingRole};
+use crate::reader::Descriptor;
+use crate::schema::exec::flow::FlowTags;
+use crate::tracing::{Fields, PerfContent, PerfRecord, Slice, Span, SpanId, SpanRebuilder, Thread};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+/// Writes the lines: events as they come, spans when they have been closed, open spans at the end.
+pub(super) fn write(recording: &Recording<'_>, timeline: &Timeline, out: &mut dyn Write) -> io::Result<()> {
+    line(out, &head(recording))?;
+    let mut processes: BTreeMap<u32, SpanRebuilder> = BTreeMap::new();
+    for entry in recording.entries() {
+        let ring = recording.ring(entry.ring);
+        match &entry.content {
+            Content::Perf { record, .. } => {
+                let spans = processes.entry(entry.process).or_default();
+                spans.push(record);
+                while let Some(span) = spans.take_closed() {
+                    line(out, &span_object(entry.process, &span))?;
+                }
+                if let Some(object) = record_object(entry.process, record) {
+                    line(out, &object)?;
+                }
+            }
+            Content::Other { descriptor, payload } => {
+                line(out, &other_object(recording, entry.process, entry.ring, descriptor, payload))?;
+            }
+            Content::Gap { first_seqno, count, cause } => {
+                processes.values_mut().for_each(SpanRebuilder::gap);
+                line(
+                    out,
+                    &json!({
+                        "type": "loss", "process": entry.process, "ring": ring.name, "first_seqno": first_seqno,
+                        "count": count, "cause": cause.name(),
+                    }),
+                )?;
+            }
+        }
+    }
+    for (process, spans) in processes {
+        spans.finish().iter().try_for_each(|span| line(out, &span_object(process, span)))?;
+    }
+    let counts = &timeline.counts;
+    line(
+        out,
+        &json!({
+            "type": "end", "spans": counts.spans, "open_spans": counts.open_spans, "slices": counts.slices,
+            "events": counts.events, "exec_events": counts.exec_events, "counters": counts.counters,
+            "markers": counts.markers, "lost": counts.lost,
+        }),
+    )
+}
+
+fn line(out: &mut dyn Write, object: &Value) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, object)?;
+    out.write_all(b"\n")
+}
+
+fn head(recording: &Recording<'_>) -> Value {
+    let rings: Vec<Value> = recording
+        .capture
+        .rings()
+        .iter()
+        .map(|ring| {
+            let shard = match ring.role {
+                RingRole::Shard { shard, .. } => Some(shard),
+                RingRole::Single => None,
+            };
+            json!({
+                "name": ring.name, "process": ring.process, "pid": ring.pid, "program": ring.program_name,
+                "content_type": ring.content_type, "content_name": ring.content_name, "shard": shard,
+                "first_seqno": ring.first_seqno,
+            })
+        })
+        .collect();
+    json!({ "type": "capture", "version": 1, "started_ns": recording.capture.started_epoch_nanos(), "rings": rings })
+}
+
+fn thread_object(thread: &Thread) -> Value {
+    json!({ "id": thread.id, "tid": thread.os_thread_id, "name": thread.name })
+}
+
+fn span_object(process: u32, span: &Span) -> Value {
+    let call_site = span.call_site.as_deref();
+    let slices: Vec<Value> = span.slices.iter().map(slice_object).collect();
+    let follows: Vec<u64> = span.follows_from.iter().map(|id| id.get()).collect();
+    json!({
+        "type": "span",
+        "process": process,
+        "id": span.id.get(),
+        "parent": span.parent.map(SpanId::get),
+        "name": span.name(),
+        "target": call_site.map(|call_site| call_site.target.as_str()),
+        "level": call_site.map(|call_site| level_name(call_site.level)),
+        "file": call_site.and_then(|call_site| call_site.file.as_deref()),
+        "line": call_site.and_then(|call_site| call_site.line),
+        "start_ns": span.created.as_ref().map(|created| created.epoch_nanos),
+        "end_ns": span.closed.as_ref().map(|closed| closed.epoch_nanos),
+        "duration_ns": span.wall_nanos(),
+        "busy_ns": span.busy_nanos(),
+        "open": span.is_open(),
+        "may_have_losses": span.may_have_losses,
+        "follows_from": follows,
+        "fields": fields_object(&span.fields),
+        "slices": slices,
+    })
+}
+
+fn slice_object(slice: &Slice) -> Value {
+    json!({
+        "thread": thread_object(&slice.thread),
+        "start_ns": slice.entered_epoch_nanos,
+        "end_ns": slice.exited_epoch_nanos,
+    })
+}
+
+fn fields_object(fields: &Fields) -> Map<String, Value> {
+    let mut args = Args::default();
+    args.push_fields(fields);
+    args.to_json()
+}
+
+/// What is no part of a span.
+fn record_object(process: u32, record: &PerfRecord) -> Option<Value> {
+    let thread = thread_object(&record.thread);
+    let span = record.content.span().map(SpanId::get);
+    let nanos = record.epoch_nanos;
+    Some(match &record.content {
+        PerfContent::Event { call_site, fields, .. } => json!({
+            "type": "event", "process": process, "time_ns": nanos, "thread": thread, "span": span,
+            "name": call_site.name, "target": call_site.target, "level": level_name(call_site.level),
+            "file": call_site.file, "line": call_site.line, "fields": fields_object(fields),
+        }),
+        PerfContent::Counter { call_site, value, .. } => json!({
+            "type": "counter", "process": process, "time_ns": nanos, "thread": thread, "span": span,
+            "name": call_site.name, "value": ArgValue::from(value).to_json(),
+        }),
+        PerfContent::Marker { call_site, text, .. } => json!({
+            "type": "marker", "process": process, "time_ns": nanos, "thread": thread, "span": span,
+            "name": call_site.name, "text": text,
+        }),
+        PerfContent::NotRecorded { error, .. } => json!({
+            "type": "not_recorded", "process": process, "time_ns": nanos, "thread": thread, "span": span,
+            "why": error.as_ref().map(|error| format!("{error:?}")),
+        }),
+        PerfContent::Unknown { event_type, .. } => json!({
+            "type": "unknown", "process": process, "time_ns": nanos, "thread": thread, "code": event_type,
+        }),
+        _ => return None,
+    })
+}
+
+fn other_object(
+    recording: &Recording<'_>,
+    process: u32,
+    ring: u32,
+    descriptor: &Descriptor,
+    payload: &CapturedPayload,
+) -> Value {
+    let described = recording.ring(ring);
+    let decoded = match (payload, recording.model(ring)) {
+        (CapturedPayload::Valid(bytes), Some(model)) => {
+            let json = model.decode(descriptor.event_type, bytes).to_json();
+            serde_json::from_str(&json).unwrap_or(Value::String(json))
+        }
+        (CapturedPayload::Valid(bytes), None) => {
+            Value::String(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+        }
+        _ => Value::Null,
+    };
+    let mut object = json!({
+        "type": "exec", "process": process, "ring": described.name, "seqno": descriptor.seqno,
+        "time_ns": descriptor.record_epoch_nanos, "name": recording.event_name(ring, descriptor.event_type),
+        "code": descriptor.event_type, "payload": decoded,
+    });
+    if described.content_type == crate::layout::header::CONTENT_TYPE_EXEC {
+        let tags = FlowTags::from_ext(descriptor.content_ext);
+        object["block_seqno"] = json!(tags.block_seqno);
+        object["txn_index"] = json!(tags.txn_index);
+        object["account_index"] = json!(tags.account_index);
+        object["span"] = json!(SpanId::new(tags.span_id).map(SpanId::get));
+    } else {
+        object["content_ext"] = json!(descriptor.content_ext);
+    }
+    object
+}

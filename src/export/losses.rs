@@ -1,0 +1,87 @@
+//! When events were lost.
+
+use super::recording::Recording;
+use crate::capture::LossCause;
+
+/// Events of one ring that were lost between two that were not.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Loss {
+    pub(super) ring: u32,
+    /// Time of the last event before, and of the first one after, nanoseconds since the epoch.
+    pub(super) from_nanos: u64,
+    pub(super) until_nanos: u64,
+    pub(super) first_seqno: u64,
+    pub(super) count: u64,
+    /// In the order of [`LossCause::ALL`].
+    pub(super) by_cause: [u64; 3],
+}
+
+impl Loss {
+    /// `12 events lost`.
+    pub(super) fn title(&self) -> String {
+        format!("{} {} lost", self.count, if self.count == 1 { "event" } else { "events" })
+    }
+
+    /// The causes that there were.
+    pub(super) fn causes(&self) -> impl Iterator<Item = (LossCause, u64)> {
+        LossCause::ALL.into_iter().zip(self.by_cause).filter(|(_, count)| *count > 0)
+    }
+}
+
+/// Collects losses while the events go by.
+pub(super) struct LossCollector {
+    last_nanos: Vec<Option<u64>>,
+    pending: Vec<Option<Loss>>,
+    losses: Vec<Loss>,
+}
+
+impl LossCollector {
+    pub(super) fn new(rings: usize) -> Self {
+        Self { last_nanos: vec![None; rings], pending: vec![None; rings], losses: Vec::new() }
+    }
+
+    pub(super) fn event(&mut self, ring: u32, epoch_nanos: u64) {
+        let index = ring as usize;
+        if let Some(mut loss) = self.pending[index].take() {
+            loss.until_nanos = epoch_nanos;
+            self.losses.push(loss);
+        }
+        self.last_nanos[index] = Some(epoch_nanos);
+    }
+
+    pub(super) fn gap(&mut self, ring: u32, first_seqno: u64, count: u64, cause: LossCause) {
+        let from_nanos = self.last_nanos[ring as usize].unwrap_or(0);
+        let loss = self.pending[ring as usize].get_or_insert(Loss {
+            ring,
+            from_nanos,
+            until_nanos: 0,
+            first_seqno,
+            count: 0,
+            by_cause: [0; 3],
+        });
+        loss.count = loss.count.saturating_add(count);
+        let by_cause = &mut loss.by_cause[cause as usize];
+        *by_cause = by_cause.saturating_add(count);
+    }
+
+    /// All losses. `first_nanos` and `last_nanos` are the times of the first and the last event of all rings.
+    pub(super) fn finish(mut self, recording: &Recording<'_>, first_nanos: u64, last_nanos: u64) -> Vec<Loss> {
+        for mut loss in self.pending.into_iter().flatten() {
+            loss.until_nanos = last_nanos;
+            self.losses.push(loss);
+        }
+        let length_nanos = last_nanos.saturating_sub(first_nanos);
+        for loss in &mut self.losses {
+            loss.until_nanos = loss.until_nanos.max(loss.from_nanos);
+            if loss.from_nanos == 0 {
+                // Lost before the first event that there is: since the ring was made. But a ring that was made a week ago must
+                // not make everything else too small to be seen.
+                let created = recording.ring(loss.ring).created_epoch_nanos;
+                let earliest = loss.until_nanos.saturating_sub(length_nanos.max(1));
+                loss.from_nanos = created.clamp(earliest, loss.until_nanos);
+            }
+        }
+        self.losses.sort_by_key(|loss| (loss.ring, loss.from_nanos));
+        self.losses
+    }
+}

@@ -1,0 +1,179 @@
+//! The messages of a Perfetto trace that are written here, with the field numbers of `perfetto/trace/trace_packet.proto` and
+//! the files that it imports. What is not written is not declared.
+
+use prost::Message;
+
+/// `Trace`: any number of these one behind the other are a trace.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Trace {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) packet: Vec<TracePacket>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct TracePacket {
+    #[prost(message, optional, tag = "6")]
+    pub(super) clock_snapshot: Option<ClockSnapshot>,
+    #[prost(uint64, optional, tag = "8")]
+    pub(super) timestamp: Option<u64>,
+    #[prost(uint32, optional, tag = "10")]
+    pub(super) trusted_packet_sequence_id: Option<u32>,
+    #[prost(message, optional, tag = "11")]
+    pub(super) track_event: Option<TrackEvent>,
+    #[prost(message, optional, tag = "12")]
+    pub(super) interned_data: Option<InternedData>,
+    #[prost(uint32, optional, tag = "13")]
+    pub(super) sequence_flags: Option<u32>,
+    #[prost(uint32, optional, tag = "58")]
+    pub(super) timestamp_clock_id: Option<u32>,
+    #[prost(message, optional, tag = "59")]
+    pub(super) trace_packet_defaults: Option<TracePacketDefaults>,
+    #[prost(message, optional, tag = "60")]
+    pub(super) track_descriptor: Option<TrackDescriptor>,
+    #[prost(bool, optional, tag = "87")]
+    pub(super) first_packet_on_sequence: Option<bool>,
+}
+
+/// `TracePacket.SequenceFlags`.
+pub(super) const SEQ_INCREMENTAL_STATE_CLEARED: u32 = 1;
+pub(super) const SEQ_NEEDS_INCREMENTAL_STATE: u32 = 2;
+
+/// `BuiltinClock`.
+pub(super) const CLOCK_REALTIME: u32 = 1;
+pub(super) const CLOCK_MONOTONIC: u32 = 3;
+pub(super) const CLOCK_BOOTTIME: u32 = 6;
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct TracePacketDefaults {
+    #[prost(uint32, optional, tag = "58")]
+    pub(super) timestamp_clock_id: Option<u32>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ClockSnapshot {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) clocks: Vec<Clock>,
+    #[prost(uint32, optional, tag = "2")]
+    pub(super) primary_trace_clock: Option<u32>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Clock {
+    #[prost(uint32, optional, tag = "1")]
+    pub(super) clock_id: Option<u32>,
+    #[prost(uint64, optional, tag = "2")]
+    pub(super) timestamp: Option<u64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct TrackDescriptor {
+    #[prost(uint64, optional, tag = "1")]
+    pub(super) uuid: Option<u64>,
+    #[prost(string, optional, tag = "2")]
+    pub(super) name: Option<String>,
+    #[prost(message, optional, tag = "3")]
+    pub(super) process: Option<ProcessDescriptor>,
+    #[prost(message, optional, tag = "4")]
+    pub(super) thread: Option<ThreadDescriptor>,
+    #[prost(uint64, optional, tag = "5")]
+    pub(super) parent_uuid: Option<u64>,
+    #[prost(message, optional, tag = "8")]
+    pub(super) counter: Option<CounterDescriptor>,
+    #[prost(bool, optional, tag = "9")]
+    pub(super) disallow_merging_with_system_tracks: Option<bool>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ProcessDescriptor {
+    #[prost(int32, optional, tag = "1")]
+    pub(super) pid: Option<i32>,
+    #[prost(string, optional, tag = "6")]
+    pub(super) process_name: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ThreadDescriptor {
+    #[prost(int32, optional, tag = "1")]
+    pub(super) pid: Option<i32>,
+    #[prost(int64, optional, tag = "2")]
+    pub(super) tid: Option<i64>,
+    #[prost(string, optional, tag = "5")]
+    pub(super) thread_name: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct CounterDescriptor {}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct TrackEvent {
+    #[prost(uint64, repeated, packed = "false", tag = "3")]
+    pub(super) category_iids: Vec<u64>,
+    #[prost(message, repeated, tag = "4")]
+    pub(super) debug_annotations: Vec<DebugAnnotation>,
+    /// See the constants below.
+    #[prost(uint32, optional, tag = "9")]
+    pub(super) r#type: Option<u32>,
+    #[prost(uint64, optional, tag = "10")]
+    pub(super) name_iid: Option<u64>,
+    #[prost(uint64, optional, tag = "11")]
+    pub(super) track_uuid: Option<u64>,
+    #[prost(int64, optional, tag = "30")]
+    pub(super) counter_value: Option<i64>,
+    #[prost(uint64, optional, tag = "34")]
+    pub(super) source_location_iid: Option<u64>,
+    #[prost(double, optional, tag = "44")]
+    pub(super) double_counter_value: Option<f64>,
+}
+
+/// `TrackEvent.Type`.
+pub(super) const TYPE_SLICE_BEGIN: u32 = 1;
+pub(super) const TYPE_SLICE_END: u32 = 2;
+pub(super) const TYPE_INSTANT: u32 = 3;
+pub(super) const TYPE_COUNTER: u32 = 4;
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct DebugAnnotation {
+    #[prost(uint64, optional, tag = "1")]
+    pub(super) name_iid: Option<u64>,
+    #[prost(bool, optional, tag = "2")]
+    pub(super) bool_value: Option<bool>,
+    #[prost(uint64, optional, tag = "3")]
+    pub(super) uint_value: Option<u64>,
+    #[prost(int64, optional, tag = "4")]
+    pub(super) int_value: Option<i64>,
+    #[prost(double, optional, tag = "5")]
+    pub(super) double_value: Option<f64>,
+    #[prost(string, optional, tag = "6")]
+    pub(super) string_value: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct InternedData {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) event_categories: Vec<InternedName>,
+    #[prost(message, repeated, tag = "2")]
+    pub(super) event_names: Vec<InternedName>,
+    #[prost(message, repeated, tag = "3")]
+    pub(super) debug_annotation_names: Vec<InternedName>,
+    #[prost(message, repeated, tag = "4")]
+    pub(super) source_locations: Vec<SourceLocation>,
+}
+
+/// `EventCategory`, `EventName` and `DebugAnnotationName`, which are alike.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct InternedName {
+    #[prost(uint64, optional, tag = "1")]
+    pub(super) iid: Option<u64>,
+    #[prost(string, optional, tag = "2")]
+    pub(super) name: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct SourceLocation {
+    #[prost(uint64, optional, tag = "1")]
+    pub(super) iid: Option<u64>,
+    #[prost(string, optional, tag = "2")]
+    pub(super) file_name: Option<String>,
+    #[prost(uint32, optional, tag = "4")]
+    pub(super) line_number: Option<u32>,
+}

@@ -1,0 +1,489 @@
+//! The second look at a capture: tracks, slices, instants, counters.
+
+use super::View;
+use super::args::{ArgValue, Args};
+use super::recording::{Content, Recording};
+use super::sink::{Label, Sink, SliceId, Track, TrackId, TrackKind};
+use super::timeline::{SpanKey, ThreadKey, Timeline};
+use crate::capture::CapturedPayload;
+use crate::reader::Descriptor;
+use crate::schema::exec::flow::FlowTags;
+use crate::schema::perf::CallSiteLevel;
+use crate::tracing::{CallSite, Field, Fields, PerfContent, PerfRecord, SpanId, Thread};
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::sync::Arc;
+
+/// Draws a recording.
+pub(super) fn draw(
+    recording: &Recording<'_>,
+    timeline: &Timeline,
+    view: View,
+    sink: &mut dyn Sink,
+) -> io::Result<()> {
+    let mut picture = Picture {
+        recording,
+        timeline,
+        view,
+        sink,
+        tracks: HashMap::new(),
+        next_slice: 0,
+        enters: 0,
+        spans: HashMap::new(),
+        threads: HashMap::new(),
+        lossy: HashSet::new(),
+    };
+    for entry in recording.entries() {
+        match &entry.content {
+            Content::Perf { recorder, record } => picture.record(entry.process, *recorder, record)?,
+            Content::Other { descriptor, payload } => {
+                picture.other(entry.process, entry.ring, descriptor, payload)?;
+            }
+            Content::Gap { .. } => {
+                picture.lossy.insert(entry.process);
+            }
+        }
+    }
+    picture.losses()?;
+    picture.sink.finish()
+}
+
+/// What a track is for.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Row {
+    Process(u32),
+    Thread(ThreadKey),
+    /// Slices of a thread that do not nest in the others.
+    ThreadApart(ThreadKey, u32),
+    Spans {
+        process: u32,
+        lane: u32,
+    },
+    /// Events of a ring outside of spans.
+    Ring(u32),
+    Losses(u32),
+    Counter {
+        process: u32,
+        name: String,
+    },
+}
+
+/// A span that has begun.
+#[derive(Default)]
+struct OpenSpan {
+    call_site: Option<Arc<CallSite>>,
+    parent: Option<SpanId>,
+    fields: Fields,
+    /// Its slice in span view.
+    slice: Option<SliceId>,
+    /// How many of its fields the slice has.
+    shown_fields: usize,
+    /// Where threads are in it now.
+    entered: Vec<TrackId>,
+}
+
+/// A stay of a thread in a span.
+struct OpenSlice {
+    span: SpanKey,
+    slice: SliceId,
+    track: TrackId,
+    shown_fields: usize,
+}
+
+struct Picture<'p> {
+    recording: &'p Recording<'p>,
+    timeline: &'p Timeline,
+    view: View,
+    sink: &'p mut dyn Sink,
+    tracks: HashMap<Row, TrackId>,
+    next_slice: u64,
+    enters: u64,
+    spans: HashMap<SpanKey, OpenSpan>,
+    threads: HashMap<ThreadKey, Vec<OpenSlice>>,
+    lossy: HashSet<u32>,
+}
+
+impl Picture<'_> {
+    fn record(&mut self, process: u32, recorder: u32, record: &PerfRecord) -> io::Result<()> {
+        let nanos = record.epoch_nanos;
+        let thread = (recorder, record.thread.id);
+        match &record.content {
+            PerfContent::SpanNew { span, parent, call_site, fields, .. } => {
+                let open = self.spans.entry((process, *span)).or_default();
+                open.parent = *parent;
+                open.call_site = Some(call_site.clone());
+                add_fields(&mut open.fields, fields);
+                self.show_span((process, *span))
+            }
+            PerfContent::SpanRecord { span, call_site, fields } => {
+                self.see((process, *span), call_site)?;
+                if let Some(open) = self.spans.get_mut(&(process, *span)) {
+                    add_fields(&mut open.fields, fields);
+                }
+                Ok(())
+            }
+            PerfContent::SpanEnter { span, call_site } => {
+                self.see((process, *span), call_site)?;
+                self.enter(process, thread, &record.thread, *span, nanos)
+            }
+            PerfContent::SpanExit { span, call_site } => {
+                self.see((process, *span), call_site)?;
+                self.exit(thread, (process, *span), nanos)
+            }
+            PerfContent::SpanClose { span, call_site } => {
+                self.see((process, *span), call_site)?;
+                self.close(recorder, (process, *span), nanos)
+            }
+            PerfContent::SpanFollowsFrom { span, follows } => {
+                if let Some(open) = self.spans.get_mut(&(process, *span)) {
+                    let name = Arc::from("follows_from");
+                    let value = crate::schema::perf::FieldValue::U64(follows.get());
+                    open.fields.values.push(Field { name, index: u8::MAX, value, original_bytes: None });
+                }
+                Ok(())
+            }
+            PerfContent::Event { span, call_site, fields } => {
+                let mut args = Args::default();
+                args.push("level", ArgValue::Text(level_name(call_site.level).into()));
+                args.push_fields(fields);
+                self.in_span_args(&mut args, *span);
+                let message = fields.get("message").map(ToString::to_string);
+                let name = message.as_deref().unwrap_or(&call_site.name);
+                let track = self.place(process, thread, &record.thread, *span)?;
+                self.sink.instant(track, nanos, label(name, call_site), args)
+            }
+            PerfContent::Counter { call_site, value, .. } => {
+                let track = self.row(Row::Counter { process, name: call_site.name.clone() }, None)?;
+                self.sink.counter(track, nanos, value)
+            }
+            PerfContent::Marker { span, call_site, text } => {
+                let mut args = Args::default();
+                if let Some(text) = text {
+                    args.push("text", ArgValue::Text(text.clone()));
+                }
+                self.in_span_args(&mut args, *span);
+                let track = self.place(process, thread, &record.thread, *span)?;
+                self.sink.instant(track, nanos, label(&call_site.name, call_site), args)
+            }
+            PerfContent::NotRecorded { span, error } => {
+                let mut args = Args::default();
+                if let Some(error) = error {
+                    args.push("why", ArgValue::Text(format!("{error:?}")));
+                }
+                self.in_span_args(&mut args, *span);
+                let track = self.place(process, thread, &record.thread, *span)?;
+                let label = Label { name: "not recorded", category: "eventring", source: None };
+                self.sink.instant(track, nanos, label, args)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Something of a span was met: its creation may have been lost.
+    fn see(&mut self, key: SpanKey, call_site: &Arc<CallSite>) -> io::Result<()> {
+        let open = self.spans.entry(key).or_default();
+        if open.call_site.is_none() && call_site.is_known {
+            open.call_site = Some(call_site.clone());
+        }
+        self.show_span(key)
+    }
+
+    /// Span view: begins the span's slice, once.
+    fn show_span(&mut self, key: SpanKey) -> io::Result<()> {
+        let is_shown = self.spans.get(&key).is_none_or(|open| open.slice.is_some());
+        let Some(times) = self.timeline.get(key).filter(|_| self.view == View::Span && !is_shown) else { return Ok(()) };
+        let track = self.row(Row::Spans { process: key.0, lane: times.lane }, None)?;
+        let slice = self.slice();
+        let Some(open) = self.spans.get_mut(&key) else { return Ok(()) };
+        open.slice = Some(slice);
+        open.shown_fields = open.fields.values.len();
+        let mut args = span_args(key.1, open);
+        if !times.is_start_known {
+            args.push("start", ArgValue::Text("lost".into()));
+        }
+        if times.end_nanos.is_none() {
+            args.push("open", ArgValue::Bool(true));
+        }
+        args.push("busy_ns", ArgValue::Uint(times.busy_nanos));
+        let name = times.name();
+        let label = open.call_site.as_ref().map(|call_site| label(&name, call_site));
+        let label = label.unwrap_or(Label { name: &name, ..Label::default() });
+        self.sink.begin(track, slice, times.start_nanos, label, args)
+    }
+
+    fn enter(
+        &mut self,
+        process: u32,
+        thread: ThreadKey,
+        described: &Thread,
+        span: SpanId,
+        nanos: u64,
+    ) -> io::Result<()> {
+        let enter = self.enters;
+        self.enters += 1;
+        if self.view == View::Span {
+            return Ok(());
+        }
+        let mut track = self.thread_row(process, thread, described)?;
+        if let Some(lane) = self.timeline.apart.get(&enter) {
+            track = self.row(Row::ThreadApart(thread, *lane), Some((process, described)))?;
+        }
+        let slice = self.slice();
+        let key = (process, span);
+        let open = self.spans.entry(key).or_default();
+        open.entered.push(track);
+        let mut args = span_args(span, open);
+        if self.timeline.open_slices.contains(&enter) {
+            args.push("open", ArgValue::Bool(true));
+        }
+        let shown_fields = open.fields.values.len();
+        let call_site = open.call_site.clone();
+        self.threads.entry(thread).or_default().push(OpenSlice { span: key, slice, track, shown_fields });
+        match &call_site {
+            Some(call_site) => self.sink.begin(track, slice, nanos, label(&call_site.name, call_site), args),
+            None => {
+                let name = format!("span {span}");
+                self.sink.begin(track, slice, nanos, Label { name: &name, ..Label::default() }, args)
+            }
+        }
+    }
+
+    fn exit(&mut self, thread: ThreadKey, key: SpanKey, nanos: u64) -> io::Result<()> {
+        let Some(stack) = self.threads.get_mut(&thread) else { return Ok(()) };
+        let Some(at) = stack.iter().rposition(|slice| slice.span == key) else { return Ok(()) };
+        let slice = stack.remove(at);
+        self.end_slice(&slice, nanos, Args::default())
+    }
+
+    fn end_slice(&mut self, slice: &OpenSlice, nanos: u64, mut args: Args) -> io::Result<()> {
+        if let Some(open) = self.spans.get_mut(&slice.span) {
+            if let Some(at) = open.entered.iter().rposition(|track| *track == slice.track) {
+                open.entered.remove(at);
+            }
+            open.fields.values.iter().skip(slice.shown_fields).for_each(|field| args.push_field(field));
+        }
+        self.sink.end(slice.track, slice.slice, nanos, args)
+    }
+
+    fn close(&mut self, recorder: u32, key: SpanKey, nanos: u64) -> io::Result<()> {
+        if self.lossy.contains(&key.0) {
+            self.end_lost_slices(recorder, key, nanos)?;
+        }
+        // A thread may exit it later by some nanoseconds: then its slice has no further fields.
+        let Some(open) = self.spans.remove(&key) else { return Ok(()) };
+        let (Some(slice), Some(times)) = (open.slice, self.timeline.get(key)) else { return Ok(()) };
+        let mut args = Args::default();
+        open.fields.values.iter().skip(open.shown_fields).for_each(|field| args.push_field(field));
+        let track = self.row(Row::Spans { process: key.0, lane: times.lane }, None)?;
+        self.sink.end(track, slice, nanos.max(times.start_nanos), args)
+    }
+
+    /// No thread is in a span that is closed: its exit was lost.
+    fn end_lost_slices(&mut self, recorder: u32, key: SpanKey, nanos: u64) -> io::Result<()> {
+        let mut ended = Vec::new();
+        for (_, stack) in self.threads.iter_mut().filter(|(thread, _)| thread.0 == recorder) {
+            while let Some(at) = stack.iter().rposition(|slice| slice.span == key) {
+                ended.push(stack.remove(at));
+            }
+        }
+        for slice in ended {
+            let mut args = Args::default();
+            args.push("end", ArgValue::Text("lost".into()));
+            self.end_slice(&slice, nanos, args)?;
+        }
+        Ok(())
+    }
+
+    /// An event of a ring that is no perf ring.
+    fn other(
+        &mut self,
+        process: u32,
+        ring: u32,
+        descriptor: &Descriptor,
+        payload: &CapturedPayload,
+    ) -> io::Result<()> {
+        let recording = self.recording;
+        let is_exec = recording.ring(ring).content_type == crate::layout::header::CONTENT_TYPE_EXEC;
+        let mut args = Args::default();
+        args.push("seqno", ArgValue::Uint(descriptor.seqno));
+        let mut span = None;
+        if is_exec {
+            let tags = FlowTags::from_ext(descriptor.content_ext);
+            span = SpanId::new(tags.span_id);
+            if tags.block_seqno != 0 {
+                args.push("block_seqno", ArgValue::Uint(tags.block_seqno));
+            }
+            if let Some(txn_index) = tags.txn_index {
+                args.push("txn_index", ArgValue::Uint(txn_index));
+            }
+        }
+        match (payload, recording.model(ring)) {
+            (CapturedPayload::Valid(bytes), Some(model)) => {
+                args.push_payload(&model.decode(descriptor.event_type, bytes));
+            }
+            (CapturedPayload::Valid(bytes), None) if bytes.is_empty() => {}
+            (CapturedPayload::Valid(bytes), None) => {
+                args.push_payload(&crate::schema::Value::Bytes(bytes));
+            }
+            _ => args.push("payload", ArgValue::Text("lost".into())),
+        }
+        self.in_span_args(&mut args, span);
+        let track = match self.span_track(process, span)? {
+            Some(track) => track,
+            None => self.row(Row::Ring(ring), None)?,
+        };
+        let name = recording.event_name(ring, descriptor.event_type);
+        let category = match recording.ring(ring).content_name.as_str() {
+            "" => "exec",
+            name => name,
+        };
+        self.sink.instant(track, descriptor.record_epoch_nanos, Label { name: &name, category, source: None }, args)
+    }
+
+    /// Where something in a span is drawn, if that span is drawn now.
+    fn span_track(&mut self, process: u32, span: Option<SpanId>) -> io::Result<Option<TrackId>> {
+        let Some(span) = span else { return Ok(None) };
+        match self.view {
+            View::Thread => Ok(self.spans.get(&(process, span)).and_then(|open| open.entered.last().copied())),
+            View::Span => match self.timeline.get((process, span)) {
+                Some(times) => self.row(Row::Spans { process, lane: times.lane }, None).map(Some),
+                None => Ok(None),
+            },
+        }
+    }
+
+    /// Where an instant of a thread is drawn.
+    fn place(
+        &mut self,
+        process: u32,
+        thread: ThreadKey,
+        described: &Thread,
+        span: Option<SpanId>,
+    ) -> io::Result<TrackId> {
+        match self.view {
+            View::Span => match self.span_track(process, span)? {
+                Some(track) => Ok(track),
+                None => self.thread_row(process, thread, described),
+            },
+            View::Thread => self.thread_row(process, thread, described),
+        }
+    }
+
+    fn in_span_args(&self, args: &mut Args, span: Option<SpanId>) {
+        if let Some(span) = span {
+            args.push("span_id", ArgValue::Uint(span.get()));
+        }
+    }
+
+    fn losses(&mut self) -> io::Result<()> {
+        let timeline = self.timeline;
+        for loss in &timeline.losses {
+            let track = self.row(Row::Losses(loss.ring), None)?;
+            let slice = self.slice();
+            let mut args = Args::default();
+            args.push("first_seqno", ArgValue::Uint(loss.first_seqno));
+            args.push("count", ArgValue::Uint(loss.count));
+            loss.causes().for_each(|(cause, count)| args.push(cause.name(), ArgValue::Uint(count)));
+            let title = loss.title();
+            let label = Label { name: &title, category: "eventring", source: None };
+            self.sink.begin(track, slice, loss.from_nanos, label, args)?;
+            self.sink.end(track, slice, loss.until_nanos, Args::default())?;
+        }
+        Ok(())
+    }
+
+    fn slice(&mut self) -> SliceId {
+        self.next_slice += 1;
+        SliceId(self.next_slice)
+    }
+
+    fn thread_row(&mut self, process: u32, thread: ThreadKey, described: &Thread) -> io::Result<TrackId> {
+        self.row(Row::Thread(thread), Some((process, described)))
+    }
+
+    /// The track of a row, made when it is first asked for.
+    fn row(&mut self, row: Row, thread: Option<(u32, &Thread)>) -> io::Result<TrackId> {
+        if let Some(id) = self.tracks.get(&row) {
+            return Ok(*id);
+        }
+        let recording = self.recording;
+        let process = match &row {
+            Row::Process(process) | Row::Spans { process, .. } | Row::Counter { process, .. } => *process,
+            Row::Ring(ring) | Row::Losses(ring) => recording.ring(*ring).process,
+            Row::Thread(key) | Row::ThreadApart(key, _) => thread.map_or(recording.ring(key.0).process, |(p, _)| p),
+        };
+        let ring = recording.capture.rings().iter().find(|ring| ring.process == process);
+        let pid = ring.map_or(0, |ring| ring.pid);
+        let thread_name = |thread: Option<(u32, &Thread)>| match thread {
+            Some((_, Thread { name: Some(name), .. })) => name.clone(),
+            Some((_, thread)) => format!("thread {}", thread.os_thread_id.unwrap_or(thread.id)),
+            None => "thread".into(),
+        };
+        let (kind, name) = match &row {
+            Row::Process(_) => {
+                let program = ring.map(|ring| ring.program_name.as_str()).filter(|name| !name.is_empty());
+                let name = program.or(ring.map(|ring| ring.name.as_str())).unwrap_or("process");
+                (TrackKind::Process, name.to_owned())
+            }
+            Row::Thread(key) => {
+                let process = self.row(Row::Process(process), None)?;
+                let os_thread_id = thread.and_then(|(_, thread)| thread.os_thread_id).unwrap_or(key.1);
+                (TrackKind::Thread { process, os_thread_id }, thread_name(thread))
+            }
+            Row::ThreadApart(key, _) => {
+                let parent = self.row(Row::Thread(*key), thread)?;
+                (TrackKind::Plain { parent }, format!("{} (overlapping)", thread_name(thread)))
+            }
+            Row::Spans { .. } => (TrackKind::Plain { parent: self.row(Row::Process(process), None)? }, "spans".into()),
+            Row::Ring(ring) => {
+                let parent = self.row(Row::Process(process), None)?;
+                (TrackKind::Plain { parent }, format!("events of {}", recording.ring(*ring).name))
+            }
+            Row::Losses(ring) => {
+                let parent = self.row(Row::Process(process), None)?;
+                (TrackKind::Plain { parent }, format!("losses of {}", recording.ring(*ring).name))
+            }
+            Row::Counter { name, .. } => {
+                let process = self.row(Row::Process(process), None)?;
+                (TrackKind::Counter { process }, name.clone())
+            }
+        };
+        let id = TrackId(self.tracks.len() as u64 + 1);
+        self.tracks.insert(row, id);
+        self.sink.track(id, &Track { kind, name: &name, pid })?;
+        Ok(id)
+    }
+}
+
+fn span_args(id: SpanId, open: &OpenSpan) -> Args {
+    let mut args = Args::default();
+    args.push_fields(&open.fields);
+    args.push("span_id", ArgValue::Uint(id.get()));
+    if let Some(parent) = open.parent {
+        args.push("parent_span_id", ArgValue::Uint(parent.get()));
+    }
+    args
+}
+
+/// Appends: what a slice shows already is not shown again.
+fn add_fields(fields: &mut Fields, more: &Fields) {
+    fields.values.extend(more.values.iter().cloned());
+    fields.missing = fields.missing.saturating_add(more.missing);
+    fields.problem = fields.problem.or(more.problem);
+}
+
+fn label<'a>(name: &'a str, call_site: &'a CallSite) -> Label<'a> {
+    let source = call_site.file.as_deref().map(|file| (file, call_site.line.unwrap_or(0)));
+    Label { name, category: &call_site.target, source }
+}
+
+pub(super) fn level_name(level: CallSiteLevel) -> &'static str {
+    match level {
+        CallSiteLevel::None => "",
+        CallSiteLevel::Error => "ERROR",
+        CallSiteLevel::Warn => "WARN",
+        CallSiteLevel::Info => "INFO",
+        CallSiteLevel::Debug => "DEBUG",
+        CallSiteLevel::Trace => "TRACE",
+    }
+}

@@ -1,0 +1,125 @@
+//! The events of a capture, decoded.
+
+use super::no_spans;
+use crate::capture::{
+    CaptureError, CaptureErrorKind, CaptureEvents, CaptureFile, CapturedContent, CapturedPayload, CapturedRing,
+    LossCause, RingRole,
+};
+use crate::reader::Descriptor;
+use crate::schema::perf::PerfEvent;
+use crate::schema::{EventType, SchemaModel};
+use crate::tracing::{Catalog, PerfRecord, decode_record};
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+/// A capture and what decodes its rings.
+pub(super) struct Recording<'c> {
+    pub(super) capture: &'c CaptureFile,
+    /// What decodes each ring that is no perf ring.
+    models: Vec<Option<Cow<'static, SchemaModel>>>,
+}
+
+/// One entry of the stream.
+pub(super) struct Entry {
+    pub(super) ring: u32,
+    /// The process that wrote the ring.
+    pub(super) process: u32,
+    pub(super) content: Content,
+}
+
+pub(super) enum Content {
+    /// Of a perf ring; `recorder` is the ring that is shard 0.
+    Perf { recorder: u32, record: PerfRecord },
+    /// Of another ring.
+    Other { descriptor: Descriptor, payload: CapturedPayload },
+    Gap { first_seqno: u64, count: u64, cause: LossCause },
+}
+
+/// The entries in the order of time.
+pub(super) struct Entries<'r> {
+    recording: &'r Recording<'r>,
+    events: CaptureEvents<'r>,
+    catalogs: HashMap<u32, Catalog>,
+}
+
+impl<'c> Recording<'c> {
+    pub(super) fn new(capture: &'c CaptureFile) -> Result<Self, CaptureError> {
+        for ring in capture.rings().iter().filter(|ring| ring.is_perf()) {
+            if ring.schema_hash != PerfEvent::schema_hash() {
+                let hex = |hash: [u8; 32]| hash[..8].iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+                let message = format!(
+                    "the perf ring {} has the schema {}…, expected {}…: use the eventring with which it was recorded",
+                    ring.name,
+                    hex(ring.schema_hash),
+                    hex(PerfEvent::schema_hash())
+                );
+                return Err(CaptureError::new(CaptureErrorKind::WrongSchema, message));
+            }
+        }
+        let model = |ring: &CapturedRing| {
+            let text = Some(ring.schema_text.as_str()).filter(|text| !text.is_empty());
+            SchemaModel::of_ring(ring.content_type, ring.schema_hash, text).ok()
+        };
+        Ok(Self { capture, models: capture.rings().iter().map(model).collect() })
+    }
+
+    /// That there is a perf ring.
+    pub(super) fn expect_spans(&self) -> Result<(), CaptureError> {
+        match self.capture.rings().iter().any(CapturedRing::is_perf) {
+            true => Ok(()),
+            false => Err(no_spans(self.capture)),
+        }
+    }
+
+    pub(super) fn entries(&self) -> Entries<'_> {
+        Entries { recording: self, events: self.capture.events(), catalogs: HashMap::new() }
+    }
+
+    pub(super) fn ring(&self, ring: u32) -> &CapturedRing {
+        &self.capture.rings()[ring as usize]
+    }
+
+    /// What decodes the events of a ring that is no perf ring.
+    pub(super) fn model(&self, ring: u32) -> Option<&SchemaModel> {
+        self.models.get(ring as usize)?.as_deref()
+    }
+
+    /// The name of an event of such a ring.
+    pub(super) fn event_name(&self, ring: u32, code: u16) -> Cow<'_, str> {
+        match self.model(ring).and_then(|model| model.event(code)) {
+            Some(event) => event.name().into(),
+            None if code == crate::schema::RECORD_ERROR_CODE => "RECORD_ERROR".into(),
+            None => format!("event {code}").into(),
+        }
+    }
+}
+
+impl Entries<'_> {
+    /// What was found wrong so far.
+    pub(super) fn problems(&self) -> &[String] {
+        self.events.problems()
+    }
+}
+
+impl Iterator for Entries<'_> {
+    type Item = Entry;
+
+    fn next(&mut self) -> Option<Entry> {
+        let item = self.events.next()?;
+        let ring = self.recording.ring(item.ring);
+        let content = match item.content {
+            CapturedContent::Gap { first_seqno, count, cause } => Content::Gap { first_seqno, count, cause },
+            CapturedContent::Event { descriptor, payload } if ring.is_perf() => {
+                let (recorder, shard) = match ring.role {
+                    RingRole::Shard { recorder, shard } => (recorder, shard),
+                    RingRole::Single => (item.ring, 0),
+                };
+                let capture = self.recording.capture;
+                let catalog = self.catalogs.entry(recorder).or_insert_with(|| capture.catalog(recorder));
+                Content::Perf { recorder, record: decode_record(catalog, shard, &descriptor, payload.as_read()) }
+            }
+            CapturedContent::Event { descriptor, payload } => Content::Other { descriptor, payload },
+        };
+        Some(Entry { ring: item.ring, process: ring.process, content })
+    }
+}

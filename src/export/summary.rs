@@ -1,0 +1,137 @@
+//! Spans counted by name.
+
+use super::no_spans;
+use super::recording::Recording;
+use super::timeline::Timeline;
+use crate::capture::{CaptureError, CaptureFile};
+use hdrhistogram::Histogram;
+use serde_json::json;
+use std::collections::BTreeMap;
+
+/// Digits of the percentiles that are right.
+const SIGNIFICANT_DIGITS: u8 = 3;
+
+/// The spans of a capture, by name and target.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Summary {
+    /// The spans with the largest total first.
+    pub spans: Vec<SpanSummary>,
+    /// Events that were lost, whatever the cause.
+    pub lost: u64,
+    /// What was wrong with the capture, a line each.
+    pub problems: Vec<String>,
+}
+
+/// All spans with the same name and target. Times are nanoseconds.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct SpanSummary {
+    /// Their name.
+    pub name: String,
+    /// Their target.
+    pub target: String,
+    /// How many were created and closed. All that follows is about these.
+    pub count: u64,
+    /// How many more were open at the end.
+    pub open: u64,
+    /// How many more were closed whose creation was lost, so that their duration is not known.
+    pub incomplete: u64,
+    /// From creation to close, added up.
+    pub total_nanos: u64,
+    /// Of that, the time in which none of their children was there.
+    pub self_nanos: u64,
+    /// How long threads were in them, added up.
+    pub busy_nanos: u64,
+    /// Of the total, the time in which no thread was in them; several threads at once count as one each.
+    pub idle_nanos: u64,
+    /// Half of them took no longer.
+    pub p50_nanos: u64,
+    /// 90 % of them took no longer.
+    pub p90_nanos: u64,
+    /// 99 % of them took no longer.
+    pub p99_nanos: u64,
+    /// The longest one.
+    pub max_nanos: u64,
+}
+
+/// Counts the spans of a capture. Percentiles are right to three digits, everything else is exact.
+///
+/// # Errors
+/// There is no perf ring, or it has a schema of another version.
+pub fn summarize(capture: &CaptureFile) -> Result<Summary, CaptureError> {
+    let recording = Recording::new(capture)?;
+    if !capture.rings().iter().any(|ring| ring.is_perf()) {
+        return Err(no_spans(capture));
+    }
+    let timeline = Timeline::of(&recording);
+    let mut groups: BTreeMap<(String, String), Group> = BTreeMap::new();
+    for span in &timeline.spans {
+        let group = groups.entry((span.name(), span.target().to_owned())).or_default();
+        match (span.wall_nanos(), span.end_nanos) {
+            (Some(wall), _) => group.add(wall, span.self_nanos.unwrap_or(0), span.busy_nanos),
+            (None, None) => group.summary.open += 1,
+            (None, Some(_)) => group.summary.incomplete += 1,
+        }
+    }
+    let mut spans: Vec<SpanSummary> =
+        groups.into_iter().map(|((name, target), group)| group.finish(name, target)).collect();
+    spans.sort_by(|a, b| b.total_nanos.cmp(&a.total_nanos));
+    let problems = capture.problems().iter().chain(&timeline.counts.problems).cloned().collect();
+    Ok(Summary { spans, lost: timeline.counts.lost, problems })
+}
+
+impl Summary {
+    /// For programs: `{"spans": [{"name", "target", "count", "total_ns", "self_ns", "busy_ns", "p50_ns", "p90_ns", "p99_ns",
+    /// "max_ns"}, …], "lost"}`.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let spans: Vec<serde_json::Value> = self
+            .spans
+            .iter()
+            .map(|span| {
+                json!({
+                    "name": span.name, "target": span.target, "count": span.count, "total_ns": span.total_nanos,
+                    "self_ns": span.self_nanos, "busy_ns": span.busy_nanos, "p50_ns": span.p50_nanos,
+                    "p90_ns": span.p90_nanos, "p99_ns": span.p99_nanos, "max_ns": span.max_nanos,
+                })
+            })
+            .collect();
+        json!({ "spans": spans, "lost": self.lost }).to_string()
+    }
+}
+
+struct Group {
+    summary: SpanSummary,
+    /// `None` if there is no memory for one.
+    walls: Option<Histogram<u64>>,
+}
+
+impl Default for Group {
+    fn default() -> Self {
+        Self { summary: SpanSummary::default(), walls: Histogram::new(SIGNIFICANT_DIGITS).ok() }
+    }
+}
+
+impl Group {
+    fn add(&mut self, wall: u64, self_nanos: u64, busy: u64) {
+        let summary = &mut self.summary;
+        summary.count += 1;
+        summary.total_nanos = summary.total_nanos.saturating_add(wall);
+        summary.self_nanos = summary.self_nanos.saturating_add(self_nanos);
+        summary.busy_nanos = summary.busy_nanos.saturating_add(busy);
+        summary.idle_nanos = summary.idle_nanos.saturating_add(wall.saturating_sub(busy));
+        summary.max_nanos = summary.max_nanos.max(wall);
+        if let Some(walls) = &mut self.walls {
+            // Only a damaged capture has spans that are too long to be counted.
+            walls.saturating_record(wall);
+        }
+    }
+
+    fn finish(self, name: String, target: String) -> SpanSummary {
+        let max = self.summary.max_nanos;
+        let quantile = |quantile| self.walls.as_ref().map_or(0, |walls| walls.value_at_quantile(quantile).min(max));
+        let (p50_nanos, p90_nanos, p99_nanos) = (quantile(0.5), quantile(0.9), quantile(0.99));
+        SpanSummary { name, target, p50_nanos, p90_nanos, p99_nanos, ..self.summary }
+    }
+}
