@@ -139,7 +139,8 @@ impl CaptureEnd {
             for word in &mut words {
                 *word = bytes.u64()?;
             }
-            let [events, expired_payloads, malformed_payloads, omitted_payloads, before, overwritten, never, ..] = words;
+            let [events, expired_payloads, malformed_payloads, omitted_payloads, before, overwritten, never, ..] =
+                words;
             let [.., last_seqno, unread, was_live, record_errors, call_sites, threads, shards] = words;
             account.rings.push(RingAccount {
                 events,

@@ -201,12 +201,7 @@ mod tests {
 
     #[test]
     fn structures_have_their_documented_sizes_and_come_back() {
-        let header = FileHeader {
-            part: 3,
-            started_epoch_nanos: 1,
-            started_boot_nanos: 2,
-            started_monotonic_nanos: 4,
-        };
+        let header = FileHeader { part: 3, started_epoch_nanos: 1, started_boot_nanos: 2, started_monotonic_nanos: 4 };
         let bytes = header.encode();
         assert_eq!(bytes.len() as u64, HEADER_BYTES);
         assert_eq!(FileHeader::decode(&bytes[8..]), Some((VERSION, header)));

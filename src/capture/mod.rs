@@ -39,3 +39,8 @@ pub use item::{CapturedContent, CapturedItem, CapturedPayload, LossCause};
 pub use read::CaptureFile;
 pub use ring::{CapturedRing, RingRole};
 pub use run::{CaptureOptions, CaptureProgress, CaptureSummary, capture, capture_to};
+
+#[cfg(test)]
+pub(crate) mod made;
+#[cfg(test)]
+mod tests;

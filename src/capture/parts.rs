@@ -55,7 +55,11 @@ impl PathParts {
         let path = if self.rotates { part_path(&self.output, part) } else { self.output.clone() };
         let mut options = OpenOptions::new();
         options.write(true);
-        if self.overwrite { options.create(true).truncate(true) } else { options.create_new(true) };
+        if self.overwrite {
+            options.create(true).truncate(true)
+        } else {
+            options.create_new(true)
+        };
         let file = options.open(&path).map_err(|error| match error.kind() {
             std::io::ErrorKind::AlreadyExists => {
                 let message = "cannot write it: the file exists; choose another name, or have it replaced";

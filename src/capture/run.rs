@@ -168,7 +168,9 @@ pub fn capture(
     progress: &mut dyn FnMut(&CaptureProgress) -> ControlFlow<()>,
 ) -> Result<CaptureSummary, CaptureError> {
     if output.file_name().is_none() {
-        return Err(CaptureError::new(CaptureErrorKind::BadOptions, "cannot write it: not the name of a file").at(output));
+        return Err(
+            CaptureError::new(CaptureErrorKind::BadOptions, "cannot write it: not the name of a file").at(output)
+        );
     }
     let parts = Parts::Path(PathParts {
         output: output.to_path_buf(),

@@ -1,5 +1,6 @@
 //! Exit codes.
 
+use eventring::capture::{CaptureError, CaptureErrorKind};
 use eventring::global::InitError;
 use eventring::reader::{ReaderError, ReaderErrorKind};
 use eventring::recorder::{RecorderError, RecorderErrorKind};
@@ -36,9 +37,9 @@ const MEANINGS: [(Exit, &str); 17] = [
     (Exit::Failed, "anything else went wrong, or a check of `demo` failed"),
     (Exit::Usage, "the command line is wrong"),
     (Exit::NotFound, "there is no such file or ring"),
-    (Exit::NotARing, "the file is not an event ring"),
+    (Exit::NotARing, "the file is not an event ring, or not a capture"),
     (Exit::WrongVersion, "the ring has another version"),
-    (Exit::Truncated, "the file is shorter than its header says"),
+    (Exit::Truncated, "the file is shorter than its header says, or its end is missing"),
     (Exit::Damaged, "the file is damaged"),
     (Exit::WrongContentType, "the ring holds events of another content type"),
     (Exit::WrongSchema, "the ring's events have another schema"),
@@ -101,6 +102,8 @@ impl Exit {
                 Some(failure.exit)
             } else if let Some(error) = cause.downcast_ref::<ReaderError>() {
                 Some(of_reader(error.kind()))
+            } else if let Some(error) = cause.downcast_ref::<CaptureError>() {
+                of_capture(error.kind())
             } else if let Some(error) = cause.downcast_ref::<RecorderError>() {
                 Some(of_recorder(error.kind()))
             } else if let Some(error) = cause.downcast_ref::<InitError>() {
@@ -142,6 +145,24 @@ fn of_reader(kind: ReaderErrorKind) -> Exit {
         ReaderErrorKind::Unsupported => Exit::Unsupported,
         _ => Exit::Failed,
     }
+}
+
+/// `None` where the cause behind the error has the code.
+fn of_capture(kind: CaptureErrorKind) -> Option<Exit> {
+    Some(match kind {
+        CaptureErrorKind::NotFound => Exit::NotFound,
+        CaptureErrorKind::PermissionDenied => Exit::PermissionDenied,
+        CaptureErrorKind::NotACapture => Exit::NotARing,
+        CaptureErrorKind::WrongVersion => Exit::WrongVersion,
+        CaptureErrorKind::Damaged => Exit::Damaged,
+        CaptureErrorKind::NoSpace => Exit::NoSpace,
+        CaptureErrorKind::Exists => Exit::Exists,
+        CaptureErrorKind::BadOptions => Exit::Usage,
+        CaptureErrorKind::NoSpans => Exit::WrongContentType,
+        CaptureErrorKind::WrongSchema => Exit::WrongSchema,
+        CaptureErrorKind::Ring | CaptureErrorKind::Io => return None,
+        _ => Exit::Failed,
+    })
 }
 
 fn of_recorder(kind: RecorderErrorKind) -> Exit {

@@ -2,16 +2,21 @@
 //!
 //! Data goes to stdout, talk to stderr. A verb gives its exit code or an error; [`exit`] knows the code of each error.
 
+mod capture;
 mod completions;
 mod decoder;
 mod demo;
 mod exit;
+mod export;
 mod format;
 mod info;
 mod interrupt;
 mod open;
+mod output;
 mod paint;
+mod saved;
 mod snapshot;
+mod summary;
 mod watch;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
@@ -34,6 +39,9 @@ enum Verb {
     Info(info::Args),
     Watch(watch::Args),
     Snapshot(snapshot::Args),
+    Capture(capture::Args),
+    Export(export::Args),
+    Summary(summary::Args),
     Demo(demo::Args),
     Completions(completions::Args),
     #[command(hide = true)]
@@ -50,6 +58,9 @@ pub(crate) fn main() -> ExitCode {
         Verb::Info(args) => info::run(args),
         Verb::Watch(args) => watch::run(args),
         Verb::Snapshot(args) => snapshot::run(args),
+        Verb::Capture(args) => capture::run(args),
+        Verb::Export(args) => export::run(args),
+        Verb::Summary(args) => summary::run(args),
         Verb::Demo(args) => demo::run(args),
         Verb::Completions(args) => completions::run(args, &mut Cli::command()),
         Verb::DemoWriter(args) => demo::run_writer(args),

@@ -3,6 +3,7 @@
 use super::exit::{Exit, Failure};
 use super::format::{bytes, events, grouped};
 use super::open::RingArgs;
+use super::output::Unfinished;
 use super::paint::{DIM, WARNING};
 use eventring::reader::{Reader, SnapshotOptions, SnapshotSummary};
 use serde_json::json;
@@ -95,44 +96,6 @@ fn to_file(reader: &Reader, output: &Path, force: bool, options: &SnapshotOption
     })?;
     unfinished.publish(output, force).map_err(failed)?;
     Ok(summary)
-}
-
-/// A file that is removed again unless it is published.
-struct Unfinished {
-    file: File,
-    path: PathBuf,
-}
-
-impl Unfinished {
-    fn create(output: &Path) -> io::Result<Self> {
-        let mut name = OsString::from(".");
-        name.push(output.file_name().ok_or(io::ErrorKind::IsADirectory)?);
-        name.push(format!(".{}", std::process::id()));
-        let path = output.with_file_name(name);
-        // As private as a ring.
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o640).open(&path)?;
-        Ok(Self { file, path })
-    }
-
-    fn publish(self, output: &Path, force: bool) -> io::Result<()> {
-        self.file.sync_all()?;
-        if !force {
-            // Unlike a rename, a link does not replace what has come meanwhile. The first name goes when `self` does.
-            match fs::hard_link(&self.path, output) {
-                // There are file systems without links.
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists && !output.exists() => {}
-                done => return done,
-            }
-        }
-        fs::rename(&self.path, output)
-    }
-}
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        // After a rename there is nothing to remove.
-        let _ = fs::remove_file(&self.path);
-    }
 }
 
 fn object(output: &Path, summary: &SnapshotSummary) -> serde_json::Value {

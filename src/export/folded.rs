@@ -12,12 +12,7 @@ const DEPTH_MAX: usize = 256;
 
 /// Writes the stacks, sorted. In span view a span's self time is its time without its children's; in thread view it is the
 /// time in which a thread was in it and in no other span inside.
-pub(super) fn write(
-    recording: &Recording<'_>,
-    timeline: &Timeline,
-    view: View,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+pub(super) fn write(recording: &Recording<'_>, timeline: &Timeline, view: View, out: &mut dyn Write) -> io::Result<()> {
     let mut self_nanos = vec![0_u64; timeline.spans.len()];
     match view {
         View::Span => {

@@ -132,3 +132,6 @@ fn no_spans(capture: &CaptureFile) -> CaptureError {
     );
     CaptureError::new(CaptureErrorKind::NoSpans, message)
 }
+
+#[cfg(test)]
+mod tests;

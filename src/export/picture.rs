@@ -15,12 +15,7 @@ use std::io;
 use std::sync::Arc;
 
 /// Draws a recording.
-pub(super) fn draw(
-    recording: &Recording<'_>,
-    timeline: &Timeline,
-    view: View,
-    sink: &mut dyn Sink,
-) -> io::Result<()> {
+pub(super) fn draw(recording: &Recording<'_>, timeline: &Timeline, view: View, sink: &mut dyn Sink) -> io::Result<()> {
     let mut picture = Picture {
         recording,
         timeline,
@@ -191,7 +186,9 @@ impl Picture<'_> {
     /// Span view: begins the span's slice, once.
     fn show_span(&mut self, key: SpanKey) -> io::Result<()> {
         let is_shown = self.spans.get(&key).is_none_or(|open| open.slice.is_some());
-        let Some(times) = self.timeline.get(key).filter(|_| self.view == View::Span && !is_shown) else { return Ok(()) };
+        let Some(times) = self.timeline.get(key).filter(|_| self.view == View::Span && !is_shown) else {
+            return Ok(());
+        };
         let track = self.row(Row::Spans { process: key.0, lane: times.lane }, None)?;
         let slice = self.slice();
         let Some(open) = self.spans.get_mut(&key) else { return Ok(()) };
@@ -295,13 +292,7 @@ impl Picture<'_> {
     }
 
     /// An event of a ring that is no perf ring.
-    fn other(
-        &mut self,
-        process: u32,
-        ring: u32,
-        descriptor: &Descriptor,
-        payload: &CapturedPayload,
-    ) -> io::Result<()> {
+    fn other(&mut self, process: u32, ring: u32, descriptor: &Descriptor, payload: &CapturedPayload) -> io::Result<()> {
         let recording = self.recording;
         let is_exec = recording.ring(ring).content_type == crate::layout::header::CONTENT_TYPE_EXEC;
         let mut args = Args::default();

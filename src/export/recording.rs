@@ -29,10 +29,20 @@ pub(super) struct Entry {
 
 pub(super) enum Content {
     /// Of a perf ring; `recorder` is the ring that is shard 0.
-    Perf { recorder: u32, record: PerfRecord },
+    Perf {
+        recorder: u32,
+        record: PerfRecord,
+    },
     /// Of another ring.
-    Other { descriptor: Descriptor, payload: CapturedPayload },
-    Gap { first_seqno: u64, count: u64, cause: LossCause },
+    Other {
+        descriptor: Descriptor,
+        payload: CapturedPayload,
+    },
+    Gap {
+        first_seqno: u64,
+        count: u64,
+        cause: LossCause,
+    },
 }
 
 /// The entries in the order of time.

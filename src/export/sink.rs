@@ -26,10 +26,17 @@ pub(super) enum TrackKind {
     /// The process: all others lie in one.
     Process,
     /// What a thread did.
-    Thread { process: TrackId, os_thread_id: u32 },
+    Thread {
+        process: TrackId,
+        os_thread_id: u32,
+    },
     /// Anything else with slices and instants; lies in a process or a thread.
-    Plain { parent: TrackId },
-    Counter { process: TrackId },
+    Plain {
+        parent: TrackId,
+    },
+    Counter {
+        process: TrackId,
+    },
 }
 
 /// Name and category of a slice or instant, and where in the program it comes from.

@@ -176,7 +176,8 @@ impl Timeline {
             by_process.entry(span.process).or_default().push(index);
         }
         for indices in by_process.into_values() {
-            let place: HashMap<usize, usize> = indices.iter().enumerate().map(|(place, index)| (*index, place)).collect();
+            let place: HashMap<usize, usize> =
+                indices.iter().enumerate().map(|(place, index)| (*index, place)).collect();
             let own: Vec<Interval> = indices
                 .iter()
                 .map(|index| {
@@ -278,7 +279,12 @@ impl Builder {
         let is_innermost = at + 1 == stack.len();
         let slice = stack.remove(at);
         if !is_innermost {
-            self.apart.push(ApartSlice { thread, enter: slice.enter, start_nanos: slice.start_nanos, end_nanos: nanos });
+            self.apart.push(ApartSlice {
+                thread,
+                enter: slice.enter,
+                start_nanos: slice.start_nanos,
+                end_nanos: nanos,
+            });
         }
         if !stack.iter().any(|other| other.span == span) {
             let busy = &mut self.timeline.spans[span].busy_nanos;

@@ -93,7 +93,8 @@ impl<'o> PerfettoSink<'o> {
     }
 
     fn labelled(&mut self, label: Label<'_>, args: Args) -> TrackEvent {
-        let category_iids = if label.category.is_empty() { Vec::new() } else { vec![self.names.category(label.category)] };
+        let category_iids =
+            if label.category.is_empty() { Vec::new() } else { vec![self.names.category(label.category)] };
         TrackEvent {
             category_iids,
             name_iid: Some(self.names.event(label.name)),

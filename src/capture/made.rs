@@ -1,0 +1,159 @@
+//! Captures made by tests, with times of their choice.
+
+use super::account::{CaptureAccount, CaptureEnd, EndReason, RingAccount};
+use super::format::FileHeader;
+use super::item::{LossCause, SortKey};
+use super::read::CaptureFile;
+use super::ring::{CapturedRing, RingRole};
+use super::write::CaptureWriter;
+use crate::layout::header::{CONTENT_TYPE_EXEC, CONTENT_TYPE_PERF};
+use crate::reader::{Descriptor, PayloadRead};
+use crate::schema::EventType;
+use crate::schema::exec::ExecEvent;
+use crate::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfEvent, PerfExt, ThreadView, ValueType};
+use std::fs::File;
+
+/// A capture in the making: ring 0 is a perf ring, ring 1 an exec ring of the same process.
+pub(crate) struct Made {
+    writer: CaptureWriter,
+    file: File,
+    rings: [RingAccount; 2],
+    keys: [SortKey; 2],
+}
+
+fn ring(name: &str, content_type: u16, schema_hash: [u8; 32], role: RingRole) -> CapturedRing {
+    CapturedRing {
+        name: name.into(),
+        process: 0,
+        role,
+        content_type,
+        content_name: if content_type == CONTENT_TYPE_PERF { "PERF" } else { "EXEC" }.into(),
+        schema_hash,
+        schema_text: String::new(),
+        descriptor_capacity: 1 << 16,
+        payload_buf_bytes: 1 << 27,
+        context_area_bytes: 0,
+        pid: 4711,
+        program_name: "shop".into(),
+        created_epoch_nanos: 500,
+        clock: [0; 6],
+        first_seqno: 1,
+    }
+}
+
+/// A field of type `i64`.
+pub(crate) fn int(index: u8, value: i64) -> Vec<u8> {
+    let mut field = vec![index, ValueType::I64 as u8, 8, 0];
+    field.extend(value.to_le_bytes());
+    field
+}
+
+/// A field of text.
+pub(crate) fn text(index: u8, value: &str) -> Vec<u8> {
+    let mut field = vec![index, ValueType::Str as u8, value.len() as u8, 0];
+    field.extend(value.as_bytes());
+    field
+}
+
+impl Made {
+    pub(crate) fn new() -> Self {
+        Self::with_schema(PerfEvent::schema_hash())
+    }
+
+    pub(crate) fn with_schema(perf_schema_hash: [u8; 32]) -> Self {
+        let file = tempfile::tempfile().unwrap();
+        let header =
+            FileHeader { part: 0, started_epoch_nanos: 900, started_boot_nanos: 100, started_monotonic_nanos: 90 };
+        let mut writer = CaptureWriter::new(Box::new(file.try_clone().unwrap()), 3, &header).unwrap();
+        let shard = RingRole::Shard { recorder: 0, shard: 0 };
+        writer.ring(&ring("shop", CONTENT_TYPE_PERF, perf_schema_hash, shard)).unwrap();
+        writer.ring(&ring("shop-exec", CONTENT_TYPE_EXEC, ExecEvent::schema_hash(), RingRole::Single)).unwrap();
+        Self { writer, file, rings: Default::default(), keys: Default::default() }
+    }
+
+    pub(crate) fn event(&mut self, ring: usize, code: u16, nanos: u64, content_ext: [u64; 4], payload: &[u8]) {
+        let account = &mut self.rings[ring];
+        account.events += 1;
+        account.last_seqno += 1;
+        let descriptor = Descriptor {
+            seqno: account.last_seqno,
+            event_type: code,
+            payload_size: payload.len() as u32,
+            record_epoch_nanos: nanos,
+            payload_buf_offset: 0,
+            content_ext,
+        };
+        let key = self.keys[ring].event(nanos);
+        self.writer.event(ring as u32, key, &descriptor, PayloadRead::Valid(payload));
+    }
+
+    pub(crate) fn perf(&mut self, event: PerfEvent, nanos: u64, ext: PerfExt, payload: &[u8]) {
+        self.event(0, event as u16, nanos, ext.to_words(), payload);
+    }
+
+    /// A span's event without payload.
+    pub(crate) fn span(&mut self, event: PerfEvent, nanos: u64, thread_id: u32, span_id: u64, call_site_id: u32) {
+        self.perf(event, nanos, PerfExt { span_id, call_site_id, thread_id, ..PerfExt::default() }, &[]);
+    }
+
+    /// A new span with these encoded fields.
+    pub(crate) fn span_new(
+        &mut self,
+        nanos: u64,
+        thread_id: u32,
+        (span_id, parent): (u64, u64),
+        call_site_id: u32,
+        fields: &[Vec<u8>],
+    ) {
+        let field_count = fields.len() as u16;
+        let ext = PerfExt { span_id, related: parent, call_site_id, thread_id, field_count, ..PerfExt::default() };
+        self.perf(PerfEvent::SpanNew, nanos, ext, &fields.concat());
+    }
+
+    pub(crate) fn thread(&mut self, nanos: u64, thread_id: u32, name: &str) {
+        let ext = PerfExt { thread_id, ..PerfExt::default() };
+        self.perf(PerfEvent::ThreadStarted, nanos, ext, &ThreadView::encode(nanos, 4711 + thread_id, name));
+    }
+
+    pub(crate) fn call_site(&mut self, nanos: u64, call_site_id: u32, kind: CallSiteKind, name: &str, fields: &[&str]) {
+        let view = CallSiteView {
+            kind,
+            level: CallSiteLevel::Info,
+            name: name.into(),
+            target: "shop::web".into(),
+            module: "shop::web".into(),
+            file: "src/web.rs".into(),
+            line: 10 + call_site_id,
+            field_names: fields.iter().map(|name| (*name).into()).collect(),
+        };
+        let ext = PerfExt { call_site_id, thread_id: 1, ..PerfExt::default() };
+        self.perf(PerfEvent::CallSite, nanos, ext, &view.encode());
+    }
+
+    pub(crate) fn gap(&mut self, ring: usize, count: u64, cause: LossCause) {
+        let first_seqno = self.rings[ring].last_seqno + 1;
+        self.rings[ring].count_gap(first_seqno, count, cause);
+        self.writer.gap(ring as u32, self.keys[ring].gap(), first_seqno, count, cause);
+    }
+
+    /// What comes next is in another block.
+    pub(crate) fn end_block(&mut self) {
+        self.writer.flush_events().unwrap();
+    }
+
+    /// The file without an end.
+    pub(crate) fn truncated(mut self) -> File {
+        self.writer.flush_events().unwrap();
+        self.file
+    }
+
+    pub(crate) fn file(mut self) -> File {
+        let account = CaptureAccount { rings: self.rings.to_vec() };
+        self.writer.finish(&CaptureEnd { reason: EndReason::WritersEnded, ended_epoch_nanos: 9999, account }).unwrap();
+        self.file
+    }
+
+    pub(crate) fn open(self) -> CaptureFile {
+        CaptureFile::from_file(self.file()).unwrap()
+    }
+}

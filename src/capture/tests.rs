@@ -1,0 +1,124 @@
+//! Reading files that are whole, truncated, damaged or made by an enemy.
+
+use super::made::Made;
+use super::*;
+use crate::schema::perf::PerfEvent;
+use proptest::prelude::*;
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+
+/// Three blocks, whose times overlap.
+fn three_blocks() -> Made {
+    let mut made = Made::new();
+    made.span_new(1000, 1, (1, 0), 9, &[]);
+    made.event(1, 20, 1500, [0; 4], b"");
+    made.end_block();
+    made.event(1, 20, 1100, [0; 4], b"");
+    made.gap(0, 5, LossCause::Overwritten);
+    made.span(PerfEvent::SpanEnter, 1200, 1, 1, 9);
+    made.end_block();
+    made.span(PerfEvent::SpanExit, 1300, 1, 1, 9);
+    made
+}
+
+fn stamps(capture: &CaptureFile) -> Vec<(u32, u64)> {
+    let stamp = |item: CapturedItem| match item.content {
+        CapturedContent::Event { descriptor, .. } => (item.ring, descriptor.record_epoch_nanos),
+        CapturedContent::Gap { count, .. } => (item.ring, count),
+    };
+    capture.events().map(stamp).collect()
+}
+
+fn bytes_of(file: &File) -> Vec<u8> {
+    let mut bytes = vec![0; file.metadata().unwrap().len() as usize];
+    file.read_exact_at(&mut bytes, 0).unwrap();
+    bytes
+}
+
+fn file_of(bytes: &[u8]) -> File {
+    let file = tempfile::tempfile().unwrap();
+    file.write_all_at(bytes, 0).unwrap();
+    file
+}
+
+#[test]
+fn events_come_by_time_across_blocks_and_in_the_order_of_seqnos_within_a_ring() {
+    let capture = three_blocks().open();
+    // The exec ring's second event is stamped before its first: it stays behind it.
+    assert_eq!(stamps(&capture), [(0, 1000), (0, 5), (0, 1200), (0, 1300), (1, 1500), (1, 1100)]);
+    assert!(!capture.is_truncated() && capture.problems().is_empty());
+    let end = capture.end().unwrap();
+    assert_eq!((end.account.events(), end.account.lost()), (5, 5));
+    assert_eq!(end.account.rings[0].last_seqno, 8);
+}
+
+#[test]
+fn a_capture_cut_anywhere_says_so_and_gives_every_whole_block() {
+    let file = three_blocks().file();
+    let bytes = bytes_of(&file);
+    let whole = stamps(&CaptureFile::from_file(file).unwrap());
+    let mut seen = Vec::new();
+    for end in 48..bytes.len() {
+        match CaptureFile::from_file(file_of(&bytes[..end])) {
+            Ok(capture) => {
+                assert!(capture.is_truncated() && capture.problems()[0].contains("truncated"), "{end}");
+                let mut found = stamps(&capture);
+                seen.push(found.len());
+                found.retain(|item| !whole.contains(item));
+                assert_eq!(found, [], "{end}");
+            }
+            Err(error) => panic!("{end}: {error}"),
+        }
+    }
+    seen.dedup();
+    assert_eq!(seen, [0, 2, 5, 6]);
+    let error = CaptureFile::from_file(file_of(&bytes[..47])).unwrap_err();
+    assert_eq!(error.kind(), CaptureErrorKind::NotACapture);
+}
+
+#[test]
+fn what_a_killed_capture_has_written_is_read() {
+    let capture = CaptureFile::from_file(three_blocks().truncated()).unwrap();
+    assert!(capture.is_truncated() && capture.end().is_none());
+    assert_eq!(stamps(&capture).len(), 6);
+}
+
+#[test]
+fn a_damaged_block_is_left_out_and_said() {
+    let bytes = bytes_of(&three_blocks().file());
+    let magic = b"EVRB";
+    let blocks: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(magic)).collect();
+    let mut damaged = bytes.clone();
+    // In the compressed bytes of the second block of events, behind the two rings.
+    damaged[blocks[3] + 48 + 20] ^= 0x55;
+    let capture = CaptureFile::from_file(file_of(&damaged)).unwrap();
+    let mut events = capture.events();
+    assert_eq!(events.by_ref().count(), 3);
+    assert!(events.problems()[0].contains("3 events and gaps are left out"), "{:?}", events.problems());
+}
+
+#[test]
+fn files_of_another_kind_or_version_are_refused() {
+    let bytes = bytes_of(&three_blocks().file());
+    let open = |bytes: &[u8]| CaptureFile::from_file(file_of(bytes)).unwrap_err().kind();
+    assert_eq!(open(&[0; 100]), CaptureErrorKind::NotACapture);
+    let mut later = bytes;
+    later[8] = 2;
+    assert_eq!(open(&later), CaptureErrorKind::WrongVersion);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { fork: false, ..ProptestConfig::with_cases(200) })]
+
+    #[test]
+    fn damaged_bytes_never_panic(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6)) {
+        let mut bytes = bytes_of(&three_blocks().file());
+        for (at, byte) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        if let Ok(capture) = CaptureFile::from_file(file_of(&bytes)) {
+            prop_assert!(capture.events().count() <= 6);
+        }
+    }
+}

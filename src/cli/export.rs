@@ -1,0 +1,159 @@
+//! `eventring export`.
+
+use super::exit::{Exit, Failure};
+use super::format::grouped;
+use super::output::Unfinished;
+use super::paint::WARNING;
+use super::saved::{open, report_problems, stdout_twice};
+use eventring::capture::{CaptureError, CaptureFile};
+use eventring::export::{ExportSummary, Format, View, export};
+use serde_json::json;
+use std::ffi::OsString;
+use std::io::{self, BufWriter, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+
+/// Turn a capture, or what a ring holds now, into a trace for a viewer
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// A capture file; or the name or path of a ring
+    #[arg(value_name = "FILE")]
+    name: PathBuf,
+    /// What to write
+    #[arg(short = 't', long, value_name = "FORMAT", default_value = "perfetto")]
+    format: Formats,
+    /// Rows of the picture: what threads did, or how long spans lasted
+    #[arg(long, value_name = "VIEW", default_value = "thread")]
+    view: Views,
+    /// Where to write; `-` for stdout [default: FILE with another extension; folded and jsonl: stdout]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Replace the file if it exists
+    #[arg(short, long)]
+    force: bool,
+    /// Print one JSON object about the export
+    #[arg(long)]
+    json: bool,
+    /// Exit with code 16 if events were lost
+    #[arg(long)]
+    strict: bool,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq)]
+enum Formats {
+    /// Perfetto trace: ui.perfetto.dev, trace_processor
+    Perfetto,
+    /// Chrome's trace JSON: chrome://tracing, the Firefox Profiler, speedscope
+    Chrome,
+    /// Folded stacks with self times: inferno, flamegraph.pl, speedscope
+    Folded,
+    /// A JSON object a line
+    Jsonl,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy)]
+enum Views {
+    /// A row for each thread, a slice for each stay in a span
+    Thread,
+    /// A slice for each span from creation to close, whichever threads worked on it
+    Span,
+}
+
+impl Args {
+    fn output(&self) -> PathBuf {
+        if let Some(output) = &self.output {
+            return output.clone();
+        }
+        let extension = match self.format {
+            Formats::Perfetto => ".perfetto-trace",
+            Formats::Chrome => ".chrome.json",
+            Formats::Folded | Formats::Jsonl => return PathBuf::from("-"),
+        };
+        let name = if self.name.extension().is_some_and(|extension| extension == "evc") {
+            self.name.with_extension("").into_os_string()
+        } else {
+            self.name.file_name().map(OsString::from).unwrap_or_default()
+        };
+        let mut name = name;
+        name.push(extension);
+        PathBuf::from(name)
+    }
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
+    let output = args.output();
+    let is_stdout = output == Path::new("-");
+    if is_stdout && args.json {
+        return Err(stdout_twice().into());
+    }
+    if is_stdout && args.format == Formats::Perfetto && io::stdout().is_terminal() {
+        let message = "a Perfetto trace is not for a terminal; send it into a file or a pipe";
+        return Err(Failure::new(Exit::Usage, message).into());
+    }
+    if !is_stdout && !args.force && output.exists() {
+        let message = format!("cannot write {}: it exists; choose another name, or --force", output.display());
+        return Err(Failure::new(Exit::Exists, message).into());
+    }
+    let capture = open(&args.name, args.format == Formats::Folded)?;
+    let summary = if is_stdout {
+        write(args, &capture, &mut BufWriter::new(io::stdout().lock()))?
+    } else {
+        let failed = |error: io::Error| Failure::io(format_args!("cannot write {}", output.display()), &error);
+        let unfinished = Unfinished::create(&output).map_err(failed)?;
+        let summary =
+            write(args, &capture, &mut BufWriter::new(&unfinished.file)).map_err(|error| match error.io_error() {
+                Some(io) => failed(io::Error::new(io.kind(), io.to_string())).into(),
+                None => anyhow::Error::new(error),
+            })?;
+        unfinished.publish(&output, args.force).map_err(failed)?;
+        summary
+    };
+    report(args, &output, &summary)?;
+    match report_problems(&args.name, &capture, &summary.problems) {
+        Exit::Done if args.strict && summary.lost > 0 => Ok(Exit::Lost),
+        exit => Ok(exit),
+    }
+}
+
+fn write(args: &Args, capture: &CaptureFile, out: &mut dyn io::Write) -> Result<ExportSummary, CaptureError> {
+    let format = match args.format {
+        Formats::Perfetto => Format::Perfetto,
+        Formats::Chrome => Format::Chrome,
+        Formats::Folded => Format::Folded,
+        Formats::Jsonl => Format::Jsonl,
+    };
+    let view = match args.view {
+        Views::Thread => View::Thread,
+        Views::Span => View::Span,
+    };
+    export(capture, format, view, out)
+}
+
+fn report(args: &Args, output: &Path, summary: &ExportSummary) -> anyhow::Result<()> {
+    if args.json {
+        let object = json!({
+            "file": output.to_string_lossy(), "spans": summary.spans, "open_spans": summary.open_spans,
+            "slices": summary.slices, "events": summary.events, "exec_events": summary.exec_events,
+            "counters": summary.counters, "markers": summary.markers, "lost": summary.lost,
+            "problems": summary.problems,
+        });
+        writeln!(anstream::stdout(), "{object}")?;
+        return Ok(());
+    }
+    let mut parts = vec![format!("{} spans", grouped(summary.spans))];
+    let counts = [
+        (summary.open_spans, "still open"),
+        (summary.events, "log records"),
+        (summary.exec_events, "execution events"),
+        (summary.counters, "samples"),
+        (summary.markers, "markers"),
+    ];
+    parts.extend(
+        counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{} {what}", grouped(*count))),
+    );
+    let to = if output == Path::new("-") { "stdout".into() } else { output.to_string_lossy() };
+    anstream::eprintln!("{} written to {to}", parts.join(", "));
+    if summary.lost > 0 {
+        anstream::eprintln!("{WARNING}{} events were lost; the trace shows where{WARNING:#}", grouped(summary.lost));
+    }
+    Ok(())
+}

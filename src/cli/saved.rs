@@ -1,0 +1,95 @@
+//! What `export` and `summary` read: a capture file, or what a ring holds now.
+
+use super::exit::{Exit, Failure};
+use super::paint::WARNING;
+use anyhow::Context as _;
+use eventring::capture::{CaptureFile, CaptureOptions, capture_to};
+use eventring::reader::Reader;
+use eventring::schema::perf::PerfEvent;
+use std::fs::{File, OpenOptions};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Opens the capture file, or captures what the ring of that name holds now. With `needs_spans`, only perf rings will do.
+pub(super) fn open(name: &Path, needs_spans: bool) -> anyhow::Result<CaptureFile> {
+    if name.exists() && CaptureFile::is_capture(name).unwrap_or(false) {
+        return Ok(CaptureFile::open(name)?);
+    }
+    if needs_spans {
+        // The reader's message says what else the ring holds.
+        Reader::open_typed::<PerfEvent>(name)?;
+    }
+    let file = temporary_file().context("cannot make a temporary file")?;
+    let copy = file.try_clone().context("cannot use the temporary file")?;
+    let options = CaptureOptions::new().compression_level(1).duration(Duration::ZERO);
+    capture_to(&[PathBuf::from(name)], copy, &options, &mut |_| ControlFlow::Continue(()))?;
+    Ok(CaptureFile::from_file(file)?)
+}
+
+/// A file without a name, which goes away with us.
+fn temporary_file() -> std::io::Result<File> {
+    let path = std::env::temp_dir().join(format!(".eventring.{}", std::process::id()));
+    let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
+    std::fs::remove_file(&path)?;
+    Ok(file)
+}
+
+/// Says what was wrong with what was read; gives the exit code that belongs to it.
+pub(super) fn report_problems(name: &Path, capture: &CaptureFile, problems: &[String]) -> Exit {
+    for problem in problems {
+        anstream::eprintln!("{WARNING}{}: {problem}{WARNING:#}", name.display());
+    }
+    if problems.is_empty() {
+        Exit::Done
+    } else if capture.is_truncated() && problems.len() == capture.problems().len() {
+        Exit::Truncated
+    } else {
+        Exit::Damaged
+    }
+}
+
+/// A size in bytes: `500k`, `100M`, `2G` (powers of 1,024).
+pub(super) fn parse_bytes(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.trim_end_matches(['b', 'B']).trim_end_matches('i') {
+        number if number.ends_with(['k', 'K']) => (&number[..number.len() - 1], 10),
+        number if number.ends_with(['m', 'M']) => (&number[..number.len() - 1], 20),
+        number if number.ends_with(['g', 'G']) => (&number[..number.len() - 1], 30),
+        number if number.ends_with(['t', 'T']) => (&number[..number.len() - 1], 40),
+        number => (number, 0),
+    };
+    let number: u64 = digits.trim().parse().map_err(|_| "expected a size like 500k, 100M or 2G".to_owned())?;
+    number.checked_mul(1 << shift).ok_or_else(|| "too large".into())
+}
+
+/// A time: `500ms`, `10s`, `2m`, `1h30m`; a number alone is seconds.
+pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
+    let expected = || "expected a time like 500ms, 10s, 2m or 1h30m".to_owned();
+    if let Ok(seconds) = text.parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds).map_err(|_| expected());
+    }
+    let duration: jiff::SignedDuration = text.parse().map_err(|_| expected())?;
+    duration.try_into().map_err(|_| expected())
+}
+
+/// That both want stdout.
+pub(super) fn stdout_twice() -> Failure {
+    Failure::new(Exit::Usage, "--json and `--output -` both want stdout; give a file")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_times_are_read_as_people_write_them() {
+        assert_eq!(parse_bytes("10"), Ok(10));
+        assert_eq!(parse_bytes("3k"), Ok(3 << 10));
+        assert_eq!(parse_bytes("2GiB"), Ok(2 << 30));
+        assert!(parse_bytes("x").is_err() && parse_bytes("99999999999T").is_err() && parse_bytes("").is_err());
+        assert_eq!(parse_duration("1.5"), Ok(Duration::from_millis(1500)));
+        assert_eq!(parse_duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(parse_duration("1h30m"), Ok(Duration::from_secs(5400)));
+        assert!(parse_duration("-1").is_err() && parse_duration("soon").is_err());
+    }
+}

@@ -1,0 +1,115 @@
+//! `eventring summary`.
+
+use super::exit::Exit;
+use super::format::{grouped, one_line};
+use super::paint::{BOLD, DIM, WARNING};
+use super::saved::{open, report_problems};
+use eventring::export::{SpanSummary, Summary, summarize};
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+/// Count the spans of a capture, or of what a ring holds now: how many, how long
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// A capture file; or the name or path of a ring
+    #[arg(value_name = "FILE")]
+    name: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Exit with code 16 if events were lost
+    #[arg(long)]
+    strict: bool,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
+    let capture = open(&args.name, true)?;
+    let summary = summarize(&capture)?;
+    let mut out = anstream::stdout();
+    if args.json {
+        writeln!(out, "{}", summary.to_json())?;
+    } else {
+        table(&mut out, &summary)?;
+    }
+    out.flush()?;
+    match report_problems(&args.name, &capture, &summary.problems) {
+        Exit::Done if args.strict && summary.lost > 0 => Ok(Exit::Lost),
+        exit => Ok(exit),
+    }
+}
+
+const HEADS: [&str; 11] = ["span", "count", "total", "self", "busy", "idle", "p50", "p90", "p99", "max", ""];
+
+fn table(out: &mut impl Write, summary: &Summary) -> io::Result<()> {
+    let rows: Vec<[String; 11]> = summary.spans.iter().map(row).collect();
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.chain([HEADS[column].len()]).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..HEADS.len()).map(width).collect();
+    write!(out, "{BOLD}{:<1$}{BOLD:#}", HEADS[0], widths[0])?;
+    for (head, width) in HEADS.iter().zip(&widths).skip(1).take(9) {
+        write!(out, "  {BOLD}{head:>width$}{BOLD:#}")?;
+    }
+    writeln!(out)?;
+    for row in &rows {
+        write!(out, "{:<1$}", row[0], widths[0])?;
+        for (cell, width) in row.iter().zip(&widths).skip(1).take(9) {
+            write!(out, "  {cell:>width$}")?;
+        }
+        match row[10].as_str() {
+            "" => writeln!(out)?,
+            more => writeln!(out, "  {DIM}{more}{DIM:#}")?,
+        }
+    }
+    if rows.is_empty() {
+        writeln!(out, "{DIM}no spans{DIM:#}")?;
+    }
+    if summary.lost > 0 {
+        writeln!(out, "{WARNING}{} events were lost{WARNING:#}", grouped(summary.lost))?;
+    }
+    Ok(())
+}
+
+fn row(span: &SpanSummary) -> [String; 11] {
+    let name = match span.target.as_str() {
+        "" => span.name.clone(),
+        target => format!("{target}::{}", span.name),
+    };
+    let mut more = Vec::new();
+    if span.open > 0 {
+        more.push(format!("+ {} open", grouped(span.open)));
+    }
+    if span.incomplete > 0 {
+        more.push(format!("+ {} whose beginning was lost", grouped(span.incomplete)));
+    }
+    [
+        one_line(&name),
+        grouped(span.count),
+        time(span.total_nanos),
+        time(span.self_nanos),
+        time(span.busy_nanos),
+        time(span.idle_nanos),
+        time(span.p50_nanos),
+        time(span.p90_nanos),
+        time(span.p99_nanos),
+        time(span.max_nanos),
+        more.join(", "),
+    ]
+}
+
+/// Three digits that matter: `950 ns`, `12.3 µs`, `1.25 s`.
+fn time(nanos: u64) -> String {
+    let (value, unit) = match nanos {
+        0..1_000 => return format!("{nanos} ns"),
+        1_000..1_000_000 => (nanos as f64 / 1e3, "µs"),
+        1_000_000..1_000_000_000 => (nanos as f64 / 1e6, "ms"),
+        _ => (nanos as f64 / 1e9, "s"),
+    };
+    let decimals = match value {
+        v if v >= 100.0 => 0,
+        v if v >= 10.0 => 1,
+        _ => 2,
+    };
+    format!("{value:.decimals$} {unit}")
+}
