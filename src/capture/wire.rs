@@ -68,7 +68,8 @@ pub(super) fn put_u64(out: &mut Vec<u8>, value: u64) {
 
 /// A text longer than 16 MiB is cut.
 pub(super) fn put_text(out: &mut Vec<u8>, text: &str) {
-    let text = &text[..text.floor_char_boundary(16 << 20)];
-    put_u32(out, text.len() as u32);
-    out.extend(text.as_bytes());
+    let bytes = text.as_bytes();
+    let bytes = &bytes[..bytes.len().min(16 << 20)];
+    put_u32(out, bytes.len() as u32);
+    out.extend(bytes);
 }

@@ -48,7 +48,7 @@ impl<'o> ChromeSink<'o> {
             self.out.write_all(b",\n")?;
         } else {
             let head = json!({ "base_epoch_ns": self.base_nanos.to_string(), "recorder": "eventring" });
-            write!(self.out, "{{\"displayTimeUnit\":\"ns\",\"otherData\":{head},\"traceEvents\":[\n")?;
+            writeln!(self.out, "{{\"displayTimeUnit\":\"ns\",\"otherData\":{head},\"traceEvents\":[")?;
             self.has_begun = true;
         }
         let event = serde_json::to_string(event).map_err(io::Error::other)?;

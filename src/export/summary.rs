@@ -76,7 +76,7 @@ pub fn summarize(capture: &CaptureFile) -> Result<Summary, CaptureError> {
     }
     let mut spans: Vec<SpanSummary> =
         groups.into_iter().map(|((name, target), group)| group.finish(name, target)).collect();
-    spans.sort_by(|a, b| b.total_nanos.cmp(&a.total_nanos));
+    spans.sort_by_key(|span| std::cmp::Reverse(span.total_nanos));
     let problems = capture.problems().iter().chain(&timeline.counts.problems).cloned().collect();
     Ok(Summary { spans, lost: timeline.counts.lost, problems })
 }
