@@ -51,6 +51,8 @@ fn options_narrow_what_is_shown() {
     assert_eq!(seqnos(&watch(&["--from", "33"])), [33, 34, 35, 36]);
     assert_eq!(seqnos(&watch(&["--from", "block"])), [32, 33, 34, 35, 36]);
     assert_eq!(seqnos(&watch(&["--from", "newest"])), [0; 0]);
+    assert_eq!(seqnos(&watch(&["--last", "2"])), [35, 36]);
+    assert_eq!(seqnos(&watch(&["--last", "1000", "--count", "1"])), [1]);
     assert_eq!(seqnos(&watch(&["--from", "oldest", "--count", "2"])), [1, 2]);
     assert_eq!(seqnos(&watch(&["--count", "0"])), [0; 0]);
     assert_eq!(seqnos(&watch(&["--type", "TXN_LOG"])), [10, 20]);

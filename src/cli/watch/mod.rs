@@ -41,6 +41,9 @@ pub(super) struct Args {
     /// Where to start: oldest, newest, block (the start of the current block of execution) or a sequence number
     #[arg(long, value_name = "PLACE", value_parser = stream::parse_start)]
     from: Option<Start>,
+    /// Start this many events before the newest
+    #[arg(long, value_name = "N", conflicts_with = "from")]
+    last: Option<u64>,
     /// Stop after this many events
     #[arg(long, value_name = "N")]
     count: Option<u64>,
@@ -94,7 +97,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     };
     let mut summary = Summary::new(Instant::now());
     let mut selection = args.select.on(&rings)?;
-    let mut start = args.from;
+    let mut start = args.from.or(args.last.map(Start::Last));
     loop {
         let stream = Stream::new(&rings, start)?;
         follow(stream, &mut rings, &mut selection, printer.as_mut(), &mut summary, args.count, &interrupt)?;

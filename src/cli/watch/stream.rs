@@ -19,6 +19,8 @@ pub(super) enum Start {
     Newest,
     Block,
     Seqno(u64),
+    /// So many before the newest.
+    Last(u64),
 }
 
 /// Reads `--from`.
@@ -168,16 +170,26 @@ impl Stream {
     }
 }
 
+/// Where the last `count` events begin, of those that are still there.
+fn last(cursor: &mut Cursor, count: u64) -> Seek {
+    cursor.seek(Seek::Oldest);
+    let oldest = cursor.next_seqno();
+    cursor.seek(Seek::Newest);
+    Seek::Seqno(cursor.next_seqno().saturating_sub(count).max(oldest))
+}
+
 fn cursor(reader: &Reader, start: Option<Start>) -> Cursor {
     let mut cursor = reader.cursor();
     let may_come_more = matches!(reader.state(), RingState::Live | RingState::Unknown);
-    cursor.seek(match start {
+    let place = match start {
         Some(Start::Newest) => Seek::Newest,
         Some(Start::Oldest) => Seek::Oldest,
         Some(Start::Block) => Seek::CurrentBlock,
         Some(Start::Seqno(seqno)) => Seek::Seqno(seqno),
+        Some(Start::Last(count)) => last(&mut cursor, count),
         None if may_come_more => Seek::Newest,
         None => Seek::Oldest,
-    });
+    };
+    cursor.seek(place);
     cursor
 }
