@@ -1,9 +1,8 @@
 //! What a ring says about itself.
 
 use crate::layout::{Geometry, extension as ext, header};
-use crate::ring::memory::{ControlWord, MappedMemory, RingMemory};
+use crate::ring::memory::{MappedMemory, RingMemory};
 use crate::shm::ProcessIdentity;
-use crate::sync::Ordering;
 
 /// Everything that a ring's header says, copied at one moment. All of it was checked only as far as the types say; a damaged
 /// file can hold any number.
@@ -118,7 +117,7 @@ pub(super) fn content_type(memory: &MappedMemory) -> u16 {
 /// Whether the header says that the writer has ended it.
 pub(super) fn is_ended(memory: &MappedMemory) -> bool {
     // Acquire: pairs with the release of the writer's end; every event is then behind us.
-    memory.has_holes() && memory.header_word(ext::STATE).load(Ordering::Acquire) == ext::STATE_ENDED
+    memory.has_holes() && memory.header_value_acquired(ext::STATE) == ext::STATE_ENDED
 }
 
 /// The writer's identity, if the file tells it.
@@ -126,7 +125,7 @@ pub(super) fn identity(memory: &MappedMemory) -> Option<ProcessIdentity> {
     if !memory.has_holes() {
         return None;
     }
-    let word = |offset| memory.header_word(offset).load(Ordering::Relaxed);
+    let word = |offset| memory.header_value(offset);
     let mut boot_id = [0; 16];
     memory.load_header_bytes(ext::WRITER_BOOT_ID, &mut boot_id);
     Some(ProcessIdentity {
@@ -142,7 +141,6 @@ pub(super) fn identity(memory: &MappedMemory) -> Option<ProcessIdentity> {
 pub(super) fn read(memory: &MappedMemory) -> RingInfo {
     let mut schema_hash = [0; 32];
     memory.load_header_bytes(header::SCHEMA_HASH, &mut schema_hash);
-    let control = |word| memory.control(word).load(Ordering::Relaxed);
     let extension = memory.has_holes().then(|| read_extension(memory));
     let content_name = extension.as_ref().map(|_| text(memory, ext::CONTENT_NAME, ext::CONTENT_NAME_BYTES));
     RingInfo {
@@ -150,15 +148,15 @@ pub(super) fn read(memory: &MappedMemory) -> RingInfo {
         content_name: content_name.filter(|name| !name.is_empty()),
         schema_hash,
         geometry: *memory.geometry(),
-        last_seqno: control(ControlWord::LastSeqno),
-        next_payload_byte: control(ControlWord::NextPayloadByte),
-        buffer_window_start: control(ControlWord::BufferWindowStart),
+        last_seqno: memory.header_value(header::LAST_SEQNO),
+        next_payload_byte: memory.header_value(header::NEXT_PAYLOAD_BYTE),
+        buffer_window_start: memory.header_value(header::BUFFER_WINDOW_START),
         extension,
     }
 }
 
 fn read_extension(memory: &MappedMemory) -> ExtensionInfo {
-    let word = |offset| memory.header_word(offset).load(Ordering::Relaxed);
+    let word = |offset| memory.header_value(offset);
     let identity = identity(memory).unwrap_or_default();
     ExtensionInfo {
         version: word(ext::VERSION_OFFSET) as u32,
@@ -203,7 +201,7 @@ pub(super) fn schema_text(memory: &MappedMemory) -> Option<String> {
     if !memory.has_holes() {
         return None;
     }
-    let word = |offset| usize::try_from(memory.header_word(offset).load(Ordering::Relaxed)).ok();
+    let word = |offset| usize::try_from(memory.header_value(offset)).ok();
     let (offset, bytes) = (word(ext::SCHEMA_TEXT_OFFSET)?, word(ext::SCHEMA_TEXT_BYTES)?);
     if offset < ext::SCHEMA_TEXT_START || bytes == 0 || bytes > ext::SCHEMA_TEXT_MAX_BYTES {
         return None;

@@ -163,7 +163,7 @@ impl Reader {
 
     /// A word of the context area, loaded with acquire ordering: what was written before it was published is then visible.
     pub fn context_word(&self, offset: u64) -> Option<u64> {
-        self.source.memory.context_word(offset).map(|word| word.load(crate::sync::Ordering::Acquire))
+        self.source.memory.context_value_acquired(offset)
     }
 }
 

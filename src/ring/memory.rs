@@ -57,6 +57,7 @@ mod mapped {
     use crate::layout::limits::HEADER_SECTION_BYTES;
     use crate::layout::{extension, header};
     use crate::shm::{Access, Mapping};
+    use crate::sync::Ordering;
     use std::ptr::NonNull;
 
     /// A mapped ring file.
@@ -127,6 +128,22 @@ mod mapped {
             let word = unsafe { context.add(offset as usize) };
             // SAFETY: 8-aligned, mapped while `self` lives, accessed only atomically.
             Some(unsafe { AtomicU64::from_ptr(word.as_ptr().cast()) })
+        }
+
+        /// The value of a word of the header section, in no order with other memory. Otherwise as [`Self::header_word`].
+        pub(crate) fn header_value(&self, offset: usize) -> u64 {
+            self.header_word(offset).load(Ordering::Relaxed)
+        }
+
+        /// The value of a word of the header section, and with it (acquire) what was stored before it was released.
+        pub(crate) fn header_value_acquired(&self, offset: usize) -> u64 {
+            self.header_word(offset).load(Ordering::Acquire)
+        }
+
+        /// The value of a word of the context area, and with it (acquire) what was stored before it was released; `None`
+        /// outside of the area or if unaligned.
+        pub(crate) fn context_value_acquired(&self, offset: u64) -> Option<u64> {
+            self.context_word(offset).map(|word| word.load(Ordering::Acquire))
         }
 
         /// Copies `bytes` into the header section at `offset`; false if it does not fit or the mapping is read-only.

@@ -1,0 +1,165 @@
+//! The project's own source, as its tidiness tests see it.
+
+#![allow(dead_code, reason = "each test file uses some of it")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A source file of the library or the program.
+pub struct Source {
+    /// From `src/`: `ring/memory.rs`.
+    pub path: String,
+    pub lines: usize,
+    /// Without comments, without what stands in strings, without test modules.
+    pub code: String,
+}
+
+pub fn root() -> PathBuf {
+    env!("CARGO_MANIFEST_DIR").into()
+}
+
+/// Every file below `directory` with that extension.
+pub fn files(directory: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path, extension));
+        } else if path.extension().is_some_and(|found| found == extension) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// All source files but those that are compiled for tests only.
+pub fn sources() -> Vec<Source> {
+    let root = root().join("src");
+    let all: Vec<(String, String)> = files(&root, "rs")
+        .into_iter()
+        .map(|path| {
+            let name = path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
+            (name, fs::read_to_string(path).unwrap())
+        })
+        .collect();
+    let for_tests: Vec<String> = all.iter().flat_map(|(path, text)| test_files(path, text)).collect();
+    assert!(all.len() > 50, "the source was not found");
+    all.into_iter()
+        .filter(|(path, _)| !for_tests.iter().any(|test| path.starts_with(test)))
+        .map(|(path, text)| Source { path, lines: text.lines().count(), code: code(&text) })
+        .collect()
+}
+
+/// Files, or beginnings of paths, of the modules that `text` declares under a `cfg` with `test`.
+fn test_files(path: &str, text: &str) -> Vec<String> {
+    let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let declared = lines.windows(2).filter(|pair| pair[0].starts_with("#[cfg(") && pair[0].contains("test"));
+    let names = declared.filter_map(|pair| pair[1].strip_suffix(';')?.rsplit_once("mod ").map(|(_, name)| name));
+    names.flat_map(|name| [format!("{directory}/{name}.rs"), format!("{directory}/{name}/")]).collect()
+}
+
+/// Leaves out comments, the content of strings, and `#[cfg(test)] mod … { … }` (up to the closing brace at the margin).
+fn code(text: &str) -> String {
+    let mut out = String::new();
+    let mut in_tests = false;
+    let mut test_attribute = false;
+    for line in text.lines() {
+        if in_tests {
+            in_tests = line != "}";
+            continue;
+        }
+        if test_attribute && line.starts_with("mod ") && line.ends_with('{') {
+            in_tests = true;
+            continue;
+        }
+        test_attribute = line.starts_with("#[cfg(") && line.contains("test");
+        out.push_str(&without_strings_and_comment(line));
+        out.push('\n');
+    }
+    out
+}
+
+fn without_strings_and_comment(line: &str) -> String {
+    let mut out = String::new();
+    let mut chars = line.chars().peekable();
+    let mut in_string = false;
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' if in_string => drop(chars.next()),
+            '"' => in_string = !in_string,
+            '/' if !in_string && chars.peek() == Some(&'/') => break,
+            _ if in_string => {}
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Whether `word` stands in `code` as a word of its own.
+pub fn has_word(code: &str, word: &str) -> bool {
+    code.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|found| found == word)
+}
+
+/// A row of the code map in docs/ARCHITECTURE.md.
+pub struct Layer {
+    /// `ring` of `ring/`, `sync` of `sync.rs`.
+    pub names: Vec<String>,
+    pub may_use: Vec<String>,
+    pub public_api_only: bool,
+    pub unsafe_code: Allowed,
+    pub ordering: Allowed,
+}
+
+/// Where something may stand.
+#[derive(Debug, PartialEq)]
+pub enum Allowed {
+    Nowhere,
+    Everywhere,
+    In(Vec<String>),
+}
+
+/// The words in backticks.
+fn quoted(cell: &str) -> Vec<String> {
+    cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+fn allowed(cell: &str) -> Allowed {
+    match cell {
+        "no" => Allowed::Nowhere,
+        "yes" => Allowed::Everywhere,
+        files => Allowed::In(quoted(files)),
+    }
+}
+
+/// The code map.
+pub fn layers() -> Vec<Layer> {
+    let text = fs::read_to_string(root().join("docs/ARCHITECTURE.md")).unwrap();
+    let rows = text.lines().skip_while(|line| !line.starts_with("| folder |")).skip(2);
+    let layers: Vec<Layer> = rows
+        .take_while(|line| line.starts_with('|'))
+        .map(|row| {
+            let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+            let [names, _, may_use, unsafe_code, ordering] = cells[..] else { panic!("five cells: {row}") };
+            let name = |name: String| name.trim_end_matches(".rs").trim_end_matches('/').to_owned();
+            Layer {
+                names: quoted(names).into_iter().map(name).collect(),
+                may_use: quoted(may_use),
+                public_api_only: may_use == "public API",
+                unsafe_code: allowed(unsafe_code),
+                ordering: allowed(ordering),
+            }
+        })
+        .collect();
+    assert!(layers.len() > 10, "the table of docs/ARCHITECTURE.md was not found");
+    layers
+}
+
+/// The name of the layer that a file is in; the crate's root has none.
+pub fn layer_of(path: &str) -> Option<&str> {
+    match path.split_once('/') {
+        Some((folder, _)) => Some(folder),
+        None => path.strip_suffix(".rs").filter(|name| *name != "lib"),
+    }
+}

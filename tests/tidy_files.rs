@@ -1,0 +1,74 @@
+//! Files stay small, and documents find one another.
+
+mod tidy;
+
+use std::fs;
+use tidy::{files, root};
+
+/// Beyond this a file holds more than one idea.
+const LINES_MAX: usize = 600;
+/// Beyond this it is named in the report.
+const LINES_MANY: usize = 400;
+
+#[test]
+fn no_source_file_is_long() {
+    let mut lines: Vec<(usize, String)> = ["src", "recorder-macros/src", "tests", "benches", "examples"]
+        .iter()
+        .map(|directory| root().join(directory))
+        .filter(|directory| directory.is_dir())
+        .flat_map(|directory| files(&directory, "rs"))
+        .map(|path| {
+            let lines = fs::read_to_string(&path).unwrap().lines().count();
+            (lines, path.strip_prefix(root()).unwrap().display().to_string())
+        })
+        .collect();
+    lines.sort();
+    let many: Vec<String> = lines
+        .iter()
+        .rev()
+        .take_while(|file| file.0 > LINES_MANY)
+        .map(|(lines, path)| format!("{lines:>5} {path}"))
+        .collect();
+    println!("{} files, median {} lines; the long ones:\n{}", lines.len(), lines[lines.len() / 2].0, many.join("\n"));
+    assert!(lines[lines.len() / 2].0 <= 200, "the median is {} lines", lines[lines.len() / 2].0);
+    let longest = lines.last().unwrap();
+    assert!(longest.0 <= LINES_MAX, "{} has {} lines, at most {LINES_MAX} are allowed", longest.1, longest.0);
+}
+
+/// The targets of `[…](…)` in a text, without anchors and without the web.
+fn links(text: &str) -> Vec<String> {
+    text.split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split(')').next())
+        .map(|target| target.split('#').next().unwrap().to_owned())
+        .filter(|target| !target.is_empty() && !target.contains("://"))
+        .collect()
+}
+
+#[test]
+fn every_link_between_documents_leads_somewhere() {
+    let mut documents = files(&root().join("docs"), "md");
+    documents.push(root().join("README.md"));
+    let mut wrong = Vec::new();
+    for document in &documents {
+        for link in links(&fs::read_to_string(document).unwrap()) {
+            // Not there yet.
+            if ["docs/ORDERING.md", "docs/RELIABILITY.md"].contains(&link.as_str()) {
+                continue;
+            }
+            if !document.parent().unwrap().join(&link).exists() {
+                wrong.push(format!("{}: {link}", document.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "links that lead nowhere:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_document_is_linked_from_the_readme() {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    for document in files(&root().join("docs"), "md") {
+        let name = document.file_name().unwrap().to_str().unwrap();
+        assert!(readme.contains(&format!("(docs/{name})")), "README.md does not link docs/{name}");
+    }
+}

@@ -1,0 +1,65 @@
+//! `unsafe` and memory orderings stand only where the table in docs/ARCHITECTURE.md says.
+
+mod tidy;
+
+use tidy::{Allowed, Source, has_word, layer_of, layers, sources};
+
+/// Files with the word in a place where it must not stand, and files that the table lists for nothing.
+fn violations(allowed: impl Fn(&tidy::Layer) -> &Allowed, stands_in: impl Fn(&Source) -> bool) -> Vec<String> {
+    let layers = layers();
+    let sources = sources();
+    let mut wrong = Vec::new();
+    for source in &sources {
+        let layer =
+            layer_of(&source.path).and_then(|name| layers.iter().find(|layer| layer.names.iter().any(|n| n == name)));
+        let is_allowed = match layer.map(&allowed) {
+            None | Some(Allowed::Nowhere) => false,
+            Some(Allowed::Everywhere) => true,
+            Some(Allowed::In(files)) => files.contains(&source.path),
+        };
+        if stands_in(source) && !is_allowed {
+            wrong.push(format!("src/{} has it, and may not", source.path));
+        }
+    }
+    for layer in &layers {
+        if let Allowed::In(files) = allowed(layer) {
+            let idle =
+                files.iter().filter(|file| !sources.iter().any(|source| source.path == **file && stands_in(source)));
+            wrong.extend(idle.map(|file| format!("src/{file} is listed and does not have it")));
+        }
+    }
+    wrong
+}
+
+#[test]
+fn unsafe_code_stands_only_in_the_modules_that_are_named_for_it() {
+    let wrong = violations(|layer| &layer.unsafe_code, |source| has_word(&source.code, "unsafe"));
+    assert!(wrong.is_empty(), "`unsafe` against docs/ARCHITECTURE.md:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn memory_orderings_stand_only_in_the_layers_that_are_named_for_them() {
+    let stands_in = |source: &Source| {
+        // The ordering of numbers is another thing.
+        has_word(&source.code, "Ordering") && !source.code.contains("cmp::Ordering")
+    };
+    let wrong = violations(|layer| &layer.ordering, stands_in);
+    assert!(wrong.is_empty(), "`Ordering` against docs/ARCHITECTURE.md:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_unsafe_block_is_argued() {
+    // clippy's undocumented_unsafe_blocks says so; here it is seen that nobody has switched it off.
+    let manifest = std::fs::read_to_string(tidy::root().join("Cargo.toml")).unwrap();
+    for lint in
+        ["undocumented_unsafe_blocks", "multiple_unsafe_ops_per_block", "unsafe_op_in_unsafe_fn", "missing_docs"]
+    {
+        assert!(manifest.contains(&format!("{lint} = \"deny\"")), "{lint}");
+    }
+    for path in tidy::files(&tidy::root().join("src"), "rs") {
+        let text = std::fs::read_to_string(&path).unwrap();
+        for lint in ["undocumented_unsafe_blocks", "multiple_unsafe_ops_per_block", "unsafe_op_in_unsafe_fn"] {
+            assert!(!text.contains(&format!("allow(clippy::{lint}")), "{}", path.display());
+        }
+    }
+}
