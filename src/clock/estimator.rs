@@ -270,3 +270,54 @@ impl Estimator {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A sample at `nanos` of a counter that began at 0, read in no time.
+    fn sample_at(nanos: u64, nanos_per_tick: f64) -> Sample {
+        Sample { ticks: (nanos as f64 / nanos_per_tick) as u64, nanos: nanos + (1 << 60), width_ticks: 0 }
+    }
+
+    proptest! {
+        #[test]
+        fn the_end_of_a_line_is_within_the_error_bound_however_coarse_the_ticks(
+            nanos_per_tick in 0.2f64..60.0,
+            start in 1_000u64..1_000_000,
+            baseline in 20_000u64..1_000_000_000,
+        ) {
+            let (first, second) = (sample_at(start, nanos_per_tick), sample_at(start + baseline, nanos_per_tick));
+            let estimator = Estimator::new(first, second).unwrap();
+            let drift = (estimator.nanos_per_tick() / nanos_per_tick - 1.0).abs() * estimator.line_nanos();
+            prop_assert!(drift <= estimator.error_bound_nanos(), "{drift} {:?}", estimator);
+            prop_assert!(drift <= 300.0, "{drift} {:?}", estimator);
+        }
+
+        #[test]
+        fn coarse_ticks_at_a_steady_rate_are_no_steps(
+            nanos_per_tick in 0.2f64..60.0,
+            start in 1_000u64..1_000_000,
+            pauses in prop::collection::vec(20_000u64..1_000_000, 2..20),
+        ) {
+            let mut nanos = start;
+            let mut samples = pauses.into_iter().map(|pause| {
+                nanos += pause;
+                sample_at(nanos, nanos_per_tick)
+            });
+            let (first, second) = (samples.next().unwrap(), samples.next().unwrap());
+            let mut estimator = Estimator::new(first, second).unwrap();
+            samples.for_each(|sample| estimator.observe(sample));
+            prop_assert_eq!(estimator.steps(), 0);
+        }
+
+        #[test]
+        fn an_estimator_survives_its_words(words in any::<[u32; 13]>(), after_step: bool) {
+            // Small enough to be exact as numbers, and none of them NaN, which would not equal itself.
+            let words: [u64; ESTIMATOR_WORDS] =
+                std::array::from_fn(|word| words.get(word).map_or(u64::from(after_step), |&word| word.into()));
+            prop_assert_eq!(Estimator::from_words(words).to_words(), words);
+        }
+    }
+}

@@ -30,13 +30,12 @@
 //! ```
 
 mod calibration;
+mod const_fn;
 mod estimator;
 mod line;
-#[cfg(all(test, loom))]
-mod model;
 mod published;
 mod realtime;
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(test)]
 mod simulation;
 mod source;
 mod tick_clock;
@@ -48,20 +47,6 @@ pub use tick_counter::TickCounter;
 use crate::sync::{AtomicU64, Ordering};
 use source::{Machine, TimeSource};
 use tick_clock::TickClock;
-
-/// A function that is `const` where atomics can be made in constants: everywhere but in loom models.
-macro_rules! const_except_in_loom {
-    ($(#[$meta:meta])* $vis:vis fn $name:ident($($parameter:tt)*) -> $result:ty $body:block) => {
-        #[cfg(not(loom))]
-        $(#[$meta])*
-        $vis const fn $name($($parameter)*) -> $result $body
-
-        #[cfg(loom)]
-        $(#[$meta])*
-        $vis fn $name($($parameter)*) -> $result $body
-    };
-}
-use const_except_in_loom;
 
 /// A clock that gives nanoseconds since the Unix epoch. See the [module](self).
 ///
@@ -77,50 +62,32 @@ pub struct Clock {
 }
 
 impl Clock {
-    const_except_in_loom! {
-        /// A clock of its own.
-        ///
-        /// With [`ClockKind::TickCounter`] it reads the tick counter if that is usable, and `CLOCK_REALTIME` otherwise:
-        /// [`Clock::kind`] tells. With [`ClockKind::Realtime`] it always reads `CLOCK_REALTIME`.
-        #[must_use]
-        pub fn new(kind: ClockKind) -> Self {
-            Self {
-                tick_clock: TickClock::new(Machine),
-                tick_counter: AtomicU64::new(0),
-                wanted: kind,
-                realtime_steps: AtomicU64::new(0),
-            }
+    /// A clock of its own.
+    ///
+    /// With [`ClockKind::TickCounter`] it reads the tick counter if that is usable, and `CLOCK_REALTIME` otherwise:
+    /// [`Clock::kind`] tells. With [`ClockKind::Realtime`] it always reads `CLOCK_REALTIME`.
+    #[must_use]
+    pub const fn new(kind: ClockKind) -> Self {
+        Self {
+            tick_clock: TickClock::new(Machine),
+            tick_counter: AtomicU64::new(0),
+            wanted: kind,
+            realtime_steps: AtomicU64::new(0),
         }
     }
 
     /// The clock of this process: by the tick counter where that is usable.
     #[inline]
     pub fn global() -> &'static Self {
-        #[cfg(not(loom))]
-        {
-            static GLOBAL: Clock = Clock::new(ClockKind::TickCounter);
-            &GLOBAL
-        }
-        #[cfg(loom)]
-        {
-            static GLOBAL: std::sync::OnceLock<Clock> = std::sync::OnceLock::new();
-            GLOBAL.get_or_init(|| Clock::new(ClockKind::TickCounter))
-        }
+        static GLOBAL: Clock = Clock::new(ClockKind::TickCounter);
+        &GLOBAL
     }
 
     /// The clock of this process that reads `CLOCK_REALTIME` whatever the tick counter is worth.
     #[inline]
     pub fn realtime() -> &'static Self {
-        #[cfg(not(loom))]
-        {
-            static REALTIME: Clock = Clock::new(ClockKind::Realtime);
-            &REALTIME
-        }
-        #[cfg(loom)]
-        {
-            static REALTIME: std::sync::OnceLock<Clock> = std::sync::OnceLock::new();
-            REALTIME.get_or_init(|| Clock::new(ClockKind::Realtime))
-        }
+        static REALTIME: Clock = Clock::new(ClockKind::Realtime);
+        &REALTIME
     }
 
     /// Does what the first use would do: finds out about the tick counter and measures its rate, some 50 µs.

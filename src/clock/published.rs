@@ -13,7 +13,7 @@
 //! The count has 32 bits: a reader would have to sleep between two adjacent loads for exactly a multiple of 2^32 lines
 //! (24 days at two lines a millisecond) to take one line for another.
 
-use super::const_except_in_loom;
+use super::const_fn::const_except_in_models;
 use super::line::Line;
 use crate::sync::{AtomicU64, Ordering, fence};
 
@@ -73,7 +73,7 @@ struct Slot {
 }
 
 impl Slot {
-    const_except_in_loom! {
+    const_except_in_models! {
         fn new() -> Self {
             Self { ticks0: AtomicU64::new(0), nanos0: AtomicU64::new(0), mult_and_span: AtomicU64::new(0) }
         }
@@ -90,7 +90,7 @@ pub(super) struct Published {
 }
 
 impl Published {
-    const_except_in_loom! {
+    const_except_in_models! {
         /// No line yet: every tick is past the end.
         pub(super) fn new() -> Self {
             Self {

@@ -24,7 +24,6 @@
 //! that entered as the overrun; the first that follows close upon another makes a new line.
 
 use super::calibration::{Calibration, ClockKind};
-use super::const_except_in_loom;
 use super::estimator::{ESTIMATOR_WORDS, Estimator, Sample};
 use super::line::{Line, Place, shift_for};
 use super::published::{Edition, Published};
@@ -70,29 +69,17 @@ struct Calibrator {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NoRate;
 
-#[cfg(not(loom))]
-const fn zeroed_words() -> [AtomicU64; ESTIMATOR_WORDS] {
-    [const { AtomicU64::new(0) }; ESTIMATOR_WORDS]
-}
-
-#[cfg(loom)]
-fn zeroed_words() -> [AtomicU64; ESTIMATOR_WORDS] {
-    std::array::from_fn(|_| AtomicU64::new(0))
-}
-
 impl<S> TickClock<S> {
-    const_except_in_loom! {
-        /// Without a line: the first use makes one.
-        pub(super) fn new(source: S) -> Self {
-            Self {
-                published: Published::new(),
-                calibrator: Calibrator {
-                    calibrating: AtomicU64::new(0),
-                    estimator: zeroed_words(),
-                    good_width_ticks: AtomicU64::new(0),
-                },
-                source,
-            }
+    /// Without a line: the first use makes one.
+    pub(super) const fn new(source: S) -> Self {
+        Self {
+            published: Published::new(),
+            calibrator: Calibrator {
+                calibrating: AtomicU64::new(0),
+                estimator: [const { AtomicU64::new(0) }; ESTIMATOR_WORDS],
+                good_width_ticks: AtomicU64::new(0),
+            },
+            source,
         }
     }
 }

@@ -57,17 +57,6 @@ fn a_rate_far_beyond_ntps_is_followed_after_one_line() {
 }
 
 #[test]
-fn the_coarse_ticks_of_a_slow_counter_are_not_taken_for_steps() {
-    for seed in 0..100 {
-        let (simulation, clock) = simulated(19_200_000, seed);
-        simulation.slew(500.0);
-        let error = largest_error(simulation, clock, 20_000_000, 5_003);
-        assert!(error < 1_000, "{error} ns");
-        assert_eq!(calibration(clock).steps, 0);
-    }
-}
-
-#[test]
 fn a_step_forward_is_followed_within_a_line_and_counted() {
     let (simulation, clock) = simulated(2_596_150_000, 9);
     largest_error(simulation, clock, 600_000_000, 50_000);
