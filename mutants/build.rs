@@ -1,0 +1,9 @@
+//! Builds the faults in.
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rustc-cfg=eventring_mutants");
+    for name in ["loom", "shuttle", "eventring_portable", "eventring_mutants", "fuzzing"] {
+        println!("cargo::rustc-check-cfg=cfg({name})");
+    }
+}

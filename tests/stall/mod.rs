@@ -1,0 +1,223 @@
+//! Stall injection: writers are stopped at random instructions while others lap the ring, and readers check every event.
+//!
+//! A controller sends signals to writer threads; their handler sleeps. Where a thread is stopped is up to chance, between
+//! any two instructions; [`Figures::stalls_inside`] counts how often that was inside of recording.
+
+#![allow(dead_code, reason = "each test file uses some of it")]
+
+pub mod published;
+pub mod ring;
+pub mod seal;
+
+use seal::{Count, Verdict};
+use std::cell::Cell;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Descriptors of the rings under test, as a shift.
+pub const DESCRIPTOR_SHIFT: u32 = 15;
+/// Payload bytes of the rings under test, as a shift.
+pub const PAYLOAD_SHIFT: u32 = 21;
+
+/// An algorithm under test.
+pub trait Subject: Sync {
+    /// Records event `count` of a writer: its words and its payload, sealed. Gives its seqno, 0 if it was lost.
+    fn record(&self, count: Count, words: [u64; 3], payload: &[u8]) -> u64;
+    /// Reads and judges every event from the first on, until `done` is set and all has been read.
+    fn read(&self, done: &AtomicBool, verdict: &mut Verdict);
+    /// Reads and judges what is in the ring when all writers have ended; tells `seen` each seqno that is there.
+    fn read_post_mortem(&self, verdict: &mut Verdict, seen: &mut dyn FnMut(u64));
+    /// Last seqno handed out.
+    fn last_seqno(&self) -> u64;
+    /// Seqnos that were given up.
+    fn given_up(&self) -> u64;
+}
+
+/// What one run tried and found.
+#[derive(Clone, Debug, Default)]
+pub struct Figures {
+    pub stalls: u64,
+    pub stalls_inside: u64,
+    pub recorded: u64,
+    pub laps: u64,
+    pub given_up: u64,
+    /// Events whose recording returned, which should be in the ring after the end, and are not.
+    pub vanished: u64,
+    /// Seqnos that a reader neither returned nor counted as lost, or did twice.
+    pub unaccounted: u64,
+    pub verdict: Verdict,
+}
+
+/// How long runs are: some seconds, or what EVENTRING_STALL_SECONDS says.
+pub fn seconds(default: f64) -> Duration {
+    let told = std::env::var("EVENTRING_STALL_SECONDS").ok().map(|told| told.parse().expect("a number of seconds"));
+    Duration::from_secs_f64(told.unwrap_or(default))
+}
+
+static ASLEEP: AtomicUsize = AtomicUsize::new(0);
+static STALLS: AtomicU64 = AtomicU64::new(0);
+static STALLS_INSIDE: AtomicU64 = AtomicU64::new(0);
+static SLEEP_MICROS: AtomicU64 = AtomicU64::new(0);
+static AWAKE: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Sleeps where the thread happens to be. Async-signal-safe: atomics, nanosleep, a thread-local without destructor.
+extern "C" fn stall(_: libc::c_int) {
+    // SAFETY: the address of this thread's errno.
+    let errno = unsafe { *libc::__errno_location() };
+    ASLEEP.fetch_add(1, Ordering::Relaxed);
+    STALLS.fetch_add(1, Ordering::Relaxed);
+    STALLS_INSIDE.fetch_add(u64::from(INSIDE.get()), Ordering::Relaxed);
+    let slices = SLEEP_MICROS.load(Ordering::Relaxed) / 500 + 1;
+    for _ in 0..slices {
+        if AWAKE.load(Ordering::Relaxed) {
+            break;
+        }
+        let slice = libc::timespec { tv_sec: 0, tv_nsec: 500_000 };
+        // SAFETY: a valid time, and no place for the remainder.
+        unsafe { libc::nanosleep(&slice, std::ptr::null_mut()) };
+    }
+    ASLEEP.fetch_sub(1, Ordering::Relaxed);
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
+}
+
+fn install_handler() {
+    // SAFETY: an all-zero sigaction is a valid one.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = stall as extern "C" fn(libc::c_int) as *const () as usize;
+    action.sa_flags = libc::SA_RESTART;
+    // SAFETY: the handler is async-signal-safe.
+    assert_eq!(unsafe { libc::sigaction(libc::SIGUSR1, &action, std::ptr::null_mut()) }, 0);
+}
+
+/// Kernel ids of the writer threads.
+type Threads = Mutex<Vec<libc::pid_t>>;
+
+/// Ends the process if a run takes far longer than it should: a hang is a failure, not a test that never ends.
+fn watchdog(limit: Duration) -> std::sync::mpsc::Sender<()> {
+    let (alive, ended) = std::sync::mpsc::channel::<()>();
+    std::thread::spawn(move || {
+        if ended.recv_timeout(limit) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+            eprintln!("HUNG: the run did not end within {limit:?}");
+            std::process::abort();
+        }
+    });
+    alive
+}
+
+/// Runs `subject` for `time` with `writers` writers, of which up to all but one are stalled at any moment, and two readers.
+pub fn run(subject: &impl Subject, writers: u64, time: Duration) -> Figures {
+    install_handler();
+    let alive = watchdog(time + Duration::from_secs(120));
+    for counter in [&STALLS, &STALLS_INSIDE] {
+        counter.store(0, Ordering::Relaxed);
+    }
+    AWAKE.store(false, Ordering::Relaxed);
+    let (stop, done) = (AtomicBool::new(false), AtomicBool::new(false));
+    let threads = Threads::default();
+    let mut figures = Figures::default();
+    let mut returned = Vec::new();
+    std::thread::scope(|scope| {
+        let writing: Vec<_> = (0..writers)
+            .map(|writer| {
+                scope.spawn({
+                    let (stop, threads) = (&stop, &threads);
+                    move || write(subject, writer, stop, threads)
+                })
+            })
+            .collect();
+        let reading: Vec<_> = (0..2)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut verdict = Verdict::default();
+                    subject.read(&done, &mut verdict);
+                    verdict
+                })
+            })
+            .collect();
+        control(writers as usize, Instant::now() + time, &threads);
+        stop.store(true, Ordering::Relaxed);
+        AWAKE.store(true, Ordering::Relaxed);
+        for writer in writing {
+            returned.extend(writer.join().unwrap());
+        }
+        done.store(true, Ordering::Release);
+        for reader in reading {
+            let verdict = reader.join().unwrap();
+            // Each reader, by itself, accounts for every seqno.
+            figures.unaccounted += (verdict.read + verdict.lost).abs_diff(subject.last_seqno());
+            figures.verdict.add(&verdict);
+        }
+    });
+    let last = subject.last_seqno();
+    let oldest = last.saturating_sub(1 << DESCRIPTOR_SHIFT) + 1;
+    let mut seen = vec![false; 1 << DESCRIPTOR_SHIFT];
+    let mut post_mortem = Verdict::default();
+    subject.read_post_mortem(&mut post_mortem, &mut |seqno| seen[(seqno - oldest) as usize] = true);
+    figures.vanished =
+        returned.iter().filter(|seqno| **seqno >= oldest && !seen[(**seqno - oldest) as usize]).count() as u64;
+    figures.verdict.add(&post_mortem);
+    figures.stalls = STALLS.load(Ordering::Relaxed);
+    figures.stalls_inside = STALLS_INSIDE.load(Ordering::Relaxed);
+    figures.recorded = last - subject.given_up();
+    figures.laps = last >> DESCRIPTOR_SHIFT;
+    figures.given_up = subject.given_up();
+    drop(alive);
+    figures
+}
+
+/// Records until told to stop; gives the seqnos of its last events.
+fn write(subject: &impl Subject, writer: u64, stop: &AtomicBool, threads: &Threads) -> Vec<u64> {
+    // SAFETY: gives this thread's id.
+    threads.lock().unwrap().push(unsafe { libc::gettid() });
+    let mut payload = Vec::new();
+    let mut last = vec![0; 1 << DESCRIPTOR_SHIFT];
+    let mut count = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let words = seal::fill(writer, count, &mut payload);
+        INSIDE.set(true);
+        let seqno = subject.record(count, words, &payload);
+        INSIDE.set(false);
+        let at = count as usize % last.len();
+        last[at] = seqno;
+        count += 1;
+    }
+    last
+}
+
+/// Stalls writers at random until `end`, but never all of them.
+fn control(writers: usize, end: Instant, threads: &Threads) {
+    let mut random = seal::Random::from_time();
+    while threads.lock().unwrap().len() < writers {
+        std::thread::yield_now();
+    }
+    let threads = threads.lock().unwrap();
+    while Instant::now() < end {
+        std::thread::sleep(Duration::from_micros(random.below(1500)));
+        if ASLEEP.load(Ordering::Relaxed) + 1 >= writers {
+            continue;
+        }
+        // Mostly short; some so long that the others go round the ring many times.
+        let micros = if random.below(4) == 0 { 20_000 + random.below(100_000) } else { random.below(3000) };
+        SLEEP_MICROS.store(micros, Ordering::Relaxed);
+        let thread = threads[random.below(writers as u64) as usize];
+        // SAFETY: sends a signal whose handler is ours to one of our living threads.
+        unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, libc::SIGUSR1) };
+    }
+}
+
+impl std::fmt::Display for Figures {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { stalls, stalls_inside, recorded, laps, given_up, vanished, unaccounted, verdict } = self;
+        write!(
+            f,
+            "stalls={stalls} inside={stalls_inside} recorded={recorded} laps={laps} given_up={given_up} \
+             vanished={vanished} unaccounted={unaccounted} {verdict}"
+        )
+    }
+}

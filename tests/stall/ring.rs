@@ -1,0 +1,99 @@
+//! eventring under stall injection.
+
+use super::seal::{self, Count, Verdict, WITH_SEQNO, WITHOUT_SEQNO};
+use super::{DESCRIPTOR_SHIFT, PAYLOAD_SHIFT, Subject};
+use eventring::reader::{Cursor, Next, PayloadRead, Reader, Seek};
+use eventring::recorder::{ContentDescription, Recorder};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Records a sealed event, by turns in one piece, gathered, and in place with the seqno in the seal.
+pub fn record(recorder: &Recorder, count: Count, words: [u64; 3], payload: &[u8]) -> u64 {
+    let [a, b, c] = words;
+    let ext = || [a, b, c, seal::seal(0, WITHOUT_SEQNO, payload.len(), words)];
+    match count % 4 {
+        0 => {
+            let mut reservation = recorder.reserve(WITH_SEQNO, [a, b, c, 0], payload.len() as u64).expect("enabled");
+            reservation.set_content_ext(3, seal::seal(reservation.seqno(), WITH_SEQNO, payload.len(), words));
+            reservation.append(payload);
+            reservation.commit()
+        }
+        1 => {
+            let (start, end) = payload.split_at(payload.len() / 3);
+            recorder.recordv(WITHOUT_SEQNO, ext(), &[start, end])
+        }
+        _ => recorder.record(WITHOUT_SEQNO, ext(), payload),
+    }
+}
+
+/// A compact ring in anonymous memory.
+pub struct EventRing(Recorder);
+
+impl EventRing {
+    pub fn new() -> Self {
+        let description = ContentDescription::new(300, "STALLS");
+        let builder = Recorder::builder(description).anonymous().compact(true);
+        Self(builder.shifts(DESCRIPTOR_SHIFT, PAYLOAD_SHIFT).build().unwrap())
+    }
+
+    fn from_the_start(&self) -> Cursor {
+        let mut cursor = Reader::options().open_fd(self.0.as_fd()).unwrap().cursor();
+        cursor.seek(Seek::Seqno(1));
+        cursor
+    }
+}
+
+impl Subject for EventRing {
+    fn record(&self, count: Count, words: [u64; 3], payload: &[u8]) -> u64 {
+        record(&self.0, count, words, payload)
+    }
+
+    fn read(&self, done: &AtomicBool, verdict: &mut Verdict) {
+        let mut cursor = self.from_the_start();
+        let mut buffer = Vec::new();
+        loop {
+            let was_done = done.load(Ordering::Acquire);
+            match cursor.next() {
+                Next::Event(event) => judge(&cursor, &event, &mut buffer, verdict),
+                Next::Gap(gap) => verdict.lost += gap.count,
+                Next::NotReady if was_done => return,
+                Next::NotReady => std::thread::yield_now(),
+            }
+        }
+    }
+
+    fn read_post_mortem(&self, verdict: &mut Verdict, seen: &mut dyn FnMut(u64)) {
+        let mut cursor = self.from_the_start();
+        cursor.seek(Seek::Oldest);
+        let mut buffer = Vec::new();
+        loop {
+            match cursor.next() {
+                Next::Event(event) => {
+                    seen(event.seqno);
+                    judge(&cursor, &event, &mut buffer, verdict);
+                }
+                Next::Gap(gap) => verdict.lost += gap.count,
+                Next::NotReady => break,
+            }
+        }
+        assert_eq!(cursor.next_seqno(), self.last_seqno() + 1, "every seqno is an event or a hole");
+    }
+
+    fn last_seqno(&self) -> u64 {
+        self.0.stats().last_seqno
+    }
+
+    fn given_up(&self) -> u64 {
+        self.0.stats().refused_claims + self.0.stats().lapped_claims
+    }
+}
+
+/// Judges an event that `cursor` has returned.
+pub fn judge(cursor: &Cursor, event: &eventring::reader::Descriptor, buffer: &mut Vec<u8>, verdict: &mut Verdict) {
+    let payload = match cursor.payload(event, buffer) {
+        PayloadRead::Valid(payload) => Some(payload),
+        PayloadRead::Expired => None,
+        // No descriptor of ours is malformed.
+        PayloadRead::Malformed => Some(&[][..]),
+    };
+    verdict.event(event.seqno, event.event_type, event.payload_size as usize, event.content_ext, payload);
+}

@@ -1,0 +1,161 @@
+//! Events that can be checked: a checksum binds every word of the descriptor to every byte of the payload.
+
+/// Which event of its writer it is, from 0.
+pub type Count = u64;
+
+/// Numbers that are random enough to look for trouble (SplitMix64).
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub fn from_time() -> Self {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+        Self(now.as_nanos() as u64)
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(self.0)
+    }
+
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+}
+
+fn mix(value: u64) -> u64 {
+    let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ value >> 31
+}
+
+/// A checksum over 8 bytes at a time.
+pub fn checksum(bytes: &[u8]) -> u64 {
+    let mut sum = bytes.len() as u64;
+    for part in bytes.chunks(8) {
+        let mut word = [0; 8];
+        word[..part.len()].copy_from_slice(part);
+        sum = (sum.rotate_left(5) ^ u64::from_le_bytes(word)).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+    mix(sum)
+}
+
+/// Event type of events whose seal has their seqno in it.
+pub const WITH_SEQNO: u16 = 3;
+/// Event type of events whose seal has 0 instead.
+pub const WITHOUT_SEQNO: u16 = 2;
+
+/// Fills `payload` for the event and gives the extension words, but for the last, which is [`seal`].
+///
+/// Sizes are small, so that descriptors and payload memory go round about as fast; some take several chunks.
+pub fn fill(writer: u64, count: Count, payload: &mut Vec<u8>) -> [u64; 3] {
+    let dice = mix(writer << 48 ^ count);
+    let bytes = match dice % 1024 {
+        0 => 5000 + dice as u32 as usize % 5000,
+        1 => 0,
+        2..6 => 500 + dice as u32 as usize % 1500,
+        _ => 1 + (dice >> 32) as usize % 64,
+    };
+    payload.clear();
+    let mut word = dice;
+    while payload.len() < bytes {
+        word = word.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(writer << 1 | 1);
+        payload.extend_from_slice(&word.to_le_bytes());
+    }
+    payload.truncate(bytes);
+    [writer, count, checksum(payload)]
+}
+
+/// The checksum of everything: seqno or 0, type, payload size and the three words, of which one is the payload's checksum.
+pub fn seal(seqno: u64, event_type: u16, payload_bytes: usize, words: [u64; 3]) -> u64 {
+    let mut bytes = [0; 48];
+    let all = [seqno, event_type.into(), payload_bytes as u64, words[0], words[1], words[2]];
+    for (to, word) in bytes.chunks_mut(8).zip(all) {
+        to.copy_from_slice(&word.to_le_bytes());
+    }
+    checksum(&bytes)
+}
+
+/// What a reader found.
+#[derive(Clone, Debug, Default)]
+pub struct Verdict {
+    /// Events returned.
+    pub read: u64,
+    /// Of them, events whose payload had expired (the reader was told so).
+    pub expired: u64,
+    /// Seqnos counted as lost.
+    pub lost: u64,
+    /// Descriptors that nobody wrote so.
+    pub torn: u64,
+    /// Payloads that are not their descriptor's.
+    pub misattributed: u64,
+    /// Events of a writer that came twice, or in another order than it wrote them.
+    pub disordered: u64,
+    /// What the first few of those were.
+    pub examples: Vec<String>,
+    last_counts: Vec<Option<Count>>,
+}
+
+impl Verdict {
+    /// Judges one event; `payload` is `None` if the reader was told that it has expired.
+    pub fn event(&mut self, seqno: u64, event_type: u16, payload_bytes: usize, ext: [u64; 4], payload: Option<&[u8]>) {
+        self.read += 1;
+        self.expired += u64::from(payload.is_none());
+        let words = [ext[0], ext[1], ext[2]];
+        let sealed_seqno = if event_type == WITH_SEQNO { seqno } else { 0 };
+        if !matches!(event_type, WITH_SEQNO | WITHOUT_SEQNO)
+            || ext[3] != seal(sealed_seqno, event_type, payload_bytes, words)
+        {
+            self.torn += 1;
+            self.remember(format!("descriptor {seqno}: type {event_type}, {payload_bytes} bytes, {ext:x?}"));
+            return;
+        }
+        if payload.is_some_and(|payload| payload.len() != payload_bytes || checksum(payload) != ext[2]) {
+            self.misattributed += 1;
+            self.remember(format!("payload of {seqno}: writer {}, event {}", ext[0], ext[1]));
+        }
+        let writer = ext[0] as usize;
+        if self.last_counts.len() <= writer {
+            self.last_counts.resize(writer + 1, None);
+        }
+        if self.last_counts[writer].is_some_and(|last| last >= ext[1]) {
+            self.disordered += 1;
+            self.remember(format!("order of {seqno}: writer {writer}, event {} again", ext[1]));
+        }
+        self.last_counts[writer] = Some(ext[1]);
+    }
+
+    fn remember(&mut self, example: String) {
+        if self.examples.len() < 5 {
+            self.examples.push(example);
+        }
+    }
+
+    /// Everything that must not be.
+    pub fn wrong(&self) -> u64 {
+        self.torn + self.misattributed + self.disordered
+    }
+
+    pub fn add(&mut self, other: &Self) {
+        self.read += other.read;
+        self.expired += other.expired;
+        self.lost += other.lost;
+        self.torn += other.torn;
+        self.misattributed += other.misattributed;
+        self.disordered += other.disordered;
+        self.examples.extend(other.examples.iter().cloned());
+    }
+}
+
+impl std::fmt::Display for Verdict {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { read, expired, lost, torn, misattributed, disordered, .. } = self;
+        write!(
+            f,
+            "read={read} expired={expired} lost={lost} torn={torn} misattributed={misattributed} disordered={disordered}"
+        )
+    }
+}

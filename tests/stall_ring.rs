@@ -1,0 +1,22 @@
+//! Writers that are stopped anywhere, for as long as you like, spoil nobody's events.
+
+#![cfg(not(any(loom, shuttle)))]
+
+mod stall;
+
+use stall::{ring::EventRing, run, seconds};
+
+/// Longer: `EVENTRING_STALL_SECONDS=60 cargo test --release --test stall_ring -- --nocapture`.
+#[test]
+fn no_event_is_torn_misattributed_or_unaccounted_while_writers_are_stalled() {
+    let figures = run(&EventRing::new(), 4, seconds(3.0));
+    println!("eventring: {figures}");
+    assert_eq!(
+        (figures.verdict.wrong(), figures.vanished, figures.unaccounted),
+        (0, 0, 0),
+        "{:#?}",
+        figures.verdict.examples
+    );
+    // The run was one: writers were stopped while they recorded, and the others went on.
+    assert!(figures.stalls_inside >= 10 && figures.laps >= 3, "{figures}");
+}
