@@ -4,12 +4,12 @@
 
 mod stall;
 
-use stall::{ring::EventRing, run, seconds};
+use stall::{ring::EventRing, run_rounds, seconds};
 
 /// Longer: `EVENTRING_STALL_SECONDS=60 cargo test --release --test stall_ring -- --nocapture`.
 #[test]
 fn no_event_is_torn_misattributed_or_unaccounted_while_writers_are_stalled() {
-    let figures = run(&EventRing::new(), 4, seconds(3.0));
+    let figures = run_rounds(EventRing::new, 4, seconds(3.0));
     println!("eventring: {figures}");
     assert_eq!(
         (figures.verdict.wrong(), figures.vanished, figures.unaccounted),
@@ -18,5 +18,5 @@ fn no_event_is_torn_misattributed_or_unaccounted_while_writers_are_stalled() {
         figures.verdict.examples
     );
     // The run was one: writers were stopped while they recorded, and the others went on.
-    assert!(figures.stalls_inside >= 10 && figures.laps >= 3, "{figures}");
+    assert!(figures.stalls_inside >= 5 && figures.laps >= 2, "{figures}");
 }

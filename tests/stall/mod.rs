@@ -110,6 +110,19 @@ fn watchdog(limit: Duration) -> std::sync::mpsc::Sender<()> {
     alive
 }
 
+/// How long a round takes, beside its end.
+const ROUND: Duration = Duration::from_millis(300);
+
+/// Rounds of [`run`] on rings that `make` makes, for `time`; stops early if something is wrong.
+pub fn run_rounds<S: Subject>(make: impl Fn() -> S, writers: u64, time: Duration) -> Figures {
+    let end = Instant::now() + time;
+    let mut all = Figures::default();
+    while Instant::now() < end && all.wrong() == 0 {
+        all.add(&run(&make(), writers, ROUND));
+    }
+    all
+}
+
 /// Runs `subject` for `time` with `writers` writers, of which up to all but one are stalled at any moment, and two readers.
 pub fn run(subject: &impl Subject, writers: u64, time: Duration) -> Figures {
     install_handler();
@@ -141,6 +154,7 @@ pub fn run(subject: &impl Subject, writers: u64, time: Duration) -> Figures {
             })
             .collect();
         control(writers as usize, Instant::now() + time, &threads);
+        stall_all_but_one(subject, &threads);
         stop.store(true, Ordering::Relaxed);
         AWAKE.store(true, Ordering::Relaxed);
         for writer in writing {
@@ -208,6 +222,39 @@ fn control(writers: usize, end: Instant, threads: &Threads) {
         let thread = threads[random.below(writers as u64) as usize];
         // SAFETY: sends a signal whose handler is ours to one of our living threads.
         unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, libc::SIGUSR1) };
+    }
+}
+
+/// Stalls all writers but one until that one has gone round the ring, so that they wake up in its events.
+fn stall_all_but_one(subject: &impl Subject, threads: &Threads) {
+    SLEEP_MICROS.store(10_000_000, Ordering::Relaxed);
+    let threads = threads.lock().unwrap();
+    for thread in &threads[1..] {
+        // SAFETY: as above.
+        unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), *thread, libc::SIGUSR1) };
+    }
+    let enough = subject.last_seqno() + (3 << DESCRIPTOR_SHIFT) / 2;
+    let deadline = Instant::now() + Duration::from_secs(3);
+    while subject.last_seqno() < enough && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+impl Figures {
+    /// Everything that must not be.
+    pub fn wrong(&self) -> u64 {
+        self.verdict.wrong() + self.vanished + self.unaccounted
+    }
+
+    fn add(&mut self, round: &Self) {
+        self.stalls += round.stalls;
+        self.stalls_inside += round.stalls_inside;
+        self.recorded += round.recorded;
+        self.laps += round.laps;
+        self.given_up += round.given_up;
+        self.vanished += round.vanished;
+        self.unaccounted += round.unaccounted;
+        self.verdict.add(&round.verdict);
     }
 }
 

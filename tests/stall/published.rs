@@ -8,6 +8,7 @@
 use super::seal::{self, Count, Verdict, WITHOUT_SEQNO};
 use super::{DESCRIPTOR_SHIFT, PAYLOAD_SHIFT, Subject};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::time::Duration;
 
 const CAPACITY: u64 = 1 << DESCRIPTOR_SHIFT;
 const PAYLOAD_BYTES: u64 = 1 << PAYLOAD_SHIFT;
@@ -112,14 +113,14 @@ impl Subject for Published {
                 if was_done {
                     return;
                 }
-                std::thread::yield_now();
+                std::thread::sleep(Duration::from_micros(100));
             } else if was_done || last - next >= CAPACITY {
                 // Too late, or it will never come: on to where events may still be.
                 let to = (next + 1).max(last.saturating_sub(CAPACITY - CAPACITY / 8));
                 verdict.lost += to - next;
                 next = to;
             } else {
-                std::thread::yield_now();
+                std::thread::sleep(Duration::from_micros(100));
             }
         }
     }

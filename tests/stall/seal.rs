@@ -94,6 +94,8 @@ pub struct Verdict {
     pub misattributed: u64,
     /// Events of a writer that came twice, or in another order than it wrote them.
     pub disordered: u64,
+    /// Seqnos that a reader would wait for forever: neither an event nor given up.
+    pub stuck: u64,
     /// What the first few of those were.
     pub examples: Vec<String>,
     last_counts: Vec<Option<Count>>,
@@ -136,7 +138,7 @@ impl Verdict {
 
     /// Everything that must not be.
     pub fn wrong(&self) -> u64 {
-        self.torn + self.misattributed + self.disordered
+        self.torn + self.misattributed + self.disordered + self.stuck
     }
 
     pub fn add(&mut self, other: &Self) {
@@ -146,16 +148,18 @@ impl Verdict {
         self.torn += other.torn;
         self.misattributed += other.misattributed;
         self.disordered += other.disordered;
+        self.stuck += other.stuck;
         self.examples.extend(other.examples.iter().cloned());
     }
 }
 
 impl std::fmt::Display for Verdict {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { read, expired, lost, torn, misattributed, disordered, .. } = self;
+        let Self { read, expired, lost, torn, misattributed, disordered, stuck, .. } = self;
         write!(
             f,
-            "read={read} expired={expired} lost={lost} torn={torn} misattributed={misattributed} disordered={disordered}"
+            "read={read} expired={expired} lost={lost} torn={torn} misattributed={misattributed} disordered={disordered} \
+             stuck={stuck}"
         )
     }
 }
