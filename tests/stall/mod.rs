@@ -67,8 +67,10 @@ thread_local! {
 
 /// Sleeps where the thread happens to be. Async-signal-safe: atomics, nanosleep, a thread-local without destructor.
 extern "C" fn stall(_: libc::c_int) {
-    // SAFETY: the address of this thread's errno.
-    let errno = unsafe { *libc::__errno_location() };
+    // SAFETY: gives the address of this thread's errno.
+    let errno_place = unsafe { libc::__errno_location() };
+    // SAFETY: valid while this thread lives.
+    let errno = unsafe { errno_place.read() };
     ASLEEP.fetch_add(1, Ordering::Relaxed);
     STALLS.fetch_add(1, Ordering::Relaxed);
     STALLS_INSIDE.fetch_add(u64::from(INSIDE.get()), Ordering::Relaxed);
@@ -83,7 +85,7 @@ extern "C" fn stall(_: libc::c_int) {
     }
     ASLEEP.fetch_sub(1, Ordering::Relaxed);
     // SAFETY: as above.
-    unsafe { *libc::__errno_location() = errno };
+    unsafe { errno_place.write(errno) };
 }
 
 fn install_handler() {
@@ -113,11 +115,13 @@ fn watchdog(limit: Duration) -> std::sync::mpsc::Sender<()> {
 /// How long a round takes, beside its end.
 const ROUND: Duration = Duration::from_millis(300);
 
-/// Rounds of [`run`] on rings that `make` makes, for `time`; stops early if something is wrong.
+/// Rounds of [`run`] on rings that `make` makes, for `time` and until there were some stalls and laps (a loaded machine
+/// takes longer); stops early if something is wrong.
 pub fn run_rounds<S: Subject>(make: impl Fn() -> S, writers: u64, time: Duration) -> Figures {
     let end = Instant::now() + time;
     let mut all = Figures::default();
-    while Instant::now() < end && all.wrong() == 0 {
+    let is_enough = |all: &Figures| Instant::now() >= end && all.stalls_inside >= 10 && all.laps >= 5;
+    while !is_enough(&all) && all.wrong() == 0 && Instant::now() < end + 20 * time {
         all.add(&run(&make(), writers, ROUND));
     }
     all
@@ -220,9 +224,15 @@ fn control(writers: usize, end: Instant, threads: &Threads) {
         let micros = if random.below(4) == 0 { 20_000 + random.below(100_000) } else { random.below(3000) };
         SLEEP_MICROS.store(micros, Ordering::Relaxed);
         let thread = threads[random.below(writers as u64) as usize];
-        // SAFETY: sends a signal whose handler is ours to one of our living threads.
-        unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, libc::SIGUSR1) };
+        send_stall(thread);
     }
+}
+
+fn send_stall(thread: libc::pid_t) {
+    let process = i64::from(std::process::id());
+    // SAFETY: sends a signal whose handler is ours to one of our living threads.
+    let sent = unsafe { libc::syscall(libc::SYS_tgkill, process, i64::from(thread), i64::from(libc::SIGUSR1)) };
+    assert_eq!(sent, 0);
 }
 
 /// Stalls all writers but one until that one has gone round the ring, so that they wake up in its events.
@@ -230,8 +240,7 @@ fn stall_all_but_one(subject: &impl Subject, threads: &Threads) {
     SLEEP_MICROS.store(10_000_000, Ordering::Relaxed);
     let threads = threads.lock().unwrap();
     for thread in &threads[1..] {
-        // SAFETY: as above.
-        unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), *thread, libc::SIGUSR1) };
+        send_stall(*thread);
     }
     let enough = subject.last_seqno() + (3 << DESCRIPTOR_SHIFT) / 2;
     let deadline = Instant::now() + Duration::from_secs(3);

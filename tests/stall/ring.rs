@@ -36,7 +36,7 @@ impl EventRing {
         Self(builder.shifts(DESCRIPTOR_SHIFT, PAYLOAD_SHIFT).build().unwrap())
     }
 
-    fn from_the_start(&self) -> Cursor {
+    fn cursor_at_start(&self) -> Cursor {
         let mut cursor = Reader::options().open_fd(self.0.as_fd()).unwrap().cursor();
         cursor.seek(Seek::Seqno(1));
         cursor
@@ -49,7 +49,7 @@ impl Subject for EventRing {
     }
 
     fn read(&self, done: &AtomicBool, verdict: &mut Verdict) {
-        let mut cursor = self.from_the_start();
+        let mut cursor = self.cursor_at_start();
         let mut buffer = Vec::new();
         loop {
             let was_done = done.load(Ordering::Acquire);
@@ -63,7 +63,7 @@ impl Subject for EventRing {
     }
 
     fn read_post_mortem(&self, verdict: &mut Verdict, seen: &mut dyn FnMut(u64)) {
-        let mut cursor = self.from_the_start();
+        let mut cursor = self.cursor_at_start();
         cursor.seek(Seek::Oldest);
         let mut buffer = Vec::new();
         loop {
