@@ -1,0 +1,159 @@
+//! What is done with bytes from an enemy: the bodies of the fuzz targets, which the tests run on all kept inputs.
+//!
+//! Nothing here may panic, hang or take more memory than is allowed, whatever the bytes are.
+
+#![allow(dead_code, reason = "each user uses some of it")]
+
+pub mod script;
+
+use eventring::reader::{Cursor, Merger, Next, PayloadRead, Reader, Seek, SnapshotOptions};
+use eventring::schema::SchemaModel;
+use eventring::tracing::{Catalog, decode_record};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// A target: its name, which is that of its folder of inputs, and its body.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All targets.
+pub const TARGETS: &[Target] = &[
+    ("ring_open", ring_open),
+    ("ring_events", ring_events),
+    ("schema_text", schema_text),
+    ("perf_tables", perf_tables),
+    ("snapshot", snapshot),
+];
+
+/// Anonymous memory with these contents.
+fn memory_file(bytes: &[u8]) -> OwnedFd {
+    // SAFETY: a plain system call with a valid name.
+    let fd = unsafe { libc::memfd_create(c"hostile".as_ptr(), libc::MFD_CLOEXEC) };
+    assert!(fd >= 0);
+    // SAFETY: a descriptor that we have just made and nobody else owns.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    let file = std::fs::File::from(fd);
+    std::os::unix::fs::FileExt::write_all_at(&file, bytes, 0).unwrap();
+    file.into()
+}
+
+/// The bytes are the start of a ring file, whose length they choose.
+pub fn ring_open(data: &[u8]) {
+    let Some((length, bytes)) = data.split_first_chunk::<4>() else { return };
+    let file = std::fs::File::from(memory_file(bytes));
+    file.set_len(u64::from(u32::from_le_bytes(*length) >> 4)).unwrap();
+    if let Ok(reader) = Reader::options().open_fd(&file) {
+        exercise(&reader, 50);
+    }
+}
+
+/// The bytes are changes to a good ring; see [`script`].
+pub fn ring_events(data: &[u8]) {
+    let file = memory_file(&script::image(data));
+    if let Ok(reader) = Reader::options().open_fd(&file) {
+        exercise(&reader, 300);
+    }
+}
+
+/// The bytes are schema text, and a payload behind the first NUL.
+pub fn schema_text(data: &[u8]) {
+    let mut parts = data.splitn(2, |byte| *byte == 0);
+    let Some(Ok(text)) = parts.next().map(std::str::from_utf8) else { return };
+    let payload = parts.next().unwrap_or(&[]);
+    let Ok(model) = SchemaModel::parse(text) else { return };
+    decode_all(&model, payload);
+}
+
+fn decode_all(model: &SchemaModel, payload: &[u8]) {
+    let mut json = String::new();
+    for event in model.events().iter().take(64) {
+        model.decode(event.code(), payload).write_json(&mut json);
+        // What is shown grows with the payload, whatever the schema says.
+        assert!(json.len() <= 100_000 + payload.len() * 4096, "{} bytes of JSON", json.len());
+        json.clear();
+    }
+}
+
+/// The bytes are a context area, or the bodies of entries and fields.
+pub fn perf_tables(data: &[u8]) {
+    let mut catalog = Catalog::new();
+    catalog.update_from_bytes(data);
+    for _ in 0..2 {
+        catalog.learn_call_site(1, data);
+        catalog.learn_thread(1, data);
+        // What was learnt is used.
+        catalog.update_from_bytes(data);
+    }
+    let mut words = data.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap()));
+    let mut descriptor = eventring::reader::Descriptor::from_words([1; 8]);
+    descriptor.content_ext = std::array::from_fn(|_| words.next().unwrap_or(0));
+    for event_type in 0..40 {
+        descriptor.event_type = event_type;
+        for payload in [PayloadRead::Valid(data.get(32..).unwrap_or(&[])), PayloadRead::Expired, PayloadRead::Malformed]
+        {
+            let _ = format!("{:?}", decode_record(&mut catalog, 0, &descriptor, payload));
+        }
+    }
+}
+
+/// The bytes are a compressed snapshot, or (odd first byte) a script of changes to a ring that then is compressed.
+pub fn snapshot(data: &[u8]) {
+    let Some((kind, data)) = data.split_first() else { return };
+    let frame = if kind & 1 == 0 { data.to_vec() } else { zstd::encode_all(&script::image(data)[..], 1).unwrap() };
+    let file = memory_file(&frame);
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    if let Ok(reader) = Reader::options().snapshot_bytes_max(64 << 20).open(path) {
+        exercise(&reader, 100);
+    }
+}
+
+/// Does with an opened ring whatever a program would.
+pub fn exercise(reader: &Reader, steps: usize) {
+    let info = reader.info();
+    let _ = format!("{info:?} {:?} {:?} {:?}", reader.state(), reader.path(), reader.was_replaced());
+    let _ = reader.schema_text();
+    let schema = reader.schema().ok();
+    let _ = (reader.context_word(0), reader.context_word(u64::MAX), reader.context_word(3));
+    let mut catalog = Catalog::new();
+    catalog.update(reader);
+    let mut cursor = reader.cursor();
+    let newest = info.last_seqno;
+    for seek in
+        [Seek::Oldest, Seek::Newest, Seek::CurrentBlock, Seek::Seqno(0), Seek::Seqno(u64::MAX), Seek::Seqno(newest)]
+    {
+        cursor.seek(seek);
+        walk(&mut cursor, steps, schema.as_deref(), &mut catalog);
+    }
+    let mut merger = Merger::new([reader.cursor(), reader.cursor()]);
+    for _ in 0..steps {
+        let _ = format!("{:?}", merger.next());
+    }
+    let small = info.geometry.file_bytes() <= 8 << 20;
+    if small {
+        let _ = reader.write_snapshot(std::io::sink(), &SnapshotOptions::new().compression_level(1));
+    }
+}
+
+/// Reads on from where the cursor stands, and checks that every step gets somewhere.
+fn walk(cursor: &mut Cursor, steps: usize, schema: Option<&SchemaModel>, catalog: &mut Catalog) {
+    let mut buffer = Vec::new();
+    for _ in 0..steps {
+        let before = (cursor.next_seqno(), cursor.read_count(), cursor.lost_count());
+        match cursor.next() {
+            Next::Event(event) => {
+                assert_eq!(cursor.read_count(), before.1 + 1);
+                let payload = cursor.payload(&event, &mut buffer);
+                if let PayloadRead::Valid(bytes) = payload {
+                    assert_eq!(bytes.len(), event.payload_size as usize);
+                    if let Some(schema) = schema {
+                        let _ = schema.decode(event.event_type, bytes).to_json();
+                    }
+                }
+                let _ = format!("{:?}", decode_record(catalog, 0, &event, payload));
+            }
+            Next::Gap(gap) => {
+                assert!(gap.count > 0 && gap.first_seqno == before.0);
+                assert!(cursor.next_seqno() > before.0 || before.0 == u64::MAX);
+            }
+            Next::NotReady => return,
+        }
+    }
+}

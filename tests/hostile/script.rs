@@ -1,0 +1,75 @@
+//! A good little ring, and changes to it: inputs that get behind the first checks.
+
+use eventring::layout::descriptor::{WORD_PAYLOAD_OFFSET, WORD_SEQNO, WORD_TYPE_AND_SIZE, pack_type_and_size};
+use eventring::layout::extension as ext;
+use eventring::layout::header::{self, FixedHeader};
+use eventring::layout::limits::HEADER_SECTION_BYTES;
+
+const CAPACITY: usize = 64;
+const PAYLOAD_BYTES: usize = 4096;
+const CONTEXT_BYTES: usize = 8192;
+const HEADER_BYTES: usize = HEADER_SECTION_BYTES as usize;
+/// The last event's seqno, in the ring's second lap.
+const LAST_SEQNO: u64 = 100;
+/// Files get no longer than this.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// The image of a ring file: the good ring, changed as `script` says.
+///
+/// The script's first byte chooses the content type; then each change is a section (0 header, 1 descriptors, 2 payload, 3
+/// context, 4 schema text, 5 file length), an offset (u16), a count (u8) and that many bytes.
+pub fn image(script: &[u8]) -> Vec<u8> {
+    let (kind, mut rest) = script.split_first().map_or((0, script), |(kind, rest)| (*kind, rest));
+    let mut image = good(1 + u16::from(kind % 4));
+    while let [section, low, high, count, tail @ ..] = rest {
+        let offset = usize::from(u16::from_le_bytes([*low, *high]));
+        let count = usize::from(*count).min(tail.len());
+        let (bytes, next) = tail.split_at(count);
+        rest = next;
+        let start = match section % 6 {
+            0 => 0,
+            1 => HEADER_BYTES,
+            2 => HEADER_BYTES + CAPACITY * 64,
+            3 => HEADER_BYTES + CAPACITY * 64 + PAYLOAD_BYTES,
+            4 => ext::SCHEMA_TEXT_START,
+            _ => {
+                let mut length = [0; 8];
+                length[..count.min(8)].copy_from_slice(&bytes[..count.min(8)]);
+                image.resize((u64::from_le_bytes(length) % FILE_BYTES_MAX) as usize, 0);
+                continue;
+            }
+        } + offset;
+        if let Some(place) = image.get_mut(start..start + count) {
+            place.copy_from_slice(bytes);
+        }
+    }
+    image
+}
+
+fn good(content_type: u16) -> Vec<u8> {
+    let mut image = vec![0; HEADER_BYTES + CAPACITY * 64 + PAYLOAD_BYTES + CONTEXT_BYTES];
+    let fixed = FixedHeader {
+        content_type,
+        schema_hash: [0; 32],
+        descriptor_capacity: CAPACITY as u64,
+        payload_buf_bytes: PAYLOAD_BYTES as u64,
+        context_area_bytes: CONTEXT_BYTES as u64,
+    };
+    image[..64].copy_from_slice(&fixed.encode());
+    let mut put = |offset: usize, word: u64| image[offset..offset + 8].copy_from_slice(&word.to_le_bytes());
+    put(header::LAST_SEQNO, LAST_SEQNO);
+    put(header::NEXT_PAYLOAD_BYTE, LAST_SEQNO * 32);
+    put(ext::MAGIC_OFFSET, ext::MAGIC);
+    put(ext::VERSION_OFFSET, ext::VERSION);
+    put(ext::STATE, ext::STATE_ENDED);
+    put(ext::WINDOW_INCR, PAYLOAD_BYTES as u64 / 8);
+    put(ext::HOLES, 96);
+    for seqno in (LAST_SEQNO - CAPACITY as u64 + 1..=LAST_SEQNO).filter(|seqno| *seqno != 96) {
+        let slot = HEADER_BYTES + (seqno as usize - 1) % CAPACITY * 64;
+        put(slot + WORD_SEQNO * 8, seqno);
+        put(slot + WORD_TYPE_AND_SIZE * 8, pack_type_and_size(2 + (seqno % 20) as u16, (seqno % 32) as u32));
+        put(slot + WORD_PAYLOAD_OFFSET * 8, (seqno - 1) * 32);
+        put(slot + 32, 70);
+    }
+    image
+}

@@ -1,0 +1,41 @@
+//! Every input that a fuzzer was started from or has found, again.
+
+#![cfg(all(feature = "tracing", feature = "snapshot", not(any(loom, shuttle))))]
+
+mod hostile;
+
+#[test]
+fn inputs_that_were_kept_are_an_error_or_a_counted_loss() {
+    let seeds = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds");
+    for (name, target) in hostile::TARGETS {
+        let mut count = 0;
+        for entry in std::fs::read_dir(seeds.join(name)).unwrap() {
+            let path = entry.unwrap().path();
+            let input = std::fs::read(&path).unwrap();
+            println!("{}", path.display());
+            target(&input);
+            // Cut short, it is as hostile.
+            target(&input[..input.len() / 2]);
+            count += 1;
+        }
+        assert!(count >= 3, "{name} has only {count} inputs");
+    }
+}
+
+#[test]
+fn random_bytes_are_an_error_or_a_counted_loss() {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    for (_, target) in hostile::TARGETS {
+        for _ in 0..40 {
+            let bytes: Vec<u8> =
+                (0..random() % 300).map(|_| if random() % 3 == 0 { 0 } else { random() as u8 }).collect();
+            target(&bytes);
+        }
+    }
+}
