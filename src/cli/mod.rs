@@ -16,6 +16,7 @@ mod output;
 mod paint;
 mod saved;
 mod snapshot;
+mod soak;
 mod summary;
 mod watch;
 
@@ -43,11 +44,14 @@ enum Verb {
     Export(export::Args),
     Summary(summary::Args),
     Demo(demo::Args),
+    Soak(soak::Args),
     Completions(completions::Args),
     #[command(hide = true)]
     DemoWriter(demo::WriterArgs),
     #[command(hide = true)]
     DemoReader(demo::ReaderArgs),
+    #[command(hide = true)]
+    SoakWriter(soak::WriterArgs),
 }
 
 /// Runs the program.
@@ -63,6 +67,8 @@ pub(crate) fn main() -> ExitCode {
         Verb::Summary(args) => summary::run(args),
         Verb::Demo(args) => demo::run(args),
         Verb::Completions(args) => completions::run(args, &mut Cli::command()),
+        Verb::Soak(args) => soak::run(args),
+        Verb::SoakWriter(args) => soak::run_writer(args),
         Verb::DemoWriter(args) => demo::run_writer(args),
         Verb::DemoReader(args) => demo::run_reader(args),
     };

@@ -5,7 +5,7 @@ const FACTOR: u64 = 0xd6e8_feb8_6659_fd93;
 
 /// Collects the parts of an event.
 #[derive(Clone, Copy)]
-pub(super) struct Checksum {
+pub(in crate::cli) struct Checksum {
     state: u64,
     /// Bytes that do not fill a word yet.
     rest: u64,
@@ -15,13 +15,13 @@ pub(super) struct Checksum {
 
 impl Checksum {
     /// Begins with what stands in the descriptor. `seqno` is 0 where the writer did not know it.
-    pub(super) fn new(event_type: u16, tags: [u64; 3], seqno: u64) -> Self {
+    pub(in crate::cli) fn new(event_type: u16, tags: [u64; 3], seqno: u64) -> Self {
         let state = [event_type.into(), tags[0], tags[1], tags[2], seqno].into_iter().fold(SEED, mix);
         Self { state, rest: 0, rest_bytes: 0, bytes: 0 }
     }
 
     /// Adds bytes of the payload; in how many pieces they come does not matter.
-    pub(super) fn add(&mut self, mut bytes: &[u8]) {
+    pub(in crate::cli) fn add(&mut self, mut bytes: &[u8]) {
         self.bytes += bytes.len() as u64;
         while self.rest_bytes > 0 && !bytes.is_empty() {
             self.push(bytes[0]);
@@ -42,7 +42,7 @@ impl Checksum {
     }
 
     /// The checksum; never 0.
-    pub(super) fn finish(self) -> u64 {
+    pub(in crate::cli) fn finish(self) -> u64 {
         mix(mix(self.state, self.rest), self.bytes) | 1
     }
 }

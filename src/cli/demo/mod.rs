@@ -15,8 +15,10 @@ use std::io::{IsTerminal as _, Write as _};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-pub(super) use reader::{ReaderArgs, run as run_reader};
-pub(super) use writer::{WriterArgs, run as run_writer};
+pub(super) use checksum::Checksum;
+pub(super) use reader::{ReaderArgs, checksum, run as run_reader};
+pub(super) use workload::Workload;
+pub(super) use writer::{WriterArgs, run as run_writer, say};
 
 /// How often the children tell where they are.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -56,7 +58,7 @@ pub(super) struct Args {
     quiet: bool,
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
+pub(super) fn seconds(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(seconds) if (0.0..=1e6).contains(&seconds) => Ok(seconds),
         _ => Err("expected a number of seconds from 0 to 1000000".into()),

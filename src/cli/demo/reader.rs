@@ -90,7 +90,7 @@ impl Counts {
 }
 
 /// What the writer must have computed.
-fn checksum(event: &Descriptor, payload: &[u8]) -> u64 {
+pub(in crate::cli) fn checksum(event: &Descriptor, payload: &[u8]) -> u64 {
     let [block, txn, account, _] = event.content_ext;
     let seqno = if knows_its_seqno(event.event_type) { event.seqno } else { 0 };
     let mut sum = Checksum::new(event.event_type, [block, txn, account], seqno);

@@ -19,7 +19,7 @@ pub(super) fn knows_its_seqno(event_type: u16) -> bool {
 }
 
 /// One thread's work.
-pub(super) struct Workload {
+pub(in crate::cli) struct Workload {
     recorder: Recorder,
     thread: u64,
     noise: Noise,
@@ -33,12 +33,12 @@ pub(super) struct Workload {
 }
 
 impl Workload {
-    pub(super) fn new(recorder: Recorder, thread: u64) -> Self {
+    pub(in crate::cli) fn new(recorder: Recorder, thread: u64) -> Self {
         Self { recorder, thread, noise: Noise::new(thread), block: 0, next_transaction: 0, events: 0, payload_bytes: 0 }
     }
 
     /// Records one transaction, and what begins or ends a block around it.
-    pub(super) fn transaction(&mut self) {
+    pub(in crate::cli) fn transaction(&mut self) {
         if self.next_transaction == 0 {
             let block_tag = BlockTag { id: self.noise.array().into(), block_number: self.thread };
             let start = BlockStart { block_tag, round: self.thread, ..BlockStart::default() };

@@ -96,7 +96,7 @@ fn work(
 }
 
 /// Tells the parent.
-pub(super) fn say(line: &serde_json::Value) -> std::io::Result<()> {
+pub(in crate::cli) fn say(line: &serde_json::Value) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}")?;
     out.flush()

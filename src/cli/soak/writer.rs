@@ -1,0 +1,135 @@
+//! The writing process of the soak.
+
+use super::SHIFTS;
+use super::workload::Torture;
+use crate::cli::demo::say;
+use crate::cli::exit::Exit;
+use anyhow::Context as _;
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring::schema::exec::ExecEvent;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+use std::ffi::OsString;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Record for the soak
+#[derive(clap::Args)]
+pub(in crate::cli) struct WriterArgs {
+    config: OsString,
+    #[arg(long)]
+    threads: u16,
+}
+
+pub(in crate::cli) fn run(args: &WriterArgs) -> anyhow::Result<Exit> {
+    let description = ContentDescription::of::<ExecEvent>();
+    let recorder = Recorder::builder(description).config(&args.config).compact(true).build()?;
+    say(&json!({ "ready": true }))?;
+    let (stop, stalls) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| -> anyhow::Result<()> {
+        let (stop, stalls) = (&stop, &stalls);
+        for thread in 0..u64::from(args.threads) {
+            let recorder = recorder.clone();
+            scope.spawn(move || {
+                let mut torture = Torture::new(recorder, thread);
+                while !stop.load(Ordering::Relaxed) {
+                    stalls.fetch_add(torture.turn(), Ordering::Relaxed);
+                }
+            });
+        }
+        // Threads that live for one event each: lanes that come and go.
+        scope.spawn(move || {
+            while !stop.load(Ordering::Relaxed) {
+                let recorder = recorder.clone();
+                let _ = std::thread::spawn(move || Torture::new(recorder, u64::MAX >> 8).turn()).join();
+            }
+        });
+        // Told again and again, so that what a killed writer had counted is known.
+        scope.spawn(move || {
+            while !stop.load(Ordering::Relaxed) {
+                let _ = say(&json!({ "stalls": stalls.load(Ordering::Relaxed) }));
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        // The end of stdin, which is also the parent's death, ends it.
+        let mut line = String::new();
+        let read = std::io::stdin().read_line(&mut line);
+        stop.store(true, Ordering::Relaxed);
+        read?;
+        Ok(())
+    })?;
+    Ok(Exit::Done)
+}
+
+/// The process, seen from its parent.
+pub(super) struct WriterProcess {
+    process: Child,
+    lines: Option<std::thread::JoinHandle<u64>>,
+}
+
+impl WriterProcess {
+    /// Starts it; returns when its ring is there.
+    pub(super) fn start(ring: &Path, threads: u16) -> anyhow::Result<Self> {
+        let mut config = ring.as_os_str().to_owned();
+        config.push(SHIFTS);
+        let program = std::env::current_exe().context("cannot find the program itself")?;
+        let mut process = Command::new(program)
+            .arg("soak-writer")
+            .arg(config)
+            .arg(format!("--threads={threads}"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("cannot start a process")?;
+        let mut lines = BufReader::new(process.stdout.take().context("cannot talk to a process")?);
+        let mut line = String::new();
+        lines.read_line(&mut line)?;
+        anyhow::ensure!(line.contains("ready"), "the writing process could not make its ring");
+        let lines = Some(std::thread::spawn(move || last_count(lines)));
+        Ok(Self { process, lines })
+    }
+
+    fn pid(&self) -> anyhow::Result<Pid> {
+        i32::try_from(self.process.id()).ok().and_then(Pid::from_raw).context("a process without a number")
+    }
+
+    /// Stops all its threads where they are, and lets them go on.
+    pub(super) fn stop_for(&self, time: Duration) -> anyhow::Result<()> {
+        kill_process(self.pid()?, Signal::STOP)?;
+        std::thread::sleep(time);
+        Ok(kill_process(self.pid()?, Signal::CONT)?)
+    }
+
+    /// Kills it.
+    pub(super) fn kill(&mut self) -> anyhow::Result<()> {
+        self.process.kill().context("cannot kill a process")
+    }
+
+    /// Ends it, if it has not been killed, and waits; gives how often its threads stalled.
+    pub(super) fn end(mut self) -> anyhow::Result<u64> {
+        drop(self.process.stdin.take());
+        self.process.wait().context("cannot wait for a process")?;
+        Ok(self.lines.take().and_then(|lines| lines.join().ok()).unwrap_or(0))
+    }
+}
+
+impl Drop for WriterProcess {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The last number it told.
+fn last_count(lines: BufReader<ChildStdout>) -> u64 {
+    let mut count = 0;
+    for line in lines.lines().map_while(Result::ok) {
+        if let Ok(line) = serde_json::from_str::<serde_json::Value>(&line) {
+            count = line.get("stalls").and_then(serde_json::Value::as_u64).unwrap_or(count);
+        }
+    }
+    count
+}
