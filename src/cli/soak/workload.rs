@@ -5,25 +5,31 @@ use eventring::reader::Descriptor;
 use eventring::recorder::Recorder;
 use eventring::schema::exec::ExecEvent;
 use eventring::schema::{EventType, RECORD_ERROR_CODE};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Tags of events that are not the demo's have this in their second word.
 const OURS: u64 = 1 << 63;
 
+/// Bytes of no meaning, as many as the largest payload has.
+pub(super) fn noise() -> Arc<[u8]> {
+    (0..4u32 << 20).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
+}
+
 /// One thread's work.
 pub(super) struct Torture {
     recorder: Recorder,
     transactions: Workload,
-    bytes: Vec<u8>,
+    bytes: Arc<[u8]>,
     codes: Vec<u16>,
     thread: u64,
     turn: u64,
 }
 
 impl Torture {
-    pub(super) fn new(recorder: Recorder, thread: u64) -> Self {
+    /// `thread` is a small number; `bytes` are from [`noise`].
+    pub(super) fn new(recorder: Recorder, thread: u64, bytes: Arc<[u8]>) -> Self {
         let transactions = Workload::new(recorder.clone(), thread);
-        let bytes = (0..4u32 << 20).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
         let codes = ExecEvent::schema().info().events.iter().map(|event| event.code).collect();
         Self { recorder, transactions, bytes, codes, thread, turn: 0 }
     }

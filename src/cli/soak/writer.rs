@@ -1,7 +1,7 @@
 //! The writing process of the soak.
 
 use super::SHIFTS;
-use super::workload::Torture;
+use super::workload::{Torture, noise};
 use crate::cli::demo::say;
 use crate::cli::exit::Exit;
 use anyhow::Context as _;
@@ -11,10 +11,14 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
+
+/// Thread number of the threads that come and go.
+const SHORT_LIVED: u64 = 1 << 20;
 
 /// Record for the soak
 #[derive(clap::Args)]
@@ -28,23 +32,28 @@ pub(in crate::cli) fn run(args: &WriterArgs) -> anyhow::Result<Exit> {
     let description = ContentDescription::of::<ExecEvent>();
     let recorder = Recorder::builder(description).config(&args.config).compact(true).build()?;
     say(&json!({ "ready": true }))?;
+    let bytes = noise();
     let (stop, stalls) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| -> anyhow::Result<()> {
         let (stop, stalls) = (&stop, &stalls);
         for thread in 0..u64::from(args.threads) {
-            let recorder = recorder.clone();
+            let (recorder, bytes) = (recorder.clone(), bytes.clone());
             scope.spawn(move || {
-                let mut torture = Torture::new(recorder, thread);
+                let mut torture = Torture::new(recorder, thread, bytes);
                 while !stop.load(Ordering::Relaxed) {
                     stalls.fetch_add(torture.turn(), Ordering::Relaxed);
                 }
             });
         }
-        // Threads that live for one event each: lanes that come and go.
+        // Threads that live for one transaction each: lanes that come and go.
         scope.spawn(move || {
             while !stop.load(Ordering::Relaxed) {
-                let recorder = recorder.clone();
-                let _ = std::thread::spawn(move || Torture::new(recorder, u64::MAX >> 8).turn()).join();
+                let (recorder, bytes) = (recorder.clone(), bytes.clone());
+                let short = std::thread::spawn(move || Torture::new(recorder, SHORT_LIVED, bytes).turn());
+                if short.join().is_err() {
+                    // As the panic of a thread of this scope: the parent finds it in the exit status.
+                    std::process::abort();
+                }
             }
         });
         // Told again and again, so that what a killed writer had counted is known.
@@ -111,7 +120,8 @@ impl WriterProcess {
     /// Ends it, if it has not been killed, and waits; gives how often its threads stalled.
     pub(super) fn end(mut self) -> anyhow::Result<u64> {
         drop(self.process.stdin.take());
-        self.process.wait().context("cannot wait for a process")?;
+        let status = self.process.wait().context("cannot wait for a process")?;
+        anyhow::ensure!(status.success() || status.signal() == Some(9), "the writing process failed: {status}");
         Ok(self.lines.take().and_then(|lines| lines.join().ok()).unwrap_or(0))
     }
 }
