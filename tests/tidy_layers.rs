@@ -72,10 +72,6 @@ fn every_layer_of_the_table_exists() {
     let sources = sources();
     for layer in layers() {
         for name in layer.names {
-            // Not there yet.
-            if ["capture", "export"].contains(&name.as_str()) {
-                continue;
-            }
             let exists =
                 sources.iter().any(|source| layer_of(&source.path) == Some(&name)) || tidy::root().join(&name).is_dir();
             assert!(exists, "docs/ARCHITECTURE.md names {name}, which does not exist");

@@ -7,10 +7,7 @@ use super::output::Unfinished;
 use super::paint::{DIM, WARNING};
 use eventring::reader::{Reader, SnapshotOptions, SnapshotSummary};
 use serde_json::json;
-use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// Save what is in a ring now as a small compressed file that any reader of rings opens

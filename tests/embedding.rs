@@ -1,0 +1,62 @@
+//! A program that only embeds the recorder compiles nothing of the command line, of compression or of exports; and
+//! docs/EMBEDDING.md shows exactly what it compiles.
+
+use std::process::Command;
+
+/// What only tools, compression and exports need.
+const FOREIGN: [&str; 14] = [
+    "anstream",
+    "anyhow",
+    "clap",
+    "hdrhistogram",
+    "indicatif",
+    "jiff",
+    "prost",
+    "serde",
+    "serde_json",
+    "signal-hook",
+    "tracing",
+    "tracing-core",
+    "tracing-subscriber",
+    "zstd",
+];
+
+fn tree(features: &[&str]) -> String {
+    let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());
+    let output = Command::new(cargo)
+        .args(["tree", "--offline", "--locked", "--edges", "normal", "--package", "eventring", "--no-default-features"])
+        .args(features)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    // Without the paths of this checkout.
+    let text = String::from_utf8(output.stdout).unwrap();
+    // Behind an empty line the macro crate stands once more, as one that is compiled for the host.
+    let lines =
+        text.lines().take_while(|line| !line.is_empty()).map(|line| line.split(" (/").next().unwrap().trim_end());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn an_embedded_recorder_pulls_in_no_tool_and_the_document_shows_its_tree() {
+    let tree = tree(&["--features", "macros"]);
+    for line in tree.lines() {
+        let name = line.trim_start_matches(['│', '├', '└', '─', ' ']).split(' ').next().unwrap();
+        assert!(!FOREIGN.contains(&name), "{name} is in\n{tree}");
+    }
+    let document = include_str!("../docs/EMBEDDING.md");
+    let (_, shown) = document.split_once("```text\n").unwrap();
+    let (shown, _) = shown.split_once("\n```").unwrap();
+    assert_eq!(shown, tree, "docs/EMBEDDING.md shows another tree");
+}
+
+#[test]
+fn a_reader_alone_needs_four_crates_of_others() {
+    let tree = tree(&[]);
+    let direct: Vec<&str> = tree
+        .lines()
+        .filter_map(|line| line.trim_start_matches(['├', '└']).strip_prefix("── ")?.split(' ').next())
+        .collect();
+    assert_eq!(direct, ["arrayvec", "libc", "rustix", "tiny-keccak"]);
+}
