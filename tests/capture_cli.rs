@@ -1,0 +1,160 @@
+//! `eventring capture`, `export` and `summary`: ways to end, rotation, and a message for each bad input.
+
+mod program;
+
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring::schema::EventType as _;
+use eventring::schema::exec::ExecEvent;
+use eventring::schema::perf::{PerfEvent, PerfExt};
+use program::{Run, finish, program, run};
+use std::path::Path;
+
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    fn ring(&self, name: &str, description: ContentDescription) -> Recorder {
+        let builder = Recorder::builder(description).config(self.path(name)).shifts(16, 27);
+        builder.prefault(false).keep(true).build().unwrap()
+    }
+
+    fn perf(&self, spans: u64) -> Recorder {
+        let recorder = self.ring("perf", ContentDescription::of::<PerfEvent>());
+        record_spans(&recorder, 1, spans);
+        recorder
+    }
+}
+
+fn record_spans(recorder: &Recorder, first: u64, count: u64) {
+    for span_id in first..first + count {
+        for event in [PerfEvent::SpanNew, PerfEvent::SpanEnter, PerfEvent::SpanExit, PerfEvent::SpanClose] {
+            let ext = PerfExt { span_id, thread_id: 1, ..PerfExt::default() };
+            recorder.record(event.code(), ext.to_words(), &[]);
+        }
+    }
+}
+
+fn shown(place: &Place, run: &Run) -> String {
+    assert_eq!(run.err.lines().count(), 1, "{run:?}");
+    let hash: String = PerfEvent::schema_hash().iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{:?}: {}", run.code, run.err.trim_end().replace(&place.path(""), "DIR/").replace(&hash, "HASH"))
+}
+
+#[test]
+fn what_a_live_ring_holds_is_summarized_by_name() {
+    let place = Place::new();
+    let recorder = place.perf(10);
+    let summary = run(&["summary", &place.path("perf"), "--json"]).json();
+    let counts: Vec<u64> =
+        summary["spans"].as_array().unwrap().iter().map(|span| span["count"].as_u64().unwrap()).collect();
+    assert_eq!((counts, &summary["lost"]), (vec![10], &0.into()));
+    let keys: Vec<&str> = summary["spans"][0].as_object().unwrap().keys().map(String::as_str).collect();
+    let promised =
+        ["name", "target", "count", "total_ns", "self_ns", "busy_ns", "p50_ns", "p90_ns", "p99_ns", "max_ns"];
+    assert_eq!(keys, promised);
+    drop(recorder);
+}
+
+#[test]
+fn a_ring_that_went_round_says_exactly_what_is_missing() {
+    let place = Place::new();
+    let recorder = place.perf(20_000);
+    let captured = run(&["capture", &place.path("perf"), "-o", &place.path("t.evc"), "--now", "--json"]).json();
+    assert_eq!(captured["reason"], "duration");
+    let number = |value: &serde_json::Value| value.as_u64().unwrap();
+    assert_eq!(number(&captured["events"]) + number(&captured["lost"]), 80_000);
+    assert_eq!(captured["lost_by_cause"]["overwritten_before"], captured["lost"]);
+    assert!(number(&captured["lost"]) >= 80_000 - (1 << 16));
+    let strict = run(&["summary", &place.path("t.evc"), "--strict"]);
+    assert_eq!(strict.code, Some(16), "{strict:?}");
+    drop(recorder);
+}
+
+#[test]
+fn rotated_files_can_each_be_read_and_hold_everything_together() {
+    let place = Place::new();
+    let recorder = place.perf(1);
+    let output = place.path("t.evc");
+    let arguments = ["capture", &place.path("perf"), "-o", &output, "--rotate-every", "200ms", "--json"];
+    let mut live = program::Live::start(&arguments);
+    for round in 1..=8 {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        record_spans(&recorder, round * 100, 100);
+    }
+    drop(recorder);
+    let captured = live.json_line();
+    live.child.wait().unwrap();
+    assert_eq!((&captured["events"], &captured["lost"]), (&(4 + 3200).into(), &0.into()));
+    let files = captured["files"].as_array().unwrap();
+    assert!(files.len() >= 3, "{captured}");
+    let mut events = 0;
+    for file in files {
+        let capture = eventring::capture::CaptureFile::open(Path::new(file.as_str().unwrap())).unwrap();
+        assert_eq!(capture.rings().len(), 1);
+        let account = &capture.end().unwrap().account;
+        assert_eq!(account.events(), capture.events().count() as u64);
+        events += account.events();
+    }
+    assert_eq!(events, 3204);
+}
+
+#[test]
+fn an_interrupted_capture_of_a_live_ring_is_whole() {
+    let place = Place::new();
+    let recorder = place.perf(50);
+    let mut live = program::Live::start(&["capture", &place.path("perf"), "-o", &place.path("t.evc"), "--json"]);
+    while std::fs::metadata(place.path("t.evc")).is_err() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let pid = live.child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let captured = live.json_line();
+    assert_eq!(live.child.wait().unwrap().code(), Some(0));
+    assert_eq!((&captured["reason"], &captured["events"]), (&"interrupted".into(), &200.into()));
+    drop(recorder);
+}
+
+#[test]
+fn every_bad_input_has_its_line_and_its_code() {
+    let place = Place::new();
+    drop(place.perf(500));
+    let exec = place.ring("exec", ContentDescription::of::<ExecEvent>());
+    exec.record(ExecEvent::TxnEnd.code(), [0; 4], &[]);
+    drop(exec);
+    drop(place.ring("older", ContentDescription::new(3, "PERF").schema_hash([7; 32])));
+    let capture = place.path("t.evc");
+    assert_eq!(run(&["capture", &place.path("perf"), "-o", &capture]).code, Some(0));
+    let bytes = std::fs::read(&capture).unwrap();
+    std::fs::write(place.path("cut.evc"), &bytes[..bytes.len() - 100]).unwrap();
+    std::fs::write(place.path("text"), "no ring").unwrap();
+    let mut full = program(&["export", &capture, "--format", "jsonl"]);
+    full.stdout(std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
+    let lines: Vec<String> = [
+        run(&["summary", &place.path("exec")]),
+        run(&["export", &place.path("exec"), "--format", "folded"]),
+        run(&["capture", &place.path("older"), "-o", &place.path("o.evc")]),
+        run(&["summary", &place.path("nothing")]),
+        run(&["summary", &place.path("text")]),
+        run(&["capture", &place.path("perf"), "-o", &capture]),
+        run(&["capture", &place.path("perf"), "-o", &place.path("no/such/folder.evc")]),
+        run(&["export", &capture, "-o", &place.path("no/such/folder.json")]),
+        run(&["capture", &place.path("perf"), "-o", "/dev/full", "--force"]),
+        finish(full),
+        run(&["summary", &place.path("cut.evc"), "--json"]),
+    ]
+    .iter()
+    .map(|run| shown(&place, run))
+    .collect();
+    insta::assert_snapshot!(lines.join("\n"));
+    // What could be read was.
+    let cut = run(&["summary", &place.path("cut.evc"), "--json"]);
+    let summary: serde_json::Value = serde_json::from_str(&cut.out).unwrap();
+    assert_eq!((cut.code, &summary["spans"][0]["count"]), (Some(6), &500.into()));
+}

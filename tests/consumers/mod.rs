@@ -1,0 +1,38 @@
+//! Exports read by other people's programs.
+
+#![allow(dead_code, reason = "each test file uses some of it")]
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+/// Runs a script of this folder on a file; `None`, with a line that says so, if there is no Python for it.
+pub fn read(script: &str, file: &Path) -> Option<Value> {
+    let python = std::env::var("EVENTRING_PYTHON").unwrap_or_else(|_| "python3".into());
+    let module =
+        if script.starts_with("perfetto") { "perfetto.protos.perfetto.trace.perfetto_trace_pb2" } else { "json" };
+    let is_there = Command::new(&python).args(["-c", &format!("import {module}")]).output();
+    if !is_there.is_ok_and(|output| output.status.success()) {
+        eprintln!(
+            "SKIPPED: {python} with the module {module} is not here; `pip install perfetto`, or set EVENTRING_PYTHON"
+        );
+        return None;
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/consumers").join(script);
+    let output = Command::new(&python).arg(script).arg(file).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(serde_json::from_slice(&output.stdout).unwrap())
+}
+
+/// Of slices with a `span_id`: their durations by span, sorted.
+pub fn durations(trace: &Value) -> BTreeMap<u64, Vec<u64>> {
+    let mut spans: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    for slice in trace["slices"].as_array().unwrap() {
+        if let Some(span) = slice["args"]["span_id"].as_u64() {
+            spans.entry(span).or_default().push(slice["dur"].as_u64().unwrap());
+        }
+    }
+    spans.values_mut().for_each(|durations| durations.sort_unstable());
+    spans
+}

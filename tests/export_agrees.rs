@@ -1,0 +1,166 @@
+//! All exports of a recording say the same, as other people's programs read them: counts, and durations to the nanosecond.
+
+mod consumers;
+mod program;
+
+use consumers::durations;
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring::schema::EventType as _;
+use eventring::schema::exec::ExecEvent;
+use eventring::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfEvent, PerfExt, ValueType};
+use program::run;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+const WORKERS: u64 = 4;
+const TASKS_EACH: u64 = 200;
+
+fn event(recorder: &Recorder, event: PerfEvent, ext: PerfExt, payload: &[u8]) {
+    recorder.record(event.code(), ext.to_words(), payload);
+}
+
+fn call_site(recorder: &Recorder, call_site_id: u32, kind: CallSiteKind, name: &str, fields: &[&str]) {
+    let view = CallSiteView {
+        kind,
+        level: CallSiteLevel::Info,
+        name: name.into(),
+        target: "shop".into(),
+        module: "".into(),
+        file: "shop.rs".into(),
+        line: call_site_id,
+        field_names: fields.iter().map(|name| (*name).into()).collect(),
+    };
+    event(recorder, PerfEvent::CallSite, PerfExt { call_site_id, ..PerfExt::default() }, &view.encode());
+}
+
+/// Tasks that begin on one worker and go on on the next, each with a child; two of a worker's tasks overlap without nesting.
+fn record(perf: &Recorder, exec: &Recorder) {
+    call_site(perf, 1, CallSiteKind::Span, "task", &["number"]);
+    call_site(perf, 2, CallSiteKind::Span, "step", &[]);
+    call_site(perf, 3, CallSiteKind::Event, "said", &["message"]);
+    call_site(perf, 4, CallSiteKind::Counter, "open", &[]);
+    std::thread::scope(|scope| {
+        for worker in 0..WORKERS {
+            scope.spawn(move || {
+                for number in 0..TASKS_EACH {
+                    let task = 1 + (worker * TASKS_EACH + number) * 2;
+                    let thread = |id: u64| PerfExt { thread_id: 1 + id as u32, ..PerfExt::default() };
+                    let of = |id, call_site_id| PerfExt { span_id: id, call_site_id, ..thread(worker) };
+                    let field = [0, ValueType::U64 as u8, 8, 0].into_iter().chain(number.to_le_bytes());
+                    let field: Vec<u8> = field.collect();
+                    event(perf, PerfEvent::SpanNew, PerfExt { field_count: 1, ..of(task, 1) }, &field);
+                    event(perf, PerfEvent::SpanEnter, of(task, 1), &[]);
+                    event(perf, PerfEvent::SpanNew, PerfExt { related: task, ..of(task + 1, 2) }, &[]);
+                    event(perf, PerfEvent::SpanEnter, of(task + 1, 2), &[]);
+                    exec.record(ExecEvent::TxnEnd.code(), [0, 0, 0, task + 1], &[]);
+                    let text: Vec<u8> = [0, ValueType::Str as u8, 2, 0, b'h', b'i'].to_vec();
+                    event(perf, PerfEvent::Event, PerfExt { field_count: 1, ..of(task + 1, 3) }, &text);
+                    if number % 10 == 0 {
+                        // Out of order: the outer one is left first.
+                        event(perf, PerfEvent::SpanExit, of(task, 1), &[]);
+                        event(perf, PerfEvent::SpanExit, of(task + 1, 2), &[]);
+                    } else {
+                        event(perf, PerfEvent::SpanExit, of(task + 1, 2), &[]);
+                        event(perf, PerfEvent::SpanExit, of(task, 1), &[]);
+                    }
+                    event(perf, PerfEvent::SpanEnter, of(task, 1), &[]);
+                    event(perf, PerfEvent::SpanExit, of(task, 1), &[]);
+                    if number % 7 == 0 {
+                        // The child outlives its parent.
+                        event(perf, PerfEvent::SpanClose, of(task, 1), &[]);
+                        event(perf, PerfEvent::SpanClose, of(task + 1, 2), &[]);
+                    } else {
+                        event(perf, PerfEvent::SpanClose, of(task + 1, 2), &[]);
+                        event(perf, PerfEvent::SpanClose, of(task, 1), &[]);
+                    }
+                    let sample = PerfExt { related: number, value_type: ValueType::U64 as u8, ..of(0, 4) };
+                    event(perf, PerfEvent::Counter, sample, &[]);
+                }
+            });
+        }
+    });
+}
+
+fn ring<E: eventring::EventType>(path: &Path) -> Recorder {
+    let builder = Recorder::builder(ContentDescription::of::<E>()).config(path).shifts(16, 27);
+    builder.prefault(false).keep(true).build().unwrap()
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn counts_and_durations_are_the_same_in_every_format() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    let (perf, exec) = (ring::<PerfEvent>(&path("shop")), ring::<ExecEvent>(&path("shop-exec")));
+    record(&perf, &exec);
+    drop((perf, exec));
+
+    let captured =
+        run(&["capture", text(&path("shop")), text(&path("shop-exec")), "-o", text(&path("t.evc")), "--json"]);
+    let captured = captured.json();
+    let tasks = WORKERS * TASKS_EACH;
+    assert_eq!(captured["reason"], "writers_ended");
+    assert_eq!(captured["lost"], 0);
+    assert_eq!(captured["events"], 4 + tasks * 13);
+
+    let lines = run(&["export", text(&path("t.evc")), "--format", "jsonl"]);
+    assert_eq!(lines.code, Some(0), "{}", lines.err);
+    let lines = lines.json_lines();
+    let count = |what: &str| lines.iter().filter(|line| line["type"] == what).count() as u64;
+    assert_eq!((count("span"), count("event"), count("exec"), count("counter")), (2 * tasks, tasks, tasks, tasks));
+    let mut walls: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    let mut stays: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    for span in lines.iter().filter(|line| line["type"] == "span") {
+        let id = span["id"].as_u64().unwrap();
+        walls.insert(id, vec![span["duration_ns"].as_u64().unwrap()]);
+        let slices = span["slices"].as_array().unwrap().iter();
+        let mut nanos: Vec<u64> =
+            slices.map(|slice| slice["end_ns"].as_u64().unwrap() - slice["start_ns"].as_u64().unwrap()).collect();
+        nanos.sort_unstable();
+        stays.insert(id, nanos);
+    }
+    assert_eq!(stays.values().map(Vec::len).sum::<usize>() as u64, 3 * tasks);
+
+    let summary = run(&["summary", text(&path("t.evc")), "--json"]).json();
+    let of = |name: &str, what: &str| {
+        let spans = summary["spans"].as_array().unwrap();
+        spans.iter().find(|span| span["name"] == name).unwrap()[what].as_u64().unwrap()
+    };
+    let total = |times: &BTreeMap<u64, Vec<u64>>, odd| -> u64 {
+        times.iter().filter(|(id, _)| *id % 2 == odd).flat_map(|(_, nanos)| nanos).sum()
+    };
+    assert_eq!((of("task", "count"), of("step", "count")), (tasks, tasks));
+    assert_eq!((of("task", "total_ns"), of("step", "total_ns")), (total(&walls, 1), total(&walls, 0)));
+    assert_eq!((of("task", "busy_ns"), of("step", "busy_ns")), (total(&stays, 1), total(&stays, 0)));
+    assert_eq!(of("task", "max_ns"), *walls.iter().filter(|(id, _)| *id % 2 == 1).map(|(_, w)| &w[0]).max().unwrap());
+
+    let folded = run(&["export", text(&path("t.evc")), "--format", "folded", "--view", "span"]);
+    let selves: u64 = folded.out.lines().map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum();
+    assert_eq!(selves, of("task", "self_ns") + of("step", "self_ns"));
+
+    for (view, expected) in [("span", &walls), ("thread", &stays)] {
+        for (format, script) in [("perfetto", "perfetto_slices.py"), ("chrome", "chrome_slices.py")] {
+            let (file, capture) = (path(&format!("{view}.{format}")), path("t.evc"));
+            let arguments = ["export", text(&capture), "--format", format, "--view", view, "-o", text(&file), "--json"];
+            let counts = run(&arguments).json();
+            assert_eq!((&counts["spans"], &counts["slices"]), (&(2 * tasks).into(), &(3 * tasks).into()));
+            let Some(trace) = consumers::read(script, &file) else { continue };
+            assert_eq!(&durations(&trace), expected, "{format} {view}");
+            assert_eq!(trace["open"].as_array().unwrap().len(), 0);
+            assert_eq!(trace["counters"], tasks);
+            let instants = trace["instants"].as_array().unwrap();
+            assert_eq!(instants.len() as u64, 2 * tasks);
+            let of_exec = instants.iter().filter(|instant| instant["name"] == "TXN_END");
+            assert_eq!(of_exec.clone().count() as u64, tasks);
+            if format == "perfetto" {
+                for instant in of_exec {
+                    let inside = instant["inside"].as_array().unwrap();
+                    assert_eq!(inside.last(), Some(&instant["args"]["span_id"]), "{instant}");
+                }
+            }
+        }
+    }
+}
