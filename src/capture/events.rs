@@ -5,8 +5,7 @@ use super::format::{BlockKind, BlockRef};
 use super::item::{CapturedContent, CapturedItem, CapturedPayload, SortKey, take_item};
 use super::read::CaptureFile;
 use super::wire::Bytes;
-use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 
 /// Blocks overlap by little in real captures. What waits to be sorted takes no more memory than this, in bytes.
 const WAITING_BYTES_MAX: usize = 1 << 30;
@@ -22,18 +21,12 @@ pub struct CaptureEvents<'f> {
     next_block: usize,
     /// For each block, the earliest time that it or a later one holds.
     earliest: Vec<u64>,
-    waiting: BinaryHeap<Reverse<Waiting>>,
+    /// By sort time, then by their order in the file.
+    waiting: BTreeMap<(u64, u64), CapturedItem>,
     waiting_bytes: usize,
     keys: Vec<SortKey>,
     order: u64,
     problems: Vec<String>,
-}
-
-#[derive(Debug)]
-struct Waiting {
-    key: u64,
-    order: u64,
-    item: CapturedItem,
 }
 
 impl<'f> CaptureEvents<'f> {
@@ -49,7 +42,7 @@ impl<'f> CaptureEvents<'f> {
             blocks,
             next_block: 0,
             earliest,
-            waiting: BinaryHeap::new(),
+            waiting: BTreeMap::new(),
             waiting_bytes: 0,
             keys: vec![SortKey::default(); capture.rings().len()],
             order: 0,
@@ -90,7 +83,7 @@ impl<'f> CaptureEvents<'f> {
             items += 1;
             self.order += 1;
             self.waiting_bytes += waiting_bytes(&item);
-            self.waiting.push(Reverse(Waiting { key, order: self.order, item }));
+            self.waiting.insert((key, self.order), item);
         }
         if items != block.header.items {
             self.problems.push(format!(
@@ -106,7 +99,7 @@ impl Iterator for CaptureEvents<'_> {
 
     fn next(&mut self) -> Option<CapturedItem> {
         loop {
-            let first = self.waiting.peek().map(|Reverse(waiting)| waiting.key);
+            let first = self.waiting.first_key_value().map(|((key, _), _)| *key);
             match (first, self.earliest.get(self.next_block)) {
                 (Some(first), Some(earliest)) if first >= *earliest && self.waiting_bytes < WAITING_BYTES_MAX => {}
                 (Some(_), _) => break,
@@ -115,9 +108,9 @@ impl Iterator for CaptureEvents<'_> {
             }
             self.load_block();
         }
-        let Reverse(waiting) = self.waiting.pop()?;
-        self.waiting_bytes -= waiting_bytes(&waiting.item);
-        Some(waiting.item)
+        let (_, item) = self.waiting.pop_first()?;
+        self.waiting_bytes -= waiting_bytes(&item);
+        Some(item)
     }
 }
 
@@ -126,25 +119,5 @@ fn waiting_bytes(item: &CapturedItem) -> usize {
         CapturedContent::Event { payload: CapturedPayload::Valid(bytes), .. } => bytes.len(),
         _ => 0,
     };
-    size_of::<Waiting>() + payload_bytes
+    size_of::<((u64, u64), CapturedItem)>() + payload_bytes
 }
-
-impl Ord for Waiting {
-    fn cmp(&self, other: &Self) -> Ordering {
-        (self.key, self.order).cmp(&(other.key, other.order))
-    }
-}
-
-impl PartialOrd for Waiting {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Waiting {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Waiting {}
