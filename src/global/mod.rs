@@ -4,6 +4,7 @@
 mod exec;
 mod flow;
 mod init;
+mod leaked;
 mod overrides;
 mod slot;
 
@@ -11,6 +12,8 @@ mod slot;
 pub use exec::BlockScope;
 pub use flow::{AmbientExt, ambient_ext, current_span_id, set_current_span_id};
 pub use init::{InitError, InitErrorKind};
+#[cfg(feature = "tracing")]
+pub(crate) use leaked::Leaked;
 pub use overrides::OverrideGuard;
 pub use slot::{ActiveRecorder, GlobalRecorder, RecordsTo};
 

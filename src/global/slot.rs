@@ -1,9 +1,10 @@
 //! A slot for a process-wide recorder: one word that says whether to record.
 
+use super::leaked::Leaked;
 use super::overrides;
 use crate::recorder::{Recorder, Reservation};
 use crate::schema::EventType;
-use crate::sync::{AtomicPtr, AtomicUsize, Ordering};
+use crate::sync::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Nothing records.
@@ -27,8 +28,8 @@ const ASK: usize = 2;
 pub struct GlobalRecorder {
     name: &'static str,
     state: AtomicUsize,
-    /// Null, or a leaked box: recorders that were installed once are never freed, because threads may be inside them.
-    installed: AtomicPtr<Recorder>,
+    /// Recorders that were installed once are never freed, because threads may be inside them.
+    installed: Leaked<Recorder>,
     switch: Mutex<Switch>,
 }
 
@@ -64,7 +65,7 @@ impl GlobalRecorder {
         Self {
             name,
             state: AtomicUsize::new(OFF),
-            installed: AtomicPtr::new(std::ptr::null_mut()),
+            installed: Leaked::empty(),
             switch: Mutex::new(Switch { enabled: false, overrides: 0 }),
         }
     }
@@ -88,10 +89,7 @@ impl GlobalRecorder {
     /// The installed recorder, switched on or not.
     #[inline(always)]
     pub fn installed(&'static self) -> Option<&'static Recorder> {
-        // Acquire: pairs with the release in `install`; with the pointer comes the recorder behind it.
-        let recorder = self.installed.load(Ordering::Acquire);
-        // SAFETY: null, or a box that `install` leaked: valid and shared for the rest of the program.
-        unsafe { recorder.as_ref() }
+        self.installed.get()
     }
 
     #[cold]
@@ -110,9 +108,8 @@ impl GlobalRecorder {
         if self.installed().is_some_and(Recorder::belongs_to_this_process) {
             return false;
         }
-        let leaked = Box::into_raw(Box::new(recorder));
-        // Release: see `installed`. An inherited recorder stays leaked: its mapping is the parent's ring.
-        self.installed.store(leaked, Ordering::Release);
+        // An inherited recorder stays: its mapping is the parent's ring.
+        self.installed.set(recorder);
         switch.enabled = true;
         self.update(&switch);
         true

@@ -15,6 +15,10 @@ use crate::shm;
 use std::ffi::{OsStr, OsString};
 use std::ops::RangeInclusive;
 use std::os::fd::AsFd;
+use std::path::PathBuf;
+
+/// Shifts of an anonymous ring, unless set.
+const ANONYMOUS_SHIFTS: (u32, u32) = (16, 27);
 
 /// How a recorder is to be made. Made by [`Recorder::builder`]; [`Self::build`] makes the ring.
 #[derive(Clone, Debug)]
@@ -22,6 +26,9 @@ use std::os::fd::AsFd;
 pub struct RecorderBuilder {
     description: ContentDescription,
     place: Option<OsString>,
+    /// Where a shard lies, beside shard 0; goes before `place`.
+    shard_path: Option<PathBuf>,
+    default_shifts: Option<(u32, u32)>,
     descriptor_shift: Option<u32>,
     payload_shift: Option<u32>,
     compact: bool,
@@ -37,6 +44,8 @@ impl RecorderBuilder {
         Self {
             description,
             place: None,
+            shard_path: None,
+            default_shifts: None,
             descriptor_shift: None,
             payload_shift: None,
             compact: false,
@@ -122,6 +131,18 @@ impl RecorderBuilder {
         self
     }
 
+    /// Makes the ring at this path, whatever the configuration string says of its place.
+    pub(crate) fn at(mut self, path: PathBuf) -> Self {
+        self.shard_path = Some(path);
+        self
+    }
+
+    /// The shifts of a ring whose configuration string has none.
+    pub(crate) fn default_shifts(mut self, descriptor_shift: u32, payload_shift: u32) -> Self {
+        self.default_shifts = Some((descriptor_shift, payload_shift));
+        self
+    }
+
     /// Makes the ring and opens it for recording. Readers see the whole ring or nothing.
     ///
     /// # Errors
@@ -133,37 +154,47 @@ impl RecorderBuilder {
             Some(ClockKind::Realtime) => Clock::realtime(),
             _ => Clock::global(),
         };
+        let (name, (descriptor_shift, payload_shift)) = self.name_and_shifts()?;
         let (descriptor_shifts, payload_shifts) = self.allowed_shifts();
-        let (file, memory) = match &self.place {
+        check_shift("descriptor", descriptor_shift, descriptor_shifts)?;
+        check_shift("payload", payload_shift, payload_shifts)?;
+        let geometry = self.geometry((descriptor_shift, payload_shift))?;
+        let (file, memory) = match name {
             None => {
-                let shifts = (self.descriptor_shift.unwrap_or(16), self.payload_shift.unwrap_or(27));
-                check_shift("descriptor", shifts.0, descriptor_shifts)?;
-                check_shift("payload", shifts.1, payload_shifts)?;
-                let geometry = self.geometry(shifts)?;
                 let options = shm::MemfdOptions { file_mode: self.options.file_mode, ..shm::MemfdOptions::default() };
                 shm::create_memfd("eventring", geometry.file_bytes(), &options, |file| {
                     self.initialise(file, geometry, clock)
                 })?
             }
-            Some(config) => {
-                let limits = shm::ConfigLimits {
-                    descriptor: limits(&descriptor_shifts, self.descriptor_shift.unwrap_or(DEFAULT_DESCRIPTOR_SHIFT)),
-                    payload: limits(&payload_shifts, self.payload_shift.unwrap_or(DEFAULT_PAYLOAD_SHIFT)),
-                };
-                let parsed = shm::RingConfig::parse(config, &limits).map_err(RecorderError::shm)?;
-                let shifts = (
-                    self.descriptor_shift.unwrap_or(parsed.descriptor_shift.into()),
-                    self.payload_shift.unwrap_or(parsed.payload_shift.into()),
-                );
-                check_shift("descriptor", shifts.0, descriptor_shifts)?;
-                check_shift("payload", shifts.1, payload_shifts)?;
-                let geometry = self.geometry(shifts)?;
-                let place = shm::RingDirectories::from_environment().place_for_writing(&parsed.name);
+            Some(name) => {
+                let place = shm::RingDirectories::from_environment().place_for_writing(&name);
                 let initialise = |file: &shm::UnpublishedFile<'_>| self.initialise(file, geometry, clock);
                 shm::create(&place, geometry.file_bytes(), &self.options, initialise)?
             }
         };
         Ok(Recorder::from_core(Core::new(memory, file, fork_guard, clock, self.description)))
+    }
+
+    /// The name, if there is to be one, and both shifts, unchecked.
+    fn name_and_shifts(&self) -> Result<(Option<shm::RingName>, (u32, u32)), RecorderError> {
+        let or = |(descriptor, payload)| {
+            (self.descriptor_shift.unwrap_or(descriptor), self.payload_shift.unwrap_or(payload))
+        };
+        let named = self.default_shifts.unwrap_or((DEFAULT_DESCRIPTOR_SHIFT, DEFAULT_PAYLOAD_SHIFT));
+        if let Some(path) = &self.shard_path {
+            return Ok((Some(shm::RingName::Path(path.clone())), or(named)));
+        }
+        let Some(config) = &self.place else {
+            return Ok((None, or(self.default_shifts.unwrap_or(ANONYMOUS_SHIFTS))));
+        };
+        let (descriptor_shifts, payload_shifts) = self.allowed_shifts();
+        let (descriptor, payload) = or(named);
+        let limits = shm::ConfigLimits {
+            descriptor: limits(&descriptor_shifts, descriptor),
+            payload: limits(&payload_shifts, payload),
+        };
+        let parsed = shm::RingConfig::parse(config, &limits).map_err(RecorderError::shm)?;
+        Ok((Some(parsed.name), or((parsed.descriptor_shift.into(), parsed.payload_shift.into()))))
     }
 
     fn allowed_shifts(&self) -> (RangeInclusive<u32>, RangeInclusive<u32>) {

@@ -50,6 +50,22 @@ pub struct PerfExt {
 }
 
 impl PerfExt {
+    /// Of a span and its call site; everything else is 0.
+    #[inline(always)]
+    #[must_use]
+    pub const fn of_span(span_id: u64, call_site_id: u32) -> Self {
+        Self {
+            span_id,
+            related: 0,
+            call_site_id,
+            thread_id: 0,
+            flags: 0,
+            field_count: 0,
+            missing_fields: 0,
+            value_type: 0,
+        }
+    }
+
     /// The words.
     #[inline(always)]
     #[must_use]

@@ -13,6 +13,8 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"EVRTABL1");
 pub const MAGIC_OFFSET: u64 = 0;
 /// How often a shard could not be created, so that its threads share another one.
 pub const SHARD_FAILURES_OFFSET: u64 = 0x08;
+/// How many spans were not recorded because too many were open.
+pub const LOST_SPANS_OFFSET: u64 = 0x10;
 /// The words of the table of call sites begin here; see [`TableWords`].
 pub const CALL_SITES: TableWords = TableWords { first: 0x40 };
 /// The words of the table of threads.

@@ -69,6 +69,8 @@ pub struct CatalogLosses {
     pub threads: u64,
     /// Shards that could not be created.
     pub shards: u64,
+    /// Spans that were not recorded because too many were open.
+    pub spans: u64,
 }
 
 /// A context area to read: of a ring, or a copy.
@@ -212,6 +214,7 @@ impl CatalogLosses {
             call_sites: word(tables::CALL_SITES.overflows()),
             threads: word(tables::THREADS.overflows()),
             shards: word(tables::SHARD_FAILURES_OFFSET),
+            spans: word(tables::LOST_SPANS_OFFSET),
         }
     }
 }

@@ -1,0 +1,151 @@
+//! Making a perf recorder.
+
+use super::fields::FieldLimits;
+use super::recorder::PerfRecorder;
+use super::shards::Shards;
+use super::tables::Tables;
+use crate::clock::ClockKind;
+use crate::recorder::{ContentDescription, Recorder, RecorderBuilder, RecorderError};
+use crate::schema::perf::PerfEvent;
+use std::ffi::OsStr;
+
+/// Shifts of a shard unless set: 131,072 events in 8 MiB, and 8 MiB of fields.
+const DEFAULT_SHIFTS: (u32, u32) = (17, 23);
+/// Shift of the tables unless set: 4 MiB.
+const DEFAULT_TABLES_SHIFT: u32 = 22;
+/// More shards than this are not made unless asked for.
+const DEFAULT_SHARDS_MAX: usize = 16;
+/// More shards than this are not made.
+const SHARDS_MAX: usize = 1 << 10;
+
+/// How a [`PerfRecorder`] is to be made. Made by [`PerfRecorder::builder`]; [`Self::build`] makes shard 0.
+#[derive(Clone, Debug)]
+#[must_use = "nothing happens before `build`"]
+pub struct PerfRecorderBuilder {
+    ring: RecorderBuilder,
+    shards: Option<usize>,
+    tables_shift: u32,
+    limits: FieldLimits,
+}
+
+impl PerfRecorderBuilder {
+    pub(super) fn new() -> Self {
+        let (descriptor_shift, payload_shift) = DEFAULT_SHIFTS;
+        let ring = Recorder::builder(ContentDescription::of::<PerfEvent>()).compact(true);
+        Self {
+            ring: ring.default_shifts(descriptor_shift, payload_shift),
+            shards: None,
+            tables_shift: DEFAULT_TABLES_SHIFT,
+            limits: FieldLimits::default(),
+        }
+    }
+
+    /// The rings' place and size, as `<name-or-path>[:<descriptor-shift>:<payload-shift>]`.
+    ///
+    /// Shard 0 is the file of that name (see [`RecorderBuilder::config`] for the directory), shard *n* has `.n` behind it. A shard
+    /// has 2^descriptor-shift events (15 to 32, default 17: 8 MiB) and 2^payload-shift bytes for fields (21 to 40, default
+    /// 23: 8 MiB). A span takes 4 events, a field 4 bytes and its value.
+    pub fn config(mut self, config: impl AsRef<OsStr>) -> Self {
+        self.ring = self.ring.config(config);
+        self
+    }
+
+    /// Rings without names, in anonymous memory. The default, if [`Self::config`] is not called.
+    pub fn anonymous(mut self) -> Self {
+        self.ring = self.ring.anonymous();
+        self
+    }
+
+    /// Sets both shifts of a shard; goes before the configuration string. See [`Self::config`].
+    pub fn shifts(mut self, descriptor_shift: u32, payload_shift: u32) -> Self {
+        self.ring = self.ring.shifts(descriptor_shift, payload_shift);
+        self
+    }
+
+    /// The most shards there will be, from 1 to 1,024. Default: as many as there are processors for this program, at most 16.
+    ///
+    /// A shard is made when a thread records for the first time and every shard has a thread already. Threads beyond the limit
+    /// share; threads that share a shard wait for each other's cache lines, never for each other.
+    pub fn shards(mut self, limit: usize) -> Self {
+        self.shards = Some(limit);
+        self
+    }
+
+    /// Bytes of the tables of call sites (three quarters) and threads (one quarter), as 2^shift, 13 to 40. Default: 22, 4 MiB,
+    /// for some 15,000 call sites and 30,000 threads. What does not fit is counted, and known only from events as long as they are
+    /// in the ring.
+    pub fn tables_shift(mut self, shift: u32) -> Self {
+        self.tables_shift = shift;
+        self
+    }
+
+    /// Of the text of a `Debug` or `Display` value (`?value`, `%value`) this many bytes are recorded, at most; what is cut is
+    /// marked. 0 switches formatting off: such a field is then recorded as not formatted. Default: 1,024.
+    pub fn debug_bytes_max(mut self, bytes: usize) -> Self {
+        self.limits.debug_bytes_max = bytes;
+        self
+    }
+
+    /// Of a log record's message, and of the text of an error with its sources, this many bytes are recorded, at most; what is
+    /// cut is marked. Default: 2,048.
+    pub fn text_bytes_max(mut self, bytes: usize) -> Self {
+        self.limits.text_bytes_max = bytes;
+        self
+    }
+
+    /// The fields of one span or event take this many bytes, at most 32,768. Default: 8,192. A value that does not fit is cut
+    /// and marked if it is text or bytes; otherwise the field is missing, which is counted in the event.
+    pub fn fields_bytes_max(mut self, bytes: usize) -> Self {
+        self.limits.fields_bytes_max = bytes;
+        self
+    }
+
+    /// Whether all memory of a shard is touched when it is made. Default: true. See [`RecorderBuilder::prefault`].
+    pub fn prefault(mut self, prefault: bool) -> Self {
+        self.ring = self.ring.prefault(prefault);
+        self
+    }
+
+    /// Whether the files stay when the recorder ends. Default: false. (After a crash they stay in any case.)
+    pub fn keep(mut self, keep: bool) -> Self {
+        self.ring = self.ring.keep(keep);
+        self
+    }
+
+    /// Permission bits of the files. Default: 0640.
+    pub fn file_mode(mut self, mode: u32) -> Self {
+        self.ring = self.ring.file_mode(mode);
+        self
+    }
+
+    /// Permission bits of a ring directory that has to be made. Default: 0750.
+    pub fn directory_mode(mut self, mode: u32) -> Self {
+        self.ring = self.ring.directory_mode(mode);
+        self
+    }
+
+    /// The clock. Default: the tick counter where it is usable, else CLOCK_REALTIME. Use the same for the exec recorder: then
+    /// the times of both are comparable.
+    pub fn clock(mut self, kind: ClockKind) -> Self {
+        self.ring = self.ring.clock(kind);
+        self
+    }
+
+    /// Makes shard 0 with its tables.
+    ///
+    /// # Errors
+    /// As [`RecorderBuilder::build`].
+    pub fn build(self) -> Result<PerfRecorder, RecorderError> {
+        let shards = self.shards.unwrap_or_else(|| {
+            let processors = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+            processors.min(DEFAULT_SHARDS_MAX)
+        });
+        let shards = shards.clamp(1, SHARDS_MAX);
+        let shard0 = self.ring.clone().context_shift(self.tables_shift).shard(0, shards as u64).build()?;
+        let geometry = shard0.geometry();
+        let shifts = [geometry.descriptor_capacity(), geometry.payload_buf_bytes()].map(u64::trailing_zeros);
+        let tables = Tables::new(&shard0);
+        let shards = Shards::new(shard0, self.ring.shifts(shifts[0], shifts[1]), shards);
+        Ok(PerfRecorder::from_parts(shards, tables, self.limits.checked()))
+    }
+}

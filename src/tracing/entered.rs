@@ -1,0 +1,250 @@
+//! The spans that a thread is in.
+//!
+//! The rules are those of tracing-subscriber's `Registry`: entering a span that the thread is in already makes a *duplicate*,
+//! which does not count as current; exiting a span removes the last entry of it, wherever it is. So a program sees the same
+//! parents whichever subscriber it uses.
+
+use crate::sync::{AtomicU64, Ordering};
+use std::cell::{Cell, RefCell};
+
+/// One entering of a span that has not been exited.
+///
+/// Whole words only: an entry that is read soon after it was written in parts of words makes the processor wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct EnteredSpan {
+    /// The span's id in the ring.
+    pub(super) span_id: u64,
+    /// The id that its subscriber knows it by.
+    pub(super) local_id: u64,
+    /// Its call site (high half), its owner (low half), and [`DUPLICATE`].
+    tag: u64,
+}
+
+/// Bit of an entry's tag: the thread was in the span already.
+const DUPLICATE: u64 = 1 << 31;
+/// Bits of an entry's tag: which subscriber or layer.
+const OWNER_MASK: u64 = DUPLICATE - 1;
+
+impl EnteredSpan {
+    /// Its call site.
+    #[inline(always)]
+    pub(super) fn call_site_id(&self) -> u32 {
+        (self.tag >> 32) as u32
+    }
+
+    #[inline(always)]
+    fn is(&self, local_id: u64, owner: u32) -> bool {
+        self.local_id == local_id && self.tag & OWNER_MASK == u64::from(owner)
+    }
+
+    #[inline(always)]
+    fn is_current(&self) -> bool {
+        self.tag & DUPLICATE == 0
+    }
+}
+
+/// A number for each subscriber and layer of the process, to tell their entries apart.
+pub(super) fn next_owner() -> u32 {
+    static NEXT_OWNER: AtomicU64 = AtomicU64::new(1);
+    // After 2^31 of them the numbers begin again; hardly two of a number will be in use at a time.
+    (NEXT_OWNER.fetch_add(1, Ordering::Relaxed) & OWNER_MASK) as u32
+}
+
+/// As deep as this, the entries lie in the thread's own block; deeper ones on the heap.
+const INLINE: usize = 32;
+const EMPTY: EnteredSpan = EnteredSpan { span_id: 0, local_id: 0, tag: 0 };
+
+thread_local! {
+    static DEEPER: RefCell<Vec<EnteredSpan>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The spans that a thread is in, of all subscribers; the last entered last.
+pub(super) struct EnteredSpans {
+    inline: [Place; INLINE],
+    len: Cell<usize>,
+}
+
+/// An [`EnteredSpan`], word by word.
+struct Place {
+    span_id: Cell<u64>,
+    local_id: Cell<u64>,
+    tag: Cell<u64>,
+}
+
+impl Place {
+    const fn new() -> Self {
+        Self { span_id: Cell::new(0), local_id: Cell::new(0), tag: Cell::new(0) }
+    }
+
+    #[inline(always)]
+    fn get(&self) -> EnteredSpan {
+        EnteredSpan { span_id: self.span_id.get(), local_id: self.local_id.get(), tag: self.tag.get() }
+    }
+
+    #[inline(always)]
+    fn set(&self, entry: EnteredSpan) {
+        self.span_id.set(entry.span_id);
+        self.local_id.set(entry.local_id);
+        self.tag.set(entry.tag);
+    }
+}
+
+impl EnteredSpans {
+    pub(super) const fn new() -> Self {
+        Self { inline: [const { Place::new() }; INLINE], len: Cell::new(0) }
+    }
+
+    /// The thread enters a span.
+    #[inline(always)]
+    pub(super) fn push(&self, span_id: u64, local_id: u64, call_site_id: u32, owner: u32) {
+        let len = self.len.get();
+        let tag = u64::from(call_site_id) << 32 | u64::from(owner);
+        let Some(place) = self.inline.get(len) else {
+            return self.push_deep(EnteredSpan { span_id, local_id, tag });
+        };
+        let is_duplicate = self.inline[..len].iter().any(|place| place.get().is(local_id, owner));
+        place.set(EnteredSpan { span_id, local_id, tag: if is_duplicate { tag | DUPLICATE } else { tag } });
+        self.len.set(len + 1);
+    }
+
+    #[cold]
+    fn push_deep(&self, entry: EnteredSpan) {
+        let owner = (entry.tag & OWNER_MASK) as u32;
+        let is_duplicate = self.last_where(|other| other.is(entry.local_id, owner)).is_some();
+        let tag = if is_duplicate { entry.tag | DUPLICATE } else { entry.tag };
+        // At the thread's end there is no heap part any more: such an entry is not kept, and its exit finds none.
+        if DEEPER.try_with(|deeper| deeper.borrow_mut().push(EnteredSpan { tag, ..entry })).is_ok() {
+            self.len.set(self.len.get() + 1);
+        }
+    }
+
+    /// The thread exits a span; gives the entry that this ends, if there is one.
+    #[inline(always)]
+    pub(super) fn pop(&self, local_id: u64, owner: u32) -> Option<EnteredSpan> {
+        let last = self.len.get().wrapping_sub(1);
+        if let Some(place) = self.inline.get(last)
+            && place.get().is(local_id, owner)
+        {
+            self.len.set(last);
+            return Some(place.get());
+        }
+        self.remove(local_id, owner)
+    }
+
+    /// Removes the last entry of a span, from wherever it is.
+    #[cold]
+    fn remove(&self, local_id: u64, owner: u32) -> Option<EnteredSpan> {
+        let len = self.len.get();
+        let deeper = DEEPER.try_with(|deeper| {
+            let mut deeper = deeper.borrow_mut();
+            let at = deeper.iter().rposition(|entry| entry.is(local_id, owner))?;
+            Some(deeper.remove(at))
+        });
+        let removed = match deeper.ok().flatten() {
+            Some(removed) => removed,
+            None => {
+                let inline = &self.inline[..len.min(INLINE)];
+                let at = inline.iter().rposition(|place| place.get().is(local_id, owner))?;
+                let removed = inline[at].get();
+                inline.windows(2).skip(at).for_each(|pair| pair[0].set(pair[1].get()));
+                if len > INLINE {
+                    self.move_up();
+                }
+                removed
+            }
+        };
+        self.len.set(len - 1);
+        Some(removed)
+    }
+
+    /// The first of the deeper entries becomes the last inline one.
+    fn move_up(&self) {
+        let first = DEEPER.try_with(|deeper| {
+            let mut deeper = deeper.borrow_mut();
+            if deeper.is_empty() { EMPTY } else { deeper.remove(0) }
+        });
+        self.inline[INLINE - 1].set(first.unwrap_or(EMPTY));
+    }
+
+    /// The last entry, from the innermost on, that `is_wanted`.
+    #[inline(always)]
+    fn last_where(&self, is_wanted: impl Fn(&EnteredSpan) -> bool) -> Option<EnteredSpan> {
+        let len = self.len.get();
+        if len > INLINE
+            && let Some(found) = deeper_where(&is_wanted)
+        {
+            return Some(found);
+        }
+        let inline = &self.inline[..len.min(INLINE)];
+        inline.iter().rev().map(Place::get).find(is_wanted)
+    }
+
+    /// The span of `owner` that the thread is in: the one entered last.
+    #[inline(always)]
+    pub(super) fn current(&self, owner: u32) -> Option<EnteredSpan> {
+        // Both at once: not a duplicate, and of the owner.
+        self.last_where(|entry| entry.tag & (OWNER_MASK | DUPLICATE) == u64::from(owner))
+    }
+
+    /// The id of the span that the thread is in, whosever it is; 0 for none.
+    #[inline(always)]
+    pub(super) fn current_span_id(&self) -> u64 {
+        self.last_where(EnteredSpan::is_current).map_or(0, |entry| entry.span_id)
+    }
+}
+
+#[cold]
+fn deeper_where(is_wanted: &impl Fn(&EnteredSpan) -> bool) -> Option<EnteredSpan> {
+    DEEPER.try_with(|deeper| deeper.borrow().iter().rev().find(|entry| is_wanted(entry)).copied()).ok().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Enter(u64, u32),
+        Exit(u64, u32),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let span = (1..40u64, 1..3u32);
+        prop_oneof![
+            3 => span.clone().prop_map(|(id, owner)| Step::Enter(id, owner)),
+            2 => span.prop_map(|(id, owner)| Step::Exit(id, owner)),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn it_does_what_a_plain_vector_does_however_deep(steps in prop::collection::vec(step(), 0..300)) {
+            std::thread::spawn(move || {
+                let spans = EnteredSpans::new();
+                let mut model: Vec<(u64, u32, bool)> = Vec::new();
+                for step in steps {
+                    match step {
+                        Step::Enter(id, owner) => {
+                            let is_duplicate = model.iter().any(|entry| (entry.0, entry.1) == (id, owner));
+                            model.push((id, owner, is_duplicate));
+                            spans.push(id + 1000, id, 0, owner);
+                        }
+                        Step::Exit(id, owner) => {
+                            let at = model.iter().rposition(|entry| (entry.0, entry.1) == (id, owner));
+                            let expected = at.map(|at| model.remove(at).0 + 1000);
+                            assert_eq!(spans.pop(id, owner).map(|entry| entry.span_id), expected);
+                        }
+                    }
+                    assert_eq!(spans.len.get(), model.len());
+                    for owner in 1..3 {
+                        let expected = model.iter().rev().find(|entry| entry.1 == owner && !entry.2).map(|entry| entry.0);
+                        assert_eq!(spans.current(owner).map(|entry| entry.local_id), expected);
+                    }
+                    let expected = model.iter().rev().find(|entry| !entry.2).map_or(0, |entry| entry.0 + 1000);
+                    assert_eq!(spans.current_span_id(), expected);
+                }
+            }).join().unwrap();
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! From `tracing`'s field values to the bytes of a payload, on the stack: no heap, and no formatting for typed values.
+//!
+//! Fields are first encoded into a small buffer. Only if they do not fit, they are visited a second time, into a large one: so
+//! the usual case touches little of the stack. (A `Debug` implementation is then called twice.)
+
+use super::thread::ThreadState;
+use crate::schema::perf::{FIELD_HEADER_BYTES, NotFormatted, TRUNCATED, TRUNCATION_BYTES, ValueType, flags};
+use arrayvec::ArrayVec;
+use std::error::Error;
+use std::fmt::{self, Write as _};
+use tracing_core::field::{Field, Visit};
+
+const SMALL_BYTES: usize = 1 << 10;
+const LARGE_BYTES: usize = 1 << 15;
+/// Values that are formatted while others are: deeper than this they are not. A value whose formatting records the value itself
+/// would otherwise go on for ever.
+const FORMATTING_DEPTH_MAX: u32 = 3;
+/// The field that holds the text of a log record.
+const MESSAGE: &str = "message";
+
+/// How much of the fields is recorded, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FieldLimits {
+    /// All fields of a span or event, with their headers.
+    pub(super) fields_bytes_max: usize,
+    /// A formatted value; 0: not formatted.
+    pub(super) debug_bytes_max: usize,
+    /// A message, or an error's text.
+    pub(super) text_bytes_max: usize,
+}
+
+impl Default for FieldLimits {
+    fn default() -> Self {
+        Self { fields_bytes_max: 1 << 13, debug_bytes_max: 1 << 10, text_bytes_max: 1 << 11 }
+    }
+}
+
+impl FieldLimits {
+    /// Limits that the large buffer has.
+    pub(super) fn checked(self) -> Self {
+        Self { fields_bytes_max: self.fields_bytes_max.min(LARGE_BYTES), ..self }
+    }
+}
+
+/// One more field, in word 3 of the content extension.
+const FIELD: u64 = 1 << 16;
+/// One more field that is missing.
+const MISSING: u64 = 1 << 32;
+
+/// Encodes the fields that `visit` shows, and hands their bytes to `then`, and what word 3 of the content extension says of them:
+/// flags and counts.
+#[inline(always)]
+pub(super) fn encode<R>(
+    thread: &ThreadState,
+    limits: &FieldLimits,
+    visit: impl Fn(&mut dyn Visit),
+    then: impl FnOnce(&[u8], u64) -> R,
+) -> R {
+    let mut small = Encoder::<SMALL_BYTES>::new(thread, limits);
+    visit(&mut small);
+    if small.is_too_small { encode_large(thread, limits, visit, then) } else { then(&small.bytes, small.word) }
+}
+
+#[cold]
+#[inline(never)]
+fn encode_large<R>(
+    thread: &ThreadState,
+    limits: &FieldLimits,
+    visit: impl Fn(&mut dyn Visit),
+    then: impl FnOnce(&[u8], u64) -> R,
+) -> R {
+    let mut large = Encoder::<LARGE_BYTES>::new(thread, limits);
+    visit(&mut large);
+    then(&large.bytes, large.word)
+}
+
+/// Encodes field by field, as far as there is room.
+struct Encoder<'t, const N: usize> {
+    bytes: ArrayVec<u8, N>,
+    /// Bytes that may be used.
+    end: usize,
+    /// What does not fit here may fit a larger buffer.
+    has_larger: bool,
+    /// Something did not fit, and there is a larger buffer.
+    is_too_small: bool,
+    /// Flags and counts as in the descriptor. (One word: several small ones, each written and then read together, make the
+    /// processor wait.)
+    word: u64,
+    limits: &'t FieldLimits,
+    thread: &'t ThreadState,
+}
+
+impl<'t, const N: usize> Encoder<'t, N> {
+    #[inline(always)]
+    fn new(thread: &'t ThreadState, limits: &'t FieldLimits) -> Self {
+        Self {
+            bytes: ArrayVec::new(),
+            end: N.min(limits.fields_bytes_max),
+            has_larger: N < limits.fields_bytes_max,
+            is_too_small: false,
+            word: 0,
+            limits,
+            thread,
+        }
+    }
+
+    /// A field is missing.
+    #[cold]
+    fn miss(&mut self) {
+        // At most one for each field of a call site, hence no overflow.
+        self.word = (self.word + MISSING) | u64::from(flags::FIELDS_MISSING);
+    }
+
+    /// Bytes that are left.
+    #[inline(always)]
+    fn room(&self) -> usize {
+        self.end - self.bytes.len()
+    }
+
+    /// There is no room for a field.
+    #[cold]
+    fn no_room(&mut self) {
+        if self.has_larger {
+            self.is_too_small = true;
+        } else {
+            self.miss();
+        }
+    }
+
+    /// Appends bytes that fit.
+    #[inline(always)]
+    fn append(&mut self, bytes: &[u8]) {
+        // The caller has looked at the room, which is within the capacity.
+        let _ = self.bytes.try_extend_from_slice(bytes);
+    }
+
+    /// A value of fixed size.
+    #[inline(always)]
+    fn fixed<const K: usize>(&mut self, field: &Field, ty: ValueType, value: [u8; K]) {
+        let Ok(index) = u8::try_from(field.index()) else { return self.miss() };
+        if self.is_too_small || self.room() < FIELD_HEADER_BYTES + K {
+            return self.no_room();
+        }
+        self.append(&[index, ty as u8, K as u8, 0]);
+        self.append(&value);
+        self.word += FIELD;
+    }
+
+    /// A value of any length; text is cut between characters.
+    fn sized(&mut self, field: &Field, ty: ValueType, value: &[u8], floor: impl Fn(usize) -> usize) {
+        let Ok(index) = u8::try_from(field.index()) else { return self.miss() };
+        if self.is_too_small || self.room() < FIELD_HEADER_BYTES + TRUNCATION_BYTES {
+            return self.no_room();
+        }
+        let room = self.room() - FIELD_HEADER_BYTES;
+        if value.len() <= room {
+            // The room is less than 64 KiB.
+            let [low, high] = (value.len() as u16).to_le_bytes();
+            self.append(&[index, ty as u8, low, high]);
+            self.append(value);
+        } else if self.has_larger {
+            return self.no_room();
+        } else {
+            let kept = floor(room - TRUNCATION_BYTES);
+            let [low, high] = ((kept + TRUNCATION_BYTES) as u16).to_le_bytes();
+            self.append(&[index, ty as u8 | TRUNCATED, low, high]);
+            self.append(&value[..kept]);
+            self.append(&u32::try_from(value.len()).unwrap_or(u32::MAX).to_le_bytes());
+            self.word |= u64::from(flags::TRUNCATED);
+        }
+        self.word += FIELD;
+    }
+
+    /// Text that `write` formats, of at most `bytes_max` bytes.
+    fn formatted(
+        &mut self,
+        field: &Field,
+        ty: ValueType,
+        bytes_max: usize,
+        write: impl FnOnce(&mut CappedText<'_, N>) -> fmt::Result,
+    ) {
+        let Ok(index) = u8::try_from(field.index()) else { return self.miss() };
+        if self.is_too_small || self.room() < FIELD_HEADER_BYTES + TRUNCATION_BYTES {
+            return self.no_room();
+        }
+        let Some(_depth) = FormattingDepth::enter(self.thread) else {
+            return self.fixed(field, ValueType::NotFormatted, [NotFormatted::Nested as u8]);
+        };
+        let start = self.bytes.len();
+        self.append(&[index, ty as u8, 0, 0]);
+        let room = self.end - self.bytes.len() - TRUNCATION_BYTES;
+        let end = self.bytes.len() + room.min(bytes_max);
+        let mut text = CappedText { bytes: &mut self.bytes, end, is_cut: false };
+        let written = write(&mut text);
+        // An implementation that fails of itself has not said all, either.
+        let is_cut = text.is_cut || written.is_err();
+        if is_cut && self.has_larger && room < bytes_max {
+            self.bytes.truncate(start);
+            return self.no_room();
+        }
+        if is_cut {
+            self.bytes[start + 1] |= TRUNCATED;
+            self.append(&u32::MAX.to_le_bytes());
+            self.word |= u64::from(flags::TRUNCATED);
+        }
+        let bytes = (self.bytes.len() - start - FIELD_HEADER_BYTES) as u16;
+        self.bytes[start + 2..start + 4].copy_from_slice(&bytes.to_le_bytes());
+        self.word += FIELD;
+    }
+}
+
+impl<const N: usize> Visit for Encoder<'_, N> {
+    #[inline]
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.fixed(field, ValueType::I64, value.to_le_bytes());
+    }
+
+    #[inline]
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.fixed(field, ValueType::U64, value.to_le_bytes());
+    }
+
+    fn record_i128(&mut self, field: &Field, value: i128) {
+        self.fixed(field, ValueType::I128, value.to_le_bytes());
+    }
+
+    fn record_u128(&mut self, field: &Field, value: u128) {
+        self.fixed(field, ValueType::U128, value.to_le_bytes());
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.fixed(field, ValueType::F64, value.to_le_bytes());
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.fixed(field, ValueType::Bool, [value.into()]);
+    }
+
+    #[inline]
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.sized(field, ValueType::Str, value.as_bytes(), |end| value.floor_char_boundary(end));
+    }
+
+    fn record_bytes(&mut self, field: &Field, value: &[u8]) {
+        self.sized(field, ValueType::Bytes, value, |end| end);
+    }
+
+    fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
+        self.formatted(field, ValueType::Error, self.limits.text_bytes_max, |text| {
+            write!(text, "{value}")?;
+            let mut source = value.source();
+            while let Some(error) = source {
+                write!(text, ": {error}")?;
+                source = error.source();
+            }
+            Ok(())
+        });
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        let bytes_max = if field.name() == MESSAGE { self.limits.text_bytes_max } else { self.limits.debug_bytes_max };
+        if bytes_max == 0 {
+            return self.fixed(field, ValueType::NotFormatted, [NotFormatted::SwitchedOff as u8]);
+        }
+        self.formatted(field, ValueType::Debug, bytes_max, |text| write!(text, "{value:?}"));
+    }
+}
+
+/// Text up to some length: what comes behind it ends the formatting.
+struct CappedText<'b, const N: usize> {
+    bytes: &'b mut ArrayVec<u8, N>,
+    end: usize,
+    is_cut: bool,
+}
+
+impl<const N: usize> fmt::Write for CappedText<'_, N> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let kept = text.floor_char_boundary(self.end - self.bytes.len());
+        // Within `end`, which is within the capacity.
+        let _ = self.bytes.try_extend_from_slice(&text.as_bytes()[..kept]);
+        if kept == text.len() {
+            return Ok(());
+        }
+        self.is_cut = true;
+        // What comes next must not be taken for the text's end.
+        self.end = self.bytes.len();
+        Err(fmt::Error)
+    }
+}
+
+/// Counts how deep formatting is nested; also when it panics.
+struct FormattingDepth<'t>(&'t ThreadState);
+
+impl<'t> FormattingDepth<'t> {
+    fn enter(thread: &'t ThreadState) -> Option<Self> {
+        let depth = thread.formatting_depth.get();
+        if depth >= FORMATTING_DEPTH_MAX {
+            return None;
+        }
+        thread.formatting_depth.set(depth + 1);
+        Some(Self(thread))
+    }
+}
+
+impl Drop for FormattingDepth<'_> {
+    fn drop(&mut self) {
+        self.0.formatting_depth.set(self.0.formatting_depth.get() - 1);
+    }
+}

@@ -1,0 +1,169 @@
+//! Which spans and events a `RecorderSubscriber` records.
+
+use std::fmt;
+use std::str::FromStr;
+use tracing_core::{LevelFilter, Metadata};
+use tracing_subscriber::filter::Targets;
+
+/// Chooses spans and events by level and target, as `RUST_LOG` does: `info,my_crate=debug,my_crate::db=off`.
+///
+/// A directive is a level (`off`, `error`, `warn`, `info`, `debug`, `trace`), a target with all that is below it, or
+/// `target=level`. The most specific target decides; a level alone is for what no target fits. What nothing fits is not recorded.
+///
+/// Everything is decided once for each call site: what is not recorded costs what it costs without a subscriber. (For filters by
+/// span or field use tracing-subscriber's `EnvFilter` with a [`RecorderLayer`](super::RecorderLayer).)
+///
+/// ```
+/// use eventring::tracing::TargetFilter;
+///
+/// let filter: TargetFilter = "info,my_crate=debug".parse()?;
+/// assert!(filter.accepts("my_crate::db", &tracing::Level::DEBUG));
+/// assert!(!filter.accepts("other", &tracing::Level::DEBUG));
+/// assert!("info,=".parse::<TargetFilter>().is_err());
+/// # Ok::<(), eventring::tracing::FilterError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct TargetFilter {
+    targets: Targets,
+    max_level: LevelFilter,
+}
+
+impl TargetFilter {
+    /// Records everything.
+    #[must_use]
+    pub fn all() -> Self {
+        Self::level(LevelFilter::TRACE)
+    }
+
+    /// Records what is at `level` or more important.
+    #[must_use]
+    pub fn level(level: impl Into<LevelFilter>) -> Self {
+        let level = level.into();
+        Self { targets: Targets::new().with_default(level), max_level: level }
+    }
+
+    /// Reads directives.
+    ///
+    /// # Errors
+    /// The first one that is none.
+    pub fn parse(directives: &str) -> Result<Self, FilterError> {
+        for directive in directives.split(',').map(str::trim) {
+            check(directive).map_err(|problem| FilterError { directive: directive.to_owned(), problem })?;
+        }
+        let directives: Vec<&str> = directives.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
+        let targets: Targets = directives.join(",").parse().map_err(|error| FilterError {
+            directive: directives.join(","),
+            problem: format!("is not understood: {error}"),
+        })?;
+        let levels = targets.iter().map(|(_, level)| level).chain(targets.default_level());
+        let max_level = levels.max().unwrap_or(LevelFilter::OFF);
+        Ok(Self { targets, max_level })
+    }
+
+    /// Whether a span or event of this target and level is recorded.
+    #[must_use]
+    pub fn accepts(&self, target: &str, level: &tracing_core::Level) -> bool {
+        self.targets.would_enable(target, level)
+    }
+
+    pub(super) fn accepts_metadata(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() <= self.max_level && self.accepts(metadata.target(), metadata.level())
+    }
+
+    /// Nothing less important than this is recorded.
+    #[must_use]
+    pub fn max_level(&self) -> LevelFilter {
+        self.max_level
+    }
+}
+
+/// What is wrong with a directive, if anything is; an empty one is none and allowed.
+fn check(directive: &str) -> Result<(), String> {
+    if directive.contains(['[', ']', '{', '}']) {
+        return Err("filters by span or field, which needs tracing-subscriber's EnvFilter and a RecorderLayer".into());
+    }
+    let (target, level) = match directive.split_once('=') {
+        None => return Ok(()),
+        Some((target, level)) => (target.trim(), level.trim()),
+    };
+    if target.is_empty() {
+        return Err("has no target before `=`".into());
+    }
+    match level.parse::<LevelFilter>() {
+        Ok(_) => Ok(()),
+        Err(_) => Err(format!("has the level `{level}`, expected off, error, warn, info, debug or trace")),
+    }
+}
+
+impl FromStr for TargetFilter {
+    type Err = FilterError;
+
+    fn from_str(directives: &str) -> Result<Self, FilterError> {
+        Self::parse(directives)
+    }
+}
+
+impl fmt::Display for TargetFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.targets.fmt(f)
+    }
+}
+
+/// A filter that is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilterError {
+    directive: String,
+    problem: String,
+}
+
+impl FilterError {
+    /// The directive that is wrong.
+    #[must_use]
+    pub fn directive(&self) -> &str {
+        &self.directive
+    }
+}
+
+impl fmt::Display for FilterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "use filter: the directive `{}` {}; write directives such as `info,my_crate=debug`",
+            self.directive, self.problem
+        )
+    }
+}
+
+impl std::error::Error for FilterError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracing_core::Level;
+
+    #[test]
+    fn the_most_specific_target_decides_and_the_highest_level_is_known() {
+        let filter = TargetFilter::parse(" info , shop=debug,shop::db=off,noisy").unwrap();
+        for (target, level, accepted) in [
+            ("other", Level::INFO, true),
+            ("other", Level::DEBUG, false),
+            ("shop", Level::DEBUG, true),
+            ("shop", Level::TRACE, false),
+            ("shop::db::pool", Level::ERROR, false),
+            ("noisy", Level::TRACE, true),
+        ] {
+            assert_eq!(filter.accepts(target, &level), accepted, "{target} {level}");
+        }
+        assert_eq!(filter.max_level(), LevelFilter::TRACE);
+        assert_eq!(TargetFilter::parse("warn").unwrap().max_level(), LevelFilter::WARN);
+        assert_eq!(TargetFilter::parse("").unwrap().max_level(), LevelFilter::OFF);
+    }
+
+    #[test]
+    fn a_wrong_directive_is_named_with_what_is_expected() {
+        let message = |directives| TargetFilter::parse(directives).unwrap_err().to_string();
+        insta::assert_snapshot!(message("info,shop=loud"), @"use filter: the directive `shop=loud` has the level `loud`, expected off, error, warn, info, debug or trace; write directives such as `info,my_crate=debug`");
+        insta::assert_snapshot!(message("=debug"), @"use filter: the directive `=debug` has no target before `=`; write directives such as `info,my_crate=debug`");
+        insta::assert_snapshot!(message("shop[span]=debug"), @"use filter: the directive `shop[span]=debug` filters by span or field, which needs tracing-subscriber's EnvFilter and a RecorderLayer; write directives such as `info,my_crate=debug`");
+    }
+}

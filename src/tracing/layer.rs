@@ -1,0 +1,253 @@
+//! `RecorderLayer`: the ring as one layer among others.
+
+use super::call_sites::CALL_SITES;
+use super::entered::next_owner;
+use super::recorder::{PerfCore, PerfRecorder};
+use super::span_map::{MappedSpan, SpanMap};
+use super::target::Target;
+use super::thread::{self, ThreadState};
+use crate::schema::perf::{PerfEvent, PerfExt, flags};
+use std::sync::Arc;
+use tracing_core::span::{Attributes, Id, Record};
+use tracing_core::subscriber::{Interest, Subscriber};
+use tracing_core::{Event, Metadata};
+use tracing_subscriber::layer::{Context, Layer};
+use tracing_subscriber::registry::{LookupSpan, SpanRef};
+
+/// A layer for any stack of tracing-subscriber layers over a `Registry` (or another subscriber with `LookupSpan`).
+///
+/// It records everything that it is shown and filters nothing: put an `EnvFilter` over the stack, or a filter on this layer alone
+/// with `.with_filter(…)`. A program that needs no other layer has the same for less with a
+/// [`RecorderSubscriber`](super::RecorderSubscriber).
+///
+/// Spans that were created before they could be recorded (the recorder was switched off) are recorded from the next time they are
+/// entered, with the flag [`ADOPTED`](crate::schema::perf::flags::ADOPTED) and without the fields they were created with.
+///
+/// ```
+/// use eventring::tracing::{PerfRecorder, RecorderLayer};
+/// use tracing_subscriber::prelude::*;
+///
+/// let recorder = PerfRecorder::builder().anonymous().build()?;
+/// let layer = RecorderLayer::new(recorder).with_filter(tracing_subscriber::filter::LevelFilter::INFO);
+/// let subscriber = tracing_subscriber::registry().with(layer).with(tracing_subscriber::fmt::layer());
+/// let _guard = tracing::subscriber::set_default(subscriber);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct RecorderLayer {
+    target: Target,
+    spans: SpanMap,
+    owner: u32,
+}
+
+impl RecorderLayer {
+    /// Records to `recorder`.
+    #[must_use]
+    pub fn new(recorder: PerfRecorder) -> Self {
+        Self::to(Target::Own(recorder))
+    }
+
+    /// Records to the recorder that is installed in [`PERF`](super::PERF), from when there is one.
+    #[must_use]
+    pub fn global() -> Self {
+        Self::to(Target::Global)
+    }
+
+    fn to(target: Target) -> Self {
+        Self { target, spans: SpanMap::new(), owner: next_owner() }
+    }
+
+    /// The recorder; `None` if none is installed in [`PERF`](super::PERF) yet.
+    #[must_use]
+    pub fn recorder(&self) -> Option<&PerfRecorder> {
+        self.target.recorder()
+    }
+
+    /// Takes in a span; `None` if too many are open.
+    #[inline(always)]
+    fn add(
+        &self,
+        core: &PerfCore,
+        thread: &ThreadState,
+        id: &Id,
+        metadata: &'static Metadata<'static>,
+    ) -> Option<MappedSpan> {
+        let span = MappedSpan { span_id: thread.next_layer_span_id(), call_site_id: core.call_site_id(metadata) };
+        let is_added = self.spans.insert(id.into_u64(), span);
+        if !is_added {
+            core.count_lost_span();
+        }
+        is_added.then_some(span)
+    }
+
+    /// The id of a span that exists, which is taken in now if it is not known, with those of its ancestors that are not.
+    #[cold]
+    fn adopt<'a, S>(&self, core: &Arc<PerfCore>, thread: &ThreadState, span: SpanRef<'a, S>) -> Option<MappedSpan>
+    where
+        S: LookupSpan<'a> + 'a,
+    {
+        let mut unknown = Vec::new();
+        let mut known = None;
+        for ancestor in span.scope() {
+            known = self.spans.get(ancestor.id().into_u64());
+            if known.is_some() {
+                break;
+            }
+            unknown.push(ancestor);
+        }
+        for span in unknown.into_iter().rev() {
+            let added = self.add(core, thread, &span.id(), span.metadata())?;
+            let ext = PerfExt {
+                related: known.map_or(0, |parent| parent.span_id),
+                flags: flags::ADOPTED,
+                ..PerfExt::of_span(added.span_id, added.call_site_id)
+            };
+            core.record(thread, PerfEvent::SpanNew, ext, &[]);
+            known = Some(added);
+        }
+        known
+    }
+
+    /// The parent of a span that has just been created, or the span of an event: the current one, if that is clear from what
+    /// this thread knows; otherwise what `ask` finds in the registry.
+    #[inline(always)]
+    fn current_or<'a, S>(
+        &self,
+        core: &Arc<PerfCore>,
+        thread: &ThreadState,
+        context: &'a Context<'_, S>,
+        ask: impl FnOnce() -> Option<SpanRef<'a, S>>,
+    ) -> u64
+    where
+        S: Subscriber + for<'l> LookupSpan<'l>,
+    {
+        let current = context.current_span();
+        let Some(id) = current.id() else { return 0 };
+        match thread.entered.current(self.owner) {
+            Some(entered) if entered.local_id == id.into_u64() => entered.span_id,
+            // The current span is filtered out for this layer, or it was entered when nothing was recorded.
+            _ => self.ask(core, thread, ask),
+        }
+    }
+
+    #[cold]
+    fn ask<'a, S>(
+        &self,
+        core: &Arc<PerfCore>,
+        thread: &ThreadState,
+        ask: impl FnOnce() -> Option<SpanRef<'a, S>>,
+    ) -> u64
+    where
+        S: LookupSpan<'a> + 'a,
+    {
+        let found = ask().and_then(|span| {
+            let known = self.spans.get(span.id().into_u64());
+            known.or_else(|| self.adopt(core, thread, span))
+        });
+        found.map_or(0, |span| span.span_id)
+    }
+}
+
+impl std::fmt::Debug for RecorderLayer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RecorderLayer").field("target", &self.target).finish_non_exhaustive()
+    }
+}
+
+impl<S> Layer<S> for RecorderLayer
+where
+    S: Subscriber + for<'l> LookupSpan<'l>,
+{
+    fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
+        if self.recorder().is_some_and(PerfRecorder::belongs_to_this_process) {
+            CALL_SITES.id_of(metadata);
+        }
+        Interest::always()
+    }
+
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        let Some(core) = self.target.recording() else { return };
+        thread::with(|thread| {
+            let ask = || context.span(id)?.parent();
+            let (parent, origin) = if attributes.is_contextual() {
+                (self.current_or(core, thread, &context, ask), 0)
+            } else {
+                match attributes.parent() {
+                    None => (0, flags::EXPLICIT_ROOT),
+                    Some(parent) => {
+                        let known = self.spans.get(parent.into_u64()).map(|parent| parent.span_id);
+                        (known.unwrap_or_else(|| self.ask(core, thread, ask)), flags::EXPLICIT_PARENT)
+                    }
+                }
+            };
+            let Some(span) = self.add(core, thread, id, attributes.metadata()) else { return };
+            let ext = PerfExt { related: parent, flags: origin, ..PerfExt::of_span(span.span_id, span.call_site_id) };
+            core.record_fields(thread, PerfEvent::SpanNew, ext, |visitor| attributes.record(visitor));
+        });
+    }
+
+    fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
+        let Some(core) = self.target.recording() else { return };
+        thread::with(|thread| {
+            let known = self.spans.get(id.into_u64());
+            let Some(span) = known.or_else(|| self.adopt(core, thread, context.span(id)?)) else { return };
+            let ext = PerfExt::of_span(span.span_id, span.call_site_id);
+            core.record_fields(thread, PerfEvent::SpanRecord, ext, |visitor| values.record(visitor));
+        });
+    }
+
+    fn on_follows_from(&self, id: &Id, follows: &Id, _: Context<'_, S>) {
+        let spans = self.spans.get(id.into_u64()).zip(self.spans.get(follows.into_u64()));
+        let Some((span, follows)) = spans else { return };
+        let ext = PerfExt { related: follows.span_id, ..PerfExt::of_span(span.span_id, span.call_site_id) };
+        thread::with(|thread| self.target.record(thread, PerfEvent::SpanFollowsFrom, ext));
+    }
+
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        let Some(core) = self.target.recording() else { return };
+        thread::with(|thread| {
+            let call_site_id = core.call_site_id(event.metadata());
+            let ask = || context.event_span(event);
+            let (span_id, origin) = if event.is_contextual() {
+                (self.current_or(core, thread, &context, ask), 0)
+            } else {
+                match event.parent() {
+                    None => (0, flags::EXPLICIT_ROOT),
+                    Some(parent) => {
+                        let known = self.spans.get(parent.into_u64()).map(|parent| parent.span_id);
+                        (known.unwrap_or_else(|| self.ask(core, thread, ask)), flags::EXPLICIT_PARENT)
+                    }
+                }
+            };
+            let ext = PerfExt { flags: origin, ..PerfExt::of_span(span_id, call_site_id) };
+            core.record_fields(thread, PerfEvent::Event, ext, |visitor| event.record(visitor));
+        });
+    }
+
+    fn on_enter(&self, id: &Id, context: Context<'_, S>) {
+        thread::with(|thread| {
+            let known = self.spans.get(id.into_u64());
+            let adopt = || self.adopt(self.target.recording()?, thread, context.span(id)?);
+            let Some(span) = known.or_else(adopt) else { return };
+            thread.enter(span.span_id, id.into_u64(), span.call_site_id, self.owner);
+            self.target.record(thread, PerfEvent::SpanEnter, PerfExt::of_span(span.span_id, span.call_site_id));
+        });
+    }
+
+    fn on_exit(&self, id: &Id, _: Context<'_, S>) {
+        thread::with(|thread| {
+            let exited = thread.exit(id.into_u64(), self.owner);
+            let exited =
+                exited.map(|exited| MappedSpan { span_id: exited.span_id, call_site_id: exited.call_site_id() });
+            let Some(span) = exited.or_else(|| self.spans.get(id.into_u64())) else { return };
+            self.target.record(thread, PerfEvent::SpanExit, PerfExt::of_span(span.span_id, span.call_site_id));
+        });
+    }
+
+    fn on_close(&self, id: Id, _: Context<'_, S>) {
+        // Also while nothing is recorded: the registry will use the id again.
+        let Some(span) = self.spans.remove(id.into_u64()) else { return };
+        thread::with(|thread| {
+            self.target.record(thread, PerfEvent::SpanClose, PerfExt::of_span(span.span_id, span.call_site_id));
+        });
+    }
+}

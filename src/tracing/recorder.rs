@@ -1,0 +1,255 @@
+//! `PerfRecorder`: a recorder of perf events over any number of shards.
+
+use super::builder::PerfRecorderBuilder;
+use super::call_sites::{CALL_SITES, NO_CALL_SITE};
+use super::fields::FieldLimits;
+use super::shards::Shards;
+use super::tables::{Tables, Which};
+use super::thread::ThreadState;
+use crate::reader::{Reader, ReaderError};
+use crate::recorder::{Recorder, RecorderStats};
+use crate::schema::perf::{PerfEvent, PerfExt, ThreadView, tables};
+use crate::sync::{AtomicBool, AtomicU64, Ordering};
+use std::path::Path;
+use std::sync::Arc;
+use tracing_core::Metadata;
+
+/// Records what spans and log records do, into one ring for each few threads. Cloning gives another handle; the last one
+/// closes the rings.
+///
+/// Made by [`PerfRecorder::builder`]; used by giving it to a [`RecorderSubscriber`](super::RecorderSubscriber) or a
+/// [`RecorderLayer`](super::RecorderLayer). [`init`](super::init) does all of it in one line.
+///
+/// # Memory
+/// Each shard is a ring of [`shard_bytes`](Self::shard_bytes), with as many shards as threads record at a time and at most
+/// [`PerfRecorderBuilder::shards`]; shard 0 has tables of [`PerfRecorderBuilder::tables_shift`] beside. That is all that is shared.
+/// In the process's own memory there are 16 bytes for each open span (`RecorderSubscriber`) or 32 (`RecorderLayer`), about 2 KiB a
+/// thread, and about 300 bytes a call site.
+///
+/// In a forked child the recorder is disabled for good: its rings belong to the parent. Create a new one there, or
+/// [`PERF.install`](super::PerfSlot::install) one for the global subscriber.
+#[derive(Clone)]
+pub struct PerfRecorder {
+    pub(super) core: Arc<PerfCore>,
+}
+
+/// What all handles share.
+pub(super) struct PerfCore {
+    /// Never used twice in a process: threads find their shards by it.
+    pub(super) id: u64,
+    pub(super) shards: Shards,
+    tables: Tables,
+    enabled: AtomicBool,
+    pub(super) limits: FieldLimits,
+    lost_spans: AtomicU64,
+}
+
+/// What a perf recorder counted since it was made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PerfStats {
+    /// The counters of each shard.
+    pub shards: Vec<RecorderStats>,
+    /// Shards that could not be made; their threads share others.
+    pub shard_failures: u64,
+    /// Why the last one could not.
+    pub shard_error: Option<String>,
+    /// Spans that were not recorded because nearly 2^24 were open.
+    pub lost_spans: u64,
+}
+
+impl PerfRecorder {
+    /// Starts the configuration of a recorder.
+    pub fn builder() -> PerfRecorderBuilder {
+        PerfRecorderBuilder::new()
+    }
+
+    pub(super) fn from_parts(shards: Shards, tables: Tables, limits: FieldLimits) -> Self {
+        static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+        let core = Arc::new(PerfCore {
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            shards,
+            tables,
+            enabled: AtomicBool::new(true),
+            limits,
+            lost_spans: AtomicU64::new(0),
+        });
+        CALL_SITES.add_recorder(&core);
+        Self { core }
+    }
+
+    /// Whether events are recorded now. Always false in a forked child.
+    #[must_use]
+    pub fn is_enabled(&self) -> bool {
+        self.core.is_enabled() && self.core.belongs_to_this_process()
+    }
+
+    /// Switches recording on or off, for all handles, while the program runs.
+    ///
+    /// Off, call sites of a program whose only subscriber is a [`RecorderSubscriber`](super::RecorderSubscriber) cost what they
+    /// cost without any subscriber. Spans that were created while it was off stay unrecorded when it is on again, except through a
+    /// layer, which records them from the next time they are entered.
+    pub fn set_enabled(&self, enabled: bool) {
+        self.core.enabled.store(enabled, Ordering::Relaxed);
+        tracing_core::callsite::rebuild_interest_cache();
+    }
+
+    /// Whether the recorder was made by this process, and not inherited by a fork.
+    #[must_use]
+    pub fn belongs_to_this_process(&self) -> bool {
+        self.core.belongs_to_this_process()
+    }
+
+    /// Path of shard 0; `None` for anonymous rings.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        self.core.shards.get(0)?.path()
+    }
+
+    /// How many shards there are by now.
+    #[must_use]
+    pub fn shard_count(&self) -> usize {
+        self.core.shards.iter().count()
+    }
+
+    /// Bytes of the file of one shard, without the tables that shard 0 has.
+    #[must_use]
+    pub fn shard_bytes(&self) -> u64 {
+        let geometry = self.core.shards.get(0).map(Recorder::geometry);
+        geometry.map_or(0, |geometry| geometry.file_bytes() - geometry.context_area_bytes())
+    }
+
+    /// Bytes of the tables.
+    #[must_use]
+    pub fn tables_bytes(&self) -> u64 {
+        self.core.shards.get(0).map_or(0, |shard0| shard0.geometry().context_area_bytes())
+    }
+
+    /// Opens the shards there are by now for reading, in this process: for tests, and for anonymous rings.
+    ///
+    /// # Errors
+    /// As [`Reader::options`]`().open_fd`.
+    pub fn open_readers(&self) -> Result<Vec<Reader>, ReaderError> {
+        self.core
+            .shards
+            .iter()
+            .map(|shard| Reader::options().expect_events::<PerfEvent>().open_fd(shard.as_fd()))
+            .collect()
+    }
+
+    /// What the user should know about the rings' place (no huge pages, say); all works the same.
+    #[must_use]
+    pub fn warning(&self) -> Option<String> {
+        self.core.shards.get(0)?.warning().map(ToString::to_string)
+    }
+
+    /// Whether the files stay when the recorder ends; changes what the builder was told.
+    pub fn keep(&self, keep: bool) {
+        self.core.shards.iter().for_each(|shard| shard.keep(keep));
+    }
+
+    /// Counters.
+    #[must_use]
+    pub fn stats(&self) -> PerfStats {
+        let (shard_failures, shard_error) = self.core.shards.failures();
+        PerfStats {
+            shards: self.core.shards.iter().map(Recorder::stats).collect(),
+            shard_failures,
+            shard_error,
+            lost_spans: self.core.lost_spans.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl std::fmt::Debug for PerfRecorder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PerfRecorder").field("path", &self.path()).field("shards", &self.shard_count()).finish()
+    }
+}
+
+impl PerfCore {
+    #[inline(always)]
+    pub(super) fn is_enabled(&self) -> bool {
+        // Relaxed: a switch, which orders nothing.
+        self.enabled.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn belongs_to_this_process(&self) -> bool {
+        self.shards.get(0).is_some_and(Recorder::belongs_to_this_process)
+    }
+
+    /// Records an event of the calling thread, whose id is put into `ext`.
+    #[inline(always)]
+    pub(super) fn record(
+        self: &Arc<Self>,
+        thread: &ThreadState,
+        event: PerfEvent,
+        ext: PerfExt,
+        payload: &[u8],
+    ) -> u64 {
+        self.record_words(thread, event, ext.to_words(), payload)
+    }
+
+    /// As [`Self::record`], with the content extension in words.
+    #[inline(always)]
+    pub(super) fn record_words(
+        self: &Arc<Self>,
+        thread: &ThreadState,
+        event: PerfEvent,
+        words: [u64; 4],
+        payload: &[u8],
+    ) -> u64 {
+        let shard = thread.shard_of(self);
+        let [span_id, related, ids, counts] = words;
+        match self.shards.get(shard) {
+            Some(ring) => {
+                let ids = ids | u64::from(thread.id()) << 32;
+                ring.record(event as u16, [span_id, related, ids, counts], payload)
+            }
+            None => 0,
+        }
+    }
+
+    /// The id of a call site. A forked child does not ask for one that it does not know: another thread may have held the lock
+    /// when it was made, and nothing is recorded anyway.
+    #[inline(always)]
+    pub(super) fn call_site_id(&self, metadata: &'static Metadata<'static>) -> u32 {
+        match CALL_SITES.known_id_of(metadata) {
+            Some(id) => id,
+            None if self.belongs_to_this_process() => CALL_SITES.id_of(metadata),
+            None => NO_CALL_SITE,
+        }
+    }
+
+    /// Takes a call site into the tables. False if this recorder has no use for it: it was inherited by a fork.
+    pub(super) fn learn_call_site(&self, id: u32, body: &[u8]) -> bool {
+        let Some(shard0) = self.shards.get(0).filter(|shard0| shard0.belongs_to_this_process()) else { return false };
+        self.tables.add(shard0, Which::CallSites, id, body);
+        // For streams, and for what did not fit. Of no thread: whose call made it known says nothing.
+        let ext = PerfExt { call_site_id: id, ..PerfExt::default() };
+        shard0.record(PerfEvent::CallSite as u16, ext.to_words(), body);
+        true
+    }
+
+    /// Takes the calling thread into the tables and says that it has started. A thread that `is_ending` has lost what the
+    /// standard library knows of it.
+    pub(super) fn learn_thread(&self, id: u32, shard: usize, is_ending: bool) {
+        let (Some(shard0), Some(shard)) = (self.shards.get(0), self.shards.get(shard)) else { return };
+        let name = if is_ending { None } else { std::thread::current().name().map(ToOwned::to_owned) };
+        let name = name.or_else(|| Some(rustix::thread::name().ok()?.to_string_lossy().into_owned()));
+        let os_thread_id = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
+        let body = ThreadView::encode(shard0.clock().now_epoch_nanos(), os_thread_id, &name.unwrap_or_default());
+        self.tables.add(shard0, Which::Threads, id, &body);
+        let ext = PerfExt { thread_id: id, ..PerfExt::default() };
+        shard.record(PerfEvent::ThreadStarted as u16, ext.to_words(), &body);
+    }
+
+    /// A span could not be recorded because too many are open.
+    #[cold]
+    pub(super) fn count_lost_span(&self) {
+        let lost = self.lost_spans.fetch_add(1, Ordering::Relaxed) + 1;
+        if let Some(shard0) = self.shards.get(0) {
+            shard0.publish_context_word(tables::LOST_SPANS_OFFSET, lost);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The rings of a recorder: one from the start, more when threads come that would have to share.
+
+use crate::layout::extension::SHARD_COUNT;
+use crate::recorder::{Recorder, RecorderBuilder, RecorderError};
+use crate::schema::perf::tables::SHARD_FAILURES_OFFSET;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use super::read::shard_path;
+
+/// See the [module](self).
+pub(super) struct Shards {
+    rings: Box<[OnceLock<Recorder>]>,
+    seats: Mutex<Seats>,
+    /// How further shards are made.
+    template: RecorderBuilder,
+}
+
+struct Seats {
+    /// Threads of each shard that exists.
+    threads: Vec<u32>,
+    /// A thread is making the next shard.
+    is_growing: bool,
+    /// One could not be made: no more are tried.
+    failures: u64,
+    last_error: Option<RecorderError>,
+}
+
+/// What a new thread is to do.
+enum Plan {
+    Share(usize),
+    Create(usize),
+}
+
+impl Shards {
+    /// Shard 0 and room for `limit` (at least 1) in all.
+    pub(super) fn new(shard0: Recorder, template: RecorderBuilder, limit: usize) -> Self {
+        let rings: Box<[OnceLock<Recorder>]> = (0..limit.max(1)).map(|_| OnceLock::new()).collect();
+        // The first of at least one, and empty.
+        let _ = rings[0].set(shard0);
+        let seats = Seats { threads: vec![0], is_growing: false, failures: 0, last_error: None };
+        Self { rings, seats: Mutex::new(seats), template }
+    }
+
+    /// The shard with that index, if it exists.
+    #[inline(always)]
+    pub(super) fn get(&self, index: usize) -> Option<&Recorder> {
+        self.rings.get(index)?.get()
+    }
+
+    /// All that exist, by index.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Recorder> {
+        self.rings.iter().map_while(OnceLock::get)
+    }
+
+    /// A shard for a new thread: one without a thread, a new one, or the one with the fewest threads. Making a ring takes
+    /// milliseconds; only the thread that makes it waits for that.
+    pub(super) fn join(&self) -> usize {
+        let plan = self.seats().plan(self.rings.len());
+        let index = match plan {
+            Plan::Share(index) => return index,
+            Plan::Create(index) => index,
+        };
+        let created = self.create(index);
+        let mut seats = self.seats();
+        seats.is_growing = false;
+        match created {
+            Ok(()) => {
+                seats.threads.push(1);
+                index
+            }
+            Err(error) => {
+                seats.failures += 1;
+                seats.last_error = Some(error);
+                if let Some(shard0) = self.get(0) {
+                    shard0.publish_context_word(SHARD_FAILURES_OFFSET, seats.failures);
+                }
+                seats.share()
+            }
+        }
+    }
+
+    fn create(&self, index: usize) -> Result<(), RecorderError> {
+        let Some(shard0) = self.get(0) else { return Ok(()) };
+        let template = self.template.clone().shard(index as u64, self.rings.len() as u64);
+        let template = match shard0.path() {
+            Some(path) => template.at(shard_path(path, index as u64)),
+            None => template.anonymous(),
+        };
+        let ring = template.build()?;
+        // Only one thread at a time comes here, each with the next index.
+        let _ = self.rings[index].set(ring);
+        // After the shard is whole: readers open it when they see the number.
+        shard0.core.publish_header_word(SHARD_COUNT, index as u64 + 1);
+        Ok(())
+    }
+
+    /// A thread that had joined ends.
+    pub(super) fn leave(&self, index: usize) {
+        if let Some(threads) = self.seats().threads.get_mut(index) {
+            *threads = threads.saturating_sub(1);
+        }
+    }
+
+    /// How many shards could not be made, and why the last one could not.
+    pub(super) fn failures(&self) -> (u64, Option<String>) {
+        let seats = self.seats();
+        (seats.failures, seats.last_error.as_ref().map(ToString::to_string))
+    }
+
+    fn seats(&self) -> MutexGuard<'_, Seats> {
+        // Nothing in here panics while it holds the lock; if it did, the numbers would still be usable.
+        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Seats {
+    fn plan(&mut self, limit: usize) -> Plan {
+        let is_free = self.threads.contains(&0);
+        if is_free || self.is_growing || self.failures > 0 || self.threads.len() >= limit {
+            return Plan::Share(self.share());
+        }
+        self.is_growing = true;
+        Plan::Create(self.threads.len())
+    }
+
+    /// Takes a seat in the shard with the fewest threads.
+    fn share(&mut self) -> usize {
+        let fewest = self.threads.iter_mut().enumerate().min_by_key(|(_, threads)| **threads);
+        let Some((index, threads)) = fewest else { return 0 };
+        *threads += 1;
+        index
+    }
+}

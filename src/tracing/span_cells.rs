@@ -1,0 +1,349 @@
+//! What a `RecorderSubscriber` keeps of an open span: how many handles it has, and its call site. 16 bytes.
+//!
+//! A subscriber must say when a span's last handle is gone, hence the count; and `Span::current()` asks for the metadata of a
+//! span of which only the id is known, hence the call site. A span's id names its cell (low [`INDEX_BITS`] bits) and counts how
+//! often that cell was used (the bits above), so that no id is ever used twice; a cell whose count is used up is put away for
+//! good. The top bit of an id is 0: ids of `RecorderLayer` have it set.
+//!
+//! Cells that are free belong to threads, which create and close spans without any locked instruction. What a thread has too
+//! many of it gives to a common stock, and takes from it when it has none, in chains of [`CHAIN`] cells.
+
+use crate::sync::{AtomicU64, Ordering};
+use std::cell::Cell;
+use std::sync::OnceLock;
+
+/// Bits of a cell's index: nearly 2^24 spans can be open at a time, in 256 MiB.
+const INDEX_BITS: u32 = 24;
+const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;
+/// The generation of a cell counts up to here.
+const GENERATION_MAX: u64 = (1 << (63 - INDEX_BITS)) - 1;
+/// Cells of the first block; each further block is as large as all before it.
+const FIRST_BLOCK: u64 = 1 << 10;
+const BLOCKS: usize = INDEX_BITS as usize - 10;
+/// Cells that change hands at once.
+const CHAIN: u32 = 64;
+/// Free cells that a thread keeps, at most.
+const KEPT: usize = 2 * CHAIN as usize;
+/// No cell.
+const NONE: u64 = INDEX_MASK;
+
+/// One cell.
+struct SpanCell {
+    /// The id of its span, or of its last one.
+    id: AtomicU64,
+    /// In use: the call site's id (high half), and handles (low half), never 0. Free: see [`link`].
+    state: AtomicU64,
+}
+
+/// All cells of the process.
+pub(super) struct SpanCells {
+    blocks: [OnceLock<Box<[SpanCell]>>; BLOCKS],
+    /// Cells that were never used begin at this index.
+    unused: AtomicU64,
+    /// First cell of the first chain in stock (low bits), and a number that changes with it (high bits).
+    stock: AtomicU64,
+}
+
+/// The cells of this process.
+pub(super) static SPAN_CELLS: SpanCells =
+    SpanCells { blocks: [const { OnceLock::new() }; BLOCKS], unused: AtomicU64::new(0), stock: AtomicU64::new(NONE) };
+
+/// The free cells that a thread keeps.
+pub(super) struct FreeCells {
+    indices: [Cell<u32>; KEPT],
+    len: Cell<u32>,
+}
+
+/// What became of a span when one of its handles was dropped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Dropped {
+    /// There are others.
+    Open,
+    /// It was the last; the span's call site.
+    Last(u32),
+    /// There is no such span.
+    Unknown,
+}
+
+/// The state of a free cell in a chain: the next cell of its chain and, in the first one of a chain, the next chain in stock.
+fn link(next_cell: u64, next_chain: u64) -> u64 {
+    next_chain << 32 | next_cell
+}
+
+impl SpanCells {
+    /// A cell for a new span with one handle; gives the span's id. `None` if as many spans are open as can be.
+    #[inline(always)]
+    pub(super) fn create(&self, free: &FreeCells, call_site_id: u32) -> Option<u64> {
+        let index = match free.pop() {
+            Some(index) => index,
+            None => self.refill(free)?,
+        };
+        let cell = self.cell(index)?;
+        // Relaxed, here and where nothing else is said: a cell is handed from thread to thread with the handles of its span,
+        // or through the stock, which order everything.
+        let id = cell.id.load(Ordering::Relaxed).wrapping_add(1 << INDEX_BITS) & !INDEX_MASK | index;
+        cell.id.store(id, Ordering::Relaxed);
+        cell.state.store(u64::from(call_site_id) << 32 | 1, Ordering::Relaxed);
+        Some(id)
+    }
+
+    /// The call site of an open span; 0 if there is no such span.
+    #[inline(always)]
+    pub(super) fn call_site_id(&self, id: u64) -> u32 {
+        match self.cell(id & INDEX_MASK) {
+            Some(cell) if cell.id.load(Ordering::Relaxed) == id => (cell.state.load(Ordering::Relaxed) >> 32) as u32,
+            _ => 0,
+        }
+    }
+
+    /// Another handle of an open span.
+    #[inline]
+    pub(super) fn add_handle(&self, id: u64) {
+        if let Some(cell) = self.cell(id & INDEX_MASK)
+            && cell.id.load(Ordering::Relaxed) == id
+        {
+            cell.state.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// A handle is gone.
+    #[inline(always)]
+    pub(super) fn drop_handle(&self, free: &FreeCells, id: u64) -> Dropped {
+        let index = id & INDEX_MASK;
+        let Some(cell) = self.cell(index) else { return Dropped::Unknown };
+        if cell.id.load(Ordering::Relaxed) != id {
+            return Dropped::Unknown;
+        }
+        // Acquire: what the other handles' threads did is behind their release below.
+        let mut state = cell.state.load(Ordering::Acquire);
+        if state as u32 > 1 {
+            // Others may be dropped at the same time: who takes the count to 0 was the last. With a count of 1 nobody else
+            // can be there: a handle is made from a handle.
+            state = cell.state.fetch_sub(1, Ordering::AcqRel);
+        }
+        match state as u32 {
+            0 => Dropped::Unknown,
+            1 => {
+                cell.state.store(0, Ordering::Relaxed);
+                if id >> INDEX_BITS < GENERATION_MAX {
+                    self.put_back(free, index);
+                }
+                Dropped::Last((state >> 32) as u32)
+            }
+            _ => Dropped::Open,
+        }
+    }
+
+    #[inline(always)]
+    fn cell(&self, index: u64) -> Option<&SpanCell> {
+        let position = index + FIRST_BLOCK;
+        let block = position.ilog2() - FIRST_BLOCK.ilog2();
+        // Block 0 begins at position FIRST_BLOCK, block n at FIRST_BLOCK << n.
+        let within = position - (FIRST_BLOCK << block);
+        self.blocks.get(block as usize)?.get()?.get(within as usize)
+    }
+
+    /// Cells for a thread that has none: from the stock, or new ones. One is given, the others are kept.
+    #[cold]
+    #[inline(never)]
+    fn refill(&self, free: &FreeCells) -> Option<u64> {
+        if let Some(first) = self.take_chain() {
+            let mut next = self.cell(first)?.state.load(Ordering::Relaxed) & 0xffff_ffff;
+            while next != NONE {
+                free.push(next);
+                next = self.cell(next)?.state.load(Ordering::Relaxed) & 0xffff_ffff;
+            }
+            return Some(first);
+        }
+        let first = self.unused.fetch_add(u64::from(CHAIN), Ordering::Relaxed);
+        // There is no block behind the last one; so the index that stands for none is not used either.
+        if first + u64::from(CHAIN) + FIRST_BLOCK > 1 << INDEX_BITS {
+            self.unused.fetch_sub(u64::from(CHAIN), Ordering::Relaxed);
+            return None;
+        }
+        let block = (first + FIRST_BLOCK).ilog2() - FIRST_BLOCK.ilog2();
+        // Chains do not run over the ends of blocks: both are powers of two.
+        self.blocks.get(block as usize)?.get_or_init(|| {
+            let new = |_| SpanCell { id: AtomicU64::new(0), state: AtomicU64::new(0) };
+            (0..FIRST_BLOCK << block).map(new).collect()
+        });
+        for more in 1..u64::from(CHAIN) {
+            free.push(first + more);
+        }
+        Some(first)
+    }
+
+    /// Keeps a cell that has become free; gives a chain away if there are too many.
+    #[inline(always)]
+    fn put_back(&self, free: &FreeCells, index: u64) {
+        if !free.push(index) {
+            self.give_chain(free);
+            free.push(index);
+        }
+    }
+
+    /// Gives half of a thread's free cells to the stock.
+    #[cold]
+    #[inline(never)]
+    fn give_chain(&self, free: &FreeCells) {
+        let mut next = NONE;
+        for _ in 0..CHAIN {
+            let Some(index) = free.pop() else { break };
+            if let Some(cell) = self.cell(index) {
+                cell.state.store(link(next, NONE), Ordering::Relaxed);
+                next = index;
+            }
+        }
+        let Some(cell) = self.cell(next) else { return };
+        let chained = cell.state.load(Ordering::Relaxed) & 0xffff_ffff;
+        let mut stock = self.stock.load(Ordering::Relaxed);
+        loop {
+            cell.state.store(link(chained, stock & INDEX_MASK), Ordering::Relaxed);
+            let new = ((stock >> INDEX_BITS) + 1) << INDEX_BITS | next;
+            // Release: who takes the chain has its links, and what was done with its cells.
+            match self.stock.compare_exchange_weak(stock, new, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(now) => stock = now,
+            }
+        }
+    }
+
+    /// Takes a chain from the stock; gives its first cell.
+    fn take_chain(&self) -> Option<u64> {
+        let mut stock = self.stock.load(Ordering::Acquire);
+        loop {
+            let first = stock & INDEX_MASK;
+            if first == NONE {
+                return None;
+            }
+            // Another thread may have taken the chain meanwhile and this may be anything: then the number in the stock has
+            // changed, and the exchange fails.
+            let next = self.cell(first)?.state.load(Ordering::Relaxed) >> 32;
+            let new = ((stock >> INDEX_BITS) + 1) << INDEX_BITS | next & INDEX_MASK;
+            match self.stock.compare_exchange_weak(stock, new, Ordering::Acquire, Ordering::Acquire) {
+                Ok(_) => return Some(first),
+                Err(now) => stock = now,
+            }
+        }
+    }
+}
+
+impl FreeCells {
+    pub(super) const fn new() -> Self {
+        Self { indices: [const { Cell::new(0) }; KEPT], len: Cell::new(0) }
+    }
+
+    #[inline(always)]
+    fn pop(&self) -> Option<u64> {
+        let len = self.len.get().checked_sub(1)?;
+        self.len.set(len);
+        self.indices.get(len as usize).map(|index| index.get().into())
+    }
+
+    /// False if there is no room.
+    #[inline(always)]
+    fn push(&self, index: u64) -> bool {
+        let len = self.len.get();
+        let Some(place) = self.indices.get(len as usize) else { return false };
+        // Indices have 24 bits.
+        place.set(index as u32);
+        self.len.set(len + 1);
+        true
+    }
+
+    /// Gives everything to the stock, at the thread's end.
+    pub(super) fn give_up(&self, cells: &SpanCells) {
+        while self.len.get() > 0 {
+            cells.give_chain(self);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+    use std::sync::Mutex;
+
+    fn cells() -> SpanCells {
+        SpanCells {
+            blocks: [const { OnceLock::new() }; BLOCKS],
+            unused: AtomicU64::new(0),
+            stock: AtomicU64::new(NONE),
+        }
+    }
+
+    #[test]
+    fn a_span_is_closed_by_its_last_handle_and_its_id_is_not_used_again() {
+        let (cells, free) = (cells(), FreeCells::new());
+        let id = cells.create(&free, 7).unwrap();
+        cells.add_handle(id);
+        assert_eq!(cells.call_site_id(id), 7);
+        assert_eq!(cells.drop_handle(&free, id), Dropped::Open);
+        assert_eq!(cells.drop_handle(&free, id), Dropped::Last(7));
+        assert_eq!(cells.drop_handle(&free, id), Dropped::Unknown);
+        let other = cells.create(&free, 8).unwrap();
+        assert_eq!(other & INDEX_MASK, id & INDEX_MASK);
+        assert_ne!(other, id);
+        assert_eq!((cells.call_site_id(id), cells.call_site_id(other)), (0, 8));
+        assert_eq!(cells.drop_handle(&free, id), Dropped::Unknown);
+        assert_eq!(cells.drop_handle(&free, u64::MAX), Dropped::Unknown);
+    }
+
+    #[test]
+    fn a_cell_whose_generations_are_used_up_is_put_away() {
+        let (cells, free) = (cells(), FreeCells::new());
+        let first = cells.create(&free, 1).unwrap();
+        let cell = cells.cell(first & INDEX_MASK).unwrap();
+        cells.drop_handle(&free, first);
+        cell.id.store((GENERATION_MAX - 1) << INDEX_BITS | first & INDEX_MASK, Ordering::Relaxed);
+        let last = cells.create(&free, 1).unwrap();
+        assert_eq!((last >> INDEX_BITS, last >> 63), (GENERATION_MAX, 0));
+        assert_eq!(cells.drop_handle(&free, last), Dropped::Last(1));
+        assert_ne!(cells.create(&free, 1).unwrap() & INDEX_MASK, last & INDEX_MASK);
+    }
+
+    #[test]
+    fn a_hundred_thousand_open_spans_have_different_cells_and_closing_them_frees_them() {
+        let (cells, free) = (cells(), FreeCells::new());
+        for _ in 0..3 {
+            let ids: Vec<u64> = (0..100_000).map(|_| cells.create(&free, 1).unwrap()).collect();
+            assert_eq!(ids.iter().map(|id| id & INDEX_MASK).collect::<HashSet<_>>().len(), ids.len());
+            assert!(ids.iter().all(|id| cells.drop_handle(&free, *id) == Dropped::Last(1)));
+        }
+        assert!(cells.unused.load(Ordering::Relaxed) < 100_000 + 2 * u64::from(CHAIN));
+    }
+
+    #[test]
+    fn cells_go_from_thread_to_thread_and_no_two_spans_have_one_at_a_time() {
+        let cells = cells();
+        let handed_over = Mutex::new(Vec::new());
+        let all_ids = Mutex::new(HashSet::new());
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let (cells, handed_over, all_ids) = (&cells, &handed_over, &all_ids);
+                scope.spawn(move || {
+                    let free = FreeCells::new();
+                    let mut created = Vec::new();
+                    for round in 0..200 {
+                        let open: Vec<u64> = (0..150).map(|_| cells.create(&free, thread).unwrap()).collect();
+                        created.extend(&open);
+                        open.iter().for_each(|id| assert_eq!(cells.call_site_id(*id), thread));
+                        let mut handed_over = handed_over.lock().unwrap();
+                        handed_over.extend(open);
+                        if round % 3 == 0 {
+                            let others: Vec<u64> = handed_over.drain(..).collect();
+                            drop(handed_over);
+                            for id in others {
+                                assert!(matches!(cells.drop_handle(&free, id), Dropped::Last(_)));
+                            }
+                        }
+                    }
+                    free.give_up(cells);
+                    all_ids.lock().unwrap().extend(created);
+                });
+            }
+        });
+        assert_eq!(all_ids.lock().unwrap().len(), 4 * 200 * 150);
+    }
+}

@@ -1,0 +1,163 @@
+//! From the ids of a `Registry` to ids that are never used twice.
+//!
+//! A `Registry` uses the id of a closed span again after 8,192 further spans in its slot: a ring holds more than that, so its
+//! ids do not name spans in a ring. The map has an entry for each open span of a layer: 24 bytes, found by a few loads without a
+//! lock, in a table of open addressing that grows by further, larger levels. (The Registry's own extensions would do, at the
+//! price of a lock and a heap allocation for each span.)
+
+use crate::sync::{AtomicU64, Ordering};
+use std::sync::OnceLock;
+
+/// Slots of each level, as shifts: 19 million open spans in all.
+const LEVEL_SHIFTS: [u32; 6] = [10, 13, 16, 19, 22, 24];
+/// A span is in one of this many slots of a level, or in a later level.
+const WINDOW: usize = 4;
+
+/// What is known of an open span.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct MappedSpan {
+    /// Its id in the ring.
+    pub(super) span_id: u64,
+    /// Its call site.
+    pub(super) call_site_id: u32,
+}
+
+struct Slot {
+    /// The registry's id, 0 if the slot is free.
+    key: AtomicU64,
+    span_id: AtomicU64,
+    call_site_id: AtomicU64,
+}
+
+/// See the [module](self).
+pub(super) struct SpanMap {
+    levels: [OnceLock<Box<[Slot]>>; LEVEL_SHIFTS.len()],
+}
+
+impl SpanMap {
+    pub(super) const fn new() -> Self {
+        Self { levels: [const { OnceLock::new() }; LEVEL_SHIFTS.len()] }
+    }
+
+    /// Takes in a span that has just been created: nobody asks for its id yet. False if there is no room.
+    #[inline(always)]
+    pub(super) fn insert(&self, key: u64, span: MappedSpan) -> bool {
+        for (level, shift) in LEVEL_SHIFTS.into_iter().enumerate() {
+            let slots = match self.levels[level].get() {
+                Some(slots) => slots,
+                None => self.make_level(level),
+            };
+            for index in window(key, shift) {
+                let slot = &slots[index];
+                // Relaxed load: the compare-exchange decides. Acquire: what was stored for the slot's last span is behind its
+                // release.
+                if slot.key.load(Ordering::Relaxed) == 0
+                    && slot.key.compare_exchange(0, key, Ordering::Acquire, Ordering::Relaxed).is_ok()
+                {
+                    // Relaxed, here and in `get`: whoever asks for the span got its handle from the thread that created it.
+                    slot.span_id.store(span.span_id, Ordering::Relaxed);
+                    slot.call_site_id.store(span.call_site_id.into(), Ordering::Relaxed);
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    #[cold]
+    fn make_level(&self, level: usize) -> &[Slot] {
+        let new = |_| Slot { key: AtomicU64::new(0), span_id: AtomicU64::new(0), call_site_id: AtomicU64::new(0) };
+        self.levels[level].get_or_init(|| (0..1 << LEVEL_SHIFTS[level]).map(new).collect())
+    }
+
+    /// An open span.
+    #[inline(always)]
+    pub(super) fn get(&self, key: u64) -> Option<MappedSpan> {
+        self.find(key).map(Slot::span)
+    }
+
+    /// Forgets a span that has been closed; nobody asks for it any more.
+    #[inline(always)]
+    pub(super) fn remove(&self, key: u64) -> Option<MappedSpan> {
+        let slot = self.find(key)?;
+        let span = slot.span();
+        // Release: who takes the slot next stores after us.
+        slot.key.store(0, Ordering::Release);
+        Some(span)
+    }
+
+    #[inline(always)]
+    fn find(&self, key: u64) -> Option<&Slot> {
+        for (level, shift) in LEVEL_SHIFTS.into_iter().enumerate() {
+            let slots = self.levels[level].get()?;
+            let found = window(key, shift).find(|index| slots[*index].key.load(Ordering::Relaxed) == key);
+            if let Some(index) = found {
+                return Some(&slots[index]);
+            }
+        }
+        None
+    }
+}
+
+impl Slot {
+    #[inline(always)]
+    fn span(&self) -> MappedSpan {
+        MappedSpan {
+            span_id: self.span_id.load(Ordering::Relaxed),
+            call_site_id: self.call_site_id.load(Ordering::Relaxed) as u32,
+        }
+    }
+}
+
+/// The slots of a level in which `key` may be.
+#[inline(always)]
+fn window(key: u64, shift: u32) -> impl Iterator<Item = usize> {
+    // Fibonacci hashing: the high bits of the product depend on all bits of the key.
+    let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - shift);
+    let mask = (1 << shift) - 1;
+    (0..WINDOW).map(move |step| (hash as usize + step) & mask)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(n: u64) -> MappedSpan {
+        MappedSpan { span_id: n + 1_000_000, call_site_id: n as u32 }
+    }
+
+    #[test]
+    fn a_hundred_thousand_open_spans_are_found_and_forgotten_in_any_order() {
+        let map = SpanMap::new();
+        assert_eq!(map.get(1), None);
+        for round in 0..3 {
+            let keys: Vec<u64> = (1..100_000).map(|n| n << 7 | round).collect();
+            assert!(keys.iter().all(|key| map.insert(*key, span(*key))));
+            assert!(keys.iter().all(|key| map.get(*key) == Some(span(*key))));
+            for key in
+                keys.iter().step_by(3).chain(keys.iter().skip(1).step_by(3)).chain(keys.iter().skip(2).step_by(3))
+            {
+                assert_eq!(map.remove(*key), Some(span(*key)));
+                assert_eq!(map.get(*key), None);
+            }
+        }
+        assert!(map.levels[4].get().is_none());
+    }
+
+    #[test]
+    fn threads_that_take_slots_at_once_do_not_take_the_same() {
+        let map = SpanMap::new();
+        std::thread::scope(|scope| {
+            for thread in 1..5u64 {
+                let map = &map;
+                scope.spawn(move || {
+                    for round in 0..200 {
+                        let keys = (0..100).map(|n| (thread << 40) + (round << 20) + n);
+                        keys.clone().for_each(|key| assert!(map.insert(key, span(key))));
+                        keys.for_each(|key| assert_eq!(map.remove(key), Some(span(key))));
+                    }
+                });
+            }
+        });
+    }
+}

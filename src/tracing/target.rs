@@ -1,0 +1,60 @@
+//! Where a subscriber or layer records to.
+
+use super::fields;
+use super::recorder::{PerfCore, PerfRecorder};
+use super::slot::PERF;
+use super::thread::ThreadState;
+use crate::schema::perf::{PerfEvent, PerfExt};
+use std::sync::Arc;
+use tracing_core::field::Visit;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) enum Target {
+    /// To what is installed in [`PERF`].
+    Global,
+    /// To a recorder of its own.
+    Own(PerfRecorder),
+}
+
+impl Target {
+    /// The recorder, if there is one.
+    #[inline(always)]
+    pub(super) fn recorder(&self) -> Option<&PerfRecorder> {
+        match self {
+            Self::Own(recorder) => Some(recorder),
+            Self::Global => PERF.installed(),
+        }
+    }
+
+    /// What is shared of the recorder, if it is switched on.
+    #[inline(always)]
+    pub(super) fn recording(&self) -> Option<&Arc<PerfCore>> {
+        self.recorder().map(|recorder| &recorder.core).filter(|core| core.is_enabled())
+    }
+
+    /// Records an event without payload.
+    #[inline(always)]
+    pub(super) fn record(&self, thread: &ThreadState, event: PerfEvent, ext: PerfExt) {
+        if let Some(core) = self.recording() {
+            core.record(thread, event, ext, &[]);
+        }
+    }
+}
+
+impl PerfCore {
+    /// Records an event with the fields that `visit` shows.
+    #[inline(always)]
+    pub(super) fn record_fields(
+        self: &Arc<Self>,
+        thread: &ThreadState,
+        event: PerfEvent,
+        ext: PerfExt,
+        visit: impl Fn(&mut dyn Visit),
+    ) {
+        let [span_id, related, ids, said] = ext.to_words();
+        fields::encode(thread, &self.limits, visit, |payload, counts| {
+            self.record_words(thread, event, [span_id, related, ids, said | counts], payload);
+        });
+    }
+}

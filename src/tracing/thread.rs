@@ -1,0 +1,188 @@
+//! What a thread keeps while it records: its id, its shards, the spans that it is in.
+
+use super::entered::{EnteredSpan, EnteredSpans};
+use super::recorder::PerfCore;
+use super::span_cells::{FreeCells, SPAN_CELLS};
+use crate::global::set_current_span_id;
+use crate::schema::perf::{PerfEvent, PerfExt};
+use crate::sync::{AtomicU64, Ordering};
+use std::cell::{Cell, RefCell};
+use std::sync::{Arc, Weak};
+
+/// A few recorders are remembered without a search; most programs have one.
+const REMEMBERED: usize = 4;
+/// Ids that a thread takes at once.
+const ID_BLOCK: u64 = 1 << 12;
+/// Top bit of a span id: it was not made from a cell.
+const LAYER_BIT: u64 = 1 << 63;
+
+/// The shard in which a thread records to one recorder.
+#[derive(Clone, Copy)]
+struct Home {
+    recorder_id: u64,
+    shard: usize,
+}
+
+const NOWHERE: Home = Home { recorder_id: 0, shard: 0 };
+
+/// See the [module](self).
+pub(super) struct ThreadState {
+    /// 0 until the thread first records.
+    id: Cell<u32>,
+    homes: [Cell<Home>; REMEMBERED],
+    /// Inside [`Self::settle`].
+    is_settling: Cell<bool>,
+    /// How deep in the formatting of values that record in turn.
+    pub(super) formatting_depth: Cell<u32>,
+    pub(super) entered: EnteredSpans,
+    pub(super) free_cells: FreeCells,
+    /// Ids for spans of layers: next, and end.
+    layer_ids: Cell<(u64, u64)>,
+}
+
+/// A recorder that this thread has joined.
+struct Joined {
+    recorder: Weak<PerfCore>,
+    recorder_id: u64,
+    shard: usize,
+}
+
+/// Everything to be done when the thread ends.
+struct EndOfThread(RefCell<Vec<Joined>>);
+
+thread_local! {
+    // Without a destructor, so that access is an address and no check, and works until the thread's last instruction.
+    static STATE: ThreadState = const { ThreadState::new() };
+    static END: EndOfThread = const { EndOfThread(RefCell::new(Vec::new())) };
+}
+
+/// Calls `f` with the calling thread's state.
+#[inline(always)]
+pub(super) fn with<R>(f: impl FnOnce(&ThreadState) -> R) -> R {
+    STATE.with(f)
+}
+
+impl ThreadState {
+    const fn new() -> Self {
+        Self {
+            id: Cell::new(0),
+            homes: [const { Cell::new(NOWHERE) }; REMEMBERED],
+            is_settling: Cell::new(false),
+            formatting_depth: Cell::new(0),
+            entered: EnteredSpans::new(),
+            free_cells: FreeCells::new(),
+            layer_ids: Cell::new((0, 0)),
+        }
+    }
+
+    /// The thread's id; 0 before it first records.
+    #[inline(always)]
+    pub(super) fn id(&self) -> u32 {
+        self.id.get()
+    }
+
+    /// The index of the shard in which this thread records to `recorder`.
+    #[inline(always)]
+    pub(super) fn shard_of(&self, recorder: &Arc<PerfCore>) -> usize {
+        let home = self.homes[recorder.id as usize % REMEMBERED].get();
+        if home.recorder_id == recorder.id { home.shard } else { self.settle(recorder) }
+    }
+
+    /// Finds the thread's shard of a recorder that is not remembered; joins it if the thread has none.
+    #[cold]
+    #[inline(never)]
+    fn settle(&self, recorder: &Arc<PerfCore>) -> usize {
+        // A memory allocator that traces its work comes here from inside; a forked child must not touch locks that were
+        // held when it was made.
+        if self.is_settling.get() || !recorder.belongs_to_this_process() {
+            return 0;
+        }
+        self.is_settling.set(true);
+        let joined = END.try_with(|end| end.find(recorder)).ok().flatten();
+        let shard = joined.unwrap_or_else(|| self.join(recorder));
+        self.homes[recorder.id as usize % REMEMBERED].set(Home { recorder_id: recorder.id, shard });
+        self.is_settling.set(false);
+        shard
+    }
+
+    fn join(&self, recorder: &Arc<PerfCore>) -> usize {
+        static NEXT_THREAD_ID: AtomicU64 = AtomicU64::new(1);
+        if self.id.get() == 0 {
+            // Relaxed: unique by atomicity. After 2^32 threads they begin again, and 0 stands for one of them.
+            self.id.set(NEXT_THREAD_ID.fetch_add(1, Ordering::Relaxed) as u32);
+        }
+        let shard = recorder.shards.join();
+        let is_ending = END.try_with(|end| end.remember(recorder, shard)).is_err();
+        if is_ending {
+            // Nobody would say when it leaves.
+            recorder.shards.leave(shard);
+        }
+        recorder.learn_thread(self.id.get(), shard, is_ending);
+        shard
+    }
+
+    /// The thread enters a span; see [`EnteredSpans::push`].
+    #[inline(always)]
+    pub(super) fn enter(&self, span_id: u64, local_id: u64, call_site_id: u32, owner: u32) {
+        self.entered.push(span_id, local_id, call_site_id, owner);
+        set_current_span_id(self.entered.current_span_id());
+    }
+
+    /// The thread exits a span; see [`EnteredSpans::pop`].
+    #[inline(always)]
+    pub(super) fn exit(&self, local_id: u64, owner: u32) -> Option<EnteredSpan> {
+        let exited = self.entered.pop(local_id, owner);
+        set_current_span_id(self.entered.current_span_id());
+        exited
+    }
+
+    /// An id for a span of a layer: never used twice, its top bit set.
+    #[inline(always)]
+    pub(super) fn next_layer_span_id(&self) -> u64 {
+        let (next, end) = self.layer_ids.get();
+        if next == end {
+            return self.take_id_block();
+        }
+        self.layer_ids.set((next + 1, end));
+        next
+    }
+
+    #[cold]
+    fn take_id_block(&self) -> u64 {
+        static NEXT_BLOCK: AtomicU64 = AtomicU64::new(LAYER_BIT);
+        // Relaxed: unique by atomicity. 2^63 ids last for some thousand years.
+        let first = NEXT_BLOCK.fetch_add(ID_BLOCK, Ordering::Relaxed);
+        self.layer_ids.set((first + 1, first + ID_BLOCK));
+        first
+    }
+}
+
+impl EndOfThread {
+    fn find(&self, recorder: &Arc<PerfCore>) -> Option<usize> {
+        let joined = self.0.try_borrow().ok()?;
+        joined.iter().find(|joined| joined.recorder_id == recorder.id).map(|joined| joined.shard)
+    }
+
+    fn remember(&self, recorder: &Arc<PerfCore>, shard: usize) {
+        if let Ok(mut joined) = self.0.try_borrow_mut() {
+            joined.retain(|joined| joined.recorder.strong_count() > 0);
+            joined.push(Joined { recorder: Arc::downgrade(recorder), recorder_id: recorder.id, shard });
+        }
+    }
+}
+
+impl Drop for EndOfThread {
+    fn drop(&mut self) {
+        STATE.with(|state| {
+            state.free_cells.give_up(&SPAN_CELLS);
+            for joined in self.0.get_mut().drain(..) {
+                let Some(recorder) = joined.recorder.upgrade() else { continue };
+                if !recorder.belongs_to_this_process() {
+                    continue;
+                }
+                recorder.record(state, PerfEvent::ThreadEnded, PerfExt::default(), &[]);
+                recorder.shards.leave(joined.shard);
+            }
+        });
+    }
+}
