@@ -126,18 +126,21 @@ impl RecorderBuilder {
     }
 
     /// Says that this ring is shard `index` of at most `limit`.
+    #[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "the perf recorder's business"))]
     pub(crate) fn shard(mut self, index: u64, limit: u64) -> Self {
         self.shard = (index, limit);
         self
     }
 
     /// Makes the ring at this path, whatever the configuration string says of its place.
+    #[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "the perf recorder's business"))]
     pub(crate) fn at(mut self, path: PathBuf) -> Self {
         self.shard_path = Some(path);
         self
     }
 
     /// The shifts of a ring whose configuration string has none.
+    #[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "the perf recorder's business"))]
     pub(crate) fn default_shifts(mut self, descriptor_shift: u32, payload_shift: u32) -> Self {
         self.default_shifts = Some((descriptor_shift, payload_shift));
         self

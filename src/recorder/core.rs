@@ -386,12 +386,8 @@ impl Core {
         self.writer.memory().control(ControlWord::RecordErrors).fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The path of the ring, for messages.
-    pub(crate) fn path(&self) -> Option<&Path> {
-        self.file.path()
-    }
-
     /// Adds to one of the extension's counters.
+    #[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "the perf recorder's business"))]
     pub(crate) fn add_to_counter(&self, offset: usize, value: u64) {
         if self.may_record() {
             self.writer.memory().header_word(offset).fetch_add(value, Ordering::Relaxed);
@@ -399,6 +395,7 @@ impl Core {
     }
 
     /// Publishes a word of the extension.
+    #[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "the perf recorder's business"))]
     pub(crate) fn publish_header_word(&self, offset: usize, value: u64) {
         if self.may_record() {
             self.writer.memory().header_word(offset).store(value, Ordering::Release);

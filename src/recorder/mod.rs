@@ -14,5 +14,3 @@ pub use config::ContentDescription;
 pub use core::{Recorder, RecorderStats};
 pub use error::{RecorderError, RecorderErrorKind};
 pub use in_place::Reservation;
-
-pub(crate) use core::Core;

@@ -52,17 +52,18 @@ impl CallSites {
         self.find(ptr::from_ref(metadata).addr())
     }
 
+    /// As [`Self::id_of`], for what is no metadata: `key` is the address of something that lives as long as the program.
+    #[cfg(test)]
+    pub(super) fn id_of_key(&self, key: usize, describe: impl FnOnce() -> Vec<u8>) -> u32 {
+        self.find(key).unwrap_or_else(|| self.register(key, None, describe))
+    }
+
     /// The id of a span's or event's call site. At the first time it is told to all recorders, which takes a lock.
     #[cold]
     #[inline(never)]
     pub(super) fn id_of(&self, metadata: &'static Metadata<'static>) -> u32 {
         let key = ptr::from_ref(metadata).addr();
         self.find(key).unwrap_or_else(|| self.register(key, Some(metadata), || view_of(metadata).encode()))
-    }
-
-    /// As [`Self::id_of`], for what is no metadata: `key` is the address of something that lives as long as the program.
-    pub(super) fn id_of_key(&self, key: usize, describe: impl FnOnce() -> Vec<u8>) -> u32 {
-        self.find(key).unwrap_or_else(|| self.register(key, None, describe))
     }
 
     /// The metadata of a call site, if it has one.

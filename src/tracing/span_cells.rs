@@ -317,14 +317,14 @@ mod tests {
     #[test]
     fn cells_go_from_thread_to_thread_and_no_two_spans_have_one_at_a_time() {
         let cells = cells();
-        let handed_over = Mutex::new(Vec::new());
-        let all_ids = Mutex::new(HashSet::new());
+        let handed_over: Mutex<Vec<u64>> = Mutex::new(Vec::new());
+        let all_ids = Mutex::new(HashSet::<u64>::new());
         std::thread::scope(|scope| {
             for thread in 0..4 {
                 let (cells, handed_over, all_ids) = (&cells, &handed_over, &all_ids);
                 scope.spawn(move || {
                     let free = FreeCells::new();
-                    let mut created = Vec::new();
+                    let mut created: Vec<u64> = Vec::new();
                     for round in 0..200 {
                         let open: Vec<u64> = (0..150).map(|_| cells.create(&free, thread).unwrap()).collect();
                         created.extend(&open);

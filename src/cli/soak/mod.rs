@@ -121,7 +121,7 @@ fn one_life(args: &Args, ring: &Path, life: u64, end: Instant, outcome: &mut Out
             outcome.stalls += 1;
         }
     }
-    if death < end || life % 2 == 0 {
+    if death < end || life.is_multiple_of(2) {
         writer.kill()?;
         outcome.kills += 1;
     }

@@ -46,7 +46,7 @@ impl Torture {
             }
         }
         if self.turn.is_multiple_of(5000) {
-            self.record(ExecEvent::TxnLog as u16, 1 << 20 | (self.turn as usize * 4099) % (3 << 20));
+            self.record(ExecEvent::TxnLog as u16, (1 << 20) | ((self.turn as usize * 4099) % (3 << 20)));
         }
         if self.turn % 3000 == self.thread * 700 {
             self.stall();

@@ -265,7 +265,9 @@ impl<'a> Iterator for RawFields<'a> {
 mod tests {
     use super::*;
 
-    fn decode(bytes: &[u8]) -> Vec<Result<(u8, FieldValue, Option<u32>), MalformedFields>> {
+    type Decoded = Result<(u8, FieldValue, Option<u32>), MalformedFields>;
+
+    fn decode(bytes: &[u8]) -> Vec<Decoded> {
         let decoded = |field: RawField<'_>| (field.index, field.to_value(), field.original_bytes);
         RawFields::new(bytes).map(|field| field.map(decoded)).collect()
     }
