@@ -2,6 +2,7 @@
 
 #![allow(missing_docs, clippy::undocumented_unsafe_blocks, clippy::multiple_unsafe_ops_per_block)]
 
+#[allow(dead_code, reason = "the latency benchmark reads")]
 mod reference;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};

@@ -1,0 +1,263 @@
+//! A small shop: an HTTP service on the loopback interface over an embedded SQLite, with its own customers.
+//!
+//! It knows nothing of eventring but the lines of set-up in `main`: spans and log records are those of plain `tracing`.
+//!
+//! ```console
+//! $ cargo run --release --example http_service -- --requests 100000 --ring shop
+//! $ eventring watch shop                       # meanwhile, in another terminal
+//! $ eventring capture shop -o shop.evc         # until the service ends
+//! $ eventring export shop.evc --view span      # shop.perfetto-trace, for https://ui.perfetto.dev
+//! ```
+
+use axum::extract::{Path, Query, Request, State};
+use axum::http::StatusCode;
+use axum::middleware::{self, Next};
+use axum::response::Response;
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use eventring::tracing::{PerfRecorder, RecorderLayer, RecorderSubscriber};
+use rusqlite::Connection;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::error::Error;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tracing::{Instrument as _, Span, debug, field, info, info_span, instrument, warn};
+use tracing_subscriber::layer::SubscriberExt as _;
+
+/// Items that the shop has.
+const ITEMS: u64 = 100;
+/// Customers who buy at the same time.
+const CUSTOMERS: u64 = 16;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let options = Options::parse()?;
+    // All there is of eventring. `RecorderLayer` goes into any stack of layers; `RecorderSubscriber` is alone, and cheaper.
+    match options.subscriber.as_str() {
+        "recorder" => tracing::subscriber::set_global_default(RecorderSubscriber::new(options.recorder()?))?,
+        "layer" => {
+            let stack = tracing_subscriber::registry().with(RecorderLayer::new(options.recorder()?));
+            tracing::subscriber::set_global_default(stack)?;
+        }
+        _ => {}
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_name("shop-worker").build()?;
+    runtime.block_on(run(&options))
+}
+
+async fn run(options: &Options) -> Result<(), Box<dyn Error>> {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+    let address = listener.local_addr()?;
+    let service = shop()?;
+    tokio::spawn(async move { axum::serve(listener, service).await });
+    info!(%address, "the shop is open");
+    let started = Instant::now();
+    let failed = visit(address, options.requests).await?;
+    let seconds = started.elapsed().as_secs_f64();
+    let per_second = options.requests as f64 / seconds;
+    info!(requests = options.requests, failed, "the shop closes");
+    if options.json {
+        let object = json!({
+            "requests": options.requests, "failed": failed, "seconds": seconds, "requests_per_second": per_second,
+            "subscriber": options.subscriber, "ring": options.ring,
+        });
+        println!("{object}");
+    } else {
+        println!("{} requests in {seconds:.2} s: {per_second:.0} requests/s, {failed} failed", options.requests);
+    }
+    Ok(())
+}
+
+/// The command line.
+struct Options {
+    requests: u64,
+    ring: String,
+    subscriber: String,
+    keep: bool,
+    json: bool,
+}
+
+impl Options {
+    fn parse() -> Result<Self, Box<dyn Error>> {
+        const USAGE: &str = "options: --requests N  --ring NAME  --subscriber recorder|layer|none  --keep  --json";
+        let mut options =
+            Self { requests: 20_000, ring: "shop".into(), subscriber: "recorder".into(), keep: false, json: false };
+        let mut arguments = std::env::args().skip(1);
+        while let Some(argument) = arguments.next() {
+            let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value; {USAGE}"));
+            match argument.as_str() {
+                "--requests" => options.requests = value()?.parse()?,
+                "--ring" => options.ring = value()?,
+                "--subscriber" => options.subscriber = value()?,
+                "--keep" => options.keep = true,
+                "--json" => options.json = true,
+                _ => return Err(format!("{argument} is not known; {USAGE}").into()),
+            }
+        }
+        if !["recorder", "layer", "none"].contains(&options.subscriber.as_str()) {
+            return Err(format!("--subscriber {} is not known; {USAGE}", options.subscriber).into());
+        }
+        Ok(options)
+    }
+
+    /// The rings: one for each few threads, found by one name.
+    fn recorder(&self) -> Result<PerfRecorder, Box<dyn Error>> {
+        Ok(PerfRecorder::builder().config(&self.ring).keep(self.keep).build()?)
+    }
+}
+
+/// What the handlers share.
+type Database = Arc<Mutex<Connection>>;
+
+fn shop() -> Result<Router, rusqlite::Error> {
+    let connection = Connection::open_in_memory()?;
+    connection.execute_batch(
+        "CREATE TABLE items (id INTEGER PRIMARY KEY, name TEXT, stock INTEGER);
+         CREATE TABLE orders (id INTEGER PRIMARY KEY, item INTEGER, quantity INTEGER);",
+    )?;
+    for id in 0..ITEMS {
+        connection.execute("INSERT INTO items VALUES (?1, ?2, 1000)", (id as i64, format!("item {id}")))?;
+    }
+    Ok(Router::new()
+        .route("/items/{id}", get(item))
+        .route("/orders", post(order))
+        .layer(middleware::from_fn(in_span))
+        .with_state(Arc::new(Mutex::new(connection))))
+}
+
+/// Each request is a span.
+async fn in_span(request: Request, next: Next) -> Response {
+    let span = info_span!("request", method = %request.method(), path = request.uri().path(), status = field::Empty);
+    let response = next.run(request).instrument(span.clone()).await;
+    span.record("status", response.status().as_u16());
+    response
+}
+
+type Answer = Result<Json<Value>, (StatusCode, String)>;
+
+async fn item(State(database): State<Database>, Path(id): Path<u64>) -> Answer {
+    let sql = "SELECT name, stock FROM items WHERE id = ?1";
+    let found = query(database, sql, move |connection| {
+        let mut statement = connection.prepare_cached(sql)?;
+        let rows = statement
+            .query_map([id as i64], |row| Ok(json!({ "name": row.get::<_, String>(0)?, "stock": row.get::<_, i64>(1)? })))?;
+        rows.collect()
+    })
+    .await?;
+    found.into_iter().next().map(Json).ok_or_else(|| (StatusCode::NOT_FOUND, format!("there is no item {id}")))
+}
+
+async fn order(State(database): State<Database>, Query(wanted): Query<HashMap<String, u64>>) -> Answer {
+    let number =
+        |name: &str| wanted.get(name).copied().ok_or((StatusCode::BAD_REQUEST, format!("`{name}` is missing")));
+    let (item, quantity) = (number("item")?, number("quantity")?);
+    let sql = "UPDATE items SET stock = stock - ?2 WHERE id = ?1 AND stock >= ?2 RETURNING stock";
+    let left = query(database.clone(), sql, move |connection| {
+        let mut statement = connection.prepare_cached(sql)?;
+        statement.query_map((item as i64, quantity as i64), |row| row.get::<_, i64>(0))?.collect()
+    })
+    .await?;
+    let Some(left) = left.first().copied() else {
+        warn!(item, quantity, "sold out");
+        return Err((StatusCode::CONFLICT, "sold out".into()));
+    };
+    let sql = "INSERT INTO orders (item, quantity) VALUES (?1, ?2) RETURNING id";
+    let order = query(database, sql, move |connection| {
+        let mut statement = connection.prepare_cached(sql)?;
+        statement.query_map((item as i64, quantity as i64), |row| row.get::<_, i64>(0))?.collect()
+    })
+    .await?;
+    debug!(item, left, "ordered");
+    Ok(Json(json!({ "order": order.first(), "left": left })))
+}
+
+/// Each query is a span, on a thread for work that blocks.
+#[instrument(level = "info", skip_all, fields(sql, rows = field::Empty))]
+async fn query<T: Send + 'static>(
+    database: Database,
+    sql: &'static str,
+    work: impl FnOnce(&Connection) -> rusqlite::Result<Vec<T>> + Send + 'static,
+) -> Result<Vec<T>, (StatusCode, String)> {
+    let span = Span::current();
+    span.record("sql", sql);
+    let work = move || {
+        let _entered = info_span!(parent: &span, "sqlite").entered();
+        let rows = work(&database.lock().unwrap_or_else(PoisonError::into_inner));
+        if let Ok(rows) = &rows {
+            span.record("rows", rows.len());
+        }
+        rows
+    };
+    let failed = |error: String| {
+        warn!(error, "query failed");
+        (StatusCode::INTERNAL_SERVER_ERROR, error)
+    };
+    let rows = tokio::task::spawn_blocking(work).await.map_err(|error| failed(error.to_string()))?;
+    rows.map_err(|error| failed(error.to_string()))
+}
+
+/// Sends the requests; gives the number of those that failed. Being sold out is no failure.
+async fn visit(address: SocketAddr, requests: u64) -> Result<u64, Box<dyn Error>> {
+    let next = Arc::new(AtomicU64::new(0));
+    let customers: Vec<_> = (0..CUSTOMERS)
+        .map(|customer| {
+            let next = next.clone();
+            let span = info_span!("customer", customer);
+            tokio::spawn(customer_visits(address, requests, next).instrument(span))
+        })
+        .collect();
+    let mut failed = 0;
+    for customer in customers {
+        failed += customer.await??;
+    }
+    Ok(failed)
+}
+
+async fn customer_visits(address: SocketAddr, requests: u64, next: Arc<AtomicU64>) -> std::io::Result<u64> {
+    let mut connection = BufReader::new(TcpStream::connect(address).await?);
+    connection.get_ref().set_nodelay(true)?;
+    let mut failed = 0;
+    loop {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        if number >= requests {
+            return Ok(failed);
+        }
+        let item = number.wrapping_mul(7919) % ITEMS;
+        let line = match number % 4 {
+            0 => format!("POST /orders?item={item}&quantity={}", 1 + number % 3),
+            _ => format!("GET /items/{item}"),
+        };
+        let request = format!("{line} HTTP/1.1\r\nHost: shop\r\nContent-Length: 0\r\n\r\n");
+        connection.get_mut().write_all(request.as_bytes()).await?;
+        if !matches!(status(&mut connection).await?, 200 | 409) {
+            failed += 1;
+        }
+    }
+}
+
+/// Reads a response; gives its status.
+async fn status(connection: &mut BufReader<TcpStream>) -> std::io::Result<u16> {
+    let mut line = String::new();
+    let (mut status, mut body_bytes) = (0, 0);
+    loop {
+        line.clear();
+        if connection.read_line(&mut line).await? == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        if let Some(rest) = line.strip_prefix("HTTP/1.1 ") {
+            status = rest.get(..3).and_then(|code| code.parse().ok()).unwrap_or(0);
+        } else if let Some((name, value)) = line.split_once(':')
+            && name.eq_ignore_ascii_case("content-length")
+        {
+            body_bytes = value.trim().parse().unwrap_or(0);
+        } else if line.trim().is_empty() {
+            let mut body = vec![0; body_bytes];
+            connection.read_exact(&mut body).await?;
+            return Ok(status);
+        }
+    }
+}
