@@ -1,6 +1,6 @@
 //! Every input that a fuzzer was started from or has found, again.
 
-#![cfg(all(feature = "tracing", feature = "snapshot", not(any(loom, shuttle))))]
+#![cfg(all(feature = "capture", not(any(loom, shuttle))))]
 
 mod hostile;
 
