@@ -143,8 +143,9 @@ async fn item(State(database): State<Database>, Path(id): Path<u64>) -> Answer {
     let sql = "SELECT name, stock FROM items WHERE id = ?1";
     let found = query(database, sql, move |connection| {
         let mut statement = connection.prepare_cached(sql)?;
-        let rows = statement
-            .query_map([id as i64], |row| Ok(json!({ "name": row.get::<_, String>(0)?, "stock": row.get::<_, i64>(1)? })))?;
+        let rows = statement.query_map([id as i64], |row| {
+            Ok(json!({ "name": row.get::<_, String>(0)?, "stock": row.get::<_, i64>(1)? }))
+        })?;
         rows.collect()
     })
     .await?;
