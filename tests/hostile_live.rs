@@ -40,10 +40,10 @@ fn scribble(path: &Path) {
         }
         let place = match random() % 8 {
             0 => 0x40 + random() % 3 * 0x40,
-            1 => random() % 0x400 & !7,
+            1 => (random() % 0x400) & !7,
             2 => 0x1000 + random() % 0x1000,
             3 => 0x1_0000 + random() % 100,
-            4 | 5 => (2 << 20) + random() % (64 << 15) & !7,
+            4 | 5 => ((2 << 20) + random() % (64 << 15)) & !7,
             6 => RING_BYTES + random() % 0x100,
             _ => random() % RING_BYTES,
         };

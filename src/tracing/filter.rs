@@ -42,7 +42,7 @@ impl TargetFilter {
         Self { targets: Targets::new().with_default(level), max_level: level }
     }
 
-    /// Reads directives.
+    /// Reads directives; without any, nothing is recorded.
     ///
     /// # Errors
     /// The first one that is none.
@@ -51,6 +51,9 @@ impl TargetFilter {
             check(directive).map_err(|problem| FilterError { directive: directive.to_owned(), problem })?;
         }
         let directives: Vec<&str> = directives.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
+        if directives.is_empty() {
+            return Ok(Self::level(LevelFilter::OFF));
+        }
         let targets: Targets = directives.join(",").parse().map_err(|error| FilterError {
             directive: directives.join(","),
             problem: format!("is not understood: {error}"),
