@@ -65,7 +65,7 @@ fn every_task_is_there_once_with_its_true_time_and_every_stay_of_a_thread() {
     const CLOCK_NANOS: u64 = 20_000;
     let dir = tempfile::tempdir().unwrap();
     let ring = dir.path().join("tasks");
-    let recorder = PerfRecorder::builder().config(&ring).shifts(20, 26).prefault(false).keep(true).build().unwrap();
+    let recorder = PerfRecorder::builder().config(&ring).shifts(21, 26).prefault(false).keep(true).build().unwrap();
     let times = tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
         tracing::subscriber::set_global_default(RecorderSubscriber::new(recorder.clone())).unwrap();
         run_tasks()
