@@ -69,12 +69,6 @@ impl Chunks {
         }
     }
 
-    /// Bytes of a chunk.
-    #[inline(always)]
-    pub(crate) fn chunk_bytes(&self) -> u64 {
-        1 << self.chunk_shift
-    }
-
     fn index(&self, base: u64) -> usize {
         (base >> self.chunk_shift) as usize & (self.owners.len() - 1)
     }
