@@ -6,7 +6,7 @@ extern crate self as eventring;
 mod arch;
 #[cfg(all(feature = "capture", not(any(loom, shuttle))))]
 pub mod capture;
-#[cfg_attr(any(loom, shuttle), allow(dead_code, reason = "models use part of it"))]
+#[cfg(not(any(loom, shuttle)))]
 pub mod clock;
 #[cfg(all(feature = "export", not(any(loom, shuttle))))]
 pub mod export;

@@ -1,11 +1,7 @@
 //! The published line under loom: every interleaving, up to a number of preemptions, of one thread that publishes and
 //! threads that ask.
 //!
-<<<<<<< HEAD
-//! `cargo test --manifest-path models/Cargo.toml --features loom --lib clock::model`, or all models by `.ci/models`.
-=======
 //! Part of the crate `models`; `.ci/models` runs it.
->>>>>>> 101d029 (Clock: models moved to the crate models, estimator properties; dev-dependencies as before)
 
 use super::line::{Line, Place};
 use super::published::Published;

@@ -49,7 +49,7 @@ pub(super) fn never_falling(raw_nanos: u64) -> Reading {
     })
 }
 
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;

@@ -40,7 +40,7 @@ fn check_theft(ring: &Ring, seqno: u64, tally: &Tally) {
 
 #[test]
 fn an_idle_lanes_chunk_is_taken_or_used_again_but_not_both() {
-    explore("steal", 3, &["taken", "left alone"], |tally| {
+    explore("steal", 4, &["taken", "left alone"], |tally| {
         let ring = ring(4);
         // The lane's chunk has room for one more.
         assert_eq!(record(&ring, ring.lanes().get(0), SMALL_BYTES), Some(1));
@@ -57,7 +57,7 @@ fn an_idle_lanes_chunk_is_taken_or_used_again_but_not_both() {
 
 #[test]
 fn a_chunk_that_is_being_taken_by_its_lane_is_not_taken_from_it() {
-    explore("steal_early", 3, &["taken", "left alone"], |tally| {
+    explore("steal_early", 4, &["taken", "left alone"], |tally| {
         let ring = ring(4);
         let owner = thread::spawn({
             let ring = Arc::clone(&ring);
@@ -87,7 +87,7 @@ fn a_chunk_that_was_freed_comes_with_what_was_written_to_it() {
 
 #[test]
 fn a_chunk_is_kept_while_a_reservation_in_it_is_open() {
-    explore("nested", 3, &["taken", "left alone"], |tally| {
+    explore("nested", 4, &["taken", "left alone"], |tally| {
         let ring = ring(4);
         let lane = ring.lanes().get(0);
         assert_eq!(record(&ring, lane, SMALL_BYTES), Some(1));
