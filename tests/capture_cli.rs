@@ -44,7 +44,20 @@ fn record_spans(recorder: &Recorder, first: u64, count: u64) {
 fn shown(place: &Place, run: &Run) -> String {
     assert_eq!(run.err.lines().count(), 1, "{run:?}");
     let hash: String = PerfEvent::schema_hash().iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{:?}: {}", run.code, run.err.trim_end().replace(&place.path(""), "DIR/").replace(&hash, "HASH"))
+    let err = run.err.trim_end().replace(&place.path(""), "DIR/").replace(&hash, "HASH");
+    format!("{:?}: {}", run.code, without_byte_counts(&err))
+}
+
+/// `N of M bytes` for the counts of bytes, which vary with pids, paths and time stamps.
+fn without_byte_counts(line: &str) -> String {
+    let words: Vec<&str> = line.split(' ').collect();
+    let is_count = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
+    let shown = words.iter().enumerate().map(|(at, word)| match (is_count(word), words.get(at + 1)) {
+        (true, Some(&"of")) if words.get(at + 3) == Some(&"bytes") => "N",
+        (true, Some(&"bytes")) => "M",
+        _ => word,
+    });
+    shown.collect::<Vec<_>>().join(" ")
 }
 
 #[test]
