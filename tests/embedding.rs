@@ -32,9 +32,7 @@ fn tree(features: &[&str]) -> String {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     // Without the paths of this checkout.
     let text = String::from_utf8(output.stdout).unwrap();
-    // Behind an empty line the macro crate stands once more, as one that is compiled for the host.
-    let lines =
-        text.lines().take_while(|line| !line.is_empty()).map(|line| line.split(" (/").next().unwrap().trim_end());
+    let lines = text.lines().map(|line| line.split(" (/").next().unwrap().trim_end());
     lines.collect::<Vec<_>>().join("\n")
 }
 

@@ -3,6 +3,7 @@
 use super::format::hex;
 use eventring::reader::Reader;
 use eventring::schema::exec::ExecEvent;
+use eventring::schema::perf::PerfEvent;
 use eventring::schema::test::TestEvent;
 use eventring::schema::{EventType, RECORD_ERROR_CODE, SchemaModel, Value};
 
@@ -24,8 +25,9 @@ impl Decoder {
     /// The decoder for that ring.
     pub(super) fn of(reader: &Reader) -> Self {
         let info = reader.info();
-        if let Some(model) =
-            [known::<ExecEvent>, known::<TestEvent>].iter().find_map(|known| known(info.content_type, info.schema_hash))
+        if let Some(model) = [known::<ExecEvent>, known::<PerfEvent>, known::<TestEvent>]
+            .iter()
+            .find_map(|known| known(info.content_type, info.schema_hash))
         {
             return Self { by: By::Known(model), problem: None };
         }

@@ -2,6 +2,7 @@
 
 use eventring::reader::{Reader, ReaderError};
 use eventring::schema::exec::ExecEvent;
+use eventring::schema::perf::PerfEvent;
 use eventring::schema::test::TestEvent;
 use std::path::{Path, PathBuf};
 
@@ -31,6 +32,8 @@ pub(super) struct Expect {
 enum Expected {
     /// Execution events
     Exec,
+    /// Spans and log records of `tracing`
+    Perf,
     /// Events for tests
     Test,
 }
@@ -48,6 +51,7 @@ impl Expect {
         let options = match self.expect {
             None => options,
             Some(Expected::Exec) => options.expect_events::<ExecEvent>(),
+            Some(Expected::Perf) => options.expect_events::<PerfEvent>(),
             Some(Expected::Test) => options.expect_events::<TestEvent>(),
         };
         options.open(name_or_path)

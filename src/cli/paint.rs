@@ -1,6 +1,7 @@
 //! Colours. `anstream` takes them out again where the output is no terminal.
 
 use anstyle::{AnsiColor, Effects, Style};
+use eventring::schema::perf::CallSiteLevel;
 
 pub(super) const ERROR: Style = AnsiColor::Red.on_default().effects(Effects::BOLD);
 pub(super) const WARNING: Style = AnsiColor::Yellow.on_default();
@@ -25,6 +26,17 @@ pub(super) fn event_type(code: u16) -> Style {
         return ERROR;
     }
     TYPES[usize::from(code) % TYPES.len()].on_default()
+}
+
+/// The colour of a level of `tracing`.
+pub(super) fn level(level: CallSiteLevel) -> Style {
+    match level {
+        CallSiteLevel::Error => ERROR,
+        CallSiteLevel::Warn => WARNING,
+        CallSiteLevel::Info => GOOD,
+        CallSiteLevel::Debug => AnsiColor::Blue.on_default(),
+        CallSiteLevel::Trace | CallSiteLevel::None => DIM,
+    }
 }
 
 /// Applies `--color` to everything that is printed through `anstream`.

@@ -44,6 +44,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         options = options.last_seqno(to);
     }
     let reader = args.ring.open()?;
+    let shards = reader.info().extension.map_or(0, |extension| extension.shard_count);
+    if shards > 1 {
+        anstream::eprintln!(
+            "{WARNING}warning:{WARNING:#} this is one of {shards} shards; `eventring capture` saves them all"
+        );
+    }
     let output = args.output.clone().unwrap_or_else(|| default_output(&reader));
     let summary = if output == Path::new("-") {
         if args.json {

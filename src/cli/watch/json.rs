@@ -1,7 +1,7 @@
 //! Events and losses as JSON, one object a line.
 
-use super::Printer;
 use super::rings::Ring;
+use super::{Printer, perf};
 use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead};
 use serde_json::json;
 use std::fmt::Write as _;
@@ -35,6 +35,16 @@ impl JsonLines {
             event.record_epoch_nanos, event.payload_size
         )?;
         match payload {
+            payload if ring.perf.is_some() => {
+                if let Some(perf) = &ring.perf {
+                    perf::value(&perf.record(event, payload), true).write_json(line);
+                }
+                line.push_str(match payload {
+                    PayloadRead::Valid(_) => "",
+                    PayloadRead::Expired => ",\"expired\":true",
+                    PayloadRead::Malformed => ",\"malformed\":true",
+                });
+            }
             PayloadRead::Valid(payload) => ring.decoder.decode(event.event_type, payload).write_json(line),
             PayloadRead::Expired => line.push_str("null,\"expired\":true"),
             PayloadRead::Malformed => line.push_str("null,\"malformed\":true"),

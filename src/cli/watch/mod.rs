@@ -1,6 +1,7 @@
 //! `eventring watch`.
 
 mod json;
+mod perf;
 mod rings;
 mod select;
 mod stream;

@@ -1,5 +1,6 @@
 //! The rings that are watched, with their shards.
 
+use super::perf::Perf;
 use crate::cli::decoder::Decoder;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::format::one_line;
@@ -7,7 +8,10 @@ use crate::cli::interrupt::Interrupt;
 use crate::cli::open::Expect;
 use crate::cli::paint::WARNING;
 use eventring::layout::header::CONTENT_TYPE_EXEC;
-use eventring::reader::{Reader, ReaderError, ReaderErrorKind, RingState};
+use eventring::reader::{Descriptor, Reader, ReaderError, ReaderErrorKind, RingState};
+use eventring::schema::EventType as _;
+use eventring::schema::exec::flow;
+use eventring::schema::perf::{PerfEvent, PerfExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -22,13 +26,26 @@ pub(super) struct Ring {
     pub label: String,
     /// Whether its events carry block, transaction and account.
     pub is_exec: bool,
+    /// If its events are those of spans.
+    pub perf: Option<Perf>,
 }
 
 impl Ring {
     fn new(reader: Reader, label: String) -> Self {
         let decoder = Decoder::of(&reader);
-        let is_exec = reader.info().content_type == CONTENT_TYPE_EXEC;
-        Self { reader, decoder, label, is_exec }
+        let info = reader.info();
+        let is_perf = info.content_type == PerfEvent::CONTENT_TYPE && info.schema_hash == PerfEvent::schema_hash();
+        let perf = is_perf.then(|| Perf::new(&reader));
+        Self { reader, decoder, label, is_exec: info.content_type == CONTENT_TYPE_EXEC, perf }
+    }
+
+    /// The id of the span that the event is about or lies in, 0 for none.
+    pub(super) fn span_id(&self, event: &Descriptor) -> u64 {
+        match (&self.perf, self.is_exec) {
+            (Some(_), _) => PerfExt::from_words(event.content_ext).span_id,
+            (None, true) => event.content_ext[flow::SPAN_ID],
+            (None, false) => 0,
+        }
     }
 }
 
@@ -96,7 +113,12 @@ impl Rings {
                 self.shards[index] += 1;
                 match open_shard(&path, number) {
                     Ok(reader) => {
-                        self.rings.push(Ring::new(reader, format!("{}.{number}", self.names[index].display())));
+                        let mut ring = Ring::new(reader, format!("{}.{number}", self.names[index].display()));
+                        if let Some(shard0) = &self.rings[index].perf {
+                            // The tables are in shard 0.
+                            ring.perf = Some(shard0.of_shard(number as u32));
+                        }
+                        self.rings.push(ring);
                     }
                     Err(error) => anstream::eprintln!(
                         "{WARNING}warning:{WARNING:#} shard {number} is left out: {}",

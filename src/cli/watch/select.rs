@@ -24,6 +24,9 @@ pub(super) struct Select {
     /// Only events of the transaction with this index, from 0 (execution events)
     #[arg(long, value_name = "INDEX")]
     txn: Option<u64>,
+    /// Only events of the span with this id: its own (perf rings), and execution events recorded in it
+    #[arg(long, value_name = "ID")]
+    span: Option<u64>,
 }
 
 /// They, understood.
@@ -31,6 +34,7 @@ pub(super) struct Selection {
     /// By descriptor alone.
     filter: EventFilter,
     block_number: Option<u64>,
+    span: Option<u64>,
     /// Seqnos of the BLOCK_STARTs with that number: several blocks may be proposed for one.
     block_seqnos: Vec<u64>,
 }
@@ -55,7 +59,7 @@ impl Select {
         if self.block_number.is_some() {
             rings.need_exec("--block-number")?;
         }
-        Ok(Selection { filter, block_number: self.block_number, block_seqnos: Vec::new() })
+        Ok(Selection { filter, block_number: self.block_number, span: self.span, block_seqnos: Vec::new() })
     }
 }
 
@@ -101,6 +105,6 @@ impl Selection {
                 return false;
             }
         }
-        self.filter.accepts(event)
+        self.filter.accepts(event) && self.span.is_none_or(|span| ring.span_id(event) == span)
     }
 }

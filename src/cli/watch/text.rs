@@ -1,17 +1,20 @@
 //! Events and losses for people: aligned columns, a line each.
 
-use super::Printer;
 use super::rings::{Ring, Rings};
+use super::{Printer, perf};
 use crate::cli::format::{Clock, grouped, one_line};
-use crate::cli::paint::{self, DIM, PLAIN, WARNING};
+use crate::cli::paint::{self, BOLD, DIM, PLAIN, WARNING};
 use anstyle::Style;
 use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead};
 use eventring::schema::exec::{ExecEvent, flow};
 use eventring::schema::{MALFORMED, Value};
+use eventring::tracing::{PerfContent, PerfRecord};
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 
 /// Names are at least this wide, and not cut.
 const NAME_WIDTH: usize = 12;
+/// Names of threads are cut to this.
+const THREAD_WIDTH: usize = 15;
 
 /// Prints lines.
 pub(super) struct Lines {
@@ -24,6 +27,7 @@ pub(super) struct Lines {
     /// 0 if there is one ring only.
     label_width: usize,
     has_exec: bool,
+    has_perf: bool,
     /// The date that was shown last.
     date: String,
     line: Line,
@@ -41,6 +45,7 @@ impl Lines {
             name_width: names.max().unwrap_or(0).max(NAME_WIDTH),
             label_width: if rings.has_several() { labels.max().unwrap_or(0) } else { 0 },
             has_exec: rings.iter().any(|ring| ring.is_exec),
+            has_perf: rings.iter().any(|ring| ring.perf.is_some()),
             date: String::new(),
             line: Line::default(),
         }
@@ -67,11 +72,14 @@ impl Lines {
         if self.has_exec {
             self.line.push(DIM, format!("{:>11}  {:>4}  {:>4}  ", "BLOCK", "TXN", "ACCT"));
         }
+        if self.has_perf {
+            self.line.push(DIM, format!("{:<THREAD_WIDTH$}  {:>8}  ", "THREAD", "SPAN"));
+        }
         self.line.push(DIM, format!("{:>7}  PAYLOAD", "BYTES"));
         self.end_line()
     }
 
-    fn columns(&mut self, ring: &Ring, event: &Descriptor) {
+    fn columns(&mut self, ring: &Ring, event: &Descriptor, record: Option<&PerfRecord>) {
         let line = &mut self.line;
         line.push(DIM, format!("{}  ", self.clock.time(event.record_epoch_nanos)));
         if self.label_width > 0 {
@@ -85,6 +93,16 @@ impl Lines {
         line.push(paint::event_type(event.event_type), format!("{name:<0$}  ", self.name_width));
         if self.has_exec {
             self.flow_tags(ring, event);
+        }
+        if self.has_perf {
+            let thread = record.map(|record| one_line(&perf::thread_label(&record.thread))).unwrap_or_default();
+            let thread: String = thread.chars().take(THREAD_WIDTH).collect();
+            let span = match ring.span_id(event) {
+                0 => "–".into(),
+                span => span.to_string(),
+            };
+            self.line.push(DIM, format!("{thread:<THREAD_WIDTH$}  "));
+            self.line.push(PLAIN, format!("{span:>8}  "));
         }
         self.line.push(PLAIN, format!("{:>7}  ", event.payload_size));
     }
@@ -103,6 +121,42 @@ impl Lines {
         }
         let [block, txn, account] = shown;
         self.line.push(DIM, format!("{block:>11}  {txn:>4}  {account:>4}  "));
+    }
+
+    /// What an event of a perf ring says: level, place, fields; the text of a log record stands first.
+    fn record(&mut self, record: &PerfRecord) {
+        let is_log_record = matches!(record.content, PerfContent::Event { .. });
+        if let Some(site) = perf::site(&record.content) {
+            let level = perf::level(site.level).unwrap_or_default();
+            self.line.push(paint::level(site.level), format!("{level:<5} "));
+            if is_log_record {
+                self.line.push(DIM, format!("{}: ", one_line(&site.target)));
+            } else {
+                self.line.push(BOLD, format!("{} ", one_line(&site.name)));
+                self.line.push(DIM, format!("{} ", one_line(&site.target)));
+            }
+        }
+        let Value::Struct(said) = perf::value(record, false) else { return };
+        for (name, value) in said {
+            match value {
+                Value::Struct(fields) if name == "fields" => self.fields(&fields),
+                // Said above, or nothing to say.
+                _ if ["name", "target", "level"].contains(&name) => {}
+                Value::F64(number) if number.is_nan() => {}
+                value => self.fields(&[(name, value)]),
+            }
+        }
+    }
+
+    fn fields(&mut self, fields: &[(&str, Value<'_>)]) {
+        let (message, others): (Vec<_>, Vec<_>) = fields.iter().partition(|(name, _)| *name == "message");
+        if let Some((_, Value::Text(text))) = message.first() {
+            self.line.push(PLAIN, format!("{} ", one_line(text)));
+        }
+        for (name, value) in others {
+            self.line.push(DIM, format!("{}=", one_line(name)));
+            self.line.push(PLAIN, if self.full { format!("{value:#} ") } else { format!("{value} ") });
+        }
     }
 
     fn payload(&mut self, value: &Value<'_>) {
@@ -135,7 +189,12 @@ impl Lines {
 impl Printer for Lines {
     fn event(&mut self, ring: &Ring, event: &Descriptor, payload: PayloadRead<'_>) -> io::Result<()> {
         self.headings(event.record_epoch_nanos)?;
-        self.columns(ring, event);
+        let record = ring.perf.as_ref().map(|perf| perf.record(event, payload));
+        self.columns(ring, event, record.as_ref());
+        if let Some(record) = &record {
+            self.record(record);
+            return self.end_line();
+        }
         if !ring.is_exec && event.content_ext != [0; 4] {
             self.line.push(DIM, format!("ext={:?} ", event.content_ext));
         }
@@ -145,7 +204,7 @@ impl Printer for Lines {
             PayloadRead::Malformed => self.line.push(WARNING, "the payload is larger than the ring: damaged".into()),
         }
         let span = event.content_ext[flow::SPAN_ID];
-        if ring.is_exec && span != 0 {
+        if ring.is_exec && !self.has_perf && span != 0 {
             self.line.push(DIM, format!(" span={span:#x}"));
         }
         self.end_line()

@@ -1,0 +1,187 @@
+//! Events of perf rings: what they say once call sites and threads are looked up in the recorder's tables.
+
+use eventring::reader::{Descriptor, PayloadRead, Reader};
+use eventring::schema::Value;
+use eventring::schema::perf::{CallSiteLevel, FieldValue, PerfExt};
+use eventring::tracing::{
+    CallSite, Catalog, Fields, FieldsProblem, PerfContent, PerfRecord, SpanId, Thread, decode_record,
+};
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// How the events of one ring of a perf recorder are decoded.
+pub(super) struct Perf {
+    /// Shared by the recorder's shards.
+    catalog: Rc<RefCell<Catalog>>,
+    /// The ring that has the tables.
+    shard0: Reader,
+    shard: u32,
+}
+
+impl Perf {
+    /// For shard 0 of a recorder.
+    pub(super) fn new(shard0: &Reader) -> Self {
+        let mut catalog = Catalog::new();
+        catalog.update(shard0);
+        Self { catalog: Rc::new(RefCell::new(catalog)), shard0: shard0.clone(), shard: 0 }
+    }
+
+    /// For another shard of the same recorder.
+    pub(super) fn of_shard(&self, shard: u32) -> Self {
+        Self { catalog: self.catalog.clone(), shard0: self.shard0.clone(), shard }
+    }
+
+    /// Decodes an event; any bytes give a record.
+    pub(super) fn record(&self, event: &Descriptor, payload: PayloadRead<'_>) -> PerfRecord {
+        let mut catalog = self.catalog.borrow_mut();
+        let ext = PerfExt::from_words(event.content_ext);
+        let knows_call_site = ext.call_site_id == 0 || catalog.knows_call_site(ext.call_site_id);
+        if !(knows_call_site && catalog.knows_thread(ext.thread_id)) {
+            catalog.update(&self.shard0);
+        }
+        decode_record(&mut catalog, self.shard, event, payload)
+    }
+}
+
+/// The thread's name, or its id.
+pub(super) fn thread_label(thread: &Thread) -> String {
+    match (&thread.name, thread.os_thread_id) {
+        (Some(name), _) => name.clone(),
+        (None, Some(tid)) => format!("tid {tid}"),
+        (None, None) => format!("thread {}", thread.id),
+    }
+}
+
+/// What the record says, as the fields of a payload. With `whole`, thread and span are among them; in columns they stand
+/// elsewhere.
+pub(super) fn value(record: &PerfRecord, whole: bool) -> Value<'_> {
+    let mut out = Vec::new();
+    if whole {
+        out.push(("thread", thread(&record.thread)));
+        out.push(("span", span(record.content.span())));
+    }
+    match &record.content {
+        PerfContent::ThreadStarted if !whole => out.push(("started", thread(&record.thread))),
+        PerfContent::ThreadStarted | PerfContent::ThreadEnded => {}
+        PerfContent::CallSite(site) => {
+            call_site(&mut out, site);
+            out.push(("file", site.file.as_deref().map_or(NOTHING, text)));
+            out.push(("line", site.line.map_or(NOTHING, |line| Value::Uint(line.into()))));
+        }
+        PerfContent::SpanNew { parent, call_site: site, fields, .. } => {
+            call_site(&mut out, site);
+            out.push(("parent", span(*parent)));
+            push_fields(&mut out, fields);
+        }
+        PerfContent::SpanRecord { call_site: site, fields, .. }
+        | PerfContent::Event { call_site: site, fields, .. } => {
+            call_site(&mut out, site);
+            push_fields(&mut out, fields);
+        }
+        PerfContent::SpanEnter { call_site: site, .. }
+        | PerfContent::SpanExit { call_site: site, .. }
+        | PerfContent::SpanClose { call_site: site, .. } => call_site(&mut out, site),
+        PerfContent::SpanFollowsFrom { follows, .. } => out.push(("follows", span(Some(*follows)))),
+        PerfContent::Counter { call_site: site, value, .. } => {
+            call_site(&mut out, site);
+            out.push(("value", field_value(value)));
+        }
+        PerfContent::Marker { call_site: site, text: marked, .. } => {
+            call_site(&mut out, site);
+            out.push(("text", marked.as_deref().map_or(NOTHING, text)));
+        }
+        PerfContent::NotRecorded { error, .. } => {
+            let error = error.as_ref().map_or(NOTHING, |error| Value::Text(Cow::Owned(error.to_string())));
+            out.push(("error", error));
+        }
+        _ => out.push(("problem", text("an unknown event, or a damaged one"))),
+    }
+    Value::Struct(out)
+}
+
+/// `null` in JSON.
+const NOTHING: Value<'_> = Value::F64(f64::NAN);
+
+fn text(text: &str) -> Value<'_> {
+    Value::Text(Cow::Borrowed(text))
+}
+
+fn span(id: Option<SpanId>) -> Value<'static> {
+    id.map_or(NOTHING, |id| Value::Uint(id.get()))
+}
+
+fn thread(thread: &Thread) -> Value<'_> {
+    Value::Struct(vec![
+        ("id", Value::Uint(thread.id.into())),
+        ("tid", thread.os_thread_id.map_or(NOTHING, |tid| Value::Uint(tid.into()))),
+        ("name", thread.name.as_deref().map_or(NOTHING, text)),
+    ])
+}
+
+fn call_site<'r>(out: &mut Vec<(&'r str, Value<'r>)>, site: &'r CallSite) {
+    out.push(("name", text(&site.name)));
+    out.push(("target", text(&site.target)));
+    out.push(("level", level(site.level).map_or(NOTHING, text)));
+}
+
+/// The level's name.
+pub(super) fn level(level: CallSiteLevel) -> Option<&'static str> {
+    match level {
+        CallSiteLevel::None => None,
+        CallSiteLevel::Error => Some("ERROR"),
+        CallSiteLevel::Warn => Some("WARN"),
+        CallSiteLevel::Info => Some("INFO"),
+        CallSiteLevel::Debug => Some("DEBUG"),
+        CallSiteLevel::Trace => Some("TRACE"),
+    }
+}
+
+/// The call site of a record, if it has one.
+pub(super) fn site(content: &PerfContent) -> Option<&CallSite> {
+    match content {
+        PerfContent::CallSite(site)
+        | PerfContent::SpanNew { call_site: site, .. }
+        | PerfContent::SpanRecord { call_site: site, .. }
+        | PerfContent::SpanEnter { call_site: site, .. }
+        | PerfContent::SpanExit { call_site: site, .. }
+        | PerfContent::SpanClose { call_site: site, .. }
+        | PerfContent::Event { call_site: site, .. }
+        | PerfContent::Counter { call_site: site, .. }
+        | PerfContent::Marker { call_site: site, .. } => Some(site),
+        _ => None,
+    }
+}
+
+fn push_fields<'r>(out: &mut Vec<(&'r str, Value<'r>)>, fields: &'r Fields) {
+    let values = fields.values.iter().map(|field| (&*field.name, field_value(&field.value))).collect();
+    out.push(("fields", Value::Struct(values)));
+    let cut = fields.values.iter().filter_map(|field| Some((&*field.name, Value::Uint(field.original_bytes?.into()))));
+    let cut: Vec<_> = cut.collect();
+    if !cut.is_empty() {
+        // Field by field, how many bytes there had been.
+        out.push(("cut", Value::Struct(cut)));
+    }
+    if fields.missing > 0 {
+        out.push(("missing_fields", Value::Uint(fields.missing.into())));
+    }
+    match fields.problem {
+        None => {}
+        Some(FieldsProblem::Expired) => out.push(("problem", text("overwritten before they were read"))),
+        Some(_) => out.push(("problem", text("damaged"))),
+    }
+}
+
+fn field_value(value: &FieldValue) -> Value<'_> {
+    match value {
+        FieldValue::I64(number) => Value::Int(*number),
+        FieldValue::U64(number) => Value::Uint(*number),
+        FieldValue::I128(number) => Value::Int128(*number),
+        FieldValue::U128(number) => Value::Uint128(*number),
+        FieldValue::F64(number) => Value::F64(*number),
+        FieldValue::Bool(bool) => Value::Bool(*bool),
+        FieldValue::Str(string) | FieldValue::Error(string) | FieldValue::Debug(string) => text(string),
+        FieldValue::Bytes(bytes) => Value::Bytes(bytes),
+        other => Value::Text(Cow::Owned(other.to_string())),
+    }
+}
