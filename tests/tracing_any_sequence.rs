@@ -89,7 +89,7 @@ fn new_span(uid: u64, parent: Option<Option<Span>>, text: &str) -> Span {
         None => tracing::info_span!("contextual", uid, text, late = tracing::field::Empty),
         Some(None) => tracing::debug_span!(parent: None, "root", uid, text, late = tracing::field::Empty),
         Some(Some(parent)) => {
-            tracing::trace_span!(parent: &parent, target: "elsewhere", "child", uid, text, late = tracing::field::Empty)
+            tracing::trace_span!(target: "elsewhere", parent: &parent, "child", uid, text, late = tracing::field::Empty)
         }
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! Spans and events of the tests carry a field `uid`, by which the two sides find each other.
 
-#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(dead_code, unused_imports, reason = "each test file uses a part of it")]
 
 mod model;
 mod recorded;

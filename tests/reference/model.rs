@@ -50,8 +50,13 @@ impl Visit for Printed {
     }
 
     fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
-        let sources = std::iter::successors(Some(value), |error| error.source());
-        self.put(field, sources.map(ToString::to_string).collect::<Vec<_>>().join(": "));
+        let mut texts = vec![value.to_string()];
+        let mut source = value.source();
+        while let Some(error) = source {
+            texts.push(error.to_string());
+            source = error.source();
+        }
+        self.put(field, texts.join(": "));
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
