@@ -53,7 +53,6 @@ impl CallSites {
     }
 
     /// As [`Self::id_of`], for what is no metadata: `key` is the address of something that lives as long as the program.
-    #[cfg(test)]
     pub(super) fn id_of_key(&self, key: usize, describe: impl FnOnce() -> Vec<u8>) -> u32 {
         self.find(key).unwrap_or_else(|| self.register(key, None, describe))
     }

@@ -1,10 +1,40 @@
 //! The perf ring: what a program's `tracing` spans and log records do, recorded and read.
+//!
+//! # Recording
+//! A program that uses `tracing` already adds one line to its `main`:
+//!
+//! ```no_run
+//! # fn main() -> Result<(), eventring::tracing::SetupError> {
+//! eventring::tracing::init("my-app")?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! That installs a [`RecorderSubscriber`], a complete subscriber that records and does nothing else. A program that needs other
+//! layers, too (`fmt`, OpenTelemetry, …), adds a [`RecorderLayer`] to its stack. Both record to a [`PerfRecorder`]: rings that
+//! threads do not share as long as there are enough of them.
+//!
+//! What is recorded: when each span is created, with its fields, its parent and its call site; when threads enter and exit it;
+//! fields that come later; what it follows from; when its last handle is gone; log records with their fields; threads; and what a
+//! program says by [`Counter`]s and [`Marker`]s. Execution events that are recorded inside a span carry its id (see
+//! [`ambient_ext`](crate::global::ambient_ext)).
+//!
+//! Recording allocates nothing, formats only what is given as `Debug` or `Display` (capped, and it can be switched off), and never
+//! waits; see [`PerfRecorder`] for what it keeps in memory. The first event of a thread takes locks, and may create a ring; the
+//! first event of a call site takes a lock.
+//!
+//! # Reading
+//! [`PerfReader`] opens all rings of a recorder, live or dead, and gives their events in the order of time as
+//! [`PerfRecord`]s; an exec ring can be merged in. [`SpanRebuilder`] puts spans together as they close, [`SpanTree`] holds all of
+//! them.
 
 mod builder;
 mod call_sites;
+mod counter;
 mod entered;
 mod fields;
 mod filter;
+mod init;
 mod layer;
 mod read;
 mod recorder;
@@ -18,7 +48,11 @@ mod target;
 mod thread;
 
 pub use builder::PerfRecorderBuilder;
+pub use counter::{Counter, CounterValue, Marker};
 pub use filter::{FilterError, TargetFilter};
+pub use init::{
+    CONFIG_VARIABLE, FILTER_VARIABLE, Recording, SetupError, SetupErrorKind, init, init_from_env, init_with,
+};
 pub use layer::RecorderLayer;
 pub use read::{
     CallSite, Catalog, CatalogLosses, ExecRecord, Field, Fields, FieldsProblem, Moment, PerfContent, PerfItem,

@@ -18,7 +18,7 @@ use tracing_core::Metadata;
 /// closes the rings.
 ///
 /// Made by [`PerfRecorder::builder`]; used by giving it to a [`RecorderSubscriber`](super::RecorderSubscriber) or a
-/// [`RecorderLayer`](super::RecorderLayer).
+/// [`RecorderLayer`](super::RecorderLayer). [`init`](super::init) does all of it in one line.
 ///
 /// # Memory
 /// Each shard is a ring of [`shard_bytes`](Self::shard_bytes), with as many shards as threads record at a time and at most

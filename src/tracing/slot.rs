@@ -5,7 +5,8 @@ use crate::global::Leaked;
 use crate::sync::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// The perf recorder of this process: what [`PerfSlot::install`] has installed.
+/// The perf recorder of this process: what [`init`](super::init) installs, and where [`Counter`](super::Counter)s and
+/// [`Marker`](super::Marker)s go.
 pub static PERF: PerfSlot =
     PerfSlot { is_on: AtomicBool::new(false), installed: Leaked::empty(), switch: Mutex::new(()) };
 

@@ -32,7 +32,7 @@ const UNRECORDED: u64 = u64::MAX;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// `tracing::subscriber::set_global_default` installs one for the whole process.
+/// [`init`](super::init) installs one for the whole process.
 #[derive(Debug)]
 pub struct RecorderSubscriber {
     target: Target,

@@ -22,6 +22,26 @@ const SHARDS_MAX: u64 = 1 << 12;
 const EXEC_SPAN_WORD: usize = 3;
 
 /// All shards of a perf recorder as one stream in the order of time, optionally with an exec ring merged in.
+///
+/// ```
+/// use eventring::tracing::{PerfContent, PerfItem, PerfReader, PerfRecorder, RecorderSubscriber};
+///
+/// let recorder = PerfRecorder::builder().anonymous().build()?;
+/// tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
+///     tracing::info_span!("request", path = "/").in_scope(|| tracing::info!("hello"));
+/// });
+///
+/// let mut reader = PerfReader::from_shards(recorder.open_readers()?);
+/// let mut names = Vec::new();
+/// while let Some(item) = reader.next_timeout(std::time::Duration::from_millis(5)) {
+///     let PerfItem::Record(record) = item else { continue };
+///     if let PerfContent::SpanNew { call_site, fields, .. } = record.content {
+///         names.push(format!("{} {}", call_site.name, fields.get("path").unwrap()));
+///     }
+/// }
+/// assert_eq!(names, ["request /"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct PerfReader {
     shards: Vec<Reader>,

@@ -1,0 +1,213 @@
+//! Counters and markers: what is worth seeing beside the spans.
+
+use super::call_sites::CALL_SITES;
+use super::recorder::PerfRecorder;
+use super::slot::PERF;
+use super::thread;
+use crate::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfEvent, PerfExt, ValueType};
+use crate::sync::{AtomicUsize, Ordering};
+use std::panic::Location;
+use std::ptr;
+
+/// A number that changes with time: a queue's length, bytes in use. Declared as a `static`, sampled where it changes.
+///
+/// ```
+/// use eventring::tracing::{Counter, PERF, PerfRecorder};
+///
+/// static QUEUE_LENGTH: Counter = Counter::new("queue length");
+///
+/// PERF.install(PerfRecorder::builder().anonymous().build()?);
+/// QUEUE_LENGTH.sample(17);
+/// QUEUE_LENGTH.sample(0.5);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Counter {
+    place: Place,
+}
+
+/// A mark in time: a phase begins, a configuration was loaded. Declared as a `static`.
+///
+/// ```
+/// use eventring::tracing::Marker;
+///
+/// static RELOADED: Marker = Marker::new("configuration reloaded");
+///
+/// RELOADED.mark();
+/// RELOADED.mark_with("from /etc/my-app.toml");
+/// ```
+#[derive(Debug)]
+pub struct Marker {
+    place: Place,
+}
+
+/// A sample of a [`Counter`].
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum CounterValue {
+    /// A signed integer.
+    I64(i64),
+    /// An unsigned integer.
+    U64(u64),
+    /// A float.
+    F64(f64),
+}
+
+macro_rules! counter_value_from {
+    ($($from:ty => $variant:ident),*) => {
+        $(impl From<$from> for CounterValue {
+            fn from(value: $from) -> Self {
+                Self::$variant(value.into())
+            }
+        })*
+    };
+}
+
+counter_value_from!(i8 => I64, i16 => I64, i32 => I64, i64 => I64, u8 => U64, u16 => U64, u32 => U64, u64 => U64, f32 => F64, f64 => F64);
+
+impl From<usize> for CounterValue {
+    fn from(value: usize) -> Self {
+        // No machine has more than 64 bits.
+        Self::U64(value as u64)
+    }
+}
+
+impl From<isize> for CounterValue {
+    fn from(value: isize) -> Self {
+        Self::I64(value as i64)
+    }
+}
+
+/// What is to be said of a counter or marker: its call site.
+#[derive(Debug)]
+struct Place {
+    name: &'static str,
+    location: &'static Location<'static>,
+    /// The call site's id, once it is known.
+    id: AtomicUsize,
+}
+
+impl Place {
+    const fn new(name: &'static str, location: &'static Location<'static>) -> Self {
+        Self { name, location, id: AtomicUsize::new(0) }
+    }
+
+    /// The id of the call site. In a forked child none is made: another thread may have held the lock when it was forked.
+    #[inline(always)]
+    fn call_site_id(&'static self, recorder: &PerfRecorder, kind: CallSiteKind) -> u32 {
+        // Relaxed: the recorders have been told before it was stored; a reader that sees it a moment later looks again.
+        match self.id.load(Ordering::Relaxed) {
+            0 => self.register(recorder, kind),
+            id => id as u32,
+        }
+    }
+
+    #[cold]
+    fn register(&'static self, recorder: &PerfRecorder, kind: CallSiteKind) -> u32 {
+        if !recorder.belongs_to_this_process() {
+            return 0;
+        }
+        let describe = || {
+            let view = CallSiteView {
+                kind,
+                level: CallSiteLevel::None,
+                name: self.name.into(),
+                target: "".into(),
+                module: "".into(),
+                file: self.location.file().into(),
+                line: self.location.line(),
+                field_names: Vec::new(),
+            };
+            view.encode()
+        };
+        let id = CALL_SITES.id_of_key(ptr::from_ref(self).addr(), describe);
+        self.id.store(id as usize, Ordering::Relaxed);
+        id
+    }
+}
+
+impl Counter {
+    /// A counter of that name.
+    #[track_caller]
+    #[must_use]
+    pub const fn new(name: &'static str) -> Self {
+        Self { place: Place::new(name, Location::caller()) }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.place.name
+    }
+
+    /// Records a sample to [`PERF`]; a load and a branch while that is off.
+    #[inline]
+    pub fn sample(&'static self, value: impl Into<CounterValue>) {
+        if let Some(recorder) = PERF.active() {
+            self.sample_to(recorder, value);
+        }
+    }
+
+    /// Records a sample to a recorder of one's own.
+    pub fn sample_to(&'static self, recorder: &PerfRecorder, value: impl Into<CounterValue>) {
+        if !recorder.core.is_enabled() {
+            return;
+        }
+        let (value_type, bits) = match value.into() {
+            CounterValue::I64(value) => (ValueType::I64, value.cast_unsigned()),
+            CounterValue::U64(value) => (ValueType::U64, value),
+            CounterValue::F64(value) => (ValueType::F64, value.to_bits()),
+        };
+        thread::with(|thread| {
+            let ext = PerfExt {
+                related: bits,
+                value_type: value_type as u8,
+                ..PerfExt::of_span(
+                    thread.entered.current_span_id(),
+                    self.place.call_site_id(recorder, CallSiteKind::Counter),
+                )
+            };
+            recorder.core.record(thread, PerfEvent::Counter, ext, &[]);
+        });
+    }
+}
+
+impl Marker {
+    /// A marker of that name.
+    #[track_caller]
+    #[must_use]
+    pub const fn new(name: &'static str) -> Self {
+        Self { place: Place::new(name, Location::caller()) }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.place.name
+    }
+
+    /// Records a mark to [`PERF`]; a load and a branch while that is off.
+    #[inline]
+    pub fn mark(&'static self) {
+        self.mark_with("");
+    }
+
+    /// As [`Self::mark`], with a text.
+    #[inline]
+    pub fn mark_with(&'static self, text: &str) {
+        if let Some(recorder) = PERF.active() {
+            self.mark_to(recorder, text);
+        }
+    }
+
+    /// Records a mark to a recorder of one's own.
+    pub fn mark_to(&'static self, recorder: &PerfRecorder, text: &str) {
+        if !recorder.core.is_enabled() {
+            return;
+        }
+        thread::with(|thread| {
+            let call_site_id = self.place.call_site_id(recorder, CallSiteKind::Marker);
+            let ext = PerfExt::of_span(thread.entered.current_span_id(), call_site_id);
+            recorder.core.record(thread, PerfEvent::Marker, ext, text.as_bytes());
+        });
+    }
+}

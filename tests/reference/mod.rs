@@ -1,0 +1,83 @@
+//! What `tracing` did, kept in memory by a reference that shares no code with the recorder, in a form in which it can be compared
+//! with what was read back from the ring.
+//!
+//! Spans and events of the tests carry a field `uid`, by which the two sides find each other.
+
+#![allow(dead_code, unused_imports, reason = "each test file uses a part of it")]
+
+mod model;
+mod recorded;
+
+pub use model::{ReferenceLayer, ReferenceTee};
+pub use recorded::{read_back, records};
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex};
+
+/// A span by everything that both sides know of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SpanFacts {
+    pub name: String,
+    pub target: String,
+    /// `uid` of the parent.
+    pub parent: Option<u64>,
+    /// Fields by name, printed.
+    pub fields: BTreeMap<String, String>,
+    /// By thread id of the operating system: `E` for each enter, `X` for each exit, in their order.
+    pub stays: BTreeMap<u32, String>,
+    pub follows: BTreeSet<u64>,
+    pub is_closed: bool,
+}
+
+/// An event.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventFacts {
+    pub target: String,
+    pub level: String,
+    pub span: Option<u64>,
+    pub fields: BTreeMap<String, String>,
+    pub thread: u32,
+}
+
+/// All of it, by `uid`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    pub spans: BTreeMap<u64, SpanFacts>,
+    pub events: BTreeMap<u64, EventFacts>,
+}
+
+/// Facts that a reference collects.
+pub type Collected = Arc<Mutex<Facts>>;
+
+impl Facts {
+    /// One line for each span and event: to be written by one process and compared in another.
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        for (uid, span) in &self.spans {
+            let _ = writeln!(text, "span {uid} {span:?}");
+        }
+        for (uid, event) in &self.events {
+            let _ = writeln!(text, "event {uid} {event:?}");
+        }
+        text
+    }
+}
+
+/// Asserts that both texts are the same; shows the first few lines that differ.
+#[track_caller]
+pub fn assert_same(recorded: &str, expected: &str) {
+    if recorded == expected {
+        return;
+    }
+    let recorded: BTreeSet<&str> = recorded.lines().collect();
+    let expected: BTreeSet<&str> = expected.lines().collect();
+    let missing: Vec<_> = expected.difference(&recorded).take(5).collect();
+    let surplus: Vec<_> = recorded.difference(&expected).take(5).collect();
+    panic!("what was read back differs\nexpected: {missing:#?}\nrecorded: {surplus:#?}");
+}
+
+/// The calling thread's id in the operating system.
+pub fn os_thread_id() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
+}
