@@ -99,12 +99,17 @@ macro_rules! __record {
     (($active:expr, $default_ext:expr) $event:path, $payload:expr, [$($part:expr),*], $($ext:tt)*) => {
         match $active {
             ::core::option::Option::Some(active) => {
-                use $crate::__private::RecordPayload as _;
+                use $crate::__private::PayloadReference as _;
                 const CODE: u16 = $event as u16;
                 #[allow(unused_mut, reason = "without extension words nothing changes it")]
                 let mut content_ext = $default_ext;
                 $crate::__ext!(content_ext, $($ext)*);
-                (&$payload).record_as::<CODE, _>(active.recorder(), $event, content_ext, &[$($part),*])
+                $crate::__private::Coded::<CODE, _>($event).record(
+                    active.recorder(),
+                    (&$payload).payload_reference(),
+                    content_ext,
+                    &[$($part),*],
+                )
             }
             ::core::option::Option::None => 0,
         }
@@ -160,22 +165,32 @@ pub mod support {
         event.default_ext()
     }
 
-    /// Encodes and records. A method, so that payloads may be given by value or by reference.
-    pub trait RecordPayload: EventPayload {
-        /// Records `self` as the payload of event `CODE`, with `parts` behind it.
+    /// A payload that is given by value or by reference.
+    pub trait PayloadReference: EventPayload {
+        /// The payload.
         #[inline(always)]
-        fn record_as<const CODE: u16, E>(
-            &self,
+        fn payload_reference(&self) -> &Self {
+            self
+        }
+    }
+
+    impl<P: EventPayload> PayloadReference for P {}
+
+    /// An event with its code. It receives the call, so that the type of the event is known before the payload is looked at and
+    /// the compiler's messages speak of the payload.
+    pub struct Coded<const CODE: u16, E>(pub E);
+
+    impl<const CODE: u16, E: EventType> Coded<CODE, E> {
+        /// Encodes and records `payload`, with `parts` behind it.
+        #[inline(always)]
+        pub fn record<P: PayloadOf<E, CODE>>(
+            self,
             recorder: &Recorder,
-            _: E,
+            payload: &P,
             content_ext: [u64; 4],
             parts: &[&[u8]],
-        ) -> u64
-        where
-            E: EventType,
-            Self: PayloadOf<E, CODE>,
-        {
-            self.with_bytes(|fixed| {
+        ) -> u64 {
+            payload.with_bytes(|fixed| {
                 if parts.is_empty() {
                     return recorder.record(CODE, content_ext, fixed);
                 }
@@ -186,6 +201,4 @@ pub mod support {
             })
         }
     }
-
-    impl<P: EventPayload> RecordPayload for P {}
 }

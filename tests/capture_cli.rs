@@ -54,7 +54,7 @@ fn without_byte_counts(line: &str) -> String {
     let is_count = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
     let shown = words.iter().enumerate().map(|(at, word)| match (is_count(word), words.get(at + 1)) {
         (true, Some(&"of")) if words.get(at + 3) == Some(&"bytes") => "N",
-        (true, Some(&"bytes")) => "M",
+        (true, Some(&"bytes")) if at >= 2 && words[at - 1] == "of" => "M",
         _ => word,
     });
     shown.collect::<Vec<_>>().join(" ")

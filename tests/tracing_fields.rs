@@ -4,7 +4,7 @@ mod reference;
 
 use eventring::schema::perf::{FieldValue, NotFormatted, flags};
 use eventring::tracing::{
-    Fields, PerfContent, PerfReader, PerfRecorder, PerfRecorderBuilder, PerfRecord, RecorderSubscriber,
+    Fields, PerfContent, PerfReader, PerfRecord, PerfRecorder, PerfRecorderBuilder, RecorderSubscriber,
 };
 use std::fmt;
 use tracing::field::Empty;

@@ -116,7 +116,9 @@ fn a_refused_call_site_is_never_asked_for_again() {
 
 #[test]
 fn the_level_is_given_to_the_macros_as_a_hint() {
-    for (filter, level) in [("info", LevelFilter::INFO), ("off", LevelFilter::OFF), ("warn,shop=trace", LevelFilter::TRACE)] {
+    for (filter, level) in
+        [("info", LevelFilter::INFO), ("off", LevelFilter::OFF), ("warn,shop=trace", LevelFilter::TRACE)]
+    {
         let subscriber = RecorderSubscriber::new(recorder()).with_filter(TargetFilter::parse(filter).unwrap());
         assert_eq!(subscriber.max_level_hint(), Some(level), "{filter}");
     }
@@ -165,7 +167,8 @@ fn spans_created_while_the_subscriber_is_off_stay_unrecorded_and_their_children_
     });
     let records = reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()));
     let tree = eventring::tracing::SpanTree::from_records(&records);
-    let names: Vec<_> = tree.iter().map(|span| (span.name(), span.parent.and_then(|id| tree.get(id)).map(|p| p.name()))).collect();
+    let names: Vec<_> =
+        tree.iter().map(|span| (span.name(), span.parent.and_then(|id| tree.get(id)).map(|p| p.name()))).collect();
     assert_eq!(names, [("known".to_owned(), None), ("child".to_owned(), Some("known".to_owned()))]);
     assert!(tree.iter().all(|span| !span.is_open()));
 }
@@ -222,7 +225,10 @@ fn a_layer_filters_nothing_by_itself_and_has_its_own_parents_under_a_filter_of_i
             tracing::info_span!(target: "shop", "below").in_scope(|| {});
         });
     });
-    assert_eq!(names(&all), ["outer", "hidden", "in hidden", "inner", "in inner", "hidden event", "explicit", "hidden", "below"]);
+    assert_eq!(
+        names(&all),
+        ["outer", "hidden", "in hidden", "inner", "in inner", "hidden event", "explicit", "hidden", "below"]
+    );
     assert_eq!(names(&some), ["outer", "in hidden", "inner", "in inner", "explicit", "below"]);
     let records = reference::records(&mut PerfReader::from_shards(some.open_readers().unwrap()));
     let tree = eventring::tracing::SpanTree::from_records(&records);

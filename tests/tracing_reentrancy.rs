@@ -30,7 +30,8 @@ impl fmt::Debug for Endless {
 }
 
 fn both() -> [(Dispatch, PerfRecorder); 2] {
-    let recorder = || PerfRecorder::builder().anonymous().shifts(15, 21).tables_shift(16).prefault(false).build().unwrap();
+    let recorder =
+        || PerfRecorder::builder().anonymous().shifts(15, 21).tables_shift(16).prefault(false).build().unwrap();
     let (first, second) = (recorder(), recorder());
     [
         (Dispatch::new(RecorderSubscriber::new(first.clone())), first),
@@ -51,7 +52,9 @@ fn what_is_logged_while_a_value_is_formatted_is_recorded_inside_the_current_span
         let events: Vec<_> = records
             .iter()
             .filter_map(|record| match &record.content {
-                PerfContent::Event { span, fields, .. } => Some((span.unwrap(), fields.get("message").unwrap().to_string())),
+                PerfContent::Event { span, fields, .. } => {
+                    Some((span.unwrap(), fields.get("message").unwrap().to_string()))
+                }
                 _ => None,
             })
             .collect();
