@@ -1,9 +1,16 @@
 //! Values whose formatting uses `tracing` itself.
+//!
+//! `tracing` hands on what happens inside a subscriber only while no scoped subscriber was ever set in the process: so each of these is
+//! alone in a process, with a global one.
 
+mod child;
 mod reference;
 
+use child::{part, place, play};
 use eventring::schema::perf::{FieldValue, NotFormatted};
-use eventring::tracing::{PerfContent, PerfReader, PerfRecorder, RecorderLayer, RecorderSubscriber};
+use eventring::tracing::{
+    Fields, PerfContent, PerfReader, PerfRecord, PerfRecorder, RecorderLayer, RecorderSubscriber,
+};
 use std::fmt;
 use tracing::Dispatch;
 use tracing_subscriber::prelude::*;
@@ -29,65 +36,112 @@ impl fmt::Debug for Endless {
     }
 }
 
-fn both() -> [(Dispatch, PerfRecorder); 2] {
-    let recorder =
-        || PerfRecorder::builder().anonymous().shifts(15, 21).tables_shift(16).prefault(false).build().unwrap();
-    let (first, second) = (recorder(), recorder());
-    [
-        (Dispatch::new(RecorderSubscriber::new(first.clone())), first),
-        (Dispatch::new(tracing_subscriber::registry().with(RecorderLayer::new(second.clone()))), second),
-    ]
+fn recorder() -> PerfRecorder {
+    PerfRecorder::builder().anonymous().shifts(15, 21).tables_shift(16).prefault(false).build().unwrap()
+}
+
+fn dispatch_to(recorder: &PerfRecorder, kind: &str) -> Dispatch {
+    match kind {
+        "subscriber" => Dispatch::new(RecorderSubscriber::new(recorder.clone())),
+        _ => Dispatch::new(tracing_subscriber::registry().with(RecorderLayer::new(recorder.clone()))),
+    }
+}
+
+fn records(recorder: &PerfRecorder) -> Vec<PerfRecord> {
+    reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()))
+}
+
+/// Runs `check` in a process of its own for a global subscriber, and again for a global layer, which record what `program` does.
+fn globally(test: &str, program: impl FnOnce(), check: impl FnOnce(&[PerfRecord])) {
+    match part() {
+        Some(kind) => {
+            let recorder = recorder();
+            tracing::dispatcher::set_global_default(dispatch_to(&recorder, &kind)).unwrap();
+            program();
+            check(&records(&recorder));
+            std::fs::write(place(), "checked").unwrap();
+        }
+        None => {
+            for kind in ["subscriber", "layer"] {
+                let directory = tempfile::tempdir().unwrap();
+                let place = directory.path().join("checked");
+                let run = play(test, kind, &place).output().unwrap();
+                assert!(run.status.success(), "{kind}: {}", String::from_utf8_lossy(&run.stderr));
+                assert!(place.exists(), "{test} was not run");
+            }
+        }
+    }
+}
+
+fn events(records: &[PerfRecord]) -> Vec<&Fields> {
+    let fields = |record| match record {
+        &PerfRecord { content: PerfContent::Event { ref fields, .. }, .. } => Some(fields),
+        _ => None,
+    };
+    records.iter().filter_map(fields).collect()
 }
 
 #[test]
 fn what_is_logged_while_a_value_is_formatted_is_recorded_inside_the_current_span_and_the_value_is_whole() {
-    for (dispatch, recorder) in both() {
-        tracing::dispatcher::with_default(&dispatch, || {
-            tracing::info_span!("outer").in_scope(|| tracing::info!(value = ?Chatty, "outer event"));
-        });
-        let records = reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()));
-        let tree = eventring::tracing::SpanTree::from_records(&records);
-        let outer = tree.iter().find(|span| span.name() == "outer").unwrap();
-        let inner = tree.iter().find(|span| span.name() == "formatting").unwrap();
-        let events: Vec<_> = records
-            .iter()
-            .filter_map(|record| match &record.content {
-                PerfContent::Event { span, fields, .. } => {
-                    Some((span.unwrap(), fields.get("message").unwrap().to_string()))
-                }
-                _ => None,
-            })
-            .collect();
-        assert_eq!(inner.parent, Some(outer.id));
-        assert_eq!(events, [(inner.id, "inside".into()), (outer.id, "outer event".into())]);
-        let value = records.iter().find_map(|record| match &record.content {
-            PerfContent::Event { fields, .. } => fields.get("value").cloned(),
-            _ => None,
-        });
-        assert_eq!(value, Some(FieldValue::Debug("chatty".into())));
-    }
+    let program = || tracing::info_span!("outer").in_scope(|| tracing::info!(value = ?Chatty, "outer event"));
+    globally(
+        "what_is_logged_while_a_value_is_formatted_is_recorded_inside_the_current_span_and_the_value_is_whole",
+        program,
+        |records| {
+            let tree = eventring::tracing::SpanTree::from_records(records);
+            let outer = tree.iter().find(|span| span.name() == "outer").unwrap();
+            let inner = tree.iter().find(|span| span.name() == "formatting").unwrap();
+            assert_eq!(inner.parent, Some(outer.id));
+            let spans: Vec<_> = records
+                .iter()
+                .filter_map(|record| match &record.content {
+                    PerfContent::Event { span, fields, .. } => {
+                        Some((span.unwrap(), fields.get("message")?.to_string()))
+                    }
+                    _ => None,
+                })
+                .collect();
+            assert_eq!(spans, [(inner.id, "inside".into()), (outer.id, "outer event".into())]);
+            assert_eq!(events(records)[1].get("value"), Some(&FieldValue::Debug("chatty".into())));
+        },
+    );
 }
 
 #[test]
 fn a_value_that_logs_itself_ends_after_a_few_rounds_and_the_deepest_one_says_that_it_was_not_formatted() {
-    for (dispatch, recorder) in both() {
-        tracing::dispatcher::with_default(&dispatch, || {
-            tracing::info!(me = ?Endless, "first");
-            // The guard has been taken back.
-            tracing::info!(value = ?Some(1), "after");
+    let program = || {
+        tracing::info!(me = ?Endless, "first");
+        // The guard has been taken back.
+        tracing::info!(value = ?Some(1), "after");
+    };
+    globally(
+        "a_value_that_logs_itself_ends_after_a_few_rounds_and_the_deepest_one_says_that_it_was_not_formatted",
+        program,
+        |records| {
+            let events = events(records);
+            let nested = FieldValue::NotFormatted(NotFormatted::Nested);
+            let endless = FieldValue::Debug("endless".into());
+            let me: Vec<_> = events.iter().map(|fields| fields.get("me")).collect();
+            assert_eq!(me, [Some(&nested), Some(&endless), Some(&endless), Some(&endless), None]);
+            // A message is formatted like any value: nobody knows whether it ends.
+            let messages = events.iter().map(|fields| fields.get("message").unwrap().to_string());
+            assert_eq!(messages.collect::<Vec<_>>(), ["<not formatted>", "again", "again", "first", "after"]);
+            assert_eq!(events[4].get("value"), Some(&FieldValue::Debug("Some(1)".into())));
+        },
+    );
+}
+
+#[test]
+fn under_a_scoped_subscriber_tracing_hides_what_is_logged_while_a_value_is_formatted_and_the_value_is_whole() {
+    for kind in ["subscriber", "layer"] {
+        let recorder = recorder();
+        tracing::dispatcher::with_default(&dispatch_to(&recorder, kind), || {
+            tracing::info!(value = ?Chatty, me = ?Endless, "outer event");
         });
-        let records = reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()));
-        let events: Vec<_> = records
-            .iter()
-            .filter_map(|record| match &record.content {
-                PerfContent::Event { fields, .. } => Some(fields),
-                _ => None,
-            })
-            .collect();
-        assert!((2..=5).contains(&events.len()), "{}", events.len());
-        let nested = FieldValue::NotFormatted(NotFormatted::Nested);
-        assert_eq!(events[0].get("me"), Some(&nested));
-        assert_eq!(events[events.len() - 2].get("me"), Some(&FieldValue::Debug("endless".into())));
-        assert_eq!(events[events.len() - 1].get("value"), Some(&FieldValue::Debug("Some(1)".into())));
+        let records = records(&recorder);
+        let events = events(&records);
+        assert_eq!(events.len(), 1, "{kind}");
+        assert_eq!(events[0].get("value"), Some(&FieldValue::Debug("chatty".into())));
+        assert_eq!(events[0].get("me"), Some(&FieldValue::Debug("endless".into())));
     }
 }

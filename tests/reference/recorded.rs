@@ -58,7 +58,9 @@ fn facts_of(records: &[PerfRecord]) -> Facts {
     }
     let mut closes = HashMap::new();
     for record in records {
-        let thread = record.thread.os_thread_id.expect("a known thread");
+        // A call site becomes known on behalf of all threads.
+        let thread = record.thread.os_thread_id.unwrap_or(0);
+        assert!(thread != 0 || matches!(record.content, PerfContent::CallSite(_)), "an unknown thread: {record:?}");
         match &record.content {
             PerfContent::SpanEnter { span, .. } => {
                 facts.spans.get_mut(&uids[span]).unwrap().stays.entry(thread).or_default().push('E');
