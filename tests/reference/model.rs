@@ -261,20 +261,17 @@ impl<R: Subscriber> Subscriber for ReferenceTee<R> {
     }
 
     fn try_close(&self, id: Id) -> bool {
-        let closes = {
-            let mut open = self.open.lock().unwrap();
-            let span = open.get_mut(&id.into_u64()).expect("an open span");
-            span.handles -= 1;
-            let closes = (span.handles == 0).then_some(span.uid);
-            if closes.is_some() {
-                open.remove(&id.into_u64());
-            }
-            closes
-        };
+        // Under the lock: who drops the last handle here must drop it in there, too.
+        let mut open = self.open.lock().unwrap();
+        let span = open.get_mut(&id.into_u64()).expect("an open span");
+        span.handles -= 1;
+        let closes = (span.handles == 0).then_some(span.uid);
         if let Some(uid) = closes {
+            open.remove(&id.into_u64());
             with_span(&self.facts, uid, |span| span.is_closed = true);
         }
         let is_closed = self.inner.try_close(id);
+        drop(open);
         assert_eq!(is_closed, closes.is_some(), "the subscriber counts handles differently");
         is_closed
     }

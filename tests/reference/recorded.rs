@@ -40,7 +40,8 @@ pub fn read_back(reader: &mut PerfReader) -> Facts {
     facts_of(&records(reader))
 }
 
-fn facts_of(records: &[PerfRecord]) -> Facts {
+/// The facts that these records tell.
+pub fn facts_of(records: &[PerfRecord]) -> Facts {
     let tree = SpanTree::from_records(records);
     let uids: HashMap<SpanId, u64> = tree.iter().map(|span| (span.id, uid(&span.fields))).collect();
     let mut facts = Facts::default();

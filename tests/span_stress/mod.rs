@@ -1,0 +1,104 @@
+//! A program that does with spans what programs do, on threads and on a tokio runtime, all at once: nested, crossed, cloned, sent
+//! about, entered on several threads at a time, filled in late, closed in any order. Each run is different where threads race.
+//!
+//! Every span and event has a `uid`.
+
+mod tasks;
+mod threads;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tracing::Span;
+use tracing::field::Empty;
+
+const THREADS: u64 = 4;
+
+/// Everything; with a global subscriber.
+pub fn run() {
+    let shared = Shared::default();
+    std::thread::scope(|scope| {
+        for thread in 1..=THREADS {
+            let shared = &shared;
+            let body = move || threads::any_order(&mut Dice(thread * 7919), shared);
+            std::thread::Builder::new().name(format!("any order {thread}")).spawn_scoped(scope, body).unwrap();
+        }
+        scope.spawn(threads::one_span_on_many_threads);
+        scope.spawn(threads::late_fields_from_thread_after_thread);
+        scope.spawn(threads::threads_that_end_inside);
+        scope.spawn(tasks::run);
+    });
+    // What is left of them closes here.
+    drop(shared);
+}
+
+pub fn next_uid() -> u64 {
+    static NEXT_UID: AtomicU64 = AtomicU64::new(1);
+    NEXT_UID.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Spans that threads hand to each other.
+#[derive(Default)]
+pub struct Shared(Mutex<Vec<Span>>);
+
+impl Shared {
+    const SPANS_MAX: usize = 64;
+
+    /// Leaves a handle, from time to time instead of another one, which is dropped.
+    pub fn leave(&self, span: Span, dice: &mut Dice) {
+        let mut spans = self.0.lock().unwrap();
+        let replaced = if spans.len() < Self::SPANS_MAX {
+            spans.push(span);
+            None
+        } else {
+            let at = dice.below(spans.len());
+            Some(std::mem::replace(&mut spans[at], span))
+        };
+        drop(spans);
+        drop(replaced);
+    }
+
+    /// A handle of one of them.
+    pub fn borrow(&self, dice: &mut Dice) -> Option<Span> {
+        let spans = self.0.lock().unwrap();
+        if spans.is_empty() { None } else { Some(spans[dice.below(spans.len())].clone()) }
+    }
+
+    /// Takes one out.
+    pub fn take(&self, dice: &mut Dice) -> Option<Span> {
+        let mut spans = self.0.lock().unwrap();
+        if spans.is_empty() {
+            return None;
+        }
+        let at = dice.below(spans.len());
+        Some(spans.swap_remove(at))
+    }
+}
+
+/// Numbers by chance, the same in each run (xorshift64*).
+pub struct Dice(pub u64);
+
+impl Dice {
+    pub fn roll(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    pub fn below(&mut self, end: usize) -> usize {
+        (self.roll() >> 33) as usize % end
+    }
+}
+
+/// A span with all kinds of fields, `late` to be recorded later.
+pub fn new_span(dice: &mut Dice) -> Span {
+    let uid = next_uid();
+    match dice.below(4) {
+        0 => tracing::info_span!("request", uid, path = "/öffnen", bytes = dice.roll(), late = Empty),
+        1 => {
+            tracing::debug_span!(target: "stress::db", "query", uid, rows = -7i64, took = 0.25, ok = true, late = Empty)
+        }
+        2 => tracing::trace_span!("parse", uid, tokens = ?["a", "b"], wide = u128::MAX, late = Empty),
+        _ => tracing::error_span!("bare", uid, late = Empty),
+    }
+}
