@@ -25,9 +25,17 @@ struct Seats {
     last_error: Option<RecorderError>,
 }
 
+/// Where a thread records.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seat {
+    pub(super) shard: usize,
+    /// It shares because another thread was just making a shard: with its next event it asks again.
+    pub(super) is_provisional: bool,
+}
+
 /// What a new thread is to do.
 enum Plan {
-    Share(usize),
+    Share(Seat),
     Create(usize),
 }
 
@@ -54,10 +62,26 @@ impl Shards {
 
     /// A shard for a new thread: one without a thread, a new one, or the one with the fewest threads. Making a ring takes
     /// milliseconds; only the thread that makes it waits for that.
-    pub(super) fn join(&self) -> usize {
+    pub(super) fn join(&self) -> Seat {
         let plan = self.seats().plan(self.rings.len());
+        self.follow(plan)
+    }
+
+    /// As [`Self::join`], for a thread that has a provisional seat, which it gives up.
+    pub(super) fn join_again(&self, provisional: Seat) -> Seat {
+        let mut seats = self.seats();
+        if seats.is_growing {
+            return provisional;
+        }
+        seats.leave(provisional.shard);
+        let plan = seats.plan(self.rings.len());
+        drop(seats);
+        self.follow(plan)
+    }
+
+    fn follow(&self, plan: Plan) -> Seat {
         let index = match plan {
-            Plan::Share(index) => return index,
+            Plan::Share(seat) => return seat,
             Plan::Create(index) => index,
         };
         let created = self.create(index);
@@ -66,7 +90,7 @@ impl Shards {
         match created {
             Ok(()) => {
                 seats.threads.push(1);
-                index
+                Seat { shard: index, is_provisional: false }
             }
             Err(error) => {
                 seats.failures += 1;
@@ -74,7 +98,7 @@ impl Shards {
                 if let Some(shard0) = self.get(0) {
                     shard0.publish_context_word(SHARD_FAILURES_OFFSET, seats.failures);
                 }
-                seats.share()
+                Seat { shard: seats.share(), is_provisional: false }
             }
         }
     }
@@ -96,9 +120,7 @@ impl Shards {
 
     /// A thread that had joined ends.
     pub(super) fn leave(&self, index: usize) {
-        if let Some(threads) = self.seats().threads.get_mut(index) {
-            *threads = threads.saturating_sub(1);
-        }
+        self.seats().leave(index);
     }
 
     /// How many shards could not be made, and why the last one could not.
@@ -116,11 +138,20 @@ impl Shards {
 impl Seats {
     fn plan(&mut self, limit: usize) -> Plan {
         let is_free = self.threads.contains(&0);
-        if is_free || self.is_growing || self.failures > 0 || self.threads.len() >= limit {
-            return Plan::Share(self.share());
+        if is_free || self.failures > 0 || self.threads.len() >= limit {
+            return Plan::Share(Seat { shard: self.share(), is_provisional: false });
+        }
+        if self.is_growing {
+            return Plan::Share(Seat { shard: self.share(), is_provisional: true });
         }
         self.is_growing = true;
         Plan::Create(self.threads.len())
+    }
+
+    fn leave(&mut self, index: usize) {
+        if let Some(threads) = self.threads.get_mut(index) {
+            *threads = threads.saturating_sub(1);
+        }
     }
 
     /// Takes a seat in the shard with the fewest threads.

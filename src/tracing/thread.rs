@@ -2,6 +2,7 @@
 
 use super::entered::{EnteredSpan, EnteredSpans};
 use super::recorder::PerfCore;
+use super::shards::Seat;
 use super::span_cells::{FreeCells, SPAN_CELLS};
 use crate::global::set_current_span_id;
 use crate::schema::perf::{PerfEvent, PerfExt};
@@ -44,7 +45,7 @@ pub(super) struct ThreadState {
 struct Joined {
     recorder: Weak<PerfCore>,
     recorder_id: u64,
-    shard: usize,
+    seat: Seat,
 }
 
 /// Everything to be done when the thread ends.
@@ -98,27 +99,41 @@ impl ThreadState {
             return 0;
         }
         self.is_settling.set(true);
-        let joined = END.try_with(|end| end.find(recorder)).ok().flatten();
-        let shard = joined.unwrap_or_else(|| self.join(recorder));
-        self.homes[recorder.id as usize % REMEMBERED].set(Home { recorder_id: recorder.id, shard });
+        let seat = match END.try_with(|end| end.find(recorder)).ok().flatten() {
+            Some(seat) if seat.is_provisional => self.move_on(recorder, seat),
+            Some(seat) => seat,
+            None => self.join(recorder),
+        };
+        if !seat.is_provisional {
+            self.homes[recorder.id as usize % REMEMBERED].set(Home { recorder_id: recorder.id, shard: seat.shard });
+        }
         self.is_settling.set(false);
-        shard
+        seat.shard
     }
 
-    fn join(&self, recorder: &Arc<PerfCore>) -> usize {
+    fn join(&self, recorder: &Arc<PerfCore>) -> Seat {
         static NEXT_THREAD_ID: AtomicU64 = AtomicU64::new(1);
         if self.id.get() == 0 {
             // Relaxed: unique by atomicity. After 2^32 threads they begin again, and 0 stands for one of them.
             self.id.set(NEXT_THREAD_ID.fetch_add(1, Ordering::Relaxed) as u32);
         }
-        let shard = recorder.shards.join();
-        let is_ending = END.try_with(|end| end.remember(recorder, shard)).is_err();
+        let mut seat = recorder.shards.join();
+        let is_ending = END.try_with(|end| end.remember(recorder, seat)).is_err();
         if is_ending {
             // Nobody would say when it leaves.
-            recorder.shards.leave(shard);
+            recorder.shards.leave(seat.shard);
+            seat.is_provisional = false;
         }
-        recorder.learn_thread(self.id.get(), shard, is_ending);
-        shard
+        recorder.learn_thread(self.id.get(), seat.shard, is_ending);
+        seat
+    }
+
+    /// From a provisional seat to one that stays, if nobody is making a shard any more.
+    fn move_on(&self, recorder: &Arc<PerfCore>, provisional: Seat) -> Seat {
+        let seat = recorder.shards.join_again(provisional);
+        // Not ending: it was found there.
+        let _ = END.try_with(|end| end.change(recorder, seat));
+        seat
     }
 
     /// The thread enters a span; see [`EnteredSpans::push`].
@@ -158,15 +173,21 @@ impl ThreadState {
 }
 
 impl EndOfThread {
-    fn find(&self, recorder: &Arc<PerfCore>) -> Option<usize> {
+    fn find(&self, recorder: &Arc<PerfCore>) -> Option<Seat> {
         let joined = self.0.try_borrow().ok()?;
-        joined.iter().find(|joined| joined.recorder_id == recorder.id).map(|joined| joined.shard)
+        joined.iter().find(|joined| joined.recorder_id == recorder.id).map(|joined| joined.seat)
     }
 
-    fn remember(&self, recorder: &Arc<PerfCore>, shard: usize) {
+    fn remember(&self, recorder: &Arc<PerfCore>, seat: Seat) {
         if let Ok(mut joined) = self.0.try_borrow_mut() {
             joined.retain(|joined| joined.recorder.strong_count() > 0);
-            joined.push(Joined { recorder: Arc::downgrade(recorder), recorder_id: recorder.id, shard });
+            joined.push(Joined { recorder: Arc::downgrade(recorder), recorder_id: recorder.id, seat });
+        }
+    }
+
+    fn change(&self, recorder: &Arc<PerfCore>, seat: Seat) {
+        if let Ok(mut joined) = self.0.try_borrow_mut() {
+            joined.iter_mut().filter(|joined| joined.recorder_id == recorder.id).for_each(|joined| joined.seat = seat);
         }
     }
 }
@@ -181,7 +202,7 @@ impl Drop for EndOfThread {
                     continue;
                 }
                 recorder.record(state, PerfEvent::ThreadEnded, PerfExt::default(), &[]);
-                recorder.shards.leave(joined.shard);
+                recorder.shards.leave(joined.seat.shard);
             }
         });
     }

@@ -1,0 +1,137 @@
+//! A program that records with the real subscriber is killed in the middle of its work, on more threads than there are shards: everything
+//! that was committed is captured from what it leaves, open spans are open, and other people's programs load the traces.
+
+mod child;
+mod consumers;
+mod program;
+
+use child::{Talk, part, place, play, say, wait_for_parent};
+use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+use program::{argument, run};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Barrier;
+
+const TEST: &str = "every_committed_event_of_a_killed_program_is_captured_and_its_open_spans_are_open";
+const THREADS: u64 = 5;
+const SHARDS: usize = 3;
+/// Steps of each thread that are told to the parent at once.
+const STEPS_TOLD: u64 = 100;
+/// Steps of each thread after which it would end, if nobody killed it: the rings hold them all.
+const STEPS_MAX: u64 = 8_000;
+
+/// Steps without end, in a span that is never left.
+fn work(thread: u64, barrier: &Barrier) {
+    let _worker = tracing::info_span!("worker", thread).entered();
+    barrier.wait();
+    for n in 1..=STEPS_MAX {
+        let step = tracing::info_span!("step", thread, n, rows = tracing::field::Empty);
+        step.in_scope(|| tracing::debug!(n, text = ?"some text", "working"));
+        step.record("rows", n * 2);
+        drop(step);
+        if n % STEPS_TOLD == 0 {
+            say(format_args!("{thread} {n}"));
+        }
+    }
+}
+
+fn victim() {
+    let builder = PerfRecorder::builder().config(place()).shifts(18, 24).shards(SHARDS).prefault(false);
+    let recorder = builder.build().unwrap();
+    tracing::subscriber::set_global_default(RecorderSubscriber::new(recorder)).unwrap();
+    let barrier = Barrier::new(THREADS as usize);
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let barrier = &barrier;
+            scope.spawn(move || work(thread, barrier));
+        }
+    });
+    wait_for_parent();
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value}"))
+}
+
+#[test]
+fn every_committed_event_of_a_killed_program_is_captured_and_its_open_spans_are_open() {
+    if part().is_some() {
+        return victim();
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let (ring, capture) = (directory.path().join("victim"), directory.path().join("t.evc"));
+    let mut talk = Talk::with(play(TEST, "victim", &ring));
+    let mut told: BTreeMap<u64, u64> = BTreeMap::new();
+    while told.len() < THREADS as usize || told.values().any(|steps| *steps < 400) {
+        let line = talk.hear();
+        let (thread, steps) = line.split_once(' ').unwrap();
+        told.insert(thread.parse().unwrap(), steps.parse().unwrap());
+    }
+    talk.child.kill().unwrap();
+    talk.child.wait().unwrap();
+    assert!(told.values().all(|steps| *steps < STEPS_MAX), "it was killed too late: {told:?}");
+
+    let captured = run(&["capture", argument(&ring), "-o", argument(&capture), "--json"]).json();
+    assert_eq!(captured["reason"], "writers_ended");
+    let rings = captured["rings"].as_array().unwrap();
+    assert_eq!(rings.len(), SHARDS, "{captured:#}");
+    for ring in rings {
+        assert_eq!(number(&ring["events"]) + number(&ring["lost"]), number(&ring["last_seqno"]));
+        assert_eq!(ring["lost_by_cause"]["never_committed"], ring["lost"]);
+        assert_eq!((&ring["unread"], &ring["expired_payloads"]), (&0.into(), &0.into()), "{ring}");
+    }
+    // At most the event that each thread was in the middle of.
+    assert!(number(&captured["lost"]) <= THREADS, "{captured}");
+
+    let lines = run(&["export", argument(&capture), "--format", "jsonl"]).json_lines();
+    let of = |what: &str, name: &str| {
+        let is_wanted = |line: &&Value| line["type"] == what && line["name"] == name;
+        lines.iter().filter(is_wanted).collect::<Vec<_>>()
+    };
+    let workers = of("span", "worker");
+    assert_eq!(workers.len() as u64, THREADS);
+    assert!(workers.iter().all(|worker| worker["open"] == true && worker["end_ns"].is_null()), "{workers:?}");
+    let mut open = Vec::new();
+    for worker in &workers {
+        let thread = number(&worker["fields"]["thread"]);
+        let steps: Vec<_> = of("span", "step").into_iter().filter(|step| step["parent"] == worker["id"]).collect();
+        // Each of them, in their order, as far as the thread came.
+        let numbers: Vec<u64> = steps.iter().map(|step| number(&step["fields"]["n"])).collect();
+        assert!(numbers.iter().copied().eq(1..=numbers.len() as u64), "a step is missing in {numbers:?}");
+        assert!(
+            numbers.len() as u64 >= told[&thread],
+            "{} of {} steps of thread {thread}",
+            numbers.len(),
+            told[&thread]
+        );
+        for (at, step) in steps.iter().enumerate() {
+            assert_eq!(number(&step["fields"]["thread"]), thread);
+            if step["open"] == true {
+                assert_eq!(at, steps.len() - 1, "{step} is open");
+            } else {
+                assert_eq!(number(&step["fields"]["rows"]), number(&step["fields"]["n"]) * 2, "{step}");
+            }
+        }
+        open.extend(steps.iter().chain([worker]).filter(|span| span["open"] == true).map(|span| number(&span["id"])));
+    }
+    open.sort_unstable();
+    let said = lines.iter().filter(|line| line["type"] == "event").count() as u64;
+    assert!(said >= told.values().sum::<u64>(), "{said} log records");
+
+    let summary = run(&["summary", argument(&capture)]);
+    let of_workers = summary.out.lines().find(|line| line.contains("worker")).unwrap_or_else(|| panic!("{summary:?}"));
+    assert!(of_workers.contains(&format!("+ {THREADS} open")), "{summary:?}");
+
+    for (format, script) in [("perfetto", "perfetto_slices.py"), ("chrome", "chrome_slices.py")] {
+        let file = directory.path().join(format);
+        let arguments =
+            ["export", argument(&capture), "--format", format, "--view", "span", "-o", argument(&file), "--json"];
+        let counts = run(&arguments).json();
+        assert_eq!(number(&counts["spans"]), (of("span", "step").len() + workers.len()) as u64);
+        let Some(trace) = consumers::read(script, &file) else { continue };
+        let shown = trace["open"].as_array().unwrap().iter().map(|slice| number(&slice["args"]["span_id"]));
+        let mut shown: Vec<u64> = shown.collect();
+        shown.sort_unstable();
+        assert_eq!(shown, open, "{format}");
+    }
+}
