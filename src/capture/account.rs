@@ -27,8 +27,9 @@ pub struct RingAccount {
     pub was_live: bool,
     /// Events that became RECORD_ERROR, as the writer counted them.
     pub record_errors: u64,
-    /// Shard 0 of a perf recorder: call sites, threads and shards that found no room, as the writer counted them.
-    pub table_losses: [u64; 3],
+    /// Shard 0 of a perf recorder: call sites, threads and shards that found no room, and spans that were not recorded because too many were
+    /// open, as the writer counted them.
+    pub table_losses: [u64; 4],
 }
 
 impl RingAccount {
@@ -51,7 +52,7 @@ impl RingAccount {
         self.was_live = matches!(reader.state(), RingState::Live | RingState::Unknown);
         self.record_errors = info.extension.map_or(0, |extension| extension.record_errors);
         let losses = CatalogLosses::of(reader);
-        self.table_losses = [losses.call_sites, losses.threads, losses.shards];
+        self.table_losses = [losses.call_sites, losses.threads, losses.shards, losses.spans];
     }
 }
 
@@ -135,13 +136,13 @@ impl CaptureEnd {
         let ended_epoch_nanos = bytes.u64()?;
         let mut account = CaptureAccount::default();
         while !bytes.is_empty() {
-            let mut words = [0; 14];
+            let mut words = [0; 15];
             for word in &mut words {
                 *word = bytes.u64()?;
             }
             let [events, expired_payloads, malformed_payloads, omitted_payloads, before, overwritten, never, ..] =
                 words;
-            let [.., last_seqno, unread, was_live, record_errors, call_sites, threads, shards] = words;
+            let [.., last_seqno, unread, was_live, record_errors, call_sites, threads, shards, spans] = words;
             account.rings.push(RingAccount {
                 events,
                 expired_payloads,
@@ -152,7 +153,7 @@ impl CaptureEnd {
                 unread,
                 was_live: was_live != 0,
                 record_errors,
-                table_losses: [call_sites, threads, shards],
+                table_losses: [call_sites, threads, shards, spans],
             });
         }
         Some(Self { reason, ended_epoch_nanos, account })
@@ -175,7 +176,7 @@ mod tests {
             unread: 9,
             was_live: true,
             record_errors: 10,
-            table_losses: [11, 12, 13],
+            table_losses: [11, 12, 13, 14],
         };
         let account = CaptureAccount { rings: vec![ring.clone(), RingAccount::default(), ring] };
         let end = CaptureEnd { reason: EndReason::Size, ended_epoch_nanos: 77, account };

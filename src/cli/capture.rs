@@ -180,6 +180,7 @@ fn object(summary: &CaptureSummary) -> serde_json::Value {
                 "name": name, "events": ring.events, "lost": ring.lost(), "last_seqno": ring.last_seqno,
                 "unread": ring.unread, "expired_payloads": ring.expired_payloads, "was_live": ring.was_live,
                 "lost_by_cause": by_cause(&|cause| ring.lost_by_cause[cause as usize]),
+                "table_losses": table_losses(ring.table_losses),
             })
         })
         .collect();
@@ -195,6 +196,22 @@ fn object(summary: &CaptureSummary) -> serde_json::Value {
         "rings": rings,
         "problems": summary.problems,
     })
+}
+
+/// What the losses of a perf recorder's tables are called.
+const TABLE_LOSSES: [(&str, &str); 4] = [
+    (
+        "call_sites",
+        "call sites found no room in the table: if their events are overwritten, they have a number and no name",
+    ),
+    ("threads", "threads found no room in the table: if their events are overwritten, they have a number and no name"),
+    ("shards", "shards could not be made: threads shared the others"),
+    ("spans", "spans were not recorded because too many were open"),
+];
+
+fn table_losses(losses: [u64; 4]) -> serde_json::Value {
+    let named = TABLE_LOSSES.iter().zip(losses).map(|((name, _), count)| ((*name).to_owned(), json!(count)));
+    serde_json::Value::Object(named.collect())
 }
 
 fn report(summary: &CaptureSummary) {
@@ -224,6 +241,12 @@ fn report(summary: &CaptureSummary) {
         let count = summary.account.lost_by(cause);
         if count > 0 {
             anstream::eprintln!("{WARNING}{} {what}{WARNING:#}", events(count));
+        }
+    }
+    for (kind, (_, what)) in TABLE_LOSSES.iter().enumerate() {
+        let count: u64 = summary.account.rings.iter().map(|ring| ring.table_losses[kind]).sum();
+        if count > 0 {
+            anstream::eprintln!("{WARNING}{} {what}{WARNING:#}", grouped(count));
         }
     }
     for problem in &summary.problems {

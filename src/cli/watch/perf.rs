@@ -66,17 +66,23 @@ pub(super) fn value(record: &PerfRecord, whole: bool) -> Value<'_> {
         PerfContent::ThreadStarted | PerfContent::ThreadEnded => {}
         PerfContent::CallSite(site) => {
             call_site(&mut out, site);
-            out.push(("file", site.file.as_deref().map_or(NOTHING, text)));
-            out.push(("line", site.line.map_or(NOTHING, |line| Value::Uint(line.into()))));
+            place(&mut out, site);
         }
         PerfContent::SpanNew { parent, call_site: site, fields, .. } => {
             call_site(&mut out, site);
             out.push(("parent", span(*parent)));
             push_fields(&mut out, fields);
         }
-        PerfContent::SpanRecord { call_site: site, fields, .. }
-        | PerfContent::Event { call_site: site, fields, .. } => {
+        PerfContent::SpanRecord { call_site: site, fields, .. } => {
             call_site(&mut out, site);
+            push_fields(&mut out, fields);
+        }
+        PerfContent::Event { call_site: site, fields, .. } => {
+            call_site(&mut out, site);
+            if whole {
+                // Of a record of the `log` crate nothing else says it.
+                place(&mut out, site);
+            }
             push_fields(&mut out, fields);
         }
         PerfContent::SpanEnter { call_site: site, .. }
@@ -123,6 +129,11 @@ fn call_site<'r>(out: &mut Vec<(&'r str, Value<'r>)>, site: &'r CallSite) {
     out.push(("name", text(&site.name)));
     out.push(("target", text(&site.target)));
     out.push(("level", level(site.level).map_or(NOTHING, text)));
+}
+
+fn place<'r>(out: &mut Vec<(&'r str, Value<'r>)>, site: &'r CallSite) {
+    out.push(("file", site.file.as_deref().map_or(NOTHING, text)));
+    out.push(("line", site.line.map_or(NOTHING, |line| Value::Uint(line.into()))));
 }
 
 /// The level's name.

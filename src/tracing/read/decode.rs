@@ -1,6 +1,7 @@
 //! From descriptor and payload to [`PerfRecord`].
 
 use super::catalog::{CallSite, Catalog};
+use super::log_record::normalize;
 use super::record::{Field, Fields, FieldsProblem, PerfContent, PerfRecord, SpanId};
 use crate::reader::{Descriptor, PayloadRead};
 use crate::schema::perf::{PerfEvent, PerfExt, RawField, RawFields};
@@ -76,6 +77,7 @@ fn decode_content(
         PerfEvent::Event => {
             let call_site = catalog.call_site(ext.call_site_id);
             let fields = decode_fields(&call_site, ext, payload);
+            let (call_site, fields) = normalize(call_site, fields);
             PerfContent::Event { span, call_site, fields }
         }
         PerfEvent::Counter => {

@@ -2,6 +2,7 @@
 
 mod catalog;
 mod decode;
+mod log_record;
 mod rebuild;
 mod record;
 mod span;

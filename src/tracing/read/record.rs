@@ -113,7 +113,7 @@ pub enum PerfContent {
     Event {
         /// The span it lies in.
         span: Option<SpanId>,
-        /// Where.
+        /// Where. Of a record of the `log` crate this has the target, module, file and line that the record names.
         call_site: Arc<CallSite>,
         /// Its fields; the text of the record is the one named `message`.
         fields: Fields,

@@ -1,0 +1,35 @@
+//! Records of the `log` crate, which `tracing-log` hands on.
+//!
+//! There is one call site for each level, which says nothing but the level; where the record comes from is in fields of the event.
+//! (`tracing-log` calls putting that right *normalizing*; its names for those fields have been the same since 2018.)
+
+use super::catalog::CallSite;
+use super::record::{Field, Fields};
+use crate::schema::perf::{CallSiteKind, FieldValue};
+use std::sync::Arc;
+
+/// Target and fields of `tracing-log`'s call sites.
+const TARGET: &str = "log";
+const FIELD_NAMES: [&str; 5] = ["message", "log.target", "log.module_path", "log.file", "log.line"];
+
+/// The place that a log record names, and the fields that are left; what it was, if it is none.
+pub(super) fn normalize(call_site: Arc<CallSite>, fields: Fields) -> (Arc<CallSite>, Fields) {
+    let is_log_record = call_site.kind == Some(CallSiteKind::Event)
+        && call_site.target == TARGET
+        && call_site.field_names.iter().map(|name| &**name).eq(FIELD_NAMES);
+    if !is_log_record {
+        return (call_site, fields);
+    }
+    let mut place = CallSite::clone(&call_site);
+    let (said, values): (Vec<Field>, _) = fields.values.into_iter().partition(|field| field.index > 0);
+    for Field { index, value, .. } in said {
+        match (index, value) {
+            (1, FieldValue::Str(target)) => place.target = target,
+            (2, FieldValue::Str(module)) => place.module = Some(module),
+            (3, FieldValue::Str(file)) => place.file = Some(file),
+            (4, FieldValue::U64(line)) => place.line = u32::try_from(line).ok(),
+            _ => {}
+        }
+    }
+    (Arc::new(place), Fields { values, ..fields })
+}

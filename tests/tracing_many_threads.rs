@@ -1,0 +1,144 @@
+//! Any number of threads: shards for as many as there may be, the others share; each thread's events keep their order, and each thread is known
+//! by its name.
+
+mod reference;
+
+use eventring::schema::perf::FieldValue;
+use eventring::tracing::{PerfContent, PerfReader, PerfRecord, PerfRecorder, PerfRecorderBuilder, RecorderSubscriber};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+use tracing::Dispatch;
+
+fn recorder(limit: usize) -> PerfRecorder {
+    small(PerfRecorder::builder().anonymous()).shards(limit).build().unwrap()
+}
+
+fn small(builder: PerfRecorderBuilder) -> PerfRecorderBuilder {
+    builder.shifts(17, 22).tables_shift(16).prefault(false)
+}
+
+fn records(recorder: &PerfRecorder) -> Vec<PerfRecord> {
+    reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()))
+}
+
+/// The numbers that each thread logged, by its name, in the order of the stream.
+fn numbers_by_thread(records: &[PerfRecord]) -> BTreeMap<String, Vec<u64>> {
+    let mut numbers: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+    for record in records {
+        if let PerfContent::Event { fields, .. } = &record.content {
+            let Some(FieldValue::U64(n)) = fields.get("n") else { panic!("{fields:?}") };
+            numbers.entry(record.thread.name.clone().unwrap()).or_default().push(*n);
+        }
+    }
+    numbers
+}
+
+#[test]
+fn threads_that_begin_at_the_same_moment_get_a_shard_each_and_keep_the_order_of_their_events() {
+    const THREADS: usize = 6;
+    let recorder = recorder(THREADS);
+    let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
+    let (begin, end) = (Barrier::new(THREADS), Barrier::new(THREADS));
+    let deadline = Instant::now() + Duration::from_secs(60);
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (recorder, dispatch, begin, end) = (&recorder, &dispatch, &begin, &end);
+            let body = move || {
+                begin.wait();
+                let log = |n| tracing::dispatcher::with_default(dispatch, || tracing::info!(n));
+                // Who comes while somebody else makes a shard shares one until the next event.
+                for n in 0.. {
+                    log(n);
+                    if recorder.shard_count() == THREADS && n > 50 || Instant::now() > deadline {
+                        break;
+                    }
+                    std::thread::yield_now();
+                }
+                end.wait();
+                log(u64::MAX);
+            };
+            std::thread::Builder::new().name(format!("thread {thread}")).spawn_scoped(scope, body).unwrap();
+        }
+    });
+    assert_eq!(recorder.shard_count(), THREADS);
+    let records = records(&recorder);
+    let last = |record: &&PerfRecord| match &record.content {
+        PerfContent::Event { fields, .. } => fields.get("n") == Some(&FieldValue::U64(u64::MAX)),
+        _ => false,
+    };
+    let shards: BTreeSet<u32> = records.iter().filter(last).map(|record| record.shard).collect();
+    assert_eq!(shards.len(), THREADS, "in the end each thread has a shard of its own");
+    for (thread, numbers) in numbers_by_thread(&records) {
+        assert!(numbers.is_sorted() && numbers.len() > 50, "{thread}: {numbers:?}");
+        assert_eq!(numbers.iter().collect::<BTreeSet<_>>().len(), numbers.len(), "{thread}");
+    }
+    let started = records.iter().filter(|record| record.content == PerfContent::ThreadStarted).count();
+    let ended = records.iter().filter(|record| record.content == PerfContent::ThreadEnded).count();
+    assert_eq!((started, ended), (THREADS, THREADS));
+}
+
+#[test]
+fn two_hundred_threads_share_two_shards_and_none_of_their_events_is_lost() {
+    let recorder = recorder(2);
+    let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
+    for round in 0..4 {
+        std::thread::scope(|scope| {
+            for thread in 0..50 {
+                let dispatch = &dispatch;
+                let body = move || {
+                    tracing::dispatcher::with_default(dispatch, || (0..100u64).for_each(|n| tracing::info!(n)));
+                };
+                std::thread::Builder::new().name(format!("{round} {thread}")).spawn_scoped(scope, body).unwrap();
+            }
+        });
+    }
+    assert_eq!(recorder.shard_count(), 2);
+    let numbers = numbers_by_thread(&records(&recorder));
+    assert_eq!(numbers.len(), 200);
+    assert!(numbers.values().all(|numbers| numbers.iter().copied().eq(0..100)));
+}
+
+#[test]
+fn a_thread_that_ends_leaves_its_shard_to_the_next_one() {
+    let recorder = recorder(8);
+    let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
+    for n in 0..20u64 {
+        let dispatch = dispatch.clone();
+        std::thread::spawn(move || tracing::dispatcher::with_default(&dispatch, || tracing::info!(n))).join().unwrap();
+    }
+    assert_eq!(recorder.shard_count(), 1);
+    let records = records(&recorder);
+    let threads: BTreeSet<u32> = records.iter().filter_map(|record| record.thread.os_thread_id).collect();
+    assert_eq!(threads.len(), 20);
+}
+
+#[test]
+fn a_shard_that_cannot_be_made_is_counted_and_its_threads_share() {
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let place = directory.path().join("ring");
+    // The name of shard 1 is taken, by something that is no ring.
+    std::fs::create_dir(directory.path().join("ring.1")).unwrap();
+    let recorder = small(PerfRecorder::builder().config(&place)).shards(4).build().unwrap();
+    let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
+    let barrier = Barrier::new(3);
+    std::thread::scope(|scope| {
+        for n in 0..3u64 {
+            let (dispatch, barrier) = (&dispatch, &barrier);
+            scope.spawn(move || {
+                tracing::dispatcher::with_default(dispatch, || tracing::info!(n));
+                barrier.wait();
+                // Who shared only for a moment asks again.
+                tracing::dispatcher::with_default(dispatch, || tracing::info!(n));
+            });
+        }
+    });
+    let stats = recorder.stats();
+    assert_eq!((recorder.shard_count(), stats.shard_failures), (1, 1));
+    let error = stats.shard_error.unwrap();
+    assert!(error.contains("ring.1"), "{error}");
+    let mut reader = PerfReader::open(&place).unwrap();
+    let events = reference::records(&mut reader);
+    assert_eq!(events.iter().filter(|record| matches!(record.content, PerfContent::Event { .. })).count(), 6);
+    assert_eq!(reader.catalog_losses().shards, 1);
+}

@@ -1,0 +1,90 @@
+//! Tables that are full: what did not fit is known from events as long as these are in the ring, then by id; and it is counted and shown.
+
+mod program;
+
+use eventring::tracing::{
+    CatalogLosses, PerfContent, PerfItem, PerfReader, PerfRecord, PerfRecorder, RecorderSubscriber,
+};
+use program::{argument, run};
+use std::path::Path;
+use tracing::Dispatch;
+
+/// More call sites than fit.
+macro_rules! log_from_many_places {
+    ($($n:literal)*) => { $(tracing::info!(name: concat!("a place with a long name, number ", $n), number = $n);)* };
+}
+
+fn log_from_forty_places() {
+    log_from_many_places!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 39);
+}
+
+fn read(place: &Path) -> (Vec<PerfRecord>, CatalogLosses) {
+    let mut reader = PerfReader::open(place).unwrap();
+    let mut records = Vec::new();
+    while let Some(item) = reader.next() {
+        if let PerfItem::Record(record) = item {
+            records.push(record);
+        }
+    }
+    (records, reader.catalog_losses())
+}
+
+/// Of the events: from a place that is known, and from one that is not; of a thread that is known, and of one that is not.
+fn known_and_unknown(records: &[PerfRecord]) -> [usize; 4] {
+    let mut counts = [0; 4];
+    for record in records {
+        if let PerfContent::Event { call_site, fields, .. } = &record.content {
+            counts[usize::from(!call_site.is_known)] += 1;
+            counts[2 + usize::from(record.thread.os_thread_id.is_none())] += 1;
+            let field = &fields.values[0];
+            let name = if call_site.is_known { "number" } else { "field 0" };
+            assert_eq!((&*field.name, fields.is_complete()), (name, true));
+            assert_eq!(call_site.is_known, !call_site.name.starts_with("call site "));
+        }
+    }
+    counts
+}
+
+#[test]
+fn what_does_not_fit_the_tables_is_decoded_by_events_then_by_id_and_is_counted() {
+    const THREADS: usize = 80;
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let place = directory.path().join("full");
+    let builder = PerfRecorder::builder().config(&place).shifts(15, 21).shards(1).tables_shift(13);
+    let recorder = builder.prefault(false).build().unwrap();
+    let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
+    let log = || tracing::dispatcher::with_default(&dispatch, log_from_forty_places);
+
+    // The tables are filled while the events that say the rest are in the ring.
+    for _ in 0..THREADS {
+        std::thread::scope(|scope| scope.spawn(log).join().unwrap());
+    }
+    let (records, losses) = read(&place);
+    assert_eq!(known_and_unknown(&records), [40 * THREADS, 0, 40 * THREADS, 0]);
+    assert!((10..40).contains(&losses.call_sites), "{losses:?}");
+    assert!((10..60).contains(&losses.threads), "{losses:?}");
+    assert_eq!((losses.shards, losses.spans), (0, 0));
+
+    // A thread whose entry did not fit, and which fills the ring.
+    std::thread::scope(|scope| {
+        scope.spawn(|| (0..2000).for_each(|_| log()));
+    });
+    let (records, later) = read(&place);
+    let [known, unknown, of_known_threads, of_unknown] = known_and_unknown(&records);
+    // Each place is as often in the ring as any other.
+    let events = known + unknown;
+    assert!(unknown.abs_diff(events * losses.call_sites as usize / 40) <= 40, "{unknown} of {events}");
+    assert_eq!((of_known_threads, of_unknown), (0, events));
+    assert_eq!((later.call_sites, later.threads), (losses.call_sites, losses.threads + 1));
+
+    let capture = directory.path().join("t.evc");
+    let captured = run(&["capture", argument(&place), "-o", argument(&capture), "--now"]);
+    for (count, what) in [(later.call_sites, "call sites"), (later.threads, "threads")] {
+        assert!(captured.err.contains(&format!("{count} {what} found no room in the table")), "{captured:?}");
+    }
+    let lines = run(&["export", argument(&capture), "--format", "jsonl"]).json_lines();
+    let unnamed = |line: &&serde_json::Value| line["name"].as_str().is_some_and(|name| name.starts_with("call site "));
+    assert_eq!(lines.iter().filter(unnamed).count(), unknown);
+    let info = run(&["info", argument(&place), "--json"]).json();
+    assert_eq!(info["extension"]["counters"]["table_overflows"], later.call_sites + later.threads, "{info:#}");
+}
