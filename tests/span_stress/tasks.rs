@@ -42,7 +42,7 @@ async fn request(n: u64) {
         }
         .in_current_span(),
     );
-    if n % 2 == 0 {
+    if n.is_multiple_of(2) {
         orphan.await.unwrap();
     }
     let span = Span::current();
@@ -62,7 +62,7 @@ async fn query(n: u64, step: u64) {
     tokio::task::spawn_blocking(move || blocking.in_scope(|| tracing::debug!(uid = next_uid(), "on another thread")))
         .await
         .unwrap();
-    if n % 11 == 0 {
+    if n.is_multiple_of(11) {
         tokio::time::sleep(Duration::from_micros(200)).await;
     }
 }
