@@ -1,12 +1,13 @@
-//! What the subscriber's filter refuses costs what it costs without a subscriber: `tracing` asks once, and never again. Alone in its
-//! process, because `tracing` asks each time as soon as two subscribers disagree.
+//! What the subscriber's filter refuses costs what it costs without a subscriber: `tracing` asks once, and never again. One test
+//! after the other, because `tracing` asks each time as soon as two subscribers disagree.
 
-use eventring::tracing::{PerfRecorder, RecorderSubscriber, TargetFilter};
+use eventring::tracing::{PerfRecorder, RecorderLayer, RecorderSubscriber, TargetFilter};
 use std::sync::{Arc, Mutex};
 use tracing::subscriber::Interest;
 use tracing::{Event, Metadata, Subscriber};
 use tracing_core::LevelFilter;
 use tracing_core::span::{Attributes, Current, Id, Record};
+use tracing_subscriber::prelude::*;
 
 /// Notes what is asked of the subscriber in it.
 struct Watched<S> {
@@ -74,11 +75,17 @@ impl<S: Subscriber> Subscriber for Watched<S> {
     }
 }
 
+static ONE_AFTER_THE_OTHER: Mutex<()> = Mutex::new(());
+
+fn recorder() -> PerfRecorder {
+    PerfRecorder::builder().anonymous().shifts(15, 21).tables_shift(16).prefault(false).build().unwrap()
+}
+
 #[test]
 fn a_refused_call_site_is_never_asked_for_again() {
-    let recorder = PerfRecorder::builder().anonymous().shifts(15, 21).tables_shift(16).prefault(false).build().unwrap();
+    let _alone = ONE_AFTER_THE_OTHER.lock().unwrap();
     let subscriber =
-        RecorderSubscriber::new(recorder).with_filter(TargetFilter::parse("off,shop=info,shop::db=off").unwrap());
+        RecorderSubscriber::new(recorder()).with_filter(TargetFilter::parse("off,shop=info,shop::db=off").unwrap());
     let (interests, calls) = (Arc::default(), Arc::default());
     let watched = Watched { inner: subscriber, interests: Arc::clone(&interests), calls: Arc::clone(&calls) };
     tracing::subscriber::with_default(watched, || {
@@ -95,4 +102,26 @@ fn a_refused_call_site_is_never_asked_for_again() {
     assert!(interests.iter().all(|(target, interest)| target != "shop::db" || interest.is_never()));
     // Neither for refused ones nor for accepted ones is anything decided each time.
     assert_eq!(*calls.lock().unwrap(), ["event"; 3]);
+}
+
+#[test]
+fn a_level_that_is_filtered_out_is_never_asked_for_again_with_a_layer_either() {
+    let _alone = ONE_AFTER_THE_OTHER.lock().unwrap();
+    let (interests, calls) = (Arc::default(), Arc::default());
+    let layer = RecorderLayer::new(recorder()).with_filter(LevelFilter::INFO);
+    let inner = tracing_subscriber::registry().with(layer);
+    let watched = Watched { inner, interests: Arc::clone(&interests), calls: Arc::clone(&calls) };
+    tracing::subscriber::with_default(watched, || {
+        for _ in 0..3 {
+            tracing::debug!(target: "shop", "refused");
+            let _span = tracing::trace_span!(target: "shop", "refused span").entered();
+        }
+        // The macros look at this first: a call site that is below it is not even registered.
+        assert_eq!(LevelFilter::current(), LevelFilter::INFO);
+        tracing::info!(target: "shop", "accepted");
+    });
+    let interests: Vec<(String, Interest)> = interests.lock().unwrap().clone();
+    assert!(interests.iter().all(|(_, interest)| interest.is_always()), "{interests:?}");
+    assert_eq!(calls.lock().unwrap().iter().filter(|call| **call == "event").count(), 1);
+    assert!(!calls.lock().unwrap().contains(&"new_span"));
 }

@@ -1,0 +1,105 @@
+//! A forked child whose parent has a subscriber records nothing into its parent's rings, whatever it does, until it makes rings of its own; parent and
+//! child then record side by side.
+
+mod forked;
+mod reference;
+
+use eventring::tracing::{
+    Counter, Marker, PERF, PerfContent, PerfReader, PerfRecorder, PerfRecorderBuilder, SpanTree, TargetFilter,
+    init_with,
+};
+use std::path::{Path, PathBuf};
+use tracing::field::Empty;
+
+static OPEN: Counter = Counter::new("open");
+static FORKED: Marker = Marker::new("forked");
+
+fn builder(path: &Path) -> PerfRecorderBuilder {
+    PerfRecorder::builder().config(path).shifts(15, 21).tables_shift(16).shards(2).prefault(false)
+}
+
+/// Everything that records, on this thread and on another one.
+fn work(who: &'static str) {
+    let span = tracing::info_span!("work", who, late = Empty);
+    span.in_scope(|| tracing::warn!(value = ?who, "working"));
+    span.record("late", 1u64);
+    OPEN.sample(1u64);
+    FORKED.mark_with(who);
+    let other = std::thread::spawn(move || {
+        let _span = tracing::info_span!("other thread", who).entered();
+        // As many open spans as there are cells in a block, and then some.
+        let open: Vec<_> = (0..2000u64).map(|n| tracing::debug_span!("open", n)).collect();
+        drop(open);
+    });
+    other.join().unwrap();
+}
+
+fn shard(path: &Path, index: u32) -> PathBuf {
+    if index == 0 { path.to_owned() } else { PathBuf::from(format!("{}.{index}", path.display())) }
+}
+
+/// The names of all spans with that of their parents, sorted, without those of which there are many.
+fn spans(path: &Path) -> Vec<String> {
+    let records = reference::records(&mut PerfReader::open(path).unwrap());
+    assert!(records.iter().all(|record| !matches!(record.content, PerfContent::Unknown { .. })));
+    let tree = SpanTree::from_records(&records);
+    let name = |span: &eventring::tracing::Span| match span.fields.get("who") {
+        Some(who) => format!("{} of {who}", span.name()),
+        None => span.name(),
+    };
+    let spans = tree.iter().filter(|span| span.name() != "open").map(|span| {
+        let parent = span.parent.map_or("nothing".into(), |id| tree.get(id).map_or("a stranger".into(), name));
+        format!("{} in {parent}", name(span))
+    });
+    let mut spans: Vec<String> = spans.collect();
+    spans.sort();
+    spans
+}
+
+#[test]
+fn a_forked_child_leaves_its_parents_rings_alone_and_records_into_its_own() {
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let (path, child_path) = (directory.path().join("parent"), directory.path().join("child"));
+    let recording = init_with(builder(&path), TargetFilter::all()).unwrap();
+    let outer = tracing::info_span!("outer").entered();
+    work("parent");
+    let images = || [0, 1].map(|index| std::fs::read(shard(&path, index)).unwrap());
+    let before = images();
+
+    let code = forked::in_child(|| {
+        work("child without rings");
+        outer.record("late", 1u64);
+        recording.set_enabled(true);
+        work("child that insists");
+        if recording.recorder().is_enabled() || recording.recorder().belongs_to_this_process() {
+            return 1;
+        }
+        if init_with(builder(&path), TargetFilter::all()).is_ok() {
+            return 2;
+        }
+        let Ok(recorder) = builder(&child_path).keep(true).build() else { return 3 };
+        if !PERF.install(recorder) {
+            return 4;
+        }
+        work("child");
+        let has_two_shards = PERF.installed().is_some_and(|recorder| recorder.shard_count() == 2);
+        if has_two_shards { 0 } else { 5 }
+    });
+    assert_eq!(code, 0);
+    assert!(before == images(), "a byte of the parent's rings has changed");
+
+    work("parent again");
+    drop(outer);
+    assert_eq!(
+        spans(&path),
+        [
+            "other thread of parent again in nothing",
+            "other thread of parent in nothing",
+            "outer in nothing",
+            "work of parent again in outer",
+            "work of parent in outer",
+        ]
+    );
+    // The span that the parent was in when it forked is not in the child's rings.
+    assert_eq!(spans(&child_path), ["other thread of child in nothing", "work of child in a stranger"]);
+}

@@ -1,0 +1,45 @@
+//! A global subscriber and scoped ones in the same program. Alone in its process: it has a global subscriber.
+
+mod reference;
+
+use eventring::tracing::{
+    PERF, PerfContent, PerfReader, PerfRecorder, RecorderSubscriber, SetupErrorKind, TargetFilter,
+};
+use eventring::tracing::{init, init_with};
+
+fn messages(recorder: &PerfRecorder) -> Vec<String> {
+    let records = reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()));
+    let told = records.iter().filter_map(|record| match &record.content {
+        PerfContent::Event { fields, .. } => Some(fields.get("message").unwrap().to_string()),
+        _ => None,
+    });
+    told.collect()
+}
+
+#[test]
+fn a_scoped_subscriber_takes_the_place_of_the_global_one_as_long_as_it_lasts() {
+    let small = || PerfRecorder::builder().anonymous().shifts(15, 21).tables_shift(16).prefault(false);
+    let recording = init_with(small(), TargetFilter::all()).unwrap();
+    let scoped = small().build().unwrap();
+    tracing::info!("global before");
+    tracing::subscriber::with_default(RecorderSubscriber::new(scoped.clone()), || {
+        tracing::info!("scoped");
+        std::thread::spawn(|| tracing::info!("global, from another thread")).join().unwrap();
+    });
+    tracing::info!("global after");
+    assert_eq!(messages(recording.recorder()), ["global before", "global, from another thread", "global after"]);
+    assert_eq!(messages(&scoped), ["scoped"]);
+
+    // One global subscriber is enough; what is there goes on.
+    let error = init("another").unwrap_err();
+    assert_eq!(error.kind(), SetupErrorKind::SubscriberSet);
+    assert!(!PERF.install(small().build().unwrap()));
+    recording.set_enabled(false);
+    tracing::info!("off");
+    recording.set_enabled(true);
+    recording.set_filter(TargetFilter::parse("error").unwrap());
+    tracing::info!("filtered");
+    tracing::error!("on");
+    assert_eq!(messages(recording.recorder()).last().unwrap(), "on");
+    assert_eq!(messages(recording.recorder()).len(), 4);
+}
