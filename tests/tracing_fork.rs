@@ -6,7 +6,7 @@ mod reference;
 
 use eventring::tracing::{
     Counter, Marker, PERF, PerfContent, PerfReader, PerfRecorder, PerfRecorderBuilder, SpanTree, TargetFilter,
-    init_with,
+    try_init_with,
 };
 use std::path::{Path, PathBuf};
 use tracing::field::Empty;
@@ -60,7 +60,7 @@ fn spans(path: &Path) -> Vec<String> {
 fn a_forked_child_leaves_its_parents_rings_alone_and_records_into_its_own() {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let (path, child_path) = (directory.path().join("parent"), directory.path().join("child"));
-    let recording = init_with(builder(&path), TargetFilter::all()).unwrap();
+    let recording = try_init_with(builder(&path), TargetFilter::all()).unwrap();
     let outer = tracing::info_span!("outer").entered();
     work("parent");
     let images = || [0, 1].map(|index| std::fs::read(shard(&path, index)).unwrap());
@@ -74,7 +74,7 @@ fn a_forked_child_leaves_its_parents_rings_alone_and_records_into_its_own() {
         if recording.recorder().is_enabled() || recording.recorder().belongs_to_this_process() {
             return 1;
         }
-        if init_with(builder(&path), TargetFilter::all()).is_ok() {
+        if try_init_with(builder(&path), TargetFilter::all()).is_ok() {
             return 2;
         }
         let Ok(recorder) = builder(&child_path).keep(true).build() else { return 3 };

@@ -5,7 +5,7 @@ mod reference;
 use eventring::tracing::{
     PERF, PerfContent, PerfReader, PerfRecorder, RecorderSubscriber, SetupErrorKind, TargetFilter,
 };
-use eventring::tracing::{init, init_with};
+use eventring::tracing::{try_init, try_init_with};
 
 fn messages(recorder: &PerfRecorder) -> Vec<String> {
     let records = reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()));
@@ -19,7 +19,7 @@ fn messages(recorder: &PerfRecorder) -> Vec<String> {
 #[test]
 fn a_scoped_subscriber_takes_the_place_of_the_global_one_as_long_as_it_lasts() {
     let small = || PerfRecorder::builder().anonymous().shifts(15, 21).tables_shift(16).prefault(false);
-    let recording = init_with(small(), TargetFilter::all()).unwrap();
+    let recording = try_init_with(small(), TargetFilter::all()).unwrap();
     let scoped = small().build().unwrap();
     tracing::info!("global before");
     tracing::subscriber::with_default(RecorderSubscriber::new(scoped.clone()), || {
@@ -31,7 +31,7 @@ fn a_scoped_subscriber_takes_the_place_of_the_global_one_as_long_as_it_lasts() {
     assert_eq!(messages(&scoped), ["scoped"]);
 
     // One global subscriber is enough; what is there goes on.
-    let error = init("another").unwrap_err();
+    let error = try_init("another").unwrap_err();
     assert_eq!(error.kind(), SetupErrorKind::SubscriberSet);
     assert!(!PERF.install(small().build().unwrap()));
     recording.set_enabled(false);

@@ -2,6 +2,7 @@
 
 use super::fields::FieldLimits;
 use super::recorder::PerfRecorder;
+use super::redact::RedactedFields;
 use super::shards::Shards;
 use super::tables::Tables;
 use crate::clock::ClockKind;
@@ -26,6 +27,7 @@ pub struct PerfRecorderBuilder {
     shards: Option<usize>,
     tables_shift: u32,
     limits: FieldLimits,
+    redacted: RedactedFields,
 }
 
 impl PerfRecorderBuilder {
@@ -37,6 +39,7 @@ impl PerfRecorderBuilder {
             shards: None,
             tables_shift: DEFAULT_TABLES_SHIFT,
             limits: FieldLimits::default(),
+            redacted: RedactedFields::default(),
         }
     }
 
@@ -100,6 +103,27 @@ impl PerfRecorderBuilder {
         self
     }
 
+    /// Fields that are not to be recorded: secrets, data about people. Adds to what was named before.
+    ///
+    /// A name stands for fields of that name, in upper or lower case, and for fields whose dotted name ends with it: `password` is also
+    /// `user.password`, but not `password_length`. Their values are not looked at, let alone formatted; a reader is told that they were left
+    /// out. It holds for fields of spans and log records, not for text inside of messages, other fields' values, or typed events (these have
+    /// `#[event(redact)]`).
+    ///
+    /// ```
+    /// use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+    ///
+    /// let recorder = PerfRecorder::builder().anonymous().redact_fields(["password", "http.cookie"]).build()?;
+    /// tracing::subscriber::with_default(RecorderSubscriber::new(recorder), || {
+    ///     tracing::info!(user.name = "kim", user.password = "hunter2", "signed in"); // user.password=<redacted>
+    /// });
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn redact_fields(mut self, names: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
+        self.redacted = self.redacted.with(names);
+        self
+    }
+
     /// Whether all memory of a shard is touched when it is made. Default: true. See [`RecorderBuilder::prefault`].
     pub fn prefault(mut self, prefault: bool) -> Self {
         self.ring = self.ring.prefault(prefault);
@@ -146,6 +170,6 @@ impl PerfRecorderBuilder {
         let shifts = [geometry.descriptor_capacity(), geometry.payload_buf_bytes()].map(u64::trailing_zeros);
         let tables = Tables::new(&shard0);
         let shards = Shards::new(shard0, self.ring.shifts(shifts[0], shifts[1]), shards);
-        Ok(PerfRecorder::from_parts(shards, tables, self.limits.checked()))
+        Ok(PerfRecorder::from_parts(shards, tables, self.limits.checked(), self.redacted))
     }
 }

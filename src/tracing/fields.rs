@@ -11,7 +11,7 @@ use std::fmt::{self, Write as _};
 use tracing_core::field::{Field, Visit};
 
 const SMALL_BYTES: usize = 1 << 10;
-const LARGE_BYTES: usize = 1 << 15;
+pub(super) const LARGE_BYTES: usize = 1 << 15;
 /// Values that are formatted while others are: deeper than this they are not. A value whose formatting records the value itself
 /// would otherwise go on for ever.
 const FORMATTING_DEPTH_MAX: u32 = 3;
@@ -58,7 +58,7 @@ pub(super) fn encode<R>(
 ) -> R {
     let mut small = Encoder::<SMALL_BYTES>::new(thread, limits);
     visit(&mut small);
-    if small.is_too_small { encode_large(thread, limits, visit, then) } else { then(&small.bytes, small.word) }
+    if small.is_too_small { encode_large(thread, limits, visit, then) } else { small.finish(then) }
 }
 
 #[cold]
@@ -71,11 +71,11 @@ fn encode_large<R>(
 ) -> R {
     let mut large = Encoder::<LARGE_BYTES>::new(thread, limits);
     visit(&mut large);
-    then(&large.bytes, large.word)
+    large.finish(then)
 }
 
 /// Encodes field by field, as far as there is room.
-struct Encoder<'t, const N: usize> {
+pub(super) struct Encoder<'t, const N: usize> {
     bytes: ArrayVec<u8, N>,
     /// Bytes that may be used.
     end: usize,
@@ -92,7 +92,7 @@ struct Encoder<'t, const N: usize> {
 
 impl<'t, const N: usize> Encoder<'t, N> {
     #[inline(always)]
-    fn new(thread: &'t ThreadState, limits: &'t FieldLimits) -> Self {
+    pub(super) fn new(thread: &'t ThreadState, limits: &'t FieldLimits) -> Self {
         Self {
             bytes: ArrayVec::new(),
             end: N.min(limits.fields_bytes_max),
@@ -102,6 +102,17 @@ impl<'t, const N: usize> Encoder<'t, N> {
             limits,
             thread,
         }
+    }
+
+    /// Hands out what [`encode`] does.
+    #[inline(always)]
+    pub(super) fn finish<R>(&self, then: impl FnOnce(&[u8], u64) -> R) -> R {
+        then(&self.bytes, self.word)
+    }
+
+    /// A field that is not to be recorded.
+    pub(super) fn redacted(&mut self, field: &Field) {
+        self.fixed(field, ValueType::NotFormatted, [NotFormatted::Redacted as u8]);
     }
 
     /// A field is missing.

@@ -2,16 +2,19 @@
 
 use std::fmt;
 use std::str::FromStr;
+use tracing_core::subscriber::Interest;
 use tracing_core::{LevelFilter, Metadata};
 use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::{Context, Filter};
 
 /// Chooses spans and events by level and target, as `RUST_LOG` does: `info,my_crate=debug,my_crate::db=off`.
 ///
 /// A directive is a level (`off`, `error`, `warn`, `info`, `debug`, `trace`), a target with all that is below it, or
 /// `target=level`. The most specific target decides; a level alone is for what no target fits. What nothing fits is not recorded.
 ///
-/// Everything is decided once for each call site: what is not recorded costs what it costs without a subscriber. (For filters by
-/// span or field use tracing-subscriber's `EnvFilter` with a [`RecorderLayer`](super::RecorderLayer).)
+/// Everything is decided once for each call site: what is not recorded costs what it costs without a subscriber. It is also a filter for
+/// layers: `RecorderLayer::global().with_filter(filter)`. (For filters by span or field use tracing-subscriber's `EnvFilter` with a
+/// [`RecorderLayer`](super::RecorderLayer).)
 ///
 /// ```
 /// use eventring::tracing::TargetFilter;
@@ -77,6 +80,20 @@ impl TargetFilter {
     #[must_use]
     pub fn max_level(&self) -> LevelFilter {
         self.max_level
+    }
+}
+
+impl<S> Filter<S> for TargetFilter {
+    fn enabled(&self, metadata: &Metadata<'_>, _: &Context<'_, S>) -> bool {
+        self.accepts_metadata(metadata)
+    }
+
+    fn callsite_enabled(&self, metadata: &'static Metadata<'static>) -> Interest {
+        if self.accepts_metadata(metadata) { Interest::always() } else { Interest::never() }
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(self.max_level)
     }
 }
 

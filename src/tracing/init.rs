@@ -2,18 +2,22 @@
 
 use super::builder::PerfRecorderBuilder;
 use super::filter::{FilterError, TargetFilter};
+use super::layer::RecorderLayer;
 use super::recorder::PerfRecorder;
 use super::slot::PERF;
 use super::subscriber::{FilterHandle, RecorderSubscriber};
 use crate::recorder::RecorderError;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use tracing_core::{LevelFilter, dispatcher};
 
-/// Environment variable that [`init_from_env`] takes the rings' name and size from.
+/// Environment variable that [`try_init_from_env`] and [`RecorderLayer::try_from_env`] take the rings' name and size from.
 pub const CONFIG_VARIABLE: &str = "EVENTRING_PERF";
-/// Environment variable that [`init`] and [`init_from_env`] take the filter from, if it is set.
+/// Environment variable that [`init`], [`try_init`] and [`try_init_from_env`] take the filter from, if it is set.
 pub const FILTER_VARIABLE: &str = "EVENTRING_FILTER";
+/// Environment variable with names of fields that are not to be recorded, separated by commas; see
+/// [`PerfRecorderBuilder::redact_fields`]. Holds for everything here but [`try_init_with`].
+pub const REDACT_VARIABLE: &str = "EVENTRING_REDACT";
 
 /// The process-wide recording that [`init`] has begun. It goes on until the process ends; dropping this ends nothing.
 #[derive(Clone, Debug)]
@@ -46,36 +50,106 @@ impl Recording {
     }
 }
 
-/// Records what this process does with `tracing` from here on, into rings of that name.
+/// Records what this process does with `tracing` from here on, into rings of that name; for programs that cannot go on without. Others use
+/// [`try_init`].
 ///
 /// `config` is `<name-or-path>[:<descriptor-shift>:<payload-shift>]`, see [`PerfRecorderBuilder::config`]. Spans and events at level
 /// INFO and more important ones are recorded, or what the environment variable `EVENTRING_FILTER` says (`info,my_crate=debug`).
+/// Fields that `EVENTRING_REDACT` names (`password,token`) are left out.
 ///
 /// ```no_run
-/// eventring::tracing::init("my-app")?;
+/// eventring::tracing::init("my-app");
 /// tracing::info_span!("request", path = "/").in_scope(|| tracing::info!("hello"));
 /// // `eventring watch my-app` shows it.
-/// # Ok::<(), eventring::tracing::SetupError>(())
 /// ```
 ///
 /// The files go away when the process exits normally; after a crash they stay and can be read. For log records of the `log` crate
 /// call `tracing_log::LogTracer::init()` beside.
 ///
-/// # Errors
-/// There is a global subscriber or a recorder in [`PERF`] already, the rings cannot be created, or the filter is none.
-pub fn init(config: impl AsRef<OsStr>) -> Result<Recording, SetupError> {
-    init_with(PerfRecorder::builder().config(config), filter_from_env()?.unwrap_or(default_filter()))
+/// # Panics
+/// If [`try_init`] fails, with its error's message.
+pub fn init(config: impl AsRef<OsStr>) -> Recording {
+    match try_init(config) {
+        Ok(recording) => recording,
+        Err(error) => panic!("{error}"),
+    }
 }
 
-/// As [`init`], with all that a [`PerfRecorderBuilder`] can set, and a filter that does not ask the environment.
+/// As [`init`], for programs that go on without a recording: after an error nothing is installed, spans cost what they cost without a
+/// subscriber, and another one can be installed.
+///
+/// ```
+/// if let Err(error) = eventring::tracing::try_init("/no/such/directory/my-app") {
+///     eprintln!("{error}"); // … and goes on.
+/// }
+/// ```
 ///
 /// # Errors
-/// As [`init`].
-pub fn init_with(recorder: PerfRecorderBuilder, filter: TargetFilter) -> Result<Recording, SetupError> {
+/// There is a global subscriber or a recorder in [`PERF`] already, the rings cannot be created (another process has that name, there is no memory, …),
+/// or the filter is none.
+pub fn try_init(config: impl AsRef<OsStr>) -> Result<Recording, SetupError> {
+    let filter = filter_from_env()?.unwrap_or(TargetFilter::level(LevelFilter::INFO));
+    try_init_with(builder_from_env(config), filter)
+}
+
+/// As [`try_init`], with all that a [`PerfRecorderBuilder`] can set, and a filter; does not ask the environment.
+///
+/// # Errors
+/// As [`try_init`].
+pub fn try_init_with(recorder: PerfRecorderBuilder, filter: TargetFilter) -> Result<Recording, SetupError> {
     // Before rings are made for nothing.
     if is_set_globally() {
         return Err(SetupError(Cause::Subscriber));
     }
+    let recorder = install(recorder)?;
+    let subscriber = RecorderSubscriber::global().with_filter(filter);
+    let filter = subscriber.filter_handle();
+    if dispatcher::set_global_default(dispatcher::Dispatch::new(subscriber)).is_err() {
+        PERF.set_enabled(false);
+        return Err(SetupError(Cause::Subscriber));
+    }
+    Ok(Recording { recorder, filter })
+}
+
+/// As [`try_init`] with the configuration in the environment variable `EVENTRING_PERF`: a service can be recorded without a rebuild.
+/// `Ok(None)`, and nothing happens, if that is not set or empty.
+///
+/// ```
+/// // Nothing, unless the service is started with EVENTRING_PERF=my-service.
+/// eventring::tracing::try_init_from_env()?;
+/// # Ok::<(), eventring::tracing::SetupError>(())
+/// ```
+///
+/// # Errors
+/// As [`try_init`].
+pub fn try_init_from_env() -> Result<Option<Recording>, SetupError> {
+    config_from_env().map(try_init).transpose()
+}
+
+impl RecorderLayer {
+    /// As [`try_init_from_env`], for programs with layers of their own: a layer if the environment variable `EVENTRING_PERF` is set and not
+    /// empty. Its recorder is installed in [`PERF`]. `EVENTRING_FILTER` is not asked: which filter the layer has, the program says.
+    ///
+    /// ```
+    /// use eventring::tracing::RecorderLayer;
+    /// use tracing_subscriber::prelude::*;
+    ///
+    /// let stack = tracing_subscriber::registry().with(RecorderLayer::try_from_env()?).with(tracing_subscriber::fmt::layer());
+    /// # drop(stack);
+    /// # Ok::<(), eventring::tracing::SetupError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// There is a recorder in [`PERF`] already, or the rings cannot be created.
+    pub fn try_from_env() -> Result<Option<Self>, SetupError> {
+        let Some(config) = config_from_env() else { return Ok(None) };
+        install(builder_from_env(config))?;
+        Ok(Some(Self::global()))
+    }
+}
+
+/// Makes the rings and installs their recorder for the whole process.
+fn install(recorder: PerfRecorderBuilder) -> Result<&'static PerfRecorder, SetupError> {
     if PERF.installed().is_some_and(PerfRecorder::belongs_to_this_process) {
         return Err(SetupError(Cause::Recorder));
     }
@@ -83,40 +157,26 @@ pub fn init_with(recorder: PerfRecorderBuilder, filter: TargetFilter) -> Result<
     if !PERF.install(recorder) {
         return Err(SetupError(Cause::Recorder));
     }
-    let subscriber = RecorderSubscriber::global().with_filter(filter);
-    let filter = subscriber.filter_handle();
-    if dispatcher::set_global_default(dispatcher::Dispatch::new(subscriber)).is_err() {
-        PERF.set_enabled(false);
-        return Err(SetupError(Cause::Subscriber));
-    }
-    let recorder = PERF.installed().ok_or(SetupError(Cause::Recorder))?;
-    Ok(Recording { recorder, filter })
+    PERF.installed().ok_or(SetupError(Cause::Recorder))
 }
 
-/// As [`init`] with the configuration in the environment variable `EVENTRING_PERF`: a service can be recorded without a rebuild.
-/// `Ok(None)`, and nothing happens, if that is not set or empty.
-///
-/// # Errors
-/// As [`init`].
-pub fn init_from_env() -> Result<Option<Recording>, SetupError> {
-    match std::env::var_os(CONFIG_VARIABLE) {
-        Some(config) if !config.is_empty() => init(config).map(Some),
-        _ => Ok(None),
-    }
+fn set_and_not_empty(variable: &str) -> Option<OsString> {
+    std::env::var_os(variable).filter(|value| !value.is_empty())
+}
+
+fn config_from_env() -> Option<OsString> {
+    set_and_not_empty(CONFIG_VARIABLE)
+}
+
+fn builder_from_env(config: impl AsRef<OsStr>) -> PerfRecorderBuilder {
+    let redacted = set_and_not_empty(REDACT_VARIABLE).unwrap_or_default();
+    PerfRecorder::builder().config(config).redact_fields(redacted.to_string_lossy().split(','))
 }
 
 fn filter_from_env() -> Result<Option<TargetFilter>, SetupError> {
-    match std::env::var_os(FILTER_VARIABLE) {
-        Some(filter) if !filter.is_empty() => {
-            let filter = TargetFilter::parse(&filter.to_string_lossy());
-            filter.map(Some).map_err(|error| SetupError(Cause::Filter(error)))
-        }
-        _ => Ok(None),
-    }
-}
-
-fn default_filter() -> TargetFilter {
-    TargetFilter::level(LevelFilter::INFO)
+    let Some(filter) = set_and_not_empty(FILTER_VARIABLE) else { return Ok(None) };
+    let filter = TargetFilter::parse(&filter.to_string_lossy());
+    filter.map(Some).map_err(|error| SetupError(Cause::Filter(error)))
 }
 
 /// Whether there is a global subscriber; one that is set for this thread only is none.

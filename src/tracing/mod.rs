@@ -4,11 +4,10 @@
 //! A program that uses `tracing` already adds one line to its `main`:
 //!
 //! ```no_run
-//! # fn main() -> Result<(), eventring::tracing::SetupError> {
-//! eventring::tracing::init("my-app")?;
-//! # Ok(())
-//! # }
+//! eventring::tracing::init("my-app");
 //! ```
+//!
+//! A service that is to be switched on without a rebuild, and to go on if that fails, calls [`try_init_from_env`].
 //!
 //! That installs a [`RecorderSubscriber`], a complete subscriber that records and does nothing else. A program that needs other
 //! layers, too (`fmt`, OpenTelemetry, …), adds a [`RecorderLayer`] to its stack. Both record to a [`PerfRecorder`]: rings that
@@ -38,6 +37,7 @@ mod init;
 mod layer;
 mod read;
 mod recorder;
+mod redact;
 mod shards;
 mod slot;
 mod span_cells;
@@ -51,7 +51,8 @@ pub use builder::PerfRecorderBuilder;
 pub use counter::{Counter, CounterValue, Marker};
 pub use filter::{FilterError, TargetFilter};
 pub use init::{
-    CONFIG_VARIABLE, FILTER_VARIABLE, Recording, SetupError, SetupErrorKind, init, init_from_env, init_with,
+    CONFIG_VARIABLE, FILTER_VARIABLE, REDACT_VARIABLE, Recording, SetupError, SetupErrorKind, init, try_init,
+    try_init_from_env, try_init_with,
 };
 pub use layer::RecorderLayer;
 pub use read::{

@@ -3,6 +3,7 @@
 use super::builder::PerfRecorderBuilder;
 use super::call_sites::{CALL_SITES, NO_CALL_SITE};
 use super::fields::FieldLimits;
+use super::redact::RedactedFields;
 use super::shards::Shards;
 use super::tables::{Tables, Which};
 use super::thread::ThreadState;
@@ -41,6 +42,7 @@ pub(super) struct PerfCore {
     tables: Tables,
     enabled: AtomicBool,
     pub(super) limits: FieldLimits,
+    pub(super) redacted: RedactedFields,
     lost_spans: AtomicU64,
 }
 
@@ -64,7 +66,7 @@ impl PerfRecorder {
         PerfRecorderBuilder::new()
     }
 
-    pub(super) fn from_parts(shards: Shards, tables: Tables, limits: FieldLimits) -> Self {
+    pub(super) fn from_parts(shards: Shards, tables: Tables, limits: FieldLimits, redacted: RedactedFields) -> Self {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let core = Arc::new(PerfCore {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
@@ -72,6 +74,7 @@ impl PerfRecorder {
             tables,
             enabled: AtomicBool::new(true),
             limits,
+            redacted,
             lost_spans: AtomicU64::new(0),
         });
         CALL_SITES.add_recorder(&core);

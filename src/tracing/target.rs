@@ -2,6 +2,7 @@
 
 use super::fields;
 use super::recorder::{PerfCore, PerfRecorder};
+use super::redact::encode_redacted;
 use super::slot::PERF;
 use super::thread::ThreadState;
 use crate::schema::perf::{PerfEvent, PerfExt};
@@ -53,8 +54,13 @@ impl PerfCore {
         visit: impl Fn(&mut dyn Visit),
     ) {
         let [span_id, related, ids, said] = ext.to_words();
-        fields::encode(thread, &self.limits, visit, |payload, counts| {
+        let then = |payload: &[u8], counts| {
             self.record_words(thread, event, [span_id, related, ids, said | counts], payload);
-        });
+        };
+        if self.redacted.is_empty() {
+            fields::encode(thread, &self.limits, visit, then);
+        } else {
+            encode_redacted(thread, &self.limits, &self.redacted, visit, then);
+        }
     }
 }

@@ -64,7 +64,7 @@ impl ValueType {
     }
 }
 
-/// Why a value was not formatted.
+/// Why a value was not formatted, or not looked at.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 #[non_exhaustive]
@@ -73,13 +73,16 @@ pub enum NotFormatted {
     SwitchedOff = 1,
     /// It was recorded by the formatting of another value, nested too deep.
     Nested = 2,
+    /// The program does not want the field to be recorded, whatever its type.
+    Redacted = 3,
     /// A reason that this version does not know.
     Unknown = 0,
 }
 
 /// A field's value, decoded.
 ///
-/// `{}` prints it for people: text as it is, bytes in hexadecimal, what was not formatted as `<not formatted>`.
+/// `{}` prints it for people: text as it is, bytes in hexadecimal, what was not formatted as `<not formatted>`,
+/// what is not to be recorded as `<redacted>`.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum FieldValue {
@@ -143,6 +146,7 @@ impl fmt::Display for FieldValue {
                 f.write_str("0x")?;
                 bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
             }
+            Self::NotFormatted(NotFormatted::Redacted) => f.write_str("<redacted>"),
             Self::NotFormatted(_) => f.write_str("<not formatted>"),
         }
     }
@@ -188,6 +192,7 @@ impl RawField<'_> {
             ValueType::NotFormatted => match self.value {
                 [1] => Some(FieldValue::NotFormatted(NotFormatted::SwitchedOff)),
                 [2] => Some(FieldValue::NotFormatted(NotFormatted::Nested)),
+                [3] => Some(FieldValue::NotFormatted(NotFormatted::Redacted)),
                 _ => Some(FieldValue::NotFormatted(NotFormatted::Unknown)),
             },
             ValueType::Str => Some(FieldValue::Str(text())),

@@ -1,0 +1,92 @@
+//! Fields that are not to be recorded, by their names.
+
+use super::fields::{Encoder, FieldLimits, LARGE_BYTES};
+use super::thread::ThreadState;
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+use tracing_core::field::{Field, Visit};
+
+/// Names of fields whose values are not recorded.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RedactedFields(Arc<[Box<str>]>);
+
+impl RedactedFields {
+    /// These, and `names`.
+    pub(super) fn with(&self, names: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
+        let more = names.into_iter().map(|name| Box::from(name.as_ref().trim()));
+        Self(self.0.iter().cloned().chain(more).filter(|name: &Box<str>| !name.is_empty()).collect())
+    }
+
+    #[inline(always)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether the field has one of the names, or a dotted name that ends with one.
+    fn contains(&self, field: &str) -> bool {
+        self.0.iter().any(|name| {
+            let Some(start) = field.len().checked_sub(name.len()) else { return false };
+            let (before, end) = field.as_bytes().split_at(start);
+            end.eq_ignore_ascii_case(name.as_bytes()) && matches!(before.last(), None | Some(b'.'))
+        })
+    }
+}
+
+/// As [`fields::encode`](super::fields::encode), without the values of `redacted` fields. Into a large buffer at once: who hides fields does not
+/// count nanoseconds.
+#[cold]
+#[inline(never)]
+pub(super) fn encode_redacted<R>(
+    thread: &ThreadState,
+    limits: &FieldLimits,
+    redacted: &RedactedFields,
+    visit: impl Fn(&mut dyn Visit),
+    then: impl FnOnce(&[u8], u64) -> R,
+) -> R {
+    let mut redacting = Redacting { encoder: Encoder::<LARGE_BYTES>::new(thread, limits), redacted };
+    visit(&mut redacting);
+    redacting.encoder.finish(then)
+}
+
+/// Shows the encoder the fields that may be recorded. The others' values are not even looked at.
+struct Redacting<'t> {
+    encoder: Encoder<'t, LARGE_BYTES>,
+    redacted: &'t RedactedFields,
+}
+
+macro_rules! unless_redacted {
+    ($($method:ident: $ty:ty),*) => {
+        $(fn $method(&mut self, field: &Field, value: $ty) {
+            if self.redacted.contains(field.name()) {
+                self.encoder.redacted(field);
+            } else {
+                self.encoder.$method(field, value);
+            }
+        })*
+    };
+}
+
+impl Visit for Redacting<'_> {
+    unless_redacted! {
+        record_i64: i64, record_u64: u64, record_i128: i128, record_u128: u128, record_f64: f64, record_bool: bool, record_str: &str,
+        record_bytes: &[u8], record_error: &(dyn Error + 'static), record_debug: &dyn fmt::Debug
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_stands_for_itself_and_for_the_end_of_dotted_names_in_upper_and_lower_case() {
+        let redacted = RedactedFields::default().with(["password", " token ", ""]).with(["http.cookie"]);
+        for field in ["password", "Password", "user.password", "token", "http.cookie", "request.http.cookie"] {
+            assert!(redacted.contains(field), "{field}");
+        }
+        for field in ["passwords", "old_password", "password.length", "cookie", "", "é"] {
+            assert!(!redacted.contains(field), "{field}");
+        }
+        assert!(RedactedFields::default().with([" "]).is_empty());
+    }
+}

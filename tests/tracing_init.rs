@@ -1,0 +1,203 @@
+//! One line of set-up: from code, from the environment, with layers; and what becomes of the program if the rings cannot be made.
+
+mod child;
+mod reference;
+
+use child::{Talk, part, place, play, say, wait_for_parent};
+use eventring::tracing::{
+    Counter, PERF, PerfContent, PerfReader, RecorderLayer, SetupErrorKind, init, try_init, try_init_from_env,
+};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use tracing_subscriber::prelude::*;
+
+const VARIABLES: [&str; 3] = ["EVENTRING_PERF", "EVENTRING_FILTER", "EVENTRING_REDACT"];
+
+static SEEN: Counter = Counter::new("seen");
+
+/// A program that says how its set-up went, works, and lives until it is told to end.
+fn serve(set_up: impl FnOnce() -> Result<bool, String>) {
+    say(match set_up() {
+        Ok(true) => "recording".to_owned(),
+        Ok(false) => "off".to_owned(),
+        Err(error) => error,
+    });
+    tracing::info_span!("request", user.name = "kim", user.password = "hunter2").in_scope(|| {
+        tracing::debug!(token = 17, "details");
+        tracing::info!("served");
+    });
+    SEEN.sample(1);
+    say("served");
+    wait_for_parent();
+}
+
+fn command(test: &str, directory: &Path, variables: &[(&str, &str)]) -> Command {
+    let mut command = play(test, "service", &directory.join("app"));
+    VARIABLES.iter().for_each(|variable| {
+        command.env_remove(variable);
+    });
+    command.env("EVENTRING_DIR", directory).envs(variables.iter().copied());
+    command
+}
+
+/// What the program says of its set-up, and what is in its rings then.
+fn outcome(test: &str, directory: &Path, variables: &[(&str, &str)]) -> (String, Vec<String>) {
+    let mut talk = Talk::with(command(test, directory, variables));
+    let said = talk.hear();
+    assert_eq!(talk.hear(), "served");
+    let recorded = PerfReader::open(directory.join("app")).map(|mut reader| told(&mut reader)).unwrap_or_default();
+    assert!(talk.end().success());
+    // A normal exit takes the files along.
+    assert!(!directory.join("app").exists());
+    (said, recorded)
+}
+
+fn told(reader: &mut PerfReader) -> Vec<String> {
+    let records = reference::records(reader);
+    let print = |name: &str, fields: &eventring::tracing::Fields| {
+        let fields: Vec<_> = fields.values.iter().map(|field| format!(" {}={}", field.name, field.value)).collect();
+        format!("{name}{}", fields.concat())
+    };
+    let told = records.iter().filter_map(|record| match &record.content {
+        PerfContent::SpanNew { call_site, fields, .. } => Some(print(&call_site.name, fields)),
+        PerfContent::Event { fields, .. } => Some(print("event", fields)),
+        PerfContent::Counter { call_site, value, .. } => Some(format!("{} {value}", call_site.name)),
+        _ => None,
+    });
+    told.collect()
+}
+
+fn directory() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").unwrap()
+}
+
+const ALL: [&str; 4] =
+    ["request user.name=kim user.password=hunter2", "event message=details token=17", "event message=served", "seen 1"];
+const FROM_INFO: [&str; 3] = [ALL[0], ALL[2], ALL[3]];
+
+#[test]
+fn one_line_records_what_is_at_level_info_or_what_the_environment_says() {
+    let test = "one_line_records_what_is_at_level_info_or_what_the_environment_says";
+    if part().is_some() {
+        return serve(|| {
+            init("app:15:21");
+            Ok(true)
+        });
+    }
+    let directory = directory();
+    let outcome = |variables: &[(&str, &str)]| outcome(test, directory.path(), variables);
+    assert_eq!(outcome(&[]), ("recording".into(), FROM_INFO.map(String::from).to_vec()));
+    let (_, recorded) = outcome(&[("EVENTRING_FILTER", "debug")]);
+    // In whatever order a message and the fields stand.
+    assert_eq!(recorded.len(), ALL.len());
+    assert!(recorded[1].contains("token=17"), "{recorded:?}");
+    let (_, recorded) = outcome(&[("EVENTRING_FILTER", "debug"), ("EVENTRING_REDACT", "password, token")]);
+    assert_eq!(recorded[0], "request user.name=kim user.password=<redacted>");
+    assert!(recorded[1].contains("token=<redacted>"), "{recorded:?}");
+}
+
+#[test]
+fn a_service_is_switched_on_by_its_environment_and_otherwise_costs_nothing() {
+    let test = "a_service_is_switched_on_by_its_environment_and_otherwise_costs_nothing";
+    if part().is_some() {
+        return serve(|| {
+            let recording = try_init_from_env().map_err(|error| error.to_string())?;
+            assert_eq!(recording.is_some(), tracing::enabled!(tracing::Level::ERROR));
+            Ok(recording.is_some())
+        });
+    }
+    let directory = directory();
+    let outcome = |variables: &[(&str, &str)]| outcome(test, directory.path(), variables);
+    assert_eq!(outcome(&[]), ("off".into(), vec![]));
+    assert_eq!(outcome(&[("EVENTRING_PERF", "")]), ("off".into(), vec![]));
+    assert_eq!(outcome(&[("EVENTRING_PERF", "app")]), ("recording".into(), FROM_INFO.map(String::from).to_vec()));
+    let (said, recorded) = outcome(&[("EVENTRING_PERF", "app"), ("EVENTRING_FILTER", "loud=loud")]);
+    assert!(said.contains("`loud=loud`") && said.contains("EVENTRING_FILTER") && recorded.is_empty(), "{said}");
+}
+
+#[test]
+fn a_program_with_layers_of_its_own_is_switched_on_by_its_environment() {
+    let test = "a_program_with_layers_of_its_own_is_switched_on_by_its_environment";
+    if part().is_some() {
+        return serve(|| {
+            let layer = RecorderLayer::try_from_env().map_err(|error| error.to_string())?;
+            let is_on = layer.is_some();
+            let filter = "debug".parse::<eventring::tracing::TargetFilter>().unwrap();
+            let stack = tracing_subscriber::registry().with(layer.map(|layer| layer.with_filter(filter)));
+            tracing::subscriber::set_global_default(stack).unwrap();
+            Ok(is_on)
+        });
+    }
+    let directory = directory();
+    let outcome = |variables: &[(&str, &str)]| outcome(test, directory.path(), variables);
+    assert_eq!(outcome(&[]), ("off".into(), vec![]));
+    let (said, recorded) = outcome(&[("EVENTRING_PERF", "app:15:21"), ("EVENTRING_REDACT", "user.password")]);
+    assert_eq!((said.as_str(), recorded.len()), ("recording", ALL.len()));
+    assert_eq!(recorded[0], "request user.name=kim user.password=<redacted>");
+}
+
+#[test]
+fn a_program_whose_rings_cannot_be_made_is_told_why_and_goes_on() {
+    let test = "a_program_whose_rings_cannot_be_made_is_told_why_and_goes_on";
+    if part().is_some() {
+        return serve(|| {
+            let error = try_init(place()).unwrap_err();
+            assert_eq!(error.kind(), SetupErrorKind::Recorder);
+            assert!(std::error::Error::source(&error).is_some());
+            // Nothing was installed: spans are off, and the program may still choose another subscriber.
+            assert!(PERF.installed().is_none() && !tracing::enabled!(tracing::Level::ERROR));
+            tracing::subscriber::set_global_default(tracing_subscriber::registry()).unwrap();
+            Err(error.to_string())
+        });
+    }
+    let directory = directory();
+    // Another process has the name.
+    let mut first = Talk::with(command(
+        "one_line_records_what_is_at_level_info_or_what_the_environment_says",
+        directory.path(),
+        &[],
+    ));
+    assert_eq!((first.hear(), first.hear()), ("recording".into(), "served".into()));
+    let mut talk = Talk::with(command(test, directory.path(), &[]));
+    let said = talk.hear();
+    assert_eq!(talk.hear(), "served");
+    assert!(talk.end().success());
+    let place = directory.path().join("app");
+    assert!(said.starts_with("begin recording of `tracing`: ") && said.contains(place.to_str().unwrap()), "{said}");
+    assert!(said.contains(&format!("process {}", first.child.id())), "{said}");
+    // The first one has noticed nothing.
+    assert_eq!(told(&mut PerfReader::open(&place).unwrap()), FROM_INFO);
+    assert!(first.end().success());
+
+    // There is no directory of that name, and none can be made.
+    fs::write(directory.path().join("file"), "").unwrap();
+    let mut other = command(test, &directory.path().join("file"), &[]);
+    let mut talk = Talk::with({
+        other.env("EVENTRING_DIR", directory.path());
+        other
+    });
+    let said = talk.hear();
+    assert!(
+        said.contains(&format!("{}/file", directory.path().display()))
+            && talk.hear() == "served"
+            && talk.end().success(),
+        "{said}"
+    );
+}
+
+#[test]
+fn init_ends_a_program_that_cannot_go_on_without_with_the_same_message() {
+    let test = "init_ends_a_program_that_cannot_go_on_without_with_the_same_message";
+    if part().is_some() {
+        init("app:3:4");
+        return say("it went on");
+    }
+    let directory = directory();
+    let output = command(test, directory.path(), &[]).output().unwrap();
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !output.status.success() && err.contains("begin recording of `tracing`: ") && err.contains("app:3:4"),
+        "{err}"
+    );
+}
