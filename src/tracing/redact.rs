@@ -14,8 +14,14 @@ pub(super) struct RedactedFields(Arc<[Box<str>]>);
 impl RedactedFields {
     /// These, and `names`.
     pub(super) fn with(&self, names: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
-        let more = names.into_iter().map(|name| Box::from(name.as_ref().trim()));
-        Self(self.0.iter().cloned().chain(more).filter(|name: &Box<str>| !name.is_empty()).collect())
+        let mut all = self.0.to_vec();
+        for name in names {
+            let name = name.as_ref().trim();
+            if !name.is_empty() {
+                all.push(name.into());
+            }
+        }
+        Self(all.into())
     }
 
     #[inline(always)]
