@@ -1,7 +1,8 @@
 //! What recording costs beside what others cost, in one run: a table on stdout, and `rivals.json` in the target directory.
 //!
 //! `cargo bench --bench rivals`, with `--features rivals` for the third-party recorders. Every number is the median of many
-//! short batches that take turns; compare numbers of one run only. `-- --quick` for a look. See `docs/COST.md`.
+//! short batches that take turns; compare numbers of one run only. `-- --quick` for a look, `-- recording scanning` for parts of
+//! it. See `docs/COST.md`.
 
 #![allow(missing_docs, clippy::undocumented_unsafe_blocks, clippy::multiple_unsafe_ops_per_block)]
 
@@ -30,18 +31,31 @@ pub type Medians = BTreeMap<String, f64>;
 fn main() {
     let quick = std::env::args().any(|argument| argument == "--quick");
     let rounds = if quick { 15 } else { 101 };
+    let parts: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    let is_wanted = |part: &str| parts.is_empty() || parts.iter().any(|wanted| wanted == part);
     let mut medians = Medians::new();
     // First, while the process has one thread: it forks.
-    medians.extend(ipc::measure(if quick { 5_000 } else { 50_000 }));
-    medians.extend(recording::measure(rounds));
-    medians.extend(scanning::measure(rounds));
-    medians.extend(cross_core::measure(rounds));
-    medians.extend(spans::measure(rounds));
-    #[cfg(feature = "rivals")]
-    medians.extend(third_party::measure(rounds));
+    if is_wanted("ipc") {
+        medians.extend(ipc::measure(if quick { 5_000 } else { 50_000 }));
+    }
+    for (part, measure) in PARTS {
+        if is_wanted(part) {
+            medians.extend(measure(rounds));
+        }
+    }
     print(&medians);
     write_json(&medians);
 }
+
+/// What can be named on the command line to be measured alone, beside `ipc`.
+const PARTS: &[(&str, fn(usize) -> Medians)] = &[
+    ("recording", recording::measure),
+    ("scanning", scanning::measure),
+    ("cross_core", cross_core::measure),
+    ("spans", spans::measure),
+    #[cfg(feature = "rivals")]
+    ("third_party", third_party::measure),
+];
 
 fn print(medians: &Medians) {
     println!("{:<32} {:>10}", "name", "ns");

@@ -41,6 +41,22 @@ pub(crate) unsafe fn to_shared(shared: *mut u8, source: *const u8, bytes: usize)
     }
 }
 
+/// Loads eight words of shared memory, each by a relaxed load, in any order.
+///
+/// # Safety
+/// `shared` is aligned to 64 bytes and valid for reads of 64 bytes. Others may write that memory at the same time, but only by
+/// atomic or volatile accesses, or from another process.
+#[inline(always)]
+pub(crate) unsafe fn words_from_shared(shared: *const u64) -> [u64; 8] {
+    std::array::from_fn(|index| {
+        // SAFETY: index < 8: inside the range the caller vouches for.
+        let word = unsafe { shared.add(index) };
+        // SAFETY: a readable, aligned word; only loaded.
+        let cell = unsafe { AtomicU64::from_ptr(word.cast_mut()) };
+        cell.load(Ordering::Relaxed)
+    })
+}
+
 /// Copies `bytes` bytes out of shared memory. The result may mix bytes of several moments; validate it afterwards.
 ///
 /// # Safety

@@ -128,6 +128,28 @@ pub(crate) unsafe fn to_shared(shared: *mut u8, source: *const u8, bytes: usize)
     unsafe { opaque_copy(shared, source, bytes) }
 }
 
+/// Loads eight words of shared memory, each as if by a relaxed load, in any order.
+///
+/// # Safety
+/// `shared` is aligned to 64 bytes and valid for reads of 64 bytes. Others may write that memory at the same time, but only by
+/// atomic or volatile accesses, or from another process.
+#[inline(always)]
+pub(crate) unsafe fn words_from_shared(shared: *const u64) -> [u64; 8] {
+    use std::arch::x86_64::__m128i;
+
+    let (a, b, c, d): (__m128i, __m128i, __m128i, __m128i);
+    // SAFETY: 64 readable bytes, aligned. A 16-byte load is two relaxed loads of aligned words.
+    unsafe {
+        asm!(
+            "movdqa {a}, [{from}]", "movdqa {b}, [{from} + 16]", "movdqa {c}, [{from} + 32]", "movdqa {d}, [{from} + 48]",
+            from = in(reg) shared, a = out(xmm_reg) a, b = out(xmm_reg) b, c = out(xmm_reg) c, d = out(xmm_reg) d,
+            options(nostack, preserves_flags, readonly),
+        );
+    }
+    // SAFETY: both have 64 bytes, of which any are valid.
+    unsafe { std::mem::transmute([a, b, c, d]) }
+}
+
 /// Copies `bytes` bytes out of shared memory. The result may mix bytes of several moments; validate it afterwards.
 ///
 /// # Safety

@@ -17,6 +17,8 @@ pub const WORD_CONTENT_EXT: usize = 4;
 ///
 /// Field order and widths are those of the published format; in memory and in a file it is 64 bytes, little endian.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+// In the file's order, so that the words are moved as they lie and not one by one.
+#[repr(C)]
 pub struct Descriptor {
     /// Sequence number, from 1.
     pub seqno: u64,
@@ -71,6 +73,7 @@ pub const fn pack_type_and_size(event_type: u16, payload_size: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::mem::offset_of;
 
     #[test]
     fn words_lie_at_the_published_offsets() {
@@ -89,5 +92,10 @@ mod tests {
         assert_eq!(bytes[12..16], 0x0405_0607u32.to_le_bytes());
         assert_eq!((bytes[16], bytes[24], bytes[32], bytes[56]), (8, 9, 10, 13));
         assert_eq!(Descriptor::from_words(d.to_words()), d);
+        // `ring::memory` relies on it: the fields lie in the words as `from_words` finds them there.
+        let offsets = (offset_of!(Descriptor, event_type), offset_of!(Descriptor, payload_size));
+        assert_eq!((size_of::<Descriptor>(), offset_of!(Descriptor, seqno), offsets), (64, 0, (8, 12)));
+        let offsets = (offset_of!(Descriptor, record_epoch_nanos), offset_of!(Descriptor, payload_buf_offset));
+        assert_eq!((offsets, offset_of!(Descriptor, content_ext)), ((16, 24), 32));
     }
 }

@@ -4,11 +4,15 @@ use super::open::Reader;
 use super::open::Source;
 use crate::layout::Descriptor;
 use crate::ring::memory::RingMemory;
-use crate::ring::observe::{self, Observation};
+use crate::ring::observe::{self, Observation, Slot};
 use std::sync::Arc;
 
 /// Holes in a row that are reported as one gap, at most: bounds the work of one call.
 const HOLES_AT_ONCE: u64 = 1 << 12;
+
+/// Of so many looks in a row that find nothing, one asks the ring's header why. The others look at the event's slot alone: the
+/// header's line is the writers' busiest, and each look at it makes them fetch it back.
+const LOOKS_PER_QUESTION: u32 = 16;
 
 /// One reader's place in a ring. Cheap; any number may stand on the same [`Reader`], each on its own thread.
 ///
@@ -20,6 +24,8 @@ pub struct Cursor {
     next_seqno: u64,
     lost: u64,
     read: u64,
+    /// Looks since the last event or gap that found nothing.
+    idle_looks: u32,
 }
 
 /// What [`Cursor::next`] found.
@@ -94,26 +100,47 @@ impl<'b> PayloadRead<'b> {
 impl Cursor {
     pub(super) fn new(source: Arc<Source>) -> Self {
         let next_seqno = observe::last_seqno(source.memory()).saturating_add(1);
-        Self { source, next_seqno, lost: 0, read: 0 }
+        Self { source, next_seqno, lost: 0, read: 0, idle_looks: 0 }
     }
 
     /// The next event, if it is there. Never waits.
+    ///
+    /// That an event will never come (a gap whose cause is [`GapCause::NeverCommitted`]) is found out by the first of 16 calls
+    /// in a row that have no event to give, and then again by every 16th.
     #[inline]
     #[expect(clippy::should_implement_trait, reason = "an iterator would end; a cursor waits, jumps and seeks")]
     pub fn next(&mut self) -> Next {
-        match observe::descriptor(self.source.memory(), self.next_seqno) {
-            Observation::Event(descriptor) => {
+        match observe::slot(self.source.memory(), self.next_seqno) {
+            Slot::Event(descriptor) => {
                 self.next_seqno = self.next_seqno.saturating_add(1);
                 self.read += 1;
+                self.idle_looks = 0;
                 Next::Event(descriptor)
             }
-            other => self.absent(other),
+            Slot::Other(seen) if seen < self.next_seqno && self.is_short_look() => Next::NotReady,
+            Slot::Other(seen) => self.absent(Some(seen)),
+            Slot::Lapped => self.absent(None),
         }
     }
 
+    /// Counts a look that found nothing; whether it can be left at that.
+    #[inline(always)]
+    fn is_short_look(&mut self) -> bool {
+        let looks = self.idle_looks;
+        self.idle_looks = (looks + 1) % LOOKS_PER_QUESTION;
+        looks != 0 && !self.source.is_finished()
+    }
+
+    /// Makes the next look that finds nothing ask why.
+    pub(super) fn look_closely(&mut self) {
+        self.idle_looks = 0;
+    }
+
+    /// Why the next event is not in its slot, which holds `seen` (`None`: it was there, and is overwritten).
     #[cold]
-    fn absent(&mut self, observation: Observation) -> Next {
-        match observation {
+    fn absent(&mut self, seen: Option<u64>) -> Next {
+        let memory = self.source.memory();
+        match seen.map_or(Observation::Lapped, |seen| observe::absent(memory, self.next_seqno, seen)) {
             Observation::Lapped => self.skip_overwritten(),
             Observation::Hole => self.skip_holes(),
             // `next` has handled events; a finished ring's holes are those of killed writers.
@@ -169,11 +196,13 @@ impl Cursor {
         // At the very last seqno there is nowhere to go; the numbers of a real ring never come near.
         let count = (target - first_seqno).max(1);
         self.lost = self.lost.saturating_add(count);
+        self.idle_looks = 0;
         Next::Gap(Gap { first_seqno, count, cause })
     }
 
     /// Copies the payload of `descriptor` (an event of this ring) into `buffer` and checks that it was still valid
-    /// afterwards. `buffer` is cleared and grown as needed, at most to the payload buffer's size.
+    /// afterwards. `buffer` is grown as needed, at most to the payload buffer's size; it may be longer than the payload, which is
+    /// what is returned.
     #[inline]
     pub fn payload<'b>(&self, descriptor: &Descriptor, buffer: &'b mut Vec<u8>) -> PayloadRead<'b> {
         self.source.payload(descriptor, buffer)

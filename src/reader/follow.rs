@@ -46,6 +46,9 @@ impl Follower {
         let deadline = Instant::now().checked_add(timeout);
         loop {
             let is_slow_moment = self.waiter.wait();
+            if self.waiter.has_slept() {
+                self.cursor.look_closely();
+            }
             if let Some(found) = self.look() {
                 return found;
             }

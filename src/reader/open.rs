@@ -313,6 +313,7 @@ impl Source {
         *self.finished.get_or_init(|| state)
     }
 
+    #[inline]
     pub(super) fn payload<'b>(&self, descriptor: &Descriptor, buffer: &'b mut Vec<u8>) -> PayloadRead<'b> {
         let bytes = descriptor.payload_size as usize;
         if u64::from(descriptor.payload_size) > self.memory.geometry().payload_buf_bytes() {
@@ -321,14 +322,23 @@ impl Source {
         if !observe::payload_is_valid(&self.memory, descriptor) {
             return PayloadRead::Expired;
         }
-        // Only what grows is zeroed.
-        buffer.resize(bytes, 0);
+        // Zeroed once, when it grows.
+        if buffer.len() < bytes {
+            grow(buffer, bytes);
+        }
+        let buffer = &mut buffer[..bytes];
         if observe::payload(&self.memory, descriptor, buffer) {
             PayloadRead::Valid(buffer)
         } else {
             PayloadRead::Expired
         }
     }
+}
+
+#[cold]
+#[inline(never)]
+fn grow(buffer: &mut Vec<u8>, bytes: usize) {
+    buffer.resize(bytes, 0);
 }
 
 /// Reads the fixed header with ordinary file reads, before anything is mapped; says whether the extension is there.

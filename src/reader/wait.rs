@@ -42,6 +42,15 @@ impl Waiter {
         self.idle_looks = 0;
     }
 
+    /// Whether the last [`Self::wait`] gave up the processor.
+    pub(super) fn has_slept(&self) -> bool {
+        match self.strategy {
+            WaitStrategy::Spin | WaitStrategy::Pause => false,
+            WaitStrategy::Sleep(_) => true,
+            WaitStrategy::Adaptive => self.idle_looks > RESTS,
+        }
+    }
+
     /// Waits a little, longer from call to call. Gives true when this is a good moment for slower questions (is the writer
     /// alive?).
     pub(super) fn wait(&mut self) -> bool {

@@ -3,9 +3,9 @@
 //! The two laws for memory that another process writes: no reference to it exists except `&AtomicU64`, which the language
 //! defines for this; and every byte crosses by an atomic or opaque copy.
 
-use crate::layout::Geometry;
 use crate::layout::limits::DESCRIPTOR_WORDS;
-use crate::sync::AtomicU64;
+use crate::layout::{Descriptor, Geometry};
+use crate::sync::{AtomicU64, Ordering};
 
 /// A word of the header section that the protocol uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +34,10 @@ pub(crate) trait RingMemory {
     fn control(&self, word: ControlWord) -> &AtomicU64;
     /// The eight words of the descriptor in `slot`; `slot` is taken modulo the capacity.
     fn descriptor(&self, slot: u64) -> &[AtomicU64; DESCRIPTOR_WORDS];
+    /// Loads the eight words of the descriptor in `slot` in any order, each by a relaxed load.
+    fn load_descriptor(&self, slot: u64) -> Descriptor {
+        Descriptor::from_words(self.descriptor(slot).each_ref().map(|word| word.load(Ordering::Relaxed)))
+    }
     /// The hole table's entry `index`, taken modulo its size.
     fn hole(&self, index: u64) -> &AtomicU64;
     /// Whether the ring has a hole table (files of other writers have none).
@@ -54,6 +58,7 @@ mod mapped {
     use super::DESCRIPTOR_WORDS;
     use super::{AtomicU64, ControlWord, Geometry, RingMemory};
     use crate::arch;
+    use crate::layout::Descriptor;
     use crate::layout::limits::HEADER_SECTION_BYTES;
     use crate::layout::{extension, header};
     use crate::shm::{Access, Mapping};
@@ -229,6 +234,19 @@ mod mapped {
             // SAFETY: eight words inside the section, 64-aligned, mapped while `self` lives, accessed only atomically;
             // `AtomicU64` has the layout of u64, an array no padding.
             unsafe { words.cast().as_ref() }
+        }
+
+        #[inline(always)]
+        fn load_descriptor(&self, slot: u64) -> Descriptor {
+            let words = self.descriptor(slot);
+            // SAFETY: eight words that may be loaded while others store them atomically.
+            let words = unsafe { arch::copy::words_from_shared(words.as_ptr().cast()) };
+            if cfg!(target_endian = "big") {
+                return Descriptor::from_words(words);
+            }
+            // Not taken apart and put together again: stores of parts, loaded again as a whole, wait for one another.
+            // SAFETY: `Descriptor` has the eight words' layout (checked by a test of its module), and is made of integers.
+            unsafe { std::mem::transmute::<[u64; DESCRIPTOR_WORDS], Descriptor>(words) }
         }
 
         #[inline]

@@ -5,7 +5,6 @@ use super::memory::{ControlWord, RingMemory};
 use super::mutation::{self, Mutation};
 use crate::layout::Descriptor;
 use crate::layout::descriptor::WORD_SEQNO;
-use crate::layout::limits::DESCRIPTOR_WORDS;
 use crate::sync::{Ordering, fence};
 
 /// What a look at one seqno gives.
@@ -21,33 +20,44 @@ pub(crate) enum Observation {
     Hole,
 }
 
+/// What a look at a slot gives.
+pub(crate) enum Slot {
+    /// The event, whole.
+    Event(Descriptor),
+    /// It was there and has been overwritten meanwhile.
+    Lapped,
+    /// The slot holds this instead: 0 while a writer is inside, or another seqno.
+    Other(u64),
+}
+
 /// Looks at `seqno` (at least 1).
 #[inline(always)]
 pub(crate) fn descriptor<M: RingMemory>(memory: &M, seqno: u64) -> Observation {
+    match slot(memory, seqno) {
+        Slot::Event(descriptor) => Observation::Event(descriptor),
+        Slot::Lapped => Observation::Lapped,
+        Slot::Other(seen) => absent(memory, seqno, seen),
+    }
+}
+
+/// Looks for `seqno` (at least 1) in its slot and nowhere else.
+#[inline(always)]
+pub(crate) fn slot<M: RingMemory>(memory: &M, seqno: u64) -> Slot {
     let slot = seqno.wrapping_sub(1);
-    let shared = memory.descriptor(slot);
-    let word = &shared[WORD_SEQNO];
+    let word = &memory.descriptor(slot)[WORD_SEQNO];
     // Acquire: pairs with the release store of the commit.
     let seen = word.load(Ordering::Acquire);
     if seen != seqno {
-        return absent(memory, seqno, seen);
+        return Slot::Other(seen);
     }
-    let mut words = [0; DESCRIPTOR_WORDS];
-    words[WORD_SEQNO] = seen;
-    for (target, word) in words.iter_mut().zip(shared).skip(1) {
-        // Relaxed: validated below.
-        *target = word.load(Ordering::Relaxed);
-    }
+    // Relaxed loads: validated below.
+    let descriptor = memory.load_descriptor(slot);
     if !mutation::active(Mutation::MissingReaderFence) {
         // Pairs with the release fence after the claim: if one of the words above is a later occupant's, the load below
         // sees its claim. An acquire load alone would not keep the earlier loads above it.
         fence(Ordering::Acquire);
     }
-    if word.load(reload_order()) == seqno {
-        Observation::Event(Descriptor::from_words(words))
-    } else {
-        Observation::Lapped
-    }
+    if word.load(reload_order()) == seqno { Slot::Event(descriptor) } else { Slot::Lapped }
 }
 
 /// The re-load's order: relaxed, for the fence before it does the work.
@@ -57,7 +67,7 @@ fn reload_order() -> Ordering {
 }
 
 /// Why `seqno` is not in its slot, which holds `seen`.
-fn absent<M: RingMemory>(memory: &M, seqno: u64, seen: u64) -> Observation {
+pub(crate) fn absent<M: RingMemory>(memory: &M, seqno: u64, seen: u64) -> Observation {
     if seen > seqno {
         return Observation::Lapped;
     }
