@@ -47,8 +47,10 @@ fn main() {
     write_json(&medians);
 }
 
+type Measure = fn(usize) -> Medians;
+
 /// What can be named on the command line to be measured alone, beside `ipc`.
-const PARTS: &[(&str, fn(usize) -> Medians)] = &[
+const PARTS: &[(&str, Measure)] = &[
     ("recording", recording::measure),
     ("scanning", scanning::measure),
     ("cross_core", cross_core::measure),

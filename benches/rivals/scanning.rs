@@ -35,7 +35,7 @@ pub fn measure(rounds: usize) -> Medians {
     let mut cases = Cases::default();
     cases.add("scan_next", 50_000, || match next.next() {
         Next::Event(event) => {
-            black_box(event);
+            black_box(&event);
         }
         _ => next.seek(Seek::Oldest),
     });

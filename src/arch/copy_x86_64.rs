@@ -131,17 +131,18 @@ pub(crate) unsafe fn to_shared(shared: *mut u8, source: *const u8, bytes: usize)
 /// Loads eight words of shared memory, each as if by a relaxed load, in any order.
 ///
 /// # Safety
-/// `shared` is aligned to 64 bytes and valid for reads of 64 bytes. Others may write that memory at the same time, but only by
+/// `shared` is aligned to 8 bytes (16, for a load of two words to be that of two relaxed ones on every processor) and valid for
+/// reads of 64 bytes. Others may write that memory at the same time, but only by
 /// atomic or volatile accesses, or from another process.
 #[inline(always)]
 pub(crate) unsafe fn words_from_shared(shared: *const u64) -> [u64; 8] {
     use std::arch::x86_64::__m128i;
 
     let (a, b, c, d): (__m128i, __m128i, __m128i, __m128i);
-    // SAFETY: 64 readable bytes, aligned. A 16-byte load is two relaxed loads of aligned words.
+    // SAFETY: 64 readable bytes. A 16-byte load inside a cache line is two relaxed loads of words.
     unsafe {
         asm!(
-            "movdqa {a}, [{from}]", "movdqa {b}, [{from} + 16]", "movdqa {c}, [{from} + 32]", "movdqa {d}, [{from} + 48]",
+            "movdqu {a}, [{from}]", "movdqu {b}, [{from} + 16]", "movdqu {c}, [{from} + 32]", "movdqu {d}, [{from} + 48]",
             from = in(reg) shared, a = out(xmm_reg) a, b = out(xmm_reg) b, c = out(xmm_reg) c, d = out(xmm_reg) d,
             options(nostack, preserves_flags, readonly),
         );

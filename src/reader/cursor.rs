@@ -2,17 +2,20 @@
 
 use super::open::Reader;
 use super::open::Source;
+use crate::clock::Clock;
 use crate::layout::Descriptor;
 use crate::ring::memory::RingMemory;
-use crate::ring::observe::{self, Observation, Slot};
+use crate::ring::observe::{self, Observation, SEQNO_MAX, Slot};
 use std::sync::Arc;
 
 /// Holes in a row that are reported as one gap, at most: bounds the work of one call.
 const HOLES_AT_ONCE: u64 = 1 << 12;
 
-/// Of so many looks in a row that find nothing, one asks the ring's header why. The others look at the event's slot alone: the
-/// header's line is the writers' busiest, and each look at it makes them fetch it back.
-const LOOKS_PER_QUESTION: u32 = 16;
+/// A cursor that has read everything looks at the next event's slot alone: the header's line is the writers' busiest, and each
+/// look at it makes them fetch it back. After this time it asks the header why nothing comes.
+const NANOS_TO_ASK: u64 = 100_000;
+/// Looks in a row after which the time is looked at.
+const LOOKS_PER_TIME: u32 = 16;
 
 /// One reader's place in a ring. Cheap; any number may stand on the same [`Reader`], each on its own thread.
 ///
@@ -23,9 +26,15 @@ pub struct Cursor {
     source: Arc<Source>,
     next_seqno: u64,
     lost: u64,
-    read: u64,
-    /// Looks since the last event or gap that found nothing.
+    /// What `next_seqno` would be if every seqno since its first place had been read: their difference is how many were.
+    read_from: u64,
+    /// A seqno that is known to have been handed out.
+    known_last: u64,
+    /// Looks that found nothing for `idle_seqno`.
     idle_looks: u32,
+    idle_seqno: u64,
+    /// When the header was asked last, or the [`LOOKS_PER_TIME`]th of these looks took place.
+    idle_since_epoch_nanos: u64,
 }
 
 /// What [`Cursor::next`] found.
@@ -99,61 +108,90 @@ impl<'b> PayloadRead<'b> {
 
 impl Cursor {
     pub(super) fn new(source: Arc<Source>) -> Self {
-        let next_seqno = observe::last_seqno(source.memory()).saturating_add(1);
-        Self { source, next_seqno, lost: 0, read: 0, idle_looks: 0 }
+        let known_last = observe::last_seqno(source.memory());
+        let next_seqno = known_last + 1;
+        Self {
+            source,
+            next_seqno,
+            lost: 0,
+            read_from: next_seqno,
+            known_last,
+            idle_looks: 0,
+            idle_seqno: 0,
+            idle_since_epoch_nanos: 0,
+        }
     }
 
     /// The next event, if it is there. Never waits.
     ///
-    /// That an event will never come (a gap whose cause is [`GapCause::NeverCommitted`]) is found out by the first of 16 calls
-    /// in a row that have no event to give, and then again by every 16th.
-    #[inline]
+    /// An event that will never come (a gap whose cause is [`GapCause::NeverCommitted`]) is reported at once where a later one
+    /// is known of: below [`Self::lag`]'s count, or the seqno that was the newest at the last [`Self::seek`]. At the ring's end
+    /// it takes some calls, and about 100 µs.
+    #[inline(always)]
     #[expect(clippy::should_implement_trait, reason = "an iterator would end; a cursor waits, jumps and seeks")]
     pub fn next(&mut self) -> Next {
         match observe::slot(self.source.memory(), self.next_seqno) {
             Slot::Event(descriptor) => {
-                self.next_seqno = self.next_seqno.saturating_add(1);
-                self.read += 1;
-                self.idle_looks = 0;
+                self.next_seqno += 1;
                 Next::Event(descriptor)
             }
-            Slot::Other(seen) if seen < self.next_seqno && self.is_short_look() => Next::NotReady,
-            Slot::Other(seen) => self.absent(Some(seen)),
+            Slot::Other(seen) => self.absent_or_not_ready(seen),
             Slot::Lapped => self.absent(None),
         }
     }
 
-    /// Counts a look that found nothing; whether it can be left at that.
+    #[inline(never)]
+    fn absent_or_not_ready(&mut self, seen: u64) -> Next {
+        if seen < self.next_seqno && !self.is_time_to_ask() { Next::NotReady } else { self.absent(Some(seen)) }
+    }
+
+    /// Counts a look that found nothing; whether to ask why.
     #[inline(always)]
-    fn is_short_look(&mut self) -> bool {
-        let looks = self.idle_looks;
-        self.idle_looks = (looks + 1) % LOOKS_PER_QUESTION;
-        looks != 0 && !self.source.is_finished()
+    fn is_time_to_ask(&mut self) -> bool {
+        if self.next_seqno <= self.known_last || self.source.is_finished() {
+            return true;
+        }
+        if self.idle_seqno != self.next_seqno {
+            (self.idle_seqno, self.idle_looks) = (self.next_seqno, 0);
+        }
+        self.idle_looks = self.idle_looks.wrapping_add(1);
+        self.idle_looks.is_multiple_of(LOOKS_PER_TIME) && self.has_been_idle()
+    }
+
+    #[cold]
+    fn has_been_idle(&mut self) -> bool {
+        let now = Clock::global().now_epoch_nanos();
+        let is_first = self.idle_looks == LOOKS_PER_TIME;
+        // A step of the clock only makes the question come early or late once.
+        let asks = !is_first && now.abs_diff(self.idle_since_epoch_nanos) >= NANOS_TO_ASK;
+        if is_first || asks {
+            self.idle_since_epoch_nanos = now;
+        }
+        asks
     }
 
     /// Makes the next look that finds nothing ask why.
     pub(super) fn look_closely(&mut self) {
-        self.idle_looks = 0;
+        self.known_last = self.known_last.max(self.next_seqno);
     }
 
     /// Why the next event is not in its slot, which holds `seen` (`None`: it was there, and is overwritten).
     #[cold]
     fn absent(&mut self, seen: Option<u64>) -> Next {
         let memory = self.source.memory();
+        self.known_last = observe::last_seqno(memory);
         match seen.map_or(Observation::Lapped, |seen| observe::absent(memory, self.next_seqno, seen)) {
             Observation::Lapped => self.skip_overwritten(),
             Observation::Hole => self.skip_holes(),
             // `next` has handled events; a finished ring's holes are those of killed writers.
             Observation::NotReady | Observation::Event(_) => {
-                let last = observe::last_seqno(self.source.memory());
-                if self.next_seqno > last || !self.source.is_finished() {
+                if self.next_seqno > self.known_last || !self.source.is_finished() {
                     return Next::NotReady;
                 }
                 // Finished may have become true after the look: look again.
                 match observe::descriptor(self.source.memory(), self.next_seqno) {
                     Observation::Event(descriptor) => {
-                        self.next_seqno = self.next_seqno.saturating_add(1);
-                        self.read += 1;
+                        self.next_seqno += 1;
                         Next::Event(descriptor)
                     }
                     Observation::Lapped => self.skip_overwritten(),
@@ -168,7 +206,7 @@ impl Cursor {
         let memory = self.source.memory();
         let last = observe::last_seqno(memory);
         let head_start = if self.source.is_finished() { 0 } else { memory.geometry().descriptor_capacity() / 8 };
-        let target = observe::oldest_seqno(memory, last).saturating_add(head_start).min(last.saturating_add(1));
+        let target = (observe::oldest_seqno(memory, last) + head_start).min(last + 1);
         self.gap_up_to(target, GapCause::Overwritten)
     }
 
@@ -177,8 +215,8 @@ impl Cursor {
         let memory = self.source.memory();
         let finished = self.source.is_finished();
         let last = observe::last_seqno(memory);
-        let mut target = self.next_seqno.saturating_add(1);
-        while target <= last && target < u64::MAX && target - self.next_seqno < HOLES_AT_ONCE {
+        let mut target = self.next_seqno + 1;
+        while target <= last && target - self.next_seqno < HOLES_AT_ONCE {
             match observe::descriptor(memory, target) {
                 Observation::Hole => target += 1,
                 Observation::NotReady if finished => target += 1,
@@ -191,19 +229,18 @@ impl Cursor {
     /// Moves to `target`, at least one further (a damaged header cannot hold the cursor).
     fn gap_up_to(&mut self, target: u64, cause: GapCause) -> Next {
         let first_seqno = self.next_seqno;
-        let target = target.max(first_seqno.saturating_add(1));
+        let target = target.max(first_seqno + 1);
+        let count = target - first_seqno;
         self.next_seqno = target;
-        // At the very last seqno there is nowhere to go; the numbers of a real ring never come near.
-        let count = (target - first_seqno).max(1);
-        self.lost = self.lost.saturating_add(count);
-        self.idle_looks = 0;
+        self.read_from += count;
+        self.lost += count;
         Next::Gap(Gap { first_seqno, count, cause })
     }
 
     /// Copies the payload of `descriptor` (an event of this ring) into `buffer` and checks that it was still valid
     /// afterwards. `buffer` is grown as needed, at most to the payload buffer's size; it may be longer than the payload, which is
     /// what is returned.
-    #[inline]
+    #[inline(always)]
     pub fn payload<'b>(&self, descriptor: &Descriptor, buffer: &'b mut Vec<u8>) -> PayloadRead<'b> {
         self.source.payload(descriptor, buffer)
     }
@@ -217,12 +254,15 @@ impl Cursor {
     pub fn seek(&mut self, to: Seek) {
         let memory = self.source.memory();
         let last = observe::last_seqno(memory);
+        let read = self.read_count();
         self.next_seqno = match to {
             Seek::Oldest => observe::oldest_seqno(memory, last),
-            Seek::Newest => last.saturating_add(1),
-            Seek::Seqno(seqno) => seqno.max(1),
+            Seek::Newest => last + 1,
+            Seek::Seqno(seqno) => seqno.clamp(1, SEQNO_MAX),
             Seek::CurrentBlock => super::blocks::start_of_current_block(memory, last),
         };
+        self.read_from = self.next_seqno.wrapping_sub(read);
+        self.known_last = last;
     }
 
     /// The sequence number that [`Self::next`] will look at.
@@ -232,7 +272,7 @@ impl Cursor {
 
     /// How many events have been handed out and not been looked at by this cursor.
     pub fn lag(&self) -> u64 {
-        observe::last_seqno(self.source.memory()).saturating_add(1).saturating_sub(self.next_seqno)
+        (observe::last_seqno(self.source.memory()) + 1).saturating_sub(self.next_seqno)
     }
 
     /// Whether the ring is known to have ended: nothing will be recorded any more. Asks nobody; see [`Reader::state`].
@@ -242,7 +282,7 @@ impl Cursor {
 
     /// Events returned so far.
     pub fn read_count(&self) -> u64 {
-        self.read
+        self.next_seqno.wrapping_sub(self.read_from)
     }
 
     /// Events counted in gaps so far.
@@ -260,7 +300,7 @@ impl std::fmt::Debug for Cursor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Cursor")
             .field("next_seqno", &self.next_seqno)
-            .field("read", &self.read)
+            .field("read", &self.read_count())
             .field("lost", &self.lost)
             .finish()
     }

@@ -34,9 +34,9 @@ pub(crate) trait RingMemory {
     fn control(&self, word: ControlWord) -> &AtomicU64;
     /// The eight words of the descriptor in `slot`; `slot` is taken modulo the capacity.
     fn descriptor(&self, slot: u64) -> &[AtomicU64; DESCRIPTOR_WORDS];
-    /// Loads the eight words of the descriptor in `slot` in any order, each by a relaxed load.
-    fn load_descriptor(&self, slot: u64) -> Descriptor {
-        Descriptor::from_words(self.descriptor(slot).each_ref().map(|word| word.load(Ordering::Relaxed)))
+    /// Loads a descriptor's eight words in any order, each by a relaxed load.
+    fn load_descriptor(words: &[AtomicU64; DESCRIPTOR_WORDS]) -> Descriptor {
+        Descriptor::from_words(words.each_ref().map(|word| word.load(Ordering::Relaxed)))
     }
     /// The hole table's entry `index`, taken modulo its size.
     fn hole(&self, index: u64) -> &AtomicU64;
@@ -237,9 +237,8 @@ mod mapped {
         }
 
         #[inline(always)]
-        fn load_descriptor(&self, slot: u64) -> Descriptor {
-            let words = self.descriptor(slot);
-            // SAFETY: eight words that may be loaded while others store them atomically.
+        fn load_descriptor(words: &[AtomicU64; DESCRIPTOR_WORDS]) -> Descriptor {
+            // SAFETY: eight words that may be loaded while others store them atomically; `descriptor` gives aligned ones.
             let words = unsafe { arch::copy::words_from_shared(words.as_ptr().cast()) };
             if cfg!(target_endian = "big") {
                 return Descriptor::from_words(words);

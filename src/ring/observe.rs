@@ -7,6 +7,10 @@ use crate::layout::Descriptor;
 use crate::layout::descriptor::WORD_SEQNO;
 use crate::sync::{Ordering, fence};
 
+/// No ring comes to this seqno: at an event each nanosecond it takes 292 years. A header that names a later one is damaged, and
+/// is read as if it named this one, so that sums of seqnos cannot overflow.
+pub(crate) const SEQNO_MAX: u64 = i64::MAX as u64;
+
 /// What a look at one seqno gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Observation {
@@ -43,15 +47,15 @@ pub(crate) fn descriptor<M: RingMemory>(memory: &M, seqno: u64) -> Observation {
 /// Looks for `seqno` (at least 1) in its slot and nowhere else.
 #[inline(always)]
 pub(crate) fn slot<M: RingMemory>(memory: &M, seqno: u64) -> Slot {
-    let slot = seqno.wrapping_sub(1);
-    let word = &memory.descriptor(slot)[WORD_SEQNO];
+    let words = memory.descriptor(seqno.wrapping_sub(1));
+    let word = &words[WORD_SEQNO];
     // Acquire: pairs with the release store of the commit.
     let seen = word.load(Ordering::Acquire);
     if seen != seqno {
         return Slot::Other(seen);
     }
     // Relaxed loads: validated below.
-    let descriptor = memory.load_descriptor(slot);
+    let descriptor = M::load_descriptor(words);
     if !mutation::active(Mutation::MissingReaderFence) {
         // Pairs with the release fence after the claim: if one of the words above is a later occupant's, the load below
         // sees its claim. An acquire load alone would not keep the earlier loads above it.
@@ -109,7 +113,7 @@ pub(crate) fn payload_is_valid<M: RingMemory>(memory: &M, descriptor: &Descripto
 pub(crate) fn last_seqno<M: RingMemory>(memory: &M) -> u64 {
     // Acquire: with it come the events that its thread had committed before it was handed out. (An addition continues the
     // release sequence of the one before, so those of earlier seqnos' threads come too.)
-    memory.control(ControlWord::LastSeqno).load(Ordering::Acquire)
+    memory.control(ControlWord::LastSeqno).load(Ordering::Acquire).min(SEQNO_MAX)
 }
 
 /// The oldest seqno that can still be in a ring whose last seqno is `last`.
