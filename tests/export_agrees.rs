@@ -137,6 +137,13 @@ fn counts_and_durations_are_the_same_in_every_format() {
     assert_eq!((of("task", "busy_ns"), of("step", "busy_ns")), (total(&stays, 1), total(&stays, 0)));
     assert_eq!(of("task", "max_ns"), *walls.iter().filter(|(id, _)| *id % 2 == 1).map(|(_, w)| &w[0]).max().unwrap());
 
+    for (quantile, what) in [(50, "p50_ns"), (90, "p90_ns"), (99, "p99_ns")] {
+        let mut tasks: Vec<u64> = walls.iter().filter(|(id, _)| *id % 2 == 1).map(|(_, walls)| walls[0]).collect();
+        tasks.sort_unstable();
+        let exact = tasks[(tasks.len() * quantile).div_ceil(100) - 1];
+        assert!(of("task", what).abs_diff(exact) <= exact / 100 + 1, "{what}: {} is not {exact}", of("task", what));
+    }
+
     let folded = run(&["export", text(&path("t.evc")), "--format", "folded", "--view", "span"]);
     let selves: u64 = folded.out.lines().map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum();
     assert_eq!(selves, of("task", "self_ns") + of("step", "self_ns"));

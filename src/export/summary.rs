@@ -123,8 +123,10 @@ impl Group {
         summary.idle_nanos = summary.idle_nanos.saturating_add(wall.saturating_sub(busy));
         summary.max_nanos = summary.max_nanos.max(wall);
         if let Some(walls) = &mut self.walls {
-            // Only a damaged capture has spans that are too long to be counted.
-            walls.saturating_record(wall);
+            // Grows as needed. (`saturating_record` alone would not; it is for when there is no memory for it.)
+            if walls.record(wall).is_err() {
+                walls.saturating_record(wall);
+            }
         }
     }
 

@@ -232,14 +232,13 @@ impl Cursor {
         let target = target.max(first_seqno + 1);
         let count = target - first_seqno;
         self.next_seqno = target;
-        self.read_from += count;
-        self.lost += count;
+        self.read_from = self.read_from.wrapping_add(count);
+        self.lost = self.lost.saturating_add(count);
         Next::Gap(Gap { first_seqno, count, cause })
     }
 
     /// Copies the payload of `descriptor` (an event of this ring) into `buffer` and checks that it was still valid
-    /// afterwards. `buffer` is grown as needed, at most to the payload buffer's size; it may be longer than the payload, which is
-    /// what is returned.
+    /// afterwards. `buffer` becomes as long as the payload, at most the payload buffer's size.
     #[inline(always)]
     pub fn payload<'b>(&self, descriptor: &Descriptor, buffer: &'b mut Vec<u8>) -> PayloadRead<'b> {
         self.source.payload(descriptor, buffer)
@@ -259,7 +258,7 @@ impl Cursor {
             Seek::Oldest => observe::oldest_seqno(memory, last),
             Seek::Newest => last + 1,
             Seek::Seqno(seqno) => seqno.clamp(1, SEQNO_MAX),
-            Seek::CurrentBlock => super::blocks::start_of_current_block(memory, last),
+            Seek::CurrentBlock => super::blocks::start_of_current_block(memory, last).clamp(1, SEQNO_MAX),
         };
         self.read_from = self.next_seqno.wrapping_sub(read);
         self.known_last = last;

@@ -319,11 +319,9 @@ impl Source {
         if u64::from(descriptor.payload_size) > self.memory.geometry().payload_buf_bytes() {
             return PayloadRead::Malformed;
         }
-        // Zeroed once, when it grows.
-        if buffer.len() < bytes {
-            grow(buffer, bytes);
+        if buffer.len() != bytes {
+            fit(buffer, bytes);
         }
-        let buffer = &mut buffer[..bytes];
         if observe::payload(&self.memory, descriptor, buffer) {
             PayloadRead::Valid(buffer)
         } else {
@@ -332,9 +330,9 @@ impl Source {
     }
 }
 
-#[cold]
+/// Only what grows is zeroed.
 #[inline(never)]
-fn grow(buffer: &mut Vec<u8>, bytes: usize) {
+fn fit(buffer: &mut Vec<u8>, bytes: usize) {
     buffer.resize(bytes, 0);
 }
 
