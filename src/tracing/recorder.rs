@@ -23,9 +23,13 @@ use tracing_core::Metadata;
 ///
 /// # Memory
 /// Each shard is a ring of [`shard_bytes`](Self::shard_bytes), with as many shards as threads record at a time and at most
-/// [`PerfRecorderBuilder::shards`]; shard 0 has tables of [`PerfRecorderBuilder::tables_shift`] beside. That is all that is shared.
-/// In the process's own memory there are 16 bytes for each open span (`RecorderSubscriber`) or 32 (`RecorderLayer`), about 2 KiB a
-/// thread, and about 300 bytes a call site.
+/// [`PerfRecorderBuilder::shards`]; shard 0 has tables of [`PerfRecorderBuilder::tables_shift`] beside. That is all that is shared,
+/// however many threads there are and however long the program runs: by default 18 MiB for each processor, at most for 16, and 4 MiB.
+///
+/// In the process's own memory there are, for as many spans as were ever open at a time, 16 to 32 bytes each (`RecorderSubscriber`, all of
+/// them together) or 24 to 96 (each `RecorderLayer`, besides what its `Registry` has); about 2 KiB for each thread that runs; and about
+/// 300 bytes for each call site. When nearly 2^24 spans are open, further ones are not recorded, but counted
+/// ([`PerfStats::lost_spans`]).
 ///
 /// In a forked child the recorder is disabled for good: its rings belong to the parent. Create a new one there, or
 /// [`PERF.install`](super::PerfSlot::install) one for the global subscriber.
@@ -254,5 +258,21 @@ impl PerfCore {
         if let Some(shard0) = self.shards.get(0) {
             shard0.publish_context_word(tables::LOST_SPANS_OFFSET, lost);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tracing::CatalogLosses;
+
+    #[test]
+    fn spans_that_found_no_room_are_counted_where_a_reader_sees_it() {
+        let builder = PerfRecorder::builder().anonymous().shifts(15, 21).tables_shift(13).prefault(false);
+        let recorder = builder.build().unwrap();
+        recorder.core.count_lost_span();
+        recorder.core.count_lost_span();
+        let readers = recorder.open_readers().unwrap();
+        assert_eq!((recorder.stats().lost_spans, CatalogLosses::of(&readers[0]).spans), (2, 2));
     }
 }

@@ -304,6 +304,21 @@ mod tests {
     }
 
     #[test]
+    fn when_every_cell_is_in_use_no_span_is_made_until_one_is_closed() {
+        let (cells, free) = (cells(), FreeCells::new());
+        // As if all but the last chain of the last block were in use.
+        cells.unused.store((1 << INDEX_BITS) - FIRST_BLOCK - u64::from(CHAIN), Ordering::Relaxed);
+        let last: Vec<u64> = (0..CHAIN).map(|_| cells.create(&free, 1).unwrap()).collect();
+        assert!(last.iter().all(|id| id & INDEX_MASK != NONE));
+        for _ in 0..3 {
+            assert_eq!(cells.create(&free, 1), None);
+        }
+        assert_eq!(cells.drop_handle(&free, last[7]), Dropped::Last(1));
+        assert_eq!(cells.create(&free, 2).map(|id| id & INDEX_MASK), Some(last[7] & INDEX_MASK));
+        assert_eq!(cells.create(&free, 1), None);
+    }
+
+    #[test]
     fn a_hundred_thousand_open_spans_have_different_cells_and_closing_them_frees_them() {
         let (cells, free) = (cells(), FreeCells::new());
         for _ in 0..3 {

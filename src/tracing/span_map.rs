@@ -2,16 +2,18 @@
 //!
 //! A `Registry` uses the id of a closed span again after 8,192 further spans in its slot: a ring holds more than that, so its
 //! ids do not name spans in a ring. The map has an entry for each open span of a layer: 24 bytes, found by a few loads without a
-//! lock, in a table of open addressing that grows by further, larger levels. (The Registry's own extensions would do, at the
-//! price of a lock and a heap allocation for each span.)
+//! lock, in a table of open addressing that grows by further levels, each twice as large as the one before. (The Registry's own
+//! extensions would do, at the price of a lock and a heap allocation for each span.)
+//!
+//! Levels stay when spans close. As hashing fills no level wholly, there are up to four slots for each span that was open at a time.
 
 use crate::sync::{AtomicU64, Ordering};
 use std::sync::OnceLock;
 
-/// Slots of each level, as shifts: 19 million open spans in all.
-const LEVEL_SHIFTS: [u32; 6] = [10, 13, 16, 19, 22, 24];
+/// Slots of the levels, as shifts: nearly 2^24 in all, in 384 MiB.
+const LEVEL_SHIFTS: [u32; 14] = [10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23];
 /// A span is in one of this many slots of a level, or in a later level.
-const WINDOW: usize = 4;
+const WINDOW: usize = 8;
 
 /// What is known of an open span.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -141,7 +143,8 @@ mod tests {
                 assert_eq!(map.get(*key), None);
             }
         }
-        assert!(map.levels[4].get().is_none());
+        // Up to 2^18 slots, 2^19 in all: not more than four times as many as there were spans, and a level.
+        assert!(map.levels[9].get().is_none());
     }
 
     #[test]
