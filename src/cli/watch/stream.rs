@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 /// How often silent rings are asked whether they live, and a sharded one whether it has grown.
 const INTERVAL: Duration = Duration::from_millis(100);
+/// How often a sharded ring is asked that while events come, in items.
+const DISCOVERY_ITEMS: u32 = 1 << 10;
 /// The pause between looks at several rings in which nothing happens.
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -60,6 +62,7 @@ pub(super) struct Stream {
     event: Descriptor,
     payload: Vec<u8>,
     next_check: Instant,
+    items_until_discovery: u32,
 }
 
 enum Feed {
@@ -90,7 +93,13 @@ impl Stream {
             Some(cursor) => Feed::One(Follower::new(cursor, WaitStrategy::Adaptive)),
             None => Feed::Many { merger: Merger::new(cursors), payload: Fetched::Expired },
         };
-        Ok(Self { feed, event: Descriptor::default(), payload: Vec::new(), next_check: Instant::now() })
+        Ok(Self {
+            feed,
+            event: Descriptor::default(),
+            payload: Vec::new(),
+            next_check: Instant::now(),
+            items_until_discovery: DISCOVERY_ITEMS,
+        })
     }
 
     /// The next item, waiting at most `patience`. New shards are added to `rings`.
@@ -112,17 +121,19 @@ impl Stream {
     fn next_of_many(&mut self, rings: &mut Rings, patience: Duration) -> Item {
         let deadline = Instant::now() + patience;
         loop {
+            // Also while events come without a pause: they may be those of some of the threads only.
+            if self.items_until_discovery == 0 {
+                self.discover(rings);
+            }
             if let Some(item) = self.look_at_many() {
+                self.items_until_discovery -= 1;
                 return item;
             }
-            let Feed::Many { merger, .. } = &mut self.feed else { return Item::Ended };
             let now = Instant::now();
             if now >= self.next_check {
                 self.next_check = now + INTERVAL;
-                for index in rings.add_shards()..rings.iter().len() {
-                    // All that a new shard holds is new.
-                    merger.add(cursor(&rings.get(index).reader, Some(Start::Oldest)));
-                }
+                self.discover(rings);
+                let Feed::Many { merger, .. } = &self.feed else { return Item::Ended };
                 // The merger takes silent rings that have ended for what they are once they have been asked.
                 for ring in rings.iter() {
                     let _ = ring.reader.state();
@@ -135,6 +146,16 @@ impl Stream {
                 return Item::Nothing;
             }
             std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Adds shards that have been made since.
+    fn discover(&mut self, rings: &mut Rings) {
+        self.items_until_discovery = DISCOVERY_ITEMS;
+        let Feed::Many { merger, .. } = &mut self.feed else { return };
+        for index in rings.add_shards()..rings.iter().len() {
+            // All that a new shard holds is new.
+            merger.add(cursor(&rings.get(index).reader, Some(Start::Oldest)));
         }
     }
 
