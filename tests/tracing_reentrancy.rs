@@ -1,6 +1,6 @@
 //! Values whose formatting uses `tracing` itself.
 //!
-//! `tracing` hands on what happens inside a subscriber only while no scoped subscriber was ever set in the process: so each of these is
+//! `tracing` hands on what happens inside a subscriber only while no thread of the process has a scoped one: so each of these is
 //! alone in a process, with a global one.
 
 mod child;
