@@ -29,6 +29,10 @@ mod sync;
 #[cfg(all(feature = "tracing", not(any(loom, shuttle))))]
 pub mod tracing;
 
+/// For tests that stop writers: where they can be stopped.
+#[cfg(all(eventring_mutants, not(any(loom, shuttle))))]
+pub use ring::step;
+
 // Each is a trait and, with the feature `macros`, a derive.
 #[doc(hidden)]
 #[cfg(not(any(loom, shuttle)))]

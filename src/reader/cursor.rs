@@ -5,6 +5,7 @@ use super::open::Source;
 use crate::clock::Clock;
 use crate::layout::Descriptor;
 use crate::ring::memory::RingMemory;
+use crate::ring::mutation::{self, Mutation};
 use crate::ring::observe::{self, Observation, SEQNO_MAX, Slot};
 use std::sync::Arc;
 
@@ -229,8 +230,8 @@ impl Cursor {
     /// Moves to `target`, at least one further (a damaged header cannot hold the cursor).
     fn gap_up_to(&mut self, target: u64, cause: GapCause) -> Next {
         let first_seqno = self.next_seqno;
-        let target = target.max(first_seqno + 1);
-        let count = target - first_seqno;
+        let target = target.max(first_seqno + u64::from(!mutation::active(Mutation::HeldCursor)));
+        let count = target - first_seqno - u64::from(mutation::active(Mutation::UncountedLoss));
         self.next_seqno = target;
         self.read_from = self.read_from.wrapping_add(count);
         self.lost = self.lost.saturating_add(count);

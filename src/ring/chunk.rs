@@ -7,6 +7,7 @@
 
 use super::lane::{Lane, LaneId, Lanes};
 use super::mutation::{self, Mutation};
+use super::step::{self, Step};
 use crate::layout::Geometry;
 use crate::sync::{AtomicU64, Ordering, fence};
 
@@ -100,6 +101,7 @@ impl Chunks {
             {
                 return false;
             }
+            step::at(Step::OwnerSeen);
             let name = lap << HOLDER_BITS | taker.holder();
             // Nothing to release: a thief that reads our name asks our lane. A failure means that the word has gone on to a
             // newer lap or was freed, which happens a few times at most.

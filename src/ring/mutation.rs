@@ -1,4 +1,4 @@
-//! Deliberate faults: the positive controls of the model and stall checks.
+//! Deliberate faults: the positive controls of the model, stall, death and hostile checks.
 //!
 //! In ordinary builds [`active`] is the constant `false` and every branch on it disappears. Under `--cfg
 //! eventring_mutants`, and in models, the environment variable `EVENTRING_MUTATION` names the fault that is active; the
@@ -8,6 +8,7 @@ macro_rules! mutations {
     ($($(#[doc = $doc:literal])* $name:ident,)*) => {
         /// One way in which the protocol could have been written wrong.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[allow(dead_code, reason = "builds without some feature, and models, have no use for some")]
         pub(crate) enum Mutation {
             $($(#[doc = $doc])* $name,)*
         }
@@ -56,6 +57,18 @@ mutations! {
     WindowUnderflow,
     /// No release fence between window move and payload stores.
     MissingWindowFence,
+    /// The seqno is stored before the other words of the descriptor.
+    EarlyCommit,
+    /// A reader takes a writer that died for a live one.
+    DeathUnnoticed,
+    /// A reader counts one lost event too few in each gap.
+    UncountedLoss,
+    /// A reader goes no further when the file says that there is nothing further.
+    HeldCursor,
+    /// A reader believes the payload size that a descriptor names.
+    TrustedPayloadSize,
+    /// A reader believes how large a snapshot says that it becomes.
+    TrustedSnapshotSize,
 }
 
 /// Whether `mutation` is switched on.

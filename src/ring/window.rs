@@ -2,6 +2,7 @@
 
 use super::memory::{ControlWord, RingMemory};
 use super::mutation::{self, Mutation};
+use super::step::{self, Step};
 use crate::sync::{Ordering, fence};
 
 /// Makes sure that the window has passed every byte that a payload ending at the unwrapped offset `end` overwrites, and
@@ -18,6 +19,7 @@ pub(crate) fn move_past<M: RingMemory>(memory: &M, end: u64) {
     let window_start = memory.control(ControlWord::BufferWindowStart);
     // Relaxed: only compared; a stale, smaller value at worst repeats a fetch_max that has no effect.
     let seen = window_start.load(Ordering::Relaxed);
+    step::at(Step::WindowSeen);
     if mutation::active(Mutation::WindowUnderflow) {
         if end.wrapping_sub(seen) > window_bytes {
             window_start.store(end.wrapping_sub(window_bytes).div_ceil(incr).wrapping_mul(incr), Ordering::Relaxed);

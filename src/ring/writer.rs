@@ -5,6 +5,7 @@ use super::holes;
 use super::lane::{Lane, Lanes};
 use super::memory::{ControlWord, RingMemory};
 use super::mutation::{self, Mutation};
+use super::step::{self, Step};
 use super::window;
 use crate::layout::descriptor::{
     WORD_CONTENT_EXT, WORD_EPOCH_NANOS, WORD_PAYLOAD_OFFSET, WORD_SEQNO, WORD_TYPE_AND_SIZE, pack_type_and_size,
@@ -136,6 +137,7 @@ impl<M: RingMemory> RingWriter<M> {
             lane.enter();
             None
         };
+        step::at(Step::Entered);
         // The full fence between "inside" and the look at the lane's chunk is in here.
         let seqno = self.next_seqno();
         let Some(words) = self.claim(seqno) else { return Err(Unfinished { bumped, seqno: NO_SLOT }) };
@@ -189,6 +191,7 @@ impl<M: RingMemory> RingWriter<M> {
         } else {
             fetch_add_then_fence(last_seqno, 1) + 1
         };
+        step::at(Step::Reserved);
         // Before the claim looks at its own line, so that the lines to come travel while it waits.
         self.memory.prefetch_slot(seqno + PREFETCH_SLOTS);
         seqno
@@ -201,9 +204,11 @@ impl<M: RingMemory> RingWriter<M> {
         let word = &words[WORD_SEQNO];
         // Relaxed: the compare-exchange decides.
         let seen = word.load(Ordering::Relaxed);
+        step::at(Step::SlotSeen);
         if mutation::active(Mutation::MissingClaim) {
             word.store(0, Ordering::Release);
             fence(Ordering::Release);
+            step::at(Step::Claimed);
             return Some(words);
         }
         let claimed = if seqno <= self.capacity {
@@ -228,6 +233,7 @@ impl<M: RingMemory> RingWriter<M> {
             // later seqno) when it looks at the seqno again.
             fence(Ordering::Release);
         }
+        step::at(Step::Claimed);
         Some(words)
     }
 
@@ -236,9 +242,11 @@ impl<M: RingMemory> RingWriter<M> {
     #[inline(never)]
     fn give_up(&self, seqno: u64) {
         let seen = self.memory.descriptor(seqno.wrapping_sub(1))[WORD_SEQNO].load(Ordering::Relaxed);
+        step::at(Step::Refused);
         // A writer stalls inside the slot: readers would wait for it. Or the slot's next turn has begun: readers will see
         // that in the slot, but only once it has been committed.
         holes::publish(&self.memory, seqno);
+        step::at(Step::HolePublished);
         let counter = if seen == 0 { ControlWord::RefusedClaims } else { ControlWord::LappedClaims };
         // Relaxed: a count.
         self.memory.control(counter).fetch_add(1, Ordering::Relaxed);
@@ -276,6 +284,7 @@ impl<M: RingMemory> RingWriter<M> {
         if let Some((old, open)) = lane.let_go() {
             self.chunks.let_go(old, open, lane);
         }
+        step::at(Step::ChunkLetGo);
         let base = self.take_run(1, Taker::Lane(lane));
         if let Some(base) = base {
             lane.fill(base, rounded);
@@ -303,14 +312,18 @@ impl<M: RingMemory> RingWriter<M> {
         for _ in 0..tries {
             // Relaxed: unique by atomicity; the owner words order everything else.
             let first = next.fetch_add(run_bytes, Ordering::Relaxed);
+            step::at(Step::ChunkAllocated);
             let taken =
                 (0..count).take_while(|i| self.chunks.take(first + i * chunk_bytes, taker, &self.lanes)).count() as u64;
             if taken == count {
+                step::at(Step::ChunksTaken);
                 window::move_past(&self.memory, first + run_bytes);
+                step::at(Step::WindowMoved);
                 return Some(first);
             }
             for i in 0..taken {
                 self.chunks.free(first + i * chunk_bytes, taker);
+                step::at(Step::ChunkFreed);
             }
             self.memory.control(ControlWord::SkippedChunks).fetch_add(1, Ordering::Relaxed);
         }
@@ -321,12 +334,14 @@ impl<M: RingMemory> RingWriter<M> {
     #[inline(always)]
     pub(crate) fn fill(&self, claim: &Claim, at: u64, bytes: &[u8]) {
         self.memory.store_payload(claim.payload_offset + at, bytes);
+        step::at(Step::Filled);
     }
 
     /// As [`Self::fill`] for the ordinary claim.
     #[inline(always)]
     pub(crate) fn fill_in_lane(&self, claim: &LaneClaim<'_>, at: u64, bytes: &[u8]) {
         self.memory.store_payload(claim.payload_offset + at, bytes);
+        step::at(Step::Filled);
     }
 
     /// As [`Self::commit`] for the ordinary claim.
@@ -336,6 +351,7 @@ impl<M: RingMemory> RingWriter<M> {
         if !lane.leave_outermost() {
             self.leave_nested(lane, Some(claim.payload_offset));
         }
+        step::at(Step::Left);
     }
 
     /// Stores all words of the descriptor and publishes the event. `lane` is the one it was reserved with.
@@ -353,12 +369,14 @@ impl<M: RingMemory> RingWriter<M> {
     fn leave(&self, lane: Option<&Lane>, claim: &Claim) {
         for i in 0..claim.one_off_chunks {
             self.chunks.free(claim.payload_offset + i * self.chunk_bytes, Taker::OneOff(None));
+            step::at(Step::ChunkFreed);
         }
         if let Some(lane) = lane
             && !lane.leave_outermost()
         {
             self.leave_nested(lane, (claim.placed && claim.one_off_chunks == 0).then_some(claim.payload_offset));
         }
+        step::at(Step::Left);
     }
 
     /// Ends a reservation while others of the thread are open. `in_chunk` is the offset of its payload if that lies in a
@@ -386,13 +404,19 @@ impl<M: RingMemory> RingWriter<M> {
 fn publish(words: &[AtomicU64; DESCRIPTOR_WORDS], seqno: u64, payload_offset: u64, fields: &Fields) {
     // Relaxed: ordered by the fence after the claim on one side, by the release store below on the other.
     let type_and_size = pack_type_and_size(fields.event_type, fields.payload_bytes);
+    if mutation::active(Mutation::EarlyCommit) {
+        words[WORD_SEQNO].store(seqno, Ordering::Release);
+    }
     words[WORD_TYPE_AND_SIZE].store(type_and_size, Ordering::Relaxed);
+    step::at(Step::HalfDescribed);
     words[WORD_EPOCH_NANOS].store(fields.epoch_nanos, Ordering::Relaxed);
     words[WORD_PAYLOAD_OFFSET].store(payload_offset, Ordering::Relaxed);
     for (word, ext) in words[WORD_CONTENT_EXT..].iter().zip(fields.content_ext) {
         word.store(ext, Ordering::Relaxed);
     }
     let order = if mutation::active(Mutation::RelaxedCommit) { Ordering::Relaxed } else { Ordering::Release };
+    step::at(Step::Described);
     // Release: whoever reads this seqno (acquire) has the words and the payload behind it.
     words[WORD_SEQNO].store(seqno, order);
+    step::at(Step::Committed);
 }

@@ -102,7 +102,9 @@ pub fn snapshot(data: &[u8]) {
     let frame = if kind & 1 == 0 { data.to_vec() } else { zstd::encode_all(&script::image(data)[..], 1).unwrap() };
     let file = memory_file(&frame);
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    if let Ok(reader) = Reader::options().snapshot_bytes_max(64 << 20).open(path) {
+    const BYTES_MAX: u64 = 64 << 20;
+    if let Ok(reader) = Reader::options().snapshot_bytes_max(BYTES_MAX).open(path) {
+        assert!(reader.info().geometry.file_bytes() <= BYTES_MAX, "a snapshot that is larger than allowed");
         exercise(&reader, 100);
         // Costs a tenth of a second, for the image has the size of a published ring.
         if kind & 0x70 == 0x70 {
@@ -156,6 +158,7 @@ fn walk(cursor: &mut Cursor, steps: usize, schema: Option<&SchemaModel>, catalog
                 let payload = cursor.payload(&event, &mut buffer);
                 if let PayloadRead::Valid(bytes) = payload {
                     assert_eq!(bytes.len(), event.payload_size as usize);
+                    assert!(bytes.len() as u64 <= cursor.reader().info().geometry.payload_buf_bytes());
                     if let Some(schema) = schema {
                         let _ = schema.decode(event.event_type, bytes).to_json();
                     }
@@ -165,6 +168,7 @@ fn walk(cursor: &mut Cursor, steps: usize, schema: Option<&SchemaModel>, catalog
             Next::Gap(gap) => {
                 assert!(gap.count > 0 && gap.first_seqno == before.0);
                 assert!(cursor.next_seqno() > before.0 || before.0 == u64::MAX);
+                assert_eq!(cursor.lost_count(), before.2.saturating_add(gap.count));
             }
             Next::NotReady => return,
         }

@@ -5,6 +5,7 @@
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 
+pub mod parking;
 pub mod published;
 pub mod ring;
 pub mod seal;
@@ -121,7 +122,7 @@ pub fn run_rounds<S: Subject>(make: impl Fn() -> S, writers: u64, time: Duration
     let end = Instant::now() + time;
     let mut all = Figures::default();
     let is_enough = |all: &Figures| Instant::now() >= end && all.stalls_inside >= 10 && all.laps >= 5;
-    while !is_enough(&all) && all.wrong() == 0 && Instant::now() < end + 20 * time {
+    while !is_enough(&all) && all.wrong() == 0 && Instant::now() < end + 20 * time.max(Duration::from_secs(30)) {
         all.add(&run(&make(), writers, ROUND));
     }
     all
@@ -255,7 +256,7 @@ impl Figures {
         self.verdict.wrong() + self.vanished + self.unaccounted
     }
 
-    fn add(&mut self, round: &Self) {
+    pub fn add(&mut self, round: &Self) {
         self.stalls += round.stalls;
         self.stalls_inside += round.stalls_inside;
         self.recorded += round.recorded;

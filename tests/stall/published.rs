@@ -6,13 +6,16 @@
 //! the window after copying.
 
 use super::seal::{self, Count, Verdict, WITHOUT_SEQNO};
-use super::{DESCRIPTOR_SHIFT, PAYLOAD_SHIFT, Subject};
+use super::{DESCRIPTOR_SHIFT, PAYLOAD_SHIFT, Subject, parking};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 const CAPACITY: u64 = 1 << DESCRIPTOR_SHIFT;
 const PAYLOAD_BYTES: u64 = 1 << PAYLOAD_SHIFT;
 const WINDOW_INCR: u64 = PAYLOAD_BYTES / 8;
+
+/// The places at which a writer can be made to stop, as [`parking`] knows them.
+pub const STEPS: [&str; 6] = ["reserved", "zeroed", "allocated", "window moved", "half described", "described"];
 
 /// A ring on the heap.
 pub struct Published {
@@ -75,11 +78,14 @@ impl Subject for Published {
         let [a, b, c] = words;
         let ext = [a, b, c, seal::seal(0, WITHOUT_SEQNO, payload.len(), words)];
         let seqno = self.last_seqno.fetch_add(1, Ordering::Relaxed) + 1;
+        parking::at(0);
         let slot = self.slot(seqno);
         slot[0].store(0, Ordering::Release);
         fence(Ordering::Release);
+        parking::at(1);
         let aligned = (payload.len() as u64).next_multiple_of(16);
         let offset = self.next_payload_byte.fetch_add(aligned, Ordering::Relaxed);
+        parking::at(2);
         let end = offset + aligned;
         let start = self.window_start.load(Ordering::Relaxed);
         if end.wrapping_sub(start) > PAYLOAD_BYTES - WINDOW_INCR {
@@ -88,7 +94,9 @@ impl Subject for Published {
             let _ = self.window_start.compare_exchange(start, to, Ordering::Relaxed, Ordering::Relaxed);
             fence(Ordering::Release);
         }
+        parking::at(3);
         slot[1].store(u64::from(WITHOUT_SEQNO) << 32 | payload.len() as u64, Ordering::Relaxed);
+        parking::at(4);
         slot[2].store(offset, Ordering::Relaxed);
         for (word, ext) in slot[3..].iter().zip(ext) {
             word.store(ext, Ordering::Relaxed);
@@ -98,6 +106,7 @@ impl Subject for Published {
             word[..part.len()].copy_from_slice(part);
             self.payload_word(offset, index).store(u64::from_le_bytes(word), Ordering::Relaxed);
         }
+        parking::at(5);
         slot[0].store(seqno, Ordering::Release);
         seqno
     }

@@ -52,12 +52,17 @@ pub const WITHOUT_SEQNO: u16 = 2;
 ///
 /// Sizes are small, so that descriptors and payload memory go round about as fast; some take several chunks.
 pub fn fill(writer: u64, count: Count, payload: &mut Vec<u8>) -> [u64; 3] {
+    fill_up_to(64, writer, count, payload)
+}
+
+/// As [`fill`], with most payloads up to `usual_bytes` long.
+pub fn fill_up_to(usual_bytes: u64, writer: u64, count: Count, payload: &mut Vec<u8>) -> [u64; 3] {
     let dice = mix(writer << 48 ^ count);
     let bytes = match dice % 1024 {
         0 => 5000 + dice as u32 as usize % 5000,
         1 => 0,
         2..6 => 500 + dice as u32 as usize % 1500,
-        _ => 1 + (dice >> 32) as usize % 64,
+        _ => 1 + ((dice >> 32) % usual_bytes) as usize,
     };
     payload.clear();
     let mut word = dice;

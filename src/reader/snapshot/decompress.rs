@@ -4,6 +4,7 @@ use super::super::error::{ReaderError, ReaderErrorKind};
 use super::super::open::not_a_ring;
 use crate::layout::Geometry;
 use crate::layout::header::FixedHeader;
+use crate::ring::mutation::{self, Mutation};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -41,7 +42,7 @@ pub(in super::super) fn decompress(file: impl AsFd, bytes_max: u64) -> Result<Ow
             break;
         }
         total += bytes as u64;
-        if total > image_bytes {
+        if total > image_bytes && !mutation::active(Mutation::TrustedSnapshotSize) {
             let message =
                 format!("the snapshot is damaged: it decompresses to more than the {image_bytes} bytes of its header");
             return Err(ReaderError::new(ReaderErrorKind::BadSnapshot, message));
@@ -63,7 +64,7 @@ fn image_bytes(start: &[u8; 64], bytes_max: u64) -> Result<u64, ReaderError> {
     let geometry = Geometry::new(fixed.descriptor_capacity, fixed.payload_buf_bytes, fixed.context_area_bytes)
         .map_err(|error| ReaderError::bad_header(&error))?;
     let bytes = geometry.file_bytes();
-    if bytes > bytes_max {
+    if bytes > bytes_max && !mutation::active(Mutation::TrustedSnapshotSize) {
         let message = format!(
             "the snapshot would decompress to {bytes} bytes, allowed are {bytes_max}; allow more with `snapshot_bytes_max`"
         );

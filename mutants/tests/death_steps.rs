@@ -1,0 +1,98 @@
+//! A writer that is killed at a certain step, whichever it is, at once or when others have gone round the ring, leaves
+//! nothing that is half and nobody who waits.
+
+#[path = "../../tests/child/mod.rs"]
+mod child;
+#[path = "../../tests/death/mod.rs"]
+mod death;
+#[path = "../../tests/stall/mod.rs"]
+mod stall;
+
+use child::{Talk, part, place, play, say};
+use death::{Findings, examine, follow, listen};
+use eventring::reader::Reader;
+use eventring::step::{self, Step};
+use stall::parking;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+/// Laps of the others after a writer was parked, and before the kill.
+const LAPS: [u64; 2] = [0, 2];
+
+fn wait_until(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        std::thread::sleep(Duration::from_micros(100));
+    }
+}
+
+/// Records, parks a writer, tells the parent so, and waits to be killed. `part` is step, passes, laps.
+fn write_and_park(part: &str, path: &Path) {
+    let words: Vec<u64> = part.split(' ').map(|word| word.parse().unwrap()).collect();
+    let [step, passes, laps] = words[..] else { panic!("{part}") };
+    step::set_hook(|step| parking::at(step as usize));
+    let step = step::ALL[step as usize];
+    let path = path.to_owned();
+    // It says nothing until the ring is there.
+    let watched = path.clone();
+    std::thread::spawn(move || death::write_until_killed(&path, death::record_and_tell));
+    wait_until(|| Reader::open(&watched).is_ok());
+    let reader = Reader::open(&watched).unwrap();
+    say("recording");
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line).unwrap();
+    if matches!(step, Step::Refused | Step::HolePublished) {
+        // Only who meets a writer that is inside its slot comes there.
+        parking::arm(Step::Claimed as usize, passes);
+        wait_until(|| parking::parked() == 1);
+    }
+    let before = parking::parked();
+    parking::arm(step as usize, passes);
+    wait_until(|| parking::parked() > before);
+    let enough = reader.info().last_seqno + (laps << 15);
+    wait_until(|| reader.info().last_seqno >= enough);
+    say("parked");
+    wait_until(|| false);
+}
+
+const TEST: &str = "a_writer_that_is_killed_at_any_step_leaves_nothing_half_and_nobody_waiting";
+
+#[test]
+fn a_writer_that_is_killed_at_any_step_leaves_nothing_half_and_nobody_waiting() {
+    if let Some(part) = part() {
+        return write_and_park(&part, &place());
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let only = std::env::var("EVENTRING_STALL_STEP").ok().filter(|only| !only.is_empty());
+    let mut all = Findings::default();
+    for (index, step) in step::ALL.iter().enumerate() {
+        if only.as_ref().is_some_and(|only| format!("{step:?}") != *only) {
+            continue;
+        }
+        for (passes, laps) in [0, 7, 100].into_iter().zip(LAPS.into_iter().cycle()) {
+            let path = directory.path().join(format!("ring{index}-{passes}"));
+            let mut command = play(TEST, &format!("{index} {passes} {laps}"), &path);
+            command.stderr(Stdio::piped());
+            let mut writer = Talk::with(command);
+            let told = listen(&mut writer.child);
+            assert_eq!(writer.hear(), "recording");
+            let reader = Reader::open(&path).unwrap();
+            let following = std::thread::spawn({
+                let reader = reader.clone();
+                move || follow(&reader)
+            });
+            std::io::Write::write_all(writer.child.stdin.as_mut().unwrap(), b"park\n").unwrap();
+            assert_eq!(writer.hear(), "parked");
+            writer.child.kill().unwrap();
+            writer.child.wait().unwrap();
+            let mut findings = Findings { kills: 1, ..Findings::default() };
+            examine(&reader, following.join().unwrap(), &told.join().unwrap(), &mut findings);
+            std::fs::remove_file(&path).unwrap();
+            println!("killed at {step:?}, {laps} laps later: {findings}");
+            all.add(&findings);
+        }
+    }
+    println!("killed at steps: {all}");
+    assert_eq!(all.wrong(), 0, "{:#?}", all.verdict.examples);
+    assert!(all.kills > 0);
+}

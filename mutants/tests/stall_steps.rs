@@ -1,0 +1,63 @@
+//! A writer that stops at a certain step, whichever it is, for as long as you like, spoils nobody's events, neither while it
+//! stands nor at any step that it takes afterwards.
+
+#[path = "../../tests/stall/mod.rs"]
+mod stall;
+
+use eventring::step;
+use stall::parking::{self, Plan};
+use stall::published::{self, Published};
+use stall::ring::EventRing;
+use stall::seal::Random;
+use stall::{Figures, Subject};
+
+/// How often the ring goes round while a writer is parked.
+fn laps() -> u64 {
+    std::env::var("EVENTRING_STALL_LAPS").map_or(40, |told| told.parse().expect("a number of laps"))
+}
+
+/// Parks a writer at each step of a ring of its own; before, others at the steps that `first` names.
+fn run_all<S: Subject>(
+    make: impl Fn() -> S,
+    steps: usize,
+    names: &dyn Fn(usize) -> String,
+    first: impl Fn(usize) -> Vec<usize>,
+) -> Figures {
+    // `EVENTRING_STALL_STEP=Claimed` parks only there.
+    let only = std::env::var("EVENTRING_STALL_STEP").ok().filter(|only| !only.is_empty());
+    assert!(only.as_ref().is_none_or(|only| (0..steps).any(|step| names(step) == *only)), "there is no step {only:?}");
+    let mut random = Random::from_time();
+    let mut all = Figures::default();
+    for step in (0..steps).filter(|step| only.as_ref().is_none_or(|only| names(*step) == *only)) {
+        let mut steps = first(step);
+        steps.push(step);
+        let figures = parking::run(&make(), &Plan { steps: &steps, names, laps: laps() }, &mut random);
+        println!("parked: {}: {figures} {:?}", names(step), figures.verdict.examples);
+        all.add(&figures);
+    }
+    println!("parked: all: steps_walked={} {all}", all.stalls_inside);
+    all
+}
+
+fn step_name(step: usize) -> String {
+    format!("{:?}", step::ALL[step])
+}
+
+#[test]
+fn a_writer_that_is_parked_at_any_step_spoils_nothing_then_and_later() {
+    step::set_hook(|step| parking::at(step as usize));
+    let first = |step: usize| match step::ALL[step] {
+        // Only who meets a writer that is inside its slot, or its chunk, comes there.
+        step::Step::Refused | step::Step::HolePublished => vec![step::Step::Claimed as usize],
+        _ => Vec::new(),
+    };
+    let figures = run_all(EventRing::new, step::ALL.len(), &step_name, first);
+    assert_eq!(figures.wrong(), 0, "{:#?}", figures.verdict.examples);
+}
+
+#[test]
+fn the_published_algorithm_is_torn_by_a_writer_that_is_parked() {
+    let name = |step: usize| published::STEPS[step].to_owned();
+    let figures = run_all(Published::new, published::STEPS.len(), &name, |_| Vec::new());
+    assert!(figures.verdict.torn > 0 && figures.vanished > 0, "the harness finds nothing: {figures}");
+}

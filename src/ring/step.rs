@@ -1,0 +1,83 @@
+//! Named places between the steps of recording, at which a test can make a writer stop.
+//!
+//! In ordinary builds and in models [`at`] is nothing. Under `--cfg eventring_mutants` it calls what the test has set, which
+//! may wait there for as long as it likes.
+
+macro_rules! steps {
+    ($($(#[doc = $doc:literal])* $name:ident,)*) => {
+        /// Where a writer is.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[allow(dead_code, reason = "ordinary builds name the steps and do nothing there")]
+        pub enum Step {
+            $($(#[doc = $doc])* $name,)*
+        }
+
+        /// All of them, in this order.
+        #[cfg(eventring_mutants)]
+        pub const ALL: &[Step] = &[$(Step::$name,)*];
+    };
+}
+
+steps! {
+    /// The lane says "inside", and bytes were taken from its chunk.
+    Entered,
+    /// A seqno was handed out.
+    Reserved,
+    /// The slot's seqno was looked at.
+    SlotSeen,
+    /// The slot was claimed.
+    Claimed,
+    /// The slot was not to be had, and nobody has been told.
+    Refused,
+    /// The hole is published, and not counted.
+    HolePublished,
+    /// The lane has let its chunk go, and has no other.
+    ChunkLetGo,
+    /// Payload memory was allocated, and its chunks are not taken.
+    ChunkAllocated,
+    /// A chunk's owner was looked at.
+    OwnerSeen,
+    /// All chunks are taken, and the window has not moved.
+    ChunksTaken,
+    /// The window was looked at.
+    WindowSeen,
+    /// The window has moved.
+    WindowMoved,
+    /// A piece of the payload was copied.
+    Filled,
+    /// One word of the descriptor is stored.
+    HalfDescribed,
+    /// All words of the descriptor but the seqno are stored.
+    Described,
+    /// The event is committed, and the lane still says "inside".
+    Committed,
+    /// A chunk of one reservation was freed.
+    ChunkFreed,
+    /// The lane says "outside".
+    Left,
+}
+
+/// The calling thread is at `step`.
+#[cfg(not(eventring_mutants))]
+#[inline(always)]
+pub(super) const fn at(_: Step) {}
+
+#[cfg(eventring_mutants)]
+static HOOK: std::sync::OnceLock<fn(Step)> = std::sync::OnceLock::new();
+
+/// Makes every writer of this process call `hook` at every step, from now on.
+///
+/// # Panics
+/// If another hook has been set.
+#[cfg(eventring_mutants)]
+pub fn set_hook(hook: fn(Step)) {
+    assert!(*HOOK.get_or_init(|| hook) as usize == hook as usize, "there is a hook already");
+}
+
+/// The calling thread is at `step`.
+#[cfg(eventring_mutants)]
+pub(super) fn at(step: Step) {
+    if let Some(hook) = HOOK.get() {
+        hook(step);
+    }
+}

@@ -1,0 +1,195 @@
+//! A writer that is killed, and what its readers find: the examination that all tests of death share.
+
+#![allow(dead_code, reason = "each test file uses some of it")]
+
+use crate::stall::ring::{judge, record};
+use crate::stall::seal::{self, Count, Verdict, WITHOUT_SEQNO, fill};
+use eventring::reader::{Cursor, Followed, Follower, Next, Reader, RingState, Seek, WaitStrategy};
+use eventring::recorder::{ContentDescription, Recorder};
+use std::collections::HashSet;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::Child;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Recording threads of a writer.
+pub const WRITERS: u64 = 3;
+
+/// A writer's way of recording one event: writer, count, words, payload.
+pub type Recording = fn(&Recorder, u64, Count, [u64; 3], &[u8]);
+
+/// The ring at `path`.
+pub fn recorder(path: &Path) -> Recorder {
+    let description = ContentDescription::new(300, "DEATH");
+    Recorder::builder(description).config(path).compact(true).shifts(15, 21).build().unwrap()
+}
+
+/// Tells the parent, over stderr, that this seqno was committed.
+pub fn tell(seqno: u64) {
+    // One write of less than PIPE_BUF bytes: whole or not at all.
+    std::io::stderr().write_all(&seqno.to_le_bytes()).unwrap();
+}
+
+/// Records, then tells: the first writer each of its events, the others, which spend their time recording, every 50th.
+pub fn record_and_tell(recorder: &Recorder, writer: u64, count: Count, words: [u64; 3], payload: &[u8]) {
+    let seqno = record(recorder, count, words, payload);
+    if writer == 0 || count.is_multiple_of(50) {
+        tell(seqno);
+    }
+}
+
+/// Wrong: tells before it commits.
+pub fn tell_and_record(recorder: &Recorder, writer: u64, count: Count, words: [u64; 3], payload: &[u8]) {
+    if writer > 0 {
+        return record_and_tell(recorder, writer, count, words, payload);
+    }
+    let ext = [words[0], words[1], words[2], seal::seal(0, WITHOUT_SEQNO, payload.len(), words)];
+    let mut reservation = recorder.reserve(WITHOUT_SEQNO, ext, payload.len() as u64).unwrap();
+    reservation.append(payload);
+    tell(reservation.seqno());
+    std::thread::sleep(Duration::from_millis(2));
+    reservation.commit();
+}
+
+/// Wrong: commits when half of the payload is there.
+pub fn record_half(recorder: &Recorder, _: u64, _: Count, words: [u64; 3], payload: &[u8]) {
+    let ext = [words[0], words[1], words[2], seal::seal(0, WITHOUT_SEQNO, payload.len(), words)];
+    let mut reservation = recorder.reserve(WITHOUT_SEQNO, ext, payload.len() as u64).unwrap();
+    reservation.append(&payload[..payload.len() / 2]);
+    tell(reservation.commit());
+}
+
+/// Records until killed.
+pub fn write_until_killed(path: &Path, recording: Recording) {
+    let recorder = recorder(path);
+    std::thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            let recorder = &recorder;
+            scope.spawn(move || {
+                let mut payload = Vec::new();
+                for count in 0.. {
+                    let words = fill(writer, count, &mut payload);
+                    recording(recorder, writer, count, words, &payload);
+                }
+            });
+        }
+    });
+}
+
+/// Every seqno that the child tells until its end.
+pub fn listen(child: &mut Child) -> JoinHandle<Vec<u64>> {
+    let mut pipe = child.stderr.take().unwrap();
+    std::thread::spawn(move || {
+        let mut said = Vec::new();
+        pipe.read_to_end(&mut said).unwrap();
+        said.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect()
+    })
+}
+
+/// How long a reader may wait before it hangs: EVENTRING_PATIENCE seconds, or a minute.
+fn patience() -> Duration {
+    Duration::from_secs(std::env::var("EVENTRING_PATIENCE").map_or(60, |told| told.parse().expect("seconds")))
+}
+
+/// Follows the ring to its end, judging all events; gives the cursor.
+pub fn follow(reader: &Reader) -> (Cursor, Verdict) {
+    let mut cursor = reader.cursor();
+    cursor.seek(Seek::Seqno(1));
+    let mut follower = Follower::new(cursor, WaitStrategy::default());
+    let (mut verdict, mut buffer) = (Verdict::default(), Vec::new());
+    loop {
+        match follower.next_timeout(patience()) {
+            Followed::Event(event) => judge(follower.cursor(), &event, &mut buffer, &mut verdict),
+            Followed::Gap(gap) => verdict.lost += gap.count,
+            Followed::Ended => return (follower.cursor().clone(), verdict),
+            Followed::TimedOut => panic!("the reader waits for a dead writer, at {}", follower.cursor().next_seqno()),
+        }
+    }
+}
+
+/// What is in the ring of a dead writer: the seqnos, judged.
+pub fn post_mortem(reader: &Reader) -> (HashSet<u64>, Verdict) {
+    let mut cursor = reader.cursor();
+    cursor.seek(Seek::Oldest);
+    let (mut seqnos, mut verdict, mut buffer) = (HashSet::new(), Verdict::default(), Vec::new());
+    loop {
+        match cursor.next() {
+            Next::Event(event) => {
+                assert!(seqnos.insert(event.seqno));
+                judge(&cursor, &event, &mut buffer, &mut verdict);
+            }
+            Next::Gap(gap) => verdict.lost += gap.count,
+            Next::NotReady => return (seqnos, verdict),
+        }
+    }
+}
+
+/// What deaths have shown.
+#[derive(Default)]
+pub struct Findings {
+    /// Writers killed.
+    pub kills: u64,
+    /// Of them, about when they made their ring.
+    pub while_creating: u64,
+    /// Seqnos told before the kill, not older than the ring, and there.
+    pub told_and_found: u64,
+    /// The same, and not there.
+    pub told_and_missing: u64,
+    /// Seqnos that no reader found, as nobody had told them.
+    pub never_committed: u64,
+    /// Of the follower and of the reader after the end together.
+    pub verdict: Verdict,
+}
+
+/// Examines the ring of a writer that has been killed, with a reader that was attached before and what `following` it found.
+pub fn examine(reader: &Reader, following: (Cursor, Verdict), told: &[u64], findings: &mut Findings) {
+    let (cursor, followed) = following;
+    let last = reader.info().last_seqno;
+    assert_eq!(followed.read + followed.lost, last, "the follower accounts for every seqno");
+    assert_eq!(cursor.next_seqno(), last + 1);
+    assert_eq!(reader.state(), RingState::WriterDied);
+    let (seqnos, verdict) = post_mortem(&Reader::open(reader.path().unwrap()).unwrap());
+    let oldest = last.saturating_sub(1 << 15) + 1;
+    assert_eq!(verdict.read + verdict.lost, last + 1 - oldest);
+    for seqno in told.iter().filter(|seqno| **seqno >= oldest) {
+        match seqnos.contains(seqno) {
+            true => findings.told_and_found += 1,
+            false => findings.told_and_missing += 1,
+        }
+    }
+    // Each writer can have died inside one event; besides, seqnos are given up only if somebody stalls for a lap.
+    let stats = reader.info().extension.unwrap();
+    assert!(verdict.lost <= WRITERS + stats.refused_claims + stats.lapped_claims, "{verdict}");
+    findings.never_committed += verdict.lost;
+    findings.verdict.add(&followed);
+    findings.verdict.add(&verdict);
+}
+
+impl Findings {
+    /// Adds up.
+    pub fn add(&mut self, other: &Self) {
+        self.kills += other.kills;
+        self.while_creating += other.while_creating;
+        self.told_and_found += other.told_and_found;
+        self.told_and_missing += other.told_and_missing;
+        self.never_committed += other.never_committed;
+        self.verdict.add(&other.verdict);
+    }
+
+    /// Everything that must not be.
+    pub fn wrong(&self) -> u64 {
+        self.told_and_missing + self.verdict.wrong()
+    }
+}
+
+impl std::fmt::Display for Findings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { kills, while_creating, told_and_found, told_and_missing, never_committed, verdict } = self;
+        write!(
+            f,
+            "kills={kills} while_creating={while_creating} told_and_found={told_and_found} \
+             told_and_missing={told_and_missing} never_committed={never_committed} {verdict}"
+        )
+    }
+}
