@@ -32,17 +32,17 @@ use crate::schema::{EventPayload, EventType, PayloadOf};
 /// Gives the event's seqno, 0 if nothing was recorded.
 #[macro_export]
 macro_rules! record {
-    ($recorder:expr => $event:path $(; $($ext:tt)*)?) => {
-        $crate::__record!(($crate::__private::own(&$recorder), [0; 4]) $event, &(), [], $($($ext)*)?)
+    ($recorder:expr => $event:path $(,)? $(; $($ext:tt)*)?) => {
+        $crate::__record!(($crate::__private::own(&$recorder), [0; 4]) $event, &(), fixed [], $($($ext)*)?)
     };
-    ($recorder:expr => $event:path, $payload:expr $(; $($ext:tt)*)?) => {
-        $crate::__record!(($crate::__private::own(&$recorder), [0; 4]) $event, $payload, [], $($($ext)*)?)
+    ($recorder:expr => $event:path, $payload:expr $(,)? $(; $($ext:tt)*)?) => {
+        $crate::__record!(($crate::__private::own(&$recorder), [0; 4]) $event, $payload, fixed [], $($($ext)*)?)
     };
-    ($event:path $(; $($ext:tt)*)?) => {
-        $crate::__record!(($crate::__private::slot_of(&$event).active(), $crate::__private::default_ext($event)) $event, &(), [], $($($ext)*)?)
+    ($event:path $(,)? $(; $($ext:tt)*)?) => {
+        $crate::__record!(($crate::__private::slot_of(&$event).active(), $crate::__private::default_ext($event)) $event, &(), fixed [], $($($ext)*)?)
     };
-    ($event:path, $payload:expr $(; $($ext:tt)*)?) => {
-        $crate::__record!(($crate::__private::slot_of(&$event).active(), $crate::__private::default_ext($event)) $event, $payload, [], $($($ext)*)?)
+    ($event:path, $payload:expr $(,)? $(; $($ext:tt)*)?) => {
+        $crate::__record!(($crate::__private::slot_of(&$event).active(), $crate::__private::default_ext($event)) $event, $payload, fixed [], $($($ext)*)?)
     };
 }
 
@@ -60,7 +60,8 @@ macro_rules! record {
 /// # Ok::<(), eventring::recorder::RecorderError>(())
 /// ```
 ///
-/// Otherwise as [`record!`]. At most 15 slices.
+/// Otherwise as [`record!`]. At most 15 slices. That they hold what the counts in the struct announce is not checked; that an event
+/// with trailing arrays comes with `recordv!`, and one without them gets no slices, is checked by the compiler.
 ///
 /// A program that passes events on without knowing their types gives the code and the bytes instead; nothing is checked then:
 ///
@@ -74,7 +75,7 @@ macro_rules! record {
 /// ```
 #[macro_export]
 macro_rules! recordv {
-    ($recorder:expr => raw($code:expr), [$($part:expr),* $(,)?] $(; $($ext:tt)*)?) => {
+    ($recorder:expr => raw($code:expr), [$($part:expr),* $(,)?] $(,)? $(; $($ext:tt)*)?) => {
         match $crate::__private::own(&$recorder) {
             ::core::option::Option::Some(active) => {
                 #[allow(unused_mut, reason = "without extension words nothing changes it")]
@@ -85,26 +86,31 @@ macro_rules! recordv {
             ::core::option::Option::None => 0,
         }
     };
-    ($recorder:expr => $event:path, $payload:expr, [$($part:expr),* $(,)?] $(; $($ext:tt)*)?) => {
-        $crate::__record!(($crate::__private::own(&$recorder), [0; 4]) $event, $payload, [$($part),*], $($($ext)*)?)
+    ($recorder:expr => $event:path, $payload:expr, [$($part:expr),* $(,)?] $(,)? $(; $($ext:tt)*)?) => {
+        $crate::__record!(($crate::__private::own(&$recorder), [0; 4]) $event, $payload, gathered [$($part),*], $($($ext)*)?)
     };
-    ($event:path, $payload:expr, [$($part:expr),* $(,)?] $(; $($ext:tt)*)?) => {
-        $crate::__record!(($crate::__private::slot_of(&$event).active(), $crate::__private::default_ext($event)) $event, $payload, [$($part),*], $($($ext)*)?)
+    ($event:path, $payload:expr, [$($part:expr),* $(,)?] $(,)? $(; $($ext:tt)*)?) => {
+        $crate::__record!(($crate::__private::slot_of(&$event).active(), $crate::__private::default_ext($event)) $event, $payload, gathered [$($part),*], $($($ext)*)?)
     };
 }
 
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __record {
-    (($active:expr, $default_ext:expr) $event:path, $payload:expr, [$($part:expr),*], $($ext:tt)*) => {
+    (($active:expr, $default_ext:expr) $event:path, $payload:expr, $how:ident [$($part:expr),*], $($ext:tt)*) => {
         match $active {
             ::core::option::Option::Some(active) => {
                 use $crate::__private::PayloadReference as _;
-                const CODE: u16 = $event as u16;
                 #[allow(unused_mut, reason = "without extension words nothing changes it")]
                 let mut content_ext = $default_ext;
                 $crate::__ext!(content_ext, $($ext)*);
-                $crate::__private::Coded::<CODE, _>($event).record(
+                // The code is an expression in place and no constant with a name: items are not hygienic, and the caller's own
+                // constant of that name would be hidden from the caller's expressions below.
+                $crate::__private::Coded::<
+                    { $crate::__private::$how($event, $event as ::core::primitive::u16, 0 $(+ $crate::__one!($part))*) },
+                    _,
+                >($event)
+                .record(
                     active.recorder(),
                     (&$payload).payload_reference(),
                     content_ext,
@@ -113,6 +119,14 @@ macro_rules! __record {
             }
             ::core::option::Option::None => 0,
         }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __one {
+    ($part:expr) => {
+        1
     };
 }
 
@@ -128,6 +142,13 @@ macro_rules! __ext {
     ($to:ident, txn = $value:expr $(, $($rest:tt)*)?) => { $crate::__ext!($to, ext[1] = $value $(, $($rest)*)?); };
     ($to:ident, account = $value:expr $(, $($rest:tt)*)?) => { $crate::__ext!($to, ext[2] = $value $(, $($rest)*)?); };
     ($to:ident, span = $value:expr $(, $($rest:tt)*)?) => { $crate::__ext!($to, ext[3] = $value $(, $($rest)*)?); };
+    ($to:ident, $($other:tt)+) => {
+        ::core::compile_error!(::core::concat!(
+            "expected extension words: `ext[N] = value`, `block = …`, `txn = …`, `account = …` or `span = …`, found `",
+            ::core::stringify!($($other)+),
+            "`"
+        ));
+    };
 }
 
 /// What the macros expand to; not for direct use.
@@ -166,6 +187,7 @@ pub mod support {
     }
 
     /// A payload that is given by value or by reference.
+    #[diagnostic::on_unimplemented(message = "`{Self}` is not an event payload")]
     pub trait PayloadReference: EventPayload {
         /// The payload.
         #[inline(always)]
@@ -175,6 +197,36 @@ pub mod support {
     }
 
     impl<P: EventPayload> PayloadReference for P {}
+
+    /// The code of an event that is recorded without trailing arrays.
+    ///
+    /// # Panics
+    /// At compile time, if it has some.
+    pub const fn fixed<E: EventType>(_: E, code: u16, _: usize) -> u16 {
+        assert!(!has_trailing_arrays::<E>(code), "this event has trailing arrays: give them with `recordv!(EVENT, &payload, [bytes, …])`");
+        code
+    }
+
+    /// The code of an event that is recorded with so many parts behind its fixed struct.
+    ///
+    /// # Panics
+    /// At compile time, if there are parts, and the event has no trailing arrays.
+    pub const fn gathered<E: EventType>(_: E, code: u16, parts: usize) -> u16 {
+        assert!(parts == 0 || has_trailing_arrays::<E>(code), "this event has no trailing arrays: record it with `record!(EVENT, &payload)`, or declare them: `#[event(trailing(…))]`");
+        code
+    }
+
+    const fn has_trailing_arrays<E: EventType>(code: u16) -> bool {
+        let events = E::INFO.events;
+        let mut index = 0;
+        while index < events.len() {
+            if events[index].code == code {
+                return !events[index].trailing.is_empty();
+            }
+            index += 1;
+        }
+        false
+    }
 
     /// An event with its code. It receives the call, so that the type of the event is known before the payload is looked at and
     /// the compiler's messages speak of the payload.

@@ -23,6 +23,23 @@ enum Shop {
     DayEnded = 3,
 }
 
+static OTHERS: GlobalRecorder = GlobalRecorder::new("others");
+
+#[test]
+fn a_slot_refuses_events_that_are_recorded_elsewhere() {
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let config = format!("{}:16:27", directory.path().join("others").display());
+    let error = OTHERS.try_init::<Shop>(&config).unwrap_err();
+    assert_eq!(error.kind(), InitErrorKind::OtherSlot);
+    insta::assert_snapshot!(error, @"initialise the global recorder `others` for the events SHOP: these are recorded to the global recorder `orders`, expected events that are recorded here; initialise `orders`, or name this one in `#[event(recorder = …)]` on the enum");
+    // What a `main` that returns it prints.
+    assert_eq!(format!("{error:?}"), error.to_string());
+    assert!(OTHERS.installed().is_none() && std::fs::read_dir(directory.path()).unwrap().next().is_none());
+    // From the environment as well; the variable is one that is set wherever tests run.
+    let error = OTHERS.try_init_from_env::<Shop>("PATH").unwrap_err();
+    assert_eq!(error.kind(), InitErrorKind::OtherSlot);
+}
+
 #[test]
 fn its_events_go_into_its_own_ring_and_are_decoded_by_the_ring_alone() {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();

@@ -6,15 +6,14 @@ use crate::schema::EventType;
 use std::fmt;
 
 /// A slot could not be switched on.
-#[derive(Debug)]
 pub struct InitError {
     slot: &'static str,
     cause: Cause,
 }
 
-#[derive(Debug)]
 enum Cause {
     AlreadyInstalled,
+    OtherSlot { events: &'static str, slot: &'static str },
     Recorder(RecorderError),
 }
 
@@ -24,6 +23,9 @@ enum Cause {
 pub enum InitErrorKind {
     /// The slot has a recorder already.
     AlreadyInstalled,
+    /// The events have another slot: what `record!` records of them would not come here, and the ring would describe events that it
+    /// never holds.
+    OtherSlot,
     /// The ring could not be created; the source says why.
     Recorder,
 }
@@ -33,6 +35,7 @@ impl InitError {
     pub fn kind(&self) -> InitErrorKind {
         match self.cause {
             Cause::AlreadyInstalled => InitErrorKind::AlreadyInstalled,
+            Cause::OtherSlot { .. } => InitErrorKind::OtherSlot,
             Cause::Recorder(_) => InitErrorKind::Recorder,
         }
     }
@@ -41,7 +44,7 @@ impl InitError {
     pub fn recorder_error(&self) -> Option<&RecorderError> {
         match &self.cause {
             Cause::Recorder(error) => Some(error),
-            Cause::AlreadyInstalled => None,
+            Cause::AlreadyInstalled | Cause::OtherSlot { .. } => None,
         }
     }
 
@@ -63,8 +66,22 @@ impl fmt::Display for InitError {
                  `set_enabled` to switch it, or `override_with` in tests",
                 self.slot
             ),
+            Cause::OtherSlot { events, slot } => write!(
+                f,
+                "initialise the global recorder `{}` for the events {events}: these are recorded to the global recorder `{slot}`, \
+                 expected events that are recorded here; initialise `{slot}`, or name this one in \
+                 `#[event(recorder = …)]` on the enum",
+                self.slot
+            ),
             Cause::Recorder(error) => write!(f, "initialise the global recorder `{}`: {error}", self.slot),
         }
+    }
+}
+
+/// As it is displayed: this is what a `main` that returns the error prints.
+impl fmt::Debug for InitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
@@ -72,7 +89,7 @@ impl std::error::Error for InitError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.cause {
             Cause::Recorder(error) => Some(error),
-            Cause::AlreadyInstalled => None,
+            Cause::AlreadyInstalled | Cause::OtherSlot { .. } => None,
         }
     }
 }
@@ -89,15 +106,38 @@ impl GlobalRecorder {
     /// Creates the ring that `config` names (`<name-or-path>[:<descriptor-shift>:<payload-shift>]`) for the events `E` and
     /// switches this slot on.
     ///
-    /// The file goes away when the process exits normally; after a crash it stays and can be read.
+    /// Without shifts the ring has 2^21 descriptors and 2^29 bytes of payload, 656 MiB, all of it touched at once;
+    /// `NAME:16:27` is 132 MiB.
+    ///
+    /// The file goes away when the process exits: `main` returns, also with an error, or somebody calls `exit`. It stays, to be
+    /// read, after whatever ends the process in another way: a panic of `main`, an abort, any signal, Ctrl-C and SIGTERM
+    /// included. The next recorder of that name replaces it; `eventring info NAME` shows its path, to remove it. To keep
+    /// it in any case: `.keep(true)` on the recorder that this returns.
+    ///
+    /// ```no_run
+    /// # use eventring::{global::EXEC, schema::exec::ExecEvent};
+    /// EXEC.try_init::<ExecEvent>("my-service:16:27")?.keep(true);
+    /// # Ok::<(), eventring::global::InitError>(())
+    /// ```
     ///
     /// # Errors
-    /// The slot is in use already, or the ring cannot be created.
+    /// `E` has another slot, the slot is in use already, or the ring cannot be created.
     pub fn try_init<E: RecordsTo>(&'static self, config: &str) -> Result<&'static Recorder, InitError> {
+        self.check_events::<E>()?;
         self.try_init_with(Recorder::builder(ContentDescription::of::<E>()).config(config))
     }
 
-    /// As [`Self::try_init`], with all that a [`RecorderBuilder`] can set.
+    /// That `record!` records the events `E` to this slot.
+    fn check_events<E: RecordsTo>(&'static self) -> Result<(), InitError> {
+        let slot = E::slot();
+        if std::ptr::eq(slot, self) {
+            return Ok(());
+        }
+        Err(InitError { slot: self.name(), cause: Cause::OtherSlot { events: E::CONTENT_NAME, slot: slot.name() } })
+    }
+
+    /// As [`Self::try_init`], with all that a [`RecorderBuilder`] can set. The events are those of the builder's description;
+    /// that they are recorded to this slot is up to the caller.
     ///
     /// # Errors
     /// As [`Self::try_init`].
@@ -134,6 +174,7 @@ impl GlobalRecorder {
     ) -> Result<Option<&'static Recorder>, InitError> {
         match std::env::var_os(variable) {
             Some(config) if !config.is_empty() => {
+                self.check_events::<E>()?;
                 let builder = Recorder::builder(ContentDescription::of::<E>());
                 self.try_init_with(builder.config(config)).map(Some)
             }

@@ -48,6 +48,10 @@ pub enum ActiveRecorder {
 }
 
 /// Implemented by event types that have a recorder of their own; the `recorder` attribute of the `EventType` derive does it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no recorder of its own",
+    note = "declare one: `#[event(recorder = SLOT)]` on the enum; or name one: `record!(recorder => EVENT, …)`"
+)]
 pub trait RecordsTo: EventType {
     /// The slot.
     fn slot() -> &'static GlobalRecorder;

@@ -61,8 +61,8 @@ impl RecorderBuilder {
     ///
     /// A name without `/` is a file in the ring directory: `event-rings/` on the hugetlbfs mount, or `/dev/shm/event-rings`
     /// where there are no huge pages, or the directory in the environment variable `EVENTRING_DIR`. A name with a `/` is used
-    /// as written. There are 2^descriptor-shift descriptors (16 to 32, default 21) and 2^payload-shift bytes of payload (27 to
-    /// 40, default 29). Shifts set with [`Self::shifts`] go before those of the string.
+    /// as written. There are 2^descriptor-shift descriptors of 64 bytes (16 to 32, default 21) and 2^payload-shift bytes of payload
+    /// (27 to 40, default 29): 656 MiB by default. Shifts set with [`Self::shifts`] go before those of the string.
     pub fn config(mut self, config: impl AsRef<OsStr>) -> Self {
         self.place = Some(config.as_ref().to_os_string());
         self
@@ -101,7 +101,9 @@ impl RecorderBuilder {
         self
     }
 
-    /// Whether the file stays when the recorder ends. Default: false. (After a crash it stays in any case.)
+    /// Whether the file stays when the recorder ends: when its last handle is dropped, or the process exits. Default: false. What
+    /// ends in a crash stays in any case: after a signal or an abort, where the last handle is dropped by a panic, and (with glibc)
+    /// after a panic of `main`.
     pub fn keep(mut self, keep: bool) -> Self {
         self.options.keep = keep;
         self

@@ -1,7 +1,8 @@
 //! The owner's side of a ring file: it holds the lock, and it removes the file at its end.
 //!
 //! A recorder often sits in a static, which Rust never drops, so the files are also removed by an exit handler. A process that dies without exiting
-//! (a signal, `_exit`, `abort`, `exec`) leaves its file, which is what a reader wants after a crash; the next owner replaces it.
+//! (a signal, `_exit`, `abort`, `exec`) leaves its file, which is what a reader wants after a crash; the next owner replaces it. A panic is a crash
+//! too: an owner that is dropped while its thread unwinds leaves the file, and so does a program whose `main` panics, which exits with status 101.
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -90,6 +91,41 @@ impl Slot for EntrySlot {
 
 static ENTRIES: SlotList<EntrySlot> = SlotList::new();
 
+/// The status of a Rust program whose main thread panicked.
+#[cfg(target_env = "gnu")]
+const PANIC_STATUS: libc::c_int = 101;
+
+// glibc's (BSD's) `atexit` that tells the status; the crate `libc` does not declare it.
+#[cfg(target_env = "gnu")]
+unsafe extern "C" {
+    fn on_exit(
+        handler: extern "C" fn(status: libc::c_int, argument: *mut libc::c_void),
+        argument: *mut libc::c_void,
+    ) -> libc::c_int;
+}
+
+#[cfg(target_env = "gnu")]
+extern "C" fn remove_files_unless_panicked(status: libc::c_int, _: *mut libc::c_void) {
+    if status != PANIC_STATUS {
+        remove_files_at_exit();
+    }
+}
+
+/// Has the files removed at the process's end.
+fn listen_for_exit() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: the handler is a plain function that does not unwind, and does not look at its argument.
+    unsafe {
+        on_exit(remove_files_unless_panicked, std::ptr::null_mut())
+    };
+    // Without the status a panic of `main` looks like any other end.
+    #[cfg(not(target_env = "gnu"))]
+    // SAFETY: the handler is a plain function that does not unwind.
+    unsafe {
+        libc::atexit(remove_files_at_exit)
+    };
+}
+
 extern "C" fn remove_files_at_exit() {
     for slot in ENTRIES.iter() {
         if let Ok(mut entry) = slot.entry.try_lock()
@@ -124,7 +160,7 @@ extern "C" fn release_locks_in_child() {
     unsafe { libc::close(null) };
 }
 
-/// An owned file that the exit handler knows. Dropping it removes the file, unless it is kept.
+/// An owned file that the exit handler knows. Dropping it removes the file, unless it is kept or the thread panics.
 #[derive(Debug)]
 pub(super) struct Registration {
     slot: &'static EntrySlot,
@@ -136,8 +172,7 @@ impl Registration {
     pub(super) fn new(place: Option<Arc<NamedPlace>>, file: FileId, lock: &OwnedFd) -> Self {
         static HANDLERS: AtomicBool = AtomicBool::new(false);
         if !HANDLERS.swap(true, Ordering::Relaxed) {
-            // SAFETY: the handler is a plain function that does not unwind.
-            unsafe { libc::atexit(remove_files_at_exit) };
+            listen_for_exit();
             // SAFETY: the handler only tries locks and makes async-signal-safe system calls.
             unsafe { libc::pthread_atfork(None, None, Some(release_locks_in_child)) };
         }
@@ -175,8 +210,11 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
+        let crashes = std::thread::panicking();
         self.change(|entry| {
-            if let Some(entry) = entry.take() {
+            if let Some(entry) = entry.take()
+                && !crashes
+            {
                 entry.remove_file();
             }
         });
@@ -189,7 +227,7 @@ impl Drop for Registration {
 /// A ring file that this process made and owns.
 ///
 /// While it lives, it holds the writer's lock. On drop, or when the process exits, the file is removed if its name still leads to it, unless
-/// [`keep`](Self::keep) was called. In a forked child a copy of the value neither holds the lock nor removes anything.
+/// [`keep`](Self::keep) was called, or the end is a panic: of the thread that drops it, or (with glibc) of `main`. In a forked child a copy of the value neither holds the lock nor removes anything.
 #[derive(Debug)]
 pub struct OwnedRingFile {
     // Dropped first: the file is removed while the lock is held.
