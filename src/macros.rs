@@ -187,7 +187,6 @@ pub mod support {
     }
 
     /// A payload that is given by value or by reference.
-    #[diagnostic::on_unimplemented(message = "`{Self}` is not an event payload")]
     pub trait PayloadReference: EventPayload {
         /// The payload.
         #[inline(always)]
@@ -203,7 +202,10 @@ pub mod support {
     /// # Panics
     /// At compile time, if it has some.
     pub const fn fixed<E: EventType>(_: E, code: u16, _: usize) -> u16 {
-        assert!(!has_trailing_arrays::<E>(code), "this event has trailing arrays: give them with `recordv!(EVENT, &payload, [bytes, …])`");
+        assert!(
+            !has_trailing_arrays::<E>(code),
+            "this event has trailing arrays: give them with `recordv!(EVENT, &payload, [bytes, …])`"
+        );
         code
     }
 
@@ -212,7 +214,10 @@ pub mod support {
     /// # Panics
     /// At compile time, if there are parts, and the event has no trailing arrays.
     pub const fn gathered<E: EventType>(_: E, code: u16, parts: usize) -> u16 {
-        assert!(parts == 0 || has_trailing_arrays::<E>(code), "this event has no trailing arrays: record it with `record!(EVENT, &payload)`, or declare them: `#[event(trailing(…))]`");
+        assert!(
+            parts == 0 || has_trailing_arrays::<E>(code),
+            "this event has no trailing arrays: record it with `record!(EVENT, &payload)`, or declare them: `#[event(trailing(…))]`"
+        );
         code
     }
 

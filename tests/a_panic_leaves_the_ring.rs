@@ -51,7 +51,8 @@ fn a_program_that_panics_leaves_the_ring_of_its_slot_and_one_that_returns_does_n
 fn a_recorder_that_is_dropped_by_a_panic_leaves_its_ring() {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let path = directory.path().join("ring");
-    let recorder = || Recorder::builder(ContentDescription::of::<ExecEvent>()).config(&path).compact(true).shifts(15, 21);
+    let recorder =
+        || Recorder::builder(ContentDescription::of::<ExecEvent>()).config(&path).compact(true).shifts(15, 21);
     drop(recorder().build().unwrap());
     assert!(!path.exists());
     let panic = std::panic::catch_unwind(|| {
