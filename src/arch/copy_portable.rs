@@ -7,37 +7,14 @@ fn head_bytes(address: usize, bytes: usize) -> usize {
     (address.wrapping_neg() & 7).min(bytes)
 }
 
-/// Copies `bytes` bytes into shared memory.
-///
-/// # Safety
-/// - `source` is valid for reads of `bytes` bytes and nobody writes there meanwhile.
-/// - `shared` is valid for writes of `bytes` bytes. Others may access that memory at the same time, but only by atomic or
-///   volatile accesses, or from another process.
-#[inline]
-pub(crate) unsafe fn to_shared(shared: *mut u8, source: *const u8, bytes: usize) {
-    let head = head_bytes(shared.addr(), bytes);
-    let mut at = 0;
-    while at < bytes {
-        let aligned = at >= head && bytes - at >= 8;
-        // SAFETY: at < bytes, so that the address is inside the range the caller vouches for.
-        let from = unsafe { source.add(at) };
-        // SAFETY: as above.
-        let to = unsafe { shared.add(at) };
-        if aligned {
-            // SAFETY: eight readable bytes remain; the read does not ask for alignment.
-            let word = unsafe { from.cast::<u64>().read_unaligned() };
-            // SAFETY: eight writable bytes remain, the address is a multiple of 8 (at - head is), others use atomics.
-            let cell = unsafe { AtomicU64::from_ptr(to.cast()) };
-            cell.store(word, Ordering::Relaxed);
-            at += 8;
-        } else {
-            // SAFETY: one readable byte.
-            let byte = unsafe { from.read() };
-            // SAFETY: one writable byte; others use atomics.
-            let cell = unsafe { AtomicU8::from_ptr(to) };
-            cell.store(byte, Ordering::Relaxed);
-            at += 1;
-        }
+/// How to copy on this processor: in one way only.
+#[derive(Clone, Copy)]
+pub(crate) struct Copier;
+
+impl Copier {
+    /// Nothing to ask.
+    pub(crate) fn new() -> Self {
+        Self
     }
 }
 
@@ -57,37 +34,73 @@ pub(crate) unsafe fn words_from_shared(shared: *const u64) -> [u64; 8] {
     })
 }
 
-/// Copies `bytes` bytes out of shared memory. The result may mix bytes of several moments; validate it afterwards.
-///
-/// # Safety
-/// - `target` is valid for writes of `bytes` bytes and nobody else accesses it meanwhile.
-/// - `shared` is valid for reads of `bytes` bytes. Others may write that memory at the same time, but only by atomic or
-///   volatile accesses, or from another process.
-#[inline]
-pub(crate) unsafe fn from_shared(target: *mut u8, shared: *const u8, bytes: usize) {
-    let head = head_bytes(shared.addr(), bytes);
-    let mut at = 0;
-    while at < bytes {
-        let aligned = at >= head && bytes - at >= 8;
-        // SAFETY: at < bytes, so that the address is inside the range the caller vouches for.
-        let from = unsafe { shared.add(at) };
-        // SAFETY: as above.
-        let to = unsafe { target.add(at) };
-        if aligned {
-            // SAFETY: eight readable bytes remain, the address is a multiple of 8. An atomic load of the machine's word
-            // size is a plain load, which read-only mappings allow.
-            let cell = unsafe { AtomicU64::from_ptr(from.cast_mut().cast()) };
-            let word = cell.load(Ordering::Relaxed);
-            // SAFETY: eight writable bytes remain; the write does not ask for alignment.
-            unsafe { to.cast::<u64>().write_unaligned(word) };
-            at += 8;
-        } else {
-            // SAFETY: one readable byte; only loaded.
-            let cell = unsafe { AtomicU8::from_ptr(from.cast_mut()) };
-            let byte = cell.load(Ordering::Relaxed);
-            // SAFETY: one writable byte.
-            unsafe { to.write(byte) };
-            at += 1;
+impl Copier {
+    /// Copies `bytes` bytes into shared memory.
+    ///
+    /// # Safety
+    /// - `source` is valid for reads of `bytes` bytes and nobody writes there meanwhile.
+    /// - `shared` is valid for writes of `bytes` bytes. Others may access that memory at the same time, but only by atomic or
+    ///   volatile accesses, or from another process.
+    #[inline]
+    pub(crate) unsafe fn to_shared(self, shared: *mut u8, source: *const u8, bytes: usize) {
+        let head = head_bytes(shared.addr(), bytes);
+        let mut at = 0;
+        while at < bytes {
+            let aligned = at >= head && bytes - at >= 8;
+            // SAFETY: at < bytes, so that the address is inside the range the caller vouches for.
+            let from = unsafe { source.add(at) };
+            // SAFETY: as above.
+            let to = unsafe { shared.add(at) };
+            if aligned {
+                // SAFETY: eight readable bytes remain; the read does not ask for alignment.
+                let word = unsafe { from.cast::<u64>().read_unaligned() };
+                // SAFETY: eight writable bytes remain, the address is a multiple of 8 (at - head is), others use atomics.
+                let cell = unsafe { AtomicU64::from_ptr(to.cast()) };
+                cell.store(word, Ordering::Relaxed);
+                at += 8;
+            } else {
+                // SAFETY: one readable byte.
+                let byte = unsafe { from.read() };
+                // SAFETY: one writable byte; others use atomics.
+                let cell = unsafe { AtomicU8::from_ptr(to) };
+                cell.store(byte, Ordering::Relaxed);
+                at += 1;
+            }
+        }
+    }
+
+    /// Copies `bytes` bytes out of shared memory. The result may mix bytes of several moments; validate it afterwards.
+    ///
+    /// # Safety
+    /// - `target` is valid for writes of `bytes` bytes and nobody else accesses it meanwhile.
+    /// - `shared` is valid for reads of `bytes` bytes. Others may write that memory at the same time, but only by atomic or
+    ///   volatile accesses, or from another process.
+    #[inline]
+    pub(crate) unsafe fn from_shared(self, target: *mut u8, shared: *const u8, bytes: usize) {
+        let head = head_bytes(shared.addr(), bytes);
+        let mut at = 0;
+        while at < bytes {
+            let aligned = at >= head && bytes - at >= 8;
+            // SAFETY: at < bytes, so that the address is inside the range the caller vouches for.
+            let from = unsafe { shared.add(at) };
+            // SAFETY: as above.
+            let to = unsafe { target.add(at) };
+            if aligned {
+                // SAFETY: eight readable bytes remain, the address is a multiple of 8. An atomic load of the machine's word
+                // size is a plain load, which read-only mappings allow.
+                let cell = unsafe { AtomicU64::from_ptr(from.cast_mut().cast()) };
+                let word = cell.load(Ordering::Relaxed);
+                // SAFETY: eight writable bytes remain; the write does not ask for alignment.
+                unsafe { to.cast::<u64>().write_unaligned(word) };
+                at += 8;
+            } else {
+                // SAFETY: one readable byte; only loaded.
+                let cell = unsafe { AtomicU8::from_ptr(from.cast_mut()) };
+                let byte = cell.load(Ordering::Relaxed);
+                // SAFETY: one writable byte.
+                unsafe { to.write(byte) };
+                at += 1;
+            }
         }
     }
 }

@@ -10,19 +10,33 @@ use std::arch::asm;
 /// it takes twice as long.)
 const STRING_MOVE_BYTES: usize = 1 << 20;
 
+/// How to copy on this processor. Found out once, for the question costs instructions.
+#[derive(Clone, Copy)]
+pub(crate) struct Copier {
+    /// The processor has AVX. Only ever true if it was asked.
+    has_avx: bool,
+}
+
+impl Copier {
+    /// Asks the processor.
+    pub(crate) fn new() -> Self {
+        Self { has_avx: std::arch::is_x86_feature_detected!("avx") }
+    }
+}
+
 /// Moves `bytes` bytes, in any order, each at least once.
 ///
 /// # Safety
 /// `from` is readable and `to` writable for `bytes` bytes; the two ranges do not overlap.
 #[inline(always)]
-unsafe fn opaque_copy(to: *mut u8, from: *const u8, bytes: usize) {
+unsafe fn opaque_copy(copier: Copier, to: *mut u8, from: *const u8, bytes: usize) {
     if bytes >= STRING_MOVE_BYTES {
         // SAFETY: the caller vouches for both ranges; the direction flag is clear at every call (System V ABI).
         unsafe {
             asm!("rep movsb", inout("rdi") to => _, inout("rsi") from => _, inout("rcx") bytes => _,
                  options(nostack, preserves_flags));
         }
-    } else if bytes >= 32 && std::arch::is_x86_feature_detected!("avx") {
+    } else if bytes >= 32 && copier.has_avx {
         // SAFETY: AVX is there, at least 32 bytes are, and the caller vouches for both ranges.
         unsafe { opaque_copy_avx(to, from, bytes) }
     } else if bytes >= 16 {
@@ -116,18 +130,6 @@ unsafe fn opaque_copy_avx(to: *mut u8, from: *const u8, bytes: usize) {
     }
 }
 
-/// Copies `bytes` bytes into shared memory.
-///
-/// # Safety
-/// - `source` is valid for reads of `bytes` bytes and nobody writes there meanwhile.
-/// - `shared` is valid for writes of `bytes` bytes. Others may access that memory at the same time, but only by atomic or
-///   volatile accesses, or from another process.
-#[inline(always)]
-pub(crate) unsafe fn to_shared(shared: *mut u8, source: *const u8, bytes: usize) {
-    // SAFETY: the caller's promise; private memory and the mapping cannot overlap.
-    unsafe { opaque_copy(shared, source, bytes) }
-}
-
 /// Loads eight words of shared memory, each as if by a relaxed load, in any order.
 ///
 /// # Safety
@@ -151,14 +153,28 @@ pub(crate) unsafe fn words_from_shared(shared: *const u64) -> [u64; 8] {
     unsafe { std::mem::transmute([a, b, c, d]) }
 }
 
-/// Copies `bytes` bytes out of shared memory. The result may mix bytes of several moments; validate it afterwards.
-///
-/// # Safety
-/// - `target` is valid for writes of `bytes` bytes and nobody else accesses it meanwhile.
-/// - `shared` is valid for reads of `bytes` bytes. Others may write that memory at the same time, but only by atomic or
-///   volatile accesses, or from another process.
-#[inline(always)]
-pub(crate) unsafe fn from_shared(target: *mut u8, shared: *const u8, bytes: usize) {
-    // SAFETY: the caller's promise; private memory and the mapping cannot overlap.
-    unsafe { opaque_copy(target, shared, bytes) }
+impl Copier {
+    /// Copies `bytes` bytes into shared memory.
+    ///
+    /// # Safety
+    /// - `source` is valid for reads of `bytes` bytes and nobody writes there meanwhile.
+    /// - `shared` is valid for writes of `bytes` bytes. Others may access that memory at the same time, but only by atomic or
+    ///   volatile accesses, or from another process.
+    #[inline(always)]
+    pub(crate) unsafe fn to_shared(self, shared: *mut u8, source: *const u8, bytes: usize) {
+        // SAFETY: the caller's promise; private memory and the mapping cannot overlap.
+        unsafe { opaque_copy(self, shared, source, bytes) }
+    }
+
+    /// Copies `bytes` bytes out of shared memory. The result may mix bytes of several moments; validate it afterwards.
+    ///
+    /// # Safety
+    /// - `target` is valid for writes of `bytes` bytes and nobody else accesses it meanwhile.
+    /// - `shared` is valid for reads of `bytes` bytes. Others may write that memory at the same time, but only by atomic or
+    ///   volatile accesses, or from another process.
+    #[inline(always)]
+    pub(crate) unsafe fn from_shared(self, target: *mut u8, shared: *const u8, bytes: usize) {
+        // SAFETY: the caller's promise; private memory and the mapping cannot overlap.
+        unsafe { opaque_copy(self, target, shared, bytes) }
+    }
 }

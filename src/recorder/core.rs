@@ -28,6 +28,8 @@ pub(crate) struct Core {
     overflow_expire_bytes: u64,
     /// Unrounded payload sizes up to here need no further look.
     ordinary_bytes: u64,
+    /// Largest payload that goes into a thread's chunk.
+    lane_bytes_max: u64,
     pub(super) file: shm::OwnedRingFile,
     description: ContentDescription,
 }
@@ -206,12 +208,14 @@ impl Core {
     ) -> Self {
         static NEXT_ID: crate::sync::AtomicU64 = crate::sync::AtomicU64::new(1);
         let overflow_expire_bytes = memory.geometry().overflow_expire_bytes();
+        let writer = RingWriter::new(memory);
         Self {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             overflow_expire_bytes,
             // A size up to `limit - align` rounds to at most that; a larger one rounds to the limit or more.
             ordinary_bytes: overflow_expire_bytes.min(1 << 32) - PAYLOAD_ALIGN,
-            writer: RingWriter::new(memory),
+            lane_bytes_max: writer.lane_payload_bytes_max().min(overflow_expire_bytes - PAYLOAD_ALIGN),
+            writer,
             clock,
             enabled: AtomicBool::new(true),
             fork_guard,
@@ -245,8 +249,29 @@ impl Core {
         let fill = |claim: &LaneClaim<'_>| self.writer.fill_in_lane(claim, 0, payload);
         match self.record_in_lane(event_type, content_ext, bytes, fill) {
             Ok(seqno) => seqno,
-            Err(unfinished) => self.record_otherwise(unfinished, event_type, content_ext, &[payload]),
+            Err(unfinished) => {
+                let [ext0, ext1, ext2, ext3] = content_ext;
+                self.record_one_otherwise(unfinished, event_type, ext0, ext1, ext2, ext3, payload)
+            }
         }
+    }
+
+    /// [`Self::record_otherwise`] for one slice. Takes single words, for an array would be put into memory on the way to the
+    /// ordinary case too.
+    #[cold]
+    #[inline(never)]
+    #[expect(clippy::too_many_arguments, reason = "see above")]
+    fn record_one_otherwise(
+        self: &Arc<Self>,
+        unfinished: Option<(&Lane, Unfinished, u64)>,
+        event_type: u16,
+        ext0: u64,
+        ext1: u64,
+        ext2: u64,
+        ext3: u64,
+        payload: &[u8],
+    ) -> u64 {
+        self.record_otherwise(unfinished, event_type, [ext0, ext1, ext2, ext3], &[payload])
     }
 
     #[inline]
@@ -290,7 +315,7 @@ impl Core {
         bytes: u64,
         fill: impl FnOnce(&LaneClaim<'c>),
     ) -> Result<u64, Option<(&'c Lane, Unfinished, u64)>> {
-        if bytes > self.ordinary_bytes {
+        if bytes > self.lane_bytes_max {
             return Err(None);
         }
         let Some(lane) = lane::remembered(self) else { return Err(None) };

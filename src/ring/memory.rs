@@ -58,6 +58,7 @@ mod mapped {
     use super::DESCRIPTOR_WORDS;
     use super::{AtomicU64, ControlWord, Geometry, RingMemory};
     use crate::arch;
+    use crate::arch::copy::Copier;
     use crate::layout::Descriptor;
     use crate::layout::limits::HEADER_SECTION_BYTES;
     use crate::layout::{extension, header};
@@ -74,6 +75,7 @@ mod mapped {
         payload_mask: u64,
         geometry: Geometry,
         has_holes: bool,
+        copier: Copier,
         mapping: Mapping,
     }
 
@@ -98,6 +100,7 @@ mod mapped {
                 slot_mask: geometry.descriptor_capacity() - 1,
                 payload_mask: geometry.payload_buf_bytes() - 1,
                 geometry,
+                copier: Copier::new(),
                 has_holes,
                 mapping,
             })
@@ -160,7 +163,7 @@ mod mapped {
             // SAFETY: the range was checked to be inside the header section.
             let to = unsafe { self.header.add(offset) };
             // SAFETY: `bytes` is private and readable; the target is mapped writable; others read it atomically.
-            unsafe { arch::copy::to_shared(to.as_ptr(), bytes.as_ptr(), bytes.len()) };
+            unsafe { self.copier.to_shared(to.as_ptr(), bytes.as_ptr(), bytes.len()) };
             true
         }
 
@@ -172,7 +175,7 @@ mod mapped {
             // SAFETY: the range was checked to be inside the header section.
             let from = unsafe { self.header.add(offset) };
             // SAFETY: `out` is exclusively ours; the source is mapped readable.
-            unsafe { arch::copy::from_shared(out.as_mut_ptr(), from.as_ptr(), out.len()) };
+            unsafe { self.copier.from_shared(out.as_mut_ptr(), from.as_ptr(), out.len()) };
             true
         }
 
@@ -187,7 +190,7 @@ mod mapped {
             // SAFETY: the range was checked to be inside the context area.
             let to = unsafe { context.add(offset as usize) };
             // SAFETY: `bytes` is private and readable; the target is mapped writable; others read it atomically.
-            unsafe { arch::copy::to_shared(to.as_ptr(), bytes.as_ptr(), bytes.len()) };
+            unsafe { self.copier.to_shared(to.as_ptr(), bytes.as_ptr(), bytes.len()) };
             true
         }
 
@@ -202,7 +205,7 @@ mod mapped {
             // SAFETY: the range was checked to be inside the context area.
             let from = unsafe { context.add(offset as usize) };
             // SAFETY: `out` is exclusively ours; the source is mapped readable.
-            unsafe { arch::copy::from_shared(out.as_mut_ptr(), from.as_ptr(), out.len()) };
+            unsafe { self.copier.from_shared(out.as_mut_ptr(), from.as_ptr(), out.len()) };
             true
         }
     }
@@ -268,7 +271,7 @@ mod mapped {
             let to = unsafe { self.payload.add((offset & self.payload_mask) as usize) };
             // SAFETY: offset + len < 2·S; `bytes` is private and readable; others access the target by atomic or opaque
             // copies. Writers have mapped it writable.
-            unsafe { arch::copy::to_shared(to.as_ptr(), bytes.as_ptr(), len) };
+            unsafe { self.copier.to_shared(to.as_ptr(), bytes.as_ptr(), len) };
         }
 
         #[inline(always)]
@@ -277,7 +280,7 @@ mod mapped {
             // SAFETY: the wrapped offset is below S; the payload is mapped twice, 2·S bytes.
             let from = unsafe { self.payload.add((offset & self.payload_mask) as usize) };
             // SAFETY: offset + len < 2·S; `out` is exclusively ours.
-            unsafe { arch::copy::from_shared(out.as_mut_ptr(), from.as_ptr(), len) };
+            unsafe { self.copier.from_shared(out.as_mut_ptr(), from.as_ptr(), len) };
         }
 
         #[inline(always)]

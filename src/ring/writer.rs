@@ -57,7 +57,7 @@ pub(crate) struct LaneClaim<'r> {
 pub(crate) struct Unfinished {
     /// Offset and chunk base taken from the lane.
     bumped: Option<(u64, u64)>,
-    /// The seqno whose slot was claimed, or [`NO_SLOT`].
+    /// The seqno whose slot was claimed, or [`NO_SLOT`]: none was, or none was tried.
     seqno: u64,
 }
 
@@ -118,6 +118,11 @@ impl<M: RingMemory> RingWriter<M> {
             let seqno = if self.claim(seqno).is_some() { seqno } else { self.claim_another() };
             return self.place_anew(None, seqno, None, payload_bytes);
         };
+        if payload_bytes > self.lane_payload_bytes_max {
+            lane.enter();
+            step::at(Step::Entered);
+            return self.resume(lane, Unfinished { bumped: None, seqno: NO_SLOT }, payload_bytes);
+        }
         match self.reserve_in_lane(lane, payload_bytes) {
             Ok(LaneClaim { seqno, payload_offset, .. }) => {
                 Claim { seqno, payload_offset, one_off_chunks: 0, placed: true }
@@ -126,25 +131,30 @@ impl<M: RingMemory> RingWriter<M> {
         }
     }
 
+    /// The largest payload of [`Self::reserve_in_lane`]: half a chunk.
+    pub(crate) fn lane_payload_bytes_max(&self) -> u64 {
+        self.lane_payload_bytes_max
+    }
+
     /// As [`Self::reserve`] in the ordinary case, in few instructions; to be ended with [`Self::commit_in_lane`]. In any
-    /// other case, go on with [`Self::resume`].
+    /// other case, go on with [`Self::resume`]. `payload_bytes` is at most [`Self::lane_payload_bytes_max`].
     #[inline(always)]
     pub(crate) fn reserve_in_lane(&self, lane: &Lane, payload_bytes: u64) -> Result<LaneClaim<'_>, Unfinished> {
+        debug_assert!(payload_bytes <= self.lane_payload_bytes_max);
         let rounded = payload_bytes.next_multiple_of(PAYLOAD_ALIGN);
-        let bumped = if rounded <= self.lane_payload_bytes_max {
-            lane.enter_and_bump(rounded, self.chunk_bytes)
-        } else {
-            lane.enter();
-            None
+        let Some((payload_offset, base)) = lane.enter_and_bump(rounded, self.chunk_bytes) else {
+            step::at(Step::Entered);
+            return Err(Unfinished { bumped: None, seqno: NO_SLOT });
         };
         step::at(Step::Entered);
+        let bumped = Some((payload_offset, base));
         // The full fence between "inside" and the look at the lane's chunk is in here.
         let seqno = self.next_seqno();
         let Some(words) = self.claim(seqno) else { return Err(Unfinished { bumped, seqno: NO_SLOT }) };
-        match bumped {
-            Some((payload_offset, base)) if self.may_fill(lane, base) => Ok(LaneClaim { seqno, payload_offset, words }),
-            _ => Err(Unfinished { bumped, seqno }),
+        if !self.may_fill(lane, base) {
+            return Err(Unfinished { bumped, seqno });
         }
+        Ok(LaneClaim { seqno, payload_offset, words })
     }
 
     /// Goes on where [`Self::reserve_in_lane`] could not.
