@@ -42,7 +42,7 @@ impl Copier {
     /// - `shared` is valid for writes of `bytes` bytes. Others may access that memory at the same time, but only by atomic or
     ///   volatile accesses, or from another process.
     #[inline]
-    pub(crate) unsafe fn to_shared(self, shared: *mut u8, source: *const u8, bytes: usize) {
+    pub(crate) unsafe fn write_shared(self, shared: *mut u8, source: *const u8, bytes: usize) {
         let head = head_bytes(shared.addr(), bytes);
         let mut at = 0;
         while at < bytes {
@@ -76,7 +76,7 @@ impl Copier {
     /// - `shared` is valid for reads of `bytes` bytes. Others may write that memory at the same time, but only by atomic or
     ///   volatile accesses, or from another process.
     #[inline]
-    pub(crate) unsafe fn from_shared(self, target: *mut u8, shared: *const u8, bytes: usize) {
+    pub(crate) unsafe fn read_shared(self, target: *mut u8, shared: *const u8, bytes: usize) {
         let head = head_bytes(shared.addr(), bytes);
         let mut at = 0;
         while at < bytes {

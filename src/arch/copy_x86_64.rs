@@ -161,7 +161,7 @@ impl Copier {
     /// - `shared` is valid for writes of `bytes` bytes. Others may access that memory at the same time, but only by atomic or
     ///   volatile accesses, or from another process.
     #[inline(always)]
-    pub(crate) unsafe fn to_shared(self, shared: *mut u8, source: *const u8, bytes: usize) {
+    pub(crate) unsafe fn write_shared(self, shared: *mut u8, source: *const u8, bytes: usize) {
         // SAFETY: the caller's promise; private memory and the mapping cannot overlap.
         unsafe { opaque_copy(self, shared, source, bytes) }
     }
@@ -173,7 +173,7 @@ impl Copier {
     /// - `shared` is valid for reads of `bytes` bytes. Others may write that memory at the same time, but only by atomic or
     ///   volatile accesses, or from another process.
     #[inline(always)]
-    pub(crate) unsafe fn from_shared(self, target: *mut u8, shared: *const u8, bytes: usize) {
+    pub(crate) unsafe fn read_shared(self, target: *mut u8, shared: *const u8, bytes: usize) {
         // SAFETY: the caller's promise; private memory and the mapping cannot overlap.
         unsafe { opaque_copy(self, target, shared, bytes) }
     }

@@ -163,7 +163,7 @@ mod mapped {
             // SAFETY: the range was checked to be inside the header section.
             let to = unsafe { self.header.add(offset) };
             // SAFETY: `bytes` is private and readable; the target is mapped writable; others read it atomically.
-            unsafe { self.copier.to_shared(to.as_ptr(), bytes.as_ptr(), bytes.len()) };
+            unsafe { self.copier.write_shared(to.as_ptr(), bytes.as_ptr(), bytes.len()) };
             true
         }
 
@@ -175,7 +175,7 @@ mod mapped {
             // SAFETY: the range was checked to be inside the header section.
             let from = unsafe { self.header.add(offset) };
             // SAFETY: `out` is exclusively ours; the source is mapped readable.
-            unsafe { self.copier.from_shared(out.as_mut_ptr(), from.as_ptr(), out.len()) };
+            unsafe { self.copier.read_shared(out.as_mut_ptr(), from.as_ptr(), out.len()) };
             true
         }
 
@@ -190,7 +190,7 @@ mod mapped {
             // SAFETY: the range was checked to be inside the context area.
             let to = unsafe { context.add(offset as usize) };
             // SAFETY: `bytes` is private and readable; the target is mapped writable; others read it atomically.
-            unsafe { self.copier.to_shared(to.as_ptr(), bytes.as_ptr(), bytes.len()) };
+            unsafe { self.copier.write_shared(to.as_ptr(), bytes.as_ptr(), bytes.len()) };
             true
         }
 
@@ -205,7 +205,7 @@ mod mapped {
             // SAFETY: the range was checked to be inside the context area.
             let from = unsafe { context.add(offset as usize) };
             // SAFETY: `out` is exclusively ours; the source is mapped readable.
-            unsafe { self.copier.from_shared(out.as_mut_ptr(), from.as_ptr(), out.len()) };
+            unsafe { self.copier.read_shared(out.as_mut_ptr(), from.as_ptr(), out.len()) };
             true
         }
     }
@@ -271,7 +271,7 @@ mod mapped {
             let to = unsafe { self.payload.add((offset & self.payload_mask) as usize) };
             // SAFETY: offset + len < 2·S; `bytes` is private and readable; others access the target by atomic or opaque
             // copies. Writers have mapped it writable.
-            unsafe { self.copier.to_shared(to.as_ptr(), bytes.as_ptr(), len) };
+            unsafe { self.copier.write_shared(to.as_ptr(), bytes.as_ptr(), len) };
         }
 
         #[inline(always)]
@@ -280,7 +280,7 @@ mod mapped {
             // SAFETY: the wrapped offset is below S; the payload is mapped twice, 2·S bytes.
             let from = unsafe { self.payload.add((offset & self.payload_mask) as usize) };
             // SAFETY: offset + len < 2·S; `out` is exclusively ours.
-            unsafe { self.copier.from_shared(out.as_mut_ptr(), from.as_ptr(), len) };
+            unsafe { self.copier.read_shared(out.as_mut_ptr(), from.as_ptr(), len) };
         }
 
         #[inline(always)]
