@@ -3,12 +3,15 @@
 use crate::Medians;
 use crate::interleave::Cases;
 use crate::recording::{warm_recorder, warm_reference};
+use crate::spans::perf_recorder;
 use eventring::reader::{Follower, Reader, WaitStrategy};
-use eventring::recorder::{ContentDescription, Recorder};
+use eventring::recorder::Recorder;
+use eventring::tracing::RecorderSubscriber;
 use std::hint::black_box;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use tracing::Dispatch;
 
 const EXT: [u64; 4] = [1, 2, 3, 4];
 
@@ -33,11 +36,13 @@ pub fn measure(rounds: usize) -> Medians {
     let rounds = rounds.min(41);
     let recorder = warm_recorder();
     let reference = warm_reference();
-    let shard = || {
-        let builder = Recorder::builder(ContentDescription::new(3, "PERF")).anonymous().compact(true).shifts(18, 25);
-        builder.build().unwrap()
+    // Log records through the perf recorder, which gives each of the two threads a ring of its own.
+    let perf = Dispatch::new(RecorderSubscriber::new(perf_recorder()));
+    let log = |operations: u64| {
+        tracing::dispatcher::with_default(&perf, || {
+            (0..operations).for_each(|i| tracing::info!(id = black_box(i), name = "some text"));
+        })
     };
-    let shards = [shard(), shard()];
     let payload = [7u8; 82];
     let each = |operations: u64| operations / 2;
     let mut cases = Cases::default();
@@ -56,15 +61,11 @@ pub fn measure(rounds: usize) -> Medians {
             })
         })
     });
-    cases.add_batch("record_2threads_perf", 40_000, |operations| {
-        both(|thread| {
-            (0..each(operations)).for_each(|_| {
-                shards[thread].record(2, EXT, black_box(&payload));
-            })
-        })
-    });
-    cases.add("record_1thread_perf", 40_000, || {
-        shards[0].record(2, EXT, black_box(&payload));
+    cases.add_batch("record_2threads_perf", 40_000, |operations| both(|_| log(each(operations))));
+    cases.add_batch("record_1thread_perf", 40_000, |operations| {
+        let start = Instant::now();
+        log(operations);
+        start.elapsed()
     });
     let ball = AtomicU64::new(0);
     cases.add_batch("pingpong", 4_000, |operations| {

@@ -2,6 +2,7 @@
 
 use crate::Medians;
 use crate::interleave::Cases;
+use eventring::tracing::{PerfRecorder, RecorderLayer, RecorderSubscriber};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 use tracing::Dispatch;
@@ -39,13 +40,24 @@ fn run(kind: &str, operations: u64) -> Duration {
     start.elapsed()
 }
 
+/// A perf recorder of default sizes, in anonymous memory.
+pub fn perf_recorder() -> PerfRecorder {
+    PerfRecorder::builder().anonymous().build().expect("memory for a ring")
+}
+
 pub fn measure(rounds: usize) -> Medians {
     let mut cases = Cases::default();
+    add(&mut cases, "subscriber", 4_000, Dispatch::new(RecorderSubscriber::new(perf_recorder())));
+    let layer = Registry::default().with(RecorderLayer::new(perf_recorder()));
+    add(&mut cases, "layer", 4_000, Dispatch::new(layer));
     // No subscriber at all.
     cases.add_batch("span_off", 20_000, |operations| run("span_*_0f", operations));
     add(&mut cases, "registry", 4_000, Dispatch::new(Registry::default()));
     // A filter that says no to every call site.
     let off = Registry::default().with(tracing_subscriber::filter::LevelFilter::OFF);
     add(&mut cases, "level_off", 20_000, Dispatch::new(off));
-    cases.measure(rounds)
+    let mut medians = cases.measure(rounds);
+    let layer_alone = medians["span_layer_0f"] - medians["span_registry_0f"];
+    medians.insert("span_layer_0f_over_registry".into(), layer_alone);
+    medians
 }
