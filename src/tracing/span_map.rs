@@ -12,7 +12,9 @@ use std::sync::OnceLock;
 
 /// Slots of the levels, as shifts: nearly 2^24 in all, in 384 MiB.
 const LEVEL_SHIFTS: [u32; 14] = [10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23];
-/// A span is in one of this many slots of a level, or in a later level.
+/// A span is in one of this many slots of the first level, or in a later level.
+const FIRST_WINDOW: usize = 4;
+/// And there in one of this many.
 const WINDOW: usize = 8;
 
 /// What is known of an open span.
@@ -44,23 +46,33 @@ impl SpanMap {
     /// Takes in a span that has just been created: nobody asks for its id yet. False if there is no room.
     #[inline(always)]
     pub(super) fn insert(&self, key: u64, span: MappedSpan) -> bool {
-        for (level, shift) in LEVEL_SHIFTS.into_iter().enumerate() {
-            let slots = match self.levels[level].get() {
-                Some(slots) => slots,
-                None => self.make_level(level),
-            };
-            for index in window(key, shift) {
-                let slot = &slots[index];
-                // Relaxed load: the compare-exchange decides. Acquire: what was stored for the slot's last span is behind its
-                // release.
-                if slot.key.load(Ordering::Relaxed) == 0
-                    && slot.key.compare_exchange(0, key, Ordering::Acquire, Ordering::Relaxed).is_ok()
-                {
-                    // Relaxed, here and in `get`: whoever asks for the span got its handle from the thread that created it.
-                    slot.span_id.store(span.span_id, Ordering::Relaxed);
-                    slot.call_site_id.store(span.call_site_id.into(), Ordering::Relaxed);
-                    return true;
-                }
+        // Most programs never leave the first level.
+        self.insert_at::<FIRST_WINDOW>(0, key, span) || self.insert_further(key, span)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn insert_further(&self, key: u64, span: MappedSpan) -> bool {
+        (1..LEVEL_SHIFTS.len()).any(|level| self.insert_at::<WINDOW>(level, key, span))
+    }
+
+    #[inline(always)]
+    fn insert_at<const W: usize>(&self, level: usize, key: u64, span: MappedSpan) -> bool {
+        let slots = match self.levels[level].get() {
+            Some(slots) => slots,
+            None => self.make_level(level),
+        };
+        for index in window::<W>(key, LEVEL_SHIFTS[level]) {
+            let slot = &slots[index];
+            // Relaxed load: the compare-exchange decides. Acquire: what was stored for the slot's last span is behind its
+            // release.
+            if slot.key.load(Ordering::Relaxed) == 0
+                && slot.key.compare_exchange(0, key, Ordering::Acquire, Ordering::Relaxed).is_ok()
+            {
+                // Relaxed, here and in `get`: whoever asks for the span got its handle from the thread that created it.
+                slot.span_id.store(span.span_id, Ordering::Relaxed);
+                slot.call_site_id.store(span.call_site_id.into(), Ordering::Relaxed);
+                return true;
             }
         }
         false
@@ -90,14 +102,21 @@ impl SpanMap {
 
     #[inline(always)]
     fn find(&self, key: u64) -> Option<&Slot> {
-        for (level, shift) in LEVEL_SHIFTS.into_iter().enumerate() {
-            let slots = self.levels[level].get()?;
-            let found = window(key, shift).find(|index| slots[*index].key.load(Ordering::Relaxed) == key);
-            if let Some(index) = found {
-                return Some(&slots[index]);
-            }
-        }
-        None
+        self.find_at::<FIRST_WINDOW>(0, key).or_else(|| self.find_further(key))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find_further(&self, key: u64) -> Option<&Slot> {
+        (1..LEVEL_SHIFTS.len()).find_map(|level| self.find_at::<WINDOW>(level, key))
+    }
+
+    #[inline(always)]
+    fn find_at<const W: usize>(&self, level: usize, key: u64) -> Option<&Slot> {
+        let slots = self.levels[level].get()?;
+        let found =
+            window::<W>(key, LEVEL_SHIFTS[level]).find(|index| slots[*index].key.load(Ordering::Relaxed) == key);
+        found.map(|index| &slots[index])
     }
 }
 
@@ -113,11 +132,11 @@ impl Slot {
 
 /// The slots of a level in which `key` may be.
 #[inline(always)]
-fn window(key: u64, shift: u32) -> impl Iterator<Item = usize> {
+fn window<const W: usize>(key: u64, shift: u32) -> impl Iterator<Item = usize> {
     // Fibonacci hashing: the high bits of the product depend on all bits of the key.
     let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - shift);
     let mask = (1 << shift) - 1;
-    (0..WINDOW).map(move |step| (hash as usize + step) & mask)
+    (0..W).map(move |step| (hash as usize + step) & mask)
 }
 
 #[cfg(test)]
