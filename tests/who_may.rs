@@ -54,8 +54,9 @@ fn a_store_through_a_readers_mapping_is_a_fault() {
         let file = std::fs::OpenOptions::new().read(true).write(true).open(place()).unwrap();
         let sections =
             Sections { header_bytes: 2 << 20, descriptor_bytes: 2 << 20, payload_bytes: 2 << 20, context_bytes: 0 };
-        let map = Mapping::map(&file, sections, MapOptions::reader()).unwrap();
-        let section = match part.as_str() {
+        let options = if part.contains("writer's") { MapOptions::writer() } else { MapOptions::reader() };
+        let map = Mapping::map(&file, sections, options).unwrap();
+        let section = match part.split(' ').next_back().unwrap() {
             "header" => map.header(),
             "descriptors" => map.descriptors(),
             _ => map.payload(),
@@ -70,7 +71,125 @@ fn a_store_through_a_readers_mapping_is_a_fault() {
     for part in ["header", "descriptors", "payload"] {
         let status = play(TEST, part, &path).status().unwrap();
         assert_eq!(status.signal(), Some(libc::SIGSEGV), "{part}: {status}");
+        // The control: what a writer has mapped can be stored to.
+        let status = play(TEST, &format!("writer's {part}"), &path).status().unwrap();
+        assert_eq!(status.code(), Some(7), "{part}: {status}");
     }
+}
+
+/// What this process has mapped of the file: start, bytes, permissions.
+fn mapped(path: &Path) -> Vec<(usize, usize, String)> {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let ours = maps.lines().filter(|line| line.ends_with(path.to_str().unwrap()));
+    let range = |line: &str| {
+        let mut words = line.split_whitespace();
+        let (start, end) = words.next().unwrap().split_once('-').unwrap();
+        let [start, end] = [start, end].map(|number| usize::from_str_radix(number, 16).unwrap());
+        (start, end - start, words.next().unwrap().to_owned())
+    };
+    ours.map(range).collect()
+}
+
+/// Whether the kernel would let this process write to what it has mapped of the file, had it a mind to.
+fn could_write(path: &Path) -> bool {
+    let mapped = mapped(path);
+    assert!(!mapped.is_empty());
+    let both = libc::PROT_READ | libc::PROT_WRITE;
+    mapped.iter().any(|(start, bytes, permissions)| {
+        let place = std::ptr::with_exposed_provenance_mut(*start);
+        // SAFETY: a mapping of this process, which keeps its contents; nothing is written.
+        permissions.contains('w') || unsafe { libc::mprotect(place, *bytes, both) } == 0
+    })
+}
+
+#[test]
+fn what_a_reader_has_mapped_cannot_be_made_writable() {
+    const TEST: &str = "what_a_reader_has_mapped_cannot_be_made_writable";
+    let could = |path: &Path| child::say(could_write(path));
+    match part().as_deref() {
+        Some("reader") => {
+            let reader = Reader::open(place()).unwrap();
+            could(&place());
+            return drop(reader);
+        }
+        Some(_) => {
+            let recorder = recorder(&place());
+            could(&place());
+            return drop(recorder);
+        }
+        None => {}
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let [path, other] = ["ring", "other"].map(|name| directory.path().join(name));
+    let _recorder = recorder(&path);
+    assert_eq!(child::Talk::with(play(TEST, "reader", &path)).hear(), "false");
+    // The control: the same question to a writer.
+    assert_eq!(child::Talk::with(play(TEST, "writer", &other)).hear(), "true");
+}
+
+const STRANGER: u32 = 54_321;
+
+/// What an ordinary user, of this group and no other, may do to the file: (read, write).
+fn may(path: &Path, group: u32) -> (bool, bool) {
+    let path = path.to_owned();
+    let asked = std::thread::spawn(move || {
+        let [user, group] = [STRANGER, group].map(i64::from);
+        // SAFETY: changes the credentials of this thread; the raw calls leave the other threads alone.
+        let groups = unsafe { libc::syscall(libc::SYS_setgroups, 0, std::ptr::null::<libc::gid_t>()) };
+        // SAFETY: as above.
+        let gid = unsafe { libc::syscall(libc::SYS_setresgid, group, group, group) };
+        // SAFETY: as above.
+        let uid = unsafe { libc::syscall(libc::SYS_setresuid, user, user, user) };
+        assert_eq!((groups, gid, uid), (0, 0, 0));
+        let reads = Reader::open(&path).is_ok();
+        (reads, std::fs::OpenOptions::new().write(true).open(&path).is_ok())
+    });
+    asked.join().unwrap()
+}
+
+#[test]
+fn the_kernel_lets_the_group_read_and_nobody_write() {
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("SKIPPED: only root can play other users");
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = directory.path().join("ring");
+    let ring = recorder(&path);
+    let group = rustix::process::getegid().as_raw();
+    assert_eq!(may(&path, group), (true, false));
+    assert_eq!(may(&path, STRANGER), (false, false));
+    drop(ring);
+    // The control: the same question where everybody may do everything.
+    let description = ContentDescription::new(300, "MODES");
+    let builder = Recorder::builder(description).config(&path).compact(true).shifts(15, 21);
+    let _open = builder.file_mode(0o666).build().unwrap();
+    assert_eq!(may(&path, STRANGER), (true, true));
+}
+
+#[test]
+fn who_has_not_the_lock_cannot_record_into_a_ring_that_lives() {
+    const TEST: &str = "who_has_not_the_lock_cannot_record_into_a_ring_that_lives";
+    if part().is_some() {
+        let description = ContentDescription::new(300, "MODES");
+        let second = Recorder::builder(description).config(place()).compact(true).shifts(15, 21).build();
+        match second {
+            Ok(recorder) => child::say(format!("recorded {}", recorder.record(2, [0; 4], b"of the second"))),
+            Err(error) => child::say(format!("{:?}", error.kind())),
+        }
+        return;
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = directory.path().join("ring");
+    let first = recorder(&path);
+    assert_eq!(first.record(2, [0; 4], b"of the first"), 1);
+    let reader = Reader::open(&path).unwrap();
+    let owned = format!("{:?}", RecorderErrorKind::AlreadyOwned { pid: Some(std::process::id()) });
+    assert_eq!(child::Talk::with(play(TEST, "second", &path)).hear(), owned);
+    assert!(!reader.was_replaced() && reader.info().last_seqno == 1);
+    // The control: the same second writer where nobody has the lock any more.
+    drop(first);
+    assert_eq!(child::Talk::with(play(TEST, "second", &path)).hear(), "recorded 1");
 }
 
 #[test]

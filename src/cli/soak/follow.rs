@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 /// Nothing takes this long: who has not come to an end by then hangs.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a follower found.
 #[derive(Clone, Copy, Debug, Default)]
@@ -18,6 +18,8 @@ pub(super) struct Followed {
     pub(super) lost: u64,
     pub(super) expired: u64,
     pub(super) torn: u64,
+    /// Seqnos neither returned nor counted as lost.
+    pub(super) unaccounted: u64,
 }
 
 /// A follower at work.
@@ -57,6 +59,7 @@ fn follow(reader: &Reader) -> Followed {
     let info = reader.info();
     found.last_seqno = info.last_seqno;
     found.laps = info.last_seqno / info.geometry.descriptor_capacity();
+    found.unaccounted = info.last_seqno.abs_diff(found.read + found.lost);
     found
 }
 

@@ -1,14 +1,17 @@
 //! `eventring soak`: everything at once, for as long as you like, and what became of it.
 
 mod follow;
+mod perf_follow;
+mod room;
+mod spans;
 mod visitors;
 mod workload;
 mod writer;
 
 use super::exit::Exit;
 use super::interrupt::Interrupt;
-use anyhow::Context as _;
 use follow::Followed;
+use room::Room;
 use serde_json::json;
 use std::io::Write as _;
 use std::path::Path;
@@ -21,7 +24,10 @@ pub(super) use writer::{WriterArgs, run as run_writer};
 /// The ring: small, so that it goes round often, with room for payloads of some MiB.
 const SHIFTS: &str = ":15:24";
 
-/// Torture a small ring: threads that record and stall, huge payloads, readers that come and go and are killed, a writer that is stopped,
+/// The perf ring's file is called as the exec ring's, with this behind it.
+const PERF_SUFFIX: &str = ".perf";
+
+/// Torture small rings, exec and perf: threads that record and stall, huge payloads, readers that come and go and are killed, a writer that is stopped,
 /// killed and started again; then say what was tried, lost and torn
 ///
 /// Every event carries a checksum over descriptor and payload. A reader follows each ring from its first event to its end and must
@@ -65,8 +71,8 @@ struct Outcome {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let interrupt = Interrupt::listen()?;
-    let directory = Directory::make()?;
-    let ring = directory.0.join("ring");
+    let room = Room::make()?;
+    let ring = room.ring();
     let start = Instant::now();
     let end = start + Duration::from_secs_f64(args.seconds);
     let mut outcome = Outcome::default();
@@ -104,13 +110,35 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
             outcome.unaccounted
         )?;
     }
-    Ok(if outcome.torn + outcome.hung + outcome.unaccounted == 0 { Exit::Done } else { Exit::Failed })
+    Ok(outcome.exit())
+}
+
+impl Outcome {
+    /// Counted losses are none of the promises; everything else is.
+    fn exit(&self) -> Exit {
+        if self.torn + self.hung + self.unaccounted == 0 { Exit::Done } else { Exit::Failed }
+    }
+
+    /// Adds what a follower found, `None` if it never ended.
+    fn follower(&mut self, found: Option<Followed>) {
+        let Some(Followed { last_seqno, laps, read: _, lost, expired, torn, unaccounted }) = found else {
+            self.hung += 1;
+            return;
+        };
+        self.events += last_seqno;
+        self.laps += laps;
+        self.lost += lost;
+        self.expired += expired;
+        self.torn += torn;
+        self.unaccounted += unaccounted;
+    }
 }
 
 /// One writer's life, from the making of its ring to its death, or its end if the time is over.
 fn one_life(args: &Args, ring: &Path, life: u64, end: Instant, outcome: &mut Outcome) -> anyhow::Result<()> {
     let mut writer = WriterProcess::start(ring, args.threads)?;
     let follower = follow::start(ring)?;
+    let perf_follower = perf_follow::start(&perf_ring(ring))?;
     let visitors = Visitors::start(ring, life);
     // Some lives are short.
     let lifetime = Duration::from_millis(100 + life.wrapping_mul(0x9e37_79b9) % 2900);
@@ -127,38 +155,22 @@ fn one_life(args: &Args, ring: &Path, life: u64, end: Instant, outcome: &mut Out
     }
     outcome.stalls += writer.end()?;
     let visited = visitors.end();
-    outcome.readers += visited.readers + 1;
+    outcome.readers += visited.readers + 2;
     outcome.kills += visited.kills;
     outcome.torn += visited.torn;
     outcome.hung += visited.hung;
     outcome.unaccounted += visited.unaccounted;
-    match follower.end() {
-        None => outcome.hung += 1,
-        Some(Followed { last_seqno, laps, read, lost, expired, torn }) => {
-            outcome.events += last_seqno;
-            outcome.laps += laps;
-            outcome.lost += lost;
-            outcome.expired += expired;
-            outcome.torn += torn;
-            outcome.unaccounted += last_seqno.abs_diff(read + lost);
-        }
-    }
+    outcome.follower(follower.end());
+    outcome.follower(perf_follower.end());
     Ok(())
 }
 
-/// A directory of our own for the rings, removed at the end.
-struct Directory(std::path::PathBuf);
-
-impl Directory {
-    fn make() -> anyhow::Result<Self> {
-        let path = std::path::Path::new("/dev/shm").join(format!("eventring-soak-{}", std::process::id()));
-        std::fs::create_dir(&path).with_context(|| format!("cannot make the directory {}", path.display()))?;
-        Ok(Self(path))
-    }
+/// Where the perf ring of the soak whose exec ring is at `ring` is.
+fn perf_ring(ring: &Path) -> std::path::PathBuf {
+    let mut path = ring.as_os_str().to_owned();
+    path.push(PERF_SUFFIX);
+    path.into()
 }
 
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+#[cfg(test)]
+mod tests;

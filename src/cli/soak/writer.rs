@@ -1,36 +1,43 @@
 //! The writing process of the soak.
 
-use super::SHIFTS;
+use super::room::clear_up_after;
+use super::spans::SpanTorture;
 use super::workload::{Torture, noise};
+use super::{SHIFTS, perf_ring};
 use crate::cli::demo::say;
 use crate::cli::exit::Exit;
 use anyhow::Context as _;
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::ExecEvent;
+use eventring::tracing::PerfRecorder;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use std::ffi::OsString;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+/// Threads that record spans.
+const PERF_THREADS: u64 = 2;
 /// Thread number of the threads that come and go.
 const SHORT_LIVED: u64 = 1 << 20;
 
 /// Record for the soak
 #[derive(clap::Args)]
 pub(in crate::cli) struct WriterArgs {
-    config: OsString,
+    ring: PathBuf,
     #[arg(long)]
     threads: u16,
 }
 
 pub(in crate::cli) fn run(args: &WriterArgs) -> anyhow::Result<Exit> {
     let description = ContentDescription::of::<ExecEvent>();
-    let recorder = Recorder::builder(description).config(&args.config).compact(true).build()?;
+    let mut config = args.ring.as_os_str().to_owned();
+    config.push(SHIFTS);
+    let recorder = Recorder::builder(description).config(&config).compact(true).build()?;
+    let perf = PerfRecorder::builder().config(perf_ring(&args.ring)).shifts(15, 21).shards(2).build()?;
     say(&json!({ "ready": true }))?;
     let bytes = noise();
     let (stop, stalls) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -45,11 +52,24 @@ pub(in crate::cli) fn run(args: &WriterArgs) -> anyhow::Result<Exit> {
                 }
             });
         }
-        // Threads that live for one transaction each: lanes that come and go.
+        for thread in 0..PERF_THREADS {
+            let perf = perf.clone();
+            scope.spawn(move || {
+                let mut torture = SpanTorture::new(perf, thread);
+                while !stop.load(Ordering::Relaxed) {
+                    torture.turn();
+                }
+            });
+        }
+        // Threads that live for one transaction, or one span, each: lanes that come and go.
         scope.spawn(move || {
             while !stop.load(Ordering::Relaxed) {
                 let (recorder, bytes) = (recorder.clone(), bytes.clone());
-                let short = std::thread::spawn(move || Torture::new(recorder, SHORT_LIVED, bytes).turn());
+                let perf = perf.clone();
+                let short = std::thread::spawn(move || {
+                    SpanTorture::new(perf, SHORT_LIVED).turn();
+                    Torture::new(recorder, SHORT_LIVED, bytes).turn()
+                });
                 if short.join().is_err() {
                     // As the panic of a thread of this scope: the parent finds it in the exit status.
                     std::process::abort();
@@ -63,11 +83,13 @@ pub(in crate::cli) fn run(args: &WriterArgs) -> anyhow::Result<Exit> {
                 std::thread::sleep(Duration::from_millis(20));
             }
         });
-        // The end of stdin, which is also the parent's death, ends it.
+        // A line ends it, and so does the parent's death.
         let mut line = String::new();
         let read = std::io::stdin().read_line(&mut line);
         stop.store(true, Ordering::Relaxed);
-        read?;
+        if read? == 0 {
+            clear_up_after(&args.ring);
+        }
         Ok(())
     })?;
     Ok(Exit::Done)
@@ -82,12 +104,10 @@ pub(super) struct WriterProcess {
 impl WriterProcess {
     /// Starts it; returns when its ring is there.
     pub(super) fn start(ring: &Path, threads: u16) -> anyhow::Result<Self> {
-        let mut config = ring.as_os_str().to_owned();
-        config.push(SHIFTS);
         let program = std::env::current_exe().context("cannot find the program itself")?;
         let mut process = Command::new(program)
             .arg("soak-writer")
-            .arg(config)
+            .arg(ring)
             .arg(format!("--threads={threads}"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -119,7 +139,10 @@ impl WriterProcess {
 
     /// Ends it, if it has not been killed, and waits; gives how often its threads stalled.
     pub(super) fn end(mut self) -> anyhow::Result<u64> {
-        drop(self.process.stdin.take());
+        if let Some(mut stdin) = self.process.stdin.take() {
+            // A killed one does not listen.
+            let _ = stdin.write_all(b"end\n");
+        }
         let status = self.process.wait().context("cannot wait for a process")?;
         anyhow::ensure!(status.success() || status.signal() == Some(9), "the writing process failed: {status}");
         Ok(self.lines.take().and_then(|lines| lines.join().ok()).unwrap_or(0))
