@@ -1,5 +1,6 @@
 //! Any sequence of what programs can do with spans, on several threads, is recorded as a reference saw it; and the subscriber and
 //! the layer record the same.
+#![cfg(feature = "tracing")]
 
 mod reference;
 

@@ -1,4 +1,5 @@
 //! Several subscribers at once: scoped ones on threads and in each other, and layers in a stack with filters and a `fmt` layer.
+#![cfg(feature = "tracing")]
 
 mod reference;
 

@@ -1,4 +1,5 @@
 //! Field values of every type come back as they were recorded; what is cut or left out says so.
+#![cfg(feature = "tracing")]
 
 mod reference;
 

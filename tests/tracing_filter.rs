@@ -1,4 +1,5 @@
 //! What is recorded by filters of the subscriber and of layers, which change while the program runs.
+#![cfg(feature = "tracing")]
 
 mod reference;
 

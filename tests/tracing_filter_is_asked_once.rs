@@ -1,5 +1,6 @@
 //! What the subscriber's filter refuses costs what it costs without a subscriber: `tracing` asks once, and never again. One test
 //! after the other, because `tracing` asks each time as soon as two subscribers disagree.
+#![cfg(feature = "tracing")]
 
 use eventring::tracing::{PerfRecorder, RecorderLayer, RecorderSubscriber, TargetFilter};
 use std::sync::{Arc, Mutex};

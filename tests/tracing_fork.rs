@@ -1,5 +1,6 @@
 //! A forked child whose parent has a subscriber records nothing into its parent's rings, whatever it does, until it makes rings of its own; parent and
 //! child then record side by side.
+#![cfg(feature = "tracing")]
 
 mod forked;
 mod reference;

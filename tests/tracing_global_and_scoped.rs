@@ -1,4 +1,5 @@
 //! A global subscriber and scoped ones in the same program. Alone in its process: it has a global subscriber.
+#![cfg(feature = "tracing")]
 
 mod reference;
 

@@ -1,4 +1,5 @@
 //! One line of set-up: from code, from the environment, with layers; and what becomes of the program if the rings cannot be made.
+#![cfg(feature = "tracing")]
 
 mod child;
 mod reference;

@@ -1,5 +1,6 @@
 //! A program that records with the real subscriber is killed in the middle of its work, on more threads than there are shards: everything
 //! that was committed is captured from what it leaves, open spans are open, and other people's programs load the traces.
+#![cfg(feature = "cli")]
 
 mod child;
 mod consumers;

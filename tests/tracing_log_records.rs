@@ -1,5 +1,6 @@
 //! Records of the `log` crate come through tracing-log with their own target, module, file and line, in the span that is current, and
 //! are filtered by their own target.
+#![cfg(feature = "cli")]
 
 mod program;
 mod reference;

@@ -1,5 +1,6 @@
 //! Any number of threads: shards for as many as there may be, the others share; each thread's events keep their order, and each thread is known
 //! by its name.
+#![cfg(feature = "tracing")]
 
 mod reference;
 

@@ -1,5 +1,6 @@
 //! The recorder's memory has bounds, as `PerfRecorder` states them: rings and tables by its configuration, and a few bytes for each span that is open.
 //! Counts what the allocator hands out, one test after the other.
+#![cfg(feature = "tracing")]
 
 use eventring::tracing::{PerfRecorder, RecorderLayer, RecorderSubscriber};
 use std::alloc::{GlobalAlloc, Layout, System};

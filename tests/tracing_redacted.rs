@@ -1,4 +1,5 @@
 //! Fields that are not to be recorded: nothing of their values is in the rings, whatever their type and whichever way they come.
+#![cfg(feature = "cli")]
 
 mod program;
 mod reference;

@@ -2,6 +2,7 @@
 //!
 //! `tracing` hands on what happens inside a subscriber only while no thread of the process has a scoped one: so each of these is
 //! alone in a process, with a global one.
+#![cfg(feature = "tracing")]
 
 mod child;
 mod reference;

@@ -1,4 +1,5 @@
 //! Spans and log records through `RecorderSubscriber` and `RecorderLayer`, rebuilt from the perf ring.
+#![cfg(feature = "tracing")]
 
 use eventring::tracing::{PerfRecorder, RecorderLayer, RecorderSubscriber};
 use tracing::Dispatch;

@@ -1,5 +1,6 @@
 //! A program with threads and a tokio runtime does everything that can be done with spans, while another process reads its rings: what is
 //! read, live and once more from the beginning, is exactly what a reference in the program has collected.
+#![cfg(feature = "tracing")]
 
 mod child;
 mod reference;

@@ -1,4 +1,5 @@
 //! Tables that are full: what did not fit is known from events as long as these are in the ring, then by id; and it is counted and shown.
+#![cfg(feature = "cli")]
 
 mod program;
 

@@ -1,5 +1,6 @@
 //! A program with business events and spans, watched live from another process: all shards are found by one name, threads and spans have their names, and
 //! each business event names the span in which it was recorded — live, read by one's own program, and captured.
+#![cfg(feature = "cli")]
 
 mod child;
 mod program;
