@@ -56,7 +56,8 @@ impl Subject for EventRing {
             match cursor.next() {
                 Next::Event(event) => judge(&cursor, &event, &mut buffer, verdict),
                 Next::Gap(gap) => verdict.lost += gap.count,
-                Next::NotReady if was_done => return,
+                // What comes next may be a hole, of which a cursor at the end learns after a moment.
+                Next::NotReady if was_done && cursor.lag() == 0 => return,
                 Next::NotReady => std::thread::sleep(Duration::from_micros(100)),
             }
         }
