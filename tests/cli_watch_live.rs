@@ -100,6 +100,9 @@ fn reopen_waits_for_the_ring_and_goes_on_with_the_one_made_anew_from_its_oldest_
         let recorder = recorder_at(&path);
         record(&recorder, round);
         record(&recorder, round + 10);
+        if round > 1 {
+            assert_eq!(live.json_line()["made_anew"]["pid"], std::process::id());
+        }
         for mark in [round, round + 10] {
             let line = live.json_line();
             assert_eq!(line["ext"][1], mark);

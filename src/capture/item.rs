@@ -85,7 +85,7 @@ impl LossCause {
 impl From<GapCause> for LossCause {
     fn from(cause: GapCause) -> Self {
         match cause {
-            GapCause::NeverCommitted => Self::NeverCommitted,
+            GapCause::NeverCommitted | GapCause::GivenUp => Self::NeverCommitted,
             GapCause::Overwritten => Self::Overwritten,
         }
     }

@@ -3,6 +3,7 @@
 use super::exit::{Exit, Failure};
 use super::format::{bytes, duration, events, grouped};
 use super::interrupt::Interrupt;
+use super::output::Target;
 use super::paint::{DIM, WARNING};
 use super::saved::{parse_bytes, parse_duration, stdout_twice};
 use eventring::capture::{
@@ -91,6 +92,12 @@ impl Args {
         Ok(options)
     }
 
+    /// What `output` is. The files of a row have names of their own, which are looked at when they are made.
+    fn target(&self, output: &Path) -> Result<Target, Failure> {
+        let is_row = self.rotate_size.is_some() || self.rotate_every.is_some();
+        if is_row { Ok(Target::File) } else { Target::of(output, self.force) }
+    }
+
     fn output(&self) -> PathBuf {
         self.output.clone().unwrap_or_else(|| {
             let first = self.names.first().and_then(|name| name.file_name()).unwrap_or("ring".as_ref());
@@ -124,6 +131,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
             return Err(Failure::new(Exit::Usage, message).into());
         }
         capture_to(&args.names, io::stdout(), &options, &mut progress)
+    } else if let Target::Open(file) = args.target(&output)? {
+        capture_to(&args.names, file, &options, &mut progress)
     } else {
         capture(&args.names, &output, &options, &mut progress)
     };

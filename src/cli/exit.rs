@@ -101,7 +101,7 @@ impl Exit {
             if let Some(failure) = cause.downcast_ref::<Failure>() {
                 Some(failure.exit)
             } else if let Some(error) = cause.downcast_ref::<ReaderError>() {
-                Some(of_reader(error.kind()))
+                of_reader(error.kind())
             } else if let Some(error) = cause.downcast_ref::<CaptureError>() {
                 of_capture(error.kind())
             } else if let Some(error) = cause.downcast_ref::<RecorderError>() {
@@ -130,8 +130,9 @@ fn of_io(error: &io::Error) -> Exit {
     }
 }
 
-fn of_reader(kind: ReaderErrorKind) -> Exit {
-    match kind {
+/// `None` where the cause behind the error has the code.
+fn of_reader(kind: ReaderErrorKind) -> Option<Exit> {
+    Some(match kind {
         ReaderErrorKind::NotFound => Exit::NotFound,
         ReaderErrorKind::BadName => Exit::BadConfig,
         ReaderErrorKind::PermissionDenied => Exit::PermissionDenied,
@@ -143,8 +144,9 @@ fn of_reader(kind: ReaderErrorKind) -> Exit {
         ReaderErrorKind::WrongSchema { .. } => Exit::WrongSchema,
         ReaderErrorKind::NoSpace => Exit::NoSpace,
         ReaderErrorKind::Unsupported => Exit::Unsupported,
+        ReaderErrorKind::Io => return None,
         _ => Exit::Failed,
-    }
+    })
 }
 
 /// `None` where the cause behind the error has the code.

@@ -2,13 +2,14 @@
 
 use super::exit::{Exit, Failure};
 use super::format::grouped;
-use super::output::Unfinished;
+use super::output::{Target, Unfinished};
 use super::paint::WARNING;
 use super::saved::{open, report_problems, stdout_twice};
 use eventring::capture::{CaptureError, CaptureFile};
 use eventring::export::{ExportSummary, Format, View, export};
 use serde_json::json;
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -89,23 +90,24 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         let message = "a Perfetto trace is not for a terminal; send it into a file or a pipe";
         return Err(Failure::new(Exit::Usage, message).into());
     }
-    if !is_stdout && !args.force && output.exists() {
-        let message = format!("cannot write {}: it exists; choose another name, or --force", output.display());
-        return Err(Failure::new(Exit::Exists, message).into());
-    }
+    let target = if is_stdout { None } else { Some(Target::of(&output, args.force)?) };
     let capture = open(&args.name, args.format == Formats::Folded)?;
-    let summary = if is_stdout {
-        write(args, &capture, &mut BufWriter::new(io::stdout().lock()))?
-    } else {
-        let failed = |error: io::Error| Failure::io(format_args!("cannot write {}", output.display()), &error);
-        let unfinished = Unfinished::create(&output).map_err(failed)?;
-        let summary =
-            write(args, &capture, &mut BufWriter::new(&unfinished.file)).map_err(|error| match error.io_error() {
-                Some(io) => failed(io::Error::new(io.kind(), io.to_string())).into(),
-                None => anyhow::Error::new(error),
-            })?;
-        unfinished.publish(&output, args.force).map_err(failed)?;
-        summary
+    let failed = |error: io::Error| Failure::io(format_args!("cannot write {}", output.display()), &error);
+    let write_to = |file: &File| {
+        write(args, &capture, &mut BufWriter::new(file)).map_err(|error| match error.io_error() {
+            Some(io) => failed(io::Error::new(io.kind(), io.to_string())).into(),
+            None => anyhow::Error::new(error),
+        })
+    };
+    let summary = match target {
+        None => write(args, &capture, &mut BufWriter::new(io::stdout().lock()))?,
+        Some(Target::Open(file)) => write_to(&file)?,
+        Some(Target::File) => {
+            let unfinished = Unfinished::create(&output).map_err(failed)?;
+            let summary = write_to(&unfinished.file)?;
+            unfinished.publish(&output, args.force).map_err(failed)?;
+            summary
+        }
     };
     report(args, &output, &summary)?;
     match report_problems(&args.name, &capture, &summary.problems) {

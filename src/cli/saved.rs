@@ -13,6 +13,15 @@ use std::time::Duration;
 
 /// Opens the capture file, or captures what the ring of that name holds now. With `needs_spans`, only perf rings will do.
 pub(super) fn open(name: &Path, needs_spans: bool) -> anyhow::Result<CaptureFile> {
+    // Opening a pipe would wait for somebody to write to it.
+    let is_other = std::fs::metadata(name).is_ok_and(|it| !it.is_file() && !it.is_dir());
+    if is_other {
+        let message = format!(
+            "cannot read {}: it is a device or a pipe, expected a capture or a ring; copy what comes from it into a file first",
+            name.display()
+        );
+        return Err(Failure::new(Exit::NotARing, message).into());
+    }
     if name.exists() && CaptureFile::is_capture(name).unwrap_or(false) {
         return Ok(CaptureFile::open(name)?);
     }

@@ -3,10 +3,11 @@
 use super::exit::{Exit, Failure};
 use super::format::{bytes, events, grouped};
 use super::open::RingArgs;
-use super::output::Unfinished;
+use super::output::{Target, Unfinished};
 use super::paint::{DIM, WARNING};
 use eventring::reader::{Reader, SnapshotOptions, SnapshotSummary};
 use serde_json::json;
+use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -36,6 +37,12 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
+    if let (Some(from), Some(to)) = (args.from, args.to)
+        && from > to
+    {
+        let message = format!("--from {from} is behind --to {to}, expected a number up to it; exchange them");
+        return Err(Failure::new(Exit::Usage, message).into());
+    }
     let mut options = SnapshotOptions::new().compression_level(args.level);
     if let Some(from) = args.from {
         options = options.first_seqno(from);
@@ -84,19 +91,22 @@ fn to_stdout(reader: &Reader, options: &SnapshotOptions) -> anyhow::Result<Snaps
     Ok(reader.write_snapshot(BufWriter::new(out.lock()), options)?)
 }
 
-/// Writes beside the target and renames: nobody sees half a snapshot, and a failure costs nobody his file.
+/// Writes beside the target and renames: nobody sees half a snapshot, and a failure costs nobody his file. Devices and pipes are
+/// written to.
 fn to_file(reader: &Reader, output: &Path, force: bool, options: &SnapshotOptions) -> anyhow::Result<SnapshotSummary> {
     let failed = |error: io::Error| Failure::io(format_args!("cannot write {}", output.display()), &error);
-    if !force && output.exists() {
-        let message = format!("cannot write {}: it exists; choose another name, or --force", output.display());
-        return Err(Failure::new(Exit::Exists, message).into());
+    let write = |file: &File| {
+        reader.write_snapshot(BufWriter::new(file), options).map_err(|error| {
+            // The reader knows no names of outputs.
+            let message = format!("{}: {error}", output.display());
+            Failure::new(Exit::of(&error.into()), message)
+        })
+    };
+    if let Target::Open(file) = Target::of(output, force)? {
+        return Ok(write(&file)?);
     }
     let unfinished = Unfinished::create(output).map_err(failed)?;
-    let summary = reader.write_snapshot(BufWriter::new(&unfinished.file), options).map_err(|error| {
-        // The reader knows no names of outputs.
-        let message = format!("{}: {error}", output.display());
-        Failure::new(Exit::of(&error.into()), message)
-    })?;
+    let summary = write(&unfinished.file)?;
     unfinished.publish(output, force).map_err(failed)?;
     Ok(summary)
 }
@@ -107,6 +117,7 @@ fn object(output: &Path, summary: &SnapshotSummary) -> serde_json::Value {
         "events": summary.events,
         "lost": summary.lost,
         "expired": summary.expired,
+        "being_written": summary.being_written,
         "first_seqno": summary.first_seqno,
         "last_seqno": summary.last_seqno,
         "payload_bytes": summary.payload_bytes,
@@ -123,10 +134,20 @@ fn report(output: &Path, summary: &SnapshotSummary) {
         bytes(summary.snapshot_bytes),
         bytes(summary.image_bytes)
     );
-    if summary.lost > 0 {
+    if summary.being_written > 0 {
+        anstream::eprintln!(
+            "{WARNING}{} still being written and not in the snapshot{WARNING:#}",
+            match summary.being_written {
+                1 => "1 event was".to_owned(),
+                many => format!("{} events were", grouped(many)),
+            }
+        );
+    }
+    let gone = summary.lost - summary.being_written;
+    if gone > 0 {
         anstream::eprintln!(
             "{WARNING}{} of the sequence numbers {} to {} were not in the ring any more{WARNING:#}{}",
-            grouped(summary.lost),
+            grouped(gone),
             grouped(summary.first_seqno),
             grouped(summary.last_seqno),
             match summary.expired {

@@ -49,7 +49,7 @@ pub enum Next {
     Gap(Gap),
 }
 
-/// A run of sequence numbers that this reader will never see.
+/// A run of sequence numbers under which this reader will never see an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Gap {
     /// The first one missing.
@@ -60,15 +60,24 @@ pub struct Gap {
     pub cause: GapCause,
 }
 
-/// Why events are missing.
+/// Why sequence numbers are without an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum GapCause {
     /// The reader was too slow (or started too late): the ring went round and they were overwritten.
     Overwritten,
-    /// They were reserved and never committed: their writer was killed, or gave the number up because another writer was
-    /// stalled in its slot (the event itself then has a later number).
+    /// They were reserved and never committed, because their writer was killed, or is still inside on a ring that has ended.
     NeverCommitted,
+    /// The numbers stand for no event: their writers gave them up, because another writer was stalled in the slot or had overtaken
+    /// them, and recorded their events under later numbers. (A writer that is killed in between leaves one such number.)
+    GivenUp,
+}
+
+impl Gap {
+    /// Whether events are missing; false for numbers that were given up and stand for none.
+    pub fn is_loss(&self) -> bool {
+        self.cause != GapCause::GivenUp
+    }
 }
 
 /// Where to go in a ring.
@@ -125,7 +134,7 @@ impl Cursor {
 
     /// The next event, if it is there. Never waits.
     ///
-    /// An event that will never come (a gap whose cause is [`GapCause::NeverCommitted`]) is reported at once where a later one
+    /// An event that will never come (a gap whose cause is [`GapCause::NeverCommitted`] or [`GapCause::GivenUp`]) is reported at once where a later one
     /// is known of: below [`Self::lag`]'s count, or the seqno that was the newest at the last [`Self::seek`]. At the ring's end
     /// it takes some calls, and about 100 µs.
     #[inline(always)]
@@ -183,7 +192,7 @@ impl Cursor {
         self.known_last = observe::last_seqno(memory);
         match seen.map_or(Observation::Lapped, |seen| observe::absent(memory, self.next_seqno, seen)) {
             Observation::Lapped => self.skip_overwritten(),
-            Observation::Hole => self.skip_holes(),
+            Observation::Hole => self.skip_holes(GapCause::GivenUp),
             // `next` has handled events; a finished ring's holes are those of killed writers.
             Observation::NotReady | Observation::Event(_) => {
                 if self.next_seqno > self.known_last || !self.source.is_finished() {
@@ -196,7 +205,8 @@ impl Cursor {
                         Next::Event(descriptor)
                     }
                     Observation::Lapped => self.skip_overwritten(),
-                    Observation::Hole | Observation::NotReady => self.skip_holes(),
+                    Observation::Hole => self.skip_holes(GapCause::GivenUp),
+                    Observation::NotReady => self.skip_holes(GapCause::NeverCommitted),
                 }
             }
         }
@@ -211,20 +221,20 @@ impl Cursor {
         self.gap_up_to(target, GapCause::Overwritten)
     }
 
-    /// Skips holes that lie behind one another.
-    fn skip_holes(&mut self) -> Next {
+    /// Skips holes of one cause that lie behind one another; `next_seqno` is the first.
+    fn skip_holes(&mut self, cause: GapCause) -> Next {
         let memory = self.source.memory();
-        let finished = self.source.is_finished();
         let last = observe::last_seqno(memory);
         let mut target = self.next_seqno + 1;
         while target <= last && target - self.next_seqno < HOLES_AT_ONCE {
-            match observe::descriptor(memory, target) {
-                Observation::Hole => target += 1,
-                Observation::NotReady if finished => target += 1,
+            match (observe::descriptor(memory, target), cause) {
+                (Observation::Hole, GapCause::GivenUp) => target += 1,
+                // Only a finished ring has any.
+                (Observation::NotReady, GapCause::NeverCommitted) => target += 1,
                 _ => break,
             }
         }
-        self.gap_up_to(target, GapCause::NeverCommitted)
+        self.gap_up_to(target, cause)
     }
 
     /// Moves to `target`, at least one further (a damaged header cannot hold the cursor).
@@ -285,7 +295,8 @@ impl Cursor {
         self.next_seqno.wrapping_sub(self.read_from)
     }
 
-    /// Events counted in gaps so far.
+    /// Sequence numbers counted in gaps so far, those that were given up and stand for no event ([`GapCause::GivenUp`]) among
+    /// them: `read_count + lost_count` is the way that the cursor has gone.
     pub fn lost_count(&self) -> u64 {
         self.lost
     }

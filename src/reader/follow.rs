@@ -28,7 +28,8 @@ pub enum Followed {
     Gap(Gap),
     /// Nothing came in the time given.
     TimedOut,
-    /// Everything has been read and nothing will come any more: the writer ended or died, or the ring is a snapshot.
+    /// Everything has been read and nothing will come any more: the writer ended or died, the ring is a snapshot, or somebody
+    /// truncated its file; [`Reader::state`](super::Reader::state) says which.
     Ended,
 }
 
@@ -90,7 +91,7 @@ impl Follower {
         }
         self.next_liveness_check = now + LIVENESS_INTERVAL;
         // A ring whose writer cannot be asked after (another pid namespace, no lock information) counts as live.
-        matches!(self.cursor.reader().state(), RingState::Ended | RingState::WriterDied | RingState::Saved)
+        !matches!(self.cursor.reader().state(), RingState::Live | RingState::Unknown)
     }
 
     /// The cursor.

@@ -103,6 +103,9 @@ pub enum RingState {
     WriterDied,
     /// A snapshot or a copy: nobody ever writes to this.
     Saved,
+    /// Somebody truncated the file while it was open here: what lay behind its new end is lost, and nothing that is recorded
+    /// from now on can be read through this handle.
+    Truncated,
     /// It cannot be told from here (another pid namespace, no lock information).
     Unknown,
 }

@@ -236,7 +236,6 @@ impl ReaderOptions {
         let (fixed, has_extension) = read_header(&file)?;
         let geometry = Geometry::new(fixed.descriptor_capacity, fixed.payload_buf_bytes, fixed.context_area_bytes)
             .map_err(|error| ReaderError::bad_header(&error))?;
-        self.check_content(&fixed)?;
         let sections = shm::Sections {
             header_bytes: HEADER_SECTION_BYTES,
             descriptor_bytes: geometry.descriptor_section_bytes(),
@@ -245,6 +244,8 @@ impl ReaderOptions {
         };
         let mapping =
             shm::Mapping::map(file.descriptor(), sections, shm::MapOptions::reader()).map_err(ReaderError::shm)?;
+        // Behind the mapping, which has found the file long enough: a ring that is cut off is that in the first place.
+        self.check_content(&fixed)?;
         let memory = MappedMemory::new(mapping, geometry, has_extension).ok_or_else(|| {
             ReaderError::new(ReaderErrorKind::BadHeader, "the mapped sections differ from the header")
         })?;
@@ -295,6 +296,11 @@ impl Source {
     }
 
     fn state(&self) -> RingState {
+        if self.memory.mapping().was_truncated() {
+            // Cursors shall not wait for what cannot come.
+            let _ = self.finished.set(RingState::Truncated);
+            return RingState::Truncated;
+        }
         if let Some(state) = self.finished.get() {
             return *state;
         }
@@ -344,10 +350,20 @@ fn fit(buffer: &mut Vec<u8>, bytes: usize) {
 fn read_header(file: &shm::RingFile) -> Result<(FixedHeader, bool), ReaderError> {
     let mut start = [0; ext::VERSION_OFFSET + 8];
     let bytes = file.read_at(&mut start, 0).map_err(ReaderError::shm)?;
+    if bytes < FIXED_BYTES && bytes >= MAGIC.len() && start[..MAGIC.len()] == MAGIC {
+        return Err(ReaderError::new(
+            ReaderErrorKind::Truncated,
+            format!(
+                "the file has only {bytes} bytes, expected a ring of at least {HEADER_SECTION_BYTES} bytes: its end is missing; copy it again, whole"
+            ),
+        ));
+    }
     if bytes < FIXED_BYTES {
         return Err(ReaderError::new(
             ReaderErrorKind::NotARing,
-            format!("the file has only {bytes} bytes, expected a ring of at least {HEADER_SECTION_BYTES} bytes"),
+            format!(
+                "the file has only {bytes} bytes, expected a ring of at least {HEADER_SECTION_BYTES} bytes; name the file that a recorder or `eventring snapshot` has made"
+            ),
         ));
     }
     let mut fixed = [0; 64];

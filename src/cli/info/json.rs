@@ -45,6 +45,7 @@ pub(super) fn object(reader: &Reader, decoder: &Decoder, survey: &Survey) -> Val
             "newest_seqno": survey.newest_seqno,
             "count": survey.count,
             "lost": survey.lost,
+            "being_written": survey.being_written,
             "first_ts_ns": survey.times.map(|times| times.0),
             "last_ts_ns": survey.times.map(|times| times.1),
             "by_type": by_type,
@@ -81,6 +82,7 @@ fn state(state: RingState) -> &'static str {
         RingState::Ended => "ended",
         RingState::WriterDied => "writer_died",
         RingState::Saved => "snapshot",
+        RingState::Truncated => "truncated",
         RingState::Unknown => "unknown",
     }
 }

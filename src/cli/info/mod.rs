@@ -49,7 +49,7 @@ fn writer(reader: &Reader) -> Option<(u32, Option<bool>)> {
 fn is_alive(state: RingState) -> Option<bool> {
     match state {
         RingState::Live => Some(true),
-        RingState::Unknown => None,
+        RingState::Unknown | RingState::Truncated => None,
         RingState::Ended | RingState::WriterDied | RingState::Saved => Some(false),
     }
 }

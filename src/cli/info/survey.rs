@@ -12,8 +12,10 @@ pub(super) struct Survey {
     pub newest_seqno: u64,
     /// Events that are there.
     pub count: u64,
-    /// Sequence numbers up to the newest that are not there, or not yet.
+    /// Sequence numbers up to the newest that are not there.
     pub lost: u64,
+    /// Those whose events are being written: handed out, and neither committed nor given up.
+    pub being_written: u64,
     /// Earliest and latest time of recording, nanoseconds since the epoch.
     pub times: Option<(u64, u64)>,
     pub by_type: BTreeMap<u16, OfType>,
@@ -51,11 +53,13 @@ impl Survey {
                     of_type.payload_bytes += u64::from(event.payload_size);
                 }
                 Next::Gap(_) => {}
-                // Being recorded.
-                Next::NotReady => cursor.seek(Seek::Seqno(cursor.next_seqno() + 1)),
+                Next::NotReady => {
+                    survey.being_written += 1;
+                    cursor.seek(Seek::Seqno(cursor.next_seqno() + 1));
+                }
             }
         }
-        survey.lost = last_seqno.saturating_sub(survey.count);
+        survey.lost = last_seqno.saturating_sub(survey.count + survey.being_written);
         survey
     }
 }

@@ -74,6 +74,7 @@ fn state(reader: &Reader) -> String {
         }
         RingState::Saved if by.is_empty() => "snapshot".into(),
         RingState::Saved => format!("snapshot of a ring of {by}"),
+        RingState::Truncated => format!("{WARNING}truncated{WARNING:#} by somebody while it was read"),
         RingState::Unknown => format!("written by {}; whether it lives cannot be told from here", by_or("somebody")),
     }
 }
@@ -130,15 +131,19 @@ fn more(out: &mut impl Write, extension: &ExtensionInfo) -> io::Result<()> {
 }
 
 fn what_is_there(survey: &Survey, info: &RingInfo) -> String {
+    let being_written = match survey.being_written {
+        0 => String::new(),
+        count => format!(", {} being written", grouped(count)),
+    };
     if survey.count == 0 {
-        return format!("none; last sequence number {}", grouped(info.last_seqno));
+        return format!("none{being_written}; last sequence number {}", grouped(info.last_seqno));
     }
     let lost = match survey.lost {
         0 => "nothing has been overwritten".to_owned(),
         lost => format!("{} before or between them are gone", grouped(lost)),
     };
     format!(
-        "{} {DIM}(sequence numbers {} to {}){DIM:#}, {lost}",
+        "{} {DIM}(sequence numbers {} to {}){DIM:#}, {lost}{being_written}",
         grouped(survey.count),
         grouped(survey.oldest_seqno),
         grouped(survey.newest_seqno)

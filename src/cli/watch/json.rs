@@ -75,10 +75,18 @@ impl Printer for JsonLines {
         let cause = match gap.cause {
             GapCause::Overwritten => "overwritten",
             GapCause::NeverCommitted => "never_committed",
+            GapCause::GivenUp => "given_up",
             _ => "unknown",
         };
         let gap = json!({ "first_seqno": gap.first_seqno, "count": gap.count, "cause": cause });
         let _ = write!(self.line, "{{\"gap\":{gap}");
+        self.end_line(ring)
+    }
+
+    fn made_anew(&mut self, ring: &Ring) -> io::Result<()> {
+        let pid = ring.reader.info().extension.map(|extension| extension.writer.pid);
+        let made_anew = json!({ "name": ring.label, "pid": pid });
+        let _ = write!(self.line, "{{\"made_anew\":{made_anew}");
         self.end_line(ring)
     }
 

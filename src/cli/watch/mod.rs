@@ -4,18 +4,20 @@ mod json;
 mod perf;
 mod rings;
 mod select;
+mod silence;
 mod stream;
 mod summary;
 mod text;
 
 use super::exit::Exit;
-use super::format::Clock;
+use super::format::{Clock, grouped};
 use super::interrupt::Interrupt;
 use super::open::Expect;
 use super::paint::WARNING;
 use eventring::reader::{Gap, PayloadRead};
 use rings::{Ring, Rings};
 use select::{Select, Selection};
+use silence::Silence;
 use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -75,15 +77,18 @@ trait Printer {
     /// Shows an event.
     fn event(&mut self, ring: &Ring, event: &eventring::reader::Descriptor, payload: PayloadRead<'_>)
     -> io::Result<()>;
-    /// Shows a loss.
+    /// Shows a loss, or numbers without an event.
     fn gap(&mut self, ring: &Ring, gap: Gap) -> io::Result<()>;
+    /// Shows that from here on the ring of that name is another one, whose numbers begin with 1 again.
+    fn made_anew(&mut self, ring: &Ring) -> io::Result<()>;
     /// Sends off what was shown.
     fn flush(&mut self) -> io::Result<()>;
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let interrupt = Interrupt::listen()?;
-    let Some(mut rings) = Rings::open(&args.names, &args.expect, args.reopen, &interrupt)? else {
+    let mut silence = Silence::new(args.quiet);
+    let Some(mut rings) = Rings::open(&args.names, &args.expect, args.reopen, &interrupt, &mut silence)? else {
         return Ok(Exit::Done);
     };
     for ring in rings.iter() {
@@ -101,33 +106,47 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let mut start = args.from.or(args.last.map(Start::Last));
     loop {
         let stream = Stream::new(&rings, start)?;
-        follow(stream, &mut rings, &mut selection, printer.as_mut(), &mut summary, args.count, &interrupt)?;
+        let mut view =
+            View { selection: &mut selection, printer: printer.as_mut(), summary: &mut summary, silence: &mut silence };
+        follow(stream, &mut rings, &mut view, args.count, &interrupt)?;
         printer.flush()?;
-        if !args.reopen || summary.is_complete() || !rings.wait_for_others(&args.expect, &interrupt)? {
+        let goes_on = args.reopen && !summary.is_complete() && rings.check_whole().is_ok();
+        if !goes_on || !rings.wait_for_others(&args.expect, &interrupt, &mut silence)? {
             break;
         }
         if !args.quiet {
             anstream::eprintln!("── the ring was made anew ──");
         }
+        for ring in rings.iter() {
+            printer.made_anew(ring)?;
+        }
         selection = args.select.on(&rings)?;
-        start = Some(Start::Oldest);
+        start = None;
     }
     if !args.quiet {
         summary.print(&rings);
     }
+    rings.check_whole()?;
     Ok(if args.strict && summary.lost() > 0 { Exit::Lost } else { Exit::Done })
+}
+
+/// What is shown, how, and what is said beside.
+struct View<'v> {
+    selection: &'v mut Selection,
+    printer: &'v mut dyn Printer,
+    summary: &'v mut Summary,
+    silence: &'v mut Silence,
 }
 
 /// Shows what comes until all rings have ended, the wanted number of events has been shown, or the user stops it.
 fn follow(
     mut stream: Stream,
     rings: &mut Rings,
-    selection: &mut Selection,
-    printer: &mut dyn Printer,
-    summary: &mut Summary,
+    view: &mut View<'_>,
     count: Option<u64>,
     interrupt: &Interrupt,
 ) -> anyhow::Result<()> {
+    let View { selection, printer, summary, silence } = view;
     let mut patience = Duration::ZERO;
     loop {
         if count.is_some_and(|count| summary.shown() >= count) {
@@ -141,6 +160,7 @@ fn follow(
         match stream.next(rings, patience) {
             Item::Event { ring, event } => {
                 patience = Duration::ZERO;
+                silence.ends();
                 let ring = rings.get(ring);
                 if selection.accepts(ring, &event, || stream.payload()) {
                     let payload = stream.payload();
@@ -157,8 +177,24 @@ fn follow(
             Item::Nothing => {
                 printer.flush()?;
                 patience = PATIENCE;
+                silence.say(|| waits_for(&stream, summary));
             }
             Item::Ended => return Ok(()),
         }
+    }
+}
+
+/// What keeps the stream waiting; empty if nothing need be said.
+fn waits_for(stream: &Stream, summary: &Summary) -> String {
+    match stream.waits_for() {
+        Some((next, last)) if next <= last => format!("event {} is still being written", grouped(next)),
+        Some((next, last)) if next > last + 1 => {
+            format!("waiting for event {}; the newest is {}", grouped(next), grouped(last))
+        }
+        // After events that were shown, silence is what is to be expected.
+        _ if summary.has_seen_events() => String::new(),
+        Some((_, 0)) => "waiting for the first event".to_owned(),
+        Some((_, last)) => format!("waiting for events; {} were recorded before", grouped(last)),
+        None => "waiting for events".to_owned(),
     }
 }

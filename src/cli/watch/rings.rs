@@ -1,6 +1,7 @@
 //! The rings that are watched, with their shards.
 
 use super::perf::Perf;
+use super::silence::Silence;
 use crate::cli::decoder::Decoder;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::format::one_line;
@@ -28,15 +29,17 @@ pub(super) struct Ring {
     pub is_exec: bool,
     /// If its events are those of spans.
     pub perf: Option<Perf>,
+    /// It was made while we waited for it: nobody has missed anything yet, and all that is recorded in it is to be accounted for.
+    pub is_new: bool,
 }
 
 impl Ring {
-    fn new(reader: Reader, label: String) -> Self {
+    fn new(reader: Reader, label: String, is_new: bool) -> Self {
         let decoder = Decoder::of(&reader);
         let info = reader.info();
         let is_perf = info.content_type == PerfEvent::CONTENT_TYPE && info.schema_hash == PerfEvent::schema_hash();
         let perf = is_perf.then(|| Perf::new(&reader));
-        Self { reader, decoder, label, is_exec: info.content_type == CONTENT_TYPE_EXEC, perf }
+        Self { reader, decoder, label, is_exec: info.content_type == CONTENT_TYPE_EXEC, perf, is_new }
     }
 
     /// The id of the span that the event is about or lies in, 0 for none.
@@ -58,29 +61,34 @@ pub(super) struct Rings {
 }
 
 impl Rings {
-    /// Opens all. With `wait`, those that are not there yet are waited for; `None` if the user stops it.
+    /// Opens all. With `wait`, those that are not there yet are waited for; `None` if the user stops it. `silence` hears of it.
     pub(super) fn open(
         names: &[PathBuf],
         expect: &Expect,
         wait: bool,
         interrupt: &Interrupt,
+        silence: &mut Silence,
     ) -> anyhow::Result<Option<Self>> {
         let mut rings = Self { rings: Vec::new(), names: names.to_vec(), shards: vec![1; names.len()] };
         for name in names {
+            let mut is_new = false;
             let reader = loop {
                 match expect.open(name) {
                     Err(error) if wait && error.kind() == ReaderErrorKind::NotFound => {
                         if interrupt.came() {
                             return Ok(None);
                         }
+                        is_new = true;
+                        silence.say(|| format!("waiting for the ring {} to be made", name.display()));
                         std::thread::sleep(INTERVAL);
                     }
                     opened => break opened?,
                 }
             };
-            rings.rings.push(Ring::new(reader, name.to_string_lossy().into_owned()));
+            silence.ends();
+            rings.rings.push(Ring::new(reader, name.to_string_lossy().into_owned(), is_new));
         }
-        rings.add_shards();
+        rings.add_shards(false);
         Ok(Some(rings))
     }
 
@@ -102,8 +110,9 @@ impl Rings {
         self.rings[..self.names.len()].iter().any(|ring| shard_count(&ring.reader) > 0)
     }
 
-    /// Opens shards that have been made since; gives the index of the first.
-    pub(super) fn add_shards(&mut self) -> usize {
+    /// Opens shards that have been made since; gives the index of the first. With `is_new`, they were made while their ring was
+    /// watched.
+    pub(super) fn add_shards(&mut self, is_new: bool) -> usize {
         let known = self.rings.len();
         for index in 0..self.names.len() {
             let count = shard_count(&self.rings[index].reader);
@@ -113,7 +122,8 @@ impl Rings {
                 self.shards[index] += 1;
                 match open_shard(&path, number) {
                     Ok(reader) => {
-                        let mut ring = Ring::new(reader, format!("{}.{number}", self.names[index].display()));
+                        let label = format!("{}.{number}", self.names[index].display());
+                        let mut ring = Ring::new(reader, label, is_new || self.rings[index].is_new);
                         if let Some(shard0) = &self.rings[index].perf {
                             // The tables are in shard 0.
                             ring.perf = Some(shard0.of_shard(number as u32));
@@ -131,7 +141,12 @@ impl Rings {
     }
 
     /// Waits until a name leads to another ring than before, and opens that; false if the user stops it or no name can.
-    pub(super) fn wait_for_others(&mut self, expect: &Expect, interrupt: &Interrupt) -> anyhow::Result<bool> {
+    pub(super) fn wait_for_others(
+        &mut self,
+        expect: &Expect,
+        interrupt: &Interrupt,
+        silence: &mut Silence,
+    ) -> anyhow::Result<bool> {
         let main = &self.rings[..self.names.len()];
         if main.iter().all(|ring| ring.reader.state() == RingState::Saved) {
             return Ok(false);
@@ -152,16 +167,32 @@ impl Rings {
                 self.shards = vec![1; opened.len()];
                 (self.names, self.rings) = opened
                     .into_iter()
-                    .map(|(name, reader)| (name.clone(), Ring::new(reader, name.to_string_lossy().into_owned())))
+                    .map(|(name, reader)| (name.clone(), Ring::new(reader, name.to_string_lossy().into_owned(), true)))
                     .unzip();
-                self.add_shards();
+                self.add_shards(true);
+                silence.ends();
                 return Ok(true);
             }
             if interrupt.came() {
                 return Ok(false);
             }
+            silence.say(|| {
+                let names: Vec<_> = self.names.iter().map(|name| name.display().to_string()).collect();
+                format!("waiting for {} to be made anew", names.join(" or "))
+            });
             std::thread::sleep(INTERVAL);
         }
+    }
+
+    /// That nobody has cut off the file of any of them while it was read.
+    pub(super) fn check_whole(&self) -> Result<(), Failure> {
+        let Some(ring) = self.rings.iter().find(|ring| ring.reader.was_truncated()) else { return Ok(()) };
+        let message = format!(
+            "the file of the ring {} was truncated while it was read: the events behind its new end are lost, and how many \
+             cannot be told; leave ring files alone while their programs run, and start the program again",
+            ring.label
+        );
+        Err(Failure::new(Exit::Truncated, message))
     }
 
     /// The content type EXEC gives `--block`, `--txn` and the like their meaning.

@@ -1,9 +1,9 @@
 //! The events of one ring, or of several merged by time, as they come.
 
-use super::rings::Rings;
+use super::rings::{Ring, Rings};
 use crate::cli::exit::{Exit, Failure};
 use eventring::reader::{
-    Cursor, Descriptor, Followed, Follower, Gap, MergedItem, Merger, PayloadRead, Reader, RingState, Seek, WaitStrategy,
+    Cursor, Descriptor, Followed, Follower, Gap, MergedItem, Merger, PayloadRead, RingState, Seek, WaitStrategy,
 };
 use std::time::{Duration, Instant};
 
@@ -83,7 +83,10 @@ impl Stream {
     pub(super) fn new(rings: &Rings, start: Option<Start>) -> Result<Self, Failure> {
         let mut cursors = Vec::new();
         for ring in rings.iter() {
-            cursors.push(cursor(&ring.reader, start));
+            cursors.push(cursor(ring, start));
+        }
+        if start == Some(Start::Block) {
+            rings.need_exec("--from block")?;
         }
         if let (Some(Start::Seqno(_)), true) = (start, rings.has_several()) {
             return Err(Failure::new(Exit::Usage, "--from SEQNO needs a single ring: each ring has its own numbers"));
@@ -153,9 +156,8 @@ impl Stream {
     fn discover(&mut self, rings: &mut Rings) {
         self.items_until_discovery = DISCOVERY_ITEMS;
         let Feed::Many { merger, .. } = &mut self.feed else { return };
-        for index in rings.add_shards()..rings.iter().len() {
-            // All that a new shard holds is new.
-            merger.add(cursor(&rings.get(index).reader, Some(Start::Oldest)));
+        for index in rings.add_shards(true)..rings.iter().len() {
+            merger.add(cursor(rings.get(index), None));
         }
     }
 
@@ -180,6 +182,14 @@ impl Stream {
         }
     }
 
+    /// The event that is waited for, and the newest number handed out; `None` where there are several rings.
+    pub(super) fn waits_for(&self) -> Option<(u64, u64)> {
+        match &self.feed {
+            Feed::One(follower) => Some((follower.cursor().next_seqno(), follower.cursor().reader().info().last_seqno)),
+            Feed::Many { .. } => None,
+        }
+    }
+
     /// The payload of the event returned last.
     pub(super) fn payload(&mut self) -> PayloadRead<'_> {
         match &self.feed {
@@ -199,10 +209,12 @@ fn last(cursor: &mut Cursor, count: u64) -> Seek {
     Seek::Seqno(cursor.next_seqno().saturating_sub(count).max(oldest))
 }
 
-fn cursor(reader: &Reader, start: Option<Start>) -> Cursor {
-    let mut cursor = reader.cursor();
-    let may_come_more = matches!(reader.state(), RingState::Live | RingState::Unknown);
+fn cursor(ring: &Ring, start: Option<Start>) -> Cursor {
+    let mut cursor = ring.reader.cursor();
+    let may_come_more = matches!(ring.reader.state(), RingState::Live | RingState::Unknown);
     let place = match start {
+        // Not at the oldest event: it may have gone round before we came, and what was overwritten is a loss.
+        None | Some(Start::Oldest) if ring.is_new => Seek::Seqno(1),
         Some(Start::Newest) => Seek::Newest,
         Some(Start::Oldest) => Seek::Oldest,
         Some(Start::Block) => Seek::CurrentBlock,

@@ -16,6 +16,8 @@ pub(super) struct Summary {
     shown: u64,
     not_selected: u64,
     lost: u64,
+    /// Numbers that stand for no event.
+    given_up: u64,
     expired: u64,
     /// Why no more was shown, if not for want of events.
     reason: Option<&'static str>,
@@ -23,7 +25,7 @@ pub(super) struct Summary {
 
 impl Summary {
     pub(super) fn new(since: Instant) -> Self {
-        Self { since, shown: 0, not_selected: 0, lost: 0, expired: 0, reason: None }
+        Self { since, shown: 0, not_selected: 0, lost: 0, given_up: 0, expired: 0, reason: None }
     }
 
     pub(super) fn event(&mut self, payload: &PayloadRead<'_>) {
@@ -36,7 +38,8 @@ impl Summary {
     }
 
     pub(super) fn gap(&mut self, gap: Gap) {
-        self.lost = self.lost.saturating_add(gap.count);
+        let count = if gap.is_loss() { &mut self.lost } else { &mut self.given_up };
+        *count = count.saturating_add(gap.count);
     }
 
     /// No more shall be shown.
@@ -51,6 +54,11 @@ impl Summary {
     /// Events shown.
     pub(super) fn shown(&self) -> u64 {
         self.shown
+    }
+
+    /// Whether an event came, shown or not.
+    pub(super) fn has_seen_events(&self) -> bool {
+        self.shown > 0 || self.not_selected > 0
     }
 
     /// Events lost, payloads included.
@@ -69,9 +77,13 @@ impl Summary {
             parts.push(format!("{} not selected", grouped(self.not_selected)));
         }
         parts.push(match self.lost {
+            0 if rings.check_whole().is_err() => format!("{WARNING}the rest lost{WARNING:#}"),
             0 => "none lost".to_owned(),
             lost => format!("{WARNING}{} lost{WARNING:#}", grouped(lost)),
         });
+        if self.given_up > 0 {
+            parts.push(format!("{} numbers without an event", grouped(self.given_up)));
+        }
         if self.expired > 0 {
             parts.push(format!("{WARNING}{} without payload{WARNING:#}", grouped(self.expired)));
         }
@@ -89,6 +101,7 @@ fn end(rings: &Rings) -> &'static str {
             RingState::Ended => "the writer ended the ring",
             RingState::WriterDied => "the writer died",
             RingState::Saved => "end of the snapshot",
+            RingState::Truncated => "the file was truncated",
         },
         _ => "all rings have ended",
     }

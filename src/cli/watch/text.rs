@@ -212,15 +212,25 @@ impl Printer for Lines {
 
     fn gap(&mut self, ring: &Ring, gap: Gap) -> io::Result<()> {
         let of = if self.label_width > 0 { format!(" of {}", one_line(&ring.label)) } else { String::new() };
+        let last = gap.first_seqno.saturating_add(gap.count - 1);
+        if !gap.is_loss() {
+            let text = format!("── the numbers {} to {last}{of} stand for no event ──", gap.first_seqno);
+            self.line.push(DIM, text);
+            return self.end_line();
+        }
         let why = match gap.cause {
             GapCause::Overwritten => "overwritten before they were read",
             GapCause::NeverCommitted => "reserved and never committed",
             _ => "lost",
         };
-        let last = gap.first_seqno.saturating_add(gap.count - 1);
         let text = format!("── {} events{of} are missing, {} to {last}: {why} ──", grouped(gap.count), gap.first_seqno);
         self.line.push(WARNING, text);
         self.end_line()
+    }
+
+    fn made_anew(&mut self, _: &Ring) -> io::Result<()> {
+        // Told on stderr.
+        Ok(())
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -25,6 +25,8 @@ pub(super) struct Collected {
     pub lost: u64,
     /// How many of them had lost their payload only.
     pub expired: u64,
+    /// How many of them were still being written.
+    pub being_written: u64,
 }
 
 /// Bytes that only grow, at a steady price.
@@ -84,6 +86,7 @@ pub(super) fn collect(reader: &Reader, first_seqno: u64, last_seqno: u64) -> Res
             Next::NotReady if patience.is_left() => std::thread::yield_now(),
             Next::NotReady => {
                 collected.lost += 1;
+                collected.being_written += 1;
                 cursor.seek(Seek::Seqno(cursor.next_seqno().saturating_add(1)));
             }
         }

@@ -60,6 +60,8 @@ pub struct SnapshotSummary {
     pub lost: u64,
     /// How many of `lost` had a descriptor, but lost their payload.
     pub expired: u64,
+    /// How many of `lost` were still being written when the patience for them ended.
+    pub being_written: u64,
     /// The first seqno of the range in the ring, 0 if the range is empty.
     pub first_seqno: u64,
     /// The last seqno of the range in the ring, 0 if the range is empty.
@@ -114,6 +116,7 @@ impl Reader {
             events,
             lost: collected.lost,
             expired: collected.expired,
+            being_written: collected.being_written,
             first_seqno: if is_empty { 0 } else { options.first_seqno },
             last_seqno: if is_empty { 0 } else { last_seqno },
             payload_bytes: collected.payloads.bytes(),

@@ -1,0 +1,149 @@
+//! `eventring watch` says what it waits for, accounts for rings that are made while it waits, and notices a ring that is cut off.
+#![cfg(feature = "cli")]
+
+mod program;
+
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring::schema::exec::ExecEvent;
+use program::{Live, argument, directory, place, run};
+use serde_json::Value;
+use std::io::BufRead as _;
+use std::path::Path;
+use std::time::Duration;
+
+fn recorder_at(path: &Path) -> Recorder {
+    let description = ContentDescription::of::<ExecEvent>();
+    Recorder::builder(description).config(path).compact(true).shifts(15, 21).build().unwrap()
+}
+
+fn record(recorder: &Recorder, times: u64) {
+    (0..times).for_each(|_| assert_ne!(recorder.record(ExecEvent::TxnEnd as u16, [0; 4], b""), 0));
+}
+
+/// The next line of stderr.
+fn told(live: &mut Live) -> String {
+    let mut line = String::new();
+    live.err.read_line(&mut line).unwrap();
+    line
+}
+
+/// The next line of stderr, after which the user stops it.
+fn only_told(arguments: &[&str]) -> String {
+    let mut live = Live::start(arguments);
+    let line = told(&mut live);
+    live.interrupt();
+    assert_eq!(live.end().code, Some(0));
+    line
+}
+
+/// The numbers that a line accounts for: that of an event, or those in a gap.
+fn accounted_for(line: &Value) -> u64 {
+    line["gap"]["count"].as_u64().unwrap_or(u64::from(line["seqno"].is_u64()))
+}
+
+#[test]
+fn it_says_what_it_waits_for() {
+    let directory = directory();
+    let path = place(&directory, "ring");
+    let ring = argument(&path);
+    assert_eq!(only_told(&["watch", ring, "--reopen"]), format!("── waiting for the ring {ring} to be made ──\n"));
+    let recorder = recorder_at(&path);
+    assert_eq!(only_told(&["watch", ring]), "── waiting for the first event ──\n");
+    record(&recorder, 2);
+    assert_eq!(only_told(&["watch", ring]), "── waiting for events; 2 were recorded before ──\n");
+    let far = only_told(&["watch", ring, "--from", "99999999"]);
+    assert_eq!(far, "── waiting for event 99,999,999; the newest is 2 ──\n");
+
+    let _open = recorder.reserve(ExecEvent::TxnEnd as u16, [0; 4], 0).unwrap();
+    let mut live = Live::start(&["watch", ring, "--from", "oldest", "--json"]);
+    assert_eq!((live.json_line()["seqno"].as_u64(), live.json_line()["seqno"].as_u64()), (Some(1), Some(2)));
+    assert_eq!(told(&mut live), "── event 3 is still being written ──\n");
+    live.interrupt();
+    live.end();
+    // With --quiet it says nothing.
+    let live = Live::start(&["watch", ring, "--quiet"]);
+    std::thread::sleep(Duration::from_millis(1500));
+    live.interrupt();
+    assert_eq!(live.end().err, "");
+}
+
+#[test]
+fn an_event_that_is_being_written_is_neither_there_nor_gone() {
+    let directory = directory();
+    let path = place(&directory, "ring");
+    let recorder = recorder_at(&path);
+    record(&recorder, 2);
+    let open = recorder.reserve(ExecEvent::TxnEnd as u16, [0; 4], 0).unwrap();
+    record(&recorder, 1);
+    let events = run(&["info", "--json", argument(&path)]).json()["events"].clone();
+    assert_eq!((&events["count"], &events["lost"], &events["being_written"]), (&3.into(), &0.into(), &1.into()));
+    let text = run(&["info", argument(&path)]).out;
+    assert!(text.contains("nothing has been overwritten, 1 being written"), "{text}");
+    let saved = place(&directory, "saved");
+    let told = run(&["snapshot", argument(&path), "-o", argument(&saved)]);
+    assert!(told.err.ends_with("\n1 event was still being written and not in the snapshot\n"), "{told:?}");
+    let summary = run(&["snapshot", argument(&path), "-o", argument(&saved), "--force", "--json"]).json();
+    assert_eq!((&summary["events"], &summary["lost"], &summary["being_written"]), (&3.into(), &1.into(), &1.into()));
+    drop(open);
+    assert_eq!(run(&["info", "--json", argument(&path)]).json()["events"]["being_written"], 0);
+}
+
+#[test]
+fn what_a_ring_loses_before_it_is_opened_again_is_counted() {
+    let directory = directory();
+    let path = place(&directory, "ring");
+    let mut live = Live::start(&["watch", argument(&path), "--reopen", "--json", "--strict"]);
+    // It waits for the ring: so it is to account for all of it.
+    assert!(told(&mut live).contains("waiting for the ring"));
+    let mut anew = Vec::new();
+    for _ in 0..2 {
+        let recorder = recorder_at(&path);
+        let burst = recorder.geometry().descriptor_capacity() * 3;
+        record(&recorder, burst);
+        let mut seen = 0;
+        while seen < burst {
+            let line = live.json_line();
+            seen += accounted_for(&line);
+            if line["made_anew"].is_object() {
+                anew.push(line);
+            }
+        }
+        assert_eq!(seen, burst);
+    }
+    live.interrupt();
+    let run = live.end();
+    assert_eq!(run.code, Some(16), "{run:?}");
+    // A line says where the numbers begin again.
+    assert_eq!(anew.len(), 1);
+    assert_eq!(
+        (&anew[0]["made_anew"]["name"], &anew[0]["made_anew"]["pid"]),
+        (&argument(&path).into(), &std::process::id().into())
+    );
+}
+
+#[test]
+fn a_ring_that_is_cut_off_while_it_is_watched_is_an_error() {
+    let directory = directory();
+    let path = place(&directory, "ring");
+    let recorder = recorder_at(&path);
+    record(&recorder, 3);
+    let mut live = Live::start(&["watch", argument(&path), "--from", "oldest", "--json", "--reopen"]);
+    assert_eq!(live.json_line()["seqno"], 1);
+    std::fs::File::options().write(true).open(&path).unwrap().set_len(4096).unwrap();
+    let run = live.end();
+    assert_eq!(run.code, Some(6), "{run:?}");
+    let error = run.err.lines().last().unwrap();
+    assert!(error.starts_with(&format!("error: the file of the ring {} was truncated", path.display())), "{error}");
+    assert!(!run.err.contains("none lost"), "{run:?}");
+}
+
+#[test]
+fn a_block_is_looked_for_only_where_there_are_blocks() {
+    let directory = directory();
+    let path = place(&directory, "ring");
+    let _recorder =
+        Recorder::builder(ContentDescription::new(300, "SHOP")).config(&path).compact(true).shifts(15, 21).build();
+    let run = run(&["watch", argument(&path), "--from", "block"]);
+    assert_eq!(run.code, Some(8));
+    assert!(run.err.contains("\nerror: --from block needs a ring of execution events"), "{run:?}");
+}
