@@ -124,7 +124,7 @@ fn an_empty_ring_and_one_that_has_gone_round_say_what_is_there() {
     assert_eq!(
         events,
         json!({
-            "oldest_seqno": 0, "newest_seqno": 0, "count": 0, "lost": 0, "first_ts_ns": null, "last_ts_ns": null, "by_type": {},
+            "oldest_seqno": 0, "newest_seqno": 0, "count": 0, "lost": 0, "being_written": 0, "first_ts_ns": null, "last_ts_ns": null, "by_type": {},
         })
     );
     assert!(run(&["info", argument(&path)]).out.contains("none; last sequence number 0"));

@@ -6,10 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// A capture could not be made or read.
-#[derive(Debug)]
 pub struct CaptureError(Box<Inner>);
 
-#[derive(Debug)]
 struct Inner {
     kind: CaptureErrorKind,
     path: Option<PathBuf>,
@@ -17,7 +15,6 @@ struct Inner {
     source: Option<Source>,
 }
 
-#[derive(Debug)]
 enum Source {
     Io(io::Error),
     Reader(ReaderError),
@@ -122,6 +119,13 @@ impl fmt::Display for CaptureError {
             (_, CaptureErrorKind::Ring) | (None, _) => f.write_str(&self.0.message),
             (Some(path), _) => write!(f, "{}: {}", path.display(), self.0.message),
         }
+    }
+}
+
+/// As it is displayed: this is what a `main` that returns the error prints.
+impl fmt::Debug for CaptureError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

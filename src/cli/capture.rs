@@ -132,7 +132,15 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         }
         capture_to(&args.names, io::stdout(), &options, &mut progress)
     } else if let Target::Open(file) = args.target(&output)? {
-        capture_to(&args.names, file, &options, &mut progress)
+        match capture_to(&args.names, file, &options, &mut progress) {
+            Err(error) if error.kind() != CaptureErrorKind::Ring => {
+                bar.finish_and_clear();
+                // It does not know where the file leads.
+                let message = format!("{}: {error}", output.display());
+                return Err(Failure::new(Exit::of(&error.into()), message).into());
+            }
+            done => done,
+        }
     } else {
         capture(&args.names, &output, &options, &mut progress)
     };

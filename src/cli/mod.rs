@@ -11,6 +11,7 @@ mod export;
 mod format;
 mod info;
 mod interrupt;
+mod list;
 mod open;
 mod output;
 mod paint;
@@ -37,6 +38,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
+    List(list::Args),
     Info(info::Args),
     Watch(watch::Args),
     Snapshot(snapshot::Args),
@@ -59,6 +61,7 @@ pub(crate) fn main() -> ExitCode {
     let cli = Cli::parse();
     paint::choose(cli.color);
     let done = match &cli.verb {
+        Verb::List(args) => list::run(args),
         Verb::Info(args) => info::run(args),
         Verb::Watch(args) => watch::run(args),
         Verb::Snapshot(args) => snapshot::run(args),

@@ -89,9 +89,10 @@ impl BlockScope {
         self.seqno
     }
 
-    /// The calling thread works on the transaction with this index (from 0), until the guard is dropped.
+    /// The calling thread works on the transaction with this index (from 0), until the guard is dropped. Its events carry the index plus
+    /// one, so that 0 means none; the largest index cannot be told from the one before.
     pub fn transaction(&self, index: u64) -> AmbientExt {
-        AmbientExt::set(flow::TXN_ID, index + 1)
+        AmbientExt::set(flow::TXN_ID, index.saturating_add(1))
     }
 
     /// The calling thread works on the account with this index (from 0), until the guard is dropped.

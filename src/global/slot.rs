@@ -79,7 +79,8 @@ impl GlobalRecorder {
         self.name
     }
 
-    /// The recorder to record to now; `None` if there is none, or it is switched off, or this is a forked child.
+    /// The recorder to record to now; `None` if there is none, or it is switched off. In a forked child it is the parent's, which
+    /// records nothing there ([`ActiveRecorder::is_enabled`] is false), until another one is installed.
     #[inline(always)]
     pub fn active(&'static self) -> Option<ActiveRecorder> {
         // Relaxed: the word only says where to look; the pointer is loaded with acquire.

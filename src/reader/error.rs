@@ -6,10 +6,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// A ring could not be opened, or a snapshot not be written.
-#[derive(Debug)]
 pub struct ReaderError(Box<Inner>);
 
-#[derive(Debug)]
 struct Inner {
     kind: ReaderErrorKind,
     path: Option<PathBuf>,
@@ -17,7 +15,6 @@ struct Inner {
     source: Option<Source>,
 }
 
-#[derive(Debug)]
 enum Source {
     Shm(ShmError),
     Io(std::io::Error),
@@ -123,6 +120,13 @@ impl fmt::Display for ReaderError {
             (_, Some(Source::Shm(_))) | (None, _) => f.write_str(&self.0.message),
             (Some(path), _) => write!(f, "cannot open event ring {}: {}", path.display(), self.0.message),
         }
+    }
+}
+
+/// As it is displayed: this is what a `main` that returns the error prints.
+impl fmt::Debug for ReaderError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

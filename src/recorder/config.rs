@@ -6,7 +6,7 @@ use crate::layout::extension::{CONTENT_NAME_BYTES, SCHEMA_TEXT_MAX_BYTES};
 /// and the schema text go into the extension, so that tools can decode a ring they have never seen.
 ///
 /// `ContentDescription::of::<MyEvents>()` makes it from an event-type enum.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ContentDescription {
     pub(super) content_type: u16,
     pub(super) content_name: String,
@@ -49,6 +49,16 @@ impl ContentDescription {
     /// The content type's name.
     pub fn content_name(&self) -> &str {
         &self.content_name
+    }
+}
+
+/// Without the schema text, which is long.
+impl std::fmt::Debug for ContentDescription {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ContentDescription")
+            .field("content_type", &self.content_type)
+            .field("content_name", &self.content_name)
+            .finish_non_exhaustive()
     }
 }
 

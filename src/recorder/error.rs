@@ -4,7 +4,6 @@ use crate::shm::{ShmError, ShmErrorKind};
 use std::fmt;
 
 /// A recorder could not be made.
-#[derive(Debug)]
 pub struct RecorderError {
     kind: RecorderErrorKind,
     message: String,
@@ -67,6 +66,13 @@ impl From<ShmError> for RecorderError {
 impl fmt::Display for RecorderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
+    }
+}
+
+/// As it is displayed: this is what a `main` that returns the error prints.
+impl fmt::Debug for RecorderError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -137,9 +137,10 @@ impl fmt::Display for ShmError {
     }
 }
 
+/// As it is displayed: this is what a `main` that returns the error prints.
 impl fmt::Debug for ShmError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ShmError").field("kind", &self.0.kind).field("message", &self.to_string()).finish()
+        fmt::Display::fmt(self, f)
     }
 }
 

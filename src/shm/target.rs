@@ -84,9 +84,11 @@ fn open_ring_directory(path: &Path, options: &CreateOptions) -> Result<OwnedFd, 
             }
             Err(errno) => return Err(failed(errno)),
         };
+        let stat = fstat(&directory).map_err(failed)?;
         if !options.allow_foreign_owner {
-            trust::check_directory(OPERATION, &fstat(&directory).map_err(failed)?, path)?;
+            trust::check_directory(OPERATION, &stat, path)?;
         }
+        trust::check_writable(OPERATION, &directory, &stat, path)?;
         return Ok(directory);
     }
     // Each time it was gone again, because somebody removed it when it was empty.

@@ -1,8 +1,10 @@
 //! Whose files and directories we deal with in a ring directory.
 
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{FileType, Stat};
+use rustix::fs::{Access, AtFlags, FileType, Stat, accessat};
+use rustix::io::Errno;
 use rustix::process::{getegid, geteuid, getgroups};
 
 use super::error::{ShmError, ShmErrorKind};
@@ -27,7 +29,10 @@ fn stranger(operation: &'static str, stat: &Stat, path: &Path) -> ShmError {
         format!("it belongs to user {}, we are user {}", stat.st_uid, geteuid().as_raw()),
     )
     .at(path)
-    .mend("give the ring's full path, set EVENTRING_DIR to a directory of your own, or allow foreign owners")
+    .mend(
+        "set EVENTRING_DIR to a directory of your own, or give the ring's full path: a name with a `/` is used as written, \
+         whoever owns it",
+    )
 }
 
 /// A directory in which others can neither replace our files nor plant theirs.
@@ -38,6 +43,30 @@ pub(super) fn check_directory(operation: &'static str, stat: &Stat, path: &Path)
             .mend("remove the write permission of others: `chmod o-w`"));
     }
     check_ours(operation, stat, path)
+}
+
+/// A directory in which we may make files.
+pub(super) fn check_writable(
+    operation: &'static str,
+    directory: &OwnedFd,
+    stat: &Stat,
+    path: &Path,
+) -> Result<(), ShmError> {
+    match accessat(directory, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS) {
+        Err(Errno::ACCESS) => Err(ShmError::new(
+            ShmErrorKind::PermissionDenied,
+            operation,
+            format!(
+                "it belongs to user {}, and we, user {}, may not make files in it",
+                stat.st_uid,
+                geteuid().as_raw()
+            ),
+        )
+        .at(path)
+        .mend("set EVENTRING_DIR to a directory of your own, or give the ring's full path")),
+        // Whatever else is wrong shows when the file is made.
+        _ => Ok(()),
+    }
 }
 
 /// A directory or file that is ours or root's. Its owner could do with our ring what he likes.
@@ -61,5 +90,7 @@ pub(super) fn check_regular_file(operation: &'static str, stat: &Stat, path: &Pa
         FileType::CharacterDevice | FileType::BlockDevice => "it is a device",
         _ => "it is not a regular file",
     };
-    Err(ShmError::new(ShmErrorKind::NotARegularFile, operation, found).at(path))
+    Err(ShmError::new(ShmErrorKind::NotARegularFile, operation, found)
+        .at(path)
+        .mend("expected a ring's file; give its own path, or another name"))
 }

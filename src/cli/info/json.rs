@@ -76,7 +76,8 @@ fn extension(info: &ExtensionInfo) -> Value {
     })
 }
 
-fn state(state: RingState) -> &'static str {
+/// A word for programs.
+pub(in crate::cli) fn state(state: RingState) -> &'static str {
     match state {
         RingState::Live => "live",
         RingState::Ended => "ended",

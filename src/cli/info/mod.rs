@@ -4,6 +4,8 @@ mod json;
 mod survey;
 mod text;
 
+pub(super) use json::state as state_name;
+
 use super::decoder::Decoder;
 use super::exit::Exit;
 use super::format::Clock;
@@ -40,7 +42,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
 }
 
 /// Who writes the ring, or wrote it: pid, and whether it lives, where that is known.
-fn writer(reader: &Reader) -> Option<(u32, Option<bool>)> {
+pub(super) fn writer(reader: &Reader) -> Option<(u32, Option<bool>)> {
     let by_header = reader.info().extension.map(|extension| extension.writer.pid).filter(|pid| *pid != 0);
     let pid = by_header.or_else(|| reader.lock_owner_pid())?;
     Some((pid, is_alive(reader.state())))

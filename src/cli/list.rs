@@ -1,0 +1,201 @@
+//! `eventring list`.
+
+use super::exit::Exit;
+use super::format::{bytes, grouped, one_line};
+use super::info::{state_name, writer};
+use super::paint::{DIM, GOOD, WARNING};
+use eventring::layout::header::content_type_name;
+use eventring::reader::{Reader, ReaderErrorKind, RingState};
+use eventring::shm::RingDirectories;
+use serde_json::{Value, json};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// Marks files that are not finished.
+const STICKY: u32 = 0o1000;
+
+/// Show which rings there are, and who writes them
+///
+/// The rings in the ring directories: `event-rings/` on a hugetlbfs mount and in /dev/shm, or $EVENTRING_DIR.
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// Look into these directories instead
+    #[arg(value_name = "DIRECTORY")]
+    directories: Vec<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// A ring, with its shards.
+struct Found {
+    reader: Reader,
+    name: String,
+    shards: u64,
+    /// Events recorded since it was made.
+    recorded: u64,
+    file_bytes: u64,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
+    let directories = match args.directories.as_slice() {
+        [] => RingDirectories::from_environment().for_reading(),
+        directories => directories.to_vec(),
+    };
+    let mut found = Vec::new();
+    for directory in &directories {
+        match std::fs::read_dir(directory) {
+            Ok(entries) => {
+                let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+                paths.sort();
+                found.extend(paths.iter().filter_map(|path| look_at(path)));
+            }
+            // Made by the first recorder. One that was named must be there.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && args.directories.is_empty() => {}
+            Err(error) => {
+                let what = format!("cannot list the ring directory {}", directory.display());
+                if args.directories.is_empty() {
+                    anstream::eprintln!("{WARNING}warning:{WARNING:#} {what}: {error}");
+                } else {
+                    return Err(super::exit::Failure::io(what, &error).into());
+                }
+            }
+        }
+    }
+    let mut out = anstream::stdout().lock();
+    if args.json {
+        let rings: Vec<Value> = found.iter().map(object).collect();
+        writeln!(out, "{}", json!({ "directories": directories, "rings": rings }))?;
+    } else if found.is_empty() {
+        let directories: Vec<_> = directories.iter().map(|directory| directory.display().to_string()).collect();
+        anstream::eprintln!("there are no rings in {}", directories.join(" and "));
+    } else {
+        table(&mut out, &found)?;
+    }
+    out.flush()?;
+    Ok(Exit::Done)
+}
+
+/// The ring in that file. `None` for files of other kinds, and for shards, which belong to their first.
+fn look_at(path: &Path) -> Option<Found> {
+    let metadata = std::fs::metadata(path).ok()?;
+    if !metadata.is_file() || metadata.permissions().mode() & STICKY != 0 {
+        return None;
+    }
+    let reader = match Reader::open(path) {
+        Ok(reader) => reader,
+        Err(error) => {
+            if !matches!(error.kind(), ReaderErrorKind::NotARing | ReaderErrorKind::NotFound) {
+                anstream::eprintln!("{WARNING}warning:{WARNING:#} {}", one_line(&error.to_string()));
+            }
+            return None;
+        }
+    };
+    let info = reader.info();
+    let mut found = Found {
+        name: path.file_name()?.to_string_lossy().into_owned(),
+        shards: 0,
+        recorded: recorded(&reader),
+        file_bytes: metadata.len(),
+        reader,
+    };
+    if let Some(extension) = info.extension.filter(|extension| extension.shard_limit > 0) {
+        if extension.shard_index > 0 && beside(path, &format!(".{}", extension.shard_index)) {
+            return None;
+        }
+        found.shards = extension.shard_count.min(extension.shard_limit).min(1 << 16);
+        for index in 1..found.shards {
+            let mut shard = path.as_os_str().to_os_string();
+            shard.push(format!(".{index}"));
+            if let Ok(reader) = Reader::open(PathBuf::from(&shard)) {
+                found.recorded += recorded(&reader);
+                found.file_bytes += std::fs::metadata(&shard).map_or(0, |metadata| metadata.len());
+            }
+        }
+    }
+    Some(found)
+}
+
+/// Whether the file's name without `ending` is a file too.
+fn beside(path: &Path, ending: &str) -> bool {
+    path.to_str().and_then(|path| path.strip_suffix(ending)).is_some_and(|first| Path::new(first).is_file())
+}
+
+/// Numbers handed out, without those that stand for no event.
+fn recorded(reader: &Reader) -> u64 {
+    let info = reader.info();
+    let given_up =
+        info.extension.map_or(0, |extension| extension.refused_claims.saturating_add(extension.lapped_claims));
+    info.last_seqno.saturating_sub(given_up)
+}
+
+fn content(reader: &Reader) -> String {
+    let info = reader.info();
+    info.content_name.unwrap_or_else(|| content_type_name(info.content_type).to_owned())
+}
+
+fn object(found: &Found) -> Value {
+    let reader = &found.reader;
+    let info = reader.info();
+    json!({
+        "name": found.name,
+        "file": reader.path().map(|path| path.to_string_lossy()),
+        "state": state_name(reader.state()),
+        "content_type": { "code": info.content_type, "name": content(reader) },
+        "writer": writer(reader).map(|(pid, alive)| json!({
+            "pid": pid,
+            "alive": alive,
+            "program": info.extension.as_ref().map(|extension| &extension.writer.program_name),
+        })),
+        "recorded": found.recorded,
+        "file_bytes": found.file_bytes,
+        "shards": (found.shards > 0).then_some(found.shards),
+    })
+}
+
+fn table(out: &mut impl Write, found: &[Found]) -> io::Result<()> {
+    let rows: Vec<[String; 5]> = found
+        .iter()
+        .map(|found| {
+            let name = match found.shards {
+                0 | 1 => one_line(&found.name),
+                shards => format!("{} ({shards} shards)", one_line(&found.name)),
+            };
+            let by = match writer(&found.reader) {
+                None => "–".to_owned(),
+                Some((pid, _)) => {
+                    let extension = found.reader.info().extension;
+                    let program = extension.map(|extension| extension.writer.program_name).unwrap_or_default();
+                    one_line(format!("{program} {pid}").trim())
+                }
+            };
+            [name, one_line(&content(&found.reader)), by, grouped(found.recorded), bytes(found.file_bytes)]
+        })
+        .collect();
+    let width = |column: usize, heading: &str| {
+        rows.iter().map(|row| row[column].chars().count()).chain([heading.len()]).max().unwrap_or(0)
+    };
+    let [name, content, by] = [width(0, "NAME"), width(1, "CONTENT"), width(2, "WRITER")];
+    writeln!(
+        out,
+        "{DIM}{:<name$}  {:<content$}  {:<by$}  {:<8}  {:>15}  {:>10}{DIM:#}",
+        "NAME", "CONTENT", "WRITER", "STATE", "RECORDED", "SIZE"
+    )?;
+    for (row, found) in rows.iter().zip(found) {
+        let (style, state) = match found.reader.state() {
+            RingState::Live => (GOOD, "live"),
+            RingState::Ended => (DIM, "ended"),
+            RingState::WriterDied => (WARNING, "died"),
+            RingState::Saved => (DIM, "snapshot"),
+            RingState::Truncated => (WARNING, "cut off"),
+            RingState::Unknown => (DIM, "unknown"),
+        };
+        writeln!(
+            out,
+            "{:<name$}  {:<content$}  {:<by$}  {style}{state:<8}{style:#}  {:>15}  {:>10}",
+            row[0], row[1], row[2], row[3], row[4]
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,79 @@
+//! `eventring list`.
+#![cfg(feature = "cli")]
+
+mod program;
+
+use eventring::recorder::{ContentDescription, Recorder};
+use program::{argument, directory, finish, place, program, run};
+use std::fs;
+use std::path::Path;
+
+fn recorder_at(path: &Path, name: &str, events: u64) -> Recorder {
+    let description = ContentDescription::new(300, name);
+    let recorder = Recorder::builder(description).config(path).compact(true).shifts(15, 21).build().unwrap();
+    (0..events).for_each(|_| assert_ne!(recorder.record(2, [0; 4], b"x"), 0));
+    recorder
+}
+
+#[test]
+fn rings_are_listed_with_their_writers_and_other_files_are_not() {
+    let directory = directory();
+    let _live = recorder_at(&place(&directory, "live"), "SHOP", 3);
+    let kept = recorder_at(&place(&directory, "kept"), "THINGS", 12_345);
+    kept.keep(true);
+    drop(kept);
+    fs::write(place(&directory, "letter"), "no ring").unwrap();
+    fs::create_dir(place(&directory, "more")).unwrap();
+
+    // Where bare names are looked up.
+    let mut command = program(&["list", "--json"]);
+    command.env("EVENTRING_DIR", directory.path());
+    let list = finish(command).json();
+    assert_eq!(list["directories"], serde_json::json!([argument(directory.path())]));
+    let rings = list["rings"].as_array().unwrap();
+    let told: Vec<_> = rings
+        .iter()
+        .map(|ring| {
+            let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+            let alive = ring["writer"]["alive"].as_bool().unwrap();
+            assert_eq!(ring["writer"]["pid"], std::process::id());
+            assert_eq!(ring["content_type"]["code"], 300);
+            assert_eq!(ring["file"], argument(&place(&directory, ring["name"].as_str().unwrap())));
+            let recorded = ring["recorded"].as_u64().unwrap();
+            (text(&ring["name"]), text(&ring["content_type"]["name"]), text(&ring["state"]), alive, recorded)
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("kept".into(), "THINGS".into(), "ended".into(), false, 12_345),
+            ("live".into(), "SHOP".into(), "live".into(), true, 3)
+        ]
+    );
+    assert_eq!(rings[0]["file_bytes"], fs::metadata(place(&directory, "kept")).unwrap().len());
+
+    // For people, in a directory that is named.
+    let run = run(&["list", argument(directory.path())]);
+    assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
+    let rows: Vec<Vec<&str>> = run.out.lines().map(|line| line.split_whitespace().collect()).collect();
+    let program = rings[0]["writer"]["program"].as_str().unwrap();
+    let pid = std::process::id().to_string();
+    assert_eq!(rows[0], ["NAME", "CONTENT", "WRITER", "STATE", "RECORDED", "SIZE"]);
+    assert_eq!(rows[1][..6], ["kept", "THINGS", program, &pid, "ended", "12,345"]);
+    assert_eq!(rows[2][..6], ["live", "SHOP", program, &pid, "live", "3"]);
+    assert_eq!(rows.len(), 3);
+}
+
+#[test]
+fn where_there_are_none_it_says_where_it_looked() {
+    let directory = directory();
+    let run = run(&["list", argument(directory.path())]);
+    assert_eq!((run.code, run.out.as_str()), (Some(0), ""));
+    assert_eq!(run.err, format!("there are no rings in {}\n", directory.path().display()));
+    let missing = program::run(&["list", argument(&place(&directory, "missing"))]);
+    assert_eq!(missing.code, Some(3), "{missing:?}");
+    // The default directories need not exist.
+    let mut command = program(&["list", "--json"]);
+    command.env("EVENTRING_DIR", place(&directory, "missing"));
+    assert_eq!(finish(command).json()["rings"], serde_json::json!([]));
+}
