@@ -137,6 +137,9 @@ impl Cursor {
     /// An event that will never come (a gap whose cause is [`GapCause::NeverCommitted`] or [`GapCause::GivenUp`]) is reported at once where a later one
     /// is known of: below [`Self::lag`]'s count, or the seqno that was the newest at the last [`Self::seek`]. At the ring's end
     /// it takes some calls, and about 100 µs.
+    ///
+    /// [`Next::NotReady`] is the end only if [`Self::lag`] is 0, or once more after the ring is known to have ended
+    /// ([`Self::is_finished`]): the calls in between may not have asked yet. [`Follower`](super::Follower) does all that.
     #[inline(always)]
     #[expect(clippy::should_implement_trait, reason = "an iterator would end; a cursor waits, jumps and seeks")]
     pub fn next(&mut self) -> Next {
