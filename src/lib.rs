@@ -1,4 +1,58 @@
-//! An embedded event recorder: typed events and `tracing` spans in shared-memory rings that other processes read live.
+//! An embedded event recorder: typed events and `tracing` spans in shared-memory rings that other processes read live, and that
+//! are still there after a crash.
+//!
+//! - **Record**: derive [`EventType`] for an enum of events and [`EventPayload`] for their structs, declare a
+//!   [`GlobalRecorder`](global::GlobalRecorder), switch it on with [`try_init`](global::GlobalRecorder::try_init), and write [`record!`]
+//!   and [`recordv!`]. Without globals: [`recorder::Recorder`].
+//! - **Read**, in another process, now or later: [`reader::Reader`] opens a ring by its name, a [`Cursor`](reader::Cursor) walks it, a
+//!   [`Follower`](reader::Follower) waits, and [`schema::SchemaModel`] decodes rings whose types the program does not have.
+//! - **Spans**: with the feature `tracing`, `eventring::tracing::init("my-app")` records what the program's `tracing` spans do.
+//! - **Look**: the program `eventring` (feature `cli`) lists, shows, follows, saves and exports rings.
+//!
+//! ```
+//! # #[cfg(feature = "macros")] {
+//! use eventring::reader::{Next, Reader, Seek};
+//! use eventring::recorder::{ContentDescription, Recorder};
+//! use eventring::{EventPayload, EventType, record};
+//!
+//! #[derive(EventPayload, Debug, PartialEq)]
+//! struct OrderPlaced {
+//!     order_id: u64,
+//!     price_cents: u64,
+//! }
+//!
+//! #[derive(EventType, Clone, Copy)]
+//! #[event(content_type = 300, name = "SHOP")]
+//! #[repr(u16)]
+//! enum Shop {
+//!     #[event(payload = OrderPlaced)]
+//!     OrderPlaced = 2,
+//! }
+//!
+//! // In memory without a name, for this example; a program gives a name: `.config("shop:16:27")`.
+//! let recorder = Recorder::builder(ContentDescription::of::<Shop>()).anonymous().build()?;
+//! record!(recorder => Shop::OrderPlaced, &OrderPlaced { order_id: 7, price_cents: 1250 });
+//!
+//! // Elsewhere: `Reader::open_typed::<Shop>("shop")`.
+//! let reader = Reader::options().expect_events::<Shop>().open_fd(recorder.as_fd())?;
+//! let mut cursor = reader.cursor();
+//! cursor.seek(Seek::Oldest);
+//! let Next::Event(event) = cursor.next() else { panic!("it was recorded") };
+//! let mut buffer = Vec::new();
+//! let payload = cursor.payload(&event, &mut buffer).valid().expect("nothing has overwritten it");
+//! assert_eq!(OrderPlaced::decode_exact(payload)?, OrderPlaced { order_id: 7, price_cents: 1250 });
+//! # }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | feature | what | default |
+//! |---|---|---|
+//! | `macros` | the derives | yes |
+//! | `tracing` | spans and log records of `tracing` | yes |
+//! | `snapshot` | zstd snapshots of rings | no |
+//! | `capture` | saved rings: `eventring::capture` | no |
+//! | `export` | Perfetto, Chrome, folded stacks, JSON lines: `eventring::export` | no |
+//! | `cli` | the program `eventring` | no |
 
 // The derives name this crate `::eventring`, also within it.
 extern crate self as eventring;

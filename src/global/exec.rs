@@ -113,3 +113,15 @@ fn record_block_start(active: &ActiveRecorder, block_start: &BlockStart) -> u64 
         reservation.commit()
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_transaction_index_does_not_overflow() {
+        let block = BlockScope::enter(5);
+        let _txn = block.transaction(u64::MAX);
+        assert_eq!(ambient_ext()[..2], [5, u64::MAX]);
+    }
+}

@@ -30,7 +30,7 @@ pub(super) struct Screen {
 }
 
 enum View {
-    Live { lines: Vec<ProgressBar>, _all: MultiProgress },
+    Live { lines: Vec<ProgressBar>, _all: MultiProgress, is_plain: bool },
     Lines,
     Nothing,
 }
@@ -113,8 +113,10 @@ impl Screen {
         }
         match &self.view {
             View::Nothing => {}
-            View::Live { lines, .. } => {
-                lines.iter().zip(self.rows()).for_each(|(line, row)| line.set_message(row));
+            View::Live { lines, is_plain, .. } => {
+                // The lines do not go through `anstream`.
+                let styled = |row: String| if *is_plain { anstream::adapter::strip_str(&row).to_string() } else { row };
+                lines.iter().zip(self.rows()).for_each(|(line, row)| line.set_message(styled(row)));
             }
             View::Lines => {
                 let now = Instant::now();
@@ -123,7 +125,7 @@ impl Screen {
                     anstream::eprintln!(
                         "{:>6}  recorded {}, read {}, lost {}, torn {}",
                         duration(self.start.elapsed()),
-                        grouped(self.recorded.count),
+                        grouped(self.recorded()),
                         grouped(self.read.count),
                         grouped(self.lost),
                         grouped(self.torn)
@@ -133,11 +135,16 @@ impl Screen {
         }
     }
 
+    /// Events recorded, as far as both children have told: the reader's line may come before the writer's.
+    fn recorded(&self) -> u64 {
+        self.recorded.count.max(self.read.count.saturating_add(self.lost))
+    }
+
     fn rows(&self) -> [String; 5] {
-        let meter = |label: &str, meter: &Meter| {
+        let meter = |label: &str, count: u64, meter: &Meter| {
             format!(
                 "{label:<10}{BOLD}{:>15}{BOLD:#}  {:>8}/s  {DIM}{}{DIM:#}",
-                grouped(meter.count),
+                grouped(count),
                 rate(meter.rate()),
                 meter.curve()
             )
@@ -148,8 +155,8 @@ impl Screen {
         };
         let payload = format!("payload {}, {}/s", bytes(self.payload.count), bytes(self.payload.rate() as u64));
         [
-            meter("recorded", &self.recorded),
-            meter("read", &self.read),
+            meter("recorded", self.recorded(), &self.recorded),
+            meter("read", self.read.count, &self.read),
             format!("{:<10}{:>15}  {DIM}{payload}{DIM:#}", "behind", grouped(self.behind)),
             count("lost", self.lost, WARNING, "overwritten before they were read"),
             count("torn", self.torn, ERROR, "of those read, by checksum"),
@@ -170,7 +177,8 @@ impl View {
         let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(15));
         let style = ProgressStyle::with_template("  {msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
         let line = |_| all.add(ProgressBar::new_spinner().with_style(style.clone()));
-        Self::Live { lines: (0..5).map(line).collect(), _all: all }
+        let is_plain = anstream::AutoStream::choice(&io::stderr()) == anstream::ColorChoice::Never;
+        Self::Live { lines: (0..5).map(line).collect(), _all: all, is_plain }
     }
 }
 
@@ -208,4 +216,22 @@ pub(super) fn report(out: &mut impl Write, outcome: &Outcome, ring: &str, kept: 
         writeln!(out, "  the ring is still there: {}", one_line(ring))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_is_shown_as_read_than_as_recorded() {
+        let mut screen = Screen::new(false, 1, "ring", (1, 2));
+        // The writer's line was written before the reader's.
+        screen.recorded.update(10, 0.1);
+        screen.read.update(12, 0.15);
+        screen.lost = 3;
+        assert_eq!(screen.recorded(), 15);
+        assert!(screen.rows()[0].contains("15") && screen.rows()[1].contains("12"));
+        screen.recorded.update(20, 0.2);
+        assert_eq!(screen.recorded(), 20);
+    }
 }
