@@ -138,6 +138,30 @@ fn a_ring_that_is_cut_off_while_it_is_watched_is_an_error() {
 }
 
 #[test]
+fn a_number_that_was_given_up_is_shown_and_is_no_loss() {
+    let directory = directory();
+    let path = place(&directory, "ring");
+    let recorder = recorder_at(&path);
+    let capacity = recorder.geometry().descriptor_capacity();
+    // Stalls in the slot that the last of these comes to; which then takes the next number.
+    let stalled = recorder.reserve(ExecEvent::TxnEnd as u16, [0; 4], 0).unwrap();
+    record(&recorder, capacity);
+    drop(stalled);
+    recorder.keep(true);
+    drop(recorder);
+    let from = (capacity - 1).to_string();
+    let watched = run(&["watch", argument(&path), "--from", &from, "--strict", "--json"]);
+    assert_eq!(watched.code, Some(0), "{watched:?}");
+    let lines = watched.json_lines();
+    assert_eq!((lines.len(), lines.iter().map(accounted_for).sum::<u64>()), (4, 4));
+    assert_eq!(lines[2]["gap"], serde_json::json!({ "first_seqno": capacity + 1, "count": 1, "cause": "given_up" }));
+    assert_eq!(lines[3]["seqno"], capacity + 2);
+    assert!(watched.err.starts_with("── 3 events shown, none lost, 1 number without an event, "), "{watched:?}");
+    let text = run(&["watch", argument(&path), "--from", &from]).out;
+    assert!(text.contains("stand for no event ──"), "{text}");
+}
+
+#[test]
 fn a_block_is_looked_for_only_where_there_are_blocks() {
     let directory = directory();
     let path = place(&directory, "ring");

@@ -82,7 +82,8 @@ impl Summary {
             lost => format!("{WARNING}{} lost{WARNING:#}", grouped(lost)),
         });
         if self.given_up > 0 {
-            parts.push(format!("{} numbers without an event", grouped(self.given_up)));
+            let numbers = if self.given_up == 1 { "number" } else { "numbers" };
+            parts.push(format!("{} {numbers} without an event", grouped(self.given_up)));
         }
         if self.expired > 0 {
             parts.push(format!("{WARNING}{} without payload{WARNING:#}", grouped(self.expired)));
