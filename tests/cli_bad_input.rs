@@ -209,3 +209,19 @@ fn a_full_disk_and_a_full_pool_of_huge_pages_are_no_space() {
     assert!(run.err.contains("huge pages") && run.err.contains("vm.nr_hugepages"), "{run:?}");
     insta::assert_snapshot!(table.text.replace(program::KEPT, "KEPT"));
 }
+
+#[test]
+fn a_ring_that_is_cut_off_is_that_first_and_of_a_wrong_content_type_second() {
+    let directory = directory();
+    let path = directory.path().join("ring");
+    drop(ring(&path, ContentDescription::new(300, "SHOP")));
+    let whole = fs::read(&path).unwrap();
+    let cut = directory.path().join("cut");
+    for bytes in [100, 3_000_000] {
+        fs::write(&cut, &whole[..bytes]).unwrap();
+        for verb in [&["info"][..], &["summary"], &["watch"], &["export"], &["watch", "--expect", "perf"]] {
+            let run = program::run(&[verb, &[argument(&cut)]].concat());
+            assert_eq!(run.code, Some(6), "{verb:?} of {bytes} bytes: {run:?}");
+        }
+    }
+}
