@@ -57,15 +57,19 @@ struct Entry {
     place: Option<Arc<NamedPlace>>,
     file: FileId,
     keep: bool,
+    /// It has the name by which readers find it.
+    is_published: bool,
     /// The descriptor with the lock; negative in a forked child that has let go of it.
     lock: RawFd,
 }
 
 impl Entry {
-    /// Removes the file, unless it shall stay or another process made it.
-    fn remove_file(&self) {
+    /// Removes the file, unless it shall stay or another process made it. What is in a ring stays in a crash; one that is still
+    /// being made holds nothing.
+    fn remove_file(&self, crashes: bool) {
         if self.pid == std::process::id()
             && !self.keep
+            && !(crashes && self.is_published)
             && let Some(place) = &self.place
         {
             place.remove(self.file);
@@ -106,9 +110,7 @@ unsafe extern "C" {
 
 #[cfg(target_env = "gnu")]
 extern "C" fn remove_files_unless_panicked(status: libc::c_int, _: *mut libc::c_void) {
-    if status != PANIC_STATUS {
-        remove_files_at_exit();
-    }
+    remove_files(status == PANIC_STATUS);
 }
 
 /// Has the files removed at the process's end.
@@ -126,12 +128,17 @@ fn listen_for_exit() {
     };
 }
 
+#[cfg(not(target_env = "gnu"))]
 extern "C" fn remove_files_at_exit() {
+    remove_files(false);
+}
+
+fn remove_files(crashes: bool) {
     for slot in ENTRIES.iter() {
         if let Ok(mut entry) = slot.entry.try_lock()
             && let Some(entry) = entry.take()
         {
-            entry.remove_file();
+            entry.remove_file(crashes);
         }
     }
 }
@@ -178,16 +185,24 @@ impl Registration {
         }
         let registration = Self { slot: ENTRIES.claim(), pid: std::process::id() };
         registration.change(|entry| {
-            *entry = Some(Entry { pid: registration.pid, place, file, keep: false, lock: lock.as_raw_fd() });
+            *entry = Some(Entry {
+                pid: registration.pid,
+                place,
+                file,
+                keep: false,
+                is_published: false,
+                lock: lock.as_raw_fd(),
+            });
         });
         registration
     }
 
-    /// The file has got another name.
+    /// The file has got its final name.
     pub(super) fn set_place(&self, place: Arc<NamedPlace>) {
         self.change(|entry| {
             if let Some(entry) = entry {
                 entry.place = Some(place);
+                entry.is_published = true;
             }
         });
     }
@@ -212,10 +227,8 @@ impl Drop for Registration {
     fn drop(&mut self) {
         let crashes = std::thread::panicking();
         self.change(|entry| {
-            if let Some(entry) = entry.take()
-                && !crashes
-            {
-                entry.remove_file();
+            if let Some(entry) = entry.take() {
+                entry.remove_file(crashes);
             }
         });
         if self.pid == std::process::id() {
