@@ -160,7 +160,9 @@ fn a_damaged_last_seqno_costs_a_gap_and_not_an_endless_loop() {
     let reader = open(&zstd::encode_all(&image[..], 1).unwrap()).unwrap();
     let mut bytes = Vec::new();
     let summary = reader.write_snapshot(&mut bytes, &SnapshotOptions::new()).unwrap();
-    assert_eq!((summary.events, summary.lost, summary.last_seqno), (0, u64::MAX - 1, u64::MAX - 1));
+    // Later ones than this are taken for this one.
+    let last = i64::MAX as u64;
+    assert_eq!((summary.events, summary.lost, summary.last_seqno), (0, last, last));
 }
 
 #[test]

@@ -271,8 +271,8 @@ impl Cursor {
         self.next_seqno = match to {
             Seek::Oldest => observe::oldest_seqno(memory, last),
             Seek::Newest => last + 1,
-            Seek::Seqno(seqno) => seqno.clamp(1, SEQNO_MAX),
-            Seek::CurrentBlock => super::blocks::start_of_current_block(memory, last).clamp(1, SEQNO_MAX),
+            Seek::Seqno(seqno) => seqno.clamp(1, SEQNO_MAX + 1),
+            Seek::CurrentBlock => super::blocks::start_of_current_block(memory, last).clamp(1, SEQNO_MAX + 1),
         };
         self.read_from = self.next_seqno.wrapping_sub(read);
         self.known_last = last;

@@ -2,6 +2,7 @@
 
 use crate::layout::{Geometry, extension as ext, header};
 use crate::ring::memory::{MappedMemory, RingMemory};
+use crate::ring::observe::SEQNO_MAX;
 use crate::shm::ProcessIdentity;
 
 /// Everything that a ring's header says, copied at one moment. All of it was checked only as far as the types say; a damaged
@@ -17,7 +18,7 @@ pub struct RingInfo {
     pub schema_hash: [u8; 32],
     /// Sizes.
     pub geometry: Geometry,
-    /// Last seqno handed out, 0 for none.
+    /// Last seqno handed out, 0 for none. At most 2^63 - 1: what a damaged header says beyond is read as that.
     pub last_seqno: u64,
     /// Next payload byte to allocate, unwrapped.
     pub next_payload_byte: u64,
@@ -151,7 +152,7 @@ pub(super) fn read(memory: &MappedMemory) -> RingInfo {
         content_name: content_name.filter(|name| !name.is_empty()),
         schema_hash,
         geometry: *memory.geometry(),
-        last_seqno: memory.header_value(header::LAST_SEQNO),
+        last_seqno: memory.header_value(header::LAST_SEQNO).min(SEQNO_MAX),
         next_payload_byte: memory.header_value(header::NEXT_PAYLOAD_BYTE),
         buffer_window_start: memory.header_value(header::BUFFER_WINDOW_START),
         extension,

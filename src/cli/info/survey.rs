@@ -33,7 +33,7 @@ impl Survey {
     /// meanwhile is not there.
     pub(super) fn of(reader: &Reader) -> Self {
         // Behind the very last number no cursor can go; only a damaged header comes near.
-        let last_seqno = reader.info().last_seqno.min(u64::MAX - 1);
+        let last_seqno = reader.info().last_seqno;
         let mut cursor = reader.cursor();
         cursor.seek(Seek::Oldest);
         let mut survey = Self::default();

@@ -103,7 +103,7 @@ impl Reader {
     /// `out` failed (the kind tells a full disk from others), or the ring is so damaged that its payloads exceed its buffer.
     pub fn write_snapshot(&self, out: impl Write, options: &SnapshotOptions) -> Result<SnapshotSummary, ReaderError> {
         // Behind the very last number no cursor can go; only a damaged header comes near.
-        let last_seqno = self.info().last_seqno.min(options.last_seqno).min(u64::MAX - 1);
+        let last_seqno = self.info().last_seqno.min(options.last_seqno);
         let is_empty = last_seqno < options.first_seqno;
         let collected = collect::collect(self, options.first_seqno, last_seqno)?;
         let image = Image::new(self, collected)?;
