@@ -2,7 +2,7 @@
 #![cfg(feature = "snapshot")]
 
 use eventring::layout::header::{self, FixedHeader};
-use eventring::reader::{Reader, ReaderError, ReaderErrorKind, SnapshotOptions};
+use eventring::reader::{Next, Reader, ReaderError, ReaderErrorKind, Seek, SnapshotOptions};
 use eventring::recorder::{ContentDescription, Recorder};
 use std::io::Write as _;
 
@@ -160,6 +160,10 @@ fn a_damaged_last_seqno_costs_a_gap_and_not_an_endless_loop() {
     let reader = open(&zstd::encode_all(&image[..], 1).unwrap()).unwrap();
     let mut bytes = Vec::new();
     let summary = reader.write_snapshot(&mut bytes, &SnapshotOptions::new()).unwrap();
+    // A cursor comes to an end, too.
+    let mut cursor = reader.cursor();
+    cursor.seek(Seek::Oldest);
+    assert!((0..1 << 20).any(|_| cursor.next() == Next::NotReady && cursor.lag() == 0));
     // Later ones than this are taken for this one.
     let last = i64::MAX as u64;
     assert_eq!((summary.events, summary.lost, summary.last_seqno), (0, last, last));

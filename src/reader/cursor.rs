@@ -219,6 +219,10 @@ impl Cursor {
     fn skip_overwritten(&mut self) -> Next {
         let memory = self.source.memory();
         let last = observe::last_seqno(memory);
+        if self.next_seqno > last {
+            // A slot that holds a seqno which was never handed out: the file is damaged. There is nothing to skip.
+            return Next::NotReady;
+        }
         let head_start = if self.source.is_finished() { 0 } else { memory.geometry().descriptor_capacity() / 8 };
         let target = (observe::oldest_seqno(memory, last) + head_start).min(last + 1);
         self.gap_up_to(target, GapCause::Overwritten)

@@ -76,7 +76,7 @@ pub(crate) fn absent<M: RingMemory>(memory: &M, seqno: u64, seen: u64) -> Observ
         return Observation::Lapped;
     }
     // Relaxed: a stale value only delays the answer.
-    let last = memory.control(ControlWord::LastSeqno).load(Ordering::Relaxed);
+    let last = memory.control(ControlWord::LastSeqno).load(Ordering::Relaxed).min(SEQNO_MAX);
     if last < seqno {
         return Observation::NotReady;
     }
