@@ -25,7 +25,9 @@ use crate::schema::{EventPayload, EventType, PayloadOf};
 ///
 /// The event is a path to a variant of an enum that derives [`EventType`]; its payload (a reference or a value) must be the
 /// struct that the enum names for it, which the compiler checks, or be absent if it has none. Behind `;` stand extension words:
-/// `ext[N] = value` or, for execution events, `block = …`, `txn = …`, `account = …`, `span = …`.
+/// `ext[N] = value`, `span = …` (the same as `ext[3]`) or, for execution events, `block = …`, `txn = …`, `account = …`.
+///
+/// Inside a span that the feature `tracing` records, word 3 is the span's id, unless it is given here or the enum says `#[event(no_span)]`.
 ///
 /// While the recorder is off, this is one relaxed load and a branch: neither payload nor extension is evaluated.
 ///
@@ -33,10 +35,10 @@ use crate::schema::{EventPayload, EventType, PayloadOf};
 #[macro_export]
 macro_rules! record {
     ($recorder:expr => $event:path $(,)? $(; $($ext:tt)*)?) => {
-        $crate::__record!(($crate::__private::own(&$recorder), [0; 4]) $event, &(), fixed [], $($($ext)*)?)
+        $crate::__record!(($crate::__private::own(&$recorder), $crate::__private::span_ext(&$event)) $event, &(), fixed [], $($($ext)*)?)
     };
     ($recorder:expr => $event:path, $payload:expr $(,)? $(; $($ext:tt)*)?) => {
-        $crate::__record!(($crate::__private::own(&$recorder), [0; 4]) $event, $payload, fixed [], $($($ext)*)?)
+        $crate::__record!(($crate::__private::own(&$recorder), $crate::__private::span_ext(&$event)) $event, $payload, fixed [], $($($ext)*)?)
     };
     ($event:path $(,)? $(; $($ext:tt)*)?) => {
         $crate::__record!(($crate::__private::slot_of(&$event).active(), $crate::__private::default_ext($event)) $event, &(), fixed [], $($($ext)*)?)
@@ -87,7 +89,7 @@ macro_rules! recordv {
         }
     };
     ($recorder:expr => $event:path, $payload:expr, [$($part:expr),* $(,)?] $(,)? $(; $($ext:tt)*)?) => {
-        $crate::__record!(($crate::__private::own(&$recorder), [0; 4]) $event, $payload, gathered [$($part),*], $($($ext)*)?)
+        $crate::__record!(($crate::__private::own(&$recorder), $crate::__private::span_ext(&$event)) $event, $payload, gathered [$($part),*], $($($ext)*)?)
     };
     ($event:path, $payload:expr, [$($part:expr),* $(,)?] $(,)? $(; $($ext:tt)*)?) => {
         $crate::__record!(($crate::__private::slot_of(&$event).active(), $crate::__private::default_ext($event)) $event, $payload, gathered [$($part),*], $($($ext)*)?)
@@ -178,6 +180,12 @@ pub mod support {
     #[inline(always)]
     pub fn slot_of<E: RecordsTo>(_: &E) -> &'static GlobalRecorder {
         E::slot()
+    }
+
+    /// The extension words of an event that is recorded to a recorder of the caller's choice: the span, nothing else.
+    #[inline(always)]
+    pub fn span_ext<E: EventType>(_: &E) -> [u64; 4] {
+        crate::global::span_ext::<E>()
     }
 
     /// The extension words of an event that is recorded through its slot.

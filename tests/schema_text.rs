@@ -2,6 +2,7 @@
 #![cfg(feature = "macros")]
 
 use eventring::schema::exec::ExecEvent;
+use eventring::schema::perf::PerfEvent;
 use eventring::schema::test::TestEvent;
 use eventring::schema::{
     EventInfo, EventPayload, EventType, FieldInfo, FieldType, Scalar, Schema, SchemaInfo, SchemaModel,
@@ -57,6 +58,7 @@ fn hash_of(change: impl FnOnce(&mut SchemaInfo, &mut EventInfo, &mut StructInfo,
         version: 1,
         events: &[],
         published_hash: None,
+        carries_span: true,
         description: "A shop",
     };
     let mut event = EventInfo { code: 2, name: "ORDER", payload: None, trailing: &[], description: "An order" };
@@ -91,6 +93,30 @@ fn the_hash_changes_with_everything_that_determines_the_layout() {
     for (i, hash) in changed.iter().enumerate() {
         assert_ne!(*hash, same, "change {i}");
         assert!(!changed[..i].contains(hash), "change {i}");
+    }
+}
+
+#[test]
+fn that_events_carry_their_span_is_said_in_a_line_that_older_readers_and_the_hash_take_for_a_comment() {
+    let same = hash_of(|_, _, _, _| {});
+    assert_eq!(hash_of(|schema, _, _, _| schema.carries_span = false), same);
+
+    let text = BothEntries::schema().text();
+    assert_eq!(text.lines().filter(|line| *line == "#ext 3 span").count(), 1);
+    assert!(SchemaModel::parse(text).unwrap().carries_span());
+    // As it was written before.
+    let older = text.replace("#ext 3 span\n", "");
+    let model = SchemaModel::parse(&older).unwrap();
+    assert!(!model.carries_span());
+    assert_eq!(model.schema_hash(), BothEntries::schema_hash());
+    // What a description says is no such line, and what a later writer says is not taken for one.
+    for other in ["# ext 3 span", "#ext 2 span", "#ext 3 spans", "# #ext 3 span"] {
+        let model = SchemaModel::parse(&text.replace("#ext 3 span", other)).unwrap();
+        assert!(!model.carries_span(), "{other}");
+    }
+    assert!(ExecEvent::schema().model().unwrap().carries_span());
+    for schema in [TestEvent::schema(), PerfEvent::schema()] {
+        assert!(!schema.model().unwrap().carries_span(), "{}", schema.name());
     }
 }
 

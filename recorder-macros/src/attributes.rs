@@ -19,6 +19,7 @@ pub struct EventAttributes {
     pub payload: Option<Type>,
     pub trailing: Option<Vec<Trailing>>,
     pub redact: bool,
+    pub no_span: bool,
 }
 
 /// `NAME: TYPE * COUNT`; without `* COUNT` the array takes the rest of the payload.
@@ -80,11 +81,8 @@ impl EventAttributes {
                 let arrays = content.parse_terminated(Trailing::parse, Token![,])?;
                 set(meta, &mut self.trailing, arrays.into_iter().collect())
             }
-            "redact" if self.redact => Err(meta.error("given twice")),
-            "redact" => {
-                self.redact = true;
-                Ok(())
-            }
+            "redact" => switch(meta, &mut self.redact),
+            "no_span" => switch(meta, &mut self.no_span),
             _ => Err(meta.error("unknown key")),
         }
     }
@@ -105,6 +103,11 @@ fn once<T: Parse>(meta: &ParseNestedMeta<'_>, slot: &mut Option<T>) -> Result<()
 
 fn set<T>(meta: &ParseNestedMeta<'_>, slot: &mut Option<T>, value: T) -> Result<()> {
     if slot.replace(value).is_some() { Err(meta.error("given twice")) } else { Ok(()) }
+}
+
+/// A key without a value.
+fn switch(meta: &ParseNestedMeta<'_>, on: &mut bool) -> Result<()> {
+    if std::mem::replace(on, true) { Err(meta.error("given twice")) } else { Ok(()) }
 }
 
 /// A name that was given as text: it must be a name in schema text.

@@ -30,8 +30,8 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
     if repr_integer(&input.attrs)?.is_none_or(|repr| repr != "u16") {
         return Err(syn::Error::new(input.ident.span(), "event codes are u16: add #[repr(u16)]"));
     }
-    let attributes =
-        EventAttributes::read(&input.attrs, &["content_type", "name", "version", "schema_hash", "recorder", "crate"])?;
+    let allowed = ["content_type", "name", "version", "schema_hash", "recorder", "no_span", "crate"];
+    let attributes = EventAttributes::read(&input.attrs, &allowed)?;
     if data.variants.is_empty() {
         return Err(syn::Error::new(input.ident.span(), "a schema has at least one event"));
     }
@@ -210,6 +210,7 @@ fn schema_info(input: &DeriveInput, attributes: &EventAttributes, events: &[Even
         RECORD_ERROR_CODE => record_error.clone(),
         _ => event_info(event),
     }));
+    let carries_span = !attributes.no_span;
     let description = names::description(&input.attrs);
     Ok(quote! {
         __schema::SchemaInfo {
@@ -218,6 +219,7 @@ fn schema_info(input: &DeriveInput, attributes: &EventAttributes, events: &[Even
             version: #version,
             events: &[#(#infos),*],
             published_hash: #published_hash,
+            carries_span: #carries_span,
             description: #description,
         }
     })

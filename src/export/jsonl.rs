@@ -185,9 +185,9 @@ fn other_object(
         object["block_seqno"] = json!(tags.block_seqno);
         object["txn_index"] = json!(tags.txn_index);
         object["account_index"] = json!(tags.account_index);
-        object["span"] = json!(SpanId::new(tags.span_id).map(SpanId::get));
     } else {
         object["content_ext"] = json!(descriptor.content_ext);
     }
+    object["span"] = json!(recording.span(ring, descriptor).map(SpanId::get));
     object
 }

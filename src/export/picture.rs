@@ -297,10 +297,9 @@ impl Picture<'_> {
         let is_exec = recording.ring(ring).content_type == crate::layout::header::CONTENT_TYPE_EXEC;
         let mut args = Args::default();
         args.push("seqno", ArgValue::Uint(descriptor.seqno));
-        let mut span = None;
+        let span = recording.span(ring, descriptor);
         if is_exec {
             let tags = FlowTags::from_ext(descriptor.content_ext);
-            span = SpanId::new(tags.span_id);
             if tags.block_seqno != 0 {
                 args.push("block_seqno", ArgValue::Uint(tags.block_seqno));
             }

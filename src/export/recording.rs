@@ -7,8 +7,8 @@ use crate::capture::{
 };
 use crate::reader::Descriptor;
 use crate::schema::perf::PerfEvent;
-use crate::schema::{EventType, SchemaModel};
-use crate::tracing::{Catalog, PerfRecord, decode_record};
+use crate::schema::{EventType, SPAN_WORD, SchemaModel, carries_span};
+use crate::tracing::{Catalog, PerfRecord, SpanId, decode_record};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -92,6 +92,12 @@ impl<'c> Recording<'c> {
     /// What decodes the events of a ring that is no perf ring.
     pub(super) fn model(&self, ring: u32) -> Option<&SchemaModel> {
         self.models.get(ring as usize)?.as_deref()
+    }
+
+    /// The span in which an event of such a ring was recorded, if its events say so.
+    pub(super) fn span(&self, ring: u32, descriptor: &Descriptor) -> Option<SpanId> {
+        let carries_span = carries_span(self.ring(ring).content_type, self.model(ring));
+        SpanId::new(descriptor.content_ext[SPAN_WORD]).filter(|_| carries_span)
     }
 
     /// The name of an event of such a ring.

@@ -10,6 +10,7 @@ mod slot;
 
 #[cfg(feature = "macros")]
 pub use exec::BlockScope;
+pub(crate) use flow::span_ext;
 pub use flow::{AmbientExt, ambient_ext, current_span_id, set_current_span_id};
 pub use init::{InitError, InitErrorKind};
 #[cfg(feature = "tracing")]

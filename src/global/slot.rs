@@ -56,10 +56,11 @@ pub trait RecordsTo: EventType {
     /// The slot.
     fn slot() -> &'static GlobalRecorder;
 
-    /// The content extension of this event, unless `record!` is told otherwise.
+    /// The content extension of this event, unless `record!` is told otherwise: the id of the thread's current span in
+    /// [`SPAN_WORD`](crate::schema::SPAN_WORD), if the schema has it there.
     #[inline(always)]
     fn default_ext(self) -> [u64; 4] {
-        [0; 4]
+        super::flow::span_ext::<Self>()
     }
 }
 

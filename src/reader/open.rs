@@ -118,6 +118,12 @@ impl Reader {
         SchemaModel::of_ring(info.content_type, info.schema_hash, self.schema_text().as_deref())
     }
 
+    /// Whether word [`SPAN_WORD`](crate::schema::SPAN_WORD) of its descriptors' content extension is the id of the span in which an event was
+    /// recorded, 0 for none: execution events, and those whose schema text says so. Reads the schema text: ask once.
+    pub fn carries_span(&self) -> bool {
+        crate::schema::carries_span(self.info().content_type, self.schema().ok().as_deref())
+    }
+
     /// Whether anything will be recorded any more. Asks the operating system, so not for every event.
     pub fn state(&self) -> RingState {
         self.source.state()

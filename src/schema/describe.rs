@@ -1,5 +1,8 @@
 //! Descriptions of payload types, made at compile time by the derives and read by [`Schema`](super::Schema).
 
+/// The word of a descriptor's content extension that is the id of the span in which the event was recorded, in schemas that say so.
+pub const SPAN_WORD: usize = 3;
+
 /// A number, bool or character: what cannot be divided further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -249,6 +252,9 @@ pub struct SchemaInfo {
     pub events: &'static [EventInfo],
     /// The hash that others have published for this schema, to be used in place of the computed one.
     pub published_hash: Option<[u8; 32]>,
+    /// Whether word [`SPAN_WORD`] of a descriptor's content extension is the id of the span in which the event was recorded, 0 for none.
+    /// It says nothing of payloads, and does not enter the hash.
+    pub carries_span: bool,
     /// The first paragraph of its documentation; empty if it has none.
     pub description: &'static str,
 }

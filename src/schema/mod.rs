@@ -33,7 +33,7 @@ pub mod test;
 pub use self::bytes::{Address, Bloom256, Bytes8, Bytes32, ParseBytesError, Utf8};
 pub use self::decode::MALFORMED;
 pub use self::describe::{
-    EnumInfo, EventInfo, FieldInfo, FieldType, Scalar, SchemaInfo, StructInfo, TrailingCount, TrailingInfo,
+    EnumInfo, EventInfo, FieldInfo, FieldType, SPAN_WORD, Scalar, SchemaInfo, StructInfo, TrailingCount, TrailingInfo,
 };
 pub use self::error::{DecodeError, DecodeErrorKind};
 pub use self::field::PayloadField;
@@ -41,6 +41,7 @@ pub use self::model::{
     EventModel, MAX_DEPTH, MAX_FIELDS, MAX_NAME_BYTES, MAX_STRUCT_BYTES, MAX_TEXT_BYTES, SchemaModel, SchemaTextError,
     SchemaTextErrorKind,
 };
+pub use self::of_ring::carries_span;
 #[cfg(feature = "macros")]
 pub use self::of_ring::published_schema;
 pub use self::payload::{EventPayload, EventType, PayloadOf};

@@ -25,6 +25,7 @@ pub struct SchemaModel {
     pub(super) version: u32,
     /// The one that the text states, else that of the text.
     pub(super) schema_hash: [u8; 32],
+    pub(super) carries_span: bool,
     pub(super) structs: Vec<StructModel>,
     pub(super) enums: Vec<EnumModel>,
     /// By ascending code.
@@ -55,6 +56,12 @@ impl SchemaModel {
     #[must_use]
     pub fn schema_hash(&self) -> [u8; 32] {
         self.schema_hash
+    }
+
+    /// Whether word [`SPAN_WORD`](super::SPAN_WORD) of the content extension is the id of the span in which an event was recorded, 0 for none.
+    #[must_use]
+    pub fn carries_span(&self) -> bool {
+        self.carries_span
     }
 
     /// The events, by ascending code.

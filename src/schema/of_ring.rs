@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::layout::header::CONTENT_TYPE_EXEC;
+
 use super::model::{SchemaModel, SchemaTextError, SchemaTextErrorKind};
 
 #[cfg(feature = "macros")]
@@ -14,6 +16,13 @@ pub fn published_schema(content_type: u16, schema_hash: [u8; 32]) -> Option<&'st
     [TestEvent::schema(), ExecEvent::schema()]
         .into_iter()
         .find(|schema| schema.content_type() == content_type && schema.hash() == schema_hash)
+}
+
+/// Whether the events of a ring with that content type carry the id of the span in which they were recorded, in word
+/// [`SPAN_WORD`](super::SPAN_WORD) of their content extension. `model` is what is known of its schema. Execution events do in every version: who does not know of spans leaves the word 0.
+#[must_use]
+pub fn carries_span(content_type: u16, model: Option<&SchemaModel>) -> bool {
+    content_type == CONTENT_TYPE_EXEC || model.is_some_and(SchemaModel::carries_span)
 }
 
 impl SchemaModel {

@@ -9,7 +9,7 @@ use super::model::{
     MAX_TEXT_BYTES, SchemaModel, SchemaTextError, SchemaTextErrorKind as Kind, StructModel, TrailingModel, TypeModel,
 };
 use super::record_error::RECORD_ERROR_CODE;
-use super::text::{FIRST_LINE, schema_text_hash};
+use super::text::{CARRIES_SPAN, FIRST_LINE, schema_text_hash};
 
 impl SchemaModel {
     /// Reads schema text.
@@ -74,6 +74,7 @@ impl Parser {
             name: String::new(),
             version: 0,
             schema_hash: schema_text_hash(text),
+            carries_span: false,
             structs: Vec::new(),
             enums: Vec::new(),
             events: Vec::new(),
@@ -99,6 +100,7 @@ impl Parser {
             return Ok(());
         }
         if line.starts_with('#') {
+            self.model.carries_span |= line == CARRIES_SPAN;
             return Ok(());
         }
         let words: Vec<&str> = line.split(' ').collect();

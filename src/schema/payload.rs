@@ -110,7 +110,11 @@ impl EventPayload for () {
 /// - `#[event(content_type = N)]` on the enum is the `content_type` of its ring files; 1 to 3 are TEST, EXEC and PERF, programs use numbers from 256.
 ///   Optional beside it: `name = "…"` (else the enum's own name, `MyEvents` → `MY_EVENTS`), `version = N` (1),
 ///   `schema_hash = "…"` (64 hex digits that others have published for this schema), `recorder = PATH` (the declared recorder that
-///   `record!` uses for these events).
+///   `record!` uses for these events), `no_span`.
+/// - An event that `record!` or `recordv!` records inside a `tracing` span carries the span's id in word 3 of its content extension
+///   ([`SPAN_WORD`](super::SPAN_WORD)), unless the call gives that word itself; so readers and pictures know where it belongs, and the schema text
+///   says so. `#[event(no_span)]` on the enum keeps the word for the program's own use. The id is that of a span that
+///   the feature `tracing` records.
 /// - Each variant has its code as discriminant, from 2. Code 0 means "no event". Code 1 is RECORD_ERROR in every schema: declare it
 ///   as `RecordError = 1` or leave it out.
 /// - `#[event(payload = STRUCT)]` on a variant names its fixed struct; `trailing(NAME: TYPE * COUNT, …)` the arrays that follow it,

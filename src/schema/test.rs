@@ -7,7 +7,8 @@ use super::{EventPayload, EventType};
 #[event(
     content_type = 1,
     name = "TEST",
-    schema_hash = "0000000000000000000000000000000000000000000000000000000000000000"
+    schema_hash = "0000000000000000000000000000000000000000000000000000000000000000",
+    no_span
 )]
 #[repr(u16)]
 pub enum TestEvent {

@@ -14,6 +14,10 @@ use super::model::{SchemaModel, SchemaTextError};
 /// The first line of every schema text: what it is, and the version of the grammar.
 pub(super) const FIRST_LINE: &str = "schema-text 1";
 
+/// The line that says that the events carry the id of their span. It is a comment to readers that do not know it, and to the hash; no
+/// description looks like it, because these have a blank behind the `#`.
+pub(super) const CARRIES_SPAN: &str = "#ext 3 span";
+
 /// The schema of a content type: its text and hash. Obtained from [`EventType::schema`](super::EventType::schema).
 #[derive(Debug)]
 pub struct Schema {
@@ -124,6 +128,9 @@ impl Writer {
             self.out.push_str("hash ");
             let _ = write_hex(&mut self.out, &hash);
             self.line("");
+        }
+        if info.carries_span {
+            self.line(CARRIES_SPAN);
         }
         for event in info.events {
             self.event(event);

@@ -31,9 +31,16 @@ impl JsonLines {
         }
         write!(
             line,
-            ",\"ts_ns\":{},\"size\":{},\"ext\":[{a},{b},{c},{d}],\"payload\":",
+            ",\"ts_ns\":{},\"size\":{},\"ext\":[{a},{b},{c},{d}],",
             event.record_epoch_nanos, event.payload_size
         )?;
+        if ring.carries_span {
+            match ring.span_id(event) {
+                0 => line.push_str("\"span\":null,"),
+                span => write!(line, "\"span\":{span},")?,
+            }
+        }
+        line.push_str("\"payload\":");
         match payload {
             payload if ring.perf.is_some() => {
                 if let Some(perf) = &ring.perf {

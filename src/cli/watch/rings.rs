@@ -10,9 +10,8 @@ use crate::cli::open::Expect;
 use crate::cli::paint::WARNING;
 use eventring::layout::header::CONTENT_TYPE_EXEC;
 use eventring::reader::{Descriptor, Reader, ReaderError, ReaderErrorKind, RingState};
-use eventring::schema::EventType as _;
-use eventring::schema::exec::flow;
 use eventring::schema::perf::{PerfEvent, PerfExt};
+use eventring::schema::{EventType as _, SPAN_WORD};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -27,6 +26,8 @@ pub(super) struct Ring {
     pub label: String,
     /// Whether its events carry block, transaction and account.
     pub is_exec: bool,
+    /// Whether its events name the span in which they were recorded.
+    pub carries_span: bool,
     /// If its events are those of spans.
     pub perf: Option<Perf>,
     /// It was made while we waited for it: nobody has missed anything yet, and all that is recorded in it is to be accounted for.
@@ -39,15 +40,16 @@ impl Ring {
         let info = reader.info();
         let is_perf = info.content_type == PerfEvent::CONTENT_TYPE && info.schema_hash == PerfEvent::schema_hash();
         let perf = is_perf.then(|| Perf::new(&reader));
-        Self { reader, decoder, label, is_exec: info.content_type == CONTENT_TYPE_EXEC, perf, is_new }
+        let carries_span = reader.carries_span();
+        Self { reader, decoder, label, carries_span, is_exec: info.content_type == CONTENT_TYPE_EXEC, perf, is_new }
     }
 
     /// The id of the span that the event is about or lies in, 0 for none.
     pub(super) fn span_id(&self, event: &Descriptor) -> u64 {
-        match (&self.perf, self.is_exec) {
-            (Some(_), _) => PerfExt::from_words(event.content_ext).span_id,
-            (None, true) => event.content_ext[flow::SPAN_ID],
-            (None, false) => 0,
+        match &self.perf {
+            Some(_) => PerfExt::from_words(event.content_ext).span_id,
+            None if self.carries_span => event.content_ext[SPAN_WORD],
+            None => 0,
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::cli::paint::{self, BOLD, DIM, PLAIN, WARNING};
 use anstyle::Style;
 use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead};
 use eventring::schema::exec::{ExecEvent, flow};
-use eventring::schema::{MALFORMED, Value};
+use eventring::schema::{MALFORMED, SPAN_WORD, Value};
 use eventring::tracing::{PerfContent, PerfRecord};
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 
@@ -195,17 +195,18 @@ impl Printer for Lines {
             self.record(record);
             return self.end_line();
         }
-        if !ring.is_exec && event.content_ext != [0; 4] {
-            self.line.push(DIM, format!("ext={:?} ", event.content_ext));
+        let own_words = if ring.carries_span { &event.content_ext[..SPAN_WORD] } else { &event.content_ext[..] };
+        if !ring.is_exec && own_words.iter().any(|word| *word != 0) {
+            self.line.push(DIM, format!("ext={own_words:?} "));
         }
         match payload {
             PayloadRead::Valid(payload) => self.payload(&ring.decoder.decode(event.event_type, payload)),
             PayloadRead::Expired => self.line.push(WARNING, "the payload was overwritten before it was read".into()),
             PayloadRead::Malformed => self.line.push(WARNING, "the payload is larger than the ring: damaged".into()),
         }
-        let span = event.content_ext[flow::SPAN_ID];
-        if ring.is_exec && !self.has_perf && span != 0 {
-            self.line.push(DIM, format!(" span={span:#x}"));
+        let span = ring.span_id(event);
+        if !self.has_perf && span != 0 {
+            self.line.push(DIM, format!(" span={span}"));
         }
         self.end_line()
     }

@@ -4,6 +4,7 @@ use super::catalog::{Catalog, CatalogLosses};
 use super::decode::decode_record;
 use super::record::{PerfRecord, SpanId};
 use crate::reader::{Cursor, Descriptor, Gap, MergedItem, Merger, Reader, ReaderError, RingState, Seek};
+use crate::schema::SPAN_WORD;
 use crate::schema::perf::{PerfEvent, PerfExt};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -17,9 +18,6 @@ const LIVENESS_INTERVAL: Duration = Duration::from_millis(100);
 const IDLE_SLEEP: Duration = Duration::from_micros(500);
 /// A header that says there are more shards than this is damaged.
 const SHARDS_MAX: u64 = 1 << 12;
-
-/// Index of the descriptor's word that names the span in which an execution event was recorded.
-const EXEC_SPAN_WORD: usize = 3;
 
 /// All shards of a perf recorder as one stream in the order of time, optionally with an exec ring merged in.
 ///
@@ -47,6 +45,8 @@ pub struct PerfReader {
     shards: Vec<Reader>,
     /// Which ring each of the merger's inputs is.
     sources: Vec<PerfSource>,
+    /// Which of them, beside shards, say in which span their events were recorded.
+    carry_span: Vec<usize>,
     merger: Merger,
     catalog: Catalog,
     shard_errors: Vec<(u32, ReaderError)>,
@@ -59,7 +59,7 @@ pub struct PerfReader {
 pub enum PerfSource {
     /// The shard with this index.
     Shard(u32),
-    /// The exec ring.
+    /// The exec ring, or another one of business events.
     Exec,
 }
 
@@ -79,14 +79,14 @@ pub enum PerfItem {
     },
 }
 
-/// An event of the exec ring, in the stream of a perf reader.
+/// An event of the exec ring, or another one of business events, in the stream of a perf reader.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ExecRecord {
     /// The event.
     pub descriptor: Descriptor,
     /// Its payload; `None` if that was overwritten or is damaged.
     pub payload: Option<Vec<u8>>,
-    /// The span that the thread was in when it recorded the event.
+    /// The span that the thread was in when it recorded the event, if the ring's events say so ([`Reader::carries_span`]).
     pub span: Option<SpanId>,
 }
 
@@ -121,6 +121,7 @@ impl PerfReader {
         let mut reader = Self {
             shards: Vec::new(),
             sources: Vec::new(),
+            carry_span: Vec::new(),
             merger: Merger::new([]),
             catalog: Catalog::new(),
             shard_errors: Vec::new(),
@@ -132,15 +133,18 @@ impl PerfReader {
         reader
     }
 
-    /// Merges in an exec ring, from its oldest events.
+    /// Merges in an exec ring, or one of the program's own events, from its oldest events.
     #[must_use]
     pub fn with_exec(self, exec: &Reader) -> Self {
         self.with_exec_at(exec, Seek::Oldest)
     }
 
-    /// Merges in an exec ring from a place of one's choice.
+    /// As [`Self::with_exec`], from a place of one's choice.
     #[must_use]
     pub fn with_exec_at(mut self, exec: &Reader, start: Seek) -> Self {
+        if exec.carries_span() {
+            self.carry_span.push(self.sources.len());
+        }
         self.sources.push(PerfSource::Exec);
         self.merger.add(cursor_at(exec, start));
         self
@@ -200,7 +204,8 @@ impl PerfReader {
             MergedItem::Event { input, descriptor, payload } => (input, descriptor, payload),
         };
         let PerfSource::Shard(shard) = self.sources[input] else {
-            let span = SpanId::new(descriptor.content_ext[EXEC_SPAN_WORD]);
+            let carries_span = self.carry_span.contains(&input);
+            let span = if carries_span { SpanId::new(descriptor.content_ext[SPAN_WORD]) } else { None };
             return Some(PerfItem::Exec(ExecRecord { descriptor, payload: payload.valid().map(<[u8]>::to_vec), span }));
         };
         let ext = PerfExt::from_words(descriptor.content_ext);
