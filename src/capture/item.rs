@@ -85,7 +85,8 @@ impl LossCause {
 impl From<GapCause> for LossCause {
     fn from(cause: GapCause) -> Self {
         match cause {
-            GapCause::NeverCommitted | GapCause::GivenUp => Self::NeverCommitted,
+            // No cursor gives the last one.
+            GapCause::NeverCommitted | GapCause::GivenUp | GapCause::NeverOpened => Self::NeverCommitted,
             GapCause::Overwritten => Self::Overwritten,
         }
     }

@@ -10,8 +10,8 @@ pub const MAGIC_OFFSET: usize = 0x100;
 pub const MAGIC: u64 = u64::from_le_bytes(*b"EVRINGX1");
 /// Version in the low 32 bits (major << 16 | minor); the high 32 bits are reserved, zero.
 pub const VERSION_OFFSET: usize = 0x108;
-/// Version 1.0.
-pub const VERSION: u64 = 1 << 16;
+/// Version 1.1: [`STATE_EXITING`], [`SHARD_GROUP`] and [`SHARD_LAST_SEQNOS`] are new.
+pub const VERSION: u64 = 1 << 16 | 1;
 
 /// Writer: process id (u32) and reserved (u32).
 pub const WRITER_PID: usize = 0x110;
@@ -25,12 +25,14 @@ pub const WRITER_BOOT_ID: usize = 0x128;
 pub const WRITER_TIME_NAMESPACE: usize = 0x180;
 /// When the ring was created, nanoseconds since the epoch.
 pub const CREATED_EPOCH_NANOS: usize = 0x138;
-/// State of the ring, see `STATE_*`. Written with release, once, when the writer ends cleanly.
+/// State of the ring, see `STATE_*`. Written with release when the writer ends in good order.
 pub const STATE: usize = 0x140;
 /// A writer has the ring open, or died with it open.
 pub const STATE_LIVE: u64 = 1;
 /// The writer ended cleanly; nothing will be written any more.
 pub const STATE_ENDED: u64 = 2;
+/// The writer's process exits in good order. Its other threads may still record: the ring has ended when the process is gone.
+pub const STATE_EXITING: u64 = 3;
 /// Window step in bytes (0 = the published 2^24).
 pub const WINDOW_INCR: usize = 0x148;
 /// Payload chunk size in bytes (0 = not chunked).
@@ -47,6 +49,8 @@ pub const SHARD_INDEX: usize = 0x168;
 pub const SHARD_LIMIT: usize = 0x170;
 /// Shards: how many exist so far; grows, kept in shard 0 only. Shard *n* > 0 of ring NAME is the file NAME.*n*.
 pub const SHARD_COUNT: usize = 0x178;
+/// Shards: the same number in all shards of a recorder, another in those of any other; 0 in rings of version 1.0.
+pub const SHARD_GROUP: usize = 0x188;
 
 /// Clock calibration block, see `CLOCK_*`.
 pub const CLOCK: usize = 0x200;
@@ -94,6 +98,13 @@ pub const HOLES: usize = 0x1000;
 pub const HOLE_ENTRIES: usize = 512;
 /// Entries of one set of the hole table: a cache line. (Models use fewer.)
 pub const HOLE_WAYS: usize = if cfg!(any(loom, shuttle)) { 2 } else { 8 };
+
+/// Shards, in shard 0: for shard *n* the word `SHARD_LAST_SEQNOS + 8 * n` is 0 until the recorder ends in good order, then the
+/// shard's last seqno plus one. It is stored with release before the shard's file is removed: who comes too late to open the file
+/// knows how many events he has missed. (A thread that records while its process exits can come behind the count.)
+pub const SHARD_LAST_SEQNOS: usize = 0x2000;
+/// The most shards that a recorder can have.
+pub const SHARDS_MAX: usize = 1024;
 
 /// Where schema text begins in files that eventring writes.
 pub const SCHEMA_TEXT_START: usize = 0x1_0000;

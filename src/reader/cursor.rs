@@ -71,6 +71,9 @@ pub enum GapCause {
     /// The numbers stand for no event: their writers gave them up, because another writer was stalled in the slot or had overtaken
     /// them, and recorded their events under later numbers. (A writer that is killed in between leaves one such number.)
     GivenUp,
+    /// The whole shard could not be opened, mostly because it was made and removed again between two looks of the reader. See
+    /// [`FoundShard::Missed`](super::FoundShard::Missed).
+    NeverOpened,
 }
 
 impl Gap {
@@ -186,6 +189,11 @@ impl Cursor {
     /// Makes the next look that finds nothing ask why.
     pub(super) fn look_closely(&mut self) {
         self.known_last = self.known_last.max(self.next_seqno);
+    }
+
+    /// After a close look that found nothing: whether the next event's number is handed out, so that it is being recorded.
+    pub(super) fn awaits_commit(&self) -> bool {
+        self.next_seqno <= self.known_last
     }
 
     /// Why the next event is not in its slot, which holds `seen` (`None`: it was there, and is overwritten).

@@ -38,7 +38,7 @@ pub struct ExtensionInfo {
     pub writer: WriterInfo,
     /// When the ring was created, nanoseconds since the epoch.
     pub created_epoch_nanos: u64,
-    /// Whether the writer has ended the ring cleanly.
+    /// Whether the writer has closed the ring.
     pub is_ended: bool,
     /// Index among the shards of its recorder.
     pub shard_index: u64,
@@ -46,6 +46,9 @@ pub struct ExtensionInfo {
     pub shard_limit: u64,
     /// How many shards exist so far (kept in shard 0).
     pub shard_count: u64,
+    /// The same number in all shards of a recorder, another in those of any other; 0 if the ring is not sharded, or its writer
+    /// did not say.
+    pub shard_group: u64,
     /// The clock's calibration when it was last stored.
     pub clock: ClockInfo,
     /// Claims refused because another writer was stalled inside the slot.
@@ -98,7 +101,7 @@ pub struct WriterInfo {
 pub enum RingState {
     /// The writer lives and has the ring open.
     Live,
-    /// The writer closed the ring.
+    /// The writer closed the ring, or its process has exited in good order.
     Ended,
     /// The writer died without closing it.
     WriterDied,
@@ -116,6 +119,31 @@ pub(super) fn content_type(memory: &MappedMemory) -> u16 {
     let mut bytes = [0; 2];
     memory.load_header_bytes(header::CONTENT_TYPE, &mut bytes);
     u16::from_le_bytes(bytes)
+}
+
+/// Whether the header says that the writer's process exits in good order. What its other threads may still record is there when it
+/// is gone.
+pub(super) fn is_exiting(memory: &MappedMemory) -> bool {
+    memory.has_holes() && memory.header_value(ext::STATE) == ext::STATE_EXITING
+}
+
+/// How many shards the ring's recorder has made; 0 if it is not sharded.
+pub(super) fn shard_count(memory: &MappedMemory) -> u64 {
+    if !memory.has_holes() {
+        return 0;
+    }
+    let limit = memory.header_value(ext::SHARD_LIMIT).min(ext::SHARDS_MAX as u64);
+    // Acquire: pairs with the release of the recorder. The shard is then in its place.
+    memory.header_value_acquired(ext::SHARD_COUNT).min(limit)
+}
+
+/// What the recorder has said, at its end, of the last seqno of its shard `index`; `None` if it has not.
+pub(super) fn shard_last_seqno(memory: &MappedMemory, index: u32) -> Option<u64> {
+    let index = index as usize;
+    if !memory.has_holes() || index >= ext::SHARDS_MAX {
+        return None;
+    }
+    memory.header_value_acquired(ext::SHARD_LAST_SEQNOS + index * 8).min(SEQNO_MAX).checked_sub(1)
 }
 
 /// Whether the header says that the writer has ended it.
@@ -174,6 +202,7 @@ fn read_extension(memory: &MappedMemory) -> ExtensionInfo {
         shard_index: word(ext::SHARD_INDEX),
         shard_limit: word(ext::SHARD_LIMIT),
         shard_count: word(ext::SHARD_COUNT),
+        shard_group: word(ext::SHARD_GROUP),
         clock: ClockInfo {
             kind: word(ext::CLOCK_KIND),
             ticks0: word(ext::CLOCK_TICKS0),

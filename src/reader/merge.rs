@@ -1,19 +1,25 @@
-//! Several rings as one stream, by time.
+//! Several rings as one stream, by time. `docs/ORDERING.md`, section 15, argues the order.
 
 use super::cursor::{Cursor, Gap, Next, PayloadRead};
 use crate::clock::Clock;
 use crate::layout::Descriptor;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long after its time stamp an event may become visible, ordinarily: the time from stamp to commit, with a preemption.
 pub const DEFAULT_SLACK: Duration = Duration::from_millis(2);
+/// How long an event is waited for whose number is handed out and which is not committed: some turns of other threads on its
+/// writer's processor.
+const COMMIT_PATIENCE: Duration = Duration::from_millis(20);
+/// By how much the clocks of reader and writer differ, at most, while nobody sets the time.
+const CLOCK_ERROR_NANOS: u64 = 20_000;
 
 /// Merges the events of several cursors in the order of their time stamps.
 ///
 /// An event is handed out when no other ring can still bring an earlier one: when each ring has shown its next event, or has
-/// ended, or the event is older than the slack and the other rings were silent meanwhile. An event that its writer commits
-/// later than the slack comes late, never lost. Within one ring the order of seqnos is kept where time stamps are equal;
-/// where a ring's stamps run against its seqnos (threads racing by nanoseconds), the seqno order of the ring wins.
+/// ended, or the event is older than the slack and the other rings were silent meanwhile. A ring in which an event is just being
+/// recorded is not silent: it is waited for, up to 20 ms. An event that its writer commits even later comes late, and with it those
+/// behind it in its ring; none is lost. Within one ring the order of seqnos is kept where time stamps are equal; where a ring's
+/// stamps run against its seqnos (threads racing by nanoseconds), the seqno order of the ring wins.
 pub struct Merger {
     inputs: Vec<Input>,
     slack_nanos: u64,
@@ -24,6 +30,24 @@ struct Input {
     head: Option<Head>,
     /// The payload handed out last; its memory is used again.
     spare: Vec<u8>,
+    /// An event that was found not committed yet, and when that was first so.
+    uncommitted: Option<(u64, Instant)>,
+}
+
+/// What a look has found.
+enum Looked {
+    /// The next event, which is the head now.
+    Event,
+    Gap(Gap),
+}
+
+/// What a ring without a next event can still bring.
+#[derive(PartialEq, Eq)]
+enum Silence {
+    /// An event that is just being recorded.
+    Uncommitted,
+    /// Nothing stamped before now less the slack.
+    Sure,
 }
 
 /// The next event of a ring, payload copied when it was met, lest it expire while it waits.
@@ -99,29 +123,65 @@ impl Merger {
         reason = "an item borrows from the merger, and there is always a next look"
     )]
     pub fn next(&mut self) -> MergedItem<'_> {
-        // Before the looks below: a ring found silent then cannot bring an event stamped earlier than this less the slack.
+        // Before the looks: a ring found silent then cannot bring an event stamped earlier than this less the slack.
         let now = Clock::global().now_epoch_nanos();
+        self.next_until(now, u64::MAX)
+    }
+
+    /// As [`Self::next`], where rings may be added later: `now_epoch_nanos` is the time of [`Clock::global`], taken before the caller
+    /// looked for rings and added them. Nothing stamped later is given, lest a ring that is found next time bring something earlier.
+    pub fn next_at(&mut self, now_epoch_nanos: u64) -> MergedItem<'_> {
+        self.next_until(now_epoch_nanos, now_epoch_nanos.saturating_sub(CLOCK_ERROR_NANOS))
+    }
+
+    fn next_until(&mut self, now: u64, latest: u64) -> MergedItem<'_> {
         let mut all_shown = true;
         for (input, state) in self.inputs.iter_mut().enumerate() {
-            if state.head.is_some() {
-                continue;
-            }
-            match state.cursor.next() {
-                Next::Event(descriptor) => state.head = Some(state.fetch(descriptor)),
-                Next::Gap(gap) => return MergedItem::Gap { input, gap },
-                Next::NotReady => all_shown &= state.has_ended(),
+            if state.head.is_none() {
+                match state.look() {
+                    Some(Looked::Gap(gap)) => return MergedItem::Gap { input, gap },
+                    Some(Looked::Event) => {}
+                    None => all_shown &= state.has_ended(),
+                }
             }
         }
-        let oldest = self.inputs.iter().enumerate().filter_map(|(index, input)| Some((index, input.head.as_ref()?)));
-        let oldest = oldest.min_by_key(|(_, head)| head.descriptor.record_epoch_nanos);
-        let Some((input, head)) = oldest else { return MergedItem::NotReady };
-        let stamp = head.descriptor.record_epoch_nanos;
+        let Some((_, stamp)) = self.oldest() else { return MergedItem::NotReady };
+        let is_settled = stamp.saturating_add(self.slack_nanos) <= now;
         // A stamp from the future is damage or another machine's clock: nothing to wait for.
-        let is_settled = stamp.saturating_add(self.slack_nanos) <= now || stamp > now.saturating_add(self.slack_nanos);
-        if !all_shown && !is_settled {
+        let is_foreign = stamp > now.saturating_add(self.slack_nanos);
+        if !is_settled && !is_foreign && (!all_shown || stamp > latest) {
             return MergedItem::NotReady;
         }
-        self.take(input)
+        if !all_shown {
+            // The looks above did not ask the headers, whose lines are the writers' busiest; before a ring is taken for silent it
+            // is asked, for a number that was given up may hide what was recorded behind it.
+            let mut all_silent = true;
+            for (input, state) in self.inputs.iter_mut().enumerate() {
+                if state.head.is_none() && !state.has_ended() {
+                    match state.look_closely() {
+                        Ok(Looked::Gap(gap)) => return MergedItem::Gap { input, gap },
+                        Ok(Looked::Event) => {}
+                        Err(silence) => all_silent &= silence == Silence::Sure,
+                    }
+                }
+            }
+            if !all_silent {
+                return MergedItem::NotReady;
+            }
+        }
+        // Perhaps another one by now, an older one.
+        match self.oldest() {
+            Some((input, _)) => self.take(input),
+            None => MergedItem::NotReady,
+        }
+    }
+
+    /// The oldest of the heads: whose, and its stamp.
+    fn oldest(&self) -> Option<(usize, u64)> {
+        let stamps = self.inputs.iter().enumerate();
+        let stamps =
+            stamps.filter_map(|(input, state)| Some((input, state.head.as_ref()?.descriptor.record_epoch_nanos)));
+        stamps.min_by_key(|(_, stamp)| *stamp)
     }
 
     fn take(&mut self, input: usize) -> MergedItem<'_> {
@@ -140,7 +200,38 @@ impl Merger {
 
 impl Input {
     fn new(cursor: Cursor) -> Self {
-        Self { cursor, head: None, spare: Vec::new() }
+        Self { cursor, head: None, spare: Vec::new(), uncommitted: None }
+    }
+
+    /// Looks for the next event, which becomes the head.
+    fn look(&mut self) -> Option<Looked> {
+        match self.cursor.next() {
+            Next::Event(descriptor) => {
+                self.head = Some(self.fetch(descriptor));
+                Some(Looked::Event)
+            }
+            Next::Gap(gap) => Some(Looked::Gap(gap)),
+            Next::NotReady => None,
+        }
+    }
+
+    /// As [`Self::look`], asking the header; if there is nothing, what that means.
+    fn look_closely(&mut self) -> Result<Looked, Silence> {
+        self.cursor.look_closely();
+        if let Some(looked) = self.look() {
+            return Ok(looked);
+        }
+        if !self.cursor.awaits_commit() {
+            return Err(Silence::Sure);
+        }
+        let seqno = self.cursor.next_seqno();
+        let since = match self.uncommitted {
+            Some((known, since)) if known == seqno => since,
+            _ => Instant::now(),
+        };
+        self.uncommitted = Some((seqno, since));
+        // A writer that stalls for longer must not hold up the others' events.
+        Err(if since.elapsed() < COMMIT_PATIENCE { Silence::Uncommitted } else { Silence::Sure })
     }
 
     fn fetch(&mut self, descriptor: Descriptor) -> Head {

@@ -8,6 +8,7 @@ mod follow;
 mod info;
 mod merge;
 mod open;
+mod shards;
 #[cfg(feature = "snapshot")]
 mod snapshot;
 mod wait;
@@ -20,6 +21,9 @@ pub use follow::{Followed, Follower};
 pub use info::{ClockInfo, ExtensionInfo, RingInfo, RingState, WriterInfo};
 pub use merge::{MergedItem, Merger};
 pub use open::{Reader, ReaderOptions};
+#[cfg(feature = "tracing")]
+pub(crate) use shards::shard_path;
+pub use shards::{FoundShard, ShardFinder};
 #[cfg(feature = "snapshot")]
 pub use snapshot::{SnapshotOptions, SnapshotSummary};
 pub use wait::WaitStrategy;

@@ -103,6 +103,23 @@ impl Reader {
         info::read(&self.source.memory)
     }
 
+    /// How many shards the ring's recorder has made by now, if this is its shard 0; 0 if it is not sharded. One load: cheap enough
+    /// for every event.
+    #[must_use]
+    pub fn shard_count(&self) -> u64 {
+        info::shard_count(&self.source.memory)
+    }
+
+    /// If this is shard 0 of a recorder that has ended in good order: the last sequence number of its shard `index`, from 1.
+    pub(super) fn shard_last_seqno(&self, index: u32) -> Option<u64> {
+        info::shard_last_seqno(&self.source.memory, index)
+    }
+
+    /// Whether the ring is known to have ended. Asks nobody.
+    pub(super) fn is_finished(&self) -> bool {
+        self.source.is_finished()
+    }
+
     /// The schema text that the ring carries, if any. It comes from the file: parse it with
     /// [`SchemaModel::parse`](crate::schema::SchemaModel::parse), which trusts nothing.
     pub fn schema_text(&self) -> Option<String> {
@@ -319,8 +336,8 @@ impl Source {
                 Liveness::Alive => return RingState::Live,
                 Liveness::Dead if mutation::active(Mutation::DeathUnnoticed) => return RingState::Live,
                 Liveness::Unknown => return RingState::Unknown,
-                // It may have ended cleanly after the look above.
-                Liveness::Dead if info::is_ended(&self.memory) => RingState::Ended,
+                // It may have ended in good order after the look above.
+                Liveness::Dead if info::is_ended(&self.memory) || info::is_exiting(&self.memory) => RingState::Ended,
                 Liveness::Dead => RingState::WriterDied,
             }
         };

@@ -3,7 +3,7 @@
 use super::config::ContentDescription;
 use super::core::{Core, Recorder};
 use super::error::{RecorderError, RecorderErrorKind};
-use super::header;
+use super::header::{self, Shard};
 use crate::clock::{Clock, ClockKind};
 use crate::layout::limits::{
     COMPACT_DESCRIPTOR_SHIFTS, COMPACT_PAYLOAD_SHIFTS, DEFAULT_DESCRIPTOR_SHIFT, DEFAULT_PAYLOAD_SHIFT,
@@ -35,7 +35,7 @@ pub struct RecorderBuilder {
     context_shift: Option<u32>,
     prefault: bool,
     clock_kind: Option<ClockKind>,
-    shard: (u64, u64),
+    shard: Shard,
     options: shm::CreateOptions,
 }
 
@@ -52,7 +52,7 @@ impl RecorderBuilder {
             context_shift: None,
             prefault: true,
             clock_kind: None,
-            shard: (0, 0),
+            shard: Shard::default(),
             options: shm::CreateOptions { replace_prefix: &MAGIC, ..shm::CreateOptions::default() },
         }
     }
@@ -127,10 +127,10 @@ impl RecorderBuilder {
         self
     }
 
-    /// Says that this ring is shard `index` of at most `limit`.
+    /// Says that this ring is a shard.
     #[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "the perf recorder's business"))]
-    pub(crate) fn shard(mut self, index: u64, limit: u64) -> Self {
-        self.shard = (index, limit);
+    pub(crate) fn shard(mut self, shard: Shard) -> Self {
+        self.shard = shard;
         self
     }
 

@@ -189,7 +189,20 @@ impl Recorder {
     }
 
     pub(crate) fn from_core(core: Core) -> Self {
-        Self { core: Arc::new(core) }
+        let core = Arc::new(core);
+        let weak = Arc::downgrade(&core);
+        core.file.at_exit(move || {
+            if let Some(core) = weak.upgrade() {
+                core.publish_header_word(extension::STATE, extension::STATE_EXITING);
+            }
+        });
+        Self { core }
+    }
+
+    /// Has `hook` called when the process exits in good order while the recorder lives, and other threads may still record.
+    #[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "the perf recorder's business"))]
+    pub(crate) fn at_exit(&self, hook: impl Fn() + Send + Sync + 'static) {
+        self.core.file.at_exit(hook);
     }
 }
 
@@ -420,10 +433,9 @@ impl Core {
         }
     }
 
-    /// Publishes a word of the extension.
-    #[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "the perf recorder's business"))]
+    /// Publishes a word of the extension, whether events are recorded now or not.
     pub(crate) fn publish_header_word(&self, offset: usize, value: u64) {
-        if self.may_record() {
+        if self.fork_guard.is_original_process() {
             self.writer.memory().header_word(offset).store(value, Ordering::Release);
         }
     }
@@ -437,9 +449,7 @@ fn total_bytes(parts: &[&[u8]]) -> u64 {
 
 impl Drop for Core {
     fn drop(&mut self) {
-        if self.fork_guard.is_original_process() {
-            // Release: whoever reads "ended" has every event behind it.
-            self.writer.memory().header_word(extension::STATE).store(extension::STATE_ENDED, Ordering::Release);
-        }
+        // Released: whoever reads "ended" has every event behind it.
+        self.publish_header_word(extension::STATE, extension::STATE_ENDED);
     }
 }

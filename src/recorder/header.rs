@@ -8,8 +8,19 @@ use crate::ring::memory::{MappedMemory, RingMemory};
 use crate::shm::ProcessIdentity;
 use crate::sync::Ordering;
 
+/// Which ring of a recorder it is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Shard {
+    /// Its index.
+    pub(crate) index: u64,
+    /// The most there will be; 0 for a ring that is no shard.
+    pub(crate) limit: u64,
+    /// What all shards of the recorder have in common, and others have not.
+    pub(crate) group: u64,
+}
+
 /// Fills in everything. The file is not visible yet, so that nothing here needs an order.
-pub(super) fn write(memory: &MappedMemory, description: &ContentDescription, clock: &Clock, shard: (u64, u64)) {
+pub(super) fn write(memory: &MappedMemory, description: &ContentDescription, clock: &Clock, shard: Shard) {
     let geometry = memory.geometry();
     let fixed = FixedHeader {
         content_type: description.content_type,
@@ -32,9 +43,10 @@ pub(super) fn write(memory: &MappedMemory, description: &ContentDescription, clo
     word(ext::STATE, ext::STATE_LIVE);
     word(ext::WINDOW_INCR, geometry.window_incr_bytes());
     word(ext::CHUNK_BYTES, geometry.chunk_bytes());
-    word(ext::SHARD_INDEX, shard.0);
-    word(ext::SHARD_LIMIT, shard.1);
-    word(ext::SHARD_COUNT, u64::from(shard.1 != 0));
+    word(ext::SHARD_INDEX, shard.index);
+    word(ext::SHARD_LIMIT, shard.limit);
+    word(ext::SHARD_COUNT, u64::from(shard.limit != 0));
+    word(ext::SHARD_GROUP, shard.group);
     write_clock(memory, clock);
     if !description.schema_text.is_empty() {
         memory.store_header_bytes(ext::SCHEMA_TEXT_START, description.schema_text.as_bytes());

@@ -13,4 +13,6 @@ pub use build::RecorderBuilder;
 pub use config::ContentDescription;
 pub use core::{Recorder, RecorderStats};
 pub use error::{RecorderError, RecorderErrorKind};
+#[cfg(feature = "tracing")]
+pub(crate) use header::Shard;
 pub use in_place::Reservation;

@@ -50,6 +50,16 @@ impl NamedPlace {
     }
 }
 
+/// What an owner wants done when the process exits.
+#[derive(Clone)]
+struct ExitHook(Arc<dyn Fn() + Send + Sync>);
+
+impl std::fmt::Debug for ExitHook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ExitHook")
+    }
+}
+
 /// What the exit handler and the fork handler must know about an owned file.
 #[derive(Debug)]
 struct Entry {
@@ -61,6 +71,7 @@ struct Entry {
     is_published: bool,
     /// The descriptor with the lock; negative in a forked child that has let go of it.
     lock: RawFd,
+    at_exit: Vec<ExitHook>,
 }
 
 impl Entry {
@@ -133,7 +144,24 @@ extern "C" fn remove_files_at_exit() {
     remove_files(false);
 }
 
+/// Calls the owners' hooks, those of all files before any file is removed.
+fn tell_owners() {
+    for slot in ENTRIES.iter() {
+        let Ok(entry) = slot.entry.try_lock() else { continue };
+        let hooks = match &*entry {
+            Some(entry) if entry.pid == std::process::id() => entry.at_exit.clone(),
+            _ => continue,
+        };
+        // What a hook calls may end the owner, who takes the lock.
+        drop(entry);
+        hooks.iter().for_each(|hook| (hook.0)());
+    }
+}
+
 fn remove_files(crashes: bool) {
+    if !crashes {
+        tell_owners();
+    }
     for slot in ENTRIES.iter() {
         if let Ok(mut entry) = slot.entry.try_lock()
             && let Some(entry) = entry.take()
@@ -192,6 +220,7 @@ impl Registration {
                 keep: false,
                 is_published: false,
                 lock: lock.as_raw_fd(),
+                at_exit: Vec::new(),
             });
         });
         registration
@@ -211,6 +240,14 @@ impl Registration {
         self.change(|entry| {
             if let Some(entry) = entry {
                 entry.keep = keep;
+            }
+        });
+    }
+
+    fn at_exit(&self, hook: ExitHook) {
+        self.change(|entry| {
+            if let Some(entry) = entry {
+                entry.at_exit.push(hook);
             }
         });
     }
@@ -259,6 +296,12 @@ impl OwnedRingFile {
     /// Whether the file stays when its owner ends. Without a path (memfd) this means nothing.
     pub fn keep(&self, keep: bool) {
         self.registration.set_keep(keep);
+    }
+
+    /// Has `hook` called when the process exits in good order while this lives: before any file is removed, on the thread that
+    /// exits, while others may still run. Not in a crash, and not in a forked child.
+    pub(crate) fn at_exit(&self, hook: impl Fn() + Send + Sync + 'static) {
+        self.registration.at_exit(ExitHook(Arc::new(hook)));
     }
 
     /// Where it is; `None` for a memfd.

@@ -6,9 +6,11 @@ use super::redact::RedactedFields;
 use super::shards::Shards;
 use super::tables::Tables;
 use crate::clock::ClockKind;
-use crate::recorder::{ContentDescription, Recorder, RecorderBuilder, RecorderError};
+use crate::layout::extension::SHARDS_MAX;
+use crate::recorder::{ContentDescription, Recorder, RecorderBuilder, RecorderError, Shard};
 use crate::schema::perf::PerfEvent;
 use std::ffi::OsStr;
+use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// Shifts of a shard unless set: 131,072 events in 8 MiB, and 8 MiB of fields.
 const DEFAULT_SHIFTS: (u32, u32) = (17, 23);
@@ -16,8 +18,6 @@ const DEFAULT_SHIFTS: (u32, u32) = (17, 23);
 const DEFAULT_TABLES_SHIFT: u32 = 22;
 /// More shards than this are not made unless asked for.
 const DEFAULT_SHARDS_MAX: usize = 16;
-/// More shards than this are not made.
-const SHARDS_MAX: usize = 1 << 10;
 
 /// How a [`PerfRecorder`] is to be made. Made by [`PerfRecorder::builder`]; [`Self::build`] makes shard 0.
 #[derive(Clone, Debug)]
@@ -165,11 +165,14 @@ impl PerfRecorderBuilder {
             processors.min(DEFAULT_SHARDS_MAX)
         });
         let shards = shards.clamp(1, SHARDS_MAX);
-        let shard0 = self.ring.clone().context_shift(self.tables_shift).shard(0, shards as u64).build()?;
+        // Whatever happens to names, files and process ids: a reader shall not take another recorder's shard for one of ours.
+        let group = RandomState::new().build_hasher().finish().max(1);
+        let shard = Shard { index: 0, limit: shards as u64, group };
+        let shard0 = self.ring.clone().context_shift(self.tables_shift).shard(shard).build()?;
         let geometry = shard0.geometry();
         let shifts = [geometry.descriptor_capacity(), geometry.payload_buf_bytes()].map(u64::trailing_zeros);
         let tables = Tables::new(&shard0);
-        let shards = Shards::new(shard0, self.ring.shifts(shifts[0], shifts[1]), shards);
+        let shards = Shards::new(shard0, self.ring.shifts(shifts[0], shifts[1]), shard);
         Ok(PerfRecorder::from_parts(shards, tables, self.limits.checked(), self.redacted))
     }
 }

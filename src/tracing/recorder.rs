@@ -82,6 +82,14 @@ impl PerfRecorder {
             lost_spans: AtomicU64::new(0),
         });
         CALL_SITES.add_recorder(&core);
+        if let Some(shard0) = core.shards.get(0) {
+            let core = Arc::downgrade(&core);
+            shard0.at_exit(move || {
+                if let Some(core) = core.upgrade() {
+                    core.shards.publish_last_seqnos();
+                }
+            });
+        }
         Self { core }
     }
 
@@ -171,6 +179,13 @@ impl PerfRecorder {
 impl std::fmt::Debug for PerfRecorder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PerfRecorder").field("path", &self.path()).field("shards", &self.shard_count()).finish()
+    }
+}
+
+impl Drop for PerfCore {
+    fn drop(&mut self) {
+        // Before the shards are.
+        self.shards.publish_last_seqnos();
     }
 }
 

@@ -1,11 +1,10 @@
 //! The rings of a recorder: one from the start, more when threads come that would have to share.
 
-use crate::layout::extension::SHARD_COUNT;
-use crate::recorder::{Recorder, RecorderBuilder, RecorderError};
+use crate::layout::extension::{SHARD_COUNT, SHARD_LAST_SEQNOS};
+use crate::reader::shard_path;
+use crate::recorder::{Recorder, RecorderBuilder, RecorderError, Shard};
 use crate::schema::perf::tables::SHARD_FAILURES_OFFSET;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-
-use super::read::shard_path;
 
 /// See the [module](self).
 pub(super) struct Shards {
@@ -13,6 +12,8 @@ pub(super) struct Shards {
     seats: Mutex<Seats>,
     /// How further shards are made.
     template: RecorderBuilder,
+    /// What the header of shard 0 says of it.
+    shard0: Shard,
 }
 
 struct Seats {
@@ -40,13 +41,13 @@ enum Plan {
 }
 
 impl Shards {
-    /// Shard 0 and room for `limit` (at least 1) in all.
-    pub(super) fn new(shard0: Recorder, template: RecorderBuilder, limit: usize) -> Self {
-        let rings: Box<[OnceLock<Recorder>]> = (0..limit.max(1)).map(|_| OnceLock::new()).collect();
+    /// Shard 0, which is `shard` and says how many there can be.
+    pub(super) fn new(shard0: Recorder, template: RecorderBuilder, shard: Shard) -> Self {
+        let rings: Box<[OnceLock<Recorder>]> = (0..shard.limit.max(1)).map(|_| OnceLock::new()).collect();
         // The first of at least one, and empty.
         let _ = rings[0].set(shard0);
         let seats = Seats { threads: vec![0], is_growing: false, failures: 0, last_error: None };
-        Self { rings, seats: Mutex::new(seats), template }
+        Self { rings, seats: Mutex::new(seats), template, shard0: shard }
     }
 
     /// The shard with that index, if it exists.
@@ -105,7 +106,7 @@ impl Shards {
 
     fn create(&self, index: usize) -> Result<(), RecorderError> {
         let Some(shard0) = self.get(0) else { return Ok(()) };
-        let template = self.template.clone().shard(index as u64, self.rings.len() as u64);
+        let template = self.template.clone().shard(Shard { index: index as u64, ..self.shard0 });
         let template = match shard0.path() {
             Some(path) => template.at(shard_path(path, index as u64)),
             None => template.anonymous(),
@@ -113,9 +114,21 @@ impl Shards {
         let ring = template.build()?;
         // Only one thread at a time comes here, each with the next index.
         let _ = self.rings[index].set(ring);
-        // After the shard is whole: readers open it when they see the number.
+        // After the shard is whole: readers open it when they see the number. And before its first event gets its time: nobody
+        // records in it before its maker has gone on to the lock of the seats, which is also what makes the number visible then. So
+        // who has read the time and then sees no new number misses no event from before that time.
         shard0.core.publish_header_word(SHARD_COUNT, index as u64 + 1);
         Ok(())
+    }
+
+    /// Says in shard 0 how much each of the others holds: who comes too late to open one then knows what he has missed. To be
+    /// called before the files are removed.
+    pub(super) fn publish_last_seqnos(&self) {
+        let Some(shard0) = self.get(0) else { return };
+        for (index, shard) in self.iter().enumerate().skip(1) {
+            let last_seqno = shard.stats().last_seqno;
+            shard0.core.publish_header_word(SHARD_LAST_SEQNOS + index * 8, last_seqno.saturating_add(1));
+        }
     }
 
     /// A thread that had joined ends.

@@ -83,6 +83,7 @@ impl Printer for JsonLines {
             GapCause::Overwritten => "overwritten",
             GapCause::NeverCommitted => "never_committed",
             GapCause::GivenUp => "given_up",
+            GapCause::NeverOpened => "never_opened",
             _ => "unknown",
         };
         let gap = json!({ "first_seqno": gap.first_seqno, "count": gap.count, "cause": cause });

@@ -9,10 +9,11 @@ use crate::cli::interrupt::Interrupt;
 use crate::cli::open::Expect;
 use crate::cli::paint::WARNING;
 use eventring::layout::header::CONTENT_TYPE_EXEC;
-use eventring::reader::{Descriptor, Reader, ReaderError, ReaderErrorKind, RingState};
+use eventring::reader::{Descriptor, FoundShard, Gap, GapCause, Reader, ReaderErrorKind, RingState, ShardFinder};
 use eventring::schema::perf::{PerfEvent, PerfExt};
 use eventring::schema::{EventType as _, SPAN_WORD};
-use std::path::{Path, PathBuf};
+use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How often it is asked whether a ring has been made.
@@ -58,8 +59,18 @@ impl Ring {
 pub(super) struct Rings {
     rings: Vec<Ring>,
     names: Vec<PathBuf>,
-    /// How many shards of each name were opened, or tried.
-    shards: Vec<u64>,
+    /// What finds the shards of each name.
+    shards: Vec<ShardFinder>,
+    /// Shards that were missed from the start, to be told.
+    missed: VecDeque<AddedShard>,
+}
+
+/// What became of a shard.
+pub(super) enum AddedShard {
+    /// It is the ring with this index.
+    Ring(usize),
+    /// It could not be opened, and so many events of the ring with that index are lost.
+    Missed { ring: usize, gap: Gap },
 }
 
 impl Rings {
@@ -71,7 +82,7 @@ impl Rings {
         interrupt: &Interrupt,
         silence: &mut Silence,
     ) -> anyhow::Result<Option<Self>> {
-        let mut rings = Self { rings: Vec::new(), names: names.to_vec(), shards: vec![1; names.len()] };
+        let mut rings = Self { rings: Vec::new(), names: names.to_vec(), shards: Vec::new(), missed: VecDeque::new() };
         for name in names {
             let mut is_new = false;
             let reader = loop {
@@ -88,9 +99,10 @@ impl Rings {
                 }
             };
             silence.ends();
+            rings.shards.push(ShardFinder::new(&reader, 1));
             rings.rings.push(Ring::new(reader, name.to_string_lossy().into_owned(), is_new));
         }
-        rings.add_shards(false);
+        rings.add_shards();
         Ok(Some(rings))
     }
 
@@ -109,37 +121,55 @@ impl Rings {
 
     /// Whether a ring is sharded: then more can come.
     pub(super) fn may_grow(&self) -> bool {
-        self.rings[..self.names.len()].iter().any(|ring| shard_count(&ring.reader) > 0)
+        self.shards.iter().any(ShardFinder::can_find)
     }
 
-    /// Opens shards that have been made since; gives the index of the first. With `is_new`, they were made while their ring was
-    /// watched.
-    pub(super) fn add_shards(&mut self, is_new: bool) -> usize {
-        let known = self.rings.len();
-        for index in 0..self.names.len() {
-            let count = shard_count(&self.rings[index].reader);
-            let Some(path) = self.rings[index].reader.path().map(Path::to_path_buf) else { continue };
-            while self.shards[index] < count {
-                let number = self.shards[index];
-                self.shards[index] += 1;
-                match open_shard(&path, number) {
-                    Ok(reader) => {
+    /// Opens the shards that there are.
+    fn add_shards(&mut self) {
+        while let Some(shard) = self.find_shard(false) {
+            if let AddedShard::Missed { .. } = shard {
+                self.missed.push_back(shard);
+            }
+        }
+    }
+
+    /// The next shard that has been made since.
+    pub(super) fn next_shard(&mut self) -> Option<AddedShard> {
+        self.missed.pop_front().or_else(|| self.find_shard(true))
+    }
+
+    /// With `is_new`, it was made while its ring was watched.
+    fn find_shard(&mut self, is_new: bool) -> Option<AddedShard> {
+        for index in 0..self.shards.len() {
+            while let Some(found) = self.shards[index].next() {
+                match found {
+                    FoundShard::Opened { index: number, reader } => {
                         let label = format!("{}.{number}", self.names[index].display());
                         let mut ring = Ring::new(reader, label, is_new || self.rings[index].is_new);
                         if let Some(shard0) = &self.rings[index].perf {
                             // The tables are in shard 0.
-                            ring.perf = Some(shard0.of_shard(number as u32));
+                            ring.perf = Some(shard0.of_shard(number));
                         }
                         self.rings.push(ring);
+                        return Some(AddedShard::Ring(self.rings.len() - 1));
                     }
-                    Err(error) => anstream::eprintln!(
+                    FoundShard::Missed { seqnos, .. } => {
+                        let gap = Gap { first_seqno: 1, count: seqnos.unwrap_or(1), cause: GapCause::NeverOpened };
+                        return Some(AddedShard::Missed { ring: index, gap });
+                    }
+                    FoundShard::Unreadable { index: number, error } => anstream::eprintln!(
                         "{WARNING}warning:{WARNING:#} shard {number} is left out: {}",
                         one_line(&error.to_string())
                     ),
                 }
             }
         }
-        known
+        None
+    }
+
+    /// Whether no more shards will be found.
+    pub(super) fn have_all_shards(&self) -> bool {
+        self.missed.is_empty() && self.shards.iter().all(ShardFinder::has_ended)
     }
 
     /// Waits until a name leads to another ring than before, and opens that; false if the user stops it or no name can.
@@ -166,12 +196,12 @@ impl Rings {
                 }
             }
             if !opened.is_empty() {
-                self.shards = vec![1; opened.len()];
+                self.shards = opened.iter().map(|(_, reader)| ShardFinder::new(reader, 1)).collect();
                 (self.names, self.rings) = opened
                     .into_iter()
                     .map(|(name, reader)| (name.clone(), Ring::new(reader, name.to_string_lossy().into_owned(), true)))
                     .unzip();
-                self.add_shards(true);
+                self.add_shards();
                 silence.ends();
                 return Ok(true);
             }
@@ -207,18 +237,4 @@ impl Rings {
             format!("{option} needs a ring of execution events (content type 2), this one has content type {found}");
         Err(Failure::new(Exit::WrongContentType, message))
     }
-}
-
-/// How many shards the ring's recorder has made; 0 if it is not sharded.
-fn shard_count(reader: &Reader) -> u64 {
-    reader.info().extension.filter(|extension| extension.shard_limit > 0).map_or(0, |extension| {
-        // Both come from the file.
-        extension.shard_count.min(extension.shard_limit).min(1 << 16)
-    })
-}
-
-fn open_shard(path: &Path, number: u64) -> Result<Reader, ReaderError> {
-    let mut path = path.as_os_str().to_os_string();
-    path.push(format!(".{number}"));
-    Reader::open(PathBuf::from(path))
 }

@@ -1,16 +1,15 @@
 //! The events of one ring, or of several merged by time, as they come.
 
-use super::rings::{Ring, Rings};
+use super::rings::{AddedShard, Ring, Rings};
 use crate::cli::exit::{Exit, Failure};
+use eventring::clock::Clock;
 use eventring::reader::{
     Cursor, Descriptor, Followed, Follower, Gap, MergedItem, Merger, PayloadRead, RingState, Seek, WaitStrategy,
 };
 use std::time::{Duration, Instant};
 
-/// How often silent rings are asked whether they live, and a sharded one whether it has grown.
+/// How often silent rings are asked whether they live.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// How often a sharded ring is asked that while events come, in items.
-const DISCOVERY_ITEMS: u32 = 1 << 10;
 /// The pause between looks at several rings in which nothing happens.
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -62,7 +61,6 @@ pub(super) struct Stream {
     event: Descriptor,
     payload: Vec<u8>,
     next_check: Instant,
-    items_until_discovery: u32,
 }
 
 enum Feed {
@@ -96,13 +94,7 @@ impl Stream {
             Some(cursor) => Feed::One(Follower::new(cursor, WaitStrategy::Adaptive)),
             None => Feed::Many { merger: Merger::new(cursors), payload: Fetched::Expired },
         };
-        Ok(Self {
-            feed,
-            event: Descriptor::default(),
-            payload: Vec::new(),
-            next_check: Instant::now(),
-            items_until_discovery: DISCOVERY_ITEMS,
-        })
+        Ok(Self { feed, event: Descriptor::default(), payload: Vec::new(), next_check: Instant::now() })
     }
 
     /// The next item, waiting at most `patience`. New shards are added to `rings`.
@@ -124,24 +116,18 @@ impl Stream {
     fn next_of_many(&mut self, rings: &mut Rings, patience: Duration) -> Item {
         let deadline = Instant::now() + patience;
         loop {
-            // Also while events come without a pause: they may be those of some of the threads only.
-            if self.items_until_discovery == 0 {
-                self.discover(rings);
-            }
-            if let Some(item) = self.look_at_many() {
-                self.items_until_discovery -= 1;
+            if let Some(item) = self.look_at_many(rings) {
                 return item;
             }
             let now = Instant::now();
             if now >= self.next_check {
                 self.next_check = now + INTERVAL;
-                self.discover(rings);
-                let Feed::Many { merger, .. } = &self.feed else { return Item::Ended };
                 // The merger takes silent rings that have ended for what they are once they have been asked.
                 for ring in rings.iter() {
                     let _ = ring.reader.state();
                 }
-                if merger.has_ended() {
+                let Feed::Many { merger, .. } = &self.feed else { return Item::Ended };
+                if merger.has_ended() && rings.have_all_shards() {
                     return Item::Ended;
                 }
             }
@@ -152,18 +138,18 @@ impl Stream {
         }
     }
 
-    /// Adds shards that have been made since.
-    fn discover(&mut self, rings: &mut Rings) {
-        self.items_until_discovery = DISCOVERY_ITEMS;
-        let Feed::Many { merger, .. } = &mut self.feed else { return };
-        for index in rings.add_shards(true)..rings.iter().len() {
-            merger.add(cursor(rings.get(index), None));
-        }
-    }
-
-    fn look_at_many(&mut self) -> Option<Item> {
+    fn look_at_many(&mut self, rings: &mut Rings) -> Option<Item> {
         let Feed::Many { merger, payload: fetched } = &mut self.feed else { return None };
-        match merger.next() {
+        // Before the look for shards: one that is not found has no event that was stamped earlier.
+        let now = Clock::global().now_epoch_nanos();
+        while let Some(shard) = rings.next_shard() {
+            match shard {
+                AddedShard::Ring(index) => _ = merger.add(cursor(rings.get(index), None)),
+                AddedShard::Missed { ring, gap } => return Some(Item::Gap { ring, gap }),
+            }
+        }
+        let item = if rings.have_all_shards() { merger.next() } else { merger.next_at(now) };
+        match item {
             MergedItem::Event { input, descriptor, payload } => {
                 self.event = descriptor;
                 self.payload.clear();

@@ -214,6 +214,11 @@ impl Printer for Lines {
     fn gap(&mut self, ring: &Ring, gap: Gap) -> io::Result<()> {
         let of = if self.label_width > 0 { format!(" of {}", one_line(&ring.label)) } else { String::new() };
         let last = gap.first_seqno.saturating_add(gap.count - 1);
+        if gap.cause == GapCause::NeverOpened {
+            let text = format!("── {} events{of} are missing: a shard could not be opened ──", grouped(gap.count));
+            self.line.push(WARNING, text);
+            return self.end_line();
+        }
         if !gap.is_loss() {
             let text = format!("── the numbers {} to {last}{of} stand for no event ──", gap.first_seqno);
             self.line.push(DIM, text);

@@ -16,5 +16,3 @@ pub use record::{Field, Fields, FieldsProblem, PerfContent, PerfRecord, SpanId};
 pub use span::{Moment, Slice, Span};
 pub use stream::{ExecRecord, PerfItem, PerfReader, PerfSource};
 pub use tree::SpanTree;
-
-pub(super) use stream::shard_path;

@@ -3,21 +3,21 @@
 use super::catalog::{Catalog, CatalogLosses};
 use super::decode::decode_record;
 use super::record::{PerfRecord, SpanId};
-use crate::reader::{Cursor, Descriptor, Gap, MergedItem, Merger, Reader, ReaderError, RingState, Seek};
+use crate::clock::Clock;
+use crate::reader::{
+    Cursor, Descriptor, FoundShard, Gap, GapCause, MergedItem, Merger, Reader, ReaderError, RingState, Seek,
+    ShardFinder,
+};
 use crate::schema::SPAN_WORD;
 use crate::schema::perf::{PerfEvent, PerfExt};
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::collections::VecDeque;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How often new shards are looked for while events flow, in items.
-const DISCOVERY_ITEMS: u32 = 1 << 10;
 /// How often it is asked whether the writer lives, while nothing comes.
 const LIVENESS_INTERVAL: Duration = Duration::from_millis(100);
 /// How long to sleep between looks while nothing comes.
 const IDLE_SLEEP: Duration = Duration::from_micros(500);
-/// A header that says there are more shards than this is damaged.
-const SHARDS_MAX: u64 = 1 << 12;
 
 /// All shards of a perf recorder as one stream in the order of time, optionally with an exec ring merged in.
 ///
@@ -49,8 +49,11 @@ pub struct PerfReader {
     carry_span: Vec<usize>,
     merger: Merger,
     catalog: Catalog,
+    /// `None` without shard 0.
+    finder: Option<ShardFinder>,
     shard_errors: Vec<(u32, ReaderError)>,
-    items_until_discovery: u32,
+    /// To be told.
+    missed: VecDeque<PerfItem>,
     next_liveness_check: Instant,
 }
 
@@ -91,7 +94,8 @@ pub struct ExecRecord {
 }
 
 impl PerfReader {
-    /// Opens the recorder of that name or path, live or dead, with all its shards; begins with the oldest events.
+    /// Opens the recorder of that name or path, live or dead, with all its shards; begins with the oldest events. Shards that are
+    /// made later are found before their first event is due.
     ///
     /// # Errors
     /// Shard 0 cannot be opened, or is not a perf ring. Other shards that cannot be opened are in [`Self::shard_errors`].
@@ -106,7 +110,11 @@ impl PerfReader {
     pub fn open_at(name_or_path: impl AsRef<Path>, start: Seek) -> Result<Self, ReaderError> {
         let shard0 = Reader::open_typed::<PerfEvent>(name_or_path)?;
         let mut reader = Self::new(vec![shard0], start);
-        reader.discover(start);
+        while let Some(found) = reader.finder.as_mut().and_then(ShardFinder::next) {
+            if let Some(missed) = reader.meet(found, start) {
+                reader.missed.push_back(missed);
+            }
+        }
         Ok(reader)
     }
 
@@ -118,17 +126,19 @@ impl PerfReader {
     }
 
     fn new(shards: Vec<Reader>, start: Seek) -> Self {
+        let finder = shards.first().map(|shard0| ShardFinder::new(shard0, shards.len() as u32));
         let mut reader = Self {
             shards: Vec::new(),
             sources: Vec::new(),
             carry_span: Vec::new(),
             merger: Merger::new([]),
             catalog: Catalog::new(),
+            finder,
             shard_errors: Vec::new(),
-            items_until_discovery: DISCOVERY_ITEMS,
+            missed: VecDeque::new(),
             next_liveness_check: Instant::now(),
         };
-        shards.into_iter().for_each(|shard| reader.add_shard(shard, start));
+        shards.into_iter().enumerate().for_each(|(index, shard)| reader.add_shard(index as u32, shard, start));
         reader.update_catalog();
         reader
     }
@@ -150,8 +160,8 @@ impl PerfReader {
         self
     }
 
-    fn add_shard(&mut self, shard: Reader, start: Seek) {
-        self.sources.push(PerfSource::Shard(self.shards.len() as u32));
+    fn add_shard(&mut self, index: u32, shard: Reader, start: Seek) {
+        self.sources.push(PerfSource::Shard(index));
         self.merger.add(cursor_at(&shard, start));
         self.shards.push(shard);
     }
@@ -162,43 +172,51 @@ impl PerfReader {
         }
     }
 
-    /// Opens shards that were created since the last look; true if there are any.
-    fn discover(&mut self, start: Seek) -> bool {
-        self.items_until_discovery = DISCOVERY_ITEMS;
-        let known = self.shards.len();
-        let Some(shard0) = self.shards.first() else { return false };
-        let Some(extension) = shard0.info().extension else { return false };
-        // A shard that cannot be opened is not tried again: those behind it would get the wrong index.
-        if !self.shard_errors.is_empty() || extension.shard_count.min(SHARDS_MAX) <= known as u64 {
-            return false;
-        }
-        let Some(path) = shard0.path().map(Path::to_path_buf) else { return false };
-        for index in known as u64..extension.shard_count.min(SHARDS_MAX) {
-            match Reader::open_typed::<PerfEvent>(shard_path(&path, index)) {
-                Ok(shard) => self.add_shard(shard, start),
-                Err(error) => {
-                    self.shard_errors.push((index as u32, error));
-                    break;
-                }
+    /// Adds a shard, or takes down why there is none; gives what is to be told of it.
+    fn meet(&mut self, found: FoundShard, start: Seek) -> Option<PerfItem> {
+        match found {
+            FoundShard::Opened { index, reader } => self.add_shard(index, reader, start),
+            FoundShard::Unreadable { index, error } => self.shard_errors.push((index, error)),
+            FoundShard::Missed { index, seqnos } => {
+                let gap = Gap { first_seqno: 1, count: seqnos.unwrap_or(1), cause: GapCause::NeverOpened };
+                return Some(PerfItem::Gap { source: PerfSource::Shard(index), gap });
             }
         }
-        self.shards.len() > known
+        None
+    }
+
+    /// Whether more shards may be found, or are to be told of.
+    fn may_grow(&self) -> bool {
+        self.finder.as_ref().is_some_and(|finder| finder.can_find() && !finder.has_ended())
     }
 
     /// The next item; `None` while there is none. Never waits.
     #[expect(clippy::should_implement_trait, reason = "an iterator would end; a stream goes on")]
     pub fn next(&mut self) -> Option<PerfItem> {
-        self.items_until_discovery = self.items_until_discovery.saturating_sub(1);
-        if self.items_until_discovery == 0 {
-            // What it has recorded so far comes late, but comes.
-            self.discover(Seek::Oldest);
+        if let Some(missed) = self.missed.pop_front() {
+            return Some(missed);
         }
-        let item = self.merged();
-        if item.is_none() && self.discover(Seek::Oldest) { self.merged() } else { item }
+        if !self.may_grow() {
+            return self.merged(None);
+        }
+        // Before the look for shards: one that is not found has no event that was stamped earlier.
+        let now = Clock::global().now_epoch_nanos();
+        while let Some(found) = self.finder.as_mut().and_then(ShardFinder::next) {
+            // Of a shard that was made while we watched, nothing may be missed: also not what has been overwritten already.
+            if let Some(missed) = self.meet(found, Seek::Seqno(1)) {
+                return Some(missed);
+            }
+        }
+        self.merged(Some(now))
     }
 
-    fn merged(&mut self) -> Option<PerfItem> {
-        let (input, descriptor, payload) = match self.merger.next() {
+    /// With the time of the look for shards, if more may come.
+    fn merged(&mut self, now: Option<u64>) -> Option<PerfItem> {
+        let item = match now {
+            Some(now) => self.merger.next_at(now),
+            None => self.merger.next(),
+        };
+        let (input, descriptor, payload) = match item {
             MergedItem::NotReady => return None,
             MergedItem::Gap { input, gap } => return Some(PerfItem::Gap { source: self.sources[input], gap }),
             MergedItem::Event { input, descriptor, payload } => (input, descriptor, payload),
@@ -258,7 +276,7 @@ impl PerfReader {
     /// Whether everything was read and nothing will come any more, as far as was noticed.
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        self.merger.has_ended()
+        self.merger.has_ended() && !self.may_grow() && self.missed.is_empty()
     }
 
     /// What is known of call sites and threads.
@@ -273,7 +291,7 @@ impl PerfReader {
         self.shards.first().map(CatalogLosses::of).unwrap_or_default()
     }
 
-    /// The shards' readers, by index.
+    /// The readers of the shards that were opened, by index.
     #[must_use]
     pub fn shards(&self) -> &[Reader] {
         &self.shards
@@ -284,7 +302,8 @@ impl PerfReader {
         self.sources.iter().copied().zip(self.merger.cursors())
     }
 
-    /// Shards that exist and could not be opened, and why.
+    /// Shards that are needed and could not be opened, and why. What they held is told by a [`PerfItem::Gap`] when the recorder has
+    /// ended.
     #[must_use]
     pub fn shard_errors(&self) -> &[(u32, ReaderError)] {
         &self.shard_errors
@@ -295,11 +314,4 @@ fn cursor_at(reader: &Reader, start: Seek) -> Cursor {
     let mut cursor = reader.cursor();
     cursor.seek(start);
     cursor
-}
-
-/// The file of shard `index` (from 1) of the recorder whose shard 0 is at `path`.
-pub(in crate::tracing) fn shard_path(path: &Path, index: u64) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(format!(".{index}"));
-    name.into()
 }

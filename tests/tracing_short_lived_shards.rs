@@ -1,0 +1,216 @@
+//! Shards that come and go between two looks of a reader: their events are read, or counted to the last.
+#![cfg(feature = "tracing")]
+
+mod child;
+
+use child::{Talk, part, place, play, say, wait_for_parent};
+use eventring::reader::{Gap, GapCause, RingState};
+use eventring::tracing::{PerfItem, PerfReader, PerfRecorder, PerfSource, RecorderSubscriber};
+use std::path::Path;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+fn recorder(place: &Path, keep: bool) -> PerfRecorder {
+    let builder = PerfRecorder::builder().config(place).shifts(15, 21).tables_shift(16).shards(8);
+    builder.prefault(false).keep(keep).build().unwrap()
+}
+
+/// Records events as the calling thread.
+fn log(recorder: &PerfRecorder, events: u64) {
+    tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
+        (0..events).for_each(|n| tracing::info!(n, "something"));
+    });
+}
+
+/// Records events on so many threads, for each of which a shard is made.
+fn log_on_threads(recorder: &PerfRecorder, threads: u64, events: u64) {
+    let (mut stay, mut joined) = (Vec::new(), Vec::new());
+    for thread in 0..threads {
+        let recorder = recorder.clone();
+        let (said, has_logged) = channel::<()>();
+        let (may_go, told) = channel::<()>();
+        joined.push(std::thread::spawn(move || {
+            log(&recorder, events + thread);
+            drop(said);
+            let _ = told.recv();
+        }));
+        // One after the other: none makes a shard while another does.
+        let _ = has_logged.recv();
+        stay.push(may_go);
+    }
+    drop(stay);
+    joined.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+/// What each shard but the first has handed out.
+fn handed_out(recorder: &PerfRecorder) -> Vec<u64> {
+    recorder.stats().shards.iter().skip(1).map(|shard| shard.last_seqno).collect()
+}
+
+/// Everything until the end: how many records came from each shard, and the gaps.
+fn read_to_the_end(reader: &mut PerfReader) -> (Vec<u64>, Vec<(u32, Gap)>) {
+    let (mut records, mut gaps) = (Vec::new(), Vec::new());
+    loop {
+        match reader.next_timeout(Duration::from_millis(50)) {
+            Some(PerfItem::Record(record)) => {
+                let shard = record.shard as usize;
+                records.resize(records.len().max(shard + 1), 0);
+                records[shard] += 1;
+            }
+            Some(PerfItem::Gap { source: PerfSource::Shard(shard), gap }) => gaps.push((shard, gap)),
+            Some(other) => panic!("{other:?}"),
+            None if reader.has_ended() => return (records, gaps),
+            None => {}
+        }
+    }
+}
+
+fn never_opened(handed_out: &[u64]) -> Vec<(u32, Gap)> {
+    let gap = |count: &u64| Gap { first_seqno: 1, count: *count, cause: GapCause::NeverOpened };
+    (1..).zip(handed_out.iter().map(gap)).collect()
+}
+
+#[test]
+fn shards_that_were_removed_before_they_were_seen_are_counted_exactly() {
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let place = directory.path().join("ring");
+    let recorder = recorder(&place, false);
+    log(&recorder, 5);
+    let mut reader = PerfReader::open(&place).unwrap();
+    log_on_threads(&recorder, 3, 100);
+    let handed_out = handed_out(&recorder);
+    assert!(handed_out.len() == 3 && handed_out.iter().sum::<u64>() >= 300, "{handed_out:?}");
+    drop(recorder);
+    assert!(!place.exists());
+    let (records, gaps) = read_to_the_end(&mut reader);
+    assert_eq!(gaps, never_opened(&handed_out));
+    assert_eq!(records.len(), 1);
+    assert!(reader.shard_errors().is_empty() && reader.state() == RingState::Ended);
+}
+
+#[test]
+fn a_shard_is_found_with_the_next_look() {
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let place = directory.path().join("ring");
+    let recorder = recorder(&place, false);
+    log(&recorder, 1);
+    let mut reader = PerfReader::open(&place).unwrap();
+    log_on_threads(&recorder, 3, 10);
+    let handed_out = handed_out(&recorder);
+    // One look opens what there is; from then on the files may go.
+    let _ = reader.next();
+    let shards = recorder.shard_count();
+    drop(recorder);
+    assert_eq!(reader.shards().len(), shards);
+    let (records, gaps) = read_to_the_end(&mut reader);
+    assert_eq!((&records[1..], gaps), (&handed_out[..], Vec::new()));
+}
+
+const EXIT: &str = "a_program_that_exits_says_what_was_in_the_shards_that_nobody_saw";
+
+#[test]
+fn a_program_that_exits_says_what_was_in_the_shards_that_nobody_saw() {
+    if part().is_some() {
+        // Nobody drops it.
+        let recorder: &'static PerfRecorder = Box::leak(Box::new(recorder(&place(), false)));
+        log(recorder, 5);
+        say("recording");
+        wait_for_parent();
+        log_on_threads(recorder, 3, 100);
+        say(handed_out(recorder).iter().map(u64::to_string).collect::<Vec<_>>().join(" "));
+        std::process::exit(0);
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let place = directory.path().join("ring");
+    let mut talk = Talk::with(play(EXIT, "program", &place));
+    assert_eq!(talk.hear(), "recording");
+    let mut reader = PerfReader::open(&place).unwrap();
+    drop(talk.child.stdin.take());
+    let handed_out: Vec<u64> = talk.hear().split(' ').map(|count| count.parse().unwrap()).collect();
+    assert!(talk.end().success());
+    assert!(!place.exists());
+    let (records, gaps) = read_to_the_end(&mut reader);
+    assert_eq!(gaps, never_opened(&handed_out));
+    assert_eq!((records.len(), reader.state()), (1, RingState::Ended));
+}
+
+const KILL: &str = "what_a_killed_program_had_in_shards_that_nobody_saw_is_read";
+
+#[test]
+fn what_a_killed_program_had_in_shards_that_nobody_saw_is_read() {
+    if part().is_some() {
+        let recorder: &'static PerfRecorder = Box::leak(Box::new(recorder(&place(), false)));
+        log(recorder, 5);
+        say("recording");
+        wait_for_parent();
+        log_on_threads(recorder, 3, 100);
+        say(handed_out(recorder).iter().map(u64::to_string).collect::<Vec<_>>().join(" "));
+        std::process::abort();
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let place = directory.path().join("ring");
+    let mut talk = Talk::with(play(KILL, "program", &place));
+    assert_eq!(talk.hear(), "recording");
+    let mut reader = PerfReader::open(&place).unwrap();
+    drop(talk.child.stdin.take());
+    let handed_out: Vec<u64> = talk.hear().split(' ').map(|count| count.parse().unwrap()).collect();
+    assert!(!talk.end().success());
+    let (records, gaps) = read_to_the_end(&mut reader);
+    assert_eq!((&records[1..], gaps), (&handed_out[..], Vec::new()));
+    assert_eq!(reader.state(), RingState::WriterDied);
+}
+
+#[test]
+fn another_recorders_shard_of_that_name_is_not_read_and_the_loss_is_told() {
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let place = directory.path().join("ring");
+    let first = recorder(&place, true);
+    log(&first, 5);
+    let mut reader = PerfReader::open(&place).unwrap();
+    log_on_threads(&first, 2, 10);
+    let handed_out = handed_out(&first);
+    drop(first);
+    // Takes all the names over.
+    let second = recorder(&place, false);
+    log(&second, 1);
+    log_on_threads(&second, 4, 7);
+    assert_eq!(second.shard_count(), 5);
+    let (_, gaps) = read_to_the_end(&mut reader);
+    assert_eq!(gaps, never_opened(&handed_out));
+}
+
+#[test]
+fn a_shard_that_cannot_be_opened_is_a_loss_even_if_nobody_knows_how_large() {
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let place = directory.path().join("ring");
+    let recorder = recorder(&place, false);
+    log(&recorder, 5);
+    log_on_threads(&recorder, 1, 10);
+    log_on_threads(&recorder, 3, 10);
+    // A copy of the first shard alone, as of a program that was killed.
+    let copy = directory.path().join("copy");
+    std::fs::copy(&place, &copy).unwrap();
+    let mut reader = PerfReader::open(&copy).unwrap();
+    let missing = recorder.shard_count() - 1;
+    assert_eq!(reader.shard_errors().len(), missing);
+    drop(recorder);
+    let (_, gaps) = read_to_the_end(&mut reader);
+    assert_eq!(gaps, never_opened(&vec![1; missing]));
+}
+
+#[test]
+fn what_a_late_shard_had_overwritten_before_it_was_found_is_a_gap() {
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let place = directory.path().join("ring");
+    let recorder = recorder(&place, false);
+    log(&recorder, 1);
+    let mut reader = PerfReader::open(&place).unwrap();
+    log_on_threads(&recorder, 1, (1 << 15) + 5000);
+    let handed_out = handed_out(&recorder);
+    let Some(PerfItem::Gap { source: PerfSource::Shard(1), gap: first }) = reader.next() else { panic!("no gap") };
+    drop(recorder);
+    let (records, gaps) = read_to_the_end(&mut reader);
+    let lost = first.count + gaps.iter().map(|(_, gap)| gap.count).sum::<u64>();
+    assert!(lost >= 5000 && (first.first_seqno, first.cause) == (1, GapCause::Overwritten), "{first:?}");
+    assert_eq!(records.iter().skip(1).sum::<u64>() + lost, handed_out.iter().sum::<u64>());
+}
