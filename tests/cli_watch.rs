@@ -6,6 +6,7 @@ mod real_data;
 
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::ExecEvent;
+use eventring::schema::perf::{PerfEvent, ThreadView};
 use program::{Run, argument, directory, place, run};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -222,4 +223,30 @@ fn output_into_a_closed_pipe_ends_quietly() {
     let mut err = String::new();
     std::io::Read::read_to_string(&mut live.err, &mut err).unwrap();
     assert_eq!((live.child.wait().unwrap().code(), err.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn what_only_describes_call_sites_and_threads_is_shown_when_it_is_asked_for() {
+    let directory = directory();
+    let path = place(&directory, "ring");
+    kept_ring(&path, ContentDescription::of::<PerfEvent>(), |recorder| {
+        recorder.record(PerfEvent::ThreadStarted as u16, [0, 0, 1 << 32, 0], &ThreadView::encode(5, 77, "worker"));
+        recorder.record(PerfEvent::SpanClose as u16, [9, 0, 1 << 32, 0], b"");
+        recorder.record(PerfEvent::ThreadEnded as u16, [0, 0, 1 << 32, 0], b"");
+    });
+    let watch = |options: &[&str]| run(&[&["watch", argument(&path)], options].concat());
+    let names = |run: &program::Run| {
+        let names = ["THREAD_STARTED", "SPAN_CLOSE", "THREAD_ENDED"];
+        names.into_iter().filter(|name| run.out.contains(name)).collect::<Vec<_>>()
+    };
+    let plain = watch(&[]);
+    assert_eq!(names(&plain), ["SPAN_CLOSE"]);
+    // What was left out is known nevertheless.
+    assert!(plain.out.contains(" worker "), "{plain:?}");
+    assert!(plain.err.starts_with("── 1 event shown, 2 of call sites and threads left out, none lost, "), "{plain:?}");
+    assert_eq!(watch(&["--count", "1", "--quiet"]).out, plain.out);
+    for options in [&["--full"][..], &["--json"]] {
+        assert_eq!(names(&watch(options)), ["THREAD_STARTED", "SPAN_CLOSE", "THREAD_ENDED"], "{options:?}");
+    }
+    assert_eq!(names(&watch(&["--type", "THREAD_STARTED,SPAN_CLOSE"])), ["THREAD_STARTED", "SPAN_CLOSE"]);
 }

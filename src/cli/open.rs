@@ -20,7 +20,7 @@ pub(super) struct RingArgs {
 }
 
 /// What rings must hold.
-#[derive(clap::Args)]
+#[derive(clap::Args, Default)]
 pub(super) struct Expect {
     /// Refuse a ring that does not hold these events, in exactly the layout that this program knows
     #[arg(long, value_name = "EVENTS")]

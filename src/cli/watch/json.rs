@@ -1,6 +1,6 @@
 //! Events and losses as JSON, one object a line.
 
-use super::rings::Ring;
+use super::rings::{Ring, Rings};
 use super::{Printer, perf};
 use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead};
 use serde_json::json;
@@ -98,7 +98,7 @@ impl Printer for JsonLines {
         self.end_line(ring)
     }
 
-    fn flush(&mut self) -> io::Result<()> {
+    fn flush(&mut self, _: &Rings) -> io::Result<()> {
         self.out.flush()
     }
 }

@@ -1,5 +1,6 @@
 //! `eventring watch`.
 
+mod columns;
 mod json;
 mod perf;
 mod rings;
@@ -61,7 +62,7 @@ pub(super) struct Args {
     /// One JSON object a line
     #[arg(long)]
     json: bool,
-    /// Do not shorten payloads, nor lines to the width of the terminal
+    /// Leave nothing out: all columns, whole payloads and lines, and of perf rings the events that describe call sites and threads, too
     #[arg(long)]
     full: bool,
     /// Show times in UTC, not in local time
@@ -82,7 +83,7 @@ trait Printer {
     /// Shows that from here on the ring of that name is another one, whose numbers begin with 1 again.
     fn made_anew(&mut self, ring: &Ring) -> io::Result<()>;
     /// Sends off what was shown.
-    fn flush(&mut self) -> io::Result<()>;
+    fn flush(&mut self, rings: &Rings) -> io::Result<()>;
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
@@ -106,10 +107,15 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let mut start = args.from.or(args.last.map(Start::Last));
     loop {
         let stream = Stream::new(&rings, start)?;
-        let mut view =
-            View { selection: &mut selection, printer: printer.as_mut(), summary: &mut summary, silence: &mut silence };
+        let mut view = View {
+            selection: &mut selection,
+            hides_descriptions: !(args.json || args.full || args.select.names_types()),
+            printer: printer.as_mut(),
+            summary: &mut summary,
+            silence: &mut silence,
+        };
         follow(stream, &mut rings, &mut view, args.count, &interrupt)?;
-        printer.flush()?;
+        printer.flush(&rings)?;
         let goes_on = args.reopen && !summary.is_complete() && rings.check_whole().is_ok();
         if !goes_on || !rings.wait_for_others(&args.expect, &interrupt, &mut silence)? {
             break;
@@ -133,6 +139,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
 /// What is shown, how, and what is said beside.
 struct View<'v> {
     selection: &'v mut Selection,
+    /// Whether events of perf rings that only describe call sites and threads are left out.
+    hides_descriptions: bool,
     printer: &'v mut dyn Printer,
     summary: &'v mut Summary,
     silence: &'v mut Silence,
@@ -146,7 +154,7 @@ fn follow(
     count: Option<u64>,
     interrupt: &Interrupt,
 ) -> anyhow::Result<()> {
-    let View { selection, printer, summary, silence } = view;
+    let View { selection, hides_descriptions, printer, summary, silence } = view;
     let mut patience = Duration::ZERO;
     loop {
         if count.is_some_and(|count| summary.shown() >= count) {
@@ -164,6 +172,14 @@ fn follow(
                 let ring = rings.get(ring);
                 if selection.accepts(ring, &event, || stream.payload()) {
                     let payload = stream.payload();
+                    if let (true, Some(perf)) =
+                        (*hides_descriptions && perf::is_description(event.event_type), &ring.perf)
+                    {
+                        // What it says is needed nevertheless, if the tables have no room for it.
+                        perf.record(&event, payload);
+                        summary.description();
+                        continue;
+                    }
                     summary.event(&payload);
                     printer.event(ring, &event, payload)?;
                 } else {
@@ -175,7 +191,7 @@ fn follow(
                 printer.gap(rings.get(ring), gap)?;
             }
             Item::Nothing => {
-                printer.flush()?;
+                printer.flush(rings)?;
                 patience = PATIENCE;
                 silence.say(|| waits_for(&stream, summary));
             }

@@ -1,8 +1,9 @@
 //! Events of perf rings: what they say once call sites and threads are looked up in the recorder's tables.
 
 use eventring::reader::{Descriptor, PayloadRead, Reader};
+use eventring::schema::EventType as _;
 use eventring::schema::Value;
-use eventring::schema::perf::{CallSiteLevel, FieldValue, PerfExt};
+use eventring::schema::perf::{CallSiteLevel, FieldValue, PerfEvent, PerfExt};
 use eventring::tracing::{
     CallSite, Catalog, Fields, FieldsProblem, PerfContent, PerfRecord, SpanId, Thread, decode_record,
 };
@@ -42,6 +43,11 @@ impl Perf {
         }
         decode_record(&mut catalog, self.shard, event, payload)
     }
+}
+
+/// Whether the event only describes a thread or a call site, which other events then name.
+pub(super) fn is_description(event_type: u16) -> bool {
+    [PerfEvent::ThreadStarted, PerfEvent::ThreadEnded, PerfEvent::CallSite].map(PerfEvent::code).contains(&event_type)
 }
 
 /// The thread's name, or its id.

@@ -119,6 +119,11 @@ impl Rings {
         self.rings.len() > 1
     }
 
+    /// Whether all are shards of one recorder.
+    pub(super) fn are_of_one_name(&self) -> bool {
+        self.names.len() == 1
+    }
+
     /// Whether a ring is sharded: then more can come.
     pub(super) fn may_grow(&self) -> bool {
         self.shards.iter().any(ShardFinder::can_find)

@@ -40,6 +40,11 @@ pub(super) struct Selection {
 }
 
 impl Select {
+    /// Whether types are named: then those are shown.
+    pub(super) fn names_types(&self) -> bool {
+        !self.types.is_empty()
+    }
+
     /// What they mean on these rings.
     pub(super) fn on(&self, rings: &Rings) -> Result<Selection, Failure> {
         let mut filter = EventFilter::new();

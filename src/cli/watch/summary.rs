@@ -15,6 +15,8 @@ pub(super) struct Summary {
     since: Instant,
     shown: u64,
     not_selected: u64,
+    /// Events that only describe call sites and threads, and were left out.
+    descriptions: u64,
     lost: u64,
     /// Numbers that stand for no event.
     given_up: u64,
@@ -25,7 +27,7 @@ pub(super) struct Summary {
 
 impl Summary {
     pub(super) fn new(since: Instant) -> Self {
-        Self { since, shown: 0, not_selected: 0, lost: 0, given_up: 0, expired: 0, reason: None }
+        Self { since, shown: 0, not_selected: 0, descriptions: 0, lost: 0, given_up: 0, expired: 0, reason: None }
     }
 
     pub(super) fn event(&mut self, payload: &PayloadRead<'_>) {
@@ -35,6 +37,10 @@ impl Summary {
 
     pub(super) fn not_selected(&mut self) {
         self.not_selected += 1;
+    }
+
+    pub(super) fn description(&mut self) {
+        self.descriptions += 1;
     }
 
     pub(super) fn gap(&mut self, gap: Gap) {
@@ -58,7 +64,7 @@ impl Summary {
 
     /// Whether an event came, shown or not.
     pub(super) fn has_seen_events(&self) -> bool {
-        self.shown > 0 || self.not_selected > 0
+        self.shown > 0 || self.not_selected > 0 || self.descriptions > 0
     }
 
     /// Events lost, payloads included.
@@ -75,6 +81,9 @@ impl Summary {
         let mut parts = vec![format!("{} shown", events(self.shown))];
         if self.not_selected > 0 {
             parts.push(format!("{} not selected", grouped(self.not_selected)));
+        }
+        if self.descriptions > 0 {
+            parts.push(format!("{} of call sites and threads left out", grouped(self.descriptions)));
         }
         parts.push(match self.lost {
             0 if rings.check_whole().is_err() => format!("{WARNING}the rest lost{WARNING:#}"),

@@ -1,5 +1,6 @@
-//! Events and losses for people: aligned columns, a line each.
+//! Events and losses for people: aligned columns, a line each. [`super::columns`] says which.
 
+use super::columns::{Columns, fit};
 use super::rings::{Ring, Rings};
 use super::{Printer, perf};
 use crate::cli::format::{Clock, grouped, one_line};
@@ -11,140 +12,164 @@ use eventring::schema::{MALFORMED, SPAN_WORD, Value};
 use eventring::tracing::{PerfContent, PerfRecord};
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 
-/// Names are at least this wide, and not cut.
-const NAME_WIDTH: usize = 12;
-/// Names of threads are cut to this.
-const THREAD_WIDTH: usize = 15;
-
 /// Prints lines.
-pub(super) struct Lines {
-    out: BufWriter<anstream::AutoStream<io::StdoutLock<'static>>>,
+pub(super) struct Lines<O: Write> {
+    out: O,
     clock: Clock,
-    /// Columns of the terminal, if lines are cut.
+    /// Asked for the columns of the terminal; `None` if lines are not cut.
+    ask_width: fn() -> Option<usize>,
     width: Option<usize>,
     full: bool,
-    name_width: usize,
-    /// 0 if there is one ring only.
-    label_width: usize,
-    has_exec: bool,
-    has_perf: bool,
+    columns: Columns,
     /// The date that was shown last.
     date: String,
+    /// The columns have changed since the heading was shown.
+    needs_heading: bool,
     line: Line,
 }
 
-impl Lines {
+impl Lines<BufWriter<anstream::AutoStream<io::StdoutLock<'static>>>> {
+    /// On stdout.
     pub(super) fn new(rings: &Rings, full: bool, clock: Clock) -> Self {
-        let names = rings.iter().map(|ring| ring.decoder.name_width());
-        let labels = rings.iter().map(|ring| ring.label.chars().count());
-        Self {
-            width: if full { None } else { terminal_columns() },
-            out: BufWriter::with_capacity(1 << 16, anstream::stdout().lock()),
-            clock,
-            full,
-            name_width: names.max().unwrap_or(0).max(NAME_WIDTH),
-            label_width: if rings.has_several() { labels.max().unwrap_or(0) } else { 0 },
-            has_exec: rings.iter().any(|ring| ring.is_exec),
-            has_perf: rings.iter().any(|ring| ring.perf.is_some()),
-            date: String::new(),
-            line: Line::default(),
-        }
+        let out = BufWriter::with_capacity(1 << 16, anstream::stdout().lock());
+        Self::on(out, if full { || None } else { terminal_columns }, rings, full, clock)
+    }
+}
+
+impl<O: Write> Lines<O> {
+    fn on(out: O, ask_width: fn() -> Option<usize>, rings: &Rings, full: bool, clock: Clock) -> Self {
+        let width = ask_width();
+        let columns = Columns::new(rings, width);
+        let (date, line) = (String::new(), Line::default());
+        Self { out, clock, ask_width, width, full, columns, date, needs_heading: true, line }
     }
 
-    /// The heading, and the date where it changes.
+    /// The date where it changes, and the heading.
     fn headings(&mut self, epoch_nanos: u64) -> io::Result<()> {
         let date = self.clock.date(epoch_nanos);
-        if date == self.date {
+        if date != self.date {
+            self.line.push(DIM, format!("── {date} ──"));
+            self.end_line()?;
+            self.date = date;
+        }
+        if !std::mem::take(&mut self.needs_heading) {
             return Ok(());
         }
-        let is_first = self.date.is_empty();
-        self.line.push(DIM, format!("── {date} ──"));
-        self.end_line()?;
-        self.date = date;
-        if !is_first {
-            return Ok(());
+        let columns = &self.columns;
+        let mut heading = format!("{:<1$}  ", "TIME", columns.time());
+        if let Some(width) = columns.ring {
+            heading += &format!("{:<width$}  ", "RING");
         }
-        self.line.push(DIM, format!("{:<18}  ", "TIME"));
-        if self.label_width > 0 {
-            self.line.push(DIM, format!("{:<1$}  ", "RING", self.label_width));
+        if let Some(width) = columns.seqno {
+            heading += &format!("{:>width$}  ", "SEQNO");
         }
-        self.line.push(DIM, format!("{:>11}  {:<2$}  ", "SEQNO", "EVENT", self.name_width));
-        if self.has_exec {
-            self.line.push(DIM, format!("{:>11}  {:>4}  {:>4}  ", "BLOCK", "TXN", "ACCT"));
+        heading += &format!("{:<1$}  ", "EVENT", columns.event);
+        if let Some(width) = columns.block {
+            heading += &format!("{:>width$}  {:>4}  ", "BLOCK", "TXN");
         }
-        if self.has_perf {
-            self.line.push(DIM, format!("{:<THREAD_WIDTH$}  {:>8}  ", "THREAD", "SPAN"));
+        if columns.has_account {
+            heading += &format!("{:>4}  ", "ACCT");
         }
-        self.line.push(DIM, format!("{:>7}  PAYLOAD", "BYTES"));
+        if let Some(width) = columns.thread {
+            heading += &format!("{:<width$}  ", "THREAD");
+        }
+        if let Some(width) = columns.span {
+            heading += &format!("{:>width$}  ", "SPAN");
+        }
+        if columns.has_bytes {
+            heading += &format!("{:>7}  ", "BYTES");
+        }
+        heading += "PAYLOAD";
+        self.line.push(DIM, heading);
         self.end_line()
     }
 
     fn columns(&mut self, ring: &Ring, event: &Descriptor, record: Option<&PerfRecord>) {
-        let line = &mut self.line;
-        line.push(DIM, format!("{}  ", self.clock.time(event.record_epoch_nanos)));
-        if self.label_width > 0 {
-            line.push(DIM, format!("{:<1$}  ", one_line(&ring.label), self.label_width));
+        let (line, columns) = (&mut self.line, &mut self.columns);
+        let time = self.clock.time(event.record_epoch_nanos);
+        line.push(DIM, format!("{}  ", time.get(..columns.time()).unwrap_or(&time)));
+        if let Some(width) = columns.ring {
+            let label = one_line(&ring.label);
+            // Of a path that does not fit, the end tells rings apart.
+            let label =
+                if label.chars().count() > width { label.rsplit('/').next().unwrap_or_default() } else { &label };
+            let label: String = label.chars().take(width).collect();
+            line.push(DIM, format!("{label:<width$}  "));
         }
-        line.push(PLAIN, format!("{:>11}  ", event.seqno));
+        if let Some(width) = &mut columns.seqno {
+            let seqno = event.seqno.to_string();
+            line.push(PLAIN, format!("{seqno:>0$}  ", fit(width, &seqno)));
+        }
         let name = match ring.decoder.name(event.event_type) {
             Some(name) => one_line(name),
             None => format!("type {}", event.event_type),
         };
-        line.push(paint::event_type(event.event_type), format!("{name:<0$}  ", self.name_width));
-        if self.has_exec {
-            self.flow_tags(ring, event);
+        line.push(paint::event_type(event.event_type), format!("{name:<0$}  ", fit(&mut columns.event, &name)));
+        let tags = ring.is_exec.then(|| Tags::of(event));
+        if let Some(width) = &mut columns.block {
+            let [block, txn] = tags.as_ref().map_or([""; 2], |tags| [&tags.block, &tags.txn]);
+            line.push(DIM, format!("{block:>0$}  {txn:>4}  ", fit(width, block)));
         }
-        if self.has_perf {
+        if columns.has_account {
+            line.push(DIM, format!("{:>4}  ", tags.as_ref().map_or("", |tags| &tags.account)));
+        }
+        if let Some(width) = columns.thread {
             let thread = record.map(|record| one_line(&perf::thread_label(&record.thread))).unwrap_or_default();
-            let thread: String = thread.chars().take(THREAD_WIDTH).collect();
+            let thread: String = thread.chars().take(width).collect();
+            line.push(DIM, format!("{thread:<width$}  "));
+        }
+        if let Some(width) = &mut columns.span {
             let span = match ring.span_id(event) {
-                0 => "–".into(),
+                0 => NONE.to_owned(),
                 span => span.to_string(),
             };
-            self.line.push(DIM, format!("{thread:<THREAD_WIDTH$}  "));
-            self.line.push(PLAIN, format!("{span:>8}  "));
+            line.push(PLAIN, format!("{span:>0$}  ", fit(width, &span)));
         }
-        self.line.push(PLAIN, format!("{:>7}  ", event.payload_size));
+        if columns.has_bytes {
+            line.push(PLAIN, format!("{:>7}  ", event.payload_size));
+        }
+        // What has no column stands in the payload.
+        if let Some(tags) = &tags {
+            self.tag(self.columns.block.is_none(), "txn", &tags.txn);
+            self.tag(!self.columns.has_account, "acct", &tags.account);
+        }
     }
 
-    /// Block, transaction and account of an execution event.
-    fn flow_tags(&mut self, ring: &Ring, event: &Descriptor) {
-        let mut shown = [String::new(), String::new(), String::new()];
-        if ring.is_exec {
-            let tags = flow::FlowTags::from_ext(event.content_ext);
-            let has_account = event.event_type == ExecEvent::StorageAccess as u16 || tags.account_index != 0;
-            shown = [
-                if tags.block_seqno == 0 { "–".into() } else { tags.block_seqno.to_string() },
-                tags.txn_index.map_or("–".into(), |index| index.to_string()),
-                if has_account { tags.account_index.to_string() } else { "–".into() },
-            ];
+    fn tag(&mut self, is_wanted: bool, name: &str, tag: &str) {
+        if is_wanted && tag != NONE {
+            self.line.push(DIM, format!("{name}={tag} "));
         }
-        let [block, txn, account] = shown;
-        self.line.push(DIM, format!("{block:>11}  {txn:>4}  {account:>4}  "));
     }
 
-    /// What an event of a perf ring says: level, place, fields; the text of a log record stands first.
+    /// What an event of a perf ring says: level, name, fields, and last the target, which is often long. The text of a log record stands
+    /// where others have their name.
     fn record(&mut self, record: &PerfRecord) {
-        let is_log_record = matches!(record.content, PerfContent::Event { .. });
-        if let Some(site) = perf::site(&record.content) {
+        let site = perf::site(&record.content);
+        if let Some(site) = site {
             let level = perf::level(site.level).unwrap_or_default();
             self.line.push(paint::level(site.level), format!("{level:<5} "));
-            if is_log_record {
-                self.line.push(DIM, format!("{}: ", one_line(&site.target)));
-            } else {
+            if !matches!(record.content, PerfContent::Event { .. }) {
                 self.line.push(BOLD, format!("{} ", one_line(&site.name)));
-                self.line.push(DIM, format!("{} ", one_line(&site.target)));
             }
         }
         let Value::Struct(said) = perf::value(record, false) else { return };
         for (name, value) in said {
             match value {
                 Value::Struct(fields) if name == "fields" => self.fields(&fields),
-                // Said above, or nothing to say.
-                _ if ["name", "target", "level"].contains(&name) => {}
+                // Said above or below, or nothing to say.
+                _ if ["name", "target", "level", "parent"].contains(&name) => {}
                 Value::F64(number) if number.is_nan() => {}
                 value => self.fields(&[(name, value)]),
             }
+        }
+        if let PerfContent::SpanNew { parent: Some(parent), .. } = &record.content {
+            self.line.push(DIM, format!("parent={parent} "));
+        }
+        if let (None, Some(span)) = (self.columns.span, record.content.span()) {
+            self.line.push(DIM, format!("span={span} "));
+        }
+        if let Some(site) = site.filter(|site| !site.target.is_empty()) {
+            self.line.push(DIM, format!("{} ", one_line(&site.target)));
         }
     }
 
@@ -164,7 +189,7 @@ impl Lines {
         let shown = |value: &Value<'_>| if full { format!("{value:#}") } else { value.to_string() };
         let Value::Struct(fields) = value else {
             if !matches!(value, Value::Bytes([])) {
-                self.line.push(PLAIN, shown(value));
+                self.line.push(PLAIN, shown(value) + " ");
             }
             return;
         };
@@ -186,7 +211,7 @@ impl Lines {
     }
 }
 
-impl Printer for Lines {
+impl<O: Write> Printer for Lines<O> {
     fn event(&mut self, ring: &Ring, event: &Descriptor, payload: PayloadRead<'_>) -> io::Result<()> {
         self.headings(event.record_epoch_nanos)?;
         let record = ring.perf.as_ref().map(|perf| perf.record(event, payload));
@@ -201,18 +226,21 @@ impl Printer for Lines {
         }
         match payload {
             PayloadRead::Valid(payload) => self.payload(&ring.decoder.decode(event.event_type, payload)),
-            PayloadRead::Expired => self.line.push(WARNING, "the payload was overwritten before it was read".into()),
-            PayloadRead::Malformed => self.line.push(WARNING, "the payload is larger than the ring: damaged".into()),
+            PayloadRead::Expired => self.line.push(WARNING, "the payload was overwritten before it was read ".into()),
+            PayloadRead::Malformed => self.line.push(WARNING, "the payload is larger than the ring: damaged ".into()),
         }
         let span = ring.span_id(event);
-        if !self.has_perf && span != 0 {
-            self.line.push(DIM, format!(" span={span}"));
+        if self.columns.span.is_none() && span != 0 {
+            self.line.push(DIM, format!("span={span} "));
+        }
+        if ring.is_exec {
+            self.tag(self.columns.block.is_none(), "block", &Tags::of(event).block);
         }
         self.end_line()
     }
 
     fn gap(&mut self, ring: &Ring, gap: Gap) -> io::Result<()> {
-        let of = if self.label_width > 0 { format!(" of {}", one_line(&ring.label)) } else { String::new() };
+        let of = if self.columns.ring.is_some() { format!(" of {}", one_line(&ring.label)) } else { String::new() };
         let last = gap.first_seqno.saturating_add(gap.count - 1);
         if gap.cause == GapCause::NeverOpened {
             let text = format!("── {} events{of} are missing: a shard could not be opened ──", grouped(gap.count));
@@ -239,12 +267,38 @@ impl Printer for Lines {
         Ok(())
     }
 
-    fn flush(&mut self) -> io::Result<()> {
-        if !self.full {
-            // The window may have changed its size.
-            self.width = terminal_columns();
+    fn flush(&mut self, rings: &Rings) -> io::Result<()> {
+        // The window may have changed its size, and there may be more shards.
+        self.width = (self.ask_width)();
+        let columns = Columns::new(rings, self.width);
+        if !columns.has_those_of(&self.columns) {
+            self.columns = columns;
+            self.needs_heading = true;
         }
         self.out.flush()
+    }
+}
+
+/// What an execution event belongs to.
+struct Tags {
+    block: String,
+    txn: String,
+    account: String,
+}
+
+/// In a column that has nothing to say.
+const NONE: &str = "–";
+
+impl Tags {
+    fn of(event: &Descriptor) -> Self {
+        let tags = flow::FlowTags::from_ext(event.content_ext);
+        let has_account = event.event_type == ExecEvent::StorageAccess as u16 || tags.account_index != 0;
+        let shown = |is_there: bool, tag: u64| if is_there { tag.to_string() } else { NONE.to_owned() };
+        Self {
+            block: shown(tags.block_seqno != 0, tags.block_seqno),
+            txn: shown(tags.txn_index.is_some(), tags.txn_index.unwrap_or(0)),
+            account: shown(has_account, tags.account_index),
+        }
     }
 }
 
@@ -288,3 +342,6 @@ fn terminal_columns() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(&out).ok()?;
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+//! Which columns a line has, and how wide they are: what leaves room for the payload goes first.
+
+use super::rings::Rings;
+
+/// Names of events begin at this width or, if they are long, at the other; longer ones widen the column when they come.
+const NAME_WIDTH: usize = 12;
+const NAME_WIDTH_MAX: usize = 16;
+/// Names of threads are cut to this, in a narrow terminal to [`NARROW`].
+const THREAD_WIDTH: usize = 15;
+/// What names of threads and rings are cut to where there is little room.
+const NARROW: usize = 11;
+/// Ids of spans begin at this width.
+const SPAN_WIDTH: usize = 10;
+/// A time to the nanosecond, `03:04:05.123456789`.
+const TIME_WIDTH: usize = 18;
+/// Blanks between columns.
+const GAP: usize = 2;
+
+/// The columns in front of the payload. What has no column is said in the payload, or with `--full` only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Columns {
+    /// Digits of a second.
+    pub time_digits: usize,
+    /// Which ring.
+    pub ring: Option<usize>,
+    pub seqno: Option<usize>,
+    pub event: usize,
+    /// Block, and transaction, of execution events.
+    pub block: Option<usize>,
+    /// The account of execution events.
+    pub has_account: bool,
+    pub thread: Option<usize>,
+    pub span: Option<usize>,
+    pub has_bytes: bool,
+}
+
+impl Columns {
+    /// For a terminal of that width; without one, all columns, so wide that lines stand one below the other.
+    pub(super) fn new(rings: &Rings, width: Option<usize>) -> Self {
+        let has_exec = rings.iter().any(|ring| ring.is_exec);
+        let has_perf = rings.iter().any(|ring| ring.perf.is_some());
+        let names = rings.iter().map(|ring| ring.decoder.name_width());
+        let labels = rings.iter().map(|ring| ring.label.chars().count());
+        let label = labels.max().filter(|_| rings.has_several());
+        let all = Self {
+            time_digits: 9,
+            ring: label,
+            seqno: Some(11),
+            event: names.max().unwrap_or(0).max(NAME_WIDTH),
+            block: has_exec.then_some(11),
+            has_account: has_exec,
+            thread: has_perf.then_some(THREAD_WIDTH),
+            span: has_perf.then_some(SPAN_WIDTH),
+            has_bytes: true,
+        };
+        let Some(width) = width else { return all };
+        let newest = rings.iter().map(|ring| ring.reader.info().last_seqno).max().unwrap_or(0);
+        // A digit to grow by.
+        let digits = (newest.to_string().len() + 1).max(5);
+        // Of spans, long names are those of rare events.
+        let name =
+            if rings.iter().all(|ring| ring.perf.is_some()) { NAME_WIDTH } else { all.event.min(NAME_WIDTH_MAX) };
+        let fitted = Self { seqno: Some(digits), event: name, block: has_exec.then_some(digits), ..all };
+        fitted.within(width, rings.are_of_one_name())
+    }
+
+    /// Takes away until the payload has nearly half of the line.
+    fn within(mut self, width: usize, is_one_recorder: bool) -> Self {
+        let room = width - width * 9 / 20;
+        let steps: [fn(&mut Self, bool); 9] = [
+            |columns, _| columns.has_bytes = false,
+            |columns, _| columns.time_digits = 6,
+            // Numbers of shards are worth little without the shard.
+            |columns, is_one_recorder| {
+                if is_one_recorder && columns.ring.is_some() {
+                    (columns.ring, columns.seqno) = (None, None);
+                }
+            },
+            |columns, _| columns.has_account = false,
+            |columns, _| columns.ring = columns.ring.map(|width| width.min(NARROW)),
+            |columns, _| columns.span = None,
+            |columns, _| columns.thread = columns.thread.map(|width| width.min(NARROW)),
+            |columns, _| columns.block = None,
+            |columns, _| columns.seqno = None,
+        ];
+        for step in steps {
+            if self.width() <= room {
+                break;
+            }
+            step(&mut self, is_one_recorder);
+        }
+        self
+    }
+
+    /// The width of a time.
+    pub(super) fn time(&self) -> usize {
+        TIME_WIDTH - (9 - self.time_digits)
+    }
+
+    /// Characters in front of the payload.
+    pub(super) fn width(&self) -> usize {
+        let optional = [self.ring, self.seqno, self.block, self.thread, self.span];
+        let optional: usize = optional.iter().flatten().map(|width| width + GAP).sum();
+        let txn = if self.block.is_some() { 4 + GAP } else { 0 };
+        let account = if self.has_account { 4 + GAP } else { 0 };
+        let bytes = if self.has_bytes { 7 + GAP } else { 0 };
+        self.time() + GAP + self.event + GAP + optional + txn + account + bytes
+    }
+
+    /// The same columns, whatever their widths.
+    pub(super) fn has_those_of(&self, other: &Self) -> bool {
+        let shape = |columns: &Self| {
+            let Self { time_digits, ring, seqno, event: _, block, has_account, thread, span, has_bytes } = columns;
+            let has = [ring, seqno, block, thread, span].map(Option::is_some);
+            (*time_digits, has, *has_account, *has_bytes)
+        };
+        shape(self) == shape(other)
+    }
+}
+
+/// Widens a column if what comes needs it, so that what follows stands in line.
+pub(super) fn fit(width: &mut usize, text: &str) -> usize {
+    *width = (*width).max(text.chars().count());
+    *width
+}
