@@ -76,6 +76,27 @@ fn what_a_live_ring_holds_is_summarized_by_name() {
 }
 
 #[test]
+fn the_end_of_a_capture_is_told_as_it_was_asked_for() {
+    let place = Place::new();
+    let recorder = place.perf(10);
+    let ends = |options: &[&str]| {
+        let (ring, output) = (place.path("perf"), place.path("t.evc"));
+        let run = run(&[&["capture", &ring, "--force", "-o", &output], options].concat());
+        assert_eq!((run.code, run.err.lines().count()), (Some(0), 1), "{run:?}");
+        let (_, how) = run.err.trim_end().rsplit_once(" (").unwrap();
+        format!("{}: {}", options.join(" "), how.trim_end_matches(')'))
+    };
+    let mut told = vec![ends(&["--now"]), ends(&["--duration", "10ms"])];
+    drop(recorder);
+    told.push(ends(&[]));
+    insta::assert_snapshot!(told.join("\n"), @r"
+    --now: what was recorded until now
+    --duration 10ms: the time was over
+    : the program has ended
+    ");
+}
+
+#[test]
 fn a_ring_that_went_round_says_exactly_what_is_missing() {
     let place = Place::new();
     let recorder = place.perf(20_000);

@@ -85,11 +85,32 @@ fn every_bad_input_has_its_line_and_its_code() {
         table.run(&["info", &file]);
     }
     table.run(&["watch", "rings/"]);
+    for verb in ["info", "watch", "snapshot", "summary", "export", "capture"] {
+        table.run(&[verb, argument(&dir.join("rings"))]);
+    }
+    let capture = dir.join("t.evc");
+    assert_eq!(
+        program::run(&["capture", argument(&dir.join("live")), "--now", "-o", argument(&capture)]).code,
+        Some(0)
+    );
+    for verb in ["info", "watch", "snapshot", "capture"] {
+        table.run(&[verb, argument(&capture)]);
+    }
+    for verb in ["watch", "summary", "export", "capture"] {
+        table.run(&[verb, argument(&dir.join("empty"))]);
+    }
+    for name in ["missing", "./missing.evc"] {
+        table.run(&["summary", name]);
+        table.run(&["export", name]);
+    }
     let test = dir.join("test");
     table.run(&["info", "--expect", "exec", argument(&test)]);
     table.run(&["watch", "--block", "1", argument(&test)]);
     table.run(&["watch", "--txn", "1", argument(&test)]);
     table.run(&["info", "--expect", "exec", argument(&dir.join("old-exec"))]);
+    table.run(&["watch", "--expect", "perf", argument(&test)]);
+    table.run(&["snapshot", "--expect", "exec", argument(&dir.join("old-exec"))]);
+    table.run(&["summary", argument(&test)]);
     table.run(&["watch", argument(&test), "--type", "SALE"]);
     table.run(&["watch", argument(&test), argument(&test), "--from", "7"]);
     table.run(&["snapshot", argument(&test), "-o", argument(&dir.join("text"))]);
@@ -98,7 +119,7 @@ fn every_bad_input_has_its_line_and_its_code() {
     table.run(&["snapshot", argument(&test), "-o", argument(&dir.join("rings")), "--force"]);
     table.run(&["demo", "--ring", argument(&dir.join("live"))]);
     table.run(&["demo", "--ring", argument(&dir.join("text"))]);
-    for config in ["", "a/", "a:9", "a::99", "a:x", "a:1:2:3"] {
+    for config in ["", "a/", "a:9", "a::99", "a:9:99", "a:x", "a:1:2:3"] {
         table.run(&["demo", "--ring", config]);
     }
     drop(exec);

@@ -106,7 +106,7 @@ fn what_is_no_ring_inside_is_refused_before_it_is_decompressed() {
         refused(&text.unwrap()),
         (
             ReaderErrorKind::NotARing,
-            "the file is not an event ring: it begins with \"just s\", expected \"RING01\"".into()
+            "the file is not an event ring: it begins with \"just s\", expected \"RING01\"; name the file that a recorder or `eventring snapshot` has made".into()
         )
     );
     let short = zstd::encode_all(&b"RING01"[..], 1).unwrap();

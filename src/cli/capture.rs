@@ -149,7 +149,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     if args.json {
         writeln!(anstream::stdout(), "{}", object(&summary))?;
     } else {
-        report(&summary);
+        report(&summary, args.now);
     }
     Ok(if args.strict && summary.account.lost() > 0 { Exit::Lost } else { Exit::Done })
 }
@@ -231,7 +231,7 @@ fn table_losses(losses: [u64; 4]) -> serde_json::Value {
     serde_json::Value::Object(named.collect())
 }
 
-fn report(summary: &CaptureSummary) {
+fn report(summary: &CaptureSummary, is_of_now: bool) {
     let to = match summary.files.as_slice() {
         [] => "stdout".into(),
         [file] => file.to_string_lossy().into_owned(),
@@ -245,6 +245,7 @@ fn report(summary: &CaptureSummary) {
         bytes(summary.bytes),
         match summary.reason {
             EndReason::WritersEnded => "the program has ended",
+            EndReason::Duration if is_of_now => "what was recorded until now",
             EndReason::Duration => "the time was over",
             EndReason::Size => "the size was reached",
             _ => "interrupted",

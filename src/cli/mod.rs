@@ -2,6 +2,7 @@
 //!
 //! Data goes to stdout, talk to stderr. A verb gives its exit code or an error; [`exit`] knows the code of each error.
 
+mod advice;
 mod capture;
 mod completions;
 mod decoder;
@@ -75,7 +76,7 @@ pub(crate) fn main() -> ExitCode {
         Verb::DemoWriter(args) => demo::run_writer(args),
         Verb::DemoReader(args) => demo::run_reader(args),
     };
-    let exit = done.unwrap_or_else(|error| {
+    let exit = done.map_err(advice::on).unwrap_or_else(|error| {
         let exit = Exit::of(&error);
         if exit != Exit::Done {
             anstream::eprintln!("{}error:{:#} {}", paint::ERROR, paint::ERROR, format::one_line(&error.to_string()));

@@ -1,5 +1,6 @@
 //! Opening the ring that the command line names.
 
+use super::advice;
 use eventring::reader::{Reader, ReaderError};
 use eventring::schema::exec::ExecEvent;
 use eventring::schema::perf::PerfEvent;
@@ -39,8 +40,8 @@ enum Expected {
 }
 
 impl RingArgs {
-    pub(super) fn open(&self) -> Result<Reader, ReaderError> {
-        self.expect.open(&self.name)
+    pub(super) fn open(&self) -> anyhow::Result<Reader> {
+        self.expect.open(&self.name).map_err(|error| advice::on_expected(&self.name, error))
     }
 }
 

@@ -1,5 +1,6 @@
 //! What `export` and `summary` read: a capture file, or what a ring holds now.
 
+use super::advice;
 use super::exit::{Exit, Failure};
 use super::paint::WARNING;
 use anyhow::Context as _;
@@ -27,12 +28,13 @@ pub(super) fn open(name: &Path, needs_spans: bool) -> anyhow::Result<CaptureFile
     }
     if needs_spans {
         // The reader's message says what else the ring holds.
-        Reader::open_typed::<PerfEvent>(name)?;
+        Reader::open_typed::<PerfEvent>(name).map_err(|error| advice::on_perf(name, error))?;
     }
     let file = temporary_file().context("cannot make a temporary file")?;
     let copy = file.try_clone().context("cannot use the temporary file")?;
     let options = CaptureOptions::new().compression_level(1).duration(Duration::ZERO);
-    capture_to(&[PathBuf::from(name)], copy, &options, &mut |_| ControlFlow::Continue(()))?;
+    capture_to(&[PathBuf::from(name)], copy, &options, &mut |_| ControlFlow::Continue(()))
+        .map_err(|error| advice::on_saved(name, error))?;
     Ok(CaptureFile::from_file(file)?)
 }
 

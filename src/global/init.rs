@@ -106,8 +106,8 @@ impl GlobalRecorder {
     /// Creates the ring that `config` names (`<name-or-path>[:<descriptor-shift>:<payload-shift>]`) for the events `E` and
     /// switches this slot on.
     ///
-    /// Without shifts the ring has 2^21 descriptors and 2^29 bytes of payload, 656 MiB, all of it touched at once;
-    /// `NAME:16:27` is 132 MiB.
+    /// Without shifts the ring has 2^21 descriptors and 2^29 bytes of payload, 642 MiB, all of it touched at once;
+    /// `NAME:16:27` is 134 MiB.
     ///
     /// The file goes away when the process exits: `main` returns, also with an error, or somebody calls `exit`. It stays, to be
     /// read, after whatever ends the process in another way: a panic of `main`, an abort, any signal, Ctrl-C and SIGTERM

@@ -409,7 +409,9 @@ pub(super) fn not_a_ring(found: [u8; 6]) -> ReaderError {
         let message = format!("the ring has version {shown}, expected {expected}; use a reader of that version");
         return ReaderError::new(ReaderErrorKind::WrongVersion, message);
     }
-    let message = format!("the file is not an event ring: it begins with \"{shown}\", expected \"{expected}\"");
+    let message = format!(
+        "the file is not an event ring: it begins with \"{shown}\", expected \"{expected}\"; name the file that a recorder or `eventring snapshot` has made"
+    );
     ReaderError::new(ReaderErrorKind::NotARing, message)
 }
 

@@ -62,7 +62,7 @@ impl RecorderBuilder {
     /// A name without `/` is a file in the ring directory: `event-rings/` on the hugetlbfs mount, or `/dev/shm/event-rings`
     /// where there are no huge pages, or the directory in the environment variable `EVENTRING_DIR`. A name with a `/` is used
     /// as written. There are 2^descriptor-shift descriptors of 64 bytes (16 to 32, default 21) and 2^payload-shift bytes of payload
-    /// (27 to 40, default 29): 656 MiB by default. Shifts set with [`Self::shifts`] go before those of the string.
+    /// (27 to 40, default 29): 642 MiB by default. `docs/CLI.md`, "Sizes of rings", has the limits of all kinds of rings. Shifts set with [`Self::shifts`] go before those of the string.
     pub fn config(mut self, config: impl AsRef<OsStr>) -> Self {
         self.place = Some(config.as_ref().to_os_string());
         self
@@ -160,9 +160,7 @@ impl RecorderBuilder {
             _ => Clock::global(),
         };
         let (name, (descriptor_shift, payload_shift)) = self.name_and_shifts()?;
-        let (descriptor_shifts, payload_shifts) = self.allowed_shifts();
-        check_shift("descriptor", descriptor_shift, descriptor_shifts)?;
-        check_shift("payload", payload_shift, payload_shifts)?;
+        self.check_shifts(descriptor_shift, payload_shift)?;
         let geometry = self.geometry((descriptor_shift, payload_shift))?;
         let (file, memory) = match name {
             None => {
@@ -192,29 +190,37 @@ impl RecorderBuilder {
         let Some(config) = &self.place else {
             return Ok((None, or(self.default_shifts.unwrap_or(ANONYMOUS_SHIFTS))));
         };
-        let (descriptor_shifts, payload_shifts) = self.allowed_shifts();
-        let (descriptor, payload) = or(named);
-        let limits = shm::ConfigLimits {
-            descriptor: limits(&descriptor_shifts, descriptor),
-            payload: limits(&payload_shifts, payload),
-        };
-        let parsed = shm::RingConfig::parse(config, &limits).map_err(RecorderError::shm)?;
+        let parsed = shm::RingConfig::parse(config, &self.limits(or(named))).map_err(RecorderError::shm)?;
         Ok((Some(parsed.name), or((parsed.descriptor_shift.into(), parsed.payload_shift.into()))))
     }
 
-    fn allowed_shifts(&self) -> (RangeInclusive<u32>, RangeInclusive<u32>) {
-        if self.compact {
+    /// What shifts may be, and what they are if nobody says.
+    fn limits(&self, (descriptor, payload): (u32, u32)) -> shm::ConfigLimits {
+        let (descriptors, payloads) = if self.compact {
             (COMPACT_DESCRIPTOR_SHIFTS, COMPACT_PAYLOAD_SHIFTS)
         } else {
             (DESCRIPTOR_SHIFTS, PAYLOAD_SHIFTS)
+        };
+        shm::ConfigLimits { descriptor: limits(&descriptors, descriptor), payload: limits(&payloads, payload) }
+    }
+
+    fn check_shifts(&self, descriptor: u32, payload: u32) -> Result<(), RecorderError> {
+        let limits = self.limits((descriptor, payload));
+        let is_in = |shift, limits: shm::ShiftLimits| (u32::from(limits.min)..=u32::from(limits.max)).contains(&shift);
+        if is_in(descriptor, limits.descriptor) && is_in(payload, limits.payload) {
+            return Ok(());
         }
+        let smaller = if self.compact { "" } else { "; `compact(true)` allows smaller rings" };
+        let message =
+            format!("the descriptor shift is {descriptor} and the payload shift {payload}, expected {limits}{smaller}");
+        Err(RecorderError::new(RecorderErrorKind::BadConfig, message))
     }
 
     fn geometry(&self, (descriptor_shift, payload_shift): (u32, u32)) -> Result<Geometry, RecorderError> {
         let context_bytes = match self.context_shift {
             None => 0,
             Some(shift) => {
-                check_shift("context", shift, 12..=MAX_CONTEXT_SHIFT)?;
+                check_context_shift(shift)?;
                 1 << shift
             }
         };
@@ -250,11 +256,41 @@ fn limits(range: &RangeInclusive<u32>, default: u32) -> shm::ShiftLimits {
     shm::ShiftLimits { min: *range.start() as u8, max: *range.end() as u8, default: default as u8 }
 }
 
-fn check_shift(what: &str, shift: u32, allowed: RangeInclusive<u32>) -> Result<(), RecorderError> {
-    if allowed.contains(&shift) {
+fn check_context_shift(shift: u32) -> Result<(), RecorderError> {
+    const ALLOWED: RangeInclusive<u32> = 12..=MAX_CONTEXT_SHIFT;
+    if ALLOWED.contains(&shift) {
         return Ok(());
     }
-    let message =
-        format!("the {what} shift is {shift}, expected a number from {} to {}", allowed.start(), allowed.end());
+    let message = format!("the context shift is {shift}, expected {} to {}", ALLOWED.start(), ALLOWED.end());
     Err(RecorderError::new(RecorderErrorKind::BadConfig, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shifts_out_of_range_are_refused_with_both_limits_in_one_message() {
+        let refused = |builder: RecorderBuilder| {
+            let error = builder.build().unwrap_err();
+            assert_eq!(error.kind(), RecorderErrorKind::BadConfig);
+            error.to_string()
+        };
+        let builder = || Recorder::builder(ContentDescription::new(300, "SHOP"));
+        insta::assert_snapshot!(
+            [
+                refused(builder().shifts(15, 41)),
+                refused(builder().compact(true).shifts(14, 30)),
+                refused(builder().config("shop:15:21")),
+                refused(builder().config("shop:14:20").compact(true)),
+            ]
+            .join("\n"),
+            @r#"
+            the descriptor shift is 15 and the payload shift 41, expected a descriptor shift from 16 to 32 (2^shift events) and a payload shift from 27 to 40 (2^shift bytes); `compact(true)` allows smaller rings
+            the descriptor shift is 14 and the payload shift 30, expected a descriptor shift from 15 to 32 (2^shift events) and a payload shift from 21 to 40 (2^shift bytes)
+            cannot use ring configuration: "shop:15:21": descriptor shift "15" and payload shift "21", expected a descriptor shift from 16 to 32 (2^shift events) and a payload shift from 27 to 40 (2^shift bytes); write <name-or-path>[:<descriptor-shift>:<payload-shift>]
+            cannot use ring configuration: "shop:14:20": descriptor shift "14" and payload shift "20", expected a descriptor shift from 15 to 32 (2^shift events) and a payload shift from 21 to 40 (2^shift bytes); write <name-or-path>[:<descriptor-shift>:<payload-shift>]
+            "#
+        );
+    }
 }

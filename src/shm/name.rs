@@ -34,6 +34,18 @@ pub struct ConfigLimits {
     pub payload: ShiftLimits,
 }
 
+/// What is allowed, for messages.
+impl fmt::Display for ConfigLimits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { descriptor, payload } = self;
+        write!(
+            f,
+            "a descriptor shift from {} to {} (2^shift events) and a payload shift from {} to {} (2^shift bytes)",
+            descriptor.min, descriptor.max, payload.min, payload.max
+        )
+    }
+}
+
 /// Which file a ring lives in, before it is looked for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RingName {
@@ -135,22 +147,19 @@ impl RingConfig {
         let name = OsStr::from_bytes(fields[0]);
         let name = RingName::understand(name)
             .map_err(|found| bad(format!("the name {:?} {found}", name.to_string_lossy())))?;
-        let shift = |index: usize, what: &str, limits: &ShiftLimits| {
-            let field = fields.get(index).copied().unwrap_or_default();
-            parse_shift(field, limits).ok_or_else(|| {
-                bad(format!(
-                    "{what} {:?} is not a number from {} to {}",
-                    String::from_utf8_lossy(field),
-                    limits.min,
-                    limits.max
-                ))
-            })
+        let field = |index: usize| fields.get(index).copied().unwrap_or_default();
+        let descriptor = parse_shift(field(1), &limits.descriptor);
+        let payload = parse_shift(field(2), &limits.payload);
+        let (Some(descriptor_shift), Some(payload_shift)) = (descriptor, payload) else {
+            let wrong = [(descriptor, 1, "descriptor shift"), (payload, 2, "payload shift")]
+                .into_iter()
+                .filter(|(shift, ..)| shift.is_none())
+                .map(|(_, index, what)| format!("{what} {:?}", String::from_utf8_lossy(field(index))))
+                .collect::<Vec<_>>()
+                .join(" and ");
+            return Err(bad(format!("{wrong}, expected {limits}")));
         };
-        Ok(Self {
-            descriptor_shift: shift(1, "descriptor shift", &limits.descriptor)?,
-            payload_shift: shift(2, "payload shift", &limits.payload)?,
-            name,
-        })
+        Ok(Self { name, descriptor_shift, payload_shift })
     }
 }
 
@@ -208,8 +217,8 @@ mod tests {
     #[test]
     fn a_bad_string_is_refused_with_the_field_and_the_range() {
         insta::assert_snapshot!(
-            ["", ".", "..", "a/", "a/..", ":20:30", "f:15", "f::41", "f:x", "f:-20", "f:+20", "f: 20", "f:999", "f:1:2:3"]
-                .map(|config| parse(config).unwrap_err().to_string().split(';').next().unwrap().to_owned()).join("\n"),
+            ["", ".", "..", "a/", "a/..", ":20:30", "f:15", "f::41", "f:15:41", "f:x", "f:-20", "f:+20", "f: 20", "f:999", "f:1:2:3"]
+                .map(|config| parse(config).unwrap_err().to_string().split("; write").next().unwrap().to_owned()).join("\n"),
             @r#"
             cannot use ring configuration: "": the name "" is empty
             cannot use ring configuration: ".": the name "." names a directory
@@ -217,13 +226,14 @@ mod tests {
             cannot use ring configuration: "a/": the name "a/" names a directory
             cannot use ring configuration: "a/..": the name "a/.." names a directory
             cannot use ring configuration: ":20:30": the name "" is empty
-            cannot use ring configuration: "f:15": descriptor shift "15" is not a number from 16 to 32
-            cannot use ring configuration: "f::41": payload shift "41" is not a number from 27 to 40
-            cannot use ring configuration: "f:x": descriptor shift "x" is not a number from 16 to 32
-            cannot use ring configuration: "f:-20": descriptor shift "-20" is not a number from 16 to 32
-            cannot use ring configuration: "f:+20": descriptor shift "+20" is not a number from 16 to 32
-            cannot use ring configuration: "f: 20": descriptor shift " 20" is not a number from 16 to 32
-            cannot use ring configuration: "f:999": descriptor shift "999" is not a number from 16 to 32
+            cannot use ring configuration: "f:15": descriptor shift "15", expected a descriptor shift from 16 to 32 (2^shift events) and a payload shift from 27 to 40 (2^shift bytes)
+            cannot use ring configuration: "f::41": payload shift "41", expected a descriptor shift from 16 to 32 (2^shift events) and a payload shift from 27 to 40 (2^shift bytes)
+            cannot use ring configuration: "f:15:41": descriptor shift "15" and payload shift "41", expected a descriptor shift from 16 to 32 (2^shift events) and a payload shift from 27 to 40 (2^shift bytes)
+            cannot use ring configuration: "f:x": descriptor shift "x", expected a descriptor shift from 16 to 32 (2^shift events) and a payload shift from 27 to 40 (2^shift bytes)
+            cannot use ring configuration: "f:-20": descriptor shift "-20", expected a descriptor shift from 16 to 32 (2^shift events) and a payload shift from 27 to 40 (2^shift bytes)
+            cannot use ring configuration: "f:+20": descriptor shift "+20", expected a descriptor shift from 16 to 32 (2^shift events) and a payload shift from 27 to 40 (2^shift bytes)
+            cannot use ring configuration: "f: 20": descriptor shift " 20", expected a descriptor shift from 16 to 32 (2^shift events) and a payload shift from 27 to 40 (2^shift bytes)
+            cannot use ring configuration: "f:999": descriptor shift "999", expected a descriptor shift from 16 to 32 (2^shift events) and a payload shift from 27 to 40 (2^shift bytes)
             cannot use ring configuration: "f:1:2:3": it has 4 fields, at most 3 are allowed
             "#
         );

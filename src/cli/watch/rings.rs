@@ -2,6 +2,7 @@
 
 use super::perf::Perf;
 use super::silence::Silence;
+use crate::cli::advice;
 use crate::cli::decoder::Decoder;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::format::one_line;
@@ -95,7 +96,7 @@ impl Rings {
                         silence.say(|| format!("waiting for the ring {} to be made", name.display()));
                         std::thread::sleep(INTERVAL);
                     }
-                    opened => break opened?,
+                    opened => break opened.map_err(|error| advice::on_expected(name, error))?,
                 }
             };
             silence.ends();
@@ -197,7 +198,7 @@ impl Rings {
                     Ok(reader) => opened.push((self.names[*index].clone(), reader)),
                     // Gone again.
                     Err(error) if error.kind() == ReaderErrorKind::NotFound => {}
-                    Err(error) => return Err(error.into()),
+                    Err(error) => return Err(advice::on_expected(&self.names[*index], error)),
                 }
             }
             if !opened.is_empty() {

@@ -1,0 +1,114 @@
+//! What the command line adds to the errors of readers: what the file is instead of a ring, and which verb or option helps.
+
+use super::exit::{Exit, Failure};
+use eventring::capture::{CaptureError, CaptureFile};
+use eventring::layout::header::content_type_name;
+use eventring::reader::{ReaderError, ReaderErrorKind};
+use std::path::Path;
+
+/// The error, said better if the file is something else that we know.
+pub(super) fn on(error: anyhow::Error) -> anyhow::Error {
+    let of_reader = error.chain().find_map(|cause| cause.downcast_ref::<ReaderError>());
+    let Some((ReaderErrorKind::NotARing, Some(path))) = of_reader.map(|error| (error.kind(), error.path())) else {
+        return error;
+    };
+    match instead_of_a_ring(path) {
+        Some(message) => Failure::new(Exit::NotARing, message).into(),
+        None => error,
+    }
+}
+
+fn instead_of_a_ring(path: &Path) -> Option<String> {
+    let shown = path.display();
+    let metadata = std::fs::metadata(path).ok()?;
+    if metadata.is_dir() {
+        return Some(format!(
+            "{shown} is a directory, expected a ring; `eventring list {shown}` shows the rings in it"
+        ));
+    }
+    // Opening a pipe would wait for somebody to write to it.
+    if !metadata.is_file() {
+        return None;
+    }
+    if metadata.len() == 0 {
+        return Some(format!(
+            "{shown} is empty, expected a ring or what `eventring` has saved of one; record or copy it anew"
+        ));
+    }
+    CaptureFile::is_capture(path).ok().filter(|is_capture| *is_capture)?;
+    Some(format!(
+        "{shown} is a capture, not a ring; `eventring summary {shown}` counts its spans, `eventring export {shown} --format jsonl` has its events"
+    ))
+}
+
+/// Why a ring is not what `--expect` says.
+pub(super) fn on_expected(name: &Path, error: ReaderError) -> anyhow::Error {
+    let shown = error.path().unwrap_or(name).display().to_string();
+    let message = match error.kind() {
+        ReaderErrorKind::WrongContentType { found, expected } => format!(
+            "the ring {shown} holds {}, expected {} (--expect); name another ring, or leave out --expect",
+            events_of(found),
+            events_of(expected)
+        ),
+        ReaderErrorKind::WrongSchema { found, expected } => format!(
+            "the events of the ring {shown} have schema {}…, expected {}… (--expect): its program was built with another version of them; \
+             use the `eventring` of that version, or leave out --expect",
+            super::format::hex(&found[..8]),
+            super::format::hex(&expected[..8])
+        ),
+        _ => return error.into(),
+    };
+    Failure::new(Exit::of(&error.into()), message).into()
+}
+
+/// Why what shall be read for its spans, or exported, cannot be.
+pub(super) fn on_saved(name: &Path, error: CaptureError) -> anyhow::Error {
+    match error.reader_error() {
+        Some(of_reader) => on_spans(name, of_reader).unwrap_or_else(|| error.into()),
+        None => error.into(),
+    }
+}
+
+/// The same, of a ring that was opened as one with spans.
+pub(super) fn on_perf(name: &Path, error: ReaderError) -> anyhow::Error {
+    on_spans(name, &error).unwrap_or_else(|| error.into())
+}
+
+fn on_spans(name: &Path, error: &ReaderError) -> Option<anyhow::Error> {
+    let shown = error.path().unwrap_or(name).display();
+    let (exit, message) = match error.kind() {
+        ReaderErrorKind::NotFound => (
+            Exit::NotFound,
+            format!(
+                "cannot find {}: there is neither a capture nor a ring of that name; `eventring list` shows the rings, \
+                 `eventring capture RING -o FILE` makes a capture",
+                name.display()
+            ),
+        ),
+        ReaderErrorKind::WrongContentType { found, .. } => (
+            Exit::WrongContentType,
+            format!(
+                "the ring {shown} holds {} and no spans; name the perf ring of its program (`eventring list` shows it), or a capture of both",
+                events_of(found)
+            ),
+        ),
+        ReaderErrorKind::WrongSchema { found, expected } => (
+            Exit::WrongSchema,
+            format!(
+                "the perf ring {shown} has schema {}…, expected {}…: use the `eventring` of the version with which it was recorded",
+                super::format::hex(&found[..8]),
+                super::format::hex(&expected[..8])
+            ),
+        ),
+        _ => return None,
+    };
+    Some(Failure::new(exit, message).into())
+}
+
+/// `EXEC events (content type 2)`, `events of content type 300`.
+fn events_of(content_type: u16) -> String {
+    match content_type_name(content_type) {
+        "unknown" => format!("events of content type {content_type}"),
+        name => format!("{name} events (content type {content_type})"),
+    }
+}
