@@ -112,6 +112,31 @@ fn a_ring_that_went_round_says_exactly_what_is_missing() {
 }
 
 #[test]
+fn numbers_that_were_given_up_are_counted_beside_the_losses() {
+    let place = Place::new();
+    let recorder = place.ring("perf", ContentDescription::of::<PerfEvent>());
+    // Stalls in the first slot while the ring goes round: the number that comes to that slot next is given up.
+    let stalled = recorder.reserve(PerfEvent::Marker.code(), [0; 4], 0).unwrap();
+    let capacity = recorder.geometry().descriptor_capacity();
+    record_spans(&recorder, 1, capacity / 4);
+    let handed_out = recorder.stats().last_seqno;
+    assert_eq!(handed_out, capacity + 2);
+    stalled.commit();
+    let captured = run(&["capture", &place.path("perf"), "-o", &place.path("t.evc"), "--now", "--json"]).json();
+    let number = |value: &serde_json::Value| value.as_u64().unwrap();
+    assert_eq!(number(&captured["given_up"]), 1, "{captured}");
+    assert_eq!(number(&captured["events"]) + number(&captured["lost"]) + 1, handed_out);
+    assert_eq!(
+        (&captured["lost_by_cause"]["never_committed"], &captured["lost_by_cause"]["given_up"]),
+        (&0.into(), &serde_json::Value::Null)
+    );
+    let lines = run(&["export", &place.path("t.evc"), "--format", "jsonl"]).json_lines();
+    let lost: u64 = lines.iter().filter(|line| line["type"] == "loss").map(|line| number(&line["count"])).sum();
+    assert_eq!(lost, number(&captured["lost"]));
+    drop(recorder);
+}
+
+#[test]
 fn rotated_files_can_each_be_read_and_hold_everything_together() {
     let place = Place::new();
     let recorder = place.perf(1);

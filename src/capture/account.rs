@@ -5,7 +5,7 @@ use super::wire::{Bytes, put_u64};
 use crate::reader::{Reader, RingState};
 use crate::tracing::CatalogLosses;
 
-/// What became of one ring's events. `events + lost()` is the number of seqnos from the ring's first to `last_seqno`.
+/// What became of one ring's events. `events + lost() + given_up()` is the number of seqnos from the ring's first to `last_seqno`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct RingAccount {
@@ -17,8 +17,8 @@ pub struct RingAccount {
     pub malformed_payloads: u64,
     /// Events whose payload was too large to keep.
     pub omitted_payloads: u64,
-    /// Lost events by cause, in the order of [`LossCause::ALL`].
-    pub lost_by_cause: [u64; 3],
+    /// Sequence numbers without an event, by cause, in the order of [`LossCause::ALL`].
+    pub missing_by_cause: [u64; 5],
     /// The last seqno that is accounted for, 0 if none is.
     pub last_seqno: u64,
     /// Events that the ring had already handed out when the capture stopped and that belong to the time after it.
@@ -36,11 +36,24 @@ impl RingAccount {
     /// Events that are missing, whatever the cause.
     #[must_use]
     pub fn lost(&self) -> u64 {
-        self.lost_by_cause.iter().fold(0, |sum, lost| sum.saturating_add(*lost))
+        let losses = LossCause::ALL.into_iter().filter(|cause| cause.is_loss());
+        losses.fold(0, |sum, cause| sum.saturating_add(self.missing_by(cause)))
+    }
+
+    /// Sequence numbers that stand for no event: nothing is lost with them.
+    #[must_use]
+    pub fn given_up(&self) -> u64 {
+        self.missing_by(LossCause::GivenUp)
+    }
+
+    /// Sequence numbers without an event, of one cause.
+    #[must_use]
+    pub fn missing_by(&self, cause: LossCause) -> u64 {
+        self.missing_by_cause[cause as usize]
     }
 
     pub(super) fn count_gap(&mut self, first_seqno: u64, count: u64, cause: LossCause) {
-        let lost = &mut self.lost_by_cause[cause as usize];
+        let lost = &mut self.missing_by_cause[cause as usize];
         *lost = lost.saturating_add(count);
         self.last_seqno = first_seqno.saturating_add(count).saturating_sub(1);
     }
@@ -76,10 +89,16 @@ impl CaptureAccount {
         self.rings.iter().fold(0, |sum, ring| sum.saturating_add(ring.lost()))
     }
 
-    /// As [`Self::lost`], of one cause.
+    /// Sequence numbers that stand for no event, of all rings.
     #[must_use]
-    pub fn lost_by(&self, cause: LossCause) -> u64 {
-        self.rings.iter().fold(0, |sum, ring| sum.saturating_add(ring.lost_by_cause[cause as usize]))
+    pub fn given_up(&self) -> u64 {
+        self.missing_by(LossCause::GivenUp)
+    }
+
+    /// Sequence numbers without an event, of one cause, of all rings.
+    #[must_use]
+    pub fn missing_by(&self, cause: LossCause) -> u64 {
+        self.rings.iter().fold(0, |sum, ring| sum.saturating_add(ring.missing_by(cause)))
     }
 }
 
@@ -103,6 +122,9 @@ impl EndReason {
     const ALL: [Self; 5] = [Self::WritersEnded, Self::Duration, Self::Size, Self::Interrupted, Self::Rotated];
 }
 
+/// Words of a ring's account in a file.
+const RING_WORDS: usize = 17;
+
 /// How a capture file ends.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -123,32 +145,40 @@ impl CaptureEnd {
         for ring in &self.account.rings {
             let counts = [ring.events, ring.expired_payloads, ring.malformed_payloads, ring.omitted_payloads];
             let rest = [ring.last_seqno, ring.unread, ring.was_live.into(), ring.record_errors];
-            let words = counts.into_iter().chain(ring.lost_by_cause).chain(rest).chain(ring.table_losses);
+            let words = counts.into_iter().chain(ring.missing_by_cause).chain(rest).chain(ring.table_losses);
             words.for_each(|word| put_u64(&mut out, word));
         }
         out
     }
 
-    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
+    /// Bytes of an end with so many rings.
+    pub(super) fn encoded_bytes(rings: usize) -> usize {
+        16 + rings * 8 * RING_WORDS
+    }
+
+    /// Decodes the end of a file of that version.
+    pub(super) fn decode(bytes: &[u8], version: u32) -> Option<Self> {
         let mut bytes = Bytes::new(bytes);
+        let causes = if version == 1 { 3 } else { LossCause::ALL.len() };
         let reason = bytes.u64()?;
         let reason = EndReason::ALL.into_iter().find(|known| *known as u64 == reason)?;
         let ended_epoch_nanos = bytes.u64()?;
         let mut account = CaptureAccount::default();
         while !bytes.is_empty() {
-            let mut words = [0; 15];
-            for word in &mut words {
+            // Version 1 knew fewer causes.
+            let mut words = [0; RING_WORDS];
+            let (counts, rest) = words.split_at_mut(4 + LossCause::ALL.len());
+            for word in counts[..4 + causes].iter_mut().chain(rest) {
                 *word = bytes.u64()?;
             }
-            let [events, expired_payloads, malformed_payloads, omitted_payloads, before, overwritten, never, ..] =
-                words;
+            let [events, expired_payloads, malformed_payloads, omitted_payloads, c0, c1, c2, c3, c4, ..] = words;
             let [.., last_seqno, unread, was_live, record_errors, call_sites, threads, shards, spans] = words;
             account.rings.push(RingAccount {
                 events,
                 expired_payloads,
                 malformed_payloads,
                 omitted_payloads,
-                lost_by_cause: [before, overwritten, never],
+                missing_by_cause: [c0, c1, c2, c3, c4],
                 last_seqno,
                 unread,
                 was_live: was_live != 0,
@@ -162,6 +192,7 @@ impl CaptureEnd {
 
 #[cfg(test)]
 mod tests {
+    use super::super::format::VERSION;
     use super::*;
 
     #[test]
@@ -171,7 +202,7 @@ mod tests {
             expired_payloads: 2,
             malformed_payloads: 3,
             omitted_payloads: 4,
-            lost_by_cause: [5, 6, 7],
+            missing_by_cause: [5, 6, 7, 100, 1],
             last_seqno: 8,
             unread: 9,
             was_live: true,
@@ -181,8 +212,19 @@ mod tests {
         let account = CaptureAccount { rings: vec![ring.clone(), RingAccount::default(), ring] };
         let end = CaptureEnd { reason: EndReason::Size, ended_epoch_nanos: 77, account };
         let bytes = end.encode();
-        assert_eq!(CaptureEnd::decode(&bytes), Some(end.clone()));
-        assert_eq!(CaptureEnd::decode(&bytes[..bytes.len() - 1]), None);
-        assert_eq!((end.account.events(), end.account.lost()), (2, 36));
+        assert_eq!(bytes.len(), CaptureEnd::encoded_bytes(3));
+        assert_eq!(CaptureEnd::decode(&bytes, VERSION), Some(end.clone()));
+        assert_eq!(CaptureEnd::decode(&bytes[..bytes.len() - 1], VERSION), None);
+        assert_eq!((end.account.events(), end.account.lost(), end.account.given_up()), (2, 38, 200));
+    }
+
+    #[test]
+    fn an_end_of_version_1_has_three_causes() {
+        let words: Vec<u64> = [0, 77].into_iter().chain(1..=15).collect();
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let end = CaptureEnd::decode(&bytes, 1).unwrap();
+        let ring = &end.account.rings[0];
+        assert_eq!((ring.events, ring.omitted_payloads, ring.missing_by_cause), (1, 4, [5, 6, 7, 0, 0]));
+        assert_eq!((ring.last_seqno, ring.table_losses), (8, [12, 13, 14, 15]));
     }
 }

@@ -48,28 +48,42 @@ pub enum CapturedPayload {
     Omitted,
 }
 
-/// Why events are missing.
+/// Why sequence numbers are without an event.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[non_exhaustive]
 pub enum LossCause {
     /// They were overwritten before the capture began.
     OverwrittenBefore,
     /// They were overwritten while the capture ran: it was too slow.
     Overwritten,
-    /// They were never committed: their writer was killed inside, or gave the number up.
+    /// They were never committed: their writer was killed inside. (In captures of version 1 also numbers that were given up.)
     NeverCommitted,
+    /// No loss: a writer gave the number up, and recorded its event under a later one.
+    GivenUp,
+    /// All of a shard, which could not be opened: mostly because it was made and removed again between two looks.
+    NeverOpened,
 }
 
 impl LossCause {
     /// All causes.
-    pub const ALL: [Self; 3] = [Self::OverwrittenBefore, Self::Overwritten, Self::NeverCommitted];
+    pub const ALL: [Self; 5] =
+        [Self::OverwrittenBefore, Self::Overwritten, Self::NeverCommitted, Self::GivenUp, Self::NeverOpened];
 
-    /// A short name: `overwritten_before`, `overwritten`, `never_committed`.
+    /// Whether events are missing; false for numbers that were given up and stand for none.
+    #[must_use]
+    pub fn is_loss(self) -> bool {
+        self != Self::GivenUp
+    }
+
+    /// A short name: `overwritten_before`, `overwritten`, `never_committed`, `given_up`, `never_opened`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::OverwrittenBefore => "overwritten_before",
             Self::Overwritten => "overwritten",
             Self::NeverCommitted => "never_committed",
+            Self::GivenUp => "given_up",
+            Self::NeverOpened => "never_opened",
         }
     }
 
@@ -85,8 +99,9 @@ impl LossCause {
 impl From<GapCause> for LossCause {
     fn from(cause: GapCause) -> Self {
         match cause {
-            // No cursor gives the last one.
-            GapCause::NeverCommitted | GapCause::GivenUp | GapCause::NeverOpened => Self::NeverCommitted,
+            GapCause::NeverCommitted => Self::NeverCommitted,
+            GapCause::GivenUp => Self::GivenUp,
+            GapCause::NeverOpened => Self::NeverOpened,
             GapCause::Overwritten => Self::Overwritten,
         }
     }
@@ -109,6 +124,15 @@ const EXPIRED: u8 = 2;
 const MALFORMED: u8 = 3;
 const OMITTED: u8 = 4;
 const GAP: u8 = 5;
+
+/// Bytes of an encoded gap.
+pub(super) const GAP_BYTES: usize = 24;
+
+/// Bytes of an encoded event.
+pub(super) fn event_bytes(payload: PayloadRead<'_>) -> usize {
+    let payload_bytes = payload.valid().map_or(0, <[u8]>::len);
+    8 + 8 * DESCRIPTOR_WORDS + if payload_bytes > PAYLOAD_BYTES_MAX { 0 } else { payload_bytes }
+}
 
 /// Encodes an event. `ring` is less than the most rings of a capture.
 pub(super) fn put_event(out: &mut Vec<u8>, ring: u32, descriptor: &Descriptor, payload: PayloadRead<'_>) {
@@ -183,19 +207,22 @@ mod tests {
         let descriptor = Descriptor::from_words([1, 2, 3, 4, 5, 6, 7, 8]);
         let mut bytes = Vec::new();
         put_event(&mut bytes, 9, &descriptor, PayloadRead::Valid(b"abc"));
-        let event_bytes = bytes.len();
+        let first_bytes = bytes.len();
+        assert_eq!(first_bytes, event_bytes(PayloadRead::Valid(b"abc")));
         put_event(&mut bytes, 8, &descriptor, PayloadRead::Expired);
         put_event(&mut bytes, 8, &descriptor, PayloadRead::Malformed);
-        put_gap(&mut bytes, 7, 100, 5, LossCause::NeverCommitted);
+        let events_bytes = bytes.len();
+        put_gap(&mut bytes, 7, 100, 5, LossCause::NeverOpened);
+        assert_eq!(bytes.len() - events_bytes, GAP_BYTES);
         let mut rest = Bytes::new(&bytes);
         let event = |ring, payload| CapturedItem { ring, content: CapturedContent::Event { descriptor, payload } };
         assert_eq!(take_item(&mut rest), Some(event(9, CapturedPayload::Valid(b"abc".to_vec()))));
         assert_eq!(take_item(&mut rest), Some(event(8, CapturedPayload::Expired)));
         assert_eq!(take_item(&mut rest), Some(event(8, CapturedPayload::Malformed)));
-        let gap = CapturedContent::Gap { first_seqno: 100, count: 5, cause: LossCause::NeverCommitted };
+        let gap = CapturedContent::Gap { first_seqno: 100, count: 5, cause: LossCause::NeverOpened };
         assert_eq!(take_item(&mut rest), Some(CapturedItem { ring: 7, content: gap }));
         assert!(rest.is_empty());
-        for end in 0..event_bytes {
+        for end in 0..first_bytes {
             assert_eq!(take_item(&mut Bytes::new(&bytes[..end])), None, "{end}");
         }
     }

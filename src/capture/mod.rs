@@ -14,7 +14,9 @@
 //! | `write` | blocks, index, footer |
 //! | `parts` | the files of a capture that is rotated |
 //! | `sources` | the rings that are read, shards too, as they appear |
-//! | `run` | from rings to files |
+//! | `options`, `told` | what a capture is asked for, and what it tells |
+//! | `run` | from rings to files: when to look, when to stop |
+//! | `output` | the file that is being written: its limits, what waits for it, its end |
 //! | `read` | opening a file, or what is left of it |
 //! | `events` | its events, in the order of time |
 
@@ -23,12 +25,15 @@ mod error;
 mod events;
 mod format;
 mod item;
+mod options;
+mod output;
 mod parts;
 mod read;
 mod ring;
 mod run;
 mod sources;
 mod tables;
+mod told;
 mod wire;
 mod write;
 
@@ -36,9 +41,11 @@ pub use account::{CaptureAccount, CaptureEnd, EndReason, RingAccount};
 pub use error::{CaptureError, CaptureErrorKind};
 pub use events::CaptureEvents;
 pub use item::{CapturedContent, CapturedItem, CapturedPayload, LossCause};
+pub use options::CaptureOptions;
 pub use read::CaptureFile;
 pub use ring::{CapturedRing, RingRole};
-pub use run::{CaptureOptions, CaptureProgress, CaptureSummary, capture, capture_to};
+pub use run::{capture, capture_to};
+pub use told::{CaptureProgress, CaptureSummary};
 
 #[cfg(test)]
 pub(crate) mod made;

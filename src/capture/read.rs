@@ -5,7 +5,7 @@ use super::error::{CaptureError, CaptureErrorKind};
 use super::events::CaptureEvents;
 use super::format::{
     BLOCK_HEADER_BYTES, BlockHeader, BlockKind, BlockRef, FOOTER_BYTES, FileHeader, HEADER_BYTES, MAGIC, RINGS_MAX,
-    VERSION, decode_footer, decode_index,
+    VERSION, VERSION_MIN, decode_footer, decode_index,
 };
 use super::ring::{CapturedRing, RingRole};
 use super::tables;
@@ -21,6 +21,7 @@ use std::path::Path;
 #[derive(Debug)]
 pub struct CaptureFile {
     file: File,
+    version: u32,
     header: FileHeader,
     file_bytes: u64,
     blocks: Vec<BlockRef>,
@@ -79,12 +80,15 @@ impl CaptureFile {
             let message = "not a capture: it does not begin with EVRCAPT1; `eventring capture` makes one from rings";
             return Err(CaptureError::new(CaptureErrorKind::NotACapture, message));
         };
-        if version != VERSION {
-            let message = format!("a capture of version {version}, expected {VERSION}; a later eventring can read it");
+        if !(VERSION_MIN..=VERSION).contains(&version) {
+            let message = format!(
+                "a capture of version {version}, expected {VERSION_MIN} to {VERSION}; a later eventring can read it"
+            );
             return Err(CaptureError::new(CaptureErrorKind::WrongVersion, message));
         }
         let mut capture = Self {
             file,
+            version,
             header,
             file_bytes,
             blocks: Vec::new(),
@@ -189,7 +193,8 @@ impl CaptureFile {
                         }
                     }
                     (_, Ok(bytes)) => {
-                        self.end = CaptureEnd::decode(&bytes).filter(|end| end.account.rings.len() == self.rings.len());
+                        self.end = CaptureEnd::decode(&bytes, self.version)
+                            .filter(|end| end.account.rings.len() == self.rings.len());
                         if self.end.is_none() {
                             self.problems.push("its account of events and losses is damaged".into());
                         }

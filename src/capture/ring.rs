@@ -83,6 +83,17 @@ impl CapturedRing {
         }
     }
 
+    /// Of this shard 0, the shard with that index, of which nothing is known but what all shards have in common.
+    pub(super) fn missed_shard(&self, recorder: u32, shard: u32) -> Self {
+        Self {
+            name: format!("{}.{shard}", self.name),
+            role: RingRole::Shard { recorder, shard },
+            context_area_bytes: 0,
+            first_seqno: 1,
+            ..self.clone()
+        }
+    }
+
     /// Whether it is a perf ring.
     #[must_use]
     pub fn is_perf(&self) -> bool {

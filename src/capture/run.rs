@@ -1,19 +1,22 @@
-//! From rings to files.
+//! From rings to files: when to look, and when to stop.
 
-use super::account::{CaptureAccount, CaptureEnd, EndReason, RingAccount};
+use super::account::{CaptureAccount, EndReason, RingAccount};
 use super::error::{CaptureError, CaptureErrorKind};
-use super::format::{FileHeader, PAYLOAD_BYTES_MAX};
-use super::item::LossCause;
+use super::format::PAYLOAD_BYTES_MAX;
+use super::item::{GAP_BYTES, LossCause, event_bytes};
+use super::options::CaptureOptions;
+use super::output::Output;
 use super::parts::{Parts, PathParts};
 use super::sources::Sources;
-use super::write::CaptureWriter;
+use super::told::{CaptureProgress, CaptureSummary};
+use crate::clock::Clock;
 use crate::reader::{Descriptor, GapCause, MergedItem, PayloadRead};
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
-/// How often limits are looked at, writers asked after, and progress told.
+/// How often limits of time are looked at, writers asked after, and progress told.
 const TICK: Duration = Duration::from_millis(100);
 /// How many items are copied between two looks at the time.
 const ITEMS_AT_ONCE: u32 = 1 << 10;
@@ -21,139 +24,9 @@ const ITEMS_AT_ONCE: u32 = 1 << 10;
 const IDLE_SLEEP: Duration = Duration::from_micros(500);
 /// How long an end waits for events that were begun before it.
 const END_GRACE: Duration = Duration::from_millis(50);
-/// Events wait for the next block at most this long.
-const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
-
-/// What to capture, and when to stop.
-#[derive(Clone, Debug)]
-#[must_use]
-pub struct CaptureOptions {
-    level: i32,
-    duration: Option<Duration>,
-    max_bytes: Option<u64>,
-    rotate_bytes: Option<u64>,
-    rotate_every: Option<Duration>,
-    keep_files: Option<usize>,
-    only_new: bool,
-    overwrite: bool,
-}
-
-impl Default for CaptureOptions {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl CaptureOptions {
-    /// Everything that the rings hold and go on to record, until their writers end, in one file that must not exist.
-    pub fn new() -> Self {
-        Self {
-            level: 3,
-            duration: None,
-            max_bytes: None,
-            rotate_bytes: None,
-            rotate_every: None,
-            keep_files: None,
-            only_new: false,
-            overwrite: false,
-        }
-    }
-
-    /// Compression level of zstd, 1 to 22. Default: 3.
-    pub fn compression_level(mut self, level: i32) -> Self {
-        self.level = level;
-        self
-    }
-
-    /// Stop after this time; at 0 everything recorded until now is taken. Default: none.
-    pub fn duration(mut self, duration: Duration) -> Self {
-        self.duration = Some(duration);
-        self
-    }
-
-    /// Stop when the files have so many bytes together. It is looked at with each block, about once a second or megabyte of
-    /// events, so a file can be somewhat larger. Default: none.
-    pub fn max_bytes(mut self, bytes: u64) -> Self {
-        self.max_bytes = Some(bytes);
-        self
-    }
-
-    /// Begin a new file when the current one has so many bytes; looked at as [`Self::max_bytes`]. Each file can be read alone.
-    /// `trace.evc` becomes `trace.0001.evc` and so on. Default: none.
-    pub fn rotate_bytes(mut self, bytes: u64) -> Self {
-        self.rotate_bytes = Some(bytes);
-        self
-    }
-
-    /// Begin a new file after this time; as [`Self::rotate_bytes`]. Default: none.
-    pub fn rotate_every(mut self, time: Duration) -> Self {
-        self.rotate_every = Some(time);
-        self
-    }
-
-    /// Of rotated files, keep only the last so many. Default: all.
-    pub fn keep_files(mut self, files: usize) -> Self {
-        self.keep_files = Some(files);
-        self
-    }
-
-    /// Leave out what the rings hold already. Default: false.
-    pub fn only_new(mut self, only_new: bool) -> Self {
-        self.only_new = only_new;
-        self
-    }
-
-    /// Replace files that exist. Default: false.
-    pub fn overwrite(mut self, overwrite: bool) -> Self {
-        self.overwrite = overwrite;
-        self
-    }
-
-    fn rotates(&self) -> bool {
-        self.rotate_bytes.is_some() || self.rotate_every.is_some()
-    }
-}
-
-/// How far a capture is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub struct CaptureProgress {
-    /// Time since its begin.
-    pub elapsed: Duration,
-    /// Rings read.
-    pub rings: usize,
-    /// Events taken.
-    pub events: u64,
-    /// Events lost.
-    pub lost: u64,
-    /// Bytes written.
-    pub bytes: u64,
-    /// Files begun.
-    pub files: u32,
-}
-
-/// What a capture has done.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub struct CaptureSummary {
-    /// Why it ended.
-    pub reason: EndReason,
-    /// How long it took.
-    pub elapsed: Duration,
-    /// The rings' names, in the order of the account.
-    pub rings: Vec<String>,
-    /// What became of each ring's events, in all files together.
-    pub account: CaptureAccount,
-    /// Bytes written, of files removed again, too.
-    pub bytes: u64,
-    /// The files, without those that were removed again; empty for [`capture_to`].
-    pub files: Vec<PathBuf>,
-    /// What went wrong without ending the capture: shards that could not be opened.
-    pub problems: Vec<String>,
-}
 
 /// Copies the events of the rings with these names or paths, live or dead, into a file. Of a perf recorder all shards are
-/// taken, those that it makes meanwhile too.
+/// taken, those that it makes meanwhile too; one that is gone before it could be opened is a loss, and counted.
 ///
 /// `progress` is called about ten times a second; with [`ControlFlow::Break`] it ends the capture in good order. Everything
 /// recorded before the end is taken. Without an end in the options the capture lasts until the writers end.
@@ -199,80 +72,49 @@ pub fn capture_to(
 struct Capture<'o> {
     options: &'o CaptureOptions,
     sources: Sources,
-    parts: Parts,
-    writer: CaptureWriter,
-    part: u32,
-    /// Rings that the current file describes.
-    described: usize,
+    output: Output<'o>,
     started: Instant,
-    part_started: Instant,
-    last_flush: Instant,
-    /// Bytes of the files before the current one.
-    finished_bytes: u64,
-    /// The accounts of the files before the current one, added up.
-    finished: Vec<RingAccount>,
+}
+
+enum Copied {
+    Item,
+    Nothing,
+    BehindTheEnd,
+    /// There is no room for more.
+    Full,
 }
 
 impl<'o> Capture<'o> {
-    fn begin(names: &[PathBuf], mut parts: Parts, options: &'o CaptureOptions) -> Result<Self, CaptureError> {
+    fn begin(names: &[PathBuf], parts: Parts, options: &'o CaptureOptions) -> Result<Self, CaptureError> {
         if !(1..=22).contains(&options.level) {
             let message = format!("the compression level is {}, expected 1 to 22", options.level);
             return Err(CaptureError::new(CaptureErrorKind::BadOptions, message));
         }
         let sources = Sources::open(names, options.only_new)?;
-        let part = if options.rotates() { 1 } else { 0 };
-        let writer = begin_part(&mut parts, options, part)?;
-        let now = Instant::now();
-        let mut capture = Self {
-            options,
-            sources,
-            parts,
-            writer,
-            part,
-            described: 0,
-            started: now,
-            part_started: now,
-            last_flush: now,
-            finished_bytes: 0,
-            finished: Vec::new(),
-        };
-        capture.describe_rings()?;
-        Ok(capture)
+        let output = Output::begin(parts, options, &sources.rings)?;
+        Ok(Self { options, sources, output, started: Instant::now() })
     }
 
     fn run(
         mut self,
         progress: &mut dyn FnMut(&CaptureProgress) -> ControlFlow<()>,
     ) -> Result<CaptureSummary, CaptureError> {
-        let ended = self.copy(progress);
-        let reason = match ended {
-            Ok(reason) => reason,
-            Err(error) => return Err(self.named(error)),
-        };
+        let reason = self.copy(progress).map_err(|error| self.output.named(error))?;
         let elapsed = self.started.elapsed();
-        match self.end_part(reason) {
-            Ok(()) => {}
-            Err(error) => return Err(self.named(error)),
-        }
-        let bytes = self.finished_bytes;
+        let finished = self.output.finish_part(&mut self.sources.rings, &mut self.sources.recorders, reason);
+        finished.map_err(|error| self.output.named(error))?;
         let _ = progress(&self.progress());
+        let rings = self.sources.rings.iter().map(|ring| ring.described.name.clone());
         Ok(CaptureSummary {
             reason,
             elapsed,
-            rings: self.sources.rings.iter().map(|ring| ring.described.name.clone()).collect(),
-            account: CaptureAccount { rings: self.finished },
-            bytes,
-            files: self.parts.into_files(),
+            // A ring that there was no room for is not captured.
+            rings: rings.take(self.output.finished.len()).collect(),
+            account: CaptureAccount { rings: self.output.finished },
+            bytes: self.output.finished_bytes,
+            files: self.output.parts.into_files(),
             problems: self.sources.problems,
         })
-    }
-
-    /// Errors of writing get the name of the file.
-    fn named(&self, error: CaptureError) -> CaptureError {
-        match self.parts.current() {
-            Some(path) if error.kind() != CaptureErrorKind::Ring => error.at(path),
-            _ => error,
-        }
     }
 
     /// Copies until there is a reason to stop.
@@ -292,6 +134,7 @@ impl<'o> Capture<'o> {
                         break;
                     }
                     Copied::BehindTheEnd => return Ok(end.map_or(EndReason::Duration, |(reason, ..)| reason)),
+                    Copied::Full => return Ok(EndReason::Size),
                 }
             }
             let now = Instant::now();
@@ -299,18 +142,18 @@ impl<'o> Capture<'o> {
                 next_tick = now + TICK;
                 if is_idle {
                     self.sources.check_liveness();
-                }
-                if self.sources.discover(false)? {
-                    self.describe_rings()?;
+                    // Their last events may have come since the look above.
                     is_idle = false;
                 }
-                self.tick(now)?;
+                if !self.output.tick(now, &mut self.sources.rings, &mut self.sources.recorders)? {
+                    return Ok(EndReason::Size);
+                }
                 let wants_end = progress(&self.progress()).is_break();
                 let reason = self.reason_to_end(now, wants_end);
                 end = end.or_else(|| reason.map(|reason| (reason, now_epoch_nanos(), now + END_GRACE)));
             }
             if is_idle {
-                if self.sources.merger.has_ended() && !self.sources.discover(false)? {
+                if self.sources.have_ended() {
                     return Ok(EndReason::WritersEnded);
                 }
                 if let Some((reason, _, deadline)) = end
@@ -328,23 +171,41 @@ impl<'o> Capture<'o> {
             Some(EndReason::Interrupted)
         } else if self.options.duration.is_some_and(|duration| now.duration_since(self.started) >= duration) {
             Some(EndReason::Duration)
-        } else if self.options.max_bytes.is_some_and(|max| self.finished_bytes + self.writer.bytes() >= max) {
-            Some(EndReason::Size)
         } else {
             None
         }
     }
 
     fn copy_item(&mut self, end_epoch_nanos: Option<u64>) -> Result<Copied, CaptureError> {
-        let item = self.sources.merger.next();
-        let index = match item {
+        // Before the look for shards: one that is not found has no event that was stamped earlier.
+        let now = now_epoch_nanos();
+        let may_grow = self.sources.may_grow();
+        if may_grow {
+            self.sources.find_shards()?;
+        }
+        let Sources { rings, merger, recorders, ring_of_input, .. } = &mut self.sources;
+        if !self.output.describe(rings, recorders)? {
+            return Ok(Copied::Full);
+        }
+        let item = if may_grow { merger.next_at(now) } else { merger.next() };
+        let (input, bytes) = match &item {
             MergedItem::NotReady => return Ok(Copied::Nothing),
-            MergedItem::Event { input, .. } | MergedItem::Gap { input, .. } => input,
+            MergedItem::Gap { input, .. } => (*input, GAP_BYTES),
+            MergedItem::Event { input, descriptor, payload } => {
+                if end_epoch_nanos.is_some_and(|end| descriptor.record_epoch_nanos > end) {
+                    return Ok(Copied::BehindTheEnd);
+                }
+                (*input, event_bytes(*payload))
+            }
         };
-        let ring = &mut self.sources.rings[index];
-        let index = index as u32;
+        // With a gap before it.
+        if !self.output.make_room(bytes + GAP_BYTES, rings, recorders)? {
+            return Ok(Copied::Full);
+        }
+        let writer = &mut self.output.writer;
+        let index = ring_of_input[input];
+        let ring = &mut rings[index as usize];
         let is_first = !std::mem::replace(&mut ring.has_read, true);
-        let mut missing_before = std::mem::take(&mut ring.missing_before);
         match item {
             MergedItem::NotReady => {}
             MergedItem::Gap { gap, .. } => {
@@ -352,143 +213,40 @@ impl<'o> Capture<'o> {
                 let mut cause = LossCause::from(gap.cause);
                 // The ring went round before its first event was read: that belongs to what was missing before.
                 if is_first && gap.cause == GapCause::Overwritten {
-                    (first_seqno, count) = (first_seqno - missing_before, count + missing_before);
-                    (missing_before, cause) = (0, LossCause::OverwrittenBefore);
+                    let missing = ring.missing.take().map_or(0, |(missing, _)| missing);
+                    (first_seqno, count) = (first_seqno.saturating_sub(missing), count.saturating_add(missing));
+                    cause = LossCause::OverwrittenBefore;
                 }
-                tell_missing_before(&mut self.writer, &mut ring.account, index, first_seqno, missing_before);
-                self.writer.gap(index, ring.key.gap(), first_seqno, count, cause);
+                ring.tell_missing(writer, index, first_seqno);
+                writer.gap(index, ring.key.gap(), first_seqno, count, cause);
                 ring.account.count_gap(first_seqno, count, cause);
             }
             MergedItem::Event { descriptor, payload, .. } => {
-                let stamp = descriptor.record_epoch_nanos;
-                if end_epoch_nanos.is_some_and(|end| stamp > end) {
-                    return Ok(Copied::BehindTheEnd);
-                }
-                tell_missing_before(&mut self.writer, &mut ring.account, index, descriptor.seqno, missing_before);
-                self.writer.event(index, ring.key.event(stamp), &descriptor, payload);
+                ring.tell_missing(writer, index, descriptor.seqno);
+                let key = ring.key.event(descriptor.record_epoch_nanos);
+                writer.event(index, key, &descriptor, payload);
                 count_event(&mut ring.account, &descriptor, payload);
             }
         }
-        if self.writer.is_block_full() {
-            self.flush()?;
+        if writer.is_block_full() {
+            self.output.flush(rings, recorders)?;
         }
         Ok(Copied::Item)
-    }
-
-    fn tick(&mut self, now: Instant) -> Result<(), CaptureError> {
-        if now.duration_since(self.last_flush) >= FLUSH_INTERVAL {
-            self.flush()?;
-        }
-        let is_full = self.options.rotate_bytes.is_some_and(|bytes| self.writer.bytes() >= bytes);
-        let is_old = self.options.rotate_every.is_some_and(|time| now.duration_since(self.part_started) >= time);
-        if is_full || is_old {
-            self.end_part(EndReason::Rotated)?;
-            self.part += 1;
-            self.writer = begin_part(&mut self.parts, self.options, self.part)?;
-            self.part_started = now;
-            self.described = 0;
-            self.sources.recorders.iter_mut().for_each(|recorder| recorder.tables.restart());
-            for ring in &mut self.sources.rings {
-                let last_seqno = ring.account.last_seqno;
-                ring.described.first_seqno = last_seqno.saturating_add(1);
-                ring.account = RingAccount { last_seqno, ..RingAccount::default() };
-            }
-            self.describe_rings()?;
-        }
-        Ok(())
-    }
-
-    /// Writes what the current file does not yet say about rings.
-    fn describe_rings(&mut self) -> Result<(), CaptureError> {
-        for ring in &self.sources.rings[self.described..] {
-            self.writer.ring(&ring.described)?;
-        }
-        self.described = self.sources.rings.len();
-        self.write_tables()
-    }
-
-    fn write_tables(&mut self) -> Result<(), CaptureError> {
-        let mut out = Vec::new();
-        let mut entries = 0;
-        for recorder in &mut self.sources.recorders {
-            let shard0 = &self.sources.rings[recorder.shard0 as usize].reader;
-            entries += recorder.tables.put_new(&mut out, recorder.shard0, shard0);
-            // Tables can be larger than a block.
-            if out.len() > PAYLOAD_BYTES_MAX / 2 {
-                self.writer.tables(&out, entries)?;
-                out.clear();
-                entries = 0;
-            }
-        }
-        if entries > 0 { self.writer.tables(&out, entries) } else { Ok(()) }
-    }
-
-    /// Tables go before the events that refer to them.
-    fn flush(&mut self) -> Result<(), CaptureError> {
-        self.last_flush = Instant::now();
-        self.write_tables()?;
-        self.writer.flush_events()
-    }
-
-    fn end_part(&mut self, reason: EndReason) -> Result<(), CaptureError> {
-        for (index, ring) in self.sources.rings.iter_mut().enumerate() {
-            // A ring that was gone before anything of it could be read.
-            let missing = std::mem::take(&mut ring.missing_before);
-            let next = ring.account.last_seqno.saturating_add(missing).saturating_add(1);
-            tell_missing_before(&mut self.writer, &mut ring.account, index as u32, next, missing);
-            ring.account.close(&ring.reader);
-        }
-        self.flush()?;
-        let rings: Vec<RingAccount> = self.sources.rings.iter().map(|ring| ring.account.clone()).collect();
-        add_up(&mut self.finished, &rings);
-        let ended_epoch_nanos = now_epoch_nanos();
-        self.writer.finish(&CaptureEnd { reason, ended_epoch_nanos, account: CaptureAccount { rings } })?;
-        self.finished_bytes += self.writer.bytes();
-        Ok(())
     }
 
     fn progress(&self) -> CaptureProgress {
         let all = |count: &dyn Fn(&RingAccount) -> u64| {
             let now = self.sources.rings.iter().map(|ring| count(&ring.account));
-            now.chain(self.finished.iter().map(count)).fold(0, u64::saturating_add)
+            now.chain(self.output.finished.iter().map(count)).fold(0, u64::saturating_add)
         };
         CaptureProgress {
             elapsed: self.started.elapsed(),
             rings: self.sources.rings.len(),
             events: all(&|account| account.events),
             lost: all(&RingAccount::lost),
-            bytes: self.finished_bytes + self.writer.bytes(),
-            files: self.part.max(1),
+            bytes: self.output.bytes(),
+            files: self.output.files(),
         }
-    }
-}
-
-enum Copied {
-    Item,
-    Nothing,
-    BehindTheEnd,
-}
-
-fn begin_part(parts: &mut Parts, options: &CaptureOptions, part: u32) -> Result<CaptureWriter, CaptureError> {
-    let header = FileHeader {
-        part,
-        started_epoch_nanos: now_epoch_nanos(),
-        started_boot_nanos: clock_nanos(rustix::time::ClockId::Boottime),
-        started_monotonic_nanos: clock_nanos(rustix::time::ClockId::Monotonic),
-    };
-    let out = parts.next(part)?;
-    let writer = CaptureWriter::new(out, options.level, &header);
-    writer.map_err(|error| match parts.current() {
-        Some(path) => error.at(path),
-        None => error,
-    })
-}
-
-fn tell_missing_before(writer: &mut CaptureWriter, account: &mut RingAccount, ring: u32, next_seqno: u64, count: u64) {
-    if count > 0 {
-        let first_seqno = next_seqno.saturating_sub(count);
-        writer.gap(ring, 0, first_seqno, count, LossCause::OverwrittenBefore);
-        account.count_gap(first_seqno, count, LossCause::OverwrittenBefore);
     }
 }
 
@@ -503,28 +261,7 @@ fn count_event(account: &mut RingAccount, descriptor: &Descriptor, payload: Payl
     }
 }
 
-/// Adds one file's accounts to those of the files before it.
-fn add_up(total: &mut Vec<RingAccount>, file: &[RingAccount]) {
-    total.resize(file.len().max(total.len()), RingAccount::default());
-    for (total, file) in total.iter_mut().zip(file) {
-        let mut sum = file.clone();
-        sum.events += total.events;
-        sum.expired_payloads += total.expired_payloads;
-        sum.malformed_payloads += total.malformed_payloads;
-        sum.omitted_payloads += total.omitted_payloads;
-        for (sum, lost) in sum.lost_by_cause.iter_mut().zip(total.lost_by_cause) {
-            *sum = sum.saturating_add(lost);
-        }
-        *total = sum;
-    }
-}
-
+/// Of the clock that stamps events.
 fn now_epoch_nanos() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
-}
-
-fn clock_nanos(clock: rustix::time::ClockId) -> u64 {
-    let time = rustix::time::clock_gettime(clock);
-    (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
+    Clock::global().now_epoch_nanos()
 }

@@ -3,22 +3,21 @@
 use super::account::RingAccount;
 use super::error::{CaptureError, CaptureErrorKind};
 use super::format::RINGS_MAX;
-use super::item::SortKey;
+use super::item::{LossCause, SortKey};
 use super::ring::{CapturedRing, RingRole};
 use super::tables::Tables;
+use super::write::CaptureWriter;
 use crate::layout::header::CONTENT_TYPE_PERF;
-use crate::reader::{Merger, Reader, Seek, WriterInfo};
+use crate::reader::{FoundShard, Merger, Reader, Seek, ShardFinder, WriterInfo};
 use crate::schema::perf::PerfEvent;
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-/// A header that says there are more shards than this is damaged.
-const SHARDS_MAX: u64 = 1 << 12;
-
-/// All rings of a capture; an index in `rings` is also one of `merger`.
+/// All rings of a capture.
 pub(super) struct Sources {
     pub(super) rings: Vec<SourceRing>,
     pub(super) merger: Merger,
+    /// Which ring each of the merger's inputs is.
+    pub(super) ring_of_input: Vec<u32>,
     pub(super) recorders: Vec<SourceRecorder>,
     writers: Vec<Option<WriterInfo>>,
     only_new: bool,
@@ -28,10 +27,11 @@ pub(super) struct Sources {
 
 /// A ring and how far it has been read.
 pub(super) struct SourceRing {
-    pub(super) reader: Reader,
+    /// `None` for a shard that could not be opened.
+    pub(super) reader: Option<Reader>,
     pub(super) described: CapturedRing,
-    /// Events before the first one that is still there, to be told.
-    pub(super) missing_before: u64,
+    /// Numbers before the first one that is still there, and why: to be told.
+    pub(super) missing: Option<(u64, LossCause)>,
     pub(super) key: SortKey,
     pub(super) account: RingAccount,
     /// Whether anything of it has been read.
@@ -42,8 +42,18 @@ pub(super) struct SourceRing {
 pub(super) struct SourceRecorder {
     pub(super) shard0: u32,
     pub(super) tables: Tables,
-    shards: u64,
-    is_broken: bool,
+    finder: ShardFinder,
+}
+
+impl SourceRing {
+    /// Tells what is missing, if that was not told, before what comes next.
+    pub(super) fn tell_missing(&mut self, writer: &mut CaptureWriter, ring: u32, next_seqno: u64) {
+        if let Some((count, cause)) = self.missing.take() {
+            let first_seqno = next_seqno.saturating_sub(count);
+            writer.gap(ring, self.key.gap(), first_seqno, count, cause);
+            self.account.count_gap(first_seqno, count, cause);
+        }
+    }
 }
 
 impl Sources {
@@ -51,6 +61,7 @@ impl Sources {
         let mut sources = Self {
             rings: Vec::new(),
             merger: Merger::new([]),
+            ring_of_input: Vec::new(),
             recorders: Vec::new(),
             writers: Vec::new(),
             only_new,
@@ -61,7 +72,8 @@ impl Sources {
         }
         for name in names {
             let reader = Reader::open(name).map_err(CaptureError::ring)?;
-            if sources.rings.iter().any(|ring| ring.reader.path() == reader.path()) {
+            let path_of = |ring: &SourceRing| ring.reader.as_ref().and_then(Reader::path).map(ToOwned::to_owned);
+            if sources.rings.iter().any(|ring| path_of(ring).as_deref() == reader.path()) {
                 continue;
             }
             if reader.info().content_type == CONTENT_TYPE_PERF {
@@ -72,36 +84,63 @@ impl Sources {
                 sources.add(reader, RingRole::Single, only_new)?;
             }
         }
-        sources.discover(only_new)?;
+        sources.add_shards(only_new)?;
         Ok(sources)
     }
 
     fn add_recorder(&mut self, shard0: Reader) -> Result<(), CaptureError> {
         let ring = self.rings.len() as u32;
+        let finder = ShardFinder::new(&shard0, 1);
         let shard = shard0.info().extension.map_or(0, |extension| extension.shard_index) as u32;
         self.add(shard0, RingRole::Shard { recorder: ring, shard }, self.only_new)?;
-        // Whoever names another shard gets that alone.
-        let is_broken = shard != 0;
-        self.recorders.push(SourceRecorder { shard0: ring, tables: Tables::default(), shards: 1, is_broken });
+        self.recorders.push(SourceRecorder { shard0: ring, tables: Tables::default(), finder });
         Ok(())
     }
 
     fn add(&mut self, reader: Reader, role: RingRole, only_new: bool) -> Result<(), CaptureError> {
-        if self.rings.len() >= RINGS_MAX {
-            let message = format!("more than {RINGS_MAX} rings");
-            return Err(CaptureError::new(CaptureErrorKind::BadOptions, message));
-        }
+        self.check_number()?;
         let mut cursor = reader.cursor();
         cursor.seek(if only_new { Seek::Newest } else { Seek::Oldest });
         let at = cursor.next_seqno();
-        let (first_seqno, missing_before) = if only_new { (at, 0) } else { (1, at.saturating_sub(1)) };
+        let (first_seqno, missing) = if only_new { (at, 0) } else { (1, at.saturating_sub(1)) };
+        let missing = (missing > 0).then_some((missing, LossCause::OverwrittenBefore));
         let process = self.process_of(&reader, role);
         let described = CapturedRing::describe(&reader, process, role, first_seqno);
         let account = RingAccount { last_seqno: first_seqno.saturating_sub(1), ..RingAccount::default() };
         self.merger.add(cursor);
+        self.ring_of_input.push(self.rings.len() as u32);
         let key = SortKey::default();
-        self.rings.push(SourceRing { reader, described, missing_before, key, account, has_read: false });
+        self.rings.push(SourceRing { reader: Some(reader), described, missing, key, account, has_read: false });
         Ok(())
+    }
+
+    /// Adds a shard of which there is nothing but the number of what it held.
+    fn add_missed(&mut self, shard0: u32, shard: u32, seqnos: Option<u64>) -> Result<(), CaptureError> {
+        self.check_number()?;
+        let described = self.rings[shard0 as usize].described.missed_shard(shard0, shard);
+        if seqnos.is_none() {
+            let name = &described.name;
+            self.problems.push(format!(
+                "{name}: the shard could not be opened, and nobody knows how many events it held; they count as 1"
+            ));
+        }
+        self.rings.push(SourceRing {
+            reader: None,
+            described,
+            missing: Some((seqnos.unwrap_or(1), LossCause::NeverOpened)),
+            key: SortKey::default(),
+            account: RingAccount::default(),
+            has_read: false,
+        });
+        Ok(())
+    }
+
+    fn check_number(&self) -> Result<(), CaptureError> {
+        if self.rings.len() < RINGS_MAX {
+            return Ok(());
+        }
+        let message = format!("more than {RINGS_MAX} rings");
+        Err(CaptureError::new(CaptureErrorKind::BadOptions, message))
     }
 
     /// Rings of one process have the same index; who does not say who writes stands alone.
@@ -119,44 +158,44 @@ impl Sources {
         (self.writers.len() - 1) as u32
     }
 
-    /// Opens shards that were made since the last look; true if there are any. Those that come during a capture are new as a
-    /// whole: then `only_new` is false.
-    pub(super) fn discover(&mut self, only_new: bool) -> Result<bool, CaptureError> {
-        let known = self.rings.len();
+    /// Whether shards may come, or are to be told of.
+    pub(super) fn may_grow(&self) -> bool {
+        self.recorders.iter().any(|recorder| !recorder.finder.has_ended())
+    }
+
+    /// Opens shards that were made since the last look. They are new as a whole.
+    #[inline]
+    pub(super) fn find_shards(&mut self) -> Result<(), CaptureError> {
+        self.add_shards(false)
+    }
+
+    fn add_shards(&mut self, only_new: bool) -> Result<(), CaptureError> {
         for index in 0..self.recorders.len() {
-            let SourceRecorder { shard0, shards, is_broken, .. } = self.recorders[index];
-            let reader = &self.rings[shard0 as usize].reader;
-            let count = reader.info().extension.map_or(1, |extension| extension.shard_count.min(SHARDS_MAX));
-            let Some(path) = reader.path().map(Path::to_path_buf).filter(|_| !is_broken) else { continue };
-            for shard in shards..count {
-                match Reader::open_typed::<PerfEvent>(shard_path(&path, shard)) {
-                    Ok(reader) => {
-                        let role = RingRole::Shard { recorder: shard0, shard: shard as u32 };
-                        self.add(reader, role, only_new)?;
-                        self.recorders[index].shards = shard + 1;
+            let recorder = self.recorders[index].shard0;
+            while let Some(found) = self.recorders[index].finder.next() {
+                match found {
+                    FoundShard::Opened { index: shard, reader } => {
+                        self.add(reader, RingRole::Shard { recorder, shard }, only_new)?;
                     }
-                    Err(error) => {
+                    FoundShard::Unreadable { index: shard, error } => {
                         self.problems.push(format!("shard {shard} is left out: {error}"));
-                        self.recorders[index].is_broken = true;
-                        break;
                     }
+                    FoundShard::Missed { index: shard, seqnos } => self.add_missed(recorder, shard, seqnos)?,
                 }
             }
         }
-        Ok(self.rings.len() > known)
+        Ok(())
+    }
+
+    /// Whether everything was read and nothing will come any more, as far as was noticed.
+    pub(super) fn have_ended(&self) -> bool {
+        self.merger.has_ended() && !self.may_grow()
     }
 
     /// Asks the operating system whether the writers live.
     pub(super) fn check_liveness(&self) {
-        self.rings.iter().for_each(|ring| {
-            ring.reader.state();
+        self.rings.iter().filter_map(|ring| ring.reader.as_ref()).for_each(|reader| {
+            reader.state();
         });
     }
-}
-
-/// The file of shard `index` (from 1) of the recorder whose shard 0 is at `path`.
-fn shard_path(path: &Path, index: u64) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(format!(".{index}"));
-    name.into()
 }

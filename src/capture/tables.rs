@@ -27,6 +27,12 @@ impl Tables {
     /// Appends what is new to `out`, for the recorder whose shard 0 is the ring `recorder`; gives the number of entries.
     pub(super) fn put_new(&mut self, out: &mut Vec<u8>, recorder: u32, shard0: &Reader) -> u64 {
         self.catalog.update(shard0);
+        let is_new = |known: usize, written: &HashSet<u32>| known > written.len();
+        if !is_new(self.catalog.call_sites().size_hint().0, &self.written_call_sites)
+            && !is_new(self.catalog.threads().size_hint().0, &self.written_threads)
+        {
+            return 0;
+        }
         let mut entries = 0;
         for call_site in self.catalog.call_sites() {
             if self.written_call_sites.insert(call_site.id) {

@@ -3,10 +3,10 @@
 use super::account::CaptureEnd;
 use super::error::CaptureError;
 use super::format::{
-    BLOCK_BYTES_TARGET, BlockHeader, BlockKind, BlockRef, FOOTER_BYTES, FileHeader, HEADER_BYTES, encode_footer,
-    encode_index,
+    BLOCK_BYTES_TARGET, BLOCK_HEADER_BYTES, BlockHeader, BlockKind, BlockRef, FOOTER_BYTES, FileHeader, HEADER_BYTES,
+    encode_footer, encode_index,
 };
-use super::item::{LossCause, put_event, put_gap};
+use super::item::{GAP_BYTES, LossCause, put_event, put_gap};
 use super::ring::CapturedRing;
 use crate::reader::{Descriptor, PayloadRead};
 use std::io::Write;
@@ -41,6 +41,18 @@ impl CaptureWriter {
         };
         writer.write(&header.encode())?;
         Ok(writer)
+    }
+
+    /// Bytes of the whole file, at most, if so many bytes of tables and, with those that wait, of events are added before it is
+    /// finished with so many rings.
+    pub(super) fn bytes_if_finished(&self, table_bytes: usize, event_bytes: usize, rings: usize) -> u64 {
+        let tables = if table_bytes == 0 { 0 } else { block_bytes_max(table_bytes) };
+        self.offset + tables + tail_bytes_max(self.events.len() + event_bytes, rings, self.blocks.len())
+    }
+
+    /// Bytes of events, end and index of a new file, at most.
+    pub(super) fn bytes_if_fresh(event_bytes: usize, rings: usize) -> u64 {
+        tail_bytes_max(event_bytes, rings, rings)
     }
 
     /// Bytes of the file so far.
@@ -123,6 +135,20 @@ impl CaptureWriter {
         self.offset += bytes.len() as u64;
         Ok(())
     }
+}
+
+/// Bytes of a block of so many bytes, at most.
+pub(super) fn block_bytes_max(bytes: usize) -> u64 {
+    // The bound is without the checksum.
+    BLOCK_HEADER_BYTES + zstd::zstd_safe::compress_bound(bytes) as u64 + 4
+}
+
+/// Bytes of a last block of events, of the end, of the index and of the footer, at most.
+fn tail_bytes_max(event_bytes: usize, rings: usize, blocks: usize) -> u64 {
+    // Besides the blocks there are: tables, events, gaps that are told at the end, the end.
+    let index_bytes = (blocks + 4) * (8 + BLOCK_HEADER_BYTES as usize);
+    let blocks = [event_bytes, rings * GAP_BYTES, CaptureEnd::encoded_bytes(rings), index_bytes];
+    blocks.map(block_bytes_max).iter().sum::<u64>() + FOOTER_BYTES
 }
 
 const _: () = assert!(HEADER_BYTES == 48, "blocks begin behind the header");

@@ -186,7 +186,8 @@ fn reason(reason: EndReason) -> &'static str {
 
 fn object(summary: &CaptureSummary) -> serde_json::Value {
     let by_cause = |by: &dyn Fn(LossCause) -> u64| -> serde_json::Map<String, serde_json::Value> {
-        LossCause::ALL.into_iter().map(|cause| (cause.name().to_owned(), json!(by(cause)))).collect()
+        let losses = LossCause::ALL.into_iter().filter(|cause| cause.is_loss());
+        losses.map(|cause| (cause.name().to_owned(), json!(by(cause)))).collect()
     };
     let rings: Vec<serde_json::Value> = summary
         .rings
@@ -196,7 +197,7 @@ fn object(summary: &CaptureSummary) -> serde_json::Value {
             json!({
                 "name": name, "events": ring.events, "lost": ring.lost(), "last_seqno": ring.last_seqno,
                 "unread": ring.unread, "expired_payloads": ring.expired_payloads, "was_live": ring.was_live,
-                "lost_by_cause": by_cause(&|cause| ring.lost_by_cause[cause as usize]),
+                "lost_by_cause": by_cause(&|cause| ring.missing_by(cause)), "given_up": ring.given_up(),
                 "table_losses": table_losses(ring.table_losses),
             })
         })
@@ -208,7 +209,8 @@ fn object(summary: &CaptureSummary) -> serde_json::Value {
         "elapsed_ns": summary.elapsed.as_nanos() as u64,
         "events": summary.account.events(),
         "lost": summary.account.lost(),
-        "lost_by_cause": by_cause(&|cause| summary.account.lost_by(cause)),
+        "lost_by_cause": by_cause(&|cause| summary.account.missing_by(cause)),
+        "given_up": summary.account.given_up(),
         "bytes": summary.bytes,
         "rings": rings,
         "problems": summary.problems,
@@ -255,8 +257,9 @@ fn report(summary: &CaptureSummary, is_of_now: bool) {
         (LossCause::OverwrittenBefore, "had been overwritten before the capture began"),
         (LossCause::Overwritten, "were overwritten before they could be copied"),
         (LossCause::NeverCommitted, "were never committed by their program"),
+        (LossCause::NeverOpened, "were in shards that could not be opened"),
     ] {
-        let count = summary.account.lost_by(cause);
+        let count = summary.account.missing_by(cause);
         if count > 0 {
             anstream::eprintln!("{WARNING}{} {what}{WARNING:#}", events(count));
         }

@@ -13,7 +13,7 @@ pub(super) struct Loss {
     pub(super) first_seqno: u64,
     pub(super) count: u64,
     /// In the order of [`LossCause::ALL`].
-    pub(super) by_cause: [u64; 3],
+    pub(super) by_cause: [u64; 5],
 }
 
 impl Loss {
@@ -57,7 +57,7 @@ impl LossCollector {
             until_nanos: 0,
             first_seqno,
             count: 0,
-            by_cause: [0; 3],
+            by_cause: [0; 5],
         });
         loss.count = loss.count.saturating_add(count);
         let by_cause = &mut loss.by_cause[cause as usize];

@@ -2,8 +2,8 @@
 
 use super::no_spans;
 use crate::capture::{
-    CaptureError, CaptureErrorKind, CaptureEvents, CaptureFile, CapturedContent, CapturedPayload, CapturedRing,
-    LossCause, RingRole,
+    CaptureError, CaptureErrorKind, CaptureEvents, CaptureFile, CapturedContent, CapturedItem, CapturedPayload,
+    CapturedRing, LossCause, RingRole,
 };
 use crate::reader::Descriptor;
 use crate::schema::perf::PerfEvent;
@@ -121,7 +121,12 @@ impl Iterator for Entries<'_> {
     type Item = Entry;
 
     fn next(&mut self) -> Option<Entry> {
-        let item = self.events.next()?;
+        // Numbers that were given up stand for nothing that there is to show.
+        let shows = |item: &CapturedItem| match item.content {
+            CapturedContent::Gap { cause, .. } => cause.is_loss(),
+            CapturedContent::Event { .. } => true,
+        };
+        let item = self.events.by_ref().find(shows)?;
         let ring = self.recording.ring(item.ring);
         let content = match item.content {
             CapturedContent::Gap { first_seqno, count, cause } => Content::Gap { first_seqno, count, cause },

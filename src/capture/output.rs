@@ -1,0 +1,323 @@
+//! The file that is being written: its limits, what waits for it, and its end.
+
+use super::account::{CaptureAccount, CaptureEnd, EndReason, RingAccount};
+use super::error::{CaptureError, CaptureErrorKind};
+use super::format::{FileHeader, HEADER_BYTES, PAYLOAD_BYTES_MAX};
+use super::options::CaptureOptions;
+use super::parts::Parts;
+use super::sources::{SourceRecorder, SourceRing};
+use super::write::{CaptureWriter, block_bytes_max};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Events wait for the next block at most this long.
+const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
+/// What is left of a file that has a limit is used up in ever smaller blocks: not for fewer bytes than these.
+const LAST_BLOCK_BYTES: usize = 4096;
+
+/// The files of a capture, and the one that is being written.
+pub(super) struct Output<'o> {
+    options: &'o CaptureOptions,
+    pub(super) parts: Parts,
+    pub(super) writer: CaptureWriter,
+    part: u32,
+    part_started: Instant,
+    last_flush: Instant,
+    /// The current file must not have more bytes.
+    limit: u64,
+    /// Whether the current file has an event or a gap.
+    has_items: bool,
+    /// Rings that the current file describes.
+    described: usize,
+    /// Call sites and threads that the current file does not have yet.
+    tables: Vec<u8>,
+    table_entries: u64,
+    /// Bytes of all tables that the current file has, before compression.
+    table_bytes: usize,
+    /// Bytes of the files before the current one.
+    pub(super) finished_bytes: u64,
+    /// The accounts of the files before the current one, added up.
+    pub(super) finished: Vec<RingAccount>,
+}
+
+impl<'o> Output<'o> {
+    /// Begins the first file.
+    pub(super) fn begin(
+        mut parts: Parts,
+        options: &'o CaptureOptions,
+        rings: &[SourceRing],
+    ) -> Result<Self, CaptureError> {
+        let part = u32::from(options.rotates());
+        let now = Instant::now();
+        let mut output = Self {
+            writer: begin_file(&mut parts, options, part)?,
+            options,
+            parts,
+            part,
+            part_started: now,
+            last_flush: now,
+            limit: u64::MAX,
+            has_items: false,
+            described: 0,
+            tables: Vec::new(),
+            table_entries: 0,
+            table_bytes: 0,
+            finished_bytes: 0,
+            finished: Vec::new(),
+        };
+        output.set_limit();
+        output.describe_at_begin(rings)?;
+        Ok(output)
+    }
+
+    fn set_limit(&mut self) {
+        let left = self.options.max_bytes.map(|max| max.saturating_sub(self.finished_bytes));
+        self.limit = left.unwrap_or(u64::MAX).min(self.options.rotate_bytes.unwrap_or(u64::MAX));
+    }
+
+    /// The file that is being written has its rings described whether there is room or not: without them it cannot be read.
+    fn describe_at_begin(&mut self, rings: &[SourceRing]) -> Result<(), CaptureError> {
+        rings.iter().try_for_each(|ring| self.writer.ring(&ring.described))?;
+        self.described = rings.len();
+        Ok(())
+    }
+
+    /// Describes rings that have come; false if there is no room.
+    pub(super) fn describe(
+        &mut self,
+        rings: &mut [SourceRing],
+        recorders: &mut [SourceRecorder],
+    ) -> Result<bool, CaptureError> {
+        while let Some(ring) = rings.get(self.described) {
+            let bytes = ring.described.encode().len();
+            if !self.make_room(bytes, rings, recorders)? {
+                return Ok(false);
+            }
+            // In a new file it is described already.
+            if let Some(ring) = rings.get(self.described) {
+                self.writer.ring(&ring.described)?;
+                self.described += 1;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Sees to it that so many more bytes go into the current file without its getting too large; false if that cannot be.
+    #[inline]
+    pub(super) fn make_room(
+        &mut self,
+        bytes: usize,
+        rings: &mut [SourceRing],
+        recorders: &mut [SourceRecorder],
+    ) -> Result<bool, CaptureError> {
+        if self.limit != u64::MAX {
+            self.collect_tables(rings, recorders)?;
+            if !self.has_room(bytes, rings.len()) && !self.find_room(bytes, rings, recorders)? {
+                return Ok(false);
+            }
+        }
+        self.has_items = true;
+        Ok(true)
+    }
+
+    #[cold]
+    fn find_room(
+        &mut self,
+        bytes: usize,
+        rings: &mut [SourceRing],
+        recorders: &mut [SourceRecorder],
+    ) -> Result<bool, CaptureError> {
+        // Compressed, it is smaller than feared.
+        self.flush(rings, recorders)?;
+        if self.has_room(bytes.max(LAST_BLOCK_BYTES), rings.len()) {
+            return Ok(true);
+        }
+        if self.options.rotate_bytes.is_none() {
+            return Ok(false);
+        }
+        // A new file, unless this one is as good as new.
+        if self.has_items && !self.rotate(bytes, rings, recorders)? {
+            return Ok(false);
+        }
+        let max = self.options.max_bytes.unwrap_or(u64::MAX);
+        Ok(self.finished_bytes.saturating_add(self.bytes_if_finished(bytes, rings.len())) <= max)
+    }
+
+    /// Whether the file would keep its limit with so many more bytes and its end.
+    fn has_room(&self, bytes: usize, rings: usize) -> bool {
+        self.bytes_if_finished(bytes, rings) <= self.limit
+    }
+
+    fn bytes_if_finished(&self, bytes: usize, rings: usize) -> u64 {
+        self.writer.bytes_if_finished(self.tables.len(), bytes, rings)
+    }
+
+    /// What a new file would have with one item of so many bytes, at most.
+    fn new_file_bytes(&self, bytes: usize, rings: &[SourceRing]) -> u64 {
+        let descriptions = rings.iter().map(|ring| block_bytes_max(ring.described.encode().len()));
+        let tables = block_bytes_max(self.table_bytes + self.tables.len());
+        let fresh = CaptureWriter::bytes_if_fresh(bytes, rings.len());
+        HEADER_BYTES + descriptions.sum::<u64>() + tables + fresh
+    }
+
+    /// Ends the current file and begins another; false if the files would become too large together.
+    fn rotate(
+        &mut self,
+        bytes: usize,
+        rings: &mut [SourceRing],
+        recorders: &mut [SourceRecorder],
+    ) -> Result<bool, CaptureError> {
+        let this = self.finished_bytes.saturating_add(self.bytes_if_finished(0, rings.len()));
+        let all = this.saturating_add(self.new_file_bytes(bytes, rings));
+        if self.options.max_bytes.is_some_and(|max| all > max) {
+            return Ok(false);
+        }
+        self.finish_part(rings, recorders, EndReason::Rotated)?;
+        self.part += 1;
+        self.writer = begin_file(&mut self.parts, self.options, self.part)?;
+        self.part_started = Instant::now();
+        (self.has_items, self.table_bytes) = (false, 0);
+        self.set_limit();
+        recorders.iter_mut().for_each(|recorder| recorder.tables.restart());
+        for ring in rings.iter_mut() {
+            let last_seqno = ring.account.last_seqno;
+            ring.described.first_seqno = last_seqno.saturating_add(1);
+            ring.account = RingAccount { last_seqno, ..RingAccount::default() };
+        }
+        self.describe_at_begin(rings)?;
+        self.collect_tables(rings, recorders)?;
+        Ok(true)
+    }
+
+    /// What is to be done now and then; false if the files would become too large together.
+    pub(super) fn tick(
+        &mut self,
+        now: Instant,
+        rings: &mut [SourceRing],
+        recorders: &mut [SourceRecorder],
+    ) -> Result<bool, CaptureError> {
+        if now.duration_since(self.last_flush) >= FLUSH_INTERVAL {
+            self.flush(rings, recorders)?;
+        }
+        let is_old = self.options.rotate_every.is_some_and(|time| now.duration_since(self.part_started) >= time);
+        if is_old { self.rotate(LAST_BLOCK_BYTES, rings, recorders) } else { Ok(true) }
+    }
+
+    /// Takes what the recorders' tables have got.
+    fn collect_tables(&mut self, rings: &[SourceRing], recorders: &mut [SourceRecorder]) -> Result<(), CaptureError> {
+        for recorder in recorders {
+            if let Some(shard0) = &rings[recorder.shard0 as usize].reader {
+                self.table_entries += recorder.tables.put_new(&mut self.tables, recorder.shard0, shard0);
+            }
+            // Tables can be larger than a block.
+            if self.tables.len() > PAYLOAD_BYTES_MAX / 2 {
+                self.write_tables()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what waits; tables go before the events that refer to them.
+    pub(super) fn flush(&mut self, rings: &[SourceRing], recorders: &mut [SourceRecorder]) -> Result<(), CaptureError> {
+        self.last_flush = Instant::now();
+        // With a limit they were collected event by event, and nothing that came since has been given room.
+        if self.limit == u64::MAX {
+            self.collect_tables(rings, recorders)?;
+        }
+        self.write_tables()?;
+        self.writer.flush_events()
+    }
+
+    fn write_tables(&mut self) -> Result<(), CaptureError> {
+        if self.table_entries > 0 {
+            self.writer.tables(&self.tables, self.table_entries)?;
+            self.table_bytes += self.tables.len();
+            self.tables.clear();
+            self.table_entries = 0;
+        }
+        Ok(())
+    }
+
+    /// Ends the current file.
+    pub(super) fn finish_part(
+        &mut self,
+        rings: &mut [SourceRing],
+        recorders: &mut [SourceRecorder],
+        reason: EndReason,
+    ) -> Result<(), CaptureError> {
+        for (index, ring) in rings[..self.described].iter_mut().enumerate() {
+            // A ring that was gone before anything of it could be read.
+            let missing = ring.missing.map_or(0, |(missing, _)| missing);
+            let next = ring.account.last_seqno.saturating_add(missing).saturating_add(1);
+            ring.tell_missing(&mut self.writer, index as u32, next);
+            if let Some(reader) = &ring.reader {
+                ring.account.close(reader);
+            }
+        }
+        self.flush(rings, recorders)?;
+        let rings: Vec<RingAccount> = rings[..self.described].iter().map(|ring| ring.account.clone()).collect();
+        add_up(&mut self.finished, &rings);
+        let ended_epoch_nanos = now_epoch_nanos();
+        self.writer.finish(&CaptureEnd { reason, ended_epoch_nanos, account: CaptureAccount { rings } })?;
+        self.finished_bytes += self.writer.bytes();
+        Ok(())
+    }
+
+    /// Bytes written, with those of earlier files.
+    pub(super) fn bytes(&self) -> u64 {
+        self.finished_bytes + self.writer.bytes()
+    }
+
+    /// Files begun.
+    pub(super) fn files(&self) -> u32 {
+        self.part.max(1)
+    }
+
+    /// Errors of writing get the name of the file.
+    pub(super) fn named(&self, error: CaptureError) -> CaptureError {
+        match self.parts.current() {
+            Some(path) if error.kind() != CaptureErrorKind::Ring => error.at(path),
+            _ => error,
+        }
+    }
+}
+
+fn begin_file(parts: &mut Parts, options: &CaptureOptions, part: u32) -> Result<CaptureWriter, CaptureError> {
+    let header = FileHeader {
+        part,
+        started_epoch_nanos: now_epoch_nanos(),
+        started_boot_nanos: clock_nanos(rustix::time::ClockId::Boottime),
+        started_monotonic_nanos: clock_nanos(rustix::time::ClockId::Monotonic),
+    };
+    let out = parts.next(part)?;
+    let writer = CaptureWriter::new(out, options.level, &header);
+    writer.map_err(|error| match parts.current() {
+        Some(path) => error.at(path),
+        None => error,
+    })
+}
+
+/// Adds one file's accounts to those of the files before it.
+fn add_up(total: &mut Vec<RingAccount>, file: &[RingAccount]) {
+    total.resize(file.len().max(total.len()), RingAccount::default());
+    for (total, file) in total.iter_mut().zip(file) {
+        let mut sum = file.clone();
+        sum.events += total.events;
+        sum.expired_payloads += total.expired_payloads;
+        sum.malformed_payloads += total.malformed_payloads;
+        sum.omitted_payloads += total.omitted_payloads;
+        for (sum, missing) in sum.missing_by_cause.iter_mut().zip(total.missing_by_cause) {
+            *sum = sum.saturating_add(missing);
+        }
+        *total = sum;
+    }
+}
+
+fn now_epoch_nanos() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn clock_nanos(clock: rustix::time::ClockId) -> u64 {
+    let time = rustix::time::clock_gettime(clock);
+    (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
+}

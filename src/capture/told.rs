@@ -1,0 +1,43 @@
+//! What a capture tells, while it runs and at its end.
+
+use super::account::{CaptureAccount, EndReason};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How far a capture is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct CaptureProgress {
+    /// Time since its begin.
+    pub elapsed: Duration,
+    /// Rings read.
+    pub rings: usize,
+    /// Events taken.
+    pub events: u64,
+    /// Events lost. Of a shard that could not be opened this is not known before the end.
+    pub lost: u64,
+    /// Bytes written.
+    pub bytes: u64,
+    /// Files begun.
+    pub files: u32,
+}
+
+/// What a capture has done.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct CaptureSummary {
+    /// Why it ended.
+    pub reason: EndReason,
+    /// How long it took.
+    pub elapsed: Duration,
+    /// The rings' names, in the order of the account.
+    pub rings: Vec<String>,
+    /// What became of each ring's events, in all files together.
+    pub account: CaptureAccount,
+    /// Bytes written, of files removed again, too.
+    pub bytes: u64,
+    /// The files, without those that were removed again; empty for [`capture_to`].
+    pub files: Vec<PathBuf>,
+    /// What went wrong without ending the capture: shards that could not be opened.
+    pub problems: Vec<String>,
+}
