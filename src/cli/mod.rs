@@ -17,6 +17,7 @@ mod open;
 mod output;
 mod paint;
 mod saved;
+mod silence;
 mod snapshot;
 mod soak;
 mod summary;

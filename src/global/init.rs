@@ -112,7 +112,7 @@ impl GlobalRecorder {
     /// The file goes away when the process exits: `main` returns, also with an error, or somebody calls `exit`. It stays, to be
     /// read, after whatever ends the process in another way: a panic of `main`, an abort, any signal, Ctrl-C and SIGTERM
     /// included. The next recorder of that name replaces it; `eventring info NAME` shows its path, to remove it. To keep
-    /// it in any case: `.keep(true)` on the recorder that this returns.
+    /// it in any case: `.keep(true)` on the recorder that this returns, or the environment variable `EVENTRING_KEEP=1`.
     ///
     /// ```no_run
     /// # use eventring::{global::EXEC, schema::exec::ExecEvent};
@@ -124,7 +124,7 @@ impl GlobalRecorder {
     /// `E` has another slot, the slot is in use already, or the ring cannot be created.
     pub fn try_init<E: RecordsTo>(&'static self, config: &str) -> Result<&'static Recorder, InitError> {
         self.check_events::<E>()?;
-        self.try_init_with(Recorder::builder(ContentDescription::of::<E>()).config(config))
+        self.try_init_with(Recorder::builder(ContentDescription::of::<E>()).config(config).keep_if_told())
     }
 
     /// That `record!` records the events `E` to this slot.
@@ -176,7 +176,7 @@ impl GlobalRecorder {
             Some(config) if !config.is_empty() => {
                 self.check_events::<E>()?;
                 let builder = Recorder::builder(ContentDescription::of::<E>());
-                self.try_init_with(builder.config(config)).map(Some)
+                self.try_init_with(builder.config(config).keep_if_told()).map(Some)
             }
             _ => Ok(None),
         }

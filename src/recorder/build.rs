@@ -20,6 +20,11 @@ use std::path::PathBuf;
 /// Shifts of an anonymous ring, unless set.
 const ANONYMOUS_SHIFTS: (u32, u32) = (16, 27);
 
+/// Environment variable that has the files of rings stay when the process exits (`EVENTRING_KEEP=1`), for programs that end before anybody has
+/// looked. It is read where a recorder is made for the whole process in one line: `EXEC.try_init` and its like, and
+/// `eventring::tracing::init` and its like; not by [`RecorderBuilder::build`].
+pub const KEEP_VARIABLE: &str = "EVENTRING_KEEP";
+
 /// How a recorder is to be made. Made by [`Recorder::builder`]; [`Self::build`] makes the ring.
 #[derive(Clone, Debug)]
 #[must_use = "nothing happens before `build`"]
@@ -107,6 +112,12 @@ impl RecorderBuilder {
     pub fn keep(mut self, keep: bool) -> Self {
         self.options.keep = keep;
         self
+    }
+
+    /// Keeps the file if the environment variable [`KEEP_VARIABLE`] says so; otherwise it is as it was.
+    pub(crate) fn keep_if_told(self) -> Self {
+        let value = std::env::var_os(KEEP_VARIABLE).unwrap_or_default();
+        if value.is_empty() || value == "0" { self } else { self.keep(true) }
     }
 
     /// Permission bits of the file. Default: 0640, the owner writes and the group reads.

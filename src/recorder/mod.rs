@@ -9,7 +9,7 @@ mod in_place;
 mod lane;
 
 pub use crate::shm::PlaceWarning;
-pub use build::RecorderBuilder;
+pub use build::{KEEP_VARIABLE, RecorderBuilder};
 pub use config::ContentDescription;
 pub use core::{Recorder, RecorderStats};
 pub use error::{RecorderError, RecorderErrorKind};

@@ -136,6 +136,12 @@ impl PerfRecorderBuilder {
         self
     }
 
+    /// As the environment variable `EVENTRING_KEEP` says, if it is set.
+    pub(super) fn keep_if_told(mut self) -> Self {
+        self.ring = self.ring.keep_if_told();
+        self
+    }
+
     /// Permission bits of the files. Default: 0640.
     pub fn file_mode(mut self, mode: u32) -> Self {
         self.ring = self.ring.file_mode(mode);

@@ -63,7 +63,8 @@ impl Recording {
 /// // `eventring watch my-app` shows it.
 /// ```
 ///
-/// The files go away when the process exits normally; after a crash they stay and can be read. For log records of the `log` crate
+/// The files go away when the process exits normally, unless the environment variable `EVENTRING_KEEP` is set to 1; after a crash they stay in
+/// any case. For log records of the `log` crate
 /// call `tracing_log::LogTracer::init()` beside.
 ///
 /// # Panics
@@ -170,7 +171,7 @@ fn config_from_env() -> Option<OsString> {
 
 fn builder_from_env(config: impl AsRef<OsStr>) -> PerfRecorderBuilder {
     let redacted = set_and_not_empty(REDACT_VARIABLE).unwrap_or_default();
-    PerfRecorder::builder().config(config).redact_fields(redacted.to_string_lossy().split(','))
+    PerfRecorder::builder().config(config).keep_if_told().redact_fields(redacted.to_string_lossy().split(','))
 }
 
 fn filter_from_env() -> Result<Option<TargetFilter>, SetupError> {

@@ -1,7 +1,6 @@
 //! The rings that are watched, with their shards.
 
 use super::perf::Perf;
-use super::silence::Silence;
 use crate::cli::advice;
 use crate::cli::decoder::Decoder;
 use crate::cli::exit::{Exit, Failure};
@@ -9,6 +8,7 @@ use crate::cli::format::one_line;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::open::Expect;
 use crate::cli::paint::WARNING;
+use crate::cli::silence::Silence;
 use eventring::layout::header::CONTENT_TYPE_EXEC;
 use eventring::reader::{Descriptor, FoundShard, Gap, GapCause, Reader, ReaderErrorKind, RingState, ShardFinder};
 use eventring::schema::perf::{PerfEvent, PerfExt};

@@ -3,7 +3,7 @@
 use super::*;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::open::Expect;
-use crate::cli::watch::silence::Silence;
+use crate::cli::silence::Silence;
 use eventring::reader::{Next, Seek};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::BlockEnd;

@@ -1,4 +1,4 @@
-//! Words for those who wait: what `watch` waits for when nothing comes.
+//! Words for those who wait: what `watch` and `capture` wait for when nothing comes.
 
 use crate::cli::paint::DIM;
 use std::time::{Duration, Instant};

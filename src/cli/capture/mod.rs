@@ -1,0 +1,204 @@
+//! `eventring capture`.
+
+mod program;
+mod report;
+
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::interrupt::Interrupt;
+use crate::cli::output::Target;
+use crate::cli::saved::{parse_bytes, parse_duration, stdout_twice};
+use eventring::capture::{
+    CaptureError, CaptureErrorKind, CaptureOptions, CaptureProgress, CaptureSummary, EndReason, capture, capture_to,
+};
+use indicatif::{ProgressBar, ProgressStyle};
+use program::{Program, wait_for_rings};
+use std::ffi::OsString;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Save what rings hold and go on to record, until their programs end
+///
+/// Of a perf recorder all shards are taken. Rings of dead programs are read to their end. Ctrl-C ends a capture in good order.
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// Names or paths of rings; several go into one file, in the order of time
+    #[arg(value_name = "RING", required = true)]
+    names: Vec<PathBuf>,
+    /// Where to write; `-` for stdout [default: the first ring's name and `.evc`, in the current directory]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Replace files that exist
+    #[arg(short, long)]
+    force: bool,
+    /// Stop after this time (10s, 2m, 1h30m)
+    #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
+    duration: Option<Duration>,
+    /// Save what has been recorded until now, and stop
+    #[arg(long, conflicts_with = "duration")]
+    now: bool,
+    /// Leave out what has been recorded until now
+    #[arg(long, conflicts_with = "now")]
+    only_new: bool,
+    /// Stop when the files have this size together (500k, 100M, 2G)
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    max_size: Option<u64>,
+    /// Begin a new file when one has this size; FILE.evc becomes FILE.0001.evc and so on
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    rotate_size: Option<u64>,
+    /// Begin a new file after this time
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    rotate_every: Option<Duration>,
+    /// Keep only the last so many files
+    #[arg(long, value_name = "FILES", value_parser = clap::value_parser!(u32).range(1..))]
+    keep: Option<u32>,
+    /// Compression level of zstd, 1 to 22
+    #[arg(long, value_name = "LEVEL", default_value_t = 3, value_parser = clap::value_parser!(i32).range(1..=22))]
+    level: i32,
+    /// Print one JSON object about the capture
+    #[arg(long)]
+    json: bool,
+    /// Exit with code 16 if events were lost
+    #[arg(long)]
+    strict: bool,
+    /// Wait for rings that are not there yet
+    #[arg(long, conflicts_with = "now")]
+    wait: bool,
+    /// A program to start, with its arguments: its rings are captured until it ends; its exit code is ours
+    #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["now", "only_new"])]
+    command: Vec<OsString>,
+}
+
+impl Args {
+    fn options(&self) -> anyhow::Result<CaptureOptions> {
+        let mut options =
+            CaptureOptions::new().compression_level(self.level).only_new(self.only_new).overwrite(self.force);
+        if self.now {
+            options = options.duration(Duration::ZERO);
+        }
+        if let Some(duration) = self.duration {
+            options = options.duration(duration);
+        }
+        if let Some(size) = self.max_size {
+            options = options.max_bytes(size);
+        }
+        if let Some(size) = self.rotate_size {
+            options = options.rotate_bytes(size);
+        }
+        if let Some(time) = self.rotate_every {
+            options = options.rotate_every(time);
+        }
+        if let Some(files) = self.keep {
+            if self.rotate_size.is_none() && self.rotate_every.is_none() {
+                let message = "--keep needs --rotate-size or --rotate-every";
+                return Err(Failure::new(Exit::Usage, message).into());
+            }
+            options = options.keep_files(files as usize);
+        }
+        Ok(options)
+    }
+
+    /// What `output` is. The files of a row have names of their own, which are looked at when they are made.
+    fn target(&self, output: &Path) -> Result<Target, Failure> {
+        let is_row = self.rotate_size.is_some() || self.rotate_every.is_some();
+        if is_row { Ok(Target::File) } else { Target::of(output, self.force) }
+    }
+
+    fn output(&self) -> PathBuf {
+        self.output.clone().unwrap_or_else(|| {
+            let first = self.names.first().and_then(|name| name.file_name()).unwrap_or("ring".as_ref());
+            let mut name = first.to_os_string();
+            name.push(".evc");
+            PathBuf::from(name)
+        })
+    }
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
+    let options = args.options()?;
+    let output = args.output();
+    // Whatever is wrong with the output is said before anything is waited for or started.
+    let target = match output == Path::new("-") {
+        true => None,
+        false => Some(args.target(&output)?),
+    };
+    if target.is_none() && args.json {
+        return Err(stdout_twice().into());
+    }
+    if target.is_none() && io::stdout().is_terminal() {
+        let message = "a capture is not for a terminal; send it into a file or a pipe";
+        return Err(Failure::new(Exit::Usage, message).into());
+    }
+    let interrupt = Interrupt::listen()?;
+    let mut program = match args.command.as_slice() {
+        [] => None,
+        command => Some(Program::start(command, args.json || target.is_none())?),
+    };
+    if (args.wait || program.is_some()) && !wait_for_rings(&args.names, program.as_mut(), &interrupt)? {
+        return Ok(Exit::Done);
+    }
+    let summary = copy(args, &options, &output, target, |_| {
+        interrupt.came() || program.as_mut().is_some_and(Program::is_long_gone)
+    })?;
+    if args.json {
+        writeln!(anstream::stdout(), "{}", report::object(&summary))?;
+    } else {
+        report::report(&summary, args.now);
+    }
+    let has_ended = summary.reason == EndReason::WritersEnded;
+    let code = program.as_mut().and_then(|program| program.exit_code(has_ended));
+    if let (Some(_), Some(program)) = (code, &program) {
+        program.remove_rings(&args.names);
+    }
+    match code {
+        _ if args.strict && summary.account.lost() > 0 => Ok(Exit::Lost),
+        // As the shell does: the program's.
+        Some(code) if code != 0 => std::process::exit(code),
+        _ => Ok(Exit::Done),
+    }
+}
+
+/// Captures, with a line of progress on a terminal.
+fn copy(
+    args: &Args,
+    options: &CaptureOptions,
+    output: &Path,
+    target: Option<Target>,
+    mut shall_end: impl FnMut(&CaptureProgress) -> bool,
+) -> anyhow::Result<CaptureSummary> {
+    // Draws nothing where stderr is no terminal.
+    let bar = ProgressBar::new_spinner();
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
+        bar.set_style(style);
+    }
+    let mut progress = |progress: &CaptureProgress| {
+        bar.set_message(report::progress_line(progress));
+        bar.tick();
+        if shall_end(progress) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let summary = match target {
+        None => capture_to(&args.names, io::stdout(), options, &mut progress),
+        Some(Target::File) => capture(&args.names, output, options, &mut progress),
+        Some(Target::Open(file)) => match capture_to(&args.names, file, options, &mut progress) {
+            Err(error) if error.kind() != CaptureErrorKind::Ring => {
+                bar.finish_and_clear();
+                // It does not know where the file leads.
+                let message = format!("{}: {error}", output.display());
+                return Err(Failure::new(Exit::of(&error.into()), message).into());
+            }
+            done => done,
+        },
+    };
+    bar.finish_and_clear();
+    summary.map_err(with_advice)
+}
+
+fn with_advice(error: CaptureError) -> anyhow::Error {
+    if error.kind() != CaptureErrorKind::Exists {
+        return error.into();
+    }
+    let path = error.path().unwrap_or("".as_ref()).display();
+    let message = format!("cannot write {path}: it exists; choose another name, or --force");
+    Failure::new(Exit::Exists, message).into()
+}

@@ -1,0 +1,120 @@
+//! What a capture says while it runs and at its end.
+
+use crate::cli::format::{bytes, duration, events, grouped};
+use crate::cli::paint::{DIM, WARNING};
+use eventring::capture::{CaptureProgress, CaptureSummary, EndReason, LossCause};
+use serde_json::json;
+
+pub(super) fn progress_line(progress: &CaptureProgress) -> String {
+    let lost = if progress.lost > 0 { format!(", {} lost", grouped(progress.lost)) } else { String::new() };
+    format!(
+        "{}  {} from {} rings{lost}, {} written; Ctrl-C ends it",
+        duration(progress.elapsed),
+        events(progress.events),
+        progress.rings,
+        bytes(progress.bytes)
+    )
+}
+
+fn reason(reason: EndReason) -> &'static str {
+    match reason {
+        EndReason::WritersEnded => "writers_ended",
+        EndReason::Duration => "duration",
+        EndReason::Size => "size",
+        EndReason::Interrupted => "interrupted",
+        _ => "other",
+    }
+}
+
+/// For programs.
+pub(super) fn object(summary: &CaptureSummary) -> serde_json::Value {
+    let by_cause = |by: &dyn Fn(LossCause) -> u64| -> serde_json::Map<String, serde_json::Value> {
+        let losses = LossCause::ALL.into_iter().filter(|cause| cause.is_loss());
+        losses.map(|cause| (cause.name().to_owned(), json!(by(cause)))).collect()
+    };
+    let rings: Vec<serde_json::Value> = summary
+        .rings
+        .iter()
+        .zip(&summary.account.rings)
+        .map(|(name, ring)| {
+            json!({
+                "name": name, "events": ring.events, "lost": ring.lost(), "last_seqno": ring.last_seqno,
+                "unread": ring.unread, "expired_payloads": ring.expired_payloads, "was_live": ring.was_live,
+                "lost_by_cause": by_cause(&|cause| ring.missing_by(cause)), "given_up": ring.given_up(),
+                "table_losses": table_losses(ring.table_losses),
+            })
+        })
+        .collect();
+    let files: Vec<String> = summary.files.iter().map(|file| file.to_string_lossy().into_owned()).collect();
+    json!({
+        "files": files,
+        "reason": reason(summary.reason),
+        "elapsed_ns": summary.elapsed.as_nanos() as u64,
+        "events": summary.account.events(),
+        "lost": summary.account.lost(),
+        "lost_by_cause": by_cause(&|cause| summary.account.missing_by(cause)),
+        "given_up": summary.account.given_up(),
+        "bytes": summary.bytes,
+        "rings": rings,
+        "problems": summary.problems,
+    })
+}
+
+/// What the losses of a perf recorder's tables are called.
+const TABLE_LOSSES: [(&str, &str); 4] = [
+    (
+        "call_sites",
+        "call sites found no room in the table: if their events are overwritten, they have a number and no name",
+    ),
+    ("threads", "threads found no room in the table: if their events are overwritten, they have a number and no name"),
+    ("shards", "shards could not be made: threads shared the others"),
+    ("spans", "spans were not recorded because too many were open"),
+];
+
+fn table_losses(losses: [u64; 4]) -> serde_json::Value {
+    let named = TABLE_LOSSES.iter().zip(losses).map(|((name, _), count)| ((*name).to_owned(), json!(count)));
+    serde_json::Value::Object(named.collect())
+}
+
+/// For people, on stderr.
+pub(super) fn report(summary: &CaptureSummary, is_of_now: bool) {
+    let to = match summary.files.as_slice() {
+        [] => "stdout".into(),
+        [file] => file.to_string_lossy().into_owned(),
+        [first, .., last] => format!("{} files, {} to {}", summary.files.len(), first.display(), last.display()),
+    };
+    anstream::eprintln!(
+        "{} from {} {} in {} written to {to}{DIM} ({}){DIM:#}",
+        events(summary.account.events()),
+        summary.rings.len(),
+        if summary.rings.len() == 1 { "ring" } else { "rings" },
+        bytes(summary.bytes),
+        match summary.reason {
+            EndReason::WritersEnded => "the program has ended",
+            EndReason::Duration if is_of_now => "what was recorded until now",
+            EndReason::Duration => "the time was over",
+            EndReason::Size => "the size was reached",
+            _ => "interrupted",
+        }
+    );
+    for (cause, what) in [
+        (LossCause::OverwrittenBefore, "had been overwritten before the capture began"),
+        (LossCause::Overwritten, "were overwritten before they could be copied"),
+        (LossCause::NeverCommitted, "were never committed by their program"),
+        (LossCause::NeverOpened, "were in shards that could not be opened"),
+    ] {
+        let count = summary.account.missing_by(cause);
+        if count > 0 {
+            anstream::eprintln!("{WARNING}{} {what}{WARNING:#}", events(count));
+        }
+    }
+    for (kind, (_, what)) in TABLE_LOSSES.iter().enumerate() {
+        let count: u64 = summary.account.rings.iter().map(|ring| ring.table_losses[kind]).sum();
+        if count > 0 {
+            anstream::eprintln!("{WARNING}{} {what}{WARNING:#}", grouped(count));
+        }
+    }
+    for problem in &summary.problems {
+        anstream::eprintln!("{WARNING}{problem}{WARNING:#}");
+    }
+}

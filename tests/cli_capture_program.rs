@@ -1,0 +1,160 @@
+//! `eventring capture RING -- PROGRAM`, `--wait`, and rings that stay because the environment says so.
+#![cfg(feature = "cli")]
+
+mod child;
+mod program;
+
+use child::{part, place, play};
+use eventring::reader::{Reader, RingState};
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring::tracing::{PerfRecorder, try_init};
+use program::{Live, PROGRAM, Run, argument, directory, finish, run};
+use serde_json::Value;
+use std::io::BufRead as _;
+use std::path::Path;
+use std::process::Command;
+
+const EVENTS: u64 = 50;
+
+/// Records, on two threads, and ends at once.
+fn brief_program(part: &str) -> ! {
+    // Without anything to record with.
+    if part == "idle" {
+        std::process::exit(0);
+    }
+    let config = format!("{}:15:21", place().display());
+    let _recording = try_init(config).unwrap();
+    let log = || (0..EVENTS).for_each(|n| tracing::info!(n, "something"));
+    log();
+    std::thread::spawn(log).join().unwrap();
+    println!("the program's own words");
+    match part {
+        "abort" => std::process::abort(),
+        _ => std::process::exit(7),
+    }
+}
+
+/// `eventring` with these arguments, then `--` and this executable in the given part.
+fn capturing(test: &str, part: &str, place: &Path, arguments: &[&str]) -> Command {
+    let program = play(test, part, place);
+    let mut command = Command::new(PROGRAM);
+    command.args(arguments).arg("--").arg(program.get_program()).args(program.get_args());
+    command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.env_remove("EVENTRING_KEEP").env_remove("EVENTRING_FILTER").env("NO_COLOR", "1");
+    command
+}
+
+fn captured(run: &Run) -> Value {
+    serde_json::from_str(&run.out).unwrap_or_else(|error| panic!("{error}: {run:?}"))
+}
+
+const BRIEF: &str = "a_program_that_ends_at_once_is_captured_whole_and_its_exit_code_is_ours";
+
+#[test]
+fn a_program_that_ends_at_once_is_captured_whole_and_its_exit_code_is_ours() {
+    if let Some(part) = part() {
+        brief_program(&part);
+    }
+    let directory = directory();
+    let (place, file) = (program::place(&directory, "ring"), program::place(&directory, "t.evc"));
+    // What somebody else has left there is not taken for it.
+    let left = Recorder::builder(ContentDescription::new(300, "OLD")).config(&place).shifts(16, 27).prefault(false);
+    drop(left.keep(true).build().unwrap());
+    let arguments = ["capture", argument(&place), "-o", argument(&file), "--json", "--strict"];
+    let ended = finish(capturing(BRIEF, "brief", &place, &arguments));
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    let captured = captured(&ended);
+    assert_eq!((&captured["reason"], &captured["lost"]), (&"writers_ended".into(), &0.into()));
+    let lines = run(&["export", argument(&file), "--format", "jsonl"]).json_lines();
+    let logged =
+        lines.iter().filter(|line| line["type"] == "event" && line["fields"]["message"] == "something").count();
+    assert_eq!(logged as u64, 2 * EVENTS);
+    // Its rings stayed for the capture only.
+    let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+    assert_eq!(left, ["t.evc"]);
+    assert!(ended.err.contains("the program's own words"), "{}", ended.err);
+}
+
+const ABORT: &str = "a_program_that_dies_is_captured_and_leaves_its_rings";
+
+#[test]
+fn a_program_that_dies_is_captured_and_leaves_its_rings() {
+    if let Some(part) = part() {
+        brief_program(&part);
+    }
+    let directory = directory();
+    let (place, file) = (program::place(&directory, "ring"), program::place(&directory, "t.evc"));
+    let arguments = ["capture", argument(&place), "-o", argument(&file), "--json"];
+    let ended = finish(capturing(ABORT, "abort", &place, &arguments));
+    assert_eq!(ended.code, Some(128 + 6), "{ended:?}");
+    assert!(captured(&ended)["events"].as_u64().unwrap() > 2 * EVENTS);
+    assert_eq!(Reader::open(&place).unwrap().state(), RingState::WriterDied);
+}
+
+const IDLE: &str = "a_program_that_makes_no_such_ring_is_an_error_that_says_so";
+
+#[test]
+fn a_program_that_makes_no_such_ring_is_an_error_that_says_so() {
+    if let Some(part) = part() {
+        brief_program(&part);
+    }
+    let directory = directory();
+    let (place, file) = (program::place(&directory, "ring"), program::place(&directory, "t.evc"));
+    let arguments = ["capture", argument(&place), "-o", argument(&file)];
+    let ended = finish(capturing(IDLE, "idle", &place, &arguments));
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    assert!(ended.err.contains("has not made the ring") && !file.exists(), "{ended:?}");
+    let missing = run(&["capture", argument(&place), "-o", argument(&file), "--", "/no/such/program"]);
+    assert_eq!(missing.code, Some(3), "{missing:?}");
+    assert!(missing.err.starts_with("error: cannot start /no/such/program: "), "{missing:?}");
+}
+
+#[test]
+fn a_capture_waits_for_a_ring_and_says_so() {
+    let directory = directory();
+    let (place, file) = (program::place(&directory, "ring"), program::place(&directory, "t.evc"));
+    let mut live = Live::start(&["capture", argument(&place), "-o", argument(&file), "--wait", "--json"]);
+    let mut said = String::new();
+    live.err.read_line(&mut said).unwrap();
+    assert_eq!(said.trim_end(), format!("── waiting for the ring {} to be made ──", place.display()));
+    let recorder = Recorder::builder(ContentDescription::new(300, "THINGS")).config(&place).shifts(16, 27);
+    let recorder = recorder.prefault(false).build().unwrap();
+    (0..100).for_each(|_| assert_ne!(recorder.record(2, [0; 4], b"thing"), 0));
+    while !file.exists() {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    recorder.record(2, [0; 4], b"the last one");
+    drop(recorder);
+    let ended = live.end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!((&captured(&ended)["events"], &captured(&ended)["lost"]), (&101.into(), &0.into()));
+}
+
+const KEPT: &str = "a_ring_stays_after_an_exit_if_the_environment_says_so";
+
+#[test]
+fn a_ring_stays_after_an_exit_if_the_environment_says_so() {
+    if let Some(part) = part() {
+        if part == "built" {
+            // Whoever sets everything by himself is not overruled.
+            let builder = PerfRecorder::builder().config(place()).shifts(15, 21).prefault(false);
+            Box::leak(Box::new(builder.build().unwrap()));
+            std::process::exit(0);
+        }
+        brief_program(&part);
+    }
+    for (part, value, stays) in
+        [("one line", "1", true), ("one line", "0", false), ("one line", "", false), ("built", "1", false)]
+    {
+        let directory = directory();
+        let place = program::place(&directory, "ring");
+        let status = play(KEPT, part, &place).env("EVENTRING_KEEP", value).status().unwrap();
+        assert_eq!(status.code(), Some(if part == "built" { 0 } else { 7 }));
+        assert_eq!(place.exists(), stays, "{part} {value}");
+        if stays {
+            // Not a death: the program has ended as it should.
+            assert_eq!(Reader::open(&place).unwrap().state(), RingState::Ended);
+            assert_eq!(run(&["info", argument(&place), "--json"]).json()["state"], "ended");
+        }
+    }
+}
