@@ -4,11 +4,10 @@
 use std::process::Command;
 
 /// What only tools, compression and exports need.
-const FOREIGN: [&str; 14] = [
+const FOREIGN: [&str; 13] = [
     "anstream",
     "anyhow",
     "clap",
-    "hdrhistogram",
     "indicatif",
     "jiff",
     "prost",

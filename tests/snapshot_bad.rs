@@ -184,3 +184,15 @@ fn descriptors_that_share_one_payload_cannot_make_a_snapshot_larger_than_twice_t
     assert_eq!(error.kind(), ReaderErrorKind::BadHeader);
     insta::assert_snapshot!(error, @"the ring is damaged: its payloads add up to more than 268435456 bytes, twice its payload buffer");
 }
+
+#[test]
+fn a_range_behind_every_number_is_empty() {
+    let recorder = Recorder::builder(ContentDescription::new(300, "X")).anonymous().prefault(false).build().unwrap();
+    recorder.record(2, [0; 4], b"hello");
+    let reader = Reader::options().open_fd(recorder.as_fd()).unwrap();
+    for first_seqno in [2, 1 << 63, (1 << 63) + 1, u64::MAX] {
+        let options = SnapshotOptions::new().first_seqno(first_seqno);
+        let summary = reader.write_snapshot(std::io::sink(), &options).unwrap();
+        assert_eq!((summary.events, summary.lost), (0, 0), "{first_seqno}");
+    }
+}

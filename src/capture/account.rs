@@ -80,7 +80,7 @@ impl CaptureAccount {
     /// Events of all rings.
     #[must_use]
     pub fn events(&self) -> u64 {
-        self.rings.iter().map(|ring| ring.events).sum()
+        self.rings.iter().fold(0, |sum, ring| sum.saturating_add(ring.events))
     }
 
     /// Events that are missing, of all rings.

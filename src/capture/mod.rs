@@ -16,6 +16,7 @@
 //! | `sources` | the rings that are read, shards too, as they appear |
 //! | `options`, `told` | what a capture is asked for, and what it tells |
 //! | `run` | from rings to files: when to look, when to stop |
+//! | `stop` | when a capture that is to end is complete |
 //! | `output` | the file that is being written: its limits, what waits for it, its end |
 //! | `read` | opening a file, or what is left of it |
 //! | `events` | its events, in the order of time |
@@ -32,6 +33,7 @@ mod read;
 mod ring;
 mod run;
 mod sources;
+mod stop;
 mod tables;
 mod told;
 mod wire;

@@ -40,7 +40,7 @@ impl CaptureFile {
     /// It cannot be opened or read.
     pub fn is_capture(path: &Path) -> io::Result<bool> {
         let mut start = [0; MAGIC.len()];
-        let file = File::open(path)?;
+        let file = open(path)?;
         if !file.metadata()?.is_file() {
             return Ok(false);
         }
@@ -57,7 +57,7 @@ impl CaptureFile {
     /// # Errors
     /// There is no such file, it is not a capture or of a later version, or the description of a ring is damaged.
     pub fn open(path: &Path) -> Result<Self, CaptureError> {
-        let file = File::open(path).map_err(|error| CaptureError::io("open it", error).at(path))?;
+        let file = open(path).map_err(|error| CaptureError::io("open it", error).at(path))?;
         Self::from_file(file).map_err(|error| error.at(path))
     }
 
@@ -67,7 +67,12 @@ impl CaptureFile {
     /// As [`Self::open`].
     pub fn from_file(file: File) -> Result<Self, CaptureError> {
         let read = |error| CaptureError::io("read it", error);
-        let file_bytes = file.metadata().map_err(read)?.len();
+        let metadata = file.metadata().map_err(read)?;
+        if !metadata.is_file() {
+            let message = "not a capture: it is no regular file; copy what comes from it into one";
+            return Err(CaptureError::new(CaptureErrorKind::NotACapture, message));
+        }
+        let file_bytes = metadata.len();
         let mut start = [0; HEADER_BYTES as usize];
         if file_bytes < HEADER_BYTES {
             let message = format!("not a capture: it has {file_bytes} bytes, expected {HEADER_BYTES} at least");
@@ -269,4 +274,11 @@ impl CaptureFile {
     pub fn part(&self) -> u32 {
         self.header.part
     }
+}
+
+/// Opens for reading, and does not wait: somebody may have put a pipe there, which nobody writes to.
+fn open(path: &Path) -> io::Result<File> {
+    use rustix::fs::{Mode, OFlags};
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?.into())
 }

@@ -8,9 +8,10 @@ use super::options::CaptureOptions;
 use super::output::Output;
 use super::parts::{Parts, PathParts};
 use super::sources::Sources;
+use super::stop::Stop;
 use super::told::{CaptureProgress, CaptureSummary};
 use crate::clock::Clock;
-use crate::reader::{Descriptor, GapCause, MergedItem, PayloadRead};
+use crate::reader::{Descriptor, GapCause, MergedItem, PayloadRead, Reader};
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -104,6 +105,15 @@ impl<'o> Capture<'o> {
         let finished = self.output.finish_part(&mut self.sources.rings, &mut self.sources.recorders, reason);
         finished.map_err(|error| self.output.named(error))?;
         let _ = progress(&self.progress());
+        let is_cut = |reader: &Option<Reader>| reader.as_ref().is_some_and(Reader::was_truncated);
+        let cut = self.sources.rings.iter().filter(|ring| is_cut(&ring.reader));
+        let truncated: Vec<String> = cut.map(|ring| ring.described.name.clone()).collect();
+        let mut problems = self.sources.problems;
+        problems.extend(truncated.iter().map(|name| {
+            format!(
+                "the file of the ring {name} was truncated while it was read: events behind its new end are lost, and how many cannot be told"
+            )
+        }));
         let rings = self.sources.rings.iter().map(|ring| ring.described.name.clone());
         Ok(CaptureSummary {
             reason,
@@ -113,7 +123,8 @@ impl<'o> Capture<'o> {
             account: CaptureAccount { rings: self.output.finished },
             bytes: self.output.finished_bytes,
             files: self.output.parts.into_files(),
-            problems: self.sources.problems,
+            problems,
+            truncated,
         })
     }
 
@@ -123,17 +134,17 @@ impl<'o> Capture<'o> {
         progress: &mut dyn FnMut(&CaptureProgress) -> ControlFlow<()>,
     ) -> Result<EndReason, CaptureError> {
         let mut next_tick = Instant::now();
-        let mut end: Option<(EndReason, u64, Instant)> = None;
+        let mut stop: Option<Stop> = None;
         loop {
             let mut is_idle = false;
             for _ in 0..ITEMS_AT_ONCE {
-                match self.copy_item(end.map(|(_, end_epoch_nanos, _)| end_epoch_nanos))? {
+                match self.copy_item(stop.as_ref().map(|stop| stop.epoch_nanos))? {
                     Copied::Item => {}
                     Copied::Nothing => {
                         is_idle = true;
                         break;
                     }
-                    Copied::BehindTheEnd => return Ok(end.map_or(EndReason::Duration, |(reason, ..)| reason)),
+                    Copied::BehindTheEnd => return Ok(stop.map_or(EndReason::Duration, |stop| stop.reason)),
                     Copied::Full => return Ok(EndReason::Size),
                 }
             }
@@ -150,16 +161,23 @@ impl<'o> Capture<'o> {
                 }
                 let wants_end = progress(&self.progress()).is_break();
                 let reason = self.reason_to_end(now, wants_end);
-                end = end.or_else(|| reason.map(|reason| (reason, now_epoch_nanos(), now + END_GRACE)));
+                stop = stop.or_else(|| reason.map(|reason| Stop::new(reason, now_epoch_nanos(), now + END_GRACE)));
+                // What was begun before the end may still come until the deadline.
+                if let Some(stop) = &mut stop
+                    && stop.is_reached(&self.sources.rings)
+                    && now >= stop.deadline
+                {
+                    return Ok(stop.reason);
+                }
             }
             if is_idle {
                 if self.sources.have_ended() {
                     return Ok(EndReason::WritersEnded);
                 }
-                if let Some((reason, _, deadline)) = end
-                    && now >= deadline
+                if let Some(stop) = &stop
+                    && now >= stop.deadline
                 {
-                    return Ok(reason);
+                    return Ok(stop.reason);
                 }
                 std::thread::sleep(IDLE_SLEEP);
             }

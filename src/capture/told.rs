@@ -38,6 +38,8 @@ pub struct CaptureSummary {
     pub bytes: u64,
     /// The files, without those that were removed again; empty for [`capture_to`].
     pub files: Vec<PathBuf>,
-    /// What went wrong without ending the capture: shards that could not be opened.
+    /// What went wrong without ending the capture: shards that could not be opened, files that were truncated.
     pub problems: Vec<String>,
+    /// Rings whose files somebody truncated while they were read: what lay behind their new ends is missing, uncounted.
+    pub truncated: Vec<String>,
 }

@@ -4,7 +4,7 @@ use super::exit::{Exit, Failure};
 use super::format::grouped;
 use super::output::{Target, Unfinished};
 use super::paint::WARNING;
-use super::saved::{open, report_problems, stdout_twice};
+use super::saved::{open, stdout_twice};
 use eventring::capture::{CaptureError, CaptureFile};
 use eventring::export::{ExportSummary, Format, View, export};
 use serde_json::json;
@@ -91,16 +91,16 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         return Err(Failure::new(Exit::Usage, message).into());
     }
     let target = if is_stdout { None } else { Some(Target::of(&output, args.force)?) };
-    let capture = open(&args.name, args.format == Formats::Folded)?;
+    let saved = open(&args.name, args.format == Formats::Folded)?;
     let failed = |error: io::Error| Failure::io(format_args!("cannot write {}", output.display()), &error);
     let write_to = |file: &File| {
-        write(args, &capture, &mut BufWriter::new(file)).map_err(|error| match error.io_error() {
+        write(args, &saved.capture, &mut BufWriter::new(file)).map_err(|error| match error.io_error() {
             Some(io) => failed(io::Error::new(io.kind(), io.to_string())).into(),
             None => anyhow::Error::new(error),
         })
     };
     let summary = match target {
-        None => write(args, &capture, &mut BufWriter::new(io::stdout().lock()))?,
+        None => write(args, &saved.capture, &mut BufWriter::new(io::stdout().lock()))?,
         Some(Target::Open(file)) => write_to(&file)?,
         Some(Target::File) => {
             let unfinished = Unfinished::create(&output).map_err(failed)?;
@@ -110,7 +110,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         }
     };
     report(args, &output, &summary)?;
-    match report_problems(&args.name, &capture, &summary.problems) {
+    match saved.report(&args.name, &summary.problems) {
         Exit::Done if args.strict && summary.lost > 0 => Ok(Exit::Lost),
         exit => Ok(exit),
     }

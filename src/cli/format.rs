@@ -106,9 +106,13 @@ impl Clock {
     }
 }
 
-/// Text from a file or the system on one line, without anything that moves a terminal's cursor.
+/// Text from a file or the system on one line, without anything that moves a terminal's cursor or turns text round.
 pub(super) fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+    // U+2028 and on: separators of lines and paragraphs, and what changes the direction of writing, as U+2066 and on do.
+    let harms = |c: char| {
+        c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.chars().map(|c| if harms(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
 /// Bytes as hex digits.

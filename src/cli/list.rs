@@ -5,7 +5,7 @@ use super::format::{bytes, grouped, one_line};
 use super::info::{state_name, writer};
 use super::paint::{DIM, GOOD, WARNING};
 use eventring::layout::header::content_type_name;
-use eventring::reader::{Reader, ReaderErrorKind, RingState};
+use eventring::reader::{FoundShard, Reader, ReaderErrorKind, RingState, ShardFinder};
 use eventring::shm::RingDirectories;
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -28,10 +28,16 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// A ring, with its shards.
+/// A ring, with its shards. Not its reader: of a snapshot that is all its memory, and there may be many.
 struct Found {
-    reader: Reader,
     name: String,
+    file: PathBuf,
+    state: RingState,
+    content_type: u16,
+    content_name: String,
+    /// Process and, if it can be told, whether it lives.
+    writer: Option<(u32, Option<bool>)>,
+    program_name: Option<String>,
     shards: u64,
     /// Events recorded since it was made.
     recorded: u64,
@@ -95,23 +101,28 @@ fn look_at(path: &Path) -> Option<Found> {
     let info = reader.info();
     let mut found = Found {
         name: path.file_name()?.to_string_lossy().into_owned(),
+        file: path.to_path_buf(),
+        state: reader.state(),
+        content_type: info.content_type,
+        content_name: info.content_name.unwrap_or_else(|| content_type_name(info.content_type).to_owned()),
+        writer: writer(&reader),
+        program_name: info.extension.as_ref().map(|extension| extension.writer.program_name.clone()),
         shards: 0,
         recorded: recorded(&reader),
         file_bytes: metadata.len(),
-        reader,
     };
     if let Some(extension) = info.extension.filter(|extension| extension.shard_limit > 0) {
         if extension.shard_index > 0 && beside(path, &format!(".{}", extension.shard_index)) {
             return None;
         }
-        found.shards = extension.shard_count.min(extension.shard_limit).min(1 << 16);
-        for index in 1..found.shards {
-            let mut shard = path.as_os_str().to_os_string();
-            shard.push(format!(".{index}"));
-            if let Ok(reader) = Reader::open(PathBuf::from(&shard)) {
-                found.recorded += recorded(&reader);
-                found.file_bytes += std::fs::metadata(&shard).map_or(0, |metadata| metadata.len());
-            }
+        found.shards = reader.shard_count();
+        // Those behind one that is missing are missing as well, or damaged.
+        let mut finder = ShardFinder::new(&reader, 1);
+        while let Some(FoundShard::Opened { reader: shard, .. }) = finder.next() {
+            // Any of them may say anything.
+            found.recorded = found.recorded.saturating_add(recorded(&shard));
+            let bytes = shard.path().and_then(|path| path.metadata().ok()).map_or(0, |metadata| metadata.len());
+            found.file_bytes = found.file_bytes.saturating_add(bytes);
         }
     }
     Some(found)
@@ -130,23 +141,16 @@ fn recorded(reader: &Reader) -> u64 {
     info.last_seqno.saturating_sub(given_up)
 }
 
-fn content(reader: &Reader) -> String {
-    let info = reader.info();
-    info.content_name.unwrap_or_else(|| content_type_name(info.content_type).to_owned())
-}
-
 fn object(found: &Found) -> Value {
-    let reader = &found.reader;
-    let info = reader.info();
     json!({
         "name": found.name,
-        "file": reader.path().map(|path| path.to_string_lossy()),
-        "state": state_name(reader.state()),
-        "content_type": { "code": info.content_type, "name": content(reader) },
-        "writer": writer(reader).map(|(pid, alive)| json!({
+        "file": found.file.to_string_lossy(),
+        "state": state_name(found.state),
+        "content_type": { "code": found.content_type, "name": found.content_name },
+        "writer": found.writer.map(|(pid, alive)| json!({
             "pid": pid,
             "alive": alive,
-            "program": info.extension.as_ref().map(|extension| &extension.writer.program_name),
+            "program": found.program_name,
         })),
         "recorded": found.recorded,
         "file_bytes": found.file_bytes,
@@ -162,15 +166,14 @@ fn table(out: &mut impl Write, found: &[Found]) -> io::Result<()> {
                 0 | 1 => one_line(&found.name),
                 shards => format!("{} ({shards} shards)", one_line(&found.name)),
             };
-            let by = match writer(&found.reader) {
+            let by = match found.writer {
                 None => "–".to_owned(),
                 Some((pid, _)) => {
-                    let extension = found.reader.info().extension;
-                    let program = extension.map(|extension| extension.writer.program_name).unwrap_or_default();
+                    let program = found.program_name.as_deref().unwrap_or_default();
                     one_line(format!("{program} {pid}").trim())
                 }
             };
-            [name, one_line(&content(&found.reader)), by, grouped(found.recorded), bytes(found.file_bytes)]
+            [name, one_line(&found.content_name), by, grouped(found.recorded), bytes(found.file_bytes)]
         })
         .collect();
     let width = |column: usize, heading: &str| {
@@ -183,7 +186,7 @@ fn table(out: &mut impl Write, found: &[Found]) -> io::Result<()> {
         "NAME", "CONTENT", "WRITER", "STATE", "RECORDED", "SIZE"
     )?;
     for (row, found) in rows.iter().zip(found) {
-        let (style, state) = match found.reader.state() {
+        let (style, state) = match found.state {
             RingState::Live => (GOOD, "live"),
             RingState::Ended => (DIM, "ended"),
             RingState::WriterDied => (WARNING, "died"),

@@ -2,6 +2,7 @@
 
 use super::advice;
 use super::exit::{Exit, Failure};
+use super::format::one_line;
 use super::paint::WARNING;
 use anyhow::Context as _;
 use eventring::capture::{CaptureFile, CaptureOptions, capture_to};
@@ -12,8 +13,17 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// A capture to read.
+pub(super) struct Saved {
+    pub capture: CaptureFile,
+    /// What went wrong when it was made just now from a ring: shards that were left out.
+    problems: Vec<String>,
+    /// The ring's file was truncated meanwhile.
+    is_cut: bool,
+}
+
 /// Opens the capture file, or captures what the ring of that name holds now. With `needs_spans`, only perf rings will do.
-pub(super) fn open(name: &Path, needs_spans: bool) -> anyhow::Result<CaptureFile> {
+pub(super) fn open(name: &Path, needs_spans: bool) -> anyhow::Result<Saved> {
     // Opening a pipe would wait for somebody to write to it.
     let is_other = std::fs::metadata(name).is_ok_and(|it| !it.is_file() && !it.is_dir());
     if is_other {
@@ -24,7 +34,7 @@ pub(super) fn open(name: &Path, needs_spans: bool) -> anyhow::Result<CaptureFile
         return Err(Failure::new(Exit::NotARing, message).into());
     }
     if name.exists() && CaptureFile::is_capture(name).unwrap_or(false) {
-        return Ok(CaptureFile::open(name)?);
+        return Ok(Saved { capture: CaptureFile::open(name)?, problems: Vec::new(), is_cut: false });
     }
     if needs_spans {
         // The reader's message says what else the ring holds.
@@ -33,9 +43,9 @@ pub(super) fn open(name: &Path, needs_spans: bool) -> anyhow::Result<CaptureFile
     let file = temporary_file().context("cannot make a temporary file")?;
     let copy = file.try_clone().context("cannot use the temporary file")?;
     let options = CaptureOptions::new().compression_level(1).duration(Duration::ZERO);
-    capture_to(&[PathBuf::from(name)], copy, &options, &mut |_| ControlFlow::Continue(()))
+    let made = capture_to(&[PathBuf::from(name)], copy, &options, &mut |_| ControlFlow::Continue(()))
         .map_err(|error| advice::on_saved(name, error))?;
-    Ok(CaptureFile::from_file(file)?)
+    Ok(Saved { capture: CaptureFile::from_file(file)?, problems: made.problems, is_cut: !made.truncated.is_empty() })
 }
 
 /// A file without a name, which goes away with us.
@@ -46,17 +56,19 @@ fn temporary_file() -> std::io::Result<File> {
     Ok(file)
 }
 
-/// Says what was wrong with what was read; gives the exit code that belongs to it.
-pub(super) fn report_problems(name: &Path, capture: &CaptureFile, problems: &[String]) -> Exit {
-    for problem in problems {
-        anstream::eprintln!("{WARNING}{}: {problem}{WARNING:#}", name.display());
-    }
-    if problems.is_empty() {
-        Exit::Done
-    } else if capture.is_truncated() && problems.len() == capture.problems().len() {
-        Exit::Truncated
-    } else {
-        Exit::Damaged
+impl Saved {
+    /// Says what was wrong with what was read, `problems` of its export among it; gives the exit code that belongs to it.
+    pub(super) fn report(&self, name: &Path, problems: &[String]) -> Exit {
+        for problem in self.problems.iter().chain(problems) {
+            anstream::eprintln!("{WARNING}{}: {}{WARNING:#}", name.display(), one_line(problem));
+        }
+        if problems.is_empty() {
+            if self.is_cut { Exit::Truncated } else { Exit::Done }
+        } else if self.capture.is_truncated() && problems.len() == self.capture.problems().len() {
+            Exit::Truncated
+        } else {
+            Exit::Damaged
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::exit::Exit;
 use super::format::{grouped, one_line};
 use super::paint::{BOLD, DIM, WARNING};
-use super::saved::{open, report_problems};
+use super::saved::open;
 use eventring::export::{SpanSummary, Summary, summarize};
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -23,8 +23,8 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
-    let capture = open(&args.name, true)?;
-    let summary = summarize(&capture)?;
+    let saved = open(&args.name, true)?;
+    let summary = summarize(&saved.capture)?;
     let mut out = anstream::stdout();
     if args.json {
         writeln!(out, "{}", summary.to_json())?;
@@ -32,7 +32,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         table(&mut out, &summary)?;
     }
     out.flush()?;
-    match report_problems(&args.name, &capture, &summary.problems) {
+    match saved.report(&args.name, &summary.problems) {
         Exit::Done if args.strict && summary.lost > 0 => Ok(Exit::Lost),
         exit => Ok(exit),
     }

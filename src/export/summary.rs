@@ -4,12 +4,8 @@ use super::no_spans;
 use super::recording::Recording;
 use super::timeline::Timeline;
 use crate::capture::{CaptureError, CaptureFile};
-use hdrhistogram::Histogram;
 use serde_json::json;
 use std::collections::BTreeMap;
-
-/// Digits of the percentiles that are right.
-const SIGNIFICANT_DIGITS: u8 = 3;
 
 /// The spans of a capture, by name and target.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -55,7 +51,7 @@ pub struct SpanSummary {
     pub max_nanos: u64,
 }
 
-/// Counts the spans of a capture. Percentiles are right to three digits, everything else is exact.
+/// Counts the spans of a capture. Everything is exact, percentiles too.
 ///
 /// # Errors
 /// There is no perf ring, or it has a schema of another version.
@@ -101,16 +97,11 @@ impl Summary {
     }
 }
 
+#[derive(Default)]
 struct Group {
     summary: SpanSummary,
-    /// `None` if there is no memory for one.
-    walls: Option<Histogram<u64>>,
-}
-
-impl Default for Group {
-    fn default() -> Self {
-        Self { summary: SpanSummary::default(), walls: Histogram::new(SIGNIFICANT_DIGITS).ok() }
-    }
+    /// All durations. (The spans are in memory, too; a histogram for each name takes far more where each span has its own.)
+    walls: Vec<u64>,
 }
 
 impl Group {
@@ -122,18 +113,18 @@ impl Group {
         summary.busy_nanos = summary.busy_nanos.saturating_add(busy);
         summary.idle_nanos = summary.idle_nanos.saturating_add(wall.saturating_sub(busy));
         summary.max_nanos = summary.max_nanos.max(wall);
-        if let Some(walls) = &mut self.walls {
-            // Grows as needed. (`saturating_record` alone would not; it is for when there is no memory for it.)
-            if walls.record(wall).is_err() {
-                walls.saturating_record(wall);
-            }
-        }
+        self.walls.push(wall);
     }
 
-    fn finish(self, name: String, target: String) -> SpanSummary {
-        let max = self.summary.max_nanos;
-        let quantile = |quantile| self.walls.as_ref().map_or(0, |walls| walls.value_at_quantile(quantile).min(max));
-        let (p50_nanos, p90_nanos, p99_nanos) = (quantile(0.5), quantile(0.9), quantile(0.99));
+    fn finish(mut self, name: String, target: String) -> SpanSummary {
+        self.walls.sort_unstable();
+        let (p50_nanos, p90_nanos, p99_nanos) = (self.percentile(50), self.percentile(90), self.percentile(99));
         SpanSummary { name, target, p50_nanos, p90_nanos, p99_nanos, ..self.summary }
+    }
+
+    /// The smallest duration that so many of a hundred do not exceed; `walls` are sorted.
+    fn percentile(&self, percent: usize) -> u64 {
+        let rank = (self.walls.len() * percent).div_ceil(100);
+        self.walls.get(rank.saturating_sub(1)).copied().unwrap_or(0)
     }
 }

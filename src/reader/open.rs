@@ -163,6 +163,11 @@ impl Reader {
         self.source.saved_as.as_deref().or(self.source.file.path())
     }
 
+    /// The user who owns the file.
+    pub(super) fn file_owner(&self) -> u32 {
+        self.source.file.owner()
+    }
+
     /// Whether the path now leads to another file: the writer was restarted. Open it again to go on.
     pub fn was_replaced(&self) -> bool {
         let file = &self.source.file;

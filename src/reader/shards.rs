@@ -105,6 +105,13 @@ impl ShardFinder {
     fn open(&self, index: u32) -> Result<Reader, ReaderError> {
         let path = shard_path(self.path.as_deref().unwrap_or("".as_ref()), index.into());
         let reader = Reader::open(&path)?;
+        let (owner, its_owner) = (self.shard0.file_owner(), reader.file_owner());
+        if its_owner != owner {
+            let message = format!(
+                "the file of shard {index} belongs to user {its_owner}, expected user {owner}, who owns shard 0; remove it, and start the program again"
+            );
+            return Err(ReaderError::new(ReaderErrorKind::PermissionDenied, message).at(&path));
+        }
         let (ours, its) = (self.shard0.info(), reader.info());
         let is_ours = match (&ours.extension, &its.extension) {
             (Some(ours), Some(its)) => {

@@ -152,6 +152,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         program.remove_rings(&args.names);
     }
     match code {
+        _ if !summary.truncated.is_empty() => Ok(Exit::Truncated),
         _ if args.strict && summary.account.lost() > 0 => Ok(Exit::Lost),
         // As the shell does: the program's.
         Some(code) if code != 0 => std::process::exit(code),

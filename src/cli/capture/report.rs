@@ -1,6 +1,6 @@
 //! What a capture says while it runs and at its end.
 
-use crate::cli::format::{bytes, duration, events, grouped};
+use crate::cli::format::{bytes, duration, events, grouped, one_line};
 use crate::cli::paint::{DIM, WARNING};
 use eventring::capture::{CaptureProgress, CaptureSummary, EndReason, LossCause};
 use serde_json::json;
@@ -109,12 +109,13 @@ pub(super) fn report(summary: &CaptureSummary, is_of_now: bool) {
         }
     }
     for (kind, (_, what)) in TABLE_LOSSES.iter().enumerate() {
-        let count: u64 = summary.account.rings.iter().map(|ring| ring.table_losses[kind]).sum();
+        let losses = summary.account.rings.iter().map(|ring| ring.table_losses[kind]);
+        let count = losses.fold(0, u64::saturating_add);
         if count > 0 {
             anstream::eprintln!("{WARNING}{} {what}{WARNING:#}", grouped(count));
         }
     }
     for problem in &summary.problems {
-        anstream::eprintln!("{WARNING}{problem}{WARNING:#}");
+        anstream::eprintln!("{WARNING}{}{WARNING:#}", one_line(problem));
     }
 }

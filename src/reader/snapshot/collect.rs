@@ -71,7 +71,8 @@ pub(super) fn collect(reader: &Reader, first_seqno: u64, last_seqno: u64) -> Res
     cursor.seek(Seek::Seqno(cursor.next_seqno().max(first_seqno)));
     let mut collected = Collected::default();
     let range = last_seqno.saturating_add(1).saturating_sub(first_seqno);
-    collected.lost = (cursor.next_seqno() - first_seqno).min(range);
+    // No cursor goes beyond the largest seqno, which `first_seqno` may.
+    collected.lost = cursor.next_seqno().saturating_sub(first_seqno).min(range);
     let mut buffer = Vec::new();
     let mut patience = Patience::default();
     // Valid payloads do not overlap, but each may be rounded up here: so much can be there at the very most.
@@ -84,6 +85,11 @@ pub(super) fn collect(reader: &Reader, first_seqno: u64, last_seqno: u64) -> Res
                 collected.lost += gap.count.min(in_range);
             }
             Next::NotReady if patience.is_left() => std::thread::yield_now(),
+            // The header says by now that so many were never handed out: it is damaged, and there is no end to wait for.
+            Next::NotReady if cursor.lag() == 0 => {
+                collected.lost += last_seqno - cursor.next_seqno() + 1;
+                break;
+            }
             Next::NotReady => {
                 collected.lost += 1;
                 collected.being_written += 1;
@@ -128,5 +134,22 @@ impl Patience {
     fn is_left(&mut self) -> bool {
         let now = Instant::now();
         now < *self.end.get_or_insert(now + PATIENCE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recorder::{ContentDescription, Recorder};
+
+    #[test]
+    fn numbers_that_the_header_takes_back_are_lost_and_not_waited_for_one_by_one() {
+        let recorder =
+            Recorder::builder(ContentDescription::new(300, "X")).anonymous().prefault(false).build().unwrap();
+        recorder.record(2, [0; 4], b"hello");
+        let reader = Reader::options().open_fd(recorder.as_fd()).unwrap();
+        // As if the header had said 2^62 a moment ago.
+        let collected = collect(&reader, 1, 1 << 62).unwrap();
+        assert_eq!((collected.descriptors.len(), collected.lost, collected.being_written), (1, (1 << 62) - 1, 0));
     }
 }

@@ -1,6 +1,6 @@
 //! Writing snapshots.
 
-use super::super::error::ReaderError;
+use super::super::error::{ReaderError, ReaderErrorKind};
 use super::super::open::Reader;
 use super::collect;
 use super::image::Image;
@@ -100,12 +100,17 @@ impl Reader {
     /// ```
     ///
     /// # Errors
-    /// `out` failed (the kind tells a full disk from others), or the ring is so damaged that its payloads exceed its buffer.
+    /// `out` failed (the kind tells a full disk from others), the ring is so damaged that its payloads exceed its buffer, or
+    /// its file was truncated meanwhile.
     pub fn write_snapshot(&self, out: impl Write, options: &SnapshotOptions) -> Result<SnapshotSummary, ReaderError> {
         // Behind the very last number no cursor can go; only a damaged header comes near.
         let last_seqno = self.info().last_seqno.min(options.last_seqno);
         let is_empty = last_seqno < options.first_seqno;
         let collected = collect::collect(self, options.first_seqno, last_seqno)?;
+        if self.was_truncated() {
+            let message = "the file was truncated while it was read: events behind its new end are lost, and how many cannot be told";
+            return Err(ReaderError::new(ReaderErrorKind::Truncated, message));
+        }
         let image = Image::new(self, collected)?;
         let mut out = Counted { out, bytes: 0 };
         compress(&image, &mut out, options.compression_level)

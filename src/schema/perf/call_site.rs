@@ -77,9 +77,12 @@ pub struct CallSiteView<'a> {
     pub file: Cow<'a, str>,
     /// Line in the source file, from 1; 0 if it is not known.
     pub line: u32,
-    /// The names of its fields, in the order of their indices.
+    /// The names of its fields, in the order of their indices: 256 at most, for an index is a byte.
     pub field_names: Vec<Cow<'a, str>>,
 }
+
+/// An index of a field is one byte: names behind these cannot be meant.
+const FIELD_NAMES_MAX: usize = 1 << 8;
 
 /// A text of this many bytes at most goes into an entry whole.
 const TEXT_BYTES_MAX: usize = u16::MAX as usize;
@@ -107,7 +110,7 @@ impl<'a> CallSiteView<'a> {
             module: String::from_utf8_lossy(module),
             file: String::from_utf8_lossy(file),
             line: header.line,
-            field_names: names.into_iter().flatten().map(String::from_utf8_lossy).collect(),
+            field_names: names.into_iter().flatten().take(FIELD_NAMES_MAX).map(String::from_utf8_lossy).collect(),
         })
     }
 
@@ -164,6 +167,12 @@ mod tests {
         for end in 0..bytes.len() {
             assert!(CallSiteView::decode(&bytes[..end]).is_err(), "{end}");
         }
+    }
+
+    #[test]
+    fn names_that_no_index_can_mean_are_left_out() {
+        let many = CallSiteView { field_names: vec!["".into(); 1000], ..view() };
+        assert_eq!(CallSiteView::decode(&many.encode()).unwrap().field_names.len(), 256);
     }
 
     #[test]

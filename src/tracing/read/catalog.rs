@@ -54,10 +54,21 @@ pub struct Thread {
 pub struct Catalog {
     call_sites: HashMap<u32, Arc<CallSite>>,
     threads: HashMap<u32, Arc<Thread>>,
-    call_site_bytes: u64,
-    thread_bytes: u64,
-    damaged: bool,
+    call_site_table: TableRead,
+    thread_table: TableRead,
 }
+
+/// How far a table has been read.
+#[derive(Clone, Copy, Debug, Default)]
+struct TableRead {
+    bytes: u64,
+    /// Entries that nothing could be learnt from.
+    damaged_entries: u32,
+}
+
+/// With so many damaged entries a table is not read any more: it may have any number of them, and is looked into again with
+/// each event that names an unknown id.
+const DAMAGED_ENTRIES_MAX: u32 = 1 << 8;
 
 /// Losses of the tables, as the recorder counted them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -122,10 +133,9 @@ impl Catalog {
         if area.word(tables::MAGIC_OFFSET) != Some(tables::MAGIC) {
             return;
         }
-        let entries = new_entries(area, tables::CALL_SITES, self.call_site_bytes);
-        self.call_site_bytes += for_each_entry(&entries, |id, body| self.damaged |= !self.learn_call_site(id, body));
-        let entries = new_entries(area, tables::THREADS, self.thread_bytes);
-        self.thread_bytes += for_each_entry(&entries, |id, body| self.damaged |= !self.learn_thread(id, body));
+        self.call_site_table =
+            self.call_site_table.go_on(area, tables::CALL_SITES, |id, body| self.learn_call_site(id, body));
+        self.thread_table = self.thread_table.go_on(area, tables::THREADS, |id, body| self.learn_thread(id, body));
     }
 
     /// Learns a call site from the body of a table entry or the payload of CALL_SITE; false if that is damaged.
@@ -198,7 +208,7 @@ impl Catalog {
     /// Whether an entry of a table could not be read: the file is damaged.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
-        self.damaged
+        self.call_site_table.damaged_entries > 0 || self.thread_table.damaged_entries > 0
     }
 }
 
@@ -258,12 +268,92 @@ fn new_entries(area: &(impl ContextArea + ?Sized), words: TableWords, known: u64
     if area.bytes(start, &mut entries) { entries } else { Vec::new() }
 }
 
-/// Calls `learn` with each whole entry; gives the bytes of them all.
-fn for_each_entry(bytes: &[u8], mut learn: impl FnMut(u32, &[u8])) -> u64 {
-    let mut rest = bytes;
-    while let Some((entry, after)) = split_entry(rest) {
-        learn(entry.id, entry.body);
-        rest = after;
+impl TableRead {
+    /// Calls `learn` with each entry that has come since, which says whether it was one.
+    fn go_on(
+        mut self,
+        area: &(impl ContextArea + ?Sized),
+        words: TableWords,
+        mut learn: impl FnMut(u32, &[u8]) -> bool,
+    ) -> Self {
+        if self.damaged_entries >= DAMAGED_ENTRIES_MAX {
+            return self;
+        }
+        let entries = new_entries(area, words, self.bytes);
+        let mut rest = &entries[..];
+        while self.damaged_entries < DAMAGED_ENTRIES_MAX
+            && let Some((entry, after)) = split_entry(rest)
+        {
+            self.damaged_entries += u32::from(!learn(entry.id, entry.body));
+            rest = after;
+        }
+        if !entries.is_empty() && rest.len() == entries.len() {
+            // Only whole entries are published: there is no way past this one.
+            self.damaged_entries = DAMAGED_ENTRIES_MAX;
+        }
+        self.bytes += (entries.len() - rest.len()) as u64;
+        self
     }
-    (bytes.len() - rest.len()) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::perf::tables::{BODY_BYTES_MAX, CALL_SITES, MAGIC, TABLES_START, encode_entry};
+
+    /// A context area with these entries in its table of call sites.
+    fn area(entries: &[u8]) -> Vec<u8> {
+        let mut area = vec![0; TABLES_START as usize];
+        area[..8].copy_from_slice(&MAGIC.to_le_bytes());
+        area.extend(entries);
+        for (word, value) in [
+            (CALL_SITES.start(), TABLES_START),
+            (CALL_SITES.capacity(), 1 << 40),
+            (CALL_SITES.used(), entries.len() as u64),
+        ] {
+            area[word as usize..][..8].copy_from_slice(&value.to_le_bytes());
+        }
+        area
+    }
+
+    fn entry(id: u32) -> Vec<u8> {
+        let view = CallSiteView {
+            kind: CallSiteKind::Span,
+            level: CallSiteLevel::Info,
+            name: "query".into(),
+            target: "shop".into(),
+            module: "".into(),
+            file: "".into(),
+            line: 0,
+            field_names: Vec::new(),
+        };
+        encode_entry(id, &view.encode()).unwrap()
+    }
+
+    #[test]
+    fn an_entry_that_says_nothing_is_passed_over_and_a_table_of_them_is_given_up() {
+        let mut catalog = Catalog::new();
+        let one_bad = [entry(1), encode_entry(2, b"?").unwrap(), entry(3)].concat();
+        catalog.update_from_bytes(&area(&one_bad));
+        assert!(catalog.knows_call_site(1) && catalog.knows_call_site(3) && catalog.is_damaged());
+        // Entries of no bytes, as in a file that is one hole: each update would go through millions of them.
+        let all_bad = [one_bad, vec![0; 1 << 20], entry(4)].concat();
+        catalog.update_from_bytes(&area(&all_bad));
+        assert_eq!(catalog.call_site_table.damaged_entries, DAMAGED_ENTRIES_MAX);
+        let read = catalog.call_site_table.bytes;
+        catalog.update_from_bytes(&area(&all_bad));
+        assert_eq!((catalog.call_site_table.bytes, catalog.knows_call_site(4)), (read, false));
+    }
+
+    #[test]
+    fn a_table_with_an_entry_that_has_no_end_is_not_looked_into_again() {
+        let mut catalog = Catalog::new();
+        let endless = [&(BODY_BYTES_MAX as u32 + 1).to_le_bytes()[..], &[0; 12]].concat();
+        catalog.update_from_bytes(&area(&[entry(1), endless.clone()].concat()));
+        assert!(catalog.knows_call_site(1) && !catalog.is_damaged());
+        catalog.update_from_bytes(&area(&[entry(1), endless].concat()));
+        assert!(catalog.is_damaged());
+        catalog.update_from_bytes(&area(&[entry(1), entry(2)].concat()));
+        assert!(!catalog.knows_call_site(2));
+    }
 }
