@@ -8,6 +8,8 @@
 
 #[path = "rivals/cross_core.rs"]
 mod cross_core;
+#[path = "rivals/floors.rs"]
+mod floors;
 #[path = "rivals/interleave.rs"]
 mod interleave;
 #[path = "rivals/ipc.rs"]
@@ -90,6 +92,9 @@ const TARGETS: &[(&str, &str, f64)] = &[
     ("event_2f_subscriber", "reference_82", 0.75),
     ("scan_next", "scan_stride_64", 1.1),
     ("scan_copy82", "scan_stride_64_82", 1.1),
+    ("scan_each", "scan_stride_64", 1.1),
+    ("scan_each_copy82", "scan_stride_64_82", 1.1),
+    ("scan_each_copy82", "scan_stride_64_any", 1.1),
     ("ipc_p50", "reference_ipc_p50", 1.0),
     ("drag_tailed", "drag_alone", 1.1),
     ("fresh_first_million", "fresh_second_million", 1.15),

@@ -2,12 +2,16 @@
 
 use crate::Medians;
 use crate::interleave::Cases;
-use eventring::reader::{Next, Reader, Seek};
+use eventring::reader::{Cursor, Next, Reader, ReadyEvent, Seek};
 use eventring::recorder::{ContentDescription, Recorder};
 use std::hint::black_box;
+use std::ops::ControlFlow;
 use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
 
 const EVENTS: u64 = 1 << 20;
+/// Where a descriptor has its payload's size.
+const SIZE_AT: usize = 12;
 
 pub fn measure(rounds: usize) -> Medians {
     let recorder = Recorder::builder(ContentDescription::new(300, "BENCH")).anonymous().shifts(20, 29).build().unwrap();
@@ -39,6 +43,21 @@ pub fn measure(rounds: usize) -> Medians {
         }
         _ => next.seek(Seek::Oldest),
     });
+    // The same by `each_ready`, which keeps the place in a register.
+    let (mut each, mut each_copy) = (reader.cursor(), reader.cursor());
+    each.seek(Seek::Oldest);
+    each_copy.seek(Seek::Oldest);
+    cases.add_batch("scan_each", 50_000, move |operations| {
+        timed(&mut each, operations, |event| {
+            black_box(event.descriptor());
+        })
+    });
+    let mut each_buffer = Vec::new();
+    cases.add_batch("scan_each_copy82", 50_000, move |operations| {
+        timed(&mut each_copy, operations, |event| {
+            black_box(event.payload(&mut each_buffer).valid());
+        })
+    });
     let (mut at, mut line) = (0, [0u8; 64]);
     cases.add("scan_stride_64", 50_000, || {
         line.copy_from_slice(&descriptors[at * 64..at * 64 + 64]);
@@ -59,7 +78,35 @@ pub fn measure(rounds: usize) -> Medians {
         black_box(&mut target);
         at = (at + 1) % EVENTS as usize;
     });
+    // The same with the payload's length as the descriptor says, as every reader must: a call of `memcpy`.
+    let (mut at, mut line, mut target) = (0, [0u8; 64], [0u8; 128]);
+    cases.add("scan_stride_64_any", 50_000, || {
+        line.copy_from_slice(&descriptors[at * 64..at * 64 + 64]);
+        black_box(&mut line);
+        let bytes = u32::from_le_bytes(line[SIZE_AT..SIZE_AT + 4].try_into().expect("four bytes")) as usize;
+        let bytes = bytes.min(target.len());
+        target[..bytes].copy_from_slice(&payloads[at * 96..at * 96 + bytes]);
+        black_box(&mut target);
+        at = (at + 1) % EVENTS as usize;
+    });
     cases.measure(rounds)
+}
+
+/// The time in which `f` is given that many events.
+#[inline(always)]
+fn timed(cursor: &mut Cursor, events: u64, mut f: impl FnMut(&ReadyEvent<'_>)) -> Duration {
+    let (start, mut left) = (Instant::now(), events);
+    while left > 0 {
+        let end = cursor.each_ready(|event| {
+            f(&event);
+            left -= 1;
+            if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        if end.is_some() {
+            cursor.seek(Seek::Oldest);
+        }
+    }
+    start.elapsed()
 }
 
 /// The ring file, mapped once more. Nobody writes to it any more.

@@ -1,7 +1,9 @@
 //! Spans and log records through `tracing`: create, enter, exit, close.
 
 use crate::Medians;
+use crate::floors::{Floor, Nothing, Records, Stamps};
 use crate::interleave::Cases;
+use crate::recording::warm_recorder;
 use eventring::tracing::{PerfRecorder, RecorderLayer, RecorderSubscriber};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -53,6 +55,10 @@ pub fn measure(rounds: usize) -> Medians {
     // No subscriber at all.
     cases.add_batch("span_off", 20_000, |operations| run("span_*_0f", operations));
     add(&mut cases, "registry", 4_000, Dispatch::new(Registry::default()));
+    // What the time goes to, at least.
+    add(&mut cases, "floor_nothing", 4_000, Dispatch::new(Floor(Nothing)));
+    add(&mut cases, "floor_stamps", 4_000, Dispatch::new(Floor(Stamps)));
+    add(&mut cases, "floor_records", 4_000, Dispatch::new(Floor(Records(warm_recorder()))));
     // A filter that says no to every call site.
     let off = Registry::default().with(tracing_subscriber::filter::LevelFilter::OFF);
     add(&mut cases, "level_off", 20_000, Dispatch::new(off));

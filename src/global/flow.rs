@@ -6,7 +6,8 @@ use std::marker::PhantomData;
 
 thread_local! {
     // No destructor: works until the thread's last instruction.
-    static AMBIENT: Cell<[u64; 4]> = const { Cell::new([0; 4]) };
+    // Word by word: storing one must not wait for the others.
+    static AMBIENT: [Cell<u64>; 4] = const { [const { Cell::new(0) }; 4] };
 }
 
 /// Index of the word that holds the id of the enclosing span. (Unused in the published schema.)
@@ -15,21 +16,19 @@ const SPAN_ID: usize = SPAN_WORD;
 /// The calling thread's ambient content extension: block tag, transaction tag, account index, span id; 0 where there is none.
 #[inline(always)]
 pub fn ambient_ext() -> [u64; 4] {
-    AMBIENT.get()
+    AMBIENT.with(|[block, transaction, account, span]| [block.get(), transaction.get(), account.get(), span.get()])
 }
 
 /// The id of the span the calling thread is in, 0 for none. Kept by the tracing capture.
 #[inline(always)]
 pub fn current_span_id() -> u64 {
-    AMBIENT.get()[SPAN_ID]
+    AMBIENT.with(|ext| ext[SPAN_ID].get())
 }
 
 /// Sets the id of the span that the calling thread is in; 0 for none.
 #[inline(always)]
 pub fn set_current_span_id(span_id: u64) {
-    let mut ext = AMBIENT.get();
-    ext[SPAN_ID] = span_id;
-    AMBIENT.set(ext);
+    AMBIENT.with(|ext| ext[SPAN_ID].set(span_id));
 }
 
 /// The content extension of an event of `E` that is recorded now: the id of the current span, if `E` carries it; the rest is 0.
@@ -60,18 +59,14 @@ impl AmbientExt {
     /// # Panics
     /// If `index` is not below 4.
     pub fn set(index: usize, value: u64) -> Self {
-        let mut ext = AMBIENT.get();
-        let before = std::mem::replace(&mut ext[index], value);
-        AMBIENT.set(ext);
+        let before = AMBIENT.with(|ext| ext[index].replace(value));
         Self { index, before, _not_send: PhantomData }
     }
 }
 
 impl Drop for AmbientExt {
     fn drop(&mut self) {
-        let mut ext = AMBIENT.get();
-        ext[self.index] = self.before;
-        AMBIENT.set(ext);
+        AMBIENT.with(|ext| ext[self.index].set(self.before));
     }
 }
 

@@ -156,6 +156,20 @@ impl Cursor {
         }
     }
 
+    /// What there is to say of the next event, whose slot holds `seen` (`None`: it was there, and is overwritten).
+    pub(super) fn not_in_its_slot(&mut self, seen: Option<u64>) -> Next {
+        match seen {
+            Some(seen) => self.absent_or_not_ready(seen),
+            None => self.absent(None),
+        }
+    }
+
+    /// The ring, and the place.
+    #[inline(always)]
+    pub(super) fn parts(&mut self) -> (&Source, &mut u64) {
+        (&self.source, &mut self.next_seqno)
+    }
+
     #[inline(never)]
     fn absent_or_not_ready(&mut self, seen: u64) -> Next {
         if seen < self.next_seqno && !self.is_time_to_ask() { Next::NotReady } else { self.absent(Some(seen)) }

@@ -1,5 +1,6 @@
 //! Reading: live rings, rings of dead processes, snapshots.
 
+mod batch;
 mod blocks;
 mod cursor;
 mod error;
@@ -14,6 +15,7 @@ mod snapshot;
 mod wait;
 
 pub use crate::layout::Descriptor;
+pub use batch::ReadyEvent;
 pub use cursor::{Cursor, Gap, GapCause, Next, PayloadRead, Seek};
 pub use error::{ReaderError, ReaderErrorKind};
 pub use filter::EventFilter;

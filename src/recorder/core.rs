@@ -251,13 +251,19 @@ impl Core {
         self.enabled.load(Ordering::Relaxed) && self.fork_guard.is_original_process()
     }
 
+    /// As [`Self::may_record`] in the ordinary case. False where that has to be asked: by callers that have a slow way of
+    /// their own, so that nothing is kept on the stack over the question.
+    #[inline(always)]
+    fn may_record_at_once(&self) -> bool {
+        // Relaxed: as in `may_record`.
+        self.enabled.load(Ordering::Relaxed) && self.fork_guard.is_surely_original_process()
+    }
+
     #[inline(always)]
     pub(crate) fn record(self: &Arc<Self>, event_type: u16, content_ext: [u64; 4], payload: &[u8]) -> u64 {
-        if !self.may_record() {
-            return 0;
-        }
         if payload.is_empty() {
-            return self.record_empty(event_type, content_ext);
+            let [ext0, ext1, ext2, ext3] = content_ext;
+            return self.record_empty(event_type, ext0, ext1, ext2, ext3);
         }
         let bytes = payload.len() as u64;
         let fill = |claim: &LaneClaim<'_>| self.writer.fill_in_lane(claim, 0, payload);
@@ -290,12 +296,10 @@ impl Core {
 
     #[inline]
     pub(crate) fn recordv(self: &Arc<Self>, event_type: u16, content_ext: [u64; 4], payload: &[&[u8]]) -> u64 {
-        if !self.may_record() {
-            return 0;
-        }
         let bytes = total_bytes(payload);
         if bytes == 0 {
-            return self.record_empty(event_type, content_ext);
+            let [ext0, ext1, ext2, ext3] = content_ext;
+            return self.record_empty(event_type, ext0, ext1, ext2, ext3);
         }
         let fill = |claim: &LaneClaim<'_>| {
             let mut at = 0;
@@ -310,16 +314,41 @@ impl Core {
         }
     }
 
-    #[inline]
-    fn record_empty(&self, event_type: u16, content_ext: [u64; 4]) -> u64 {
+    /// Records an event without payload. Takes single words, which all go in registers: an array is put into memory word by
+    /// word and read from there in halves, for which the processor waits.
+    #[inline(never)]
+    fn record_empty(&self, event_type: u16, ext0: u64, ext1: u64, ext2: u64, ext3: u64) -> u64 {
+        // A straight line, as in `record_in_lane`: every other case begins anew, out of line.
+        if !self.may_record_at_once() {
+            return self.record_empty_otherwise(event_type, ext0, ext1, ext2, ext3);
+        }
+        let Some(epoch_nanos) = self.clock.now_epoch_nanos_at_once() else {
+            return self.record_empty_otherwise(event_type, ext0, ext1, ext2, ext3);
+        };
+        let Some(claim) = self.writer.reserve_empty_at_once() else {
+            return self.record_empty_otherwise(event_type, ext0, ext1, ext2, ext3);
+        };
+        self.commit_empty(claim, event_type, epoch_nanos, [ext0, ext1, ext2, ext3])
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn record_empty_otherwise(&self, event_type: u16, ext0: u64, ext1: u64, ext2: u64, ext3: u64) -> u64 {
+        if !self.may_record() {
+            return 0;
+        }
         let epoch_nanos = self.clock.now_epoch_nanos();
-        let claim = self.writer.reserve_empty();
+        self.commit_empty(self.writer.reserve_empty(), event_type, epoch_nanos, [ext0, ext1, ext2, ext3])
+    }
+
+    #[inline(always)]
+    fn commit_empty(&self, claim: Claim, event_type: u16, epoch_nanos: u64, content_ext: [u64; 4]) -> u64 {
         let seqno = claim.seqno;
         self.writer.commit(None, claim, &Fields { event_type, payload_bytes: 0, epoch_nanos, content_ext });
         seqno
     }
 
-    /// Records in the ordinary case: the clock's line has the time, the thread's lane has room, the slot is free. Every
+    /// Records in the ordinary case: recording is on, the clock's line has the time, the thread's lane has room, the slot is free. Every
     /// other case ends here and goes on in [`Self::record_otherwise`], so that this needs few instructions and registers.
     #[inline(always)]
     fn record_in_lane<'c>(
@@ -329,7 +358,7 @@ impl Core {
         bytes: u64,
         fill: impl FnOnce(&LaneClaim<'c>),
     ) -> Result<u64, Option<(&'c Lane, Unfinished, u64)>> {
-        if bytes > self.lane_bytes_max {
+        if !self.may_record_at_once() || bytes > self.lane_bytes_max {
             return Err(None);
         }
         let Some(lane) = lane::remembered(self) else { return Err(None) };
@@ -357,6 +386,9 @@ impl Core {
         content_ext: [u64; 4],
         payload: &[&[u8]],
     ) -> u64 {
+        if unfinished.is_none() && !self.may_record() {
+            return 0;
+        }
         let bytes = total_bytes(payload);
         if bytes > self.ordinary_bytes {
             return self.record_oversized(event_type, content_ext, bytes, payload);

@@ -103,8 +103,18 @@ impl<M: RingMemory> RingWriter<M> {
     /// Reserves an event without payload.
     #[inline(always)]
     pub(crate) fn reserve_empty(&self) -> Claim {
+        self.reserve_empty_at_once().unwrap_or_else(|| self.empty_claim(self.claim_another()))
+    }
+
+    /// As [`Self::reserve_empty`] in the ordinary case; `None` if the slot was not to be had.
+    #[inline(always)]
+    pub(crate) fn reserve_empty_at_once(&self) -> Option<Claim> {
         let seqno = self.next_seqno();
-        let seqno = if self.claim(seqno).is_some() { seqno } else { self.claim_another() };
+        self.claim(seqno).is_some().then(|| self.empty_claim(seqno))
+    }
+
+    #[inline(always)]
+    fn empty_claim(&self, seqno: u64) -> Claim {
         // Relaxed: any offset not below the window will do for zero bytes.
         let payload_offset = self.memory.control(ControlWord::NextPayloadByte).load(Ordering::Relaxed);
         Claim { seqno, payload_offset, one_off_chunks: 0, placed: seqno != NO_SLOT }

@@ -71,6 +71,14 @@ impl ForkGuard {
         }
     }
 
+    /// As [`Self::is_original_process`] where that is known without asking the operating system; false otherwise.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_surely_original_process(&self) -> bool {
+        // Relaxed: as above.
+        self.word().load(Ordering::Relaxed) == ORIGINAL
+    }
+
     #[cold]
     fn has_same_pid(&self) -> bool {
         std::process::id() == self.pid

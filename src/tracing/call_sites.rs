@@ -79,11 +79,22 @@ impl CallSites {
 
     #[inline(always)]
     fn find(&self, key: usize) -> Option<u32> {
+        // Nearly all call sites of a program have the first slot of the first level that they may have.
+        let first = window(key, LEVEL_SHIFTS[0]).next()?;
+        // Acquire: with the key comes that the recorders know the call site.
+        if self.levels[0].get()?.get(first)?.key.load(Ordering::Acquire) == key {
+            return Some(first as u32 + 1);
+        }
+        self.find_elsewhere(key)
+    }
+
+    #[inline(never)]
+    fn find_elsewhere(&self, key: usize) -> Option<u32> {
         let mut base = 0;
         for (level, shift) in LEVEL_SHIFTS.into_iter().enumerate() {
             let slots = self.levels[level].get()?;
             for index in window(key, shift) {
-                // Acquire: with the key comes that the recorders know the call site.
+                // Acquire: as in `find`.
                 match slots[index].key.load(Ordering::Acquire) {
                     found if found == key => return Some(base + index as u32 + 1),
                     // A call site takes the first free slot, and none is ever given up.

@@ -94,9 +94,9 @@ impl EnteredSpans {
         Self { inline: [const { Place::new() }; INLINE], len: Cell::new(0) }
     }
 
-    /// The thread enters a span.
+    /// The thread enters a span; false if that is a duplicate, and the current span stays what it was.
     #[inline(always)]
-    pub(super) fn push(&self, span_id: u64, local_id: u64, call_site_id: u32, owner: u32) {
+    pub(super) fn push(&self, span_id: u64, local_id: u64, call_site_id: u32, owner: u32) -> bool {
         let len = self.len.get();
         let tag = u64::from(call_site_id) << 32 | u64::from(owner);
         let Some(place) = self.inline.get(len) else {
@@ -105,17 +105,20 @@ impl EnteredSpans {
         let is_duplicate = self.inline[..len].iter().any(|place| place.get().is(local_id, owner));
         place.set(EnteredSpan { span_id, local_id, tag: if is_duplicate { tag | DUPLICATE } else { tag } });
         self.len.set(len + 1);
+        !is_duplicate
     }
 
     #[cold]
-    fn push_deep(&self, entry: EnteredSpan) {
+    fn push_deep(&self, entry: EnteredSpan) -> bool {
         let owner = (entry.tag & OWNER_MASK) as u32;
         let is_duplicate = self.last_where(|other| other.is(entry.local_id, owner)).is_some();
         let tag = if is_duplicate { entry.tag | DUPLICATE } else { entry.tag };
         // At the thread's end there is no heap part any more: such an entry is not kept, and its exit finds none.
-        if DEEPER.try_with(|deeper| deeper.borrow_mut().push(EnteredSpan { tag, ..entry })).is_ok() {
+        let is_kept = DEEPER.try_with(|deeper| deeper.borrow_mut().push(EnteredSpan { tag, ..entry })).is_ok();
+        if is_kept {
             self.len.set(self.len.get() + 1);
         }
+        is_kept && !is_duplicate
     }
 
     /// The thread exits a span; gives the entry that this ends, if there is one.

@@ -181,7 +181,9 @@ where
             };
             let Some(span) = self.add(core, thread, id, attributes.metadata()) else { return };
             let ext = PerfExt { related: parent, flags: origin, ..PerfExt::of_span(span.span_id, span.call_site_id) };
-            core.record_fields(thread, PerfEvent::SpanNew, ext, |visitor| attributes.record(visitor));
+            core.record_fields(thread, PerfEvent::SpanNew, ext, !attributes.fields().is_empty(), |visitor| {
+                attributes.record(visitor)
+            });
         });
     }
 
@@ -191,7 +193,7 @@ where
             let known = self.spans.get(id.into_u64());
             let Some(span) = known.or_else(|| self.adopt(core, thread, context.span(id)?)) else { return };
             let ext = PerfExt::of_span(span.span_id, span.call_site_id);
-            core.record_fields(thread, PerfEvent::SpanRecord, ext, |visitor| values.record(visitor));
+            core.record_fields(thread, PerfEvent::SpanRecord, ext, true, |visitor| values.record(visitor));
         });
     }
 
@@ -219,7 +221,7 @@ where
                 }
             };
             let ext = PerfExt { flags: origin, ..PerfExt::of_span(span_id, call_site_id) };
-            core.record_fields(thread, PerfEvent::Event, ext, |visitor| event.record(visitor));
+            core.record_fields(thread, PerfEvent::Event, ext, true, |visitor| event.record(visitor));
         });
     }
 

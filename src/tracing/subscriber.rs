@@ -170,7 +170,9 @@ impl Subscriber for RecorderSubscriber {
                 return Id::from_u64(UNRECORDED);
             };
             let ext = PerfExt { related: parent, flags: origin, ..PerfExt::of_span(span_id, call_site_id) };
-            core.record_fields(thread, PerfEvent::SpanNew, ext, |visitor| attributes.record(visitor));
+            core.record_fields(thread, PerfEvent::SpanNew, ext, !attributes.fields().is_empty(), |visitor| {
+                attributes.record(visitor)
+            });
             Id::from_u64(span_id)
         })
     }
@@ -179,7 +181,7 @@ impl Subscriber for RecorderSubscriber {
         let (Some(core), Some(span_id)) = (self.recording(), recorded(span)) else { return };
         let ext = PerfExt::of_span(span_id, SPAN_CELLS.call_site_id(span_id));
         thread::with(|thread| {
-            core.record_fields(thread, PerfEvent::SpanRecord, ext, |visitor| values.record(visitor));
+            core.record_fields(thread, PerfEvent::SpanRecord, ext, true, |visitor| values.record(visitor));
         });
     }
 
@@ -203,7 +205,7 @@ impl Subscriber for RecorderSubscriber {
                 }
             };
             let ext = PerfExt { flags: origin, ..PerfExt::of_span(span_id, call_site_id) };
-            core.record_fields(thread, PerfEvent::Event, ext, |visitor| event.record(visitor));
+            core.record_fields(thread, PerfEvent::Event, ext, true, |visitor| event.record(visitor));
         });
     }
 

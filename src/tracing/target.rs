@@ -44,16 +44,21 @@ impl Target {
 }
 
 impl PerfCore {
-    /// Records an event with the fields that `visit` shows.
+    /// Records an event with the fields that `visit` shows, if its call site `has_fields`.
     #[inline(always)]
     pub(super) fn record_fields(
         self: &Arc<Self>,
         thread: &ThreadState,
         event: PerfEvent,
         ext: PerfExt,
+        has_fields: bool,
         visit: impl Fn(&mut dyn Visit),
     ) {
         let [span_id, related, ids, said] = ext.to_words();
+        if !has_fields {
+            self.record_words(thread, event, [span_id, related, ids, said], &[]);
+            return;
+        }
         let then = |payload: &[u8], counts| {
             self.record_words(thread, event, [span_id, related, ids, said | counts], payload);
         };

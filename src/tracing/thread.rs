@@ -139,8 +139,9 @@ impl ThreadState {
     /// The thread enters a span; see [`EnteredSpans::push`].
     #[inline(always)]
     pub(super) fn enter(&self, span_id: u64, local_id: u64, call_site_id: u32, owner: u32) {
-        self.entered.push(span_id, local_id, call_site_id, owner);
-        set_current_span_id(self.entered.current_span_id());
+        if self.entered.push(span_id, local_id, call_site_id, owner) {
+            set_current_span_id(span_id);
+        }
     }
 
     /// The thread exits a span; see [`EnteredSpans::pop`].

@@ -1,0 +1,120 @@
+//! What tracing's spans and log records cost at least: subscribers that do only one thing each.
+
+use eventring::recorder::Recorder;
+use std::hint::black_box;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
+use tracing_core::Interest;
+
+/// What is done at each call.
+pub trait Work: Send + Sync + 'static {
+    /// For a span: its creation, enter, exit, close.
+    fn span(&self, what: u16, id: u64);
+    /// For a log record, whose fields have been looked at.
+    fn event(&self, seen: u64);
+}
+
+/// Nothing: what `tracing` itself costs.
+pub struct Nothing;
+
+impl Work for Nothing {
+    fn span(&self, _: u16, _: u64) {}
+    fn event(&self, _: u64) {}
+}
+
+/// Reads the tick counter: what time stamps cost.
+pub struct Stamps;
+
+impl Work for Stamps {
+    fn span(&self, _: u16, _: u64) {
+        black_box(ticks());
+    }
+
+    fn event(&self, _: u64) {
+        black_box(ticks());
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn ticks() -> u64 {
+    // SAFETY: every x86-64 processor has the instruction.
+    unsafe { std::arch::x86_64::_rdtsc() }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn ticks() -> u64 {
+    eventring::clock::Clock::global().now_epoch_nanos()
+}
+
+/// Records an event of fixed words for each call (and 29 fixed bytes for a log record), without knowing any span: what the
+/// ring alone costs.
+pub struct Records(pub Recorder);
+
+impl Work for Records {
+    fn span(&self, what: u16, id: u64) {
+        self.0.record(what, [id, 2, 3, 4], &[]);
+    }
+
+    fn event(&self, seen: u64) {
+        self.0.record(9, [1, 2, 3, seen], black_box(&[7; 29]));
+    }
+}
+
+/// A subscriber of that work.
+pub struct Floor<W>(pub W);
+
+impl<W: Work> Subscriber for Floor<W> {
+    fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
+        Interest::always()
+    }
+
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, attributes: &Attributes<'_>) -> Id {
+        attributes.record(&mut Seen::default());
+        self.0.span(5, 1);
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut seen = Seen::default();
+        event.record(&mut seen);
+        self.0.event(seen.0);
+    }
+
+    fn enter(&self, id: &Id) {
+        self.0.span(6, id.into_u64());
+    }
+
+    fn exit(&self, id: &Id) {
+        self.0.span(7, id.into_u64());
+    }
+
+    fn try_close(&self, id: Id) -> bool {
+        self.0.span(8, id.into_u64());
+        true
+    }
+}
+
+/// Looks at fields and keeps a number.
+#[derive(Default)]
+struct Seen(u64);
+
+impl Visit for Seen {
+    fn record_u64(&mut self, _: &Field, value: u64) {
+        self.0 = self.0.wrapping_add(value);
+    }
+
+    fn record_str(&mut self, _: &Field, value: &str) {
+        self.0 += value.len() as u64;
+    }
+
+    fn record_debug(&mut self, _: &Field, _: &dyn std::fmt::Debug) {}
+}

@@ -1,0 +1,107 @@
+//! Reading many events in one call: the cursor's place stays in a register.
+
+use super::cursor::{Cursor, Next, PayloadRead};
+use super::open::Source;
+use crate::layout::Descriptor;
+use crate::ring::observe::{self, Slot};
+use std::ops::ControlFlow;
+
+/// An event in [`Cursor::each_ready`].
+#[derive(Clone, Copy)]
+pub struct ReadyEvent<'c> {
+    descriptor: Descriptor,
+    source: &'c Source,
+}
+
+impl ReadyEvent<'_> {
+    /// The descriptor, whole and validated.
+    #[inline(always)]
+    pub fn descriptor(&self) -> &Descriptor {
+        &self.descriptor
+    }
+
+    /// As [`Cursor::payload`].
+    #[inline(always)]
+    pub fn payload<'b>(&self, buffer: &'b mut Vec<u8>) -> PayloadRead<'b> {
+        self.source.payload(&self.descriptor, buffer)
+    }
+}
+
+impl std::fmt::Debug for ReadyEvent<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.descriptor.fmt(f)
+    }
+}
+
+/// Puts the place back into the cursor, also when the caller's code panics.
+struct Place<'c> {
+    cursor: &'c mut u64,
+    next_seqno: u64,
+}
+
+impl Drop for Place<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        *self.cursor = self.next_seqno;
+    }
+}
+
+impl Cursor {
+    /// Hands the events that are ready to `f`, one after another, until it breaks (then `None`) or the next one is not ready
+    /// or missing: then what [`Self::next`] says of that, [`Next::NotReady`] or [`Next::Gap`]. Never waits; call it again behind
+    /// a gap.
+    ///
+    /// It does what a loop around [`Self::next`] does, for those who read millions of events: about a third faster.
+    ///
+    /// # Panics
+    /// Only if `f` does. The event that it was given counts as read.
+    ///
+    /// ```
+    /// use eventring::reader::{Next, Reader};
+    /// use eventring::recorder::{ContentDescription, Recorder};
+    /// use std::ops::ControlFlow;
+    ///
+    /// let recorder = Recorder::builder(ContentDescription::new(300, "SHOP")).anonymous().shifts(16, 27).build()?;
+    /// let mut cursor = Reader::options().open_fd(recorder.as_fd())?.cursor();
+    /// for n in 0..3u8 {
+    ///     recorder.record(2, [0; 4], &[n]);
+    /// }
+    /// let (mut payload, mut sum) = (Vec::new(), 0);
+    /// let end = cursor.each_ready(|event| {
+    ///     sum += event.payload(&mut payload).valid().map_or(0, |bytes| bytes[0]);
+    ///     ControlFlow::Continue(())
+    /// });
+    /// assert_eq!((sum, end), (3, Some(Next::NotReady)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn each_ready(&mut self, mut f: impl FnMut(ReadyEvent<'_>) -> ControlFlow<()>) -> Option<Next> {
+        loop {
+            let seen = {
+                let (source, next_seqno) = self.parts();
+                let mut place = Place { next_seqno: *next_seqno, cursor: next_seqno };
+                loop {
+                    match observe::slot(source.memory(), place.next_seqno) {
+                        Slot::Event(descriptor) => {
+                            place.next_seqno += 1;
+                            if f(ReadyEvent { descriptor, source }).is_break() {
+                                return None;
+                            }
+                        }
+                        Slot::Other(seen) => break Some(seen),
+                        Slot::Lapped => break None,
+                    }
+                }
+            };
+            match self.not_in_its_slot(seen) {
+                // It came between the two looks.
+                Next::Event(descriptor) => {
+                    if f(ReadyEvent { descriptor, source: self.parts().0 }).is_break() {
+                        return None;
+                    }
+                }
+                end => return Some(end),
+            }
+        }
+    }
+}
