@@ -217,3 +217,89 @@ fn every_bad_input_has_its_line_and_its_code() {
     let summary: serde_json::Value = serde_json::from_str(&cut.out).unwrap();
     assert_eq!((cut.code, &summary["spans"][0]["count"]), (Some(6), &500.into()));
 }
+
+#[test]
+fn the_files_of_a_rotated_capture_are_counted_and_exported_as_one() {
+    let place = Place::new();
+    let recorder = place.ring("perf", ContentDescription::of::<PerfEvent>());
+    let record = |event: PerfEvent| {
+        let ext = PerfExt { span_id: 1 << 40, thread_id: 1, ..PerfExt::default() };
+        recorder.record(event.code(), ext.to_words(), &[]);
+    };
+    // It begins in the first file and ends in the last.
+    record(PerfEvent::SpanNew);
+    record_spans(&recorder, 1, 10_000);
+    record(PerfEvent::SpanClose);
+    let capture = |output: &str, more: &[&str]| {
+        let (ring, output) = (place.path("perf"), place.path(output));
+        let captured = run(&[&["capture", &ring, "-o", &output, "--now", "--json"], more].concat()).json();
+        let files = captured["files"].as_array().unwrap().iter();
+        files.map(|file| file.as_str().unwrap().to_owned()).collect::<Vec<String>>()
+    };
+    let whole = capture("whole.evc", &[]);
+    let mut parts = capture("parts.evc", &["--rotate-size", "50k"]);
+    assert!(parts.len() >= 3, "{parts:?}");
+    let summary = |files: &[String]| {
+        let mut arguments = vec!["summary", "--json"];
+        arguments.extend(files.iter().map(String::as_str));
+        run(&arguments)
+    };
+    // In whatever order.
+    parts.reverse();
+    let expected = summary(&whole).json();
+    assert_eq!(expected["spans"][0]["count"], 10_001);
+    assert_eq!(summary(&parts).json(), expected);
+    let lines = |files: &[String]| {
+        let mut arguments = vec!["export", "--format", "jsonl"];
+        arguments.extend(files.iter().map(String::as_str));
+        let of_spans = |line: &serde_json::Value| line["type"] == "span" || line["type"] == "end";
+        run(&arguments).json_lines().into_iter().filter(of_spans).collect::<Vec<_>>()
+    };
+    assert!(lines(&parts) == lines(&whole));
+
+    let last = parts.remove(0);
+    let refused = [
+        summary(&[parts[0].clone(), parts[0].clone()]),
+        summary(&[parts.last().unwrap().clone(), last]),
+        summary(&[parts[0].clone(), whole[0].clone()]),
+        summary(&[parts[0].clone(), place.path("perf")]),
+    ];
+    let mut lines = Vec::new();
+    for run in &refused {
+        assert_eq!(run.code, Some(2), "{run:?}");
+        lines.push(run.err.replace(&place.path(""), "DIR/"));
+    }
+    let number = |part: &str| part.rsplit('.').nth(1).unwrap().parse::<u32>().unwrap();
+    let second_last = number(&parts[0]);
+    assert!(lines[0].contains(&format!("it is file {second_last} of its capture, and so is DIR/")), "{lines:?}");
+    assert!(lines[1].contains("name those in between, too"), "{lines:?}");
+    assert!(lines[2].contains("it is not of the same capture as DIR/"), "{lines:?}");
+    assert!(lines[3].contains("DIR/perf is not a capture"), "{lines:?}");
+    drop(recorder);
+}
+
+#[test]
+fn spans_that_were_never_closed_have_no_times_in_the_table() {
+    let place = Place::new();
+    let recorder = place.perf(0);
+    let ext = PerfExt { span_id: 7, thread_id: 1, ..PerfExt::default() };
+    recorder.record(PerfEvent::SpanNew.code(), ext.to_words(), &[]);
+    let table = run(&["summary", &place.path("perf")]);
+    let row = table.out.lines().nth(1).unwrap();
+    assert!(row.matches("open").count() >= 8 && !row.contains("0 ns") && row.contains("+ 1 open"), "{}", table.out);
+    drop(recorder);
+}
+
+#[test]
+fn a_full_stdout_is_named() {
+    let place = Place::new();
+    drop(place.perf(5));
+    let ring = place.path("perf");
+    for arguments in [&["summary", &ring][..], &["info", &ring], &["watch", &ring], &["list", &place.path("")]] {
+        let mut full = program(arguments);
+        full.stdout(std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
+        let run = finish(full);
+        let error = "error: cannot write to stdout: No space left on device (os error 28)\n";
+        assert!(run.code == Some(12) && run.err.ends_with(error), "{arguments:?} {run:?}");
+    }
+}

@@ -263,3 +263,20 @@ fn an_anonymous_ring_is_sealed_and_its_descriptor_does_not_carry_the_lock() {
     drop(file);
     assert_eq!(writer_liveness(&handed_over, None), Liveness::Dead);
 }
+
+#[test]
+fn a_ring_directory_is_made_with_the_directories_above_it() {
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let rings = directory.path().join("of/my/service");
+    let place = RingDirectories::only(&rings).place_for_writing(&RingName::new("ring").unwrap());
+    let (ring, ()) = create(&place, 4096, &CreateOptions::default(), |_| Ok::<(), ShmError>(())).unwrap();
+    assert_eq!(ring.path(), Some(&*rings.join("ring")));
+    drop(ring);
+
+    std::fs::write(directory.path().join("file"), "in the way").unwrap();
+    let rings = directory.path().join("file/rings");
+    let place = RingDirectories::only(&rings).place_for_writing(&RingName::new("ring").unwrap());
+    let error = create(&place, 4096, &CreateOptions::default(), |_| Ok::<(), ShmError>(())).unwrap_err();
+    let said = error.to_string().replace(directory.path().to_str().unwrap(), "DIR");
+    assert!(said.contains("DIR/file/rings") && said.contains("set EVENTRING_DIR"), "{said}");
+}

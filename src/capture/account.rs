@@ -83,6 +83,25 @@ impl CaptureAccount {
         self.rings.iter().fold(0, |sum, ring| sum.saturating_add(ring.events))
     }
 
+    /// Adds what a file says that goes on where the ones before it have stopped.
+    pub(super) fn add(&mut self, file: &Self) {
+        self.rings.resize(file.rings.len().max(self.rings.len()), RingAccount::default());
+        for (total, file) in self.rings.iter_mut().zip(&file.rings) {
+            let mut sum = file.clone();
+            let counts = [
+                (&mut sum.events, total.events),
+                (&mut sum.expired_payloads, total.expired_payloads),
+                (&mut sum.malformed_payloads, total.malformed_payloads),
+                (&mut sum.omitted_payloads, total.omitted_payloads),
+            ];
+            let missing = sum.missing_by_cause.iter_mut().zip(total.missing_by_cause);
+            for (sum, before) in counts.into_iter().chain(missing) {
+                *sum = sum.saturating_add(before);
+            }
+            *total = sum;
+        }
+    }
+
     /// Events that are missing, of all rings.
     #[must_use]
     pub fn lost(&self) -> u64 {

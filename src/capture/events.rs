@@ -1,7 +1,7 @@
 //! The events of a capture file, in the order of time.
 
 use super::error::CaptureErrorKind;
-use super::format::{BlockKind, BlockRef};
+use super::format::BlockRef;
 use super::item::{CapturedContent, CapturedItem, CapturedPayload, SortKey, take_item};
 use super::read::CaptureFile;
 use super::wire::Bytes;
@@ -16,8 +16,8 @@ const WAITING_BYTES_MAX: usize = 1 << 30;
 /// A damaged block is left out; [`Self::problems`] says so at the end.
 #[derive(Debug)]
 pub struct CaptureEvents<'f> {
-    capture: &'f CaptureFile,
-    blocks: Vec<BlockRef>,
+    /// Blocks of events, and which file they are in.
+    blocks: Vec<(&'f CaptureFile, BlockRef)>,
     next_block: usize,
     /// For each block, the earliest time that it or a later one holds.
     earliest: Vec<u64>,
@@ -30,21 +30,19 @@ pub struct CaptureEvents<'f> {
 }
 
 impl<'f> CaptureEvents<'f> {
-    pub(super) fn new(capture: &'f CaptureFile, blocks: &[BlockRef]) -> Self {
-        let blocks: Vec<BlockRef> =
-            blocks.iter().filter(|block| block.header.kind == BlockKind::Events).copied().collect();
-        let mut earliest: Vec<u64> = blocks.iter().map(|block| block.header.first_nanos).collect();
+    pub(super) fn new(blocks: impl Iterator<Item = (&'f CaptureFile, BlockRef)>, rings: usize) -> Self {
+        let blocks: Vec<_> = blocks.collect();
+        let mut earliest: Vec<u64> = blocks.iter().map(|(_, block)| block.header.first_nanos).collect();
         for index in (1..earliest.len()).rev() {
             earliest[index - 1] = earliest[index - 1].min(earliest[index]);
         }
         Self {
-            capture,
             blocks,
             next_block: 0,
             earliest,
             waiting: BTreeMap::new(),
             waiting_bytes: 0,
-            keys: vec![SortKey::default(); capture.rings().len()],
+            keys: vec![SortKey::default(); rings],
             order: 0,
             problems: Vec::new(),
         }
@@ -57,9 +55,9 @@ impl<'f> CaptureEvents<'f> {
     }
 
     fn load_block(&mut self) {
-        let block = self.blocks[self.next_block];
+        let (file, block) = self.blocks[self.next_block];
         self.next_block += 1;
-        let bytes = match self.capture.block_bytes(&block) {
+        let bytes = match file.block_bytes(&block) {
             Ok(bytes) => bytes,
             Err(error) => {
                 let lost = block.header.items;

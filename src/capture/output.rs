@@ -36,7 +36,7 @@ pub(super) struct Output<'o> {
     /// Bytes of the files before the current one.
     pub(super) finished_bytes: u64,
     /// The accounts of the files before the current one, added up.
-    pub(super) finished: Vec<RingAccount>,
+    pub(super) finished: CaptureAccount,
 }
 
 impl<'o> Output<'o> {
@@ -62,7 +62,7 @@ impl<'o> Output<'o> {
             table_entries: 0,
             table_bytes: 0,
             finished_bytes: 0,
-            finished: Vec::new(),
+            finished: CaptureAccount::default(),
         };
         output.set_limit();
         output.describe_at_begin(rings)?;
@@ -254,10 +254,10 @@ impl<'o> Output<'o> {
             }
         }
         self.flush(rings, recorders)?;
-        let rings: Vec<RingAccount> = rings[..self.described].iter().map(|ring| ring.account.clone()).collect();
-        add_up(&mut self.finished, &rings);
-        let ended_epoch_nanos = now_epoch_nanos();
-        self.writer.finish(&CaptureEnd { reason, ended_epoch_nanos, account: CaptureAccount { rings } })?;
+        let rings = rings[..self.described].iter().map(|ring| ring.account.clone()).collect();
+        let account = CaptureAccount { rings };
+        self.finished.add(&account);
+        self.writer.finish(&CaptureEnd { reason, ended_epoch_nanos: now_epoch_nanos(), account })?;
         self.finished_bytes += self.writer.bytes();
         Ok(())
     }
@@ -294,22 +294,6 @@ fn begin_file(parts: &mut Parts, options: &CaptureOptions, part: u32) -> Result<
         Some(path) => error.at(path),
         None => error,
     })
-}
-
-/// Adds one file's accounts to those of the files before it.
-fn add_up(total: &mut Vec<RingAccount>, file: &[RingAccount]) {
-    total.resize(file.len().max(total.len()), RingAccount::default());
-    for (total, file) in total.iter_mut().zip(file) {
-        let mut sum = file.clone();
-        sum.events += total.events;
-        sum.expired_payloads += total.expired_payloads;
-        sum.malformed_payloads += total.malformed_payloads;
-        sum.omitted_payloads += total.omitted_payloads;
-        for (sum, missing) in sum.missing_by_cause.iter_mut().zip(total.missing_by_cause) {
-            *sum = sum.saturating_add(missing);
-        }
-        *total = sum;
-    }
 }
 
 fn now_epoch_nanos() -> u64 {

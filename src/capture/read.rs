@@ -31,6 +31,8 @@ pub struct CaptureFile {
     end: Option<CaptureEnd>,
     is_truncated: bool,
     problems: Vec<String>,
+    /// The files of the same capture that come after this one.
+    later: Vec<CaptureFile>,
 }
 
 impl CaptureFile {
@@ -102,6 +104,7 @@ impl CaptureFile {
             end: None,
             is_truncated: false,
             problems: Vec::new(),
+            later: Vec::new(),
         };
         match capture.read_index() {
             Some(blocks) => capture.blocks = blocks,
@@ -109,6 +112,70 @@ impl CaptureFile {
         }
         capture.read_descriptions()?;
         Ok(capture)
+    }
+
+    /// Opens the files of a rotated capture as one, in whatever order they are named. Those at its begin and its end may be missing, but
+    /// none in between.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; they are not of one capture, or one in between is missing.
+    pub fn open_parts(paths: &[impl AsRef<Path>]) -> Result<Self, CaptureError> {
+        let open = |path: &_| Ok((Self::open(AsRef::<Path>::as_ref(path))?, AsRef::<Path>::as_ref(path).to_path_buf()));
+        let mut parts = paths.iter().map(open).collect::<Result<Vec<_>, CaptureError>>()?;
+        parts.sort_by_key(|(part, _)| part.part());
+        let mut parts = parts.into_iter();
+        let Some((mut whole, mut path_before)) = parts.next() else {
+            return Err(CaptureError::new(CaptureErrorKind::BadOptions, "no capture is named, expected one at least"));
+        };
+        for (part, path) in parts {
+            let before = whole.later.last().map_or(whole.part(), Self::part);
+            whole.check_next(&part, before, &path_before).map_err(|error| error.at(&path))?;
+            path_before = path;
+            whole.append(part);
+        }
+        Ok(whole)
+    }
+
+    /// That `part` goes on where this stops, whose last file is number `before`.
+    fn check_next(&self, part: &Self, before: u32, path_before: &Path) -> Result<(), CaptureError> {
+        let refuse = |what: String| Err(CaptureError::new(CaptureErrorKind::BadOptions, what));
+        let shown = path_before.display();
+        let is_same = |(ours, its): (&CapturedRing, &CapturedRing)| {
+            (&ours.name, ours.role, ours.pid, ours.schema_hash) == (&its.name, its.role, its.pid, its.schema_hash)
+                && (ours.process, ours.created_epoch_nanos) == (its.process, its.created_epoch_nanos)
+        };
+        if before == 0 || part.part() == 0 || !self.rings.iter().zip(&part.rings).all(is_same) {
+            return refuse(format!(
+                "it is not of the same capture as {shown}, expected the files of one that was rotated; name other captures one at a time"
+            ));
+        }
+        match part.part() - before {
+            0 => refuse(format!("it is file {before} of its capture, and so is {shown}; name each once")),
+            1 => Ok(()),
+            _ => refuse(format!(
+                "it is file {} of its capture, and the one before it is file {before}, {shown}; name those in between, too",
+                part.part()
+            )),
+        }
+    }
+
+    fn append(&mut self, part: Self) {
+        for (known, catalog) in self.catalogs.iter_mut().zip(&part.catalogs) {
+            known.learn_all(catalog);
+        }
+        let known = self.rings.len();
+        self.rings.extend(part.rings.iter().skip(known).cloned());
+        self.catalogs.extend(part.catalogs.iter().skip(known).cloned());
+        self.end = match (self.end.take(), &part.end) {
+            (Some(mut end), Some(last)) => {
+                end.account.add(&last.account);
+                Some(CaptureEnd { account: end.account, ..last.clone() })
+            }
+            _ => None,
+        };
+        self.is_truncated |= part.is_truncated;
+        self.problems.extend(part.problems.iter().map(|problem| format!("file {}: {problem}", part.part())));
+        self.later.push(part);
     }
 
     /// The blocks of a file that is whole.
@@ -230,7 +297,9 @@ impl CaptureFile {
     /// The events and gaps of all rings in the order of time, from the first one.
     #[must_use]
     pub fn events(&self) -> CaptureEvents<'_> {
-        CaptureEvents::new(self, &self.blocks)
+        let files = std::iter::once(self).chain(&self.later);
+        let blocks = files.flat_map(|file| file.blocks.iter().map(move |block| (file, *block)));
+        CaptureEvents::new(blocks.filter(|(_, block)| block.header.kind == BlockKind::Events), self.rings.len())
     }
 
     /// How it ends; `None` if it is truncated.

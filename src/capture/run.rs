@@ -1,6 +1,6 @@
 //! From rings to files: when to look, and when to stop.
 
-use super::account::{CaptureAccount, EndReason, RingAccount};
+use super::account::{EndReason, RingAccount};
 use super::error::{CaptureError, CaptureErrorKind};
 use super::format::PAYLOAD_BYTES_MAX;
 use super::item::{GAP_BYTES, LossCause, event_bytes};
@@ -119,8 +119,8 @@ impl<'o> Capture<'o> {
             reason,
             elapsed,
             // A ring that there was no room for is not captured.
-            rings: rings.take(self.output.finished.len()).collect(),
-            account: CaptureAccount { rings: self.output.finished },
+            rings: rings.take(self.output.finished.rings.len()).collect(),
+            account: self.output.finished,
             bytes: self.output.finished_bytes,
             files: self.output.parts.into_files(),
             problems,
@@ -255,7 +255,7 @@ impl<'o> Capture<'o> {
     fn progress(&self) -> CaptureProgress {
         let all = |count: &dyn Fn(&RingAccount) -> u64| {
             let now = self.sources.rings.iter().map(|ring| count(&ring.account));
-            now.chain(self.output.finished.iter().map(count)).fold(0, u64::saturating_add)
+            now.chain(self.output.finished.rings.iter().map(count)).fold(0, u64::saturating_add)
         };
         CaptureProgress {
             elapsed: self.started.elapsed(),

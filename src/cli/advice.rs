@@ -8,6 +8,10 @@ use std::path::Path;
 
 /// The error, said better if the file is something else that we know.
 pub(super) fn on(error: anyhow::Error) -> anyhow::Error {
+    // Whatever else is read or written has its name in its error.
+    if let Some(stdout) = error.downcast_ref::<std::io::Error>() {
+        return Failure::io("cannot write to stdout", stdout).into();
+    }
     let of_reader = error.chain().find_map(|cause| cause.downcast_ref::<ReaderError>());
     let Some((ReaderErrorKind::NotARing, Some(path))) = of_reader.map(|error| (error.kind(), error.path())) else {
         return error;

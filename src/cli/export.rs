@@ -8,7 +8,7 @@ use super::saved::{open, stdout_twice};
 use eventring::capture::{CaptureError, CaptureFile};
 use eventring::export::{ExportSummary, Format, View, export};
 use serde_json::json;
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 /// Turn a capture, or what a ring holds now, into a trace for a viewer
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// A capture file; or the name or path of a ring
-    #[arg(value_name = "FILE")]
-    name: PathBuf,
+    /// A capture file, or the files of a rotated one; or the name or path of a ring
+    #[arg(value_name = "FILE", required = true)]
+    names: Vec<PathBuf>,
     /// What to write
     #[arg(short = 't', long, value_name = "FORMAT", default_value = "perfetto")]
     format: Formats,
@@ -69,12 +69,18 @@ impl Args {
             Formats::Chrome => ".chrome.json",
             Formats::Folded | Formats::Jsonl => return PathBuf::from("-"),
         };
-        let name = if self.name.extension().is_some_and(|extension| extension == "evc") {
-            self.name.with_extension("").into_os_string()
+        let Some(first) = self.names.first() else { return PathBuf::from("-") };
+        let mut name = if first.extension().is_some_and(|extension| extension == "evc") {
+            first.with_extension("")
         } else {
-            self.name.file_name().map(OsString::from).unwrap_or_default()
+            first.file_name().map(PathBuf::from).unwrap_or_default()
         };
-        let mut name = name;
+        // trace.0001 of several files is but trace.
+        let is_number = |part: &OsStr| part.as_encoded_bytes().iter().all(u8::is_ascii_digit);
+        if self.names.len() > 1 && name.extension().is_some_and(is_number) {
+            name.set_extension("");
+        }
+        let mut name = name.into_os_string();
         name.push(extension);
         PathBuf::from(name)
     }
@@ -91,7 +97,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         return Err(Failure::new(Exit::Usage, message).into());
     }
     let target = if is_stdout { None } else { Some(Target::of(&output, args.force)?) };
-    let saved = open(&args.name, args.format == Formats::Folded)?;
+    let saved = open(&args.names, args.format == Formats::Folded)?;
     let failed = |error: io::Error| Failure::io(format_args!("cannot write {}", output.display()), &error);
     let write_to = |file: &File| {
         write(args, &saved.capture, &mut BufWriter::new(file)).map_err(|error| match error.io_error() {
@@ -110,7 +116,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         }
     };
     report(args, &output, &summary)?;
-    match saved.report(&args.name, &summary.problems) {
+    match saved.report(&args.names[0], &summary.problems) {
         Exit::Done if args.strict && summary.lost > 0 => Ok(Exit::Lost),
         exit => Ok(exit),
     }

@@ -22,8 +22,21 @@ pub(super) struct Saved {
     is_cut: bool,
 }
 
-/// Opens the capture file, or captures what the ring of that name holds now. With `needs_spans`, only perf rings will do.
-pub(super) fn open(name: &Path, needs_spans: bool) -> anyhow::Result<Saved> {
+/// Opens the capture file, or the files of a rotated one; or captures what the ring of that name holds now. With `needs_spans`, only perf
+/// rings will do.
+pub(super) fn open(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved> {
+    let [name] = names else {
+        let other = names.iter().find(|name| !CaptureFile::is_capture(name).unwrap_or(true));
+        let Some(other) = other else {
+            return Ok(Saved { capture: CaptureFile::open_parts(names)?, problems: Vec::new(), is_cut: false });
+        };
+        let message = format!(
+            "{} is not a capture: several files can only be those of a rotated capture; name rings and other captures one at a time, or \
+             capture the rings into one file",
+            other.display()
+        );
+        return Err(Failure::new(Exit::Usage, message).into());
+    };
     // Opening a pipe would wait for somebody to write to it.
     let is_other = std::fs::metadata(name).is_ok_and(|it| !it.is_file() && !it.is_dir());
     if is_other {

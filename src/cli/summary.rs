@@ -11,9 +11,9 @@ use std::path::PathBuf;
 /// Count the spans of a capture, or of what a ring holds now: how many, how long
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// A capture file; or the name or path of a ring
-    #[arg(value_name = "FILE")]
-    name: PathBuf,
+    /// A capture file, or the files of a rotated one; or the name or path of a ring
+    #[arg(value_name = "FILE", required = true)]
+    names: Vec<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -23,7 +23,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
-    let saved = open(&args.name, true)?;
+    let saved = open(&args.names, true)?;
     let summary = summarize(&saved.capture)?;
     let mut out = anstream::stdout();
     if args.json {
@@ -32,7 +32,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         table(&mut out, &summary)?;
     }
     out.flush()?;
-    match saved.report(&args.name, &summary.problems) {
+    match saved.report(&args.names[0], &summary.problems) {
         Exit::Done if args.strict && summary.lost > 0 => Ok(Exit::Lost),
         exit => Ok(exit),
     }
@@ -80,6 +80,9 @@ fn row(span: &SpanSummary) -> [String; 11] {
     if span.open > 0 {
         more.push(format!("+ {} open", grouped(span.open)));
     }
+    // Nothing is known yet of how long it lasts.
+    let nothing = if span.open > 0 { "open" } else { "–" };
+    let time = |nanos| if span.count > 0 { time(nanos) } else { nothing.to_owned() };
     if span.incomplete > 0 {
         more.push(format!("+ {} whose beginning was lost", grouped(span.incomplete)));
     }

@@ -95,7 +95,16 @@ fn open_ring_directory(path: &Path, options: &CreateOptions) -> Result<OwnedFd, 
     Err(too_much_traffic(path))
 }
 
+/// Makes the directory, and those above it that are missing.
 fn make_ring_directory(path: &Path, options: &CreateOptions) -> Result<(), ShmError> {
+    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.exists()) {
+        // They are as the umask says: it is the last one whose files are rings.
+        std::fs::create_dir_all(parent).map_err(|error| {
+            ShmError::from_errno("make ring directory", Errno::from_io_error(&error).unwrap_or(Errno::IO))
+                .at(path)
+                .mend(format!("make {} and give it to this user, or set EVENTRING_DIR", parent.display()))
+        })?;
+    }
     let made = mkdir(path, Mode::from_raw_mode(0o700)).and_then(|()| {
         // By descriptor: only the directory just made gets the mode, and exactly that mode whatever the umask is.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;

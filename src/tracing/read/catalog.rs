@@ -171,6 +171,15 @@ impl Catalog {
         true
     }
 
+    /// Learns what another catalog of the same recorder knows.
+    #[cfg(feature = "capture")]
+    pub(crate) fn learn_all(&mut self, other: &Self) {
+        self.call_sites.extend(other.call_sites.iter().map(|(id, call_site)| (*id, call_site.clone())));
+        self.threads.extend(other.threads.iter().map(|(id, thread)| (*id, thread.clone())));
+        self.call_site_table.damaged_entries |= other.call_site_table.damaged_entries;
+        self.thread_table.damaged_entries |= other.thread_table.damaged_entries;
+    }
+
     /// The call site with that id; one that says so if it is not known.
     #[must_use]
     pub fn call_site(&self, id: u32) -> Arc<CallSite> {
