@@ -23,7 +23,7 @@ pub(super) fn write(recording: &Recording<'_>, timeline: &Timeline, out: &mut dy
                 let spans = processes.entry(entry.process).or_default();
                 spans.push(record);
                 while let Some(span) = spans.take_closed() {
-                    line(out, &span_object(entry.process, &span))?;
+                    line(out, &span_object(entry.process, &span, timeline.last_nanos))?;
                 }
                 if let Some(object) = record_object(entry.process, record) {
                     line(out, &object)?;
@@ -45,7 +45,7 @@ pub(super) fn write(recording: &Recording<'_>, timeline: &Timeline, out: &mut dy
         }
     }
     for (process, spans) in processes {
-        spans.finish().iter().try_for_each(|span| line(out, &span_object(process, span)))?;
+        spans.finish().iter().try_for_each(|span| line(out, &span_object(process, span, timeline.last_nanos)))?;
     }
     let counts = &timeline.counts;
     line(
@@ -87,9 +87,15 @@ fn thread_object(thread: &Thread) -> Value {
     json!({ "id": thread.id, "tid": thread.os_thread_id, "name": thread.name })
 }
 
-fn span_object(process: u32, span: &Span) -> Value {
+fn span_object(process: u32, span: &Span, last_nanos: u64) -> Value {
     let call_site = span.call_site.as_deref();
     let slices: Vec<Value> = span.slices.iter().map(slice_object).collect();
+    // Of an open span, until the end of the recording; if an exit may have been lost, nobody knows.
+    let busy = match (span.is_open(), span.may_have_losses) {
+        (false, _) => Some(span.busy_nanos()),
+        (true, false) => Some(span.busy_nanos_until(last_nanos)),
+        (true, true) => None,
+    };
     let follows: Vec<u64> = span.follows_from.iter().map(|id| id.get()).collect();
     json!({
         "type": "span",
@@ -104,7 +110,7 @@ fn span_object(process: u32, span: &Span) -> Value {
         "start_ns": span.created.as_ref().map(|created| created.epoch_nanos),
         "end_ns": span.closed.as_ref().map(|closed| closed.epoch_nanos),
         "duration_ns": span.wall_nanos(),
-        "busy_ns": span.busy_nanos(),
+        "busy_ns": busy,
         "open": span.is_open(),
         "may_have_losses": span.may_have_losses,
         "follows_from": follows,

@@ -201,7 +201,9 @@ impl Picture<'_> {
         if times.end_nanos.is_none() {
             args.push("open", ArgValue::Bool(true));
         }
-        args.push("busy_ns", ArgValue::Uint(times.busy_nanos));
+        if times.is_busy_known {
+            args.push("busy_ns", ArgValue::Uint(times.busy_nanos));
+        }
         let name = times.name();
         let label = open.call_site.as_ref().map(|call_site| label(&name, call_site));
         let label = label.unwrap_or(Label { name: &name, ..Label::default() });

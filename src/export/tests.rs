@@ -135,3 +135,48 @@ fn a_ring_without_spans_and_a_schema_of_another_version_have_their_messages() {
     assert_eq!(error.kind(), CaptureErrorKind::WrongSchema);
     assert!(error.to_string().contains("has the schema 0909090909090909…, expected "), "{error}");
 }
+
+/// The `busy_ns` of the span with that id in JSON lines, and in the Chrome file by span.
+fn busy_of(capture: &CaptureFile, id: u64) -> (serde_json::Value, Option<u64>) {
+    let lines = exported(capture, Format::Jsonl, View::Thread);
+    let mut lines = lines.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let line = lines.find(|line| line["type"] == "span" && line["id"] == id).unwrap();
+    let chrome: serde_json::Value = serde_json::from_str(&exported(capture, Format::Chrome, View::Span)).unwrap();
+    let mut drawn = chrome["traceEvents"].as_array().unwrap().iter();
+    let drawn = drawn.find(|event| event["args"]["span_id"] == id && event["name"] == "job").unwrap();
+    (line["busy_ns"].clone(), drawn["args"]["busy_ns"].as_u64())
+}
+
+#[test]
+fn an_open_span_was_busy_until_the_end_of_the_recording_unless_its_exit_may_be_lost() {
+    let made = |gap_after: bool| {
+        let mut made = Made::new();
+        made.thread(1000, 1, "main");
+        made.thread(1001, 2, "worker");
+        made.call_site(1002, 1, CallSiteKind::Span, "job", &[]);
+        // Before the gap that both have.
+        made.span_new(1003, 1, (5, 0), 1, &[]);
+        made.span(PerfEvent::SpanEnter, 1004, 1, 5, 1);
+        made.gap(0, 2, LossCause::Overwritten);
+        made.span_new(2000, 1, (6, 0), 1, &[]);
+        // Twice on one thread, which counts once; and on another one.
+        for (event, nanos, thread) in [
+            (PerfEvent::SpanEnter, 2100, 1),
+            (PerfEvent::SpanExit, 2200, 1),
+            (PerfEvent::SpanEnter, 2300, 1),
+            (PerfEvent::SpanEnter, 2350, 1),
+            (PerfEvent::SpanEnter, 2400, 2),
+        ] {
+            made.span(event, nanos, thread, 6, 1);
+        }
+        if gap_after {
+            made.gap(0, 2, LossCause::Overwritten);
+        }
+        made.event(1, 20, 2500, [0; 4], b"");
+        made.open()
+    };
+    let capture = made(false);
+    assert_eq!(busy_of(&capture, 6), ((100 + 200 + 100).into(), Some(400)));
+    assert_eq!(busy_of(&capture, 5), (serde_json::Value::Null, None));
+    assert_eq!(busy_of(&made(true), 6), (serde_json::Value::Null, None));
+}

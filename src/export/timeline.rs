@@ -40,8 +40,10 @@ pub(super) struct SpanTimes {
     pub(super) start_nanos: u64,
     pub(super) is_start_known: bool,
     pub(super) end_nanos: Option<u64>,
-    /// How long threads were in it, each counted once; slices without an end left out.
+    /// How long threads were in it, each counted once; of an open span, until the end of the recording.
     pub(super) busy_nanos: u64,
+    /// False of an open span of whose events some may have been lost.
+    pub(super) is_busy_known: bool,
     /// Its time without that in which a child of it was there; `None` if its duration is not known.
     pub(super) self_nanos: Option<u64>,
     /// Where it is drawn among the spans of its process.
@@ -84,8 +86,10 @@ struct Builder {
     timeline: Timeline,
     threads: HashMap<ThreadKey, Vec<OpenSlice>>,
     apart: Vec<ApartSlice>,
-    /// Recorders that have lost events.
+    /// Processes that have lost events.
     lossy: HashSet<u32>,
+    /// How many spans were known when that happened last: of those, events may be missing.
+    spans_before_loss: usize,
 }
 
 impl Timeline {
@@ -100,6 +104,7 @@ impl Timeline {
                 Content::Gap { first_seqno, count, cause } => {
                     losses.gap(entry.ring, *first_seqno, *count, *cause);
                     builder.lossy.insert(entry.process);
+                    builder.spans_before_loss = builder.timeline.spans.len();
                     builder.timeline.counts.lost = builder.timeline.counts.lost.saturating_add(*count);
                     continue;
                 }
@@ -117,7 +122,7 @@ impl Timeline {
             last_nanos = last_nanos.max(nanos);
         }
         let problems = entries.problems().to_vec();
-        let mut timeline = builder.finish();
+        let mut timeline = builder.finish(last_nanos);
         timeline.first_nanos = first_nanos.min(last_nanos);
         timeline.last_nanos = last_nanos;
         timeline.losses = losses.finish(recording, timeline.first_nanos, last_nanos);
@@ -151,6 +156,7 @@ impl Timeline {
                 is_start_known: false,
                 end_nanos: None,
                 busy_nanos: 0,
+                is_busy_known: true,
                 self_nanos: None,
                 lane: 0,
             });
@@ -305,7 +311,31 @@ impl Builder {
         }
     }
 
-    fn finish(self) -> Timeline {
+    /// Threads stay in open spans until the end of the recording.
+    fn end_open_slices(&mut self, last_nanos: u64) {
+        let spans = &mut self.timeline.spans;
+        for stack in self.threads.values() {
+            let mut counted = HashSet::new();
+            for slice in stack {
+                let span = &mut spans[slice.span];
+                // Entered again while it was entered: counts once.
+                if span.end_nanos.is_none() && counted.insert(slice.span) {
+                    let busy = last_nanos.saturating_sub(slice.start_nanos);
+                    span.busy_nanos = span.busy_nanos.saturating_add(busy);
+                }
+            }
+        }
+        for span in spans.iter_mut().take(self.spans_before_loss).filter(|span| span.end_nanos.is_none()) {
+            // Its exits may be among what was lost.
+            span.is_busy_known = !self.lossy.contains(&span.process);
+        }
+        for span in spans.iter_mut().filter(|span| span.end_nanos.is_none() && !span.is_start_known) {
+            span.is_busy_known = false;
+        }
+    }
+
+    fn finish(mut self, last_nanos: u64) -> Timeline {
+        self.end_open_slices(last_nanos);
         let mut timeline = self.timeline;
         timeline.open_slices = self.threads.values().flatten().map(|slice| slice.enter).collect();
         let mut by_thread: HashMap<ThreadKey, Vec<ApartSlice>> = HashMap::new();

@@ -100,11 +100,22 @@ impl Span {
     /// spent in it twice (it can be entered again while it is entered) counts once.
     #[must_use]
     pub fn busy_nanos(&self) -> u64 {
-        let mut ended: Vec<(u32, u64, u64)> = self
-            .slices
-            .iter()
-            .filter_map(|slice| Some((slice.thread.id, slice.entered_epoch_nanos?, slice.exited_epoch_nanos?)))
-            .collect();
+        self.busy_nanos_with(None)
+    }
+
+    /// As [`Self::busy_nanos`]; slices without an end last until `epoch_nanos`, nanoseconds since the epoch. For an open span: how long threads had
+    /// been in it by then, if no exit was lost ([`Self::may_have_losses`]).
+    #[must_use]
+    pub fn busy_nanos_until(&self, epoch_nanos: u64) -> u64 {
+        self.busy_nanos_with(Some(epoch_nanos))
+    }
+
+    fn busy_nanos_with(&self, end: Option<u64>) -> u64 {
+        let times = |slice: &Slice| {
+            let entered = slice.entered_epoch_nanos?;
+            Some((slice.thread.id, entered, slice.exited_epoch_nanos.or(end)?.max(entered)))
+        };
+        let mut ended: Vec<(u32, u64, u64)> = self.slices.iter().filter_map(times).collect();
         ended.sort_unstable();
         let (mut busy, mut covered) = (0, (0, 0));
         for (thread, entered, exited) in ended {
@@ -138,5 +149,8 @@ mod tests {
             slice(2, Some(50), None),
         ];
         assert_eq!(span.busy_nanos(), 20 + 5 + 2);
+        assert_eq!(span.busy_nanos_until(60), 20 + 5 + 2 + 10);
+        // It has not entered by then.
+        assert_eq!(span.busy_nanos_until(40), 20 + 5 + 2);
     }
 }
