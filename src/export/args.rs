@@ -1,7 +1,7 @@
 //! Fields and payloads as named values that every format can show.
 
 use crate::schema::Value;
-use crate::schema::perf::FieldValue;
+use crate::schema::perf::{Cut, FieldValue};
 use crate::tracing::{Field, Fields, FieldsProblem};
 use serde_json::{Map, Number, json};
 use std::sync::Arc;
@@ -33,9 +33,14 @@ impl Args {
 
     pub(super) fn push_field(&mut self, field: &Field) {
         self.0.push((field.name.clone(), ArgValue::from(&field.value)));
-        if let Some(bytes) = field.original_bytes {
-            let full = if bytes == u32::MAX { "cut".into() } else { format!("cut, had {bytes} bytes") };
-            self.push(&format!("{} (cut)", field.name), ArgValue::Text(full));
+        if let Some(cut) = field.cut {
+            let why = match cut {
+                Cut::Limit { original_bytes: Some(bytes) } => format!("cut, had {bytes} bytes"),
+                Cut::Failed => "its Debug or Display failed".into(),
+                Cut::Panicked => "its Debug or Display panicked; fields behind it are missing".into(),
+                _ => "cut".into(),
+            };
+            self.push(&format!("{} (cut)", field.name), ArgValue::Text(why));
         }
     }
 

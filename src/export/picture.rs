@@ -133,7 +133,7 @@ impl Picture<'_> {
                 if let Some(open) = self.spans.get_mut(&(process, *span)) {
                     let name = Arc::from("follows_from");
                     let value = crate::schema::perf::FieldValue::U64(follows.get());
-                    open.fields.values.push(Field { name, index: u8::MAX, value, original_bytes: None });
+                    open.fields.values.push(Field { name, index: u8::MAX, value, cut: None });
                 }
                 Ok(())
             }

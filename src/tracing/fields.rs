@@ -2,9 +2,11 @@
 //!
 //! Fields are first encoded into a small buffer. Only if they do not fit, they are visited a second time, into a large one: so
 //! the usual case touches little of the stack. (A `Debug` implementation is then called twice.)
+//!
+//! A `Debug` implementation that panics takes the panic to its caller, and leaves the event: with the fields up to it.
 
 use super::thread::ThreadState;
-use crate::schema::perf::{FIELD_HEADER_BYTES, NotFormatted, TRUNCATED, TRUNCATION_BYTES, ValueType, flags};
+use crate::schema::perf::{Cut, FIELD_HEADER_BYTES, NotFormatted, TRUNCATED, TRUNCATION_BYTES, ValueType, flags};
 use arrayvec::ArrayVec;
 use std::error::Error;
 use std::fmt::{self, Write as _};
@@ -42,36 +44,93 @@ impl FieldLimits {
     }
 }
 
+/// No field.
+const NONE: usize = usize::MAX;
+
 /// One more field, in word 3 of the content extension.
 const FIELD: u64 = 1 << 16;
 /// One more field that is missing.
 const MISSING: u64 = 1 << 32;
 
 /// Encodes the fields that `visit` shows, and hands their bytes to `then`, and what word 3 of the content extension says of them:
-/// flags and counts.
+/// flags and counts. If a value panics while it is formatted, `then` gets the fields up to it, as the panic goes by.
 #[inline(always)]
-pub(super) fn encode<R>(
+pub(super) fn encode(
     thread: &ThreadState,
     limits: &FieldLimits,
     visit: impl Fn(&mut dyn Visit),
-    then: impl FnOnce(&[u8], u64) -> R,
-) -> R {
-    let mut small = Encoder::<SMALL_BYTES>::new(thread, limits);
-    visit(&mut small);
-    if small.is_too_small { encode_large(thread, limits, visit, then) } else { small.finish(then) }
+    then: impl FnOnce(&[u8], u64),
+) {
+    let mut small = KeptOnPanic::new(Encoder::<SMALL_BYTES>::new(thread, limits), then);
+    visit(&mut small.encoder);
+    if small.encoder.is_too_small { encode_large(thread, limits, visit, small.give_up()) } else { small.finish() }
 }
 
 #[cold]
 #[inline(never)]
-fn encode_large<R>(
+fn encode_large(
     thread: &ThreadState,
     limits: &FieldLimits,
     visit: impl Fn(&mut dyn Visit),
-    then: impl FnOnce(&[u8], u64) -> R,
-) -> R {
-    let mut large = Encoder::<LARGE_BYTES>::new(thread, limits);
-    visit(&mut large);
-    large.finish(then)
+    then: Option<impl FnOnce(&[u8], u64)>,
+) {
+    let Some(then) = then else { return };
+    let mut large = KeptOnPanic::new(Encoder::<LARGE_BYTES>::new(thread, limits), then);
+    visit(&mut large.encoder);
+    large.finish();
+}
+
+/// An encoder whose bytes are handed out in any case: after the last field, or when a panic goes by.
+pub(super) struct KeptOnPanic<E: Encoded, F: FnOnce(&[u8], u64)> {
+    pub(super) encoder: E,
+    /// `None` once they have been.
+    then: Option<F>,
+}
+
+/// What [`KeptOnPanic`] keeps.
+pub(super) trait Encoded {
+    /// A value has panicked.
+    fn panicked(&mut self);
+    /// The fields, flags and counts.
+    fn encoded(&self) -> (&[u8], u64);
+}
+
+impl<E: Encoded, F: FnOnce(&[u8], u64)> KeptOnPanic<E, F> {
+    #[inline(always)]
+    pub(super) fn new(encoder: E, then: F) -> Self {
+        Self { encoder, then: Some(then) }
+    }
+
+    #[inline(always)]
+    pub(super) fn finish(mut self) {
+        if let Some(then) = self.then.take() {
+            let (fields, word) = self.encoder.encoded();
+            then(fields, word);
+        }
+    }
+
+    /// Nothing is handed out.
+    #[inline(always)]
+    fn give_up(mut self) -> Option<F> {
+        self.then.take()
+    }
+}
+
+impl<E: Encoded, F: FnOnce(&[u8], u64)> Drop for KeptOnPanic<E, F> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if let Some(then) = self.then.take() {
+            keep(&mut self.encoder, then);
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn keep(encoder: &mut impl Encoded, then: impl FnOnce(&[u8], u64)) {
+    encoder.panicked();
+    let (fields, word) = encoder.encoded();
+    then(fields, word);
 }
 
 /// Encodes field by field, as far as there is room.
@@ -83,6 +142,8 @@ pub(super) struct Encoder<'t, const N: usize> {
     has_larger: bool,
     /// Something did not fit, and there is a larger buffer.
     is_too_small: bool,
+    /// Where the field begins that is being formatted; [`NONE`] if none is.
+    formatting: usize,
     /// Flags and counts as in the descriptor. (One word: several small ones, each written and then read together, make the
     /// processor wait.)
     word: u64,
@@ -98,16 +159,11 @@ impl<'t, const N: usize> Encoder<'t, N> {
             end: N.min(limits.fields_bytes_max),
             has_larger: N < limits.fields_bytes_max,
             is_too_small: false,
+            formatting: NONE,
             word: 0,
             limits,
             thread,
         }
-    }
-
-    /// Hands out what [`encode`] does.
-    #[inline(always)]
-    pub(super) fn finish<R>(&self, then: impl FnOnce(&[u8], u64) -> R) -> R {
-        then(&self.bytes, self.word)
     }
 
     /// A field that is not to be recorded.
@@ -176,7 +232,7 @@ impl<'t, const N: usize> Encoder<'t, N> {
             let [low, high] = ((kept + TRUNCATION_BYTES) as u16).to_le_bytes();
             self.append(&[index, ty as u8 | TRUNCATED, low, high]);
             self.append(&value[..kept]);
-            self.append(&u32::try_from(value.len()).unwrap_or(u32::MAX).to_le_bytes());
+            self.append(&Cut::Limit { original_bytes: u32::try_from(value.len()).ok() }.code().to_le_bytes());
             self.word |= u64::from(flags::TRUNCATED);
         }
         self.word += FIELD;
@@ -201,22 +257,49 @@ impl<'t, const N: usize> Encoder<'t, N> {
         self.append(&[index, ty as u8, 0, 0]);
         let room = self.end - self.bytes.len() - TRUNCATION_BYTES;
         let end = self.bytes.len() + room.min(bytes_max);
+        self.formatting = start;
         let mut text = CappedText { bytes: &mut self.bytes, end, is_cut: false };
         let written = write(&mut text);
-        // An implementation that fails of itself has not said all, either.
-        let is_cut = text.is_cut || written.is_err();
+        let is_cut = text.is_cut;
+        self.formatting = NONE;
         if is_cut && self.has_larger && room < bytes_max {
             self.bytes.truncate(start);
             return self.no_room();
         }
-        if is_cut {
+        self.end_formatted(
+            start,
+            match written {
+                _ if is_cut => Some(Cut::Limit { original_bytes: None }),
+                Ok(()) => None,
+                Err(fmt::Error) => Some(Cut::Failed),
+            },
+        );
+    }
+
+    /// Ends the formatted field that begins at `start`. There is room for what a cut takes.
+    fn end_formatted(&mut self, start: usize, cut: Option<Cut>) {
+        if let Some(cut) = cut {
             self.bytes[start + 1] |= TRUNCATED;
-            self.append(&u32::MAX.to_le_bytes());
+            self.append(&cut.code().to_le_bytes());
             self.word |= u64::from(flags::TRUNCATED);
         }
         let bytes = (self.bytes.len() - start - FIELD_HEADER_BYTES) as u16;
         self.bytes[start + 2..start + 4].copy_from_slice(&bytes.to_le_bytes());
         self.word += FIELD;
+    }
+}
+
+impl<const N: usize> Encoded for Encoder<'_, N> {
+    fn panicked(&mut self) {
+        match std::mem::replace(&mut self.formatting, NONE) {
+            NONE => self.miss(),
+            start => self.end_formatted(start, Some(Cut::Panicked)),
+        }
+    }
+
+    #[inline(always)]
+    fn encoded(&self) -> (&[u8], u64) {
+        (&self.bytes, self.word)
     }
 }
 

@@ -4,7 +4,7 @@ use super::call_sites::CALL_SITES;
 use super::entered::next_owner;
 use super::recorder::{PerfCore, PerfRecorder};
 use super::span_map::{MappedSpan, SpanMap};
-use super::target::Target;
+use super::target::{OnPanic, Target};
 use super::thread::{self, ThreadState};
 use crate::schema::perf::{PerfEvent, PerfExt, flags};
 use std::sync::Arc;
@@ -147,6 +147,14 @@ impl RecorderLayer {
     }
 }
 
+impl RecorderLayer {
+    fn close(&self, thread: &ThreadState, id: &Id) {
+        // Also while nothing is recorded: the registry will use the id again.
+        let Some(span) = self.spans.remove(id.into_u64()) else { return };
+        self.target.record(thread, PerfEvent::SpanClose, PerfExt::of_span(span.span_id, span.call_site_id));
+    }
+}
+
 impl std::fmt::Debug for RecorderLayer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RecorderLayer").field("target", &self.target).finish_non_exhaustive()
@@ -181,9 +189,12 @@ where
             };
             let Some(span) = self.add(core, thread, id, attributes.metadata()) else { return };
             let ext = PerfExt { related: parent, flags: origin, ..PerfExt::of_span(span.span_id, span.call_site_id) };
+            // If a value panics, nobody gets the id: the span ends here.
+            let closed = OnPanic(|| self.close(thread, id));
             core.record_fields(thread, PerfEvent::SpanNew, ext, !attributes.fields().is_empty(), |visitor| {
                 attributes.record(visitor)
             });
+            closed.disarm();
         });
     }
 
@@ -246,10 +257,6 @@ where
     }
 
     fn on_close(&self, id: Id, _: Context<'_, S>) {
-        // Also while nothing is recorded: the registry will use the id again.
-        let Some(span) = self.spans.remove(id.into_u64()) else { return };
-        thread::with(|thread| {
-            self.target.record(thread, PerfEvent::SpanClose, PerfExt::of_span(span.span_id, span.call_site_id));
-        });
+        thread::with(|thread| self.close(thread, &id));
     }
 }

@@ -1,6 +1,6 @@
 //! Fields that are not to be recorded, by their names.
 
-use super::fields::{Encoder, FieldLimits, LARGE_BYTES};
+use super::fields::{Encoded, Encoder, FieldLimits, KeptOnPanic, LARGE_BYTES};
 use super::thread::ThreadState;
 use std::error::Error;
 use std::fmt;
@@ -43,22 +43,33 @@ impl RedactedFields {
 /// count nanoseconds.
 #[cold]
 #[inline(never)]
-pub(super) fn encode_redacted<R>(
+pub(super) fn encode_redacted(
     thread: &ThreadState,
     limits: &FieldLimits,
     redacted: &RedactedFields,
     visit: impl Fn(&mut dyn Visit),
-    then: impl FnOnce(&[u8], u64) -> R,
-) -> R {
-    let mut redacting = Redacting { encoder: Encoder::<LARGE_BYTES>::new(thread, limits), redacted };
-    visit(&mut redacting);
-    redacting.encoder.finish(then)
+    then: impl FnOnce(&[u8], u64),
+) {
+    let redacting = Redacting { encoder: Encoder::<LARGE_BYTES>::new(thread, limits), redacted };
+    let mut redacting = KeptOnPanic::new(redacting, then);
+    visit(&mut redacting.encoder);
+    redacting.finish();
 }
 
 /// Shows the encoder the fields that may be recorded. The others' values are not even looked at.
 struct Redacting<'t> {
     encoder: Encoder<'t, LARGE_BYTES>,
     redacted: &'t RedactedFields,
+}
+
+impl Encoded for Redacting<'_> {
+    fn panicked(&mut self) {
+        self.encoder.panicked();
+    }
+
+    fn encoded(&self) -> (&[u8], u64) {
+        self.encoder.encoded()
+    }
 }
 
 macro_rules! unless_redacted {

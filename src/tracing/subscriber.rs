@@ -5,7 +5,7 @@ use super::entered::next_owner;
 use super::filter::TargetFilter;
 use super::recorder::{PerfCore, PerfRecorder};
 use super::span_cells::{Dropped, SPAN_CELLS};
-use super::target::Target;
+use super::target::{OnPanic, Target};
 use super::thread::{self, ThreadState};
 use crate::schema::perf::{PerfEvent, PerfExt, flags};
 use std::sync::{Arc, RwLock};
@@ -170,9 +170,14 @@ impl Subscriber for RecorderSubscriber {
                 return Id::from_u64(UNRECORDED);
             };
             let ext = PerfExt { related: parent, flags: origin, ..PerfExt::of_span(span_id, call_site_id) };
+            // If a value panics, nobody gets the id: the span ends here.
+            let closed = OnPanic(|| {
+                self.try_close(Id::from_u64(span_id));
+            });
             core.record_fields(thread, PerfEvent::SpanNew, ext, !attributes.fields().is_empty(), |visitor| {
                 attributes.record(visitor)
             });
+            closed.disarm();
             Id::from_u64(span_id)
         })
     }

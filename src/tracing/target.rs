@@ -43,6 +43,24 @@ impl Target {
     }
 }
 
+/// Does something as a panic goes by.
+pub(super) struct OnPanic<F: Fn()>(pub(super) F);
+
+impl<F: Fn()> OnPanic<F> {
+    /// There was none.
+    #[inline(always)]
+    pub(super) fn disarm(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl<F: Fn()> Drop for OnPanic<F> {
+    #[cold]
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
 impl PerfCore {
     /// Records an event with the fields that `visit` shows, if its call site `has_fields`.
     #[inline(always)]

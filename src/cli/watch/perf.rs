@@ -3,7 +3,7 @@
 use eventring::reader::{Descriptor, PayloadRead, Reader};
 use eventring::schema::EventType as _;
 use eventring::schema::Value;
-use eventring::schema::perf::{CallSiteLevel, FieldValue, PerfEvent, PerfExt};
+use eventring::schema::perf::{CallSiteLevel, Cut, FieldValue, PerfEvent, PerfExt};
 use eventring::tracing::{
     CallSite, Catalog, Fields, FieldsProblem, PerfContent, PerfRecord, SpanId, Thread, decode_record,
 };
@@ -173,10 +173,9 @@ pub(super) fn site(content: &PerfContent) -> Option<&CallSite> {
 fn push_fields<'r>(out: &mut Vec<(&'r str, Value<'r>)>, fields: &'r Fields) {
     let values = fields.values.iter().map(|field| (&*field.name, field_value(&field.value))).collect();
     out.push(("fields", Value::Struct(values)));
-    let cut = fields.values.iter().filter_map(|field| Some((&*field.name, Value::Uint(field.original_bytes?.into()))));
-    let cut: Vec<_> = cut.collect();
+    let cut: Vec<_> = fields.values.iter().filter_map(|field| Some((&*field.name, cut(field.cut?)))).collect();
     if !cut.is_empty() {
-        // Field by field, how many bytes there had been.
+        // Field by field.
         out.push(("cut", Value::Struct(cut)));
     }
     if fields.missing > 0 {
@@ -186,6 +185,16 @@ fn push_fields<'r>(out: &mut Vec<(&'r str, Value<'r>)>, fields: &'r Fields) {
         None => {}
         Some(FieldsProblem::Expired) => out.push(("problem", text("overwritten before they were read"))),
         Some(_) => out.push(("problem", text("damaged"))),
+    }
+}
+
+/// How many bytes there had been, `null` if nobody knows, or what else is wrong with the value.
+fn cut(cut: Cut) -> Value<'static> {
+    match cut {
+        Cut::Limit { original_bytes: Some(bytes) } => Value::Uint(bytes.into()),
+        Cut::Failed => text("failed"),
+        Cut::Panicked => text("panicked"),
+        _ => NOTHING,
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Each field is a header of [`FIELD_HEADER_BYTES`] (index of the field in its call site, u8; type, u8; bytes of the value, u16)
 //! and the value, without padding, one behind the other. Bit 7 of the type says that the value was cut; its last 4 bytes are then
-//! the length that it would have had, in bytes, `u32::MAX` if that is not known.
+//! the length that it would have had, in bytes, or what else [`Cut`] says.
 
 use std::fmt;
 
@@ -152,6 +152,49 @@ impl fmt::Display for FieldValue {
     }
 }
 
+/// Why a value is not whole.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Cut {
+    /// It exceeded a limit.
+    Limit {
+        /// The bytes that it would have had, if that is known.
+        original_bytes: Option<u32>,
+    },
+    /// Its `Debug` or `Display` has returned an error: there is what it had written until then.
+    Failed,
+    /// Its `Debug` or `Display` has panicked: there is what it had written until then. Fields behind it were not recorded.
+    Panicked,
+}
+
+impl Cut {
+    const UNKNOWN: u32 = u32::MAX;
+    const FAILED: u32 = u32::MAX - 1;
+    const PANICKED: u32 = u32::MAX - 2;
+
+    /// What stands behind the value in the payload.
+    #[must_use]
+    pub const fn code(self) -> u32 {
+        match self {
+            Self::Limit { original_bytes: Some(bytes) } if bytes < Self::PANICKED => bytes,
+            Self::Limit { .. } => Self::UNKNOWN,
+            Self::Failed => Self::FAILED,
+            Self::Panicked => Self::PANICKED,
+        }
+    }
+
+    /// What that means.
+    #[must_use]
+    pub const fn from_code(code: u32) -> Self {
+        match code {
+            Self::UNKNOWN => Self::Limit { original_bytes: None },
+            Self::FAILED => Self::Failed,
+            Self::PANICKED => Self::Panicked,
+            bytes => Self::Limit { original_bytes: Some(bytes) },
+        }
+    }
+}
+
 /// One field of a payload, borrowed from it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RawField<'a> {
@@ -161,8 +204,8 @@ pub struct RawField<'a> {
     pub type_code: u8,
     /// The value's bytes, as far as they were kept.
     pub value: &'a [u8],
-    /// If the value was cut: the bytes that it would have had, `u32::MAX` if that is not known.
-    pub original_bytes: Option<u32>,
+    /// If it is not the whole value: why.
+    pub cut: Option<Cut>,
 }
 
 impl RawField<'_> {
@@ -171,7 +214,7 @@ impl RawField<'_> {
     pub fn to_value(&self) -> FieldValue {
         let text = || match std::str::from_utf8(self.value) {
             Ok(text) => text.to_owned(),
-            Err(error) if error.error_len().is_none() && self.original_bytes.is_some() => {
+            Err(error) if error.error_len().is_none() && self.cut.is_some() => {
                 String::from_utf8_lossy(&self.value[..error.valid_up_to()]).into_owned()
             }
             Err(_) => String::from_utf8_lossy(self.value).into_owned(),
@@ -242,10 +285,10 @@ impl<'a> RawFields<'a> {
         let (value, rest) = rest.split_at_checked(u16::from_le_bytes([low, high]).into())?;
         let type_code = type_byte & !TRUNCATED;
         if type_byte & TRUNCATED == 0 {
-            return Some((RawField { index, type_code, value, original_bytes: None }, rest));
+            return Some((RawField { index, type_code, value, cut: None }, rest));
         }
         let (value, original) = value.split_last_chunk::<TRUNCATION_BYTES>()?;
-        Some((RawField { index, type_code, value, original_bytes: Some(u32::from_le_bytes(*original)) }, rest))
+        Some((RawField { index, type_code, value, cut: Some(Cut::from_code(u32::from_le_bytes(*original))) }, rest))
     }
 }
 
@@ -273,7 +316,7 @@ mod tests {
     type Decoded = Result<(u8, FieldValue, Option<u32>), MalformedFields>;
 
     fn decode(bytes: &[u8]) -> Vec<Decoded> {
-        let decoded = |field: RawField<'_>| (field.index, field.to_value(), field.original_bytes);
+        let decoded = |field: RawField<'_>| (field.index, field.to_value(), field.cut);
         RawFields::new(bytes).map(|field| field.map(decoded)).collect()
     }
 
@@ -309,6 +352,6 @@ mod tests {
         assert_eq!(decode(&[0, 1, 1, 0, 7]), [Ok((0, FieldValue::Unknown { code: 1, bytes: vec![7] }, None))]);
         assert_eq!(decode(&[0, 6, 1, 0, 2]), [Ok((0, FieldValue::Unknown { code: 6, bytes: vec![2] }, None))]);
         let cut = [0, 0x87, 6, 0, b'a', 0xc3, 255, 255, 255, 255];
-        assert_eq!(decode(&cut), [Ok((0, FieldValue::Str("a".into()), Some(u32::MAX)))]);
+        assert_eq!(decode(&cut), [Ok((0, FieldValue::Str("a".into()), Some(Cut::Limit { original_bytes: None })))]);
     }
 }

@@ -11,7 +11,9 @@ mod thread;
 
 pub use self::call_site::{CallSiteHeader, CallSiteKind, CallSiteLevel, CallSiteView};
 pub use self::ext::{PerfExt, flags};
-pub use self::field::{FIELD_HEADER_BYTES, FieldValue, MalformedFields, NotFormatted, RawField, RawFields, ValueType};
+pub use self::field::{
+    Cut, FIELD_HEADER_BYTES, FieldValue, MalformedFields, NotFormatted, RawField, RawFields, ValueType,
+};
 #[cfg_attr(not(feature = "tracing"), allow(unused_imports, reason = "the perf recorder's business"))]
 pub(crate) use self::field::{TRUNCATED, TRUNCATION_BYTES};
 pub use self::thread::{ThreadHeader, ThreadView};

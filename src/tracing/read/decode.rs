@@ -81,12 +81,7 @@ fn decode_content(
             PerfContent::Event { span, call_site, fields }
         }
         PerfEvent::Counter => {
-            let value = RawField {
-                index: 0,
-                type_code: ext.value_type,
-                value: &ext.related.to_le_bytes(),
-                original_bytes: None,
-            };
+            let value = RawField { index: 0, type_code: ext.value_type, value: &ext.related.to_le_bytes(), cut: None };
             PerfContent::Counter { span, call_site: catalog.call_site(ext.call_site_id), value: value.to_value() }
         }
         PerfEvent::Marker => PerfContent::Marker {
@@ -125,6 +120,6 @@ fn named(call_site: &CallSite, field: &RawField<'_>) -> Field {
         name: name.unwrap_or_else(|| Arc::from(format!("field {}", field.index))),
         index: field.index,
         value: field.to_value(),
-        original_bytes: field.original_bytes,
+        cut: field.cut,
     }
 }

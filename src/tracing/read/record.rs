@@ -2,7 +2,7 @@
 
 use super::catalog::{CallSite, Thread};
 use crate::schema::RecordError;
-use crate::schema::perf::FieldValue;
+use crate::schema::perf::{Cut, FieldValue};
 use std::fmt;
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -202,8 +202,8 @@ pub struct Field {
     pub index: u8,
     /// Its value.
     pub value: FieldValue,
-    /// If the value was cut: how many bytes it would have had, `u32::MAX` if that is not known.
-    pub original_bytes: Option<u32>,
+    /// If it is not the whole value: why.
+    pub cut: Option<Cut>,
 }
 
 impl Fields {
@@ -216,7 +216,7 @@ impl Fields {
     /// Whether every recorded field is there with its whole value.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.missing == 0 && self.problem.is_none() && self.values.iter().all(|field| field.original_bytes.is_none())
+        self.missing == 0 && self.problem.is_none() && self.values.iter().all(|field| field.cut.is_none())
     }
 
     /// Adds fields that were recorded later: a field that was there already gets its new value.

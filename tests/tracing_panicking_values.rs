@@ -1,0 +1,105 @@
+//! Values that panic while they are formatted: the panic goes to the program, and the event is recorded with what was known of it.
+#![cfg(feature = "tracing")]
+
+mod reference;
+
+use eventring::schema::perf::{Cut, FieldValue};
+use eventring::tracing::{
+    Fields, PerfContent, PerfReader, PerfRecord, PerfRecorder, PerfRecorderBuilder, RecorderLayer, RecorderSubscriber,
+    SpanTree,
+};
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use tracing::Dispatch;
+use tracing::field::Empty;
+use tracing_subscriber::prelude::*;
+
+struct Panicking;
+
+impl fmt::Debug for Panicking {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("half")?;
+        panic!("in Debug");
+    }
+}
+
+/// The records of a program that panics at each of these, as the subscriber and as the layer have it.
+fn recorded(builder: fn() -> PerfRecorderBuilder, programs: &[&dyn Fn()]) -> [Vec<PerfRecord>; 2] {
+    [false, true].map(|is_layer| {
+        let recorder = builder().anonymous().shifts(15, 21).tables_shift(16).prefault(false).build().unwrap();
+        let dispatch = if is_layer {
+            Dispatch::new(tracing_subscriber::registry().with(RecorderLayer::new(recorder.clone())))
+        } else {
+            Dispatch::new(RecorderSubscriber::new(recorder.clone()))
+        };
+        tracing::dispatcher::with_default(&dispatch, || {
+            for program in programs {
+                assert!(catch_unwind(AssertUnwindSafe(program)).is_err(), "the panic is the program's");
+            }
+            tracing::info!(value = ?Some(1), "after");
+        });
+        reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()))
+    })
+}
+
+#[track_caller]
+fn check(fields: &Fields, before: &str) {
+    let found: Vec<_> = fields.values.iter().map(|field| (&*field.name, field.value.clone(), field.cut)).collect();
+    let half = FieldValue::Debug("half".into());
+    assert_eq!(found, [("before", FieldValue::Str(before.into()), None), ("value", half, Some(Cut::Panicked))]);
+    assert!(!fields.is_complete());
+}
+
+fn events(records: &[PerfRecord]) -> Vec<&Fields> {
+    let fields = |record| match record {
+        &PerfRecord { content: PerfContent::Event { ref fields, .. }, .. } => Some(fields),
+        _ => None,
+    };
+    records.iter().filter_map(fields).collect()
+}
+
+#[test]
+fn an_event_with_a_value_that_panics_is_recorded_with_the_fields_up_to_it() {
+    for records in
+        recorded(PerfRecorder::builder, &[&|| tracing::info!(before = "b", value = ?Panicking, after = 1u64)])
+    {
+        let events = events(&records);
+        assert_eq!(events.len(), 2);
+        check(events[0], "b");
+        // What comes later is recorded as ever.
+        assert_eq!(events[1].get("value"), Some(&FieldValue::Debug("Some(1)".into())));
+        assert!(events[1].is_complete());
+    }
+}
+
+#[test]
+fn so_it_is_in_a_large_event_and_where_fields_are_hidden() {
+    let long = "x".repeat(3000);
+    let program: &dyn Fn() = &|| tracing::info!(before = long, value = ?Panicking);
+    for records in recorded(PerfRecorder::builder, &[program]) {
+        check(events(&records)[0], &long);
+    }
+    for records in recorded(|| PerfRecorder::builder().redact_fields(["password"]), &[program]) {
+        check(events(&records)[0], &long);
+    }
+}
+
+#[test]
+fn a_span_whose_value_panics_was_never_the_programs_and_is_closed() {
+    let program: &dyn Fn() = &|| drop(tracing::info_span!("broken", before = "b", value = ?Panicking));
+    let late: &dyn Fn() = &|| {
+        let span = tracing::info_span!("late", before = "l", value = Empty);
+        span.record("value", tracing::field::debug(Panicking));
+    };
+    // Cells of spans are not used up by this.
+    let programs = [program, late].repeat(100);
+    for records in recorded(PerfRecorder::builder, &programs) {
+        let tree = SpanTree::from_records(&records);
+        let spans: Vec<_> = tree.iter().collect();
+        assert_eq!(spans.len(), 200);
+        for span in spans {
+            assert!(!span.is_open() && !span.may_have_losses, "{span:?}");
+            check(&span.fields, if span.name() == "late" { "l" } else { "b" });
+        }
+    }
+}
