@@ -61,9 +61,10 @@ pub(super) fn encode(
     visit: impl Fn(&mut dyn Visit),
     then: impl FnOnce(&[u8], u64),
 ) {
-    let mut small = KeptOnPanic::new(Encoder::<SMALL_BYTES>::new(thread, limits), then);
-    visit(&mut small.encoder);
-    if small.encoder.is_too_small { encode_large(thread, limits, visit, small.give_up()) } else { small.finish() }
+    let mut small = Encoder::<SMALL_BYTES>::new(thread, limits);
+    let mut kept = KeptOnPanic::new(&mut small, then);
+    visit(kept.encoder);
+    if kept.encoder.is_too_small { encode_large(thread, limits, visit, kept.then.take()) } else { kept.finish() }
 }
 
 #[cold]
@@ -75,14 +76,17 @@ fn encode_large(
     then: Option<impl FnOnce(&[u8], u64)>,
 ) {
     let Some(then) = then else { return };
-    let mut large = KeptOnPanic::new(Encoder::<LARGE_BYTES>::new(thread, limits), then);
-    visit(&mut large.encoder);
-    large.finish();
+    let mut large = Encoder::<LARGE_BYTES>::new(thread, limits);
+    let mut kept = KeptOnPanic::new(&mut large, then);
+    visit(kept.encoder);
+    kept.finish();
 }
 
 /// An encoder whose bytes are handed out in any case: after the last field, or when a panic goes by.
-pub(super) struct KeptOnPanic<E: Encoded, F: FnOnce(&[u8], u64)> {
-    pub(super) encoder: E,
+///
+/// It refers to the encoder, which is too large to be moved around.
+pub(super) struct KeptOnPanic<'e, E: Encoded, F: FnOnce(&[u8], u64)> {
+    pub(super) encoder: &'e mut E,
     /// `None` once they have been.
     then: Option<F>,
 }
@@ -95,32 +99,26 @@ pub(super) trait Encoded {
     fn encoded(&self) -> (&[u8], u64);
 }
 
-impl<E: Encoded, F: FnOnce(&[u8], u64)> KeptOnPanic<E, F> {
+impl<'e, E: Encoded, F: FnOnce(&[u8], u64)> KeptOnPanic<'e, E, F> {
     #[inline(always)]
-    pub(super) fn new(encoder: E, then: F) -> Self {
+    pub(super) fn new(encoder: &'e mut E, then: F) -> Self {
         Self { encoder, then: Some(then) }
     }
 
     #[inline(always)]
-    pub(super) fn finish(mut self) {
+    pub(super) fn finish(&mut self) {
         if let Some(then) = self.then.take() {
             let (fields, word) = self.encoder.encoded();
             then(fields, word);
         }
     }
-
-    /// Nothing is handed out.
-    #[inline(always)]
-    fn give_up(mut self) -> Option<F> {
-        self.then.take()
-    }
 }
 
-impl<E: Encoded, F: FnOnce(&[u8], u64)> Drop for KeptOnPanic<E, F> {
+impl<E: Encoded, F: FnOnce(&[u8], u64)> Drop for KeptOnPanic<'_, E, F> {
     #[inline(always)]
     fn drop(&mut self) {
         if let Some(then) = self.then.take() {
-            keep(&mut self.encoder, then);
+            keep(self.encoder, then);
         }
     }
 }

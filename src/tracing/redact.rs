@@ -50,10 +50,10 @@ pub(super) fn encode_redacted(
     visit: impl Fn(&mut dyn Visit),
     then: impl FnOnce(&[u8], u64),
 ) {
-    let redacting = Redacting { encoder: Encoder::<LARGE_BYTES>::new(thread, limits), redacted };
-    let mut redacting = KeptOnPanic::new(redacting, then);
-    visit(&mut redacting.encoder);
-    redacting.finish();
+    let mut redacting = Redacting { encoder: Encoder::<LARGE_BYTES>::new(thread, limits), redacted };
+    let mut kept = KeptOnPanic::new(&mut redacting, then);
+    visit(kept.encoder);
+    kept.finish();
 }
 
 /// Shows the encoder the fields that may be recorded. The others' values are not even looked at.
