@@ -101,6 +101,12 @@ fn a_forked_child_leaves_its_parents_rings_alone_and_records_into_its_own() {
             "work of parent in outer",
         ]
     );
-    // The span that the parent was in when it forked is not in the child's rings.
+    // The span that the parent was in when it forked is not in the child's rings, which name it by the id that it has in the parent's.
+    let trees = [&path, &child_path]
+        .map(|path| SpanTree::from_records(&reference::records(&mut PerfReader::open(path).unwrap())));
+    let [in_parent, in_child] = &trees;
+    let outer = in_parent.iter().find(|span| span.name() == "outer").unwrap();
+    let work = in_child.iter().find(|span| span.name() == "work").unwrap();
+    assert_eq!((work.parent, in_child.get(outer.id)), (Some(outer.id), None));
     assert_eq!(spans(&child_path), ["other thread of child in nothing", "work of child in a stranger"]);
 }

@@ -313,7 +313,7 @@ impl<'a> Iterator for RawFields<'a> {
 mod tests {
     use super::*;
 
-    type Decoded = Result<(u8, FieldValue, Option<u32>), MalformedFields>;
+    type Decoded = Result<(u8, FieldValue, Option<Cut>), MalformedFields>;
 
     fn decode(bytes: &[u8]) -> Vec<Decoded> {
         let decoded = |field: RawField<'_>| (field.index, field.to_value(), field.cut);
