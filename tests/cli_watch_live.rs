@@ -50,7 +50,7 @@ fn a_live_ring_is_followed_from_its_newest_event_until_its_writer_ends_it() {
         assert_eq!(line["seqno"], expected);
     }
     assert_eq!(expected, last);
-    assert!(run.err.contains("the writer ended the ring"), "{run:?}");
+    assert!(run.err.contains(" · ended "), "{run:?}");
 }
 
 #[test]
@@ -88,7 +88,48 @@ fn a_killed_writer_ends_it_too() {
     writer.child.kill().unwrap();
     let run = live.end();
     assert_eq!((run.code, run.out.as_str()), (Some(0), ""));
-    assert!(run.err.contains("the writer died"), "{run:?}");
+    assert!(run.err.ends_with(" · its program died; the ring is left\n"), "{run:?}");
+}
+
+#[test]
+fn how_a_ring_ended_is_told_in_so_many_words() {
+    const TEST: &str = "how_a_ring_ended_is_told_in_so_many_words";
+    if let Some(part) = child::part() {
+        let builder = Recorder::builder(ContentDescription::of::<ExecEvent>()).config(child::place());
+        let recorder = builder.compact(true).shifts(15, 21).keep(part == "kept").build().unwrap();
+        record(&recorder, 7);
+        child::say("recorded");
+        child::wait_for_parent();
+        // Without unwinding: the recorder is not dropped.
+        std::process::exit(0);
+    }
+    let told = ["exit", "kept", "killed", "killed and removed"].map(|part| {
+        let directory = directory();
+        let path = place(&directory, "ring");
+        let mut writer = child::Talk::with(child::play(TEST, part, &path));
+        assert_eq!(writer.hear(), "recorded");
+        let mut live = Live::start(&["watch", argument(&path), "--from", "oldest", "--json"]);
+        assert_eq!(live.json_line()["ext"][1], 7);
+        match part {
+            "exit" | "kept" => assert!(writer.end().success()),
+            _ => {
+                if part == "killed and removed" {
+                    std::fs::remove_file(&path).unwrap();
+                }
+                writer.child.kill().unwrap();
+                writer.child.wait().unwrap();
+            }
+        }
+        let run = live.end();
+        assert_eq!((run.code, run.out.as_str()), (Some(0), ""));
+        format!("{part}: {}", run.err.trim_end().rsplit_once(" · ").unwrap().1)
+    });
+    insta::assert_snapshot!(told.join("\n"), @r"
+    exit: ended and removed by its program
+    kept: ended by its program
+    killed: its program died; the ring is left
+    killed and removed: its program died, and the ring was removed
+    ");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use crate::cli::format::{duration, events, grouped};
 use crate::cli::paint::{DIM, WARNING};
 use eventring::reader::{Gap, PayloadRead, RingState};
 use std::io::IsTerminal as _;
+use std::path::Path;
 use std::time::Instant;
 
 /// The reason when the user has asked for the end.
@@ -104,15 +105,22 @@ impl Summary {
 
 /// How the rings ended.
 fn end(rings: &Rings) -> &'static str {
-    let mut states = rings.iter().map(|ring| ring.reader.state());
-    match states.next() {
-        Some(first) if states.all(|other| other == first) => match first {
-            RingState::Live | RingState::Unknown => STOPPED,
-            RingState::Ended => "the writer ended the ring",
-            RingState::WriterDied => "the writer died",
-            RingState::Saved => "end of the snapshot",
-            RingState::Truncated => "the file was truncated",
+    let ends: Vec<_> =
+        rings.iter().map(|ring| (ring.reader.state(), ring.reader.path().is_some_and(Path::exists))).collect();
+    let is_there = ends.iter().all(|(_, is_there)| *is_there);
+    match ends.first().map(|(state, _)| *state) {
+        Some(first) if ends.iter().all(|(other, _)| *other == first) => match (first, is_there) {
+            (RingState::Live | RingState::Unknown, _) => STOPPED,
+            (RingState::Ended, true) => "ended by its program",
+            (RingState::Ended, false) => "ended and removed by its program",
+            (RingState::WriterDied, true) => "its program died; the ring is left",
+            (RingState::WriterDied, false) => "its program died, and the ring was removed",
+            (RingState::Saved, _) => "end of the snapshot",
+            (RingState::Truncated, _) => "the file was truncated",
         },
+        _ if ends.iter().any(|(state, _)| *state == RingState::WriterDied) => {
+            "all rings have ended; not all programs in good order"
+        }
         _ => "all rings have ended",
     }
 }

@@ -331,11 +331,21 @@ mod tests {
             decode(&bytes),
             [
                 Ok((3, FieldValue::I64(-5), None)),
-                Ok((4, FieldValue::Str("hi".into()), Some(9))),
+                Ok((4, FieldValue::Str("hi".into()), Some(Cut::Limit { original_bytes: Some(9) }))),
                 Ok((5, FieldValue::Bool(true), None)),
                 Ok((6, FieldValue::Unknown { code: 99, bytes: vec![0xab] }, None)),
             ]
         );
+    }
+
+    #[test]
+    fn why_a_value_is_not_whole_comes_back_from_its_code() {
+        let limit = |original_bytes| Cut::Limit { original_bytes };
+        for cut in [limit(Some(0)), limit(Some(u32::MAX - 3)), limit(None), Cut::Failed, Cut::Panicked] {
+            assert_eq!(Cut::from_code(cut.code()), cut);
+        }
+        // As many bytes as another code: then nobody knows.
+        assert_eq!(limit(Some(u32::MAX - 1)).code(), limit(None).code());
     }
 
     #[test]
