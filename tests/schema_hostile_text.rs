@@ -203,3 +203,22 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn long_names_in_nested_structs_do_not_multiply_a_payload() {
+    let name = "a".repeat(256);
+    let mut text = format!("schema-text 1\ncontent 300 SHOP 1\nstruct S0 1\nfield {name} u8 0 1\n");
+    for depth in 1..=20 {
+        let (bytes, inner) = (1 << depth, depth - 1);
+        text += &format!(
+            "struct S{depth} {bytes}\nfield {name} S{inner} 0 {0}\nfield b{1} S{inner} {0} {0}\n",
+            bytes / 2,
+            &name[1..]
+        );
+    }
+    text += "event 2 NESTED S20\n";
+    let model = SchemaModel::parse(&text).unwrap();
+    let json = model.decode(2, &vec![0; 1 << 20]).to_json();
+    assert!(json.len() < 64 << 20, "{} bytes", json.len());
+    assert!(json.contains("too many values to show"));
+}

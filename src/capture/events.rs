@@ -1,14 +1,16 @@
 //! The events of a capture file, in the order of time.
 
 use super::error::CaptureErrorKind;
-use super::format::BlockRef;
-use super::item::{CapturedContent, CapturedItem, CapturedPayload, SortKey, take_item};
+use super::format::{BLOCK_BYTES_TARGET, BlockRef};
+use super::item::{CapturedContent, CapturedItem, CapturedPayload, GAP_BYTES, SortKey, take_item};
 use super::read::CaptureFile;
 use super::wire::Bytes;
 use std::collections::BTreeMap;
 
-/// Blocks overlap by little in real captures. What waits to be sorted takes no more memory than this, in bytes.
-const WAITING_BYTES_MAX: usize = 1 << 30;
+/// Blocks overlap by little in real captures. When what waits to be sorted takes this much memory, in bytes, no block is added.
+const WAITING_BYTES_MAX: usize = 1 << 28;
+/// No block has more items: it is written when it is full, whatever its last payload adds to it.
+const ITEMS_MAX: u64 = (2 * BLOCK_BYTES_TARGET / GAP_BYTES) as u64;
 
 /// The events and gaps of a [`CaptureFile`], by time. Those of one ring are in the order of their sequence numbers: where its
 /// stamps run against these, the stamps give way.
@@ -71,7 +73,7 @@ impl<'f> CaptureEvents<'f> {
         };
         let mut rest = Bytes::new(&bytes);
         let mut items = 0;
-        while !rest.is_empty() {
+        while !rest.is_empty() && items < block.header.items.min(ITEMS_MAX) {
             let Some(item) = take_item(&mut rest) else { break };
             let Some(key) = self.keys.get_mut(item.ring as usize) else { break };
             let key = match &item.content {
@@ -83,9 +85,10 @@ impl<'f> CaptureEvents<'f> {
             self.waiting_bytes += waiting_bytes(&item);
             self.waiting.insert((key, self.order), item);
         }
-        if items != block.header.items {
+        if items != block.header.items || !rest.is_empty() {
+            let more = if rest.is_empty() { "" } else { " and something else" };
             self.problems.push(format!(
-                "the block at byte {} is damaged: it holds {items} events and gaps, expected {}",
+                "the block at byte {} is damaged: it holds {items} events and gaps{more}, expected {}",
                 block.offset, block.header.items
             ));
         }

@@ -122,3 +122,14 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_block_of_more_items_than_any_is_not_taken_apart() {
+    let mut made = Made::new();
+    (0..100_000).for_each(|_| made.gap(0, 1, LossCause::Overwritten));
+    let capture = made.open();
+    let mut events = capture.events();
+    let count = events.by_ref().count();
+    assert!(count < 90_000, "{count}");
+    assert!(events.problems()[0].contains("and something else, expected 100000"), "{:?}", events.problems());
+}

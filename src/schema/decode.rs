@@ -10,6 +10,8 @@ use super::value::Value;
 
 /// The most values that one payload is taken apart into: it bounds the memory that a hostile schema can ask for.
 const MAX_VALUES: usize = 1 << 20;
+/// A field's name counts as one more value for each so many bytes: it is shown with each value.
+const NAME_BYTES_PER_VALUE: usize = 16;
 
 /// The name under which a [`Value::Struct`] holds what is wrong with the payload as a whole. No field can have it.
 pub const MALFORMED: &str = "$malformed";
@@ -79,6 +81,7 @@ impl<'a> Decoder<'a> {
         let fields = &model.structs[index].fields;
         let mut values = Vec::with_capacity(fields.len().min(self.values_left));
         for field in fields {
+            self.values_left = self.values_left.saturating_sub(field.name.len() / NAME_BYTES_PER_VALUE);
             let value = if field.redacted {
                 Value::Redacted
             } else {
