@@ -66,7 +66,7 @@ fn readers_that_are_killed_leave_writer_and_other_readers_alone() {
     let recorder = recorder(&path);
     let mut mine = from_the_start(&Reader::open(&path).unwrap());
     let mut verdict = Verdict::default();
-    let mut count = 0;
+    let (mut count, mut kills) = (0, 0);
     for _ in 0..5 {
         let mut readers: Vec<_> = (0..4).map(|_| Talk::with(play(TEST, "reader", &path))).collect();
         readers.iter_mut().for_each(|reader| assert_eq!(reader.hear(), "reading"));
@@ -75,11 +75,13 @@ fn readers_that_are_killed_leave_writer_and_other_readers_alone() {
             count += 500;
             reader.child.kill().unwrap();
             reader.child.wait().unwrap();
+            kills += 1;
             record_some(&recorder, 0, count..count + 500);
             count += 500;
             read_on(&mut mine, &mut verdict);
         }
     }
+    println!("{kills} readers killed: {verdict}");
     assert_eq!((verdict.read, verdict.lost, verdict.wrong()), (20_000, 0, 0), "{verdict}");
     drop(recorder);
     // Nothing that a reader held keeps the name.
@@ -121,6 +123,7 @@ fn a_reader_that_was_stopped_for_some_laps_goes_on_with_an_exact_count() {
     drop(recorder);
     let said = reader.hear();
     let numbers: Vec<u64> = said.split(' ').map(|number| number.parse().unwrap()).collect();
+    println!("a reader stopped for some laps: read, lost, wrong: {said}");
     assert_eq!((numbers[0] + numbers[1], numbers[2]), (101_000, 0), "{said}");
     assert!(numbers[1] > 100_000 - (1 << 15) - 1000, "it was stopped for three laps: {said}");
     assert!(reader.end().success());
@@ -148,8 +151,10 @@ fn a_writer_that_was_stopped_counts_as_live_and_goes_on() {
     let reader = Reader::open(&path).unwrap();
     let mut cursor = from_the_start(&reader);
     let mut verdict = Verdict::default();
+    let mut stops = 0;
     for _ in 0..50 {
         signal(&writer, rustix::process::Signal::STOP);
+        stops += 1;
         read_on(&mut cursor, &mut verdict);
         assert_eq!(reader.state(), RingState::Live, "stopped is not dead");
         signal(&writer, rustix::process::Signal::CONT);
@@ -160,6 +165,7 @@ fn a_writer_that_was_stopped_counts_as_live_and_goes_on() {
         read_on(&mut cursor, &mut verdict);
     }
     let given_up = given_up();
+    println!("a writer stopped {stops} times: {verdict}");
     assert_eq!((verdict.read + verdict.lost, verdict.wrong()), (reader.info().last_seqno, 0), "{verdict}");
     assert_eq!(reader.info().last_seqno, 60_000 + given_up);
     assert!(writer.end().success());
@@ -177,6 +183,7 @@ fn a_fork_in_the_middle_of_recording_gives_a_child_that_records_nothing_and_spoi
                 let recorder = &recorder;
                 scope.spawn(move || record_some(recorder, writer, 0..8000));
             }
+            let mut forks = 0;
             for _ in 0..20 {
                 // SAFETY: the child only calls functions that take no lock and allocate nothing, and leaves.
                 let pid = unsafe { libc::fork() };
@@ -190,7 +197,9 @@ fn a_fork_in_the_middle_of_recording_gives_a_child_that_records_nothing_and_spoi
                 // SAFETY: `status` is writable.
                 assert_eq!(unsafe { libc::waitpid(pid, &mut status, 0) }, pid);
                 assert_eq!(status, 0, "the child could record");
+                forks += 1;
             }
+            say(format!("{forks} forks"));
         });
         say("recorded");
         wait_for_parent();
@@ -199,10 +208,12 @@ fn a_fork_in_the_middle_of_recording_gives_a_child_that_records_nothing_and_spoi
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let path = directory.path().join("ring");
     let mut writer = Talk::with(play(TEST, "writer", &path));
+    let forks = writer.hear();
     assert_eq!(writer.hear(), "recorded");
     let reader = Reader::open(&path).unwrap();
     let mut verdict = Verdict::default();
     read_on(&mut from_the_start(&reader), &mut verdict);
+    println!("{forks}: {verdict}");
     let given_up = reader.info().extension.map(|ext| ext.refused_claims + ext.lapped_claims).unwrap();
     assert_eq!((verdict.read, verdict.lost, verdict.wrong()), (24_000, given_up, 0), "{verdict}");
     assert_eq!(reader.state(), RingState::Live, "the children's ends did not end the ring");
@@ -241,6 +252,7 @@ fn a_writer_that_becomes_another_program_counts_as_dead_though_its_process_lives
         }
     }
     let reader = follower.cursor().reader();
+    println!("a writer that became another program: {verdict}");
     assert_eq!(reader.state(), RingState::WriterDied);
     assert_eq!((verdict.read + verdict.lost, verdict.wrong()), (reader.info().last_seqno, 0), "{verdict}");
     assert_eq!(writer.child.try_wait().unwrap(), None, "the process lives");
@@ -255,6 +267,7 @@ fn panics_in_the_middle_of_reservations_become_errors_and_nothing_else() {
     let path = directory.path().join("ring");
     let recorder = recorder(&path);
     std::panic::set_hook(Box::new(|_| {}));
+    let mut panics = 0;
     std::thread::scope(|scope| {
         for writer in 0..2 {
             let recorder = &recorder;
@@ -269,6 +282,7 @@ fn panics_in_the_middle_of_reservations_become_errors_and_nothing_else() {
                 panic!("in the middle");
             });
             assert!(panicked.join().is_err());
+            panics += 1;
         }
     });
     let _ = std::panic::take_hook();
@@ -287,6 +301,7 @@ fn panics_in_the_middle_of_reservations_become_errors_and_nothing_else() {
             Next::NotReady => break,
         }
     }
+    println!("{panics} panics in {errors} reservations: {verdict}");
     assert_eq!((errors, verdict.read, verdict.wrong()), (120, 5000, 0), "{verdict}");
     assert_eq!(recorder.stats().record_errors, 120);
 }
@@ -329,5 +344,6 @@ fn threads_that_record_until_their_last_breath_are_all_read() {
             other => panic!("{other:?}"),
         }
     }
+    println!("{alive} threads, {ending} events at their ends");
     assert_eq!((alive, ending), (120, 240));
 }

@@ -264,3 +264,19 @@ impl Lanes {
         self.lanes.get(id as usize)
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_lanes_for_16_384_threads_and_one_that_is_given_back_is_used_again() {
+        let lanes = Lanes::new();
+        let taken: std::collections::HashSet<LaneId> =
+            std::iter::from_fn(|| lanes.acquire()).map(|lane| lane.id()).collect();
+        println!("{} lanes", taken.len());
+        assert_eq!((taken.len(), taken.len()), (MAX_LANES, 16_384));
+        lanes.release(77);
+        assert_eq!((lanes.acquire().map(Lane::id), lanes.acquire().map(Lane::id)), (Some(77), None));
+    }
+}

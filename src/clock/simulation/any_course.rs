@@ -1,6 +1,6 @@
 //! Whatever happens to the machine, in any order.
 
-use super::{calibration, now, now_with_error, simulated};
+use super::{Simulation, calibration, now, now_with_error, simulated};
 use proptest::prelude::*;
 
 /// What happens to the machine between two readings.
@@ -33,6 +33,17 @@ fn disturbed() -> impl Strategy<Value = Happening> {
     ]
 }
 
+/// Lets it happen; gives how often the clock is to be read then, and how far apart.
+fn befall(simulation: &Simulation, happening: Happening) -> (u32, u64) {
+    match happening {
+        Happening::Readings { count, apart_nanos } => return (count, apart_nanos),
+        Happening::Idle(nanos) => return (1, nanos),
+        Happening::Slew(ppm) => simulation.slew(ppm),
+        Happening::Step(nanos) => simulation.step(nanos),
+    }
+    (1, 0)
+}
+
 /// Counters from a slow aarch64 timer to a fast time stamp counter.
 fn any_ticks_per_second() -> impl Strategy<Value = u64> {
     prop_oneof![Just(19_200_000u64), Just(1_000_000_000), Just(2_596_150_000), 1_000_000_000u64..6_000_000_000]
@@ -54,12 +65,7 @@ proptest! {
         simulation.interrupt(interruption_every, interruption_nanos);
         let mut last = 0;
         for happening in happenings {
-            let (count, apart_nanos) = match happening {
-                Happening::Readings { count, apart_nanos } => (count, apart_nanos),
-                Happening::Idle(nanos) => (1, nanos),
-                Happening::Slew(ppm) => { simulation.slew(ppm); (1, 0) }
-                Happening::Step(_) => unreachable!("not among the undisturbed"),
-            };
+            let (count, apart_nanos) = befall(simulation, happening);
             for _ in 0..count {
                 simulation.idle(apart_nanos);
                 let (nanos, error) = now_with_error(simulation, clock);
@@ -82,12 +88,7 @@ proptest! {
         simulation.interrupt(interruption_every, 10_000_000);
         let mut last = 0;
         for happening in happenings {
-            let (count, apart_nanos) = match happening {
-                Happening::Readings { count, apart_nanos } => (count, apart_nanos),
-                Happening::Idle(nanos) => (1, nanos),
-                Happening::Slew(ppm) => { simulation.slew(ppm); (1, 0) }
-                Happening::Step(nanos) => { simulation.step(nanos); (1, 0) }
-            };
+            let (count, apart_nanos) = befall(simulation, happening);
             for _ in 0..count {
                 simulation.idle(apart_nanos);
                 let nanos = now(clock);
