@@ -46,4 +46,19 @@ enum NoContent {
     Started = 2,
 }
 
+#[derive(EventType, Clone, Copy)]
+#[event(content_type = 300, no_span, no_span)]
+#[repr(u16)]
+enum NoSpanTwice {
+    Started = 2,
+}
+
+#[derive(EventType, Clone, Copy)]
+#[event(content_type = 300)]
+#[repr(u16)]
+enum NoSpanOfOne {
+    #[event(no_span)]
+    Started = 2,
+}
+
 fn main() {}
