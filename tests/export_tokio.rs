@@ -1,4 +1,5 @@
 //! 200,000 tasks on tokio's threads: span view has each once with its true time, thread view each stay of a thread.
+#![cfg(feature = "cli")]
 
 mod program;
 

@@ -38,7 +38,10 @@ fn what_an_earlier_build_recorded_is_read_and_recorded_alike_today() {
     }
     let kept = Reader::open_typed::<ExecEvent>(SNAPSHOT).unwrap();
     assert_eq!(events(&kept), events(&today));
-    assert_eq!(kept.schema_text().unwrap(), ExecEvent::schema().text());
+    // Comments, and what is said in lines that look like some, may differ: the hash does not cover them.
+    let text = kept.schema_text().unwrap();
+    let lines: String = text.lines().filter(|line| !line.starts_with('#')).flat_map(|line| [line, "\n"]).collect();
+    assert_eq!(lines, ExecEvent::schema().canonical_text());
 }
 
 #[test]
