@@ -53,6 +53,8 @@ fn the_variable_names_the_ring_and_without_it_nothing_happens() {
     assert!(service.end().success());
     // The exit has ended the ring and removed the file, though the recorder is in a static.
     assert!(!path.exists());
+    // Who has it open knows that this was no death.
+    assert_eq!(reader.state(), RingState::Ended);
 
     let mut service = serve(Some("service:3:27".into()));
     let error = service.hear();

@@ -30,6 +30,8 @@ struct Input {
     head: Option<Head>,
     /// The payload handed out last; its memory is used again.
     spare: Vec<u8>,
+    /// It was asked and had nothing at this time: it brings nothing stamped before this less the slack.
+    silent_until_nanos: u64,
     /// An event that was found not committed yet, and when that was first so.
     uncommitted: Option<(u64, Instant)>,
 }
@@ -42,7 +44,6 @@ enum Looked {
 }
 
 /// What a ring without a next event can still bring.
-#[derive(PartialEq, Eq)]
 enum Silence {
     /// An event that is just being recorded.
     Uncommitted,
@@ -135,44 +136,48 @@ impl Merger {
     }
 
     fn next_until(&mut self, now: u64, latest: u64) -> MergedItem<'_> {
+        // When the oldest event that is known is due: what was silent until then need not be looked at again.
+        let due = self.oldest().map(|(_, stamp)| stamp.saturating_add(self.slack_nanos));
         let mut all_shown = true;
         for (input, state) in self.inputs.iter_mut().enumerate() {
-            if state.head.is_none() {
-                match state.look() {
-                    Some(Looked::Gap(gap)) => return MergedItem::Gap { input, gap },
-                    Some(Looked::Event) => {}
-                    None => all_shown &= state.has_ended(),
-                }
+            if state.head.is_some() || due.is_some_and(|due| due <= state.silent_until_nanos) {
+                continue;
+            }
+            match state.look() {
+                Some(Looked::Gap(gap)) => return MergedItem::Gap { input, gap },
+                Some(Looked::Event) => {}
+                None if state.has_ended() => state.silent_until_nanos = u64::MAX,
+                None => all_shown = false,
             }
         }
-        let Some((_, stamp)) = self.oldest() else { return MergedItem::NotReady };
-        let is_settled = stamp.saturating_add(self.slack_nanos) <= now;
+        let Some((oldest, stamp)) = self.oldest() else { return MergedItem::NotReady };
+        let due = stamp.saturating_add(self.slack_nanos);
         // A stamp from the future is damage or another machine's clock: nothing to wait for.
         let is_foreign = stamp > now.saturating_add(self.slack_nanos);
-        if !is_settled && !is_foreign && (!all_shown || stamp > latest) {
+        if due > now && !is_foreign && (!all_shown || stamp > latest) {
             return MergedItem::NotReady;
         }
-        if !all_shown {
-            // The looks above did not ask the headers, whose lines are the writers' busiest; before a ring is taken for silent it
-            // is asked, for a number that was given up may hide what was recorded behind it.
-            let mut all_silent = true;
-            for (input, state) in self.inputs.iter_mut().enumerate() {
-                if state.head.is_none() && !state.has_ended() {
-                    match state.look_closely() {
-                        Ok(Looked::Gap(gap)) => return MergedItem::Gap { input, gap },
-                        Ok(Looked::Event) => {}
-                        Err(silence) => all_silent &= silence == Silence::Sure,
-                    }
-                }
+        if all_shown {
+            return self.take(oldest);
+        }
+        // The looks above did not ask the headers, whose lines are the writers' busiest; before a ring is taken for silent it is
+        // asked, for a number that was given up may hide what was recorded behind it.
+        let mut all_silent = true;
+        for (input, state) in self.inputs.iter_mut().enumerate() {
+            if state.head.is_some() || due <= state.silent_until_nanos {
+                continue;
             }
-            if !all_silent {
-                return MergedItem::NotReady;
+            match state.look_closely() {
+                Ok(Looked::Gap(gap)) => return MergedItem::Gap { input, gap },
+                Ok(Looked::Event) => {}
+                Err(Silence::Sure) => state.silent_until_nanos = now,
+                Err(Silence::Uncommitted) => all_silent = false,
             }
         }
         // Perhaps another one by now, an older one.
         match self.oldest() {
-            Some((input, _)) => self.take(input),
-            None => MergedItem::NotReady,
+            Some((input, _)) if all_silent => self.take(input),
+            _ => MergedItem::NotReady,
         }
     }
 
@@ -187,6 +192,8 @@ impl Merger {
     fn take(&mut self, input: usize) -> MergedItem<'_> {
         let state = &mut self.inputs[input];
         let Some(head) = state.head.take() else { return MergedItem::NotReady };
+        // What comes behind it may be older than that: within a ring the order of seqnos goes first.
+        state.silent_until_nanos = 0;
         let (descriptor, payload_state) = (head.descriptor, head.state);
         state.spare = head.payload;
         let payload = match payload_state {
@@ -200,7 +207,7 @@ impl Merger {
 
 impl Input {
     fn new(cursor: Cursor) -> Self {
-        Self { cursor, head: None, spare: Vec::new(), uncommitted: None }
+        Self { cursor, head: None, spare: Vec::new(), silent_until_nanos: 0, uncommitted: None }
     }
 
     /// Looks for the next event, which becomes the head.

@@ -68,7 +68,8 @@ fn follow(mut reader: PerfReader) -> Followed {
             None => {}
         }
     }
-    for (index, shard) in reader.shards().iter().enumerate() {
+    for shard in reader.shards() {
+        let index = shard.info().extension.map_or(0, |extension| extension.shard_index as usize);
         let last = last_seqno(shard);
         found.last_seqno += last;
         found.laps += last / shard.info().geometry.descriptor_capacity();
