@@ -1,4 +1,5 @@
 //! `eventring capture`, `export` and `summary`: ways to end, rotation, and a message for each bad input.
+#![cfg(feature = "cli")]
 
 mod program;
 

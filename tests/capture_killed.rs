@@ -1,4 +1,5 @@
 //! A program that is killed leaves rings: what it had committed is captured, what was open is shown as open.
+#![cfg(feature = "cli")]
 
 mod child;
 mod consumers;

@@ -1,4 +1,5 @@
 //! All exports of a recording say the same, as other people's programs read them: counts, and durations to the nanosecond.
+#![cfg(feature = "cli")]
 
 mod consumers;
 mod program;

@@ -66,7 +66,7 @@ impl Columns {
 
     /// Takes away until the payload has nearly half of the line.
     fn within(mut self, width: usize, is_one_recorder: bool) -> Self {
-        let room = width - width * 9 / 20;
+        let room = width - width * 11 / 25;
         let steps: [fn(&mut Self, bool); 9] = [
             |columns, _| columns.has_bytes = false,
             |columns, _| columns.time_digits = 6,

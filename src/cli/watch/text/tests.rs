@@ -10,6 +10,7 @@ use eventring::schema::exec::BlockEnd;
 use eventring::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfEvent, PerfExt, ThreadView, ValueType};
 use eventring::schema::{EventPayload as _, EventType};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The time of the first event: 2023-11-14 22:13:20.123456789 UTC.
 const START: u64 = 1_700_000_000_123_456_789;
@@ -156,6 +157,29 @@ fn execution_events_leave_room_for_their_payload_in_80_columns() {
 fn a_program_s_spans_and_business_events_stand_in_line_in_120_columns() {
     let place = Place::new();
     insta::assert_snapshot!(shown(&[place.perf(), place.exec()], || Some(120), false));
+}
+
+#[test]
+fn a_window_that_changes_its_size_gets_other_columns_and_a_heading_that_says_so() {
+    static WIDTH: AtomicUsize = AtomicUsize::new(120);
+    let place = Place::new();
+    let rings = open(&[place.perf()]);
+    let out = anstream::StripStream::new(Vec::new());
+    let mut lines = Lines::on(out, || Some(WIDTH.load(Ordering::Relaxed)), &rings, false, Clock::new(true));
+    let event = Descriptor { record_epoch_nanos: START, seqno: 1, ..Descriptor::default() };
+    for width in [120, 119, 80] {
+        WIDTH.store(width, Ordering::Relaxed);
+        lines.flush(&rings).unwrap();
+        lines.event(rings.get(0), &event, PayloadRead::Valid(&[])).unwrap();
+    }
+    let shown = String::from_utf8(lines.out.into_inner()).unwrap();
+    let headings: Vec<&str> = shown.lines().filter(|line| line.starts_with("TIME")).collect();
+    // A little narrower, the columns are the same.
+    insta::assert_snapshot!(headings.join("\n"), @r"
+    TIME             SEQNO  EVENT         THREAD                 SPAN  PAYLOAD
+    TIME             EVENT         THREAD       PAYLOAD
+    ");
+    assert_eq!(shown.lines().count(), 1 + 2 + 3, "{shown}");
 }
 
 #[test]
