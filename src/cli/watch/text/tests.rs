@@ -9,8 +9,8 @@ use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::BlockEnd;
 use eventring::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfEvent, PerfExt, ThreadView, ValueType};
 use eventring::schema::{EventPayload as _, EventType};
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The time of the first event: 2023-11-14 22:13:20.123456789 UTC.
 const START: u64 = 1_700_000_000_123_456_789;
@@ -161,14 +161,16 @@ fn a_program_s_spans_and_business_events_stand_in_line_in_120_columns() {
 
 #[test]
 fn a_window_that_changes_its_size_gets_other_columns_and_a_heading_that_says_so() {
-    static WIDTH: AtomicUsize = AtomicUsize::new(120);
+    thread_local! {
+        static WIDTH: Cell<usize> = const { Cell::new(120) };
+    }
     let place = Place::new();
     let rings = open(&[place.perf()]);
     let out = anstream::StripStream::new(Vec::new());
-    let mut lines = Lines::on(out, || Some(WIDTH.load(Ordering::Relaxed)), &rings, false, Clock::new(true));
+    let mut lines = Lines::on(out, || Some(WIDTH.get()), &rings, false, Clock::new(true));
     let event = Descriptor { record_epoch_nanos: START, seqno: 1, ..Descriptor::default() };
     for width in [120, 119, 80] {
-        WIDTH.store(width, Ordering::Relaxed);
+        WIDTH.set(width);
         lines.flush(&rings).unwrap();
         lines.event(rings.get(0), &event, PayloadRead::Valid(&[])).unwrap();
     }
