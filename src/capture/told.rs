@@ -36,7 +36,7 @@ pub struct CaptureSummary {
     pub account: CaptureAccount,
     /// Bytes written, of files removed again, too.
     pub bytes: u64,
-    /// The files, without those that were removed again; empty for [`capture_to`].
+    /// The files, without those that were removed again; empty for [`capture_to`](super::capture_to).
     pub files: Vec<PathBuf>,
     /// What went wrong without ending the capture: shards that could not be opened, files that were truncated.
     pub problems: Vec<String>,
