@@ -57,6 +57,8 @@ mutations! {
     WindowUnderflow,
     /// No release fence between window move and payload stores.
     MissingWindowFence,
+    /// A reader does not ask whether the window has passed the payload that it has copied.
+    MissingWindowCheck,
     /// The seqno is stored before the other words of the descriptor.
     EarlyCommit,
     /// A reader takes a writer that died for a live one.

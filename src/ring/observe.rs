@@ -105,6 +105,7 @@ pub(crate) fn payload<M: RingMemory>(memory: &M, descriptor: &Descriptor, out: &
 #[inline]
 pub(crate) fn payload_is_valid<M: RingMemory>(memory: &M, descriptor: &Descriptor) -> bool {
     descriptor.payload_size == 0
+        || mutation::active(Mutation::MissingWindowCheck)
         || memory.control(ControlWord::BufferWindowStart).load(reload_order()) <= descriptor.payload_buf_offset
 }
 
