@@ -41,7 +41,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
 const HEADS: [&str; 11] = ["span", "count", "total", "self", "busy", "idle", "p50", "p90", "p99", "max", ""];
 
 fn table(out: &mut impl Write, summary: &Summary) -> io::Result<()> {
-    let rows: Vec<[String; 11]> = summary.spans.iter().map(row).collect();
+    let rows: Vec<[String; 11]> = summary.spans.iter().map(|span| row(span, summary.lost)).collect();
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());
         cells.chain([HEADS[column].len()]).max().unwrap_or(0)
@@ -71,14 +71,16 @@ fn table(out: &mut impl Write, summary: &Summary) -> io::Result<()> {
     Ok(())
 }
 
-fn row(span: &SpanSummary) -> [String; 11] {
+/// With `lost` events, a span without an end may have ended in a gap.
+fn row(span: &SpanSummary, lost: u64) -> [String; 11] {
     let name = match span.target.as_str() {
         "" => span.name.clone(),
         target => format!("{target}::{}", span.name),
     };
     let mut more = Vec::new();
     if span.open > 0 {
-        more.push(format!("+ {} open", grouped(span.open)));
+        let or_lost = if lost > 0 { " or whose end was lost" } else { "" };
+        more.push(format!("+ {} open{or_lost}", grouped(span.open)));
     }
     // Nothing is known yet of how long it lasts.
     let nothing = if span.open > 0 { "open" } else { "–" };
