@@ -4,6 +4,7 @@ use super::error::CaptureError;
 use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// Where a capture goes: one file, or a row of them.
@@ -54,7 +55,8 @@ impl PathParts {
     fn next(&mut self, part: u32) -> Result<File, CaptureError> {
         let path = if self.rotates { part_path(&self.output, part) } else { self.output.clone() };
         let mut options = OpenOptions::new();
-        options.write(true);
+        // As the rings themselves: the owner, and the group to read.
+        options.write(true).mode(0o640);
         if self.overwrite {
             options.create(true).truncate(true)
         } else {

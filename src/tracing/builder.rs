@@ -65,7 +65,8 @@ impl PerfRecorderBuilder {
         self
     }
 
-    /// The most shards there will be, from 1 to 1,024. Default: as many as there are processors for this program, at most 16.
+    /// The most shards there will be, from 1 to 1,024. Default: two, and two for each
+    /// processor that this program may use; at most 16.
     ///
     /// A shard is made when a thread records for the first time and every shard has a thread already. Threads beyond the limit
     /// share; threads that share a shard wait for each other's cache lines, never for each other.
@@ -168,7 +169,8 @@ impl PerfRecorderBuilder {
     pub fn build(self) -> Result<PerfRecorder, RecorderError> {
         let shards = self.shards.unwrap_or_else(|| {
             let processors = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
-            processors.min(DEFAULT_SHARDS_MAX)
+            // More than processors: threads that wait most of the time have seats too, and two that are busy are not to share.
+            (2 * processors + 2).min(DEFAULT_SHARDS_MAX)
         });
         let shards = shards.clamp(1, SHARDS_MAX);
         // Whatever happens to names, files and process ids: a reader shall not take another recorder's shard for one of ours.

@@ -24,7 +24,8 @@ use tracing_core::Metadata;
 /// # Memory
 /// Each shard is a ring of [`shard_bytes`](Self::shard_bytes), with as many shards as threads record at a time and at most
 /// [`PerfRecorderBuilder::shards`]; shard 0 has tables of [`PerfRecorderBuilder::tables_shift`] beside. That is all that is shared,
-/// however many threads there are and however long the program runs: by default 18 MiB for each processor, at most for 16, and 4 MiB.
+/// however many threads there are and however long the program runs: by default 18 MiB for each thread, at
+/// most two for each processor and two more, and never more than 16; and 4 MiB.
 ///
 /// In the process's own memory there are, for as many spans as were ever open at a time, 16 to 32 bytes each (`RecorderSubscriber`, all of
 /// them together) or 24 to 96 (each `RecorderLayer`, besides what its `Registry` has); about 2 KiB for each thread that runs; and about

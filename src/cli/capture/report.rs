@@ -97,6 +97,10 @@ pub(super) fn report(summary: &CaptureSummary, is_of_now: bool) {
             _ => "interrupted",
         }
     );
+    let left_out = summary.account.rings.iter().fold(0, |sum: u64, ring| sum.saturating_add(ring.unread));
+    if summary.reason == EndReason::Size && left_out > 0 {
+        anstream::eprintln!("{WARNING}{} more were in the rings and did not fit the size{WARNING:#}", events(left_out));
+    }
     for (cause, what) in [
         (LossCause::OverwrittenBefore, "had been overwritten before the capture began"),
         (LossCause::Overwritten, "were overwritten before they could be copied"),
