@@ -99,7 +99,8 @@ fn a_file_ends_before_it_is_larger_than_asked_for_and_has_used_what_it_may() {
 #[test]
 fn a_capture_is_nobodys_to_read_but_its_owners_and_its_groups() {
     use std::os::unix::fs::PermissionsExt as _;
-    let summary = Ring::new(100, 8).capture(&CaptureOptions::new());
+    let ring = Ring::new(100, 8);
+    let summary = ring.capture(&CaptureOptions::new());
     let mode = std::fs::metadata(&summary.files[0]).unwrap().permissions().mode();
     assert_eq!(mode & 0o137, 0, "{mode:o}");
 }
