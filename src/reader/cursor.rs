@@ -103,7 +103,8 @@ pub enum Seek {
 pub enum PayloadRead<'b> {
     /// The payload, copied out and checked afterwards: exactly what was recorded.
     Valid(&'b [u8]),
-    /// It was overwritten meanwhile.
+    /// It was overwritten meanwhile, or the ring's file was truncated ([`Reader::was_truncated`]): what was behind its new end
+    /// cannot be told from what is left.
     Expired,
     /// The descriptor names a payload that no ring of this size can have: the file is damaged.
     Malformed,

@@ -1,0 +1,43 @@
+//! The file of a live ring is cut under its reader: no payload of zeros is given out as what was recorded.
+
+use eventring::reader::{Next, PayloadRead, Reader};
+use eventring::recorder::{ContentDescription, Recorder};
+use std::fs::File;
+
+const PAYLOAD: [u8; 64] = [0xaa; 64];
+
+#[test]
+fn what_lies_behind_the_new_end_is_expired_and_never_zeros() {
+    let place = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = place.path().join("cut");
+    let builder = Recorder::builder(ContentDescription::new(300, "SHOP")).config(path.to_str().unwrap());
+    let recorder = builder.shifts(16, 27).prefault(false).build().unwrap();
+    let record = |events: u64| (0..events).for_each(|n| assert!(recorder.record(2, [n; 4], &PAYLOAD) > 0));
+    record(1000);
+    let reader = Reader::open(&path).unwrap();
+    let mut cursor = reader.cursor();
+    cursor.seek(eventring::reader::Seek::Oldest);
+    let (mut valid, mut expired, mut buffer) = (0, 0, Vec::new());
+    let mut read = |cursor: &mut eventring::reader::Cursor, until: u64| {
+        while cursor.next_seqno() <= until {
+            let Next::Event(event) = cursor.next() else { break };
+            match cursor.payload(&event, &mut buffer) {
+                PayloadRead::Valid(bytes) => {
+                    assert_eq!(bytes, PAYLOAD, "seqno {}", event.seqno);
+                    valid += 1;
+                }
+                PayloadRead::Expired => expired += 1,
+                PayloadRead::Malformed => panic!("{event:?}"),
+            }
+        }
+        (valid, expired)
+    };
+    assert_eq!(read(&mut cursor, 500), (500, 0));
+    // Behind the descriptors: all of the payload buffer is gone.
+    let geometry = recorder.geometry();
+    let payloads_at = (2 << 20) + geometry.descriptor_section_bytes();
+    File::options().write(true).open(&path).unwrap().set_len(payloads_at).unwrap();
+    record(1000);
+    assert_eq!(read(&mut cursor, 2000), (500, 1500));
+    assert!(reader.was_truncated());
+}
