@@ -25,7 +25,16 @@ use crate::schema::{EventPayload, EventType, PayloadOf};
 ///
 /// The event is a path to a variant of an enum that derives [`EventType`]; its payload (a reference or a value) must be the
 /// struct that the enum names for it, which the compiler checks, or be absent if it has none. Behind `;` stand extension words:
-/// `ext[N] = value`, `span = …` (the same as `ext[3]`) or, for execution events, `block = …`, `txn = …`, `account = …`.
+/// `ext[N] = value`, `span = …` (the same as `ext[3]`) or, for execution events, `block = …`, `txn = …`, `account = …`. There are
+/// four, and the compiler says so:
+///
+/// ```compile_fail,E0080
+/// # use eventring::{record, schema::test::{TestCounter, TestEvent}};
+/// # use eventring::recorder::{ContentDescription, Recorder};
+/// # let my_recorder = Recorder::builder(ContentDescription::of::<TestEvent>()).anonymous().build().unwrap();
+/// let counter = TestCounter { writer_id: 1, counter: 2 };
+/// record!(my_recorder => TestEvent::TestCounter, &counter; ext[4] = 7);
+/// ```
 ///
 /// Inside a span that the feature `tracing` records, word 3 is the span's id, unless it is given here or the enum says `#[event(no_span)]`.
 ///
@@ -137,6 +146,7 @@ macro_rules! __one {
 macro_rules! __ext {
     ($to:ident, ) => {};
     ($to:ident, ext[$index:expr] = $value:expr $(, $($rest:tt)*)?) => {
+        const { ::core::assert!($index < 4usize, "an event has the extension words ext[0] to ext[3]") };
         $to[$index] = $value;
         $crate::__ext!($to, $($($rest)*)?);
     };
@@ -241,6 +251,9 @@ pub mod support {
         false
     }
 
+    /// A payload and its parts that are gathered without asking for memory.
+    const GATHERED_MAX: usize = 16;
+
     /// An event with its code. It receives the call, so that the type of the event is known before the payload is looked at and
     /// the compiler's messages speak of the payload.
     pub struct Coded<const CODE: u16, E>(pub E);
@@ -259,7 +272,11 @@ pub mod support {
                 if parts.is_empty() {
                     return recorder.record(CODE, content_ext, fixed);
                 }
-                let mut all: arrayvec::ArrayVec<&[u8], 16> = arrayvec::ArrayVec::new();
+                if parts.len() >= GATHERED_MAX {
+                    let all: Vec<&[u8]> = std::iter::once(fixed).chain(parts.iter().copied()).collect();
+                    return recorder.recordv(CODE, content_ext, &all);
+                }
+                let mut all: arrayvec::ArrayVec<&[u8], GATHERED_MAX> = arrayvec::ArrayVec::new();
                 all.push(fixed);
                 all.extend(parts.iter().copied());
                 recorder.recordv(CODE, content_ext, &all)

@@ -94,3 +94,14 @@ fn lists_may_end_with_a_comma() {
     let types: Vec<_> = recorded(&recorder).iter().map(|(event_type, ..)| *event_type).collect();
     assert_eq!(types, [42, 40, 40, 41, 42, 40, 41, 50]);
 }
+
+#[test]
+fn a_payload_has_as_many_parts_as_one_likes() {
+    let recorder = recorder();
+    recordv!(recorder => Shop::OrderNoted, &Order { id: 7 }, [
+        b"a", b"b", b"c", b"d", b"e", b"f", b"g", b"h", b"i", b"j", b"k", b"l", b"m", b"n", b"o", b"p", b"q",
+    ]);
+    let events = recorded(&recorder);
+    assert_eq!(events.len(), 1);
+    assert_eq!(&events[0].2[8..], b"abcdefghijklmnopq");
+}

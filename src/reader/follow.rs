@@ -46,7 +46,8 @@ impl Follower {
         }
         let deadline = Instant::now().checked_add(timeout);
         loop {
-            let is_slow_moment = self.waiter.wait();
+            let left = deadline.map_or(timeout, |deadline| deadline.saturating_duration_since(Instant::now()));
+            let is_slow_moment = self.waiter.wait(left);
             if self.waiter.has_slept() {
                 self.cursor.look_closely();
             }

@@ -51,9 +51,9 @@ impl Waiter {
         }
     }
 
-    /// Waits a little, longer from call to call. Gives true when this is a good moment for slower questions (is the writer
+    /// Waits a little, longer from call to call, and never much longer than `at_most`. Gives true when this is a good moment for slower questions (is the writer
     /// alive?).
-    pub(super) fn wait(&mut self) -> bool {
+    pub(super) fn wait(&mut self, at_most: Duration) -> bool {
         self.idle_looks = self.idle_looks.saturating_add(1);
         match self.strategy {
             WaitStrategy::Spin => {
@@ -65,7 +65,7 @@ impl Waiter {
                 self.idle_looks.is_multiple_of(1 << 16)
             }
             WaitStrategy::Sleep(time) => {
-                std::thread::sleep(time);
+                std::thread::sleep(time.min(at_most));
                 true
             }
             WaitStrategy::Adaptive if self.idle_looks <= RESTS => {
@@ -77,7 +77,7 @@ impl Waiter {
             }
             WaitStrategy::Adaptive => {
                 let doublings = ((self.idle_looks - RESTS) / 8).min(5);
-                std::thread::sleep((Duration::from_micros(50) * (1 << doublings)).min(LONGEST_SLEEP));
+                std::thread::sleep((Duration::from_micros(50) * (1 << doublings)).min(LONGEST_SLEEP).min(at_most));
                 self.idle_looks.is_multiple_of(64)
             }
         }

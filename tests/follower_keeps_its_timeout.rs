@@ -1,0 +1,17 @@
+//! A follower that sleeps longer than it may wait wakes in time.
+
+use eventring::reader::{Followed, Follower, Reader, WaitStrategy};
+use eventring::recorder::{ContentDescription, Recorder};
+use std::time::{Duration, Instant};
+
+#[test]
+fn a_sleep_of_an_hour_ends_with_a_timeout_of_milliseconds() {
+    let builder = Recorder::builder(ContentDescription::new(300, "SHOP")).anonymous().shifts(16, 27).prefault(false);
+    let recorder = builder.build().unwrap();
+    let cursor = Reader::options().open_fd(recorder.as_fd()).unwrap().cursor();
+    let mut follower = Follower::new(cursor, WaitStrategy::Sleep(Duration::from_secs(3600)));
+    let start = Instant::now();
+    assert!(matches!(follower.next_timeout(Duration::from_millis(20)), Followed::TimedOut));
+    // Not a measurement: an hour is meant.
+    assert!(start.elapsed() < Duration::from_secs(600));
+}
