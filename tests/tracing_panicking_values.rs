@@ -5,8 +5,7 @@ mod reference;
 
 use eventring::schema::perf::{Cut, FieldValue};
 use eventring::tracing::{
-    Fields, PerfContent, PerfReader, PerfRecord, PerfRecorder, PerfRecorderBuilder, RecorderLayer, RecorderSubscriber,
-    SpanTree,
+    Fields, PerfReader, PerfRecord, PerfRecorder, PerfRecorderBuilder, RecorderLayer, RecorderSubscriber, SpanTree,
 };
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -50,20 +49,12 @@ fn check(fields: &Fields, before: &str) {
     assert!(!fields.is_complete());
 }
 
-fn events(records: &[PerfRecord]) -> Vec<&Fields> {
-    let fields = |record| match record {
-        &PerfRecord { content: PerfContent::Event { ref fields, .. }, .. } => Some(fields),
-        _ => None,
-    };
-    records.iter().filter_map(fields).collect()
-}
-
 #[test]
 fn an_event_with_a_value_that_panics_is_recorded_with_the_fields_up_to_it() {
     for records in
         recorded(PerfRecorder::builder, &[&|| tracing::info!(before = "b", value = ?Panicking, after = 1u64)])
     {
-        let events = events(&records);
+        let events = reference::log_fields(&records);
         assert_eq!(events.len(), 2);
         check(events[0], "b");
         // What comes later is recorded as ever.
@@ -77,10 +68,10 @@ fn so_it_is_in_a_large_event_and_where_fields_are_hidden() {
     let long = "x".repeat(3000);
     let program: &dyn Fn() = &|| tracing::info!(before = long, value = ?Panicking);
     for records in recorded(PerfRecorder::builder, &[program]) {
-        check(events(&records)[0], &long);
+        check(reference::log_fields(&records)[0], &long);
     }
     for records in recorded(|| PerfRecorder::builder().redact_fields(["password"]), &[program]) {
-        check(events(&records)[0], &long);
+        check(reference::log_fields(&records)[0], &long);
     }
 }
 

@@ -9,9 +9,7 @@ mod reference;
 
 use child::{part, place, play};
 use eventring::schema::perf::{FieldValue, NotFormatted};
-use eventring::tracing::{
-    Fields, PerfContent, PerfReader, PerfRecord, PerfRecorder, RecorderLayer, RecorderSubscriber,
-};
+use eventring::tracing::{PerfContent, PerfReader, PerfRecord, PerfRecorder, RecorderLayer, RecorderSubscriber};
 use std::fmt;
 use tracing::Dispatch;
 use tracing_subscriber::prelude::*;
@@ -74,14 +72,6 @@ fn globally(test: &str, program: impl FnOnce(), check: impl FnOnce(&[PerfRecord]
     }
 }
 
-fn events(records: &[PerfRecord]) -> Vec<&Fields> {
-    let fields = |record| match record {
-        &PerfRecord { content: PerfContent::Event { ref fields, .. }, .. } => Some(fields),
-        _ => None,
-    };
-    records.iter().filter_map(fields).collect()
-}
-
 #[test]
 fn what_is_logged_while_a_value_is_formatted_is_recorded_inside_the_current_span_and_the_value_is_whole() {
     let program = || tracing::info_span!("outer").in_scope(|| tracing::info!(value = ?Chatty, "outer event"));
@@ -103,7 +93,7 @@ fn what_is_logged_while_a_value_is_formatted_is_recorded_inside_the_current_span
                 })
                 .collect();
             assert_eq!(spans, [(inner.id, "inside".into()), (outer.id, "outer event".into())]);
-            assert_eq!(events(records)[1].get("value"), Some(&FieldValue::Debug("chatty".into())));
+            assert_eq!(reference::log_fields(records)[1].get("value"), Some(&FieldValue::Debug("chatty".into())));
         },
     );
 }
@@ -119,7 +109,7 @@ fn a_value_that_logs_itself_ends_after_a_few_rounds_and_the_deepest_one_says_tha
         "a_value_that_logs_itself_ends_after_a_few_rounds_and_the_deepest_one_says_that_it_was_not_formatted",
         program,
         |records| {
-            let events = events(records);
+            let events = reference::log_fields(records);
             let nested = FieldValue::NotFormatted(NotFormatted::Nested);
             let endless = FieldValue::Debug("endless".into());
             let me: Vec<_> = events.iter().map(|fields| fields.get("me")).collect();
@@ -140,7 +130,7 @@ fn under_a_scoped_subscriber_tracing_hides_what_is_logged_while_a_value_is_forma
             tracing::info!(value = ?Chatty, me = ?Endless, "outer event");
         });
         let records = records(&recorder);
-        let events = events(&records);
+        let events = reference::log_fields(&records);
         assert_eq!(events.len(), 1, "{kind}");
         assert_eq!(events[0].get("value"), Some(&FieldValue::Debug("chatty".into())));
         assert_eq!(events[0].get("me"), Some(&FieldValue::Debug("endless".into())));

@@ -7,6 +7,7 @@ use child::{Talk, part, place, play, say, wait_for_parent};
 use eventring::reader::{Gap, GapCause, RingState};
 use eventring::tracing::{PerfItem, PerfReader, PerfRecorder, PerfSource, RecorderSubscriber};
 use std::path::Path;
+use std::process::ExitStatus;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -106,28 +107,40 @@ fn a_shard_is_found_with_the_next_look() {
     assert_eq!((&records[1..], gaps), (&handed_out[..], Vec::new()));
 }
 
+/// The program: records, is told to go on when it has a reader, records in three shards more, says how much, and ends by `end`.
+fn record_and(end: fn() -> !) -> ! {
+    // Nobody drops it.
+    let recorder: &'static PerfRecorder = Box::leak(Box::new(recorder(&place(), false)));
+    log(recorder, 5);
+    say("recording");
+    wait_for_parent();
+    log_on_threads(recorder, 3, 100);
+    say(handed_out(recorder).iter().map(u64::to_string).collect::<Vec<_>>().join(" "));
+    end()
+}
+
+/// What is left of such a program, the child part of `test`: a reader that did not look while three shards came, what they have
+/// handed out, and how it ended.
+fn left_by(test: &str, place: &Path) -> (PerfReader, Vec<u64>, ExitStatus) {
+    let mut talk = Talk::with(play(test, "program", place));
+    assert_eq!(talk.hear(), "recording");
+    let reader = PerfReader::open(place).unwrap();
+    drop(talk.child.stdin.take());
+    let handed_out = talk.hear().split(' ').map(|count| count.parse().unwrap()).collect();
+    (reader, handed_out, talk.end())
+}
+
 const EXIT: &str = "a_program_that_exits_says_what_was_in_the_shards_that_nobody_saw";
 
 #[test]
 fn a_program_that_exits_says_what_was_in_the_shards_that_nobody_saw() {
     if part().is_some() {
-        // Nobody drops it.
-        let recorder: &'static PerfRecorder = Box::leak(Box::new(recorder(&place(), false)));
-        log(recorder, 5);
-        say("recording");
-        wait_for_parent();
-        log_on_threads(recorder, 3, 100);
-        say(handed_out(recorder).iter().map(u64::to_string).collect::<Vec<_>>().join(" "));
-        std::process::exit(0);
+        record_and(|| std::process::exit(0));
     }
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let place = directory.path().join("ring");
-    let mut talk = Talk::with(play(EXIT, "program", &place));
-    assert_eq!(talk.hear(), "recording");
-    let mut reader = PerfReader::open(&place).unwrap();
-    drop(talk.child.stdin.take());
-    let handed_out: Vec<u64> = talk.hear().split(' ').map(|count| count.parse().unwrap()).collect();
-    assert!(talk.end().success());
+    let (mut reader, handed_out, status) = left_by(EXIT, &place);
+    assert!(status.success());
     assert!(!place.exists());
     let (records, gaps) = read_to_the_end(&mut reader);
     assert_eq!(gaps, never_opened(&handed_out));
@@ -139,22 +152,12 @@ const KILL: &str = "what_a_killed_program_had_in_shards_that_nobody_saw_is_read"
 #[test]
 fn what_a_killed_program_had_in_shards_that_nobody_saw_is_read() {
     if part().is_some() {
-        let recorder: &'static PerfRecorder = Box::leak(Box::new(recorder(&place(), false)));
-        log(recorder, 5);
-        say("recording");
-        wait_for_parent();
-        log_on_threads(recorder, 3, 100);
-        say(handed_out(recorder).iter().map(u64::to_string).collect::<Vec<_>>().join(" "));
-        std::process::abort();
+        record_and(|| std::process::abort());
     }
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let place = directory.path().join("ring");
-    let mut talk = Talk::with(play(KILL, "program", &place));
-    assert_eq!(talk.hear(), "recording");
-    let mut reader = PerfReader::open(&place).unwrap();
-    drop(talk.child.stdin.take());
-    let handed_out: Vec<u64> = talk.hear().split(' ').map(|count| count.parse().unwrap()).collect();
-    assert!(!talk.end().success());
+    let (mut reader, handed_out, status) = left_by(KILL, &place);
+    assert!(!status.success());
     let (records, gaps) = read_to_the_end(&mut reader);
     assert_eq!((&records[1..], gaps), (&handed_out[..], Vec::new()));
     assert_eq!(reader.state(), RingState::WriterDied);

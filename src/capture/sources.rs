@@ -8,7 +8,7 @@ use super::ring::{CapturedRing, RingRole};
 use super::tables::Tables;
 use super::write::CaptureWriter;
 use crate::layout::header::CONTENT_TYPE_PERF;
-use crate::reader::{FoundShard, Merger, Reader, Seek, ShardFinder, WriterInfo};
+use crate::reader::{FoundShard, Gap, Merger, Reader, Seek, ShardFinder, WriterInfo};
 use crate::schema::perf::PerfEvent;
 use std::path::PathBuf;
 
@@ -127,7 +127,7 @@ impl Sources {
         self.rings.push(SourceRing {
             reader: None,
             described,
-            missing: Some((seqnos.unwrap_or(1), LossCause::NeverOpened)),
+            missing: Some((Gap::of_missed_shard(seqnos).count, LossCause::NeverOpened)),
             key: SortKey::default(),
             account: RingAccount::default(),
             has_read: false,

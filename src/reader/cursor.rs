@@ -81,6 +81,12 @@ impl Gap {
     pub fn is_loss(&self) -> bool {
         self.cause != GapCause::GivenUp
     }
+
+    /// All of a shard that could not be opened ([`FoundShard::Missed`](super::FoundShard::Missed)), which has handed out so many
+    /// `seqnos`; if nobody knows how many, it counts as one.
+    pub fn of_missed_shard(seqnos: Option<u64>) -> Self {
+        Self { first_seqno: 1, count: seqnos.unwrap_or(1), cause: GapCause::NeverOpened }
+    }
 }
 
 /// Where to go in a ring.
@@ -152,12 +158,13 @@ impl Cursor {
                 self.next_seqno += 1;
                 Next::Event(descriptor)
             }
-            Slot::Other(seen) => self.absent_or_not_ready(seen),
-            Slot::Lapped => self.absent(None),
+            Slot::Other(seen) => self.not_in_its_slot(Some(seen)),
+            Slot::Lapped => self.not_in_its_slot(None),
         }
     }
 
     /// What there is to say of the next event, whose slot holds `seen` (`None`: it was there, and is overwritten).
+    #[inline(always)]
     pub(super) fn not_in_its_slot(&mut self, seen: Option<u64>) -> Next {
         match seen {
             Some(seen) => self.absent_or_not_ready(seen),

@@ -9,7 +9,7 @@ mod model;
 mod recorded;
 
 pub use model::{ReferenceLayer, ReferenceTee};
-pub use recorded::{facts_of, read_back, records};
+pub use recorded::{facts_of, log_fields, read_back, records};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

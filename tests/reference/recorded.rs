@@ -19,6 +19,15 @@ pub fn records(reader: &mut PerfReader) -> Vec<PerfRecord> {
     records
 }
 
+/// The fields of the log records among them.
+pub fn log_fields(records: &[PerfRecord]) -> Vec<&Fields> {
+    let fields = |record| match record {
+        &PerfRecord { content: PerfContent::Event { ref fields, .. }, .. } => Some(fields),
+        _ => None,
+    };
+    records.iter().filter_map(fields).collect()
+}
+
 fn print(fields: &Fields) -> BTreeMap<String, String> {
     assert!(fields.problem.is_none() && fields.missing == 0, "{fields:?}");
     fields.values.iter().map(|field| (field.name.to_string(), field.value.to_string())).collect()

@@ -10,7 +10,7 @@ use crate::cli::open::Expect;
 use crate::cli::paint::WARNING;
 use crate::cli::silence::Silence;
 use eventring::layout::header::CONTENT_TYPE_EXEC;
-use eventring::reader::{Descriptor, FoundShard, Gap, GapCause, Reader, ReaderErrorKind, RingState, ShardFinder};
+use eventring::reader::{Descriptor, FoundShard, Gap, Reader, ReaderErrorKind, RingState, ShardFinder};
 use eventring::schema::perf::{PerfEvent, PerfExt};
 use eventring::schema::{EventType as _, SPAN_WORD};
 use std::collections::VecDeque;
@@ -160,7 +160,7 @@ impl Rings {
                         return Some(AddedShard::Ring(self.rings.len() - 1));
                     }
                     FoundShard::Missed { seqnos, .. } => {
-                        let gap = Gap { first_seqno: 1, count: seqnos.unwrap_or(1), cause: GapCause::NeverOpened };
+                        let gap = Gap::of_missed_shard(seqnos);
                         return Some(AddedShard::Missed { ring: index, gap });
                     }
                     FoundShard::Unreadable { index: number, error } => anstream::eprintln!(

@@ -5,8 +5,7 @@ use super::decode::decode_record;
 use super::record::{PerfRecord, SpanId};
 use crate::clock::Clock;
 use crate::reader::{
-    Cursor, Descriptor, FoundShard, Gap, GapCause, MergedItem, Merger, Reader, ReaderError, RingState, Seek,
-    ShardFinder,
+    Cursor, Descriptor, FoundShard, Gap, MergedItem, Merger, Reader, ReaderError, RingState, Seek, ShardFinder,
 };
 use crate::schema::SPAN_WORD;
 use crate::schema::perf::{PerfEvent, PerfExt};
@@ -178,7 +177,7 @@ impl PerfReader {
             FoundShard::Opened { index, reader } => self.add_shard(index, reader, start),
             FoundShard::Unreadable { index, error } => self.shard_errors.push((index, error)),
             FoundShard::Missed { index, seqnos } => {
-                let gap = Gap { first_seqno: 1, count: seqnos.unwrap_or(1), cause: GapCause::NeverOpened };
+                let gap = Gap::of_missed_shard(seqnos);
                 return Some(PerfItem::Gap { source: PerfSource::Shard(index), gap });
             }
         }
