@@ -275,7 +275,69 @@ fn the_files_of_a_rotated_capture_are_counted_and_exported_as_one() {
     assert!(lines[0].contains(&format!("it is file {second_last} of its capture, and so is DIR/")), "{lines:?}");
     assert!(lines[1].contains("name those in between, too"), "{lines:?}");
     assert!(lines[2].contains("it is not of the same capture as DIR/"), "{lines:?}");
-    assert!(lines[3].contains("DIR/perf is not a capture"), "{lines:?}");
+    assert!(lines[2].contains("or capture their rings together: `eventring capture RING RING -o FILE`"), "{lines:?}");
+    assert!(lines[3].contains("is a capture, and DIR/perf is not: "), "{lines:?}");
+    drop(recorder);
+}
+
+#[test]
+fn rings_are_counted_and_exported_together() {
+    let place = Place::new();
+    let perf = place.perf(10);
+    let exec = place.ring("exec", ContentDescription::of::<ExecEvent>());
+    // In a span of the other ring.
+    exec.record(ExecEvent::TxnEnd.code(), [0, 0, 0, 7], &[]);
+    let both = [place.path("exec"), place.path("perf")];
+    let lines = run(&["export", &both[0], &both[1], "--format", "jsonl"]).json_lines();
+    let of_type = |what: &str| lines.iter().filter(|line| line["type"] == what).collect::<Vec<_>>();
+    assert_eq!(of_type("span").len(), 10);
+    assert_eq!(of_type("exec")[0]["span"], 7);
+    assert_eq!(run(&["summary", &both[0], &both[1], "--json"]).json()["spans"][0]["count"], 10);
+    // None has spans.
+    let refused = run(&["summary", &both[0], &both[0]]);
+    assert_eq!(refused.code, Some(8), "{refused:?}");
+    assert!(refused.err.contains("holds EXEC events (content type 2) and no spans"), "{refused:?}");
+    drop((perf, exec));
+}
+
+#[test]
+fn events_that_keep_has_removed_are_said_and_are_no_loss() {
+    let place = Place::new();
+    // A span that begins in the first file and ends in the last.
+    let recorder = place.ring("perf", ContentDescription::of::<PerfEvent>());
+    let record = |event: PerfEvent| {
+        let ext = PerfExt { span_id: 1 << 40, thread_id: 1, ..PerfExt::default() };
+        recorder.record(event.code(), ext.to_words(), &[]);
+    };
+    record(PerfEvent::SpanNew);
+    record_spans(&recorder, 1, 10_000);
+    record(PerfEvent::SpanClose);
+    let handed_out = recorder.stats().last_seqno;
+    let ring = place.path("perf");
+    let arguments = ["capture", &ring, "-o", &place.path("t.evc"), "--now", "--rotate-size", "50k", "--keep", "2"];
+    let said = run(&arguments);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let captured = run(&[&arguments[..], &["--json", "--force"]].concat()).json();
+    let number = |value: &serde_json::Value| value.as_u64().unwrap();
+    let removed = number(&captured["removed"]);
+    assert!(removed > 0 && captured["lost"] == 0, "{captured}");
+    assert_eq!(number(&captured["events"]) + removed, handed_out);
+    assert_eq!(
+        (&captured["rings"][0]["removed"], &captured["rings"][0]["last_seqno"]),
+        (&removed.into(), &handed_out.into())
+    );
+    let removed_files = number(&captured["removed_files"]);
+    assert!(said.err.contains(&format!(" more were in {removed_files} files that --keep has removed\n")), "{said:?}");
+    let mut summary = vec!["summary", "--strict"];
+    summary.extend(captured["files"].as_array().unwrap().iter().map(|file| file.as_str().unwrap()));
+    let table = run(&summary);
+    assert_eq!(table.code, Some(0), "{table:?}");
+    assert!(table.out.contains(" more were captured in files that --keep has removed\n"), "{}", table.out);
+    let before = format!("what is in the files before number {} of this capture is not counted\n", removed_files + 1);
+    assert!(table.out.contains(&before), "{}", table.out);
+    assert!(table.out.contains("1 whose beginning is in an earlier file"), "{}", table.out);
+    let summary = run(&[&summary[..], &["--json"]].concat()).json();
+    assert_eq!((&summary["removed"], &summary["lost"]), (&removed.into(), &0.into()));
     drop(recorder);
 }
 

@@ -1,7 +1,14 @@
 //! A capture's files keep their limits, to the byte, and use them.
 #![cfg(feature = "capture")]
 
-use eventring::capture::{CaptureFile, CaptureOptions, CaptureSummary, EndReason, LossCause, capture};
+use eventring::capture::{
+    CaptureFile, CaptureOptions, CaptureSummary, CapturedContent, CapturedPayload, EndReason, LossCause, NextRing,
+    capture, capture_rings,
+};
+use eventring::layout::descriptor::{WORD_PAYLOAD_OFFSET, WORD_TYPE_AND_SIZE, pack_type_and_size};
+use eventring::layout::limits::{DESCRIPTOR_BYTES, HEADER_SECTION_BYTES};
+use eventring::reader::Reader;
+use eventring::recorder::{ContentDescription, Recorder};
 use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -151,4 +158,119 @@ fn a_limit_that_not_even_the_descriptions_keep_gives_a_capture_without_events() 
     let summary = ring.capture(&CaptureOptions::new().max_bytes(10));
     assert_eq!((summary.reason, check_account(&summary.files)), (EndReason::Size, 0));
     assert_eq!(summary.account.missing_by(LossCause::Overwritten), 0);
+}
+
+#[test]
+fn a_ring_that_is_held_open_is_captured_though_its_file_is_gone() {
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let made = |name: &str| {
+        let path = directory.path().join(name);
+        let builder = Recorder::builder(ContentDescription::new(300, "THINGS")).config(&path).shifts(16, 27);
+        let recorder = builder.prefault(false).build().unwrap();
+        let reader = Reader::open(&path).unwrap();
+        (0..50).for_each(|_| assert_ne!(recorder.record(2, [0; 4], b"thing"), 0));
+        drop(recorder);
+        assert!(!path.exists());
+        reader
+    };
+    // The second one comes when the first has long ended; what it holds is new, too.
+    let mut rings = vec![NextRing::NoMore, NextRing::Ring(made("b")), NextRing::NotYet, NextRing::NotYet];
+    rings.push(NextRing::Ring(made("a")));
+    let output = directory.path().join("t.evc");
+    let options = CaptureOptions::new().only_new(true);
+    let mut next_ring = || rings.pop().unwrap_or(NextRing::NoMore);
+    let summary = capture_rings(&mut next_ring, &output, &options, &mut |_| ControlFlow::Continue(())).unwrap();
+    assert_eq!((summary.reason, summary.rings), (EndReason::WritersEnded, vec!["a".to_owned(), "b".to_owned()]));
+    let events: Vec<u64> = summary.account.rings.iter().map(|ring| ring.events).collect();
+    assert_eq!((events, check_account(&summary.files)), (vec![0, 50], 50));
+}
+
+#[test]
+fn a_capture_of_no_ring_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = directory.path().join("t.evc");
+    for mut first in [Some(NextRing::NotYet), Some(NextRing::NoMore)] {
+        let mut next_ring = || first.take().unwrap_or(NextRing::NoMore);
+        let options = CaptureOptions::new();
+        let refused = capture_rings(&mut next_ring, &output, &options, &mut |_| ControlFlow::Continue(()));
+        assert_eq!(refused.unwrap_err().kind(), eventring::capture::CaptureErrorKind::BadOptions);
+        assert!(!output.exists());
+    }
+}
+
+#[test]
+fn events_in_files_that_were_removed_are_counted_apart() {
+    let ring = Ring::new(30_000, 8);
+    let total: u64 =
+        ring.capture(&CaptureOptions::new().rotate_bytes(50_000)).files.iter().map(|file| bytes_of(file)).sum();
+    for keep in [1, 2, 3] {
+        let summary = ring.capture(&CaptureOptions::new().rotate_bytes(50_000).keep_files(keep));
+        assert_eq!(summary.files.len(), keep);
+        assert!(summary.removed_files >= 3, "{summary:?}");
+        let bytes: u64 = summary.files.iter().map(|file| bytes_of(file)).sum();
+        assert_eq!(summary.bytes, bytes);
+        assert!(summary.bytes + summary.removed_bytes > total / 2);
+        let account = &summary.account;
+        assert_eq!(account.events(), check_account(&summary.files));
+        assert!(account.removed() > 0 && account.lost() == 0);
+        for ring in &account.rings {
+            assert_eq!(ring.events + ring.removed + ring.given_up(), ring.last_seqno);
+        }
+        assert_eq!(account.events() + account.removed() + account.given_up(), ring.handed_out());
+        // The files know it themselves.
+        let files = CaptureFile::open_parts(&summary.files).unwrap();
+        let kept = &files.end().unwrap().account;
+        assert_eq!((kept.events(), kept.removed(), kept.lost()), (account.events(), account.removed(), 0));
+    }
+}
+
+#[test]
+fn a_file_that_somebody_has_removed_before_us_is_removed() {
+    let ring = Ring::new(10, 8);
+    let output = ring.directory.path().join("t.evc");
+    let first = ring.directory.path().join("t.0001.evc");
+    let mut ticks = 0;
+    let mut progress = |progress: &eventring::capture::CaptureProgress| {
+        let _ = std::fs::remove_file(&first);
+        ticks += 1;
+        if progress.files > 3 || ticks > 100 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let options = CaptureOptions::new().rotate_every(std::time::Duration::from_millis(1)).keep_files(1);
+    let summary = capture(std::slice::from_ref(&ring.place), &output, &options, &mut progress).unwrap();
+    assert_eq!((summary.files.len(), summary.account.lost()), (1, 0));
+    assert_eq!(summary.account.events() + summary.account.removed(), ring.handed_out());
+}
+
+#[test]
+fn payloads_that_share_their_bytes_do_not_make_a_capture_larger_than_the_ring() {
+    const EVENTS: u64 = 2000;
+    const PAYLOAD_BYTES: u64 = 64 << 10;
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = directory.path().join("ring");
+    let builder = Recorder::builder(ContentDescription::new(300, "THINGS")).config(&path).shifts(16, 27);
+    let recorder = builder.prefault(false).keep(true).build().unwrap();
+    (0..EVENTS).for_each(|_| assert_ne!(recorder.record(2, [0; 4], &noise(&mut 7, 8)), 0));
+    drop(recorder);
+    // Every descriptor names the same bytes, one half of them as if the buffer had gone round in between.
+    let file = std::fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    for index in 0..EVENTS {
+        let place = HEADER_SECTION_BYTES + index * DESCRIPTOR_BYTES;
+        let word = |word: usize, value: u64| {
+            std::os::unix::fs::FileExt::write_all_at(&file, &value.to_le_bytes(), place + 8 * word as u64).unwrap();
+        };
+        word(WORD_TYPE_AND_SIZE, pack_type_and_size(2, PAYLOAD_BYTES as u32));
+        word(WORD_PAYLOAD_OFFSET, if index % 2 == 0 { 0 } else { index << 27 });
+    }
+    let output = directory.path().join("t.evc");
+    let summary = capture(&[path], &output, &CaptureOptions::new(), &mut |_| ControlFlow::Continue(())).unwrap();
+    let ring = &summary.account.rings[0];
+    // Nothing of the descriptors is lost.
+    assert_eq!((ring.events, ring.malformed_payloads, ring.lost()), (EVENTS, EVENTS - 1, 0));
+    assert!(summary.problems[0].contains("1999 of its payloads share bytes"), "{:?}", summary.problems);
+    let capture = CaptureFile::open(&output).unwrap();
+    let payload_bytes = capture.events().map(|item| match item.content {
+        CapturedContent::Event { payload: CapturedPayload::Valid(bytes), .. } => bytes.len() as u64,
+        _ => 0,
+    });
+    assert_eq!(payload_bytes.sum::<u64>(), PAYLOAD_BYTES);
 }

@@ -1,4 +1,4 @@
-//! `eventring capture RING -- PROGRAM`, `--wait`, and rings that stay because the environment says so.
+//! `eventring capture RINGS -- PROGRAM`, `--wait`, rings that are never made, and rings that stay because the environment says so.
 #![cfg(feature = "cli")]
 
 mod child;
@@ -103,7 +103,8 @@ fn a_program_that_makes_no_such_ring_is_an_error_that_says_so() {
     let arguments = ["capture", argument(&place), "-o", argument(&file)];
     let ended = finish(capturing(IDLE, "idle", &place, &arguments));
     assert_eq!(ended.code, Some(3), "{ended:?}");
-    assert!(ended.err.contains("has not made the ring") && !file.exists(), "{ended:?}");
+    assert!(ended.err.contains(" was not made by it; give the name under which it records"), "{ended:?}");
+    assert!(!file.exists());
     let missing = run(&["capture", argument(&place), "-o", argument(&file), "--", "/no/such/program"]);
     assert_eq!(missing.code, Some(3), "{missing:?}");
     assert!(missing.err.starts_with("error: cannot start /no/such/program: "), "{missing:?}");
@@ -128,6 +129,155 @@ fn a_capture_waits_for_a_ring_and_says_so() {
     let ended = live.end();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!((&captured(&ended)["events"], &captured(&ended)["lost"]), (&101.into(), &0.into()));
+}
+
+const OTHER: &str = "a_program_that_records_under_another_name_is_told_and_leaves_nothing";
+
+#[test]
+fn a_program_that_records_under_another_name_is_told_and_leaves_nothing() {
+    if let Some(part) = part() {
+        brief_program(&part);
+    }
+    let directory = directory();
+    let (place, wrong) = (program::place(&directory, "ring"), program::place(&directory, "wrong"));
+    let file = program::place(&directory, "t.evc");
+    let arguments = ["capture", argument(&wrong), "-o", argument(&file)];
+    let ended = finish(capturing(OTHER, "brief", &place, &arguments));
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    let hint = format!("it has made {}: give that name (nothing was captured)", place.display());
+    assert!(ended.err.contains(&hint), "{ended:?}");
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+const PARTLY: &str = "the_rings_that_a_program_has_made_are_captured_though_another_was_not_made";
+
+#[test]
+fn the_rings_that_a_program_has_made_are_captured_though_another_was_not_made() {
+    if let Some(part) = part() {
+        brief_program(&part);
+    }
+    for other_first in [false, true] {
+        let directory = directory();
+        let (place, other) = (program::place(&directory, "ring"), program::place(&directory, "other"));
+        let file = program::place(&directory, "t.evc");
+        let mut names = [argument(&place), argument(&other)];
+        names.sort_by_key(|name| name.ends_with("other") != other_first);
+        let arguments = ["capture", names[0], names[1], "-o", argument(&file), "--json"];
+        let ended = finish(capturing(PARTLY, "brief", &place, &arguments));
+        assert_eq!(ended.code, Some(3), "{ended:?}");
+        let why = format!("has ended with exit code 7, and the ring {} was not made by it; ", other.display());
+        assert!(ended.err.contains(&why), "{ended:?}");
+        let captured = captured(&ended);
+        assert_eq!(captured["missing"], serde_json::json!([argument(&other)]));
+        assert!(captured["events"].as_u64().unwrap() > 2 * EVENTS && captured["lost"] == 0, "{captured}");
+        let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+        assert_eq!(left, ["t.evc"]);
+    }
+}
+
+fn things(place: &Path) -> Recorder {
+    let builder = Recorder::builder(ContentDescription::new(300, "THINGS")).config(place).shifts(16, 27);
+    builder.prefault(false).build().unwrap()
+}
+
+fn record_things(recorder: &Recorder, count: u64) {
+    (0..count).for_each(|_| assert_ne!(recorder.record(2, [0; 4], b"thing"), 0));
+}
+
+/// Waits until the capture has begun: it makes its file when it holds a ring.
+fn wait_for(file: &Path) {
+    while !file.exists() {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn a_ring_is_read_while_another_is_awaited_and_may_be_gone_by_then() {
+    let directory = directory();
+    let (first, second) = (program::place(&directory, "first"), program::place(&directory, "second"));
+    let file = program::place(&directory, "t.evc");
+    let arguments = ["capture", argument(&second), argument(&first), "-o", argument(&file), "--wait", "--json"];
+    let mut live = Live::start(&arguments);
+    let recorder = things(&first);
+    wait_for(&file);
+    // More than the ring holds, at a pace that a reader can follow.
+    for _ in 0..3 {
+        record_things(&recorder, 30_000);
+        std::thread::sleep(std::time::Duration::from_millis(300));
+    }
+    drop(recorder);
+    assert!(!first.exists());
+    let mut said = String::new();
+    while !said.contains("waiting for the ring") {
+        assert_ne!(live.err.read_line(&mut said).unwrap(), 0, "{said}");
+    }
+    assert!(said.contains(&format!("waiting for the ring {} to be made ──", second.display())), "{said}");
+    let recorder = things(&second);
+    record_things(&recorder, 10);
+    // It is open as soon as it is seen; whether it was in time for that is not what this is about.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    drop(recorder);
+    let ended = live.end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let captured = captured(&ended);
+    assert_eq!((&captured["events"], &captured["lost"]), (&90_010.into(), &0.into()), "{captured}");
+    assert_eq!((&captured["reason"], &captured["missing"]), (&"writers_ended".into(), &serde_json::json!([])));
+}
+
+#[test]
+fn an_interrupted_capture_holds_the_rings_that_came_and_names_those_that_did_not() {
+    let directory = directory();
+    let (first, second) = (program::place(&directory, "first"), program::place(&directory, "second"));
+    let file = program::place(&directory, "t.evc");
+    let live =
+        Live::start(&["capture", argument(&first), argument(&second), "-o", argument(&file), "--wait", "--json"]);
+    let recorder = things(&first);
+    record_things(&recorder, 100);
+    wait_for(&file);
+    drop(recorder);
+    live.interrupt();
+    let ended = live.end();
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    let error = format!("error: the ring {} was never made; ", second.display());
+    assert!(ended.err.lines().last().unwrap().starts_with(&error), "{ended:?}");
+    let captured = captured(&ended);
+    assert_eq!((&captured["events"], &captured["reason"]), (&100.into(), &"interrupted".into()));
+    assert_eq!(captured["missing"], serde_json::json!([argument(&second)]));
+    assert_eq!(run(&["export", argument(&file), "--format", "jsonl"]).json_lines().len(), 102);
+}
+
+#[test]
+fn an_interrupted_wait_without_any_ring_is_an_error_that_says_so() {
+    let directory = directory();
+    let (place, file) = (program::place(&directory, "ring"), program::place(&directory, "t.evc"));
+    let mut live = Live::start(&["capture", argument(&place), "-o", argument(&file), "--wait"]);
+    let mut said = String::new();
+    live.err.read_line(&mut said).unwrap();
+    live.interrupt();
+    let ended = live.end();
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    let error =
+        format!("the capture was interrupted before the ring {} was made; nothing was captured", place.display());
+    assert!(ended.err.contains(&error) && !file.exists(), "{ended:?}");
+}
+
+#[test]
+fn a_ring_that_comes_and_cannot_be_captured_does_not_spoil_the_others() {
+    let directory = directory();
+    let (first, second) = (program::place(&directory, "first"), program::place(&directory, "second"));
+    let file = program::place(&directory, "t.evc");
+    let live =
+        Live::start(&["capture", argument(&first), argument(&second), "-o", argument(&file), "--wait", "--json"]);
+    let recorder = things(&first);
+    wait_for(&file);
+    let older = Recorder::builder(ContentDescription::new(3, "PERF").schema_hash([7; 32])).config(&second);
+    let older = older.shifts(16, 27).prefault(false).keep(true).build().unwrap();
+    record_things(&recorder, 100);
+    drop(recorder);
+    let ended = live.end();
+    drop(older);
+    assert_eq!((ended.code, &captured(&ended)["events"]), (Some(9), &100.into()), "{ended:?}");
+    assert!(ended.err.contains("schema hash"), "{ended:?}");
 }
 
 const KEPT: &str = "a_ring_stays_after_an_exit_if_the_environment_says_so";

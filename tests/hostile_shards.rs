@@ -4,6 +4,7 @@
 
 mod program;
 
+use eventring::capture::{CaptureFile, EndReason};
 use eventring::layout::extension as ext;
 use eventring::layout::header::{self, FixedHeader};
 use eventring::reader::{FoundShard, Reader, ReaderErrorKind, ShardFinder};
@@ -169,6 +170,11 @@ fn what_lies_behind_the_end_of_a_file_that_is_cut_is_missed_aloud() {
     let capture = capture.end();
     assert_eq!(capture.code, Some(6), "{capture:?}");
     assert!(capture.err.contains("was truncated while it was read"), "{capture:?}");
+    // Its program has not ended.
+    assert!(capture.err.contains(" (the file of a ring was truncated)\n"), "{capture:?}");
+    let saved = CaptureFile::open(&output).unwrap();
+    let end = saved.end().unwrap();
+    assert_eq!((end.reason, end.account.rings[0].was_live), (EndReason::Truncated, true));
     let error = reader.write_snapshot(std::io::sink(), &eventring::reader::SnapshotOptions::new()).unwrap_err();
     assert_eq!(error.kind(), ReaderErrorKind::Truncated);
     assert!(error.to_string().contains("was truncated while it was read"), "{error}");

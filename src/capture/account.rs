@@ -5,12 +5,16 @@ use super::wire::{Bytes, put_u64};
 use crate::reader::{Reader, RingState};
 use crate::tracing::CatalogLosses;
 
-/// What became of one ring's events. `events + lost() + given_up()` is the number of seqnos from the ring's first to `last_seqno`.
+/// What became of one ring's events. In a capture's [summary](super::CaptureSummary), `events + removed + lost() + given_up()` is the number of
+/// seqnos from the ring's first to `last_seqno`; in a file `events + lost() + given_up()` is that, from the file's first.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct RingAccount {
-    /// Events in the capture.
+    /// Events in the file, or the files.
     pub events: u64,
+    /// Events that were captured, in files that were [removed again](super::CaptureOptions::keep_files) when this one was begun: all since the
+    /// capture's begin. They are not lost.
+    pub removed: u64,
     /// Events whose payload was overwritten before it could be copied.
     pub expired_payloads: u64,
     /// Events whose descriptor names a payload that the ring cannot have.
@@ -62,7 +66,12 @@ impl RingAccount {
     pub(super) fn close(&mut self, reader: &Reader) {
         let info = reader.info();
         self.unread = info.last_seqno.saturating_sub(self.last_seqno);
-        self.was_live = matches!(reader.state(), RingState::Live | RingState::Unknown);
+        self.was_live = match reader.state() {
+            RingState::Live | RingState::Unknown => true,
+            // Its writer may well go on.
+            RingState::Truncated => reader.lock_owner_pid().is_some(),
+            _ => false,
+        };
         self.record_errors = info.extension.map_or(0, |extension| extension.record_errors);
         let losses = CatalogLosses::of(reader);
         self.table_losses = [losses.call_sites, losses.threads, losses.shards, losses.spans];
@@ -81,6 +90,22 @@ impl CaptureAccount {
     #[must_use]
     pub fn events(&self) -> u64 {
         self.rings.iter().fold(0, |sum, ring| sum.saturating_add(ring.events))
+    }
+
+    /// Events of all rings that were captured, in files that were removed again.
+    #[must_use]
+    pub fn removed(&self) -> u64 {
+        self.rings.iter().fold(0, |sum, ring| sum.saturating_add(ring.removed))
+    }
+
+    /// Takes away the events of a file that was removed. What was lost stays lost.
+    pub(super) fn take_away(&mut self, file: &Self) {
+        for (total, file) in self.rings.iter_mut().zip(&file.rings) {
+            total.events = total.events.saturating_sub(file.events);
+            total.expired_payloads = total.expired_payloads.saturating_sub(file.expired_payloads);
+            total.malformed_payloads = total.malformed_payloads.saturating_sub(file.malformed_payloads);
+            total.omitted_payloads = total.omitted_payloads.saturating_sub(file.omitted_payloads);
+        }
     }
 
     /// Adds what a file says that goes on where the ones before it have stopped.
@@ -135,14 +160,17 @@ pub enum EndReason {
     Interrupted,
     /// This file was full and another one goes on.
     Rotated,
+    /// The file of a ring was truncated, whose writer may well go on: of that nothing can be read. The writers of the other rings had ended.
+    Truncated,
 }
 
 impl EndReason {
-    const ALL: [Self; 5] = [Self::WritersEnded, Self::Duration, Self::Size, Self::Interrupted, Self::Rotated];
+    const ALL: [Self; 6] =
+        [Self::WritersEnded, Self::Duration, Self::Size, Self::Interrupted, Self::Rotated, Self::Truncated];
 }
 
 /// Words of a ring's account in a file.
-const RING_WORDS: usize = 17;
+const RING_WORDS: usize = 18;
 
 /// How a capture file ends.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -164,7 +192,12 @@ impl CaptureEnd {
         for ring in &self.account.rings {
             let counts = [ring.events, ring.expired_payloads, ring.malformed_payloads, ring.omitted_payloads];
             let rest = [ring.last_seqno, ring.unread, ring.was_live.into(), ring.record_errors];
-            let words = counts.into_iter().chain(ring.missing_by_cause).chain(rest).chain(ring.table_losses);
+            let words = counts
+                .into_iter()
+                .chain(ring.missing_by_cause)
+                .chain(rest)
+                .chain(ring.table_losses)
+                .chain([ring.removed]);
             words.for_each(|word| put_u64(&mut out, word));
         }
         out
@@ -184,16 +217,18 @@ impl CaptureEnd {
         let ended_epoch_nanos = bytes.u64()?;
         let mut account = CaptureAccount::default();
         while !bytes.is_empty() {
-            // Version 1 knew fewer causes.
+            // Version 1 knew fewer causes, and before version 3 nobody said what was removed.
             let mut words = [0; RING_WORDS];
             let (counts, rest) = words.split_at_mut(4 + LossCause::ALL.len());
+            let rest = if version < 3 { &mut rest[..RING_WORDS - 1 - 4 - LossCause::ALL.len()] } else { rest };
             for word in counts[..4 + causes].iter_mut().chain(rest) {
                 *word = bytes.u64()?;
             }
             let [events, expired_payloads, malformed_payloads, omitted_payloads, c0, c1, c2, c3, c4, ..] = words;
-            let [.., last_seqno, unread, was_live, record_errors, call_sites, threads, shards, spans] = words;
+            let [.., last_seqno, unread, was_live, record_errors, call_sites, threads, shards, spans, removed] = words;
             account.rings.push(RingAccount {
                 events,
+                removed,
                 expired_payloads,
                 malformed_payloads,
                 omitted_payloads,
@@ -218,6 +253,7 @@ mod tests {
     fn an_end_comes_back() {
         let ring = RingAccount {
             events: 1,
+            removed: 15,
             expired_payloads: 2,
             malformed_payloads: 3,
             omitted_payloads: 4,
@@ -244,6 +280,18 @@ mod tests {
         let end = CaptureEnd::decode(&bytes, 1).unwrap();
         let ring = &end.account.rings[0];
         assert_eq!((ring.events, ring.omitted_payloads, ring.missing_by_cause), (1, 4, [5, 6, 7, 0, 0]));
-        assert_eq!((ring.last_seqno, ring.table_losses), (8, [12, 13, 14, 15]));
+        assert_eq!((ring.last_seqno, ring.table_losses, ring.removed), (8, [12, 13, 14, 15], 0));
+    }
+
+    #[test]
+    fn an_end_of_version_2_says_nothing_of_removed_events() {
+        let words: Vec<u64> = [0, 77].into_iter().chain(1..=17).chain(1..=17).collect();
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let end = CaptureEnd::decode(&bytes, 2).unwrap();
+        assert_eq!(end.account.rings.len(), 2);
+        for ring in &end.account.rings {
+            assert_eq!((ring.events, ring.missing_by_cause, ring.last_seqno), (1, [5, 6, 7, 8, 9], 10));
+            assert_eq!((ring.table_losses, ring.removed), ([14, 15, 16, 17], 0));
+        }
     }
 }

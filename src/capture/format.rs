@@ -6,8 +6,8 @@ use super::wire::{Bytes, put_u32, put_u64};
 pub(super) const MAGIC: [u8; 8] = *b"EVRCAPT1";
 /// Last bytes of every complete capture file.
 pub(super) const FOOTER_MAGIC: [u8; 8] = *b"EVRCEND1";
-/// Version of the format. Version 1 had three causes of losses.
-pub(super) const VERSION: u32 = 2;
+/// Version of the format. Version 1 had three causes of losses; before version 3 nobody said what was removed, nor that a ring was truncated.
+pub(super) const VERSION: u32 = 3;
 /// The oldest version that is read.
 pub(super) const VERSION_MIN: u32 = 1;
 /// Bytes of the file header.

@@ -13,6 +13,7 @@
 //! | `account` | how many events each ring gave and lost |
 //! | `write` | blocks, index, footer |
 //! | `parts` | the files of a capture that is rotated |
+//! | `overlaps` | payloads that name the same bytes, which no ring has |
 //! | `sources` | the rings that are read, shards too, as they appear |
 //! | `options`, `told` | what a capture is asked for, and what it tells |
 //! | `run` | from rings to files: when to look, when to stop |
@@ -28,6 +29,7 @@ mod format;
 mod item;
 mod options;
 mod output;
+mod overlaps;
 mod parts;
 mod read;
 mod ring;
@@ -46,8 +48,8 @@ pub use item::{CapturedContent, CapturedItem, CapturedPayload, LossCause};
 pub use options::CaptureOptions;
 pub use read::CaptureFile;
 pub use ring::{CapturedRing, RingRole};
-pub use run::{capture, capture_to};
-pub use told::{CaptureProgress, CaptureSummary};
+pub use run::{capture, capture_rings, capture_rings_to, capture_to};
+pub use told::{CaptureProgress, CaptureSummary, NextRing};
 
 #[cfg(test)]
 pub(crate) mod made;

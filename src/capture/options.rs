@@ -50,7 +50,8 @@ impl CaptureOptions {
     }
 
     /// Stop before the files have more than so many bytes together, end and index included. What must be in a file in any case (the
-    /// descriptions of the rings that there are at its begin) is written even if that is more. Default: none.
+    /// descriptions of the rings that there are at its begin) is written even if that is more. Files that were removed again
+    /// ([`Self::keep_files`]) count, too. Default: none.
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = Some(bytes);
         self
@@ -70,7 +71,8 @@ impl CaptureOptions {
         self
     }
 
-    /// Of rotated files, keep only the last so many. Default: all.
+    /// Of rotated files, keep only the last so many. Events of those that are removed are no loss: they are counted apart, in
+    /// [`RingAccount::removed`](super::RingAccount::removed). Default: all.
     pub fn keep_files(mut self, files: usize) -> Self {
         self.keep_files = Some(files);
         self

@@ -7,6 +7,7 @@ use super::options::CaptureOptions;
 use super::parts::Parts;
 use super::sources::{SourceRecorder, SourceRing};
 use super::write::{CaptureWriter, block_bytes_max};
+use std::collections::VecDeque;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Events wait for the next block at most this long.
@@ -35,8 +36,12 @@ pub(super) struct Output<'o> {
     table_bytes: usize,
     /// Bytes of the files before the current one.
     pub(super) finished_bytes: u64,
-    /// The accounts of the files before the current one, added up.
+    /// The accounts of the files before the current one, added up, without the events of those that were removed.
     pub(super) finished: CaptureAccount,
+    /// Account and bytes of each file before the current one that is still there and may be removed.
+    removable: VecDeque<(CaptureAccount, u64)>,
+    pub(super) removed_files: u32,
+    pub(super) removed_bytes: u64,
 }
 
 impl<'o> Output<'o> {
@@ -63,6 +68,9 @@ impl<'o> Output<'o> {
             table_bytes: 0,
             finished_bytes: 0,
             finished: CaptureAccount::default(),
+            removable: VecDeque::new(),
+            removed_files: 0,
+            removed_bytes: 0,
         };
         output.set_limit();
         output.describe_at_begin(rings)?;
@@ -181,11 +189,25 @@ impl<'o> Output<'o> {
         for ring in rings.iter_mut() {
             let last_seqno = ring.account.last_seqno;
             ring.described.first_seqno = last_seqno.saturating_add(1);
-            ring.account = RingAccount { last_seqno, ..RingAccount::default() };
+            ring.account = RingAccount { last_seqno, removed: ring.account.removed, ..RingAccount::default() };
         }
+        self.count_removed(rings);
         self.describe_at_begin(rings)?;
         self.collect_tables(rings, recorders)?;
         Ok(true)
+    }
+
+    /// Counts what was in files that had to give way to the current one.
+    fn count_removed(&mut self, rings: &mut [SourceRing]) {
+        while self.removed_files < self.parts.removed() {
+            let Some((account, bytes)) = self.removable.pop_front() else { return };
+            self.removed_files += 1;
+            self.removed_bytes += bytes;
+            self.finished.take_away(&account);
+            for (ring, removed) in rings.iter_mut().zip(&account.rings) {
+                ring.account.removed = ring.account.removed.saturating_add(removed.events);
+            }
+        }
     }
 
     /// What is to be done now and then; false if the files would become too large together.
@@ -257,8 +279,12 @@ impl<'o> Output<'o> {
         let rings = rings[..self.described].iter().map(|ring| ring.account.clone()).collect();
         let account = CaptureAccount { rings };
         self.finished.add(&account);
-        self.writer.finish(&CaptureEnd { reason, ended_epoch_nanos: now_epoch_nanos(), account })?;
+        let end = CaptureEnd { reason, ended_epoch_nanos: now_epoch_nanos(), account };
+        self.writer.finish(&end)?;
         self.finished_bytes += self.writer.bytes();
+        if self.options.keep_files.is_some() {
+            self.removable.push_back((end.account, self.writer.bytes()));
+        }
         Ok(())
     }
 

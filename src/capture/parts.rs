@@ -23,6 +23,8 @@ pub(super) struct PathParts {
     pub(super) keep: Option<usize>,
     pub(super) overwrite: bool,
     pub(super) written: VecDeque<PathBuf>,
+    /// How many were removed again.
+    pub(super) removed: u32,
 }
 
 impl Parts {
@@ -39,6 +41,14 @@ impl Parts {
         match self {
             Self::Writer(_) => None,
             Self::Path(parts) => parts.written.back().map(PathBuf::as_path),
+        }
+    }
+
+    /// How many files were removed again.
+    pub(super) fn removed(&self) -> u32 {
+        match self {
+            Self::Writer(_) => 0,
+            Self::Path(parts) => parts.removed,
         }
     }
 
@@ -73,8 +83,14 @@ impl PathParts {
         if let Some(keep) = self.keep {
             while self.written.len() > keep.max(1) {
                 if let Some(oldest) = self.written.pop_front() {
-                    fs::remove_file(&oldest)
-                        .map_err(|error| CaptureError::io("remove the oldest file", error).at(&oldest))?;
+                    match fs::remove_file(&oldest) {
+                        // Somebody has it already.
+                        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                        removed => {
+                            removed.map_err(|error| CaptureError::io("remove the oldest file", error).at(&oldest))?
+                        }
+                    }
+                    self.removed += 1;
                 }
             }
         }

@@ -146,7 +146,7 @@ impl CaptureFile {
         };
         if before == 0 || part.part() == 0 || !self.rings.iter().zip(&part.rings).all(is_same) {
             return refuse(format!(
-                "it is not of the same capture as {shown}, expected the files of one that was rotated; name other captures one at a time"
+                "it is not of the same capture as {shown}, expected the files of one that was rotated; name other captures one at a time, or capture their rings together: `eventring capture RING RING -o FILE`"
             ));
         }
         match part.part() - before {

@@ -7,9 +7,9 @@ use super::item::{GAP_BYTES, LossCause, event_bytes};
 use super::options::CaptureOptions;
 use super::output::Output;
 use super::parts::{Parts, PathParts};
-use super::sources::Sources;
+use super::sources::{SourceRing, Sources};
 use super::stop::Stop;
-use super::told::{CaptureProgress, CaptureSummary};
+use super::told::{CaptureProgress, CaptureSummary, NextRing};
 use crate::clock::Clock;
 use crate::reader::{Descriptor, GapCause, MergedItem, PayloadRead, Reader};
 use std::io::Write;
@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 const TICK: Duration = Duration::from_millis(100);
 /// How many items are copied between two looks at the time.
 const ITEMS_AT_ONCE: u32 = 1 << 10;
+/// How many bytes of payload, if these are large.
+const BYTES_AT_ONCE: u64 = 64 << 20;
 /// How long to sleep between looks while nothing comes.
 const IDLE_SLEEP: Duration = Duration::from_micros(500);
 /// How long an end waits for events that were begun before it.
@@ -41,19 +43,8 @@ pub fn capture(
     options: &CaptureOptions,
     progress: &mut dyn FnMut(&CaptureProgress) -> ControlFlow<()>,
 ) -> Result<CaptureSummary, CaptureError> {
-    if output.file_name().is_none() {
-        return Err(
-            CaptureError::new(CaptureErrorKind::BadOptions, "cannot write it: not the name of a file").at(output)
-        );
-    }
-    let parts = Parts::Path(PathParts {
-        output: output.to_path_buf(),
-        rotates: options.rotates(),
-        keep: options.keep_files.filter(|_| options.rotates()),
-        overwrite: options.overwrite,
-        written: Default::default(),
-    });
-    Capture::begin(names, parts, options)?.run(progress)
+    let mut readers = opened(names)?;
+    capture_rings(&mut || next_of(&mut readers), output, options, progress)
 }
 
 /// As [`capture`], into something that the caller has opened. It is not rotated.
@@ -66,19 +57,78 @@ pub fn capture_to(
     options: &CaptureOptions,
     progress: &mut dyn FnMut(&CaptureProgress) -> ControlFlow<()>,
 ) -> Result<CaptureSummary, CaptureError> {
+    let mut readers = opened(names)?;
+    capture_rings_to(&mut || next_of(&mut readers), out, options, progress)
+}
+
+fn opened(names: &[PathBuf]) -> Result<std::vec::IntoIter<Reader>, CaptureError> {
+    let readers = names.iter().map(Reader::open).collect::<Result<Vec<_>, _>>();
+    Ok(readers.map_err(CaptureError::ring)?.into_iter())
+}
+
+fn next_of(readers: &mut std::vec::IntoIter<Reader>) -> NextRing {
+    readers.next().map_or(NextRing::NoMore, NextRing::Ring)
+}
+
+/// As [`capture`], of rings that the caller has opened, or opens while the capture runs: a ring that is held open is read to its end
+/// even if its file is removed.
+///
+/// `next_ring` is asked at the begin until it has no more for now, and must have one by then; after that, unless it has said that there
+/// will be no more, again and again, up to two thousand times a second: it should be quick. A ring that comes later is new as a whole, whatever
+/// [`CaptureOptions::only_new`] says; if it cannot be captured, that is among the problems.
+///
+/// # Errors
+/// As [`capture`]; there is no ring at the begin.
+pub fn capture_rings(
+    next_ring: &mut dyn FnMut() -> NextRing,
+    output: &Path,
+    options: &CaptureOptions,
+    progress: &mut dyn FnMut(&CaptureProgress) -> ControlFlow<()>,
+) -> Result<CaptureSummary, CaptureError> {
+    if output.file_name().is_none() {
+        return Err(
+            CaptureError::new(CaptureErrorKind::BadOptions, "cannot write it: not the name of a file").at(output)
+        );
+    }
+    let parts = Parts::Path(PathParts {
+        output: output.to_path_buf(),
+        rotates: options.rotates(),
+        keep: options.keep_files.filter(|_| options.rotates()),
+        overwrite: options.overwrite,
+        written: Default::default(),
+        removed: 0,
+    });
+    Capture::begin(next_ring, parts, options)?.run(progress)
+}
+
+/// As [`capture_rings`], into something that the caller has opened. It is not rotated.
+///
+/// # Errors
+/// As [`capture_rings`].
+pub fn capture_rings_to(
+    next_ring: &mut dyn FnMut() -> NextRing,
+    out: impl Write + 'static,
+    options: &CaptureOptions,
+    progress: &mut dyn FnMut(&CaptureProgress) -> ControlFlow<()>,
+) -> Result<CaptureSummary, CaptureError> {
     let options = CaptureOptions { rotate_bytes: None, rotate_every: None, ..options.clone() };
-    Capture::begin(names, Parts::Writer(Some(Box::new(out))), &options)?.run(progress)
+    Capture::begin(next_ring, Parts::Writer(Some(Box::new(out))), &options)?.run(progress)
 }
 
 struct Capture<'o> {
     options: &'o CaptureOptions,
+    /// `None`: no more rings will come.
+    next_ring: Option<&'o mut dyn FnMut() -> NextRing>,
     sources: Sources,
     output: Output<'o>,
     started: Instant,
 }
 
 enum Copied {
-    Item,
+    /// What its descriptor says of the bytes that were read for it.
+    Item {
+        payload_bytes: u64,
+    },
     Nothing,
     BehindTheEnd,
     /// There is no room for more.
@@ -86,32 +136,72 @@ enum Copied {
 }
 
 impl<'o> Capture<'o> {
-    fn begin(names: &[PathBuf], parts: Parts, options: &'o CaptureOptions) -> Result<Self, CaptureError> {
+    fn begin(
+        next_ring: &'o mut dyn FnMut() -> NextRing,
+        parts: Parts,
+        options: &'o CaptureOptions,
+    ) -> Result<Self, CaptureError> {
         if !(1..=22).contains(&options.level) {
             let message = format!("the compression level is {}, expected 1 to 22", options.level);
             return Err(CaptureError::new(CaptureErrorKind::BadOptions, message));
         }
-        let sources = Sources::open(names, options.only_new)?;
+        let mut sources = Sources::new(options.only_new);
+        let may_come_more = loop {
+            match next_ring() {
+                NextRing::Ring(reader) => sources.add_first(reader)?,
+                NextRing::NotYet => break true,
+                NextRing::NoMore => break false,
+            }
+        };
+        if sources.rings.is_empty() {
+            let message = "there is no ring to capture, expected one at least; name the rings";
+            return Err(CaptureError::new(CaptureErrorKind::BadOptions, message));
+        }
+        sources.add_first_shards()?;
         let output = Output::begin(parts, options, &sources.rings)?;
-        Ok(Self { options, sources, output, started: Instant::now() })
+        let next_ring = may_come_more.then_some(next_ring);
+        Ok(Self { options, next_ring, sources, output, started: Instant::now() })
+    }
+
+    /// Takes the rings that have come since the last look.
+    fn take_new_rings(&mut self) {
+        while let Some(next_ring) = &mut self.next_ring {
+            match next_ring() {
+                NextRing::Ring(reader) => self.sources.add_later(reader),
+                NextRing::NotYet => return,
+                NextRing::NoMore => self.next_ring = None,
+            }
+        }
     }
 
     fn run(
         mut self,
         progress: &mut dyn FnMut(&CaptureProgress) -> ControlFlow<()>,
     ) -> Result<CaptureSummary, CaptureError> {
-        let reason = self.copy(progress).map_err(|error| self.output.named(error))?;
+        let is_cut = |ring: &&SourceRing| ring.reader.as_ref().is_some_and(Reader::was_truncated);
+        let mut reason = self.copy(progress).map_err(|error| self.output.named(error))?;
+        if reason == EndReason::WritersEnded && self.sources.rings.iter().any(|ring| is_cut(&ring)) {
+            reason = EndReason::Truncated;
+        }
         let elapsed = self.started.elapsed();
         let finished = self.output.finish_part(&mut self.sources.rings, &mut self.sources.recorders, reason);
         finished.map_err(|error| self.output.named(error))?;
         let _ = progress(&self.progress());
-        let is_cut = |reader: &Option<Reader>| reader.as_ref().is_some_and(Reader::was_truncated);
-        let cut = self.sources.rings.iter().filter(|ring| is_cut(&ring.reader));
+        let cut = self.sources.rings.iter().filter(is_cut);
         let truncated: Vec<String> = cut.map(|ring| ring.described.name.clone()).collect();
         let mut problems = self.sources.problems;
         problems.extend(truncated.iter().map(|name| {
             format!(
-                "the file of the ring {name} was truncated while it was read: events behind its new end are lost, and how many cannot be told"
+                "the file of the ring {name} was truncated while it was read: events behind its new end are lost, and how many cannot be told; \
+                 start its program again, which makes the ring anew"
+            )
+        }));
+        let overlapping = self.sources.rings.iter().filter(|ring| ring.payloads.refused > 0);
+        problems.extend(overlapping.map(|ring| {
+            format!(
+                "the ring {} is damaged: {} of its payloads share bytes with others or lie behind its buffer, and are left out; their descriptors \
+                 are kept",
+                ring.described.name, ring.payloads.refused
             )
         }));
         let rings = self.sources.rings.iter().map(|ring| ring.described.name.clone());
@@ -121,7 +211,9 @@ impl<'o> Capture<'o> {
             // A ring that there was no room for is not captured.
             rings: rings.take(self.output.finished.rings.len()).collect(),
             account: self.output.finished,
-            bytes: self.output.finished_bytes,
+            bytes: self.output.finished_bytes.saturating_sub(self.output.removed_bytes),
+            removed_files: self.output.removed_files,
+            removed_bytes: self.output.removed_bytes,
             files: self.output.parts.into_files(),
             problems,
             truncated,
@@ -136,10 +228,17 @@ impl<'o> Capture<'o> {
         let mut next_tick = Instant::now();
         let mut stop: Option<Stop> = None;
         loop {
+            self.take_new_rings();
             let mut is_idle = false;
+            let mut bytes = 0;
             for _ in 0..ITEMS_AT_ONCE {
                 match self.copy_item(stop.as_ref().map(|stop| stop.epoch_nanos))? {
-                    Copied::Item => {}
+                    Copied::Item { payload_bytes } => {
+                        bytes += payload_bytes;
+                        if bytes > BYTES_AT_ONCE {
+                            break;
+                        }
+                    }
                     Copied::Nothing => {
                         is_idle = true;
                         break;
@@ -171,7 +270,7 @@ impl<'o> Capture<'o> {
                 }
             }
             if is_idle {
-                if self.sources.have_ended() {
+                if self.next_ring.is_none() && self.sources.have_ended() {
                     return Ok(EndReason::WritersEnded);
                 }
                 if let Some(stop) = &stop
@@ -205,7 +304,11 @@ impl<'o> Capture<'o> {
         if !self.output.describe(rings, recorders)? {
             return Ok(Copied::Full);
         }
-        let item = if may_grow { merger.next_at(now) } else { merger.next() };
+        let mut item = if may_grow { merger.next_at(now) } else { merger.next() };
+        if let MergedItem::Event { input, descriptor, payload } = &mut item {
+            let ring = &mut rings[ring_of_input[*input] as usize];
+            *payload = ring.payloads.check(descriptor, *payload, ring.reader.as_ref());
+        }
         let (input, bytes) = match &item {
             MergedItem::NotReady => return Ok(Copied::Nothing),
             MergedItem::Gap { input, .. } => (*input, GAP_BYTES),
@@ -224,6 +327,7 @@ impl<'o> Capture<'o> {
         let index = ring_of_input[input];
         let ring = &mut rings[index as usize];
         let is_first = !std::mem::replace(&mut ring.has_read, true);
+        let mut payload_bytes = 0;
         match item {
             MergedItem::NotReady => {}
             MergedItem::Gap { gap, .. } => {
@@ -240,6 +344,7 @@ impl<'o> Capture<'o> {
                 ring.account.count_gap(first_seqno, count, cause);
             }
             MergedItem::Event { descriptor, payload, .. } => {
+                payload_bytes = descriptor.payload_size.into();
                 ring.tell_missing(writer, index, descriptor.seqno);
                 let key = ring.key.event(descriptor.record_epoch_nanos);
                 writer.event(index, key, &descriptor, payload);
@@ -249,7 +354,7 @@ impl<'o> Capture<'o> {
         if writer.is_block_full() {
             self.output.flush(rings, recorders)?;
         }
-        Ok(Copied::Item)
+        Ok(Copied::Item { payload_bytes })
     }
 
     fn progress(&self) -> CaptureProgress {
@@ -257,10 +362,11 @@ impl<'o> Capture<'o> {
             let now = self.sources.rings.iter().map(|ring| count(&ring.account));
             now.chain(self.output.finished.rings.iter().map(count)).fold(0, u64::saturating_add)
         };
+        let removed = self.sources.rings.iter().map(|ring| ring.account.removed).fold(0, u64::saturating_add);
         CaptureProgress {
             elapsed: self.started.elapsed(),
             rings: self.sources.rings.len(),
-            events: all(&|account| account.events),
+            events: all(&|account| account.events).saturating_add(removed),
             lost: all(&RingAccount::lost),
             bytes: self.output.bytes(),
             files: self.output.files(),

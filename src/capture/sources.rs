@@ -4,14 +4,13 @@ use super::account::RingAccount;
 use super::error::{CaptureError, CaptureErrorKind};
 use super::format::RINGS_MAX;
 use super::item::{LossCause, SortKey};
+use super::overlaps::PayloadExtent;
 use super::ring::{CapturedRing, RingRole};
 use super::tables::Tables;
 use super::write::CaptureWriter;
 use crate::layout::header::CONTENT_TYPE_PERF;
 use crate::reader::{FoundShard, Gap, Merger, Reader, Seek, ShardFinder, WriterInfo};
 use crate::schema::perf::PerfEvent;
-use std::path::PathBuf;
-
 /// All rings of a capture.
 pub(super) struct Sources {
     pub(super) rings: Vec<SourceRing>,
@@ -34,6 +33,7 @@ pub(super) struct SourceRing {
     pub(super) missing: Option<(u64, LossCause)>,
     pub(super) key: SortKey,
     pub(super) account: RingAccount,
+    pub(super) payloads: PayloadExtent,
     /// Whether anything of it has been read.
     pub(super) has_read: bool,
 }
@@ -57,8 +57,9 @@ impl SourceRing {
 }
 
 impl Sources {
-    pub(super) fn open(names: &[PathBuf], only_new: bool) -> Result<Self, CaptureError> {
-        let mut sources = Self {
+    /// None yet. With `only_new`, what the rings hold that are there at the begin is left out.
+    pub(super) fn new(only_new: bool) -> Self {
+        Self {
             rings: Vec::new(),
             merger: Merger::new([]),
             ring_of_input: Vec::new(),
@@ -66,33 +67,46 @@ impl Sources {
             writers: Vec::new(),
             only_new,
             problems: Vec::new(),
-        };
-        if names.is_empty() {
-            return Err(CaptureError::new(CaptureErrorKind::BadOptions, "no ring is named, expected one at least"));
         }
-        for name in names {
-            let reader = Reader::open(name).map_err(CaptureError::ring)?;
-            let path_of = |ring: &SourceRing| ring.reader.as_ref().and_then(Reader::path).map(ToOwned::to_owned);
-            if sources.rings.iter().any(|ring| path_of(ring).as_deref() == reader.path()) {
-                continue;
-            }
-            if reader.info().content_type == CONTENT_TYPE_PERF {
-                // The reader's message says what is wrong with the schema.
-                let reader = Reader::open_typed::<PerfEvent>(name).map_err(CaptureError::ring)?;
-                sources.add_recorder(reader)?;
-            } else {
-                sources.add(reader, RingRole::Single, only_new)?;
-            }
-        }
-        sources.add_shards(only_new)?;
-        Ok(sources)
     }
 
-    fn add_recorder(&mut self, shard0: Reader) -> Result<(), CaptureError> {
+    /// Adds a ring that is there at the begin; one that is there twice counts once.
+    pub(super) fn add_first(&mut self, reader: Reader) -> Result<(), CaptureError> {
+        self.add_ring(reader, self.only_new)
+    }
+
+    /// Adds the shards that there are at the begin.
+    pub(super) fn add_first_shards(&mut self) -> Result<(), CaptureError> {
+        self.add_shards(self.only_new)
+    }
+
+    /// Adds a ring that has come later, and is new as a whole. One that cannot be captured is left out, which is a problem.
+    pub(super) fn add_later(&mut self, reader: Reader) {
+        if let Err(error) = self.add_ring(reader, false) {
+            self.problems.push(error.to_string());
+        }
+    }
+
+    fn add_ring(&mut self, reader: Reader, only_new: bool) -> Result<(), CaptureError> {
+        let path = reader.path();
+        let is_it = |ring: &SourceRing| ring.reader.as_ref().and_then(Reader::path) == path;
+        if path.is_some() && self.rings.iter().any(is_it) {
+            return Ok(());
+        }
+        if reader.info().content_type == CONTENT_TYPE_PERF {
+            // The reader's message says what is wrong with the schema.
+            reader.check_events::<PerfEvent>().map_err(CaptureError::ring)?;
+            self.add_recorder(reader, only_new)
+        } else {
+            self.add(reader, RingRole::Single, only_new)
+        }
+    }
+
+    fn add_recorder(&mut self, shard0: Reader, only_new: bool) -> Result<(), CaptureError> {
         let ring = self.rings.len() as u32;
         let finder = ShardFinder::new(&shard0, 1);
         let shard = shard0.info().extension.map_or(0, |extension| extension.shard_index) as u32;
-        self.add(shard0, RingRole::Shard { recorder: ring, shard }, self.only_new)?;
+        self.add(shard0, RingRole::Shard { recorder: ring, shard }, only_new)?;
         self.recorders.push(SourceRecorder { shard0: ring, tables: Tables::default(), finder });
         Ok(())
     }
@@ -110,7 +124,16 @@ impl Sources {
         self.merger.add(cursor);
         self.ring_of_input.push(self.rings.len() as u32);
         let key = SortKey::default();
-        self.rings.push(SourceRing { reader: Some(reader), described, missing, key, account, has_read: false });
+        let payloads = PayloadExtent::default();
+        self.rings.push(SourceRing {
+            reader: Some(reader),
+            described,
+            missing,
+            key,
+            account,
+            payloads,
+            has_read: false,
+        });
         Ok(())
     }
 
@@ -130,6 +153,7 @@ impl Sources {
             missing: Some((Gap::of_missed_shard(seqnos).count, LossCause::NeverOpened)),
             key: SortKey::default(),
             account: RingAccount::default(),
+            payloads: PayloadExtent::default(),
             has_read: false,
         });
         Ok(())

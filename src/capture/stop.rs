@@ -57,7 +57,8 @@ mod tests {
             .unwrap();
         let record = || (0..10).for_each(|_| assert_ne!(recorder.record(2, [0; 4], b"x"), 0));
         record();
-        let mut sources = Sources::open(&[path], false).unwrap();
+        let mut sources = Sources::new(false);
+        sources.add_first(Reader::open(path).unwrap()).unwrap();
         let mut stop = Stop::new(EndReason::Duration, u64::MAX, Instant::now() + Duration::from_secs(3600));
         assert!(!stop.is_reached(&sources.rings));
         // More comes than is taken.

@@ -103,7 +103,7 @@ fn files_of_another_kind_or_version_are_refused() {
     let open = |bytes: &[u8]| CaptureFile::from_file(file_of(bytes)).unwrap_err().kind();
     assert_eq!(open(&[0; 100]), CaptureErrorKind::NotACapture);
     let mut later = bytes;
-    later[8] = 3;
+    later[8] = 4;
     assert_eq!(open(&later), CaptureErrorKind::WrongVersion);
 }
 

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// Turn a capture, or what a ring holds now, into a trace for a viewer
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// A capture file, or the files of a rotated one; or the name or path of a ring
+    /// A capture file, or the files of a rotated one; or names or paths of rings, which are read together
     #[arg(value_name = "FILE", required = true)]
     names: Vec<PathBuf>,
     /// What to write

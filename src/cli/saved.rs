@@ -5,7 +5,8 @@ use super::exit::{Exit, Failure};
 use super::format::one_line;
 use super::paint::WARNING;
 use anyhow::Context as _;
-use eventring::capture::{CaptureFile, CaptureOptions, capture_to};
+use eventring::capture::{CaptureFile, CaptureOptions, NextRing, capture_rings_to};
+use eventring::layout::header::CONTENT_TYPE_PERF;
 use eventring::reader::Reader;
 use eventring::schema::perf::PerfEvent;
 use std::fs::{File, OpenOptions};
@@ -22,42 +23,55 @@ pub(super) struct Saved {
     is_cut: bool,
 }
 
-/// Opens the capture file, or the files of a rotated one; or captures what the ring of that name holds now. With `needs_spans`, only perf
-/// rings will do.
+/// Opens the capture file, or the files of a rotated one; or captures what the rings of these names hold now, together. With `needs_spans`,
+/// there must be a perf ring among them.
 pub(super) fn open(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved> {
-    let [name] = names else {
-        let other = names.iter().find(|name| !CaptureFile::is_capture(name).unwrap_or(true));
-        let Some(other) = other else {
-            return Ok(Saved { capture: CaptureFile::open_parts(names)?, problems: Vec::new(), is_cut: false });
-        };
-        let message = format!(
-            "{} is not a capture: several files can only be those of a rotated capture; name rings and other captures one at a time, or \
-             capture the rings into one file",
-            other.display()
-        );
-        return Err(Failure::new(Exit::Usage, message).into());
-    };
     // Opening a pipe would wait for somebody to write to it.
-    let is_other = std::fs::metadata(name).is_ok_and(|it| !it.is_file() && !it.is_dir());
-    if is_other {
+    let is_stream = |name: &&PathBuf| std::fs::metadata(name).is_ok_and(|it| !it.is_file() && !it.is_dir());
+    if let Some(name) = names.iter().find(is_stream) {
         let message = format!(
             "cannot read {}: it is a device or a pipe, expected a capture or a ring; copy what comes from it into a file first",
             name.display()
         );
         return Err(Failure::new(Exit::NotARing, message).into());
     }
-    if name.exists() && CaptureFile::is_capture(name).unwrap_or(false) {
-        return Ok(Saved { capture: CaptureFile::open(name)?, problems: Vec::new(), is_cut: false });
+    let is_capture = |name: &PathBuf| CaptureFile::is_capture(name).unwrap_or(false);
+    let (captures, others): (Vec<&PathBuf>, Vec<&PathBuf>) = names.iter().partition(|name| is_capture(name));
+    match (captures.as_slice(), others.as_slice()) {
+        ([name], []) => Ok(Saved::from_capture(CaptureFile::open(name)?)),
+        (_, []) => Ok(Saved::from_capture(CaptureFile::open_parts(&captures)?)),
+        ([], _) => capture_now(names, needs_spans),
+        ([capture, ..], [other, ..]) => {
+            let message = format!(
+                "{} is a capture, and {} is not: rings can be read together, and so can the files of one rotated capture, but not both; name them \
+                 one at a time, or have `eventring capture` save the rings into one file",
+                capture.display(),
+                other.display()
+            );
+            Err(Failure::new(Exit::Usage, message).into())
+        }
     }
-    if needs_spans {
+}
+
+/// What the rings hold now.
+fn capture_now(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved> {
+    let mut rings = Vec::new();
+    for name in names {
+        rings.push(Reader::open(name).map_err(|error| advice::on_perf(name, error))?);
+    }
+    if needs_spans && !rings.iter().any(|ring| ring.info().content_type == CONTENT_TYPE_PERF) {
         // The reader's message says what else the ring holds.
-        Reader::open_typed::<PerfEvent>(name).map_err(|error| advice::on_perf(name, error))?;
+        for (name, ring) in names.iter().zip(&rings) {
+            ring.check_events::<PerfEvent>().map_err(|error| advice::on_perf(name, error))?;
+        }
     }
     let file = temporary_file().context("cannot make a temporary file")?;
     let copy = file.try_clone().context("cannot use the temporary file")?;
     let options = CaptureOptions::new().compression_level(1).duration(Duration::ZERO);
-    let made = capture_to(&[PathBuf::from(name)], copy, &options, &mut |_| ControlFlow::Continue(()))
-        .map_err(|error| advice::on_saved(name, error))?;
+    let mut rings = rings.into_iter();
+    let mut next_ring = || rings.next().map_or(NextRing::NoMore, NextRing::Ring);
+    let made = capture_rings_to(&mut next_ring, copy, &options, &mut |_| ControlFlow::Continue(()))
+        .map_err(|error| advice::on_saved(&names[0], error))?;
     Ok(Saved { capture: CaptureFile::from_file(file)?, problems: made.problems, is_cut: !made.truncated.is_empty() })
 }
 
@@ -70,6 +84,10 @@ fn temporary_file() -> std::io::Result<File> {
 }
 
 impl Saved {
+    fn from_capture(capture: CaptureFile) -> Self {
+        Self { capture, problems: Vec::new(), is_cut: false }
+    }
+
     /// Says what was wrong with what was read, `problems` of its export among it; gives the exit code that belongs to it.
     pub(super) fn report(&self, name: &Path, problems: &[String]) -> Exit {
         for problem in self.problems.iter().chain(problems) {

@@ -1,9 +1,9 @@
 //! `eventring summary`.
 
 use super::exit::Exit;
-use super::format::{grouped, one_line};
+use super::format::{events, grouped, one_line};
 use super::paint::{BOLD, DIM, WARNING};
-use super::saved::open;
+use super::saved::{Saved, open};
 use eventring::export::{SpanSummary, Summary, summarize};
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// Count the spans of a capture, or of what a ring holds now: how many, how long
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// A capture file, or the files of a rotated one; or the name or path of a ring
+    /// A capture file, or the files of a rotated one; or names or paths of rings, which are read together
     #[arg(value_name = "FILE", required = true)]
     names: Vec<PathBuf>,
     /// Print one JSON object
@@ -29,7 +29,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     if args.json {
         writeln!(out, "{}", summary.to_json())?;
     } else {
-        table(&mut out, &summary)?;
+        table(&mut out, &summary, &saved)?;
     }
     out.flush()?;
     match saved.report(&args.names[0], &summary.problems) {
@@ -40,8 +40,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
 
 const HEADS: [&str; 11] = ["span", "count", "total", "self", "busy", "idle", "p50", "p90", "p99", "max", ""];
 
-fn table(out: &mut impl Write, summary: &Summary) -> io::Result<()> {
-    let rows: Vec<[String; 11]> = summary.spans.iter().map(|span| row(span, summary.lost)).collect();
+fn table(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<()> {
+    // 0: not rotated.
+    let part = saved.capture.part();
+    let rows: Vec<[String; 11]> = summary.spans.iter().map(|span| row(span, summary.lost, part > 1)).collect();
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());
         cells.chain([HEADS[column].len()]).max().unwrap_or(0)
@@ -66,13 +68,19 @@ fn table(out: &mut impl Write, summary: &Summary) -> io::Result<()> {
         writeln!(out, "{DIM}no spans{DIM:#}")?;
     }
     if summary.lost > 0 {
-        writeln!(out, "{WARNING}{} events were lost{WARNING:#}", grouped(summary.lost))?;
+        writeln!(out, "{WARNING}{} were lost{WARNING:#}", events(summary.lost))?;
+    }
+    if summary.removed > 0 {
+        writeln!(out, "{DIM}{} more were captured in files that --keep has removed{DIM:#}", events(summary.removed))?;
+    }
+    if part > 1 {
+        writeln!(out, "{DIM}what is in the files before number {part} of this capture is not counted{DIM:#}")?;
     }
     Ok(())
 }
 
-/// With `lost` events, a span without an end may have ended in a gap.
-fn row(span: &SpanSummary, lost: u64) -> [String; 11] {
+/// With `lost` events, a span without an end may have ended in a gap; where files `are_before` these, a span may have begun there.
+fn row(span: &SpanSummary, lost: u64, are_before: bool) -> [String; 11] {
     let name = match span.target.as_str() {
         "" => span.name.clone(),
         target => format!("{target}::{}", span.name),
@@ -86,7 +94,12 @@ fn row(span: &SpanSummary, lost: u64) -> [String; 11] {
     let nothing = if span.open > 0 { "open" } else { "–" };
     let time = |nanos| if span.count > 0 { time(nanos) } else { nothing.to_owned() };
     if span.incomplete > 0 {
-        more.push(format!("+ {} whose beginning was lost", grouped(span.incomplete)));
+        let beginning = match (are_before, lost > 0) {
+            (false, _) => "was lost",
+            (true, false) => "is in an earlier file",
+            (true, true) => "was lost or is in an earlier file",
+        };
+        more.push(format!("+ {} whose beginning {beginning}", grouped(span.incomplete)));
     }
     [
         one_line(&name),

@@ -15,6 +15,8 @@ pub struct Summary {
     pub spans: Vec<SpanSummary>,
     /// Events that were lost, whatever the cause.
     pub lost: u64,
+    /// Events that were captured, in files that the capture has removed again: spans may have begun there. They are not lost.
+    pub removed: u64,
     /// What was wrong with the capture, a line each.
     pub problems: Vec<String>,
 }
@@ -74,12 +76,13 @@ pub fn summarize(capture: &CaptureFile) -> Result<Summary, CaptureError> {
         groups.into_iter().map(|((name, target), group)| group.finish(name, target)).collect();
     spans.sort_by_key(|span| std::cmp::Reverse(span.total_nanos));
     let problems = capture.problems().iter().chain(&timeline.counts.problems).cloned().collect();
-    Ok(Summary { spans, lost: timeline.counts.lost, problems })
+    let removed = capture.end().map_or(0, |end| end.account.removed());
+    Ok(Summary { spans, lost: timeline.counts.lost, removed, problems })
 }
 
 impl Summary {
     /// For programs: `{"spans": [{"name", "target", "count", "total_ns", "self_ns", "busy_ns", "p50_ns", "p90_ns", "p99_ns",
-    /// "max_ns"}, …], "lost"}`.
+    /// "max_ns"}, …], "lost", "removed"}`.
     #[must_use]
     pub fn to_json(&self) -> String {
         let spans: Vec<serde_json::Value> = self
@@ -93,7 +96,7 @@ impl Summary {
                 })
             })
             .collect();
-        json!({ "spans": spans, "lost": self.lost }).to_string()
+        json!({ "spans": spans, "lost": self.lost, "removed": self.removed }).to_string()
     }
 }
 

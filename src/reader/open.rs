@@ -89,6 +89,20 @@ impl Reader {
         Self::options().expect_events::<E>().open(name_or_path)
     }
 
+    /// Checks that the ring's events are `E`, as [`Self::open_typed`] does, of a ring that is open: one that was opened raw to see what it
+    /// holds, and whose file may be gone by now.
+    ///
+    /// # Errors
+    /// The ring has another content type, or another schema.
+    pub fn check_events<E: EventType>(&self) -> Result<(), ReaderError> {
+        let info = self.info();
+        let checked = Self::options().expect_events::<E>().check_content(info.content_type, info.schema_hash);
+        checked.map_err(|error| match self.path() {
+            Some(path) => error.at(path),
+            None => error,
+        })
+    }
+
     pub(super) fn from_source(source: Arc<Source>) -> Self {
         Self { source }
     }
@@ -273,7 +287,7 @@ impl ReaderOptions {
         let mapping =
             shm::Mapping::map(file.descriptor(), sections, shm::MapOptions::reader()).map_err(ReaderError::shm)?;
         // Behind the mapping, which has found the file long enough: a ring that is cut off is that in the first place.
-        self.check_content(&fixed)?;
+        self.check_content(fixed.content_type, fixed.schema_hash)?;
         let memory = MappedMemory::new(mapping, geometry, has_extension).ok_or_else(|| {
             ReaderError::new(ReaderErrorKind::BadHeader, "the mapped sections differ from the header")
         })?;
@@ -282,28 +296,28 @@ impl ReaderOptions {
         Ok(Reader { source: Arc::new(source) })
     }
 
-    fn check_content(&self, fixed: &FixedHeader) -> Result<(), ReaderError> {
+    fn check_content(&self, content_type: u16, schema_hash: [u8; 32]) -> Result<(), ReaderError> {
         let Some(expected) = &self.expected else { return Ok(()) };
-        if fixed.content_type != expected.content_type {
+        if content_type != expected.content_type {
             return Err(ReaderError::new(
-                ReaderErrorKind::WrongContentType { found: fixed.content_type, expected: expected.content_type },
+                ReaderErrorKind::WrongContentType { found: content_type, expected: expected.content_type },
                 format!(
                     "the ring has content type {} ({}), expected {} ({}); open a ring of that type, or open this one raw",
-                    fixed.content_type,
-                    crate::layout::header::content_type_name(fixed.content_type),
+                    content_type,
+                    crate::layout::header::content_type_name(content_type),
                     expected.content_type,
                     expected.content_name,
                 ),
             ));
         }
-        if fixed.schema_hash != expected.schema_hash {
+        if schema_hash != expected.schema_hash {
             return Err(ReaderError::new(
-                ReaderErrorKind::WrongSchema { found: fixed.schema_hash, expected: expected.schema_hash },
+                ReaderErrorKind::WrongSchema { found: schema_hash, expected: expected.schema_hash },
                 format!(
                     "the ring's {} events have schema hash {}, expected {}: writer and reader were built with \
                      different versions of the events; use matching versions, or open the ring raw",
                     expected.content_name,
-                    hex(&fixed.schema_hash),
+                    hex(&schema_hash),
                     hex(&expected.schema_hash),
                 ),
             ));

@@ -1,5 +1,6 @@
 //! `eventring capture`.
 
+mod awaited;
 mod program;
 mod report;
 
@@ -7,11 +8,14 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::interrupt::Interrupt;
 use crate::cli::output::Target;
 use crate::cli::saved::{parse_bytes, parse_duration, stdout_twice};
+use awaited::Rings;
 use eventring::capture::{
-    CaptureError, CaptureErrorKind, CaptureOptions, CaptureProgress, CaptureSummary, EndReason, capture, capture_to,
+    CaptureError, CaptureErrorKind, CaptureOptions, CaptureProgress, CaptureSummary, EndReason, capture_rings,
+    capture_rings_to,
 };
 use indicatif::{ProgressBar, ProgressStyle};
-use program::{Program, wait_for_rings};
+use program::Program;
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::ops::ControlFlow;
@@ -62,7 +66,7 @@ pub(super) struct Args {
     /// Exit with code 16 if events were lost
     #[arg(long)]
     strict: bool,
-    /// Wait for rings that are not there yet
+    /// Wait for rings that are not there yet; those that are there are read meanwhile
     #[arg(long, conflicts_with = "now")]
     wait: bool,
     /// A program to start, with its arguments: its rings are captured until it ends; its exit code is ours
@@ -116,7 +120,7 @@ impl Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
-    let options = args.options()?;
+    let mut options = args.options()?;
     let output = args.output();
     // Whatever is wrong with the output is said before anything is waited for or started.
     let target = match output == Path::new("-") {
@@ -131,25 +135,39 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         return Err(Failure::new(Exit::Usage, message).into());
     }
     let interrupt = Interrupt::listen()?;
-    let mut program = match args.command.as_slice() {
+    let program = match args.command.as_slice() {
         [] => None,
         command => Some(Program::start(command, args.json || target.is_none())?),
     };
-    if (args.wait || program.is_some()) && !wait_for_rings(&args.names, program.as_mut(), &interrupt)? {
-        return Ok(Exit::Done);
+    let mut rings = Rings::new(&args.names, program);
+    if !args.wait && rings.program.is_none() {
+        rings.open_all()?;
+    } else {
+        match rings.wait_for_first(&interrupt) {
+            // What is made from now on is new as a whole.
+            Ok(is_at_once) => options = options.only_new(args.only_new && is_at_once),
+            Err(error) => {
+                rings.remove_what_stayed_for_us();
+                return Err(error);
+            }
+        }
     }
-    let summary = copy(args, &options, &output, target, |_| {
-        interrupt.came() || program.as_mut().is_some_and(Program::is_long_gone)
-    })?;
+    let rings = RefCell::new(rings);
+    let summary = copy(&options, &output, target, &rings, &interrupt)?;
+    let mut rings = rings.into_inner();
     if args.json {
-        writeln!(anstream::stdout(), "{}", report::object(&summary))?;
+        writeln!(anstream::stdout(), "{}", report::object(&summary, rings.missing()))?;
     } else {
         report::report(&summary, args.now);
     }
     let has_ended = summary.reason == EndReason::WritersEnded;
-    let code = program.as_mut().and_then(|program| program.exit_code(has_ended));
-    if let (Some(_), Some(program)) = (code, &program) {
-        program.remove_rings(&args.names);
+    let code = rings.program.as_mut().and_then(|program| program.exit_code(has_ended));
+    let failure = rings.failure("the others were captured");
+    if code.is_some() {
+        rings.remove_what_stayed_for_us();
+    }
+    if let Some(failure) = failure {
+        return Err(failure);
     }
     match code {
         _ if !summary.truncated.is_empty() => Ok(Exit::Truncated),
@@ -162,11 +180,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
 
 /// Captures, with a line of progress on a terminal.
 fn copy(
-    args: &Args,
     options: &CaptureOptions,
     output: &Path,
     target: Option<Target>,
-    mut shall_end: impl FnMut(&CaptureProgress) -> bool,
+    rings: &RefCell<Rings>,
+    interrupt: &Interrupt,
 ) -> anyhow::Result<CaptureSummary> {
     // Draws nothing where stderr is no terminal.
     let bar = ProgressBar::new_spinner();
@@ -176,12 +194,16 @@ fn copy(
     let mut progress = |progress: &CaptureProgress| {
         bar.set_message(report::progress_line(progress));
         bar.tick();
-        if shall_end(progress) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        let mut rings = rings.borrow_mut();
+        bar.suspend(|| rings.say_what_is_awaited());
+        let has_ended = rings.program.as_mut().is_some_and(Program::is_long_gone);
+        if interrupt.came() || has_ended { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
+    let mut next_ring = || rings.borrow_mut().next();
     let summary = match target {
-        None => capture_to(&args.names, io::stdout(), options, &mut progress),
-        Some(Target::File) => capture(&args.names, output, options, &mut progress),
-        Some(Target::Open(file)) => match capture_to(&args.names, file, options, &mut progress) {
+        None => capture_rings_to(&mut next_ring, io::stdout(), options, &mut progress),
+        Some(Target::File) => capture_rings(&mut next_ring, output, options, &mut progress),
+        Some(Target::Open(file)) => match capture_rings_to(&mut next_ring, file, options, &mut progress) {
             Err(error) if error.kind() != CaptureErrorKind::Ring => {
                 bar.finish_and_clear();
                 // It does not know where the file leads.

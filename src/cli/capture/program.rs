@@ -1,9 +1,7 @@
-//! The program that a capture starts, and waiting for rings that are yet to be made.
+//! The program that a capture starts.
 
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::interrupt::Interrupt;
-use crate::cli::silence::Silence;
-use eventring::reader::{Reader, ReaderErrorKind, RingState, WriterInfo};
+use eventring::reader::{Reader, RingState, WriterInfo};
 use eventring::recorder::KEEP_VARIABLE;
 use std::ffi::OsString;
 use std::io;
@@ -13,10 +11,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How often it is asked whether a ring has been made.
-const INTERVAL: Duration = Duration::from_millis(50);
-/// The same, where its program was started by us, and may not live long.
-const SHORT_INTERVAL: Duration = Duration::from_millis(1);
 /// So long after the program's end the capture ends, too, whoever else still writes to its rings.
 const LINGER: Duration = Duration::from_secs(1);
 
@@ -54,7 +48,7 @@ impl Program {
     }
 
     /// Whether it has ended; asks.
-    fn has_ended(&mut self) -> bool {
+    pub(super) fn has_ended(&mut self) -> bool {
         if self.ended.is_none()
             && let Ok(Some(status)) = self.child.try_wait()
         {
@@ -72,77 +66,69 @@ impl Program {
     pub(super) fn exit_code(&mut self, has_closed_its_rings: bool) -> Option<i32> {
         let begin = Instant::now();
         while !self.has_ended() && has_closed_its_rings && begin.elapsed() < LINGER {
-            std::thread::sleep(SHORT_INTERVAL);
+            std::thread::sleep(Duration::from_millis(1));
         }
         let (status, _) = self.ended?;
         Some(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)))
     }
 
     /// Whether the ring was made since the program was started, and is not one that was left there.
-    fn has_made(&self, reader: &Reader) -> bool {
+    pub(super) fn has_made(&self, reader: &Reader) -> bool {
         let created = reader.info().extension.map(|extension| extension.created_epoch_nanos);
         created.is_none_or(|created| created >= self.started_epoch_nanos)
     }
 
-    /// Removes the files of rings that stayed for our sake: those that were captured, and others of the same processes beside them.
-    pub(super) fn remove_rings(&self, names: &[PathBuf]) {
+    /// How it has ended, to be said; `None` while it runs.
+    pub(super) fn end_in_words(&mut self) -> Option<String> {
+        let code = self.exit_code(false)?;
+        Some(format!("{} has ended with exit code {code}", self.name))
+    }
+
+    /// The rings in these directories that its process has made, by name.
+    pub(super) fn made_in(&self, directories: &[PathBuf]) -> Vec<String> {
+        let rings = self.rings_in(directories, |_| false);
+        // Of a perf recorder, shard 0 has the name.
+        let is_named = |ring: &Reader| ring.info().extension.is_none_or(|extension| extension.shard_index == 0);
+        rings.iter().filter(|(_, ring)| is_named(ring)).map(|(path, _)| path.display().to_string()).collect()
+    }
+
+    /// Removes the files of rings that stayed for our sake: those that were captured, others of the same processes beside them, and those of
+    /// the program itself in `directories`.
+    pub(super) fn remove_rings(&self, captured: &[Reader], directories: &[PathBuf]) {
         if !self.keeps_for_us {
             return;
         }
-        let captured = names.iter().filter_map(|name| Reader::open(name).ok());
-        for ring in captured.filter(|ring| self.has_made(ring)) {
-            let Some((writer, directory)) = writer(&ring).zip(ring.path().and_then(Path::parent)) else { continue };
-            for file in std::fs::read_dir(directory).into_iter().flatten().flatten() {
-                let is_file = file.file_type().is_ok_and(|kind| kind.is_file());
-                // What was left by a death stays, as ever.
-                let is_its =
-                    |other: &Reader| other.state() == RingState::Ended && self::writer(other).as_ref() == Some(&writer);
-                if is_file && Reader::open(file.path()).is_ok_and(|other| is_its(&other)) {
-                    let _ = std::fs::remove_file(file.path());
-                }
+        let captured = captured.iter().filter(|ring| self.has_made(ring));
+        let (writers, beside): (Vec<WriterInfo>, Vec<&Path>) =
+            captured.filter_map(|ring| writer(ring).zip(ring.path().and_then(Path::parent))).unzip();
+        let mut directories = directories.to_vec();
+        directories.extend(beside.into_iter().map(Path::to_path_buf));
+        for (path, ring) in self.rings_in(&directories, |its| writers.contains(its)) {
+            // What was left by a death stays, as ever.
+            if ring.state() == RingState::Ended {
+                let _ = std::fs::remove_file(path);
             }
         }
+    }
+
+    /// The rings in these directories that its process has made, or those that `is_other` knows.
+    fn rings_in(&self, directories: &[PathBuf], is_other: impl Fn(&WriterInfo) -> bool) -> Vec<(PathBuf, Reader)> {
+        let mut directories = directories.to_vec();
+        directories.sort();
+        directories.dedup();
+        let files = directories.iter().filter_map(|directory| std::fs::read_dir(directory).ok()).flatten().flatten();
+        let files = files.filter(|file| file.file_type().is_ok_and(|kind| kind.is_file()));
+        let opened = files.filter_map(|file| Some((file.path(), Reader::open(file.path()).ok()?)));
+        let is_its = |(_, ring): &(PathBuf, Reader)| {
+            let writer = writer(ring);
+            writer.is_some_and(|writer| is_other(&writer) || (writer.pid == self.child.id() && self.has_made(ring)))
+        };
+        opened.filter(is_its).collect()
     }
 }
 
 fn writer(ring: &Reader) -> Option<WriterInfo> {
     ring.info().extension.map(|extension| extension.writer)
-}
-
-/// Waits until all rings are there, of `program` if there is one; false if the user stops it.
-pub(super) fn wait_for_rings(
-    names: &[PathBuf],
-    mut program: Option<&mut Program>,
-    interrupt: &Interrupt,
-) -> anyhow::Result<bool> {
-    let mut silence = Silence::new(false);
-    for name in names {
-        loop {
-            // Before the look: what it has made until its end is then seen.
-            let has_ended = program.as_mut().is_some_and(|program| program.has_ended());
-            match Reader::open(name) {
-                Ok(reader) if program.as_ref().is_none_or(|program| program.has_made(&reader)) => break,
-                Ok(_) => {}
-                Err(error) if error.kind() == ReaderErrorKind::NotFound => {}
-                Err(error) => return Err(error.into()),
-            }
-            if let (true, Some(program)) = (has_ended, &mut program) {
-                let code = program.exit_code(false).unwrap_or(0);
-                let message = format!(
-                    "{} has ended with exit code {code} and has not made the ring {}; give the name under which it records",
-                    program.name,
-                    name.display()
-                );
-                return Err(Failure::new(Exit::NotFound, message).into());
-            }
-            if interrupt.came() {
-                return Ok(false);
-            }
-            silence.say(|| format!("waiting for the ring {} to be made", name.display()));
-            std::thread::sleep(if program.is_some() { SHORT_INTERVAL } else { INTERVAL });
-        }
-    }
-    Ok(true)
 }
 
 fn now_epoch_nanos() -> u64 {

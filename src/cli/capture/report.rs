@@ -2,8 +2,9 @@
 
 use crate::cli::format::{bytes, duration, events, grouped, one_line};
 use crate::cli::paint::{DIM, WARNING};
-use eventring::capture::{CaptureProgress, CaptureSummary, EndReason, LossCause};
+use eventring::capture::{CaptureAccount, CaptureProgress, CaptureSummary, EndReason, LossCause, RingAccount};
 use serde_json::json;
+use std::path::PathBuf;
 
 pub(super) fn progress_line(progress: &CaptureProgress) -> String {
     let lost = if progress.lost > 0 { format!(", {} lost", grouped(progress.lost)) } else { String::new() };
@@ -22,12 +23,13 @@ fn reason(reason: EndReason) -> &'static str {
         EndReason::Duration => "duration",
         EndReason::Size => "size",
         EndReason::Interrupted => "interrupted",
+        EndReason::Truncated => "truncated",
         _ => "other",
     }
 }
 
-/// For programs.
-pub(super) fn object(summary: &CaptureSummary) -> serde_json::Value {
+/// For programs. `missing` are the rings that were never there.
+pub(super) fn object(summary: &CaptureSummary, missing: &[PathBuf]) -> serde_json::Value {
     let by_cause = |by: &dyn Fn(LossCause) -> u64| -> serde_json::Map<String, serde_json::Value> {
         let losses = LossCause::ALL.into_iter().filter(|cause| cause.is_loss());
         losses.map(|cause| (cause.name().to_owned(), json!(by(cause)))).collect()
@@ -38,24 +40,28 @@ pub(super) fn object(summary: &CaptureSummary) -> serde_json::Value {
         .zip(&summary.account.rings)
         .map(|(name, ring)| {
             json!({
-                "name": name, "events": ring.events, "lost": ring.lost(), "last_seqno": ring.last_seqno,
-                "unread": ring.unread, "expired_payloads": ring.expired_payloads, "was_live": ring.was_live,
+                "name": name, "events": ring.events, "removed": ring.removed, "lost": ring.lost(), "last_seqno": ring.last_seqno,
+                "unread": ring.unread, "expired_payloads": ring.expired_payloads,
+                "malformed_payloads": ring.malformed_payloads, "omitted_payloads": ring.omitted_payloads, "was_live": ring.was_live,
                 "lost_by_cause": by_cause(&|cause| ring.missing_by(cause)), "given_up": ring.given_up(),
                 "table_losses": table_losses(ring.table_losses),
             })
         })
         .collect();
-    let files: Vec<String> = summary.files.iter().map(|file| file.to_string_lossy().into_owned()).collect();
+    let names = |paths: &[PathBuf]| paths.iter().map(|path| path.to_string_lossy().into_owned()).collect::<Vec<_>>();
     json!({
-        "files": files,
+        "files": names(&summary.files),
         "reason": reason(summary.reason),
         "elapsed_ns": summary.elapsed.as_nanos() as u64,
         "events": summary.account.events(),
+        "removed": summary.account.removed(),
+        "removed_files": summary.removed_files,
         "lost": summary.account.lost(),
         "lost_by_cause": by_cause(&|cause| summary.account.missing_by(cause)),
         "given_up": summary.account.given_up(),
         "bytes": summary.bytes,
         "rings": rings,
+        "missing": names(missing),
         "problems": summary.problems,
     })
 }
@@ -76,6 +82,11 @@ fn table_losses(losses: [u64; 4]) -> serde_json::Value {
     serde_json::Value::Object(named.collect())
 }
 
+/// Of all rings together.
+fn sum(account: &CaptureAccount, count: impl Fn(&RingAccount) -> u64) -> u64 {
+    account.rings.iter().map(count).fold(0, u64::saturating_add)
+}
+
 /// For people, on stderr.
 pub(super) fn report(summary: &CaptureSummary, is_of_now: bool) {
     let to = match summary.files.as_slice() {
@@ -94,10 +105,19 @@ pub(super) fn report(summary: &CaptureSummary, is_of_now: bool) {
             EndReason::Duration if is_of_now => "what was recorded until now",
             EndReason::Duration => "the time was over",
             EndReason::Size => "the size was reached",
+            EndReason::Truncated => "the file of a ring was truncated",
             _ => "interrupted",
         }
     );
-    let left_out = summary.account.rings.iter().fold(0, |sum: u64, ring| sum.saturating_add(ring.unread));
+    if summary.removed_files > 0 {
+        let files = if summary.removed_files == 1 { "file" } else { "files" };
+        anstream::eprintln!(
+            "{DIM}{} more were in {} {files} that --keep has removed{DIM:#}",
+            events(summary.account.removed()),
+            grouped(summary.removed_files.into())
+        );
+    }
+    let left_out = sum(&summary.account, |ring| ring.unread);
     if summary.reason == EndReason::Size && left_out > 0 {
         anstream::eprintln!("{WARNING}{} more were in the rings and did not fit the size{WARNING:#}", events(left_out));
     }
@@ -112,9 +132,23 @@ pub(super) fn report(summary: &CaptureSummary, is_of_now: bool) {
             anstream::eprintln!("{WARNING}{} {what}{WARNING:#}", events(count));
         }
     }
+    for (count, what) in [
+        (
+            sum(&summary.account, |ring| ring.expired_payloads),
+            "have lost their payload, which was overwritten before it could be copied",
+        ),
+        (
+            sum(&summary.account, |ring| ring.malformed_payloads),
+            "name a payload that their ring cannot have, which is left out: the ring is damaged",
+        ),
+        (sum(&summary.account, |ring| ring.omitted_payloads), "have a payload of more than 64 MiB, which is left out"),
+    ] {
+        if count > 0 {
+            anstream::eprintln!("{WARNING}{} {what}{WARNING:#}", events(count));
+        }
+    }
     for (kind, (_, what)) in TABLE_LOSSES.iter().enumerate() {
-        let losses = summary.account.rings.iter().map(|ring| ring.table_losses[kind]);
-        let count = losses.fold(0, u64::saturating_add);
+        let count = sum(&summary.account, |ring| ring.table_losses[kind]);
         if count > 0 {
             anstream::eprintln!("{WARNING}{} {what}{WARNING:#}", grouped(count));
         }

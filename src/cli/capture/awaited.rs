@@ -1,0 +1,207 @@
+//! The rings of a capture, as they are made: each is held open from the moment it is seen, so that its program may end and remove it.
+
+use super::program::Program;
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::interrupt::Interrupt;
+use crate::cli::silence::Silence;
+use eventring::capture::NextRing;
+use eventring::layout::header::CONTENT_TYPE_PERF;
+use eventring::reader::{Reader, ReaderError, ReaderErrorKind};
+use eventring::schema::perf::PerfEvent;
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How often it is asked whether a ring has been made: a program may live for milliseconds.
+const INTERVAL: Duration = Duration::from_millis(2);
+/// The same, where its program was started by us.
+const SHORT_INTERVAL: Duration = Duration::from_millis(1);
+
+/// The rings that are named.
+pub(super) struct Rings {
+    /// The program that makes them, if we have started one.
+    pub(super) program: Option<Program>,
+    /// Those that are not there yet.
+    awaited: Vec<PathBuf>,
+    /// Those that are there and were not handed over yet.
+    found: VecDeque<Reader>,
+    /// All that were there.
+    opened: Vec<Reader>,
+    /// Whether nobody will make those that are awaited.
+    is_over: bool,
+    /// Why a ring that has come cannot be captured.
+    failed: Option<ReaderError>,
+    next_look: Instant,
+    silence: Silence,
+}
+
+impl Rings {
+    /// The rings of these names, of `program` if there is one. Nothing has been looked for yet.
+    pub(super) fn new(names: &[PathBuf], program: Option<Program>) -> Self {
+        Self {
+            program,
+            awaited: names.to_vec(),
+            found: VecDeque::new(),
+            opened: Vec::new(),
+            is_over: false,
+            failed: None,
+            next_look: Instant::now(),
+            silence: Silence::new(false),
+        }
+    }
+
+    /// Opens all of them, which must be there.
+    pub(super) fn open_all(&mut self) -> Result<(), ReaderError> {
+        for name in std::mem::take(&mut self.awaited) {
+            self.hold(open(&name)?);
+        }
+        Ok(())
+    }
+
+    /// Waits until there is one at least, or more; false if none was there at once. Without any, says why as an error.
+    pub(super) fn wait_for_first(&mut self, interrupt: &Interrupt) -> anyhow::Result<bool> {
+        let mut is_at_once = true;
+        loop {
+            self.look();
+            if let Some(error) = self.failed.take() {
+                return Err(error.into());
+            }
+            if !self.found.is_empty() {
+                return Ok(is_at_once);
+            }
+            if self.is_over {
+                return Err(self.never_made("nothing was captured"));
+            }
+            if interrupt.came() {
+                let message = format!(
+                    "the capture was interrupted before {} made; nothing was captured, and no file was written",
+                    self.those_awaited("was", "were")
+                );
+                return Err(Failure::new(Exit::NotFound, message).into());
+            }
+            is_at_once = false;
+            self.say_what_is_awaited();
+            std::thread::sleep(self.interval());
+        }
+    }
+
+    fn interval(&self) -> Duration {
+        if self.program.is_some() { SHORT_INTERVAL } else { INTERVAL }
+    }
+
+    /// For the capture, which asks often.
+    pub(super) fn next(&mut self) -> NextRing {
+        let now = Instant::now();
+        if self.found.is_empty() && !self.awaited.is_empty() && !self.is_over && now >= self.next_look {
+            self.next_look = now + self.interval();
+            self.look();
+        }
+        match self.found.pop_front() {
+            Some(reader) => NextRing::Ring(reader),
+            None if self.awaited.is_empty() || self.is_over => NextRing::NoMore,
+            None => NextRing::NotYet,
+        }
+    }
+
+    /// Opens what has been made since the last look.
+    fn look(&mut self) {
+        // Before the look: what it has made until its end is then seen.
+        let has_ended = self.program.as_mut().is_some_and(Program::has_ended);
+        for name in std::mem::take(&mut self.awaited) {
+            match open(&name) {
+                Ok(reader) if self.program.as_ref().is_none_or(|program| program.has_made(&reader)) => {
+                    self.hold(reader)
+                }
+                Ok(_) => self.awaited.push(name),
+                Err(error) if error.kind() == ReaderErrorKind::NotFound => self.awaited.push(name),
+                // It will not get better.
+                Err(error) => {
+                    self.failed.get_or_insert(error);
+                }
+            }
+        }
+        self.is_over = has_ended;
+    }
+
+    fn hold(&mut self, reader: Reader) {
+        self.opened.push(reader.clone());
+        self.found.push_back(reader);
+    }
+
+    /// Those that were never there.
+    pub(super) fn missing(&self) -> &[PathBuf] {
+        &self.awaited
+    }
+
+    /// Says on stderr for what it has been waiting for a while.
+    pub(super) fn say_what_is_awaited(&mut self) {
+        if !self.awaited.is_empty() && !self.is_over {
+            let what = format!("waiting for {} to be made", self.those_awaited("", "").trim_end());
+            self.silence.say(|| what);
+        }
+    }
+
+    /// `the ring a was`, `the rings a, b were`.
+    fn those_awaited(&self, is: &str, are: &str) -> String {
+        let names: Vec<String> = self.awaited.iter().map(|name| name.display().to_string()).collect();
+        let (rings, verb) = if names.len() == 1 { ("ring", is) } else { ("rings", are) };
+        format!("the {rings} {} {verb}", names.join(", "))
+    }
+
+    /// What went wrong with rings though others were captured; `outcome` says what was done.
+    pub(super) fn failure(&mut self, outcome: &str) -> Option<anyhow::Error> {
+        match self.failed.take() {
+            Some(error) => Some(error.into()),
+            None if self.awaited.is_empty() => None,
+            None => Some(self.never_made(outcome)),
+        }
+    }
+
+    fn never_made(&mut self, outcome: &str) -> anyhow::Error {
+        let those = self.those_awaited("was", "were");
+        let message = match &mut self.program {
+            Some(program) => match program.end_in_words() {
+                Some(how) => {
+                    let made = program.made_in(&directories(&self.awaited));
+                    let hint = match made.as_slice() {
+                        [] => "give the name under which it records".to_owned(),
+                        made => format!("it has made {}: give that name", made.join(", ")),
+                    };
+                    format!("{how}, and {those} not made by it; {hint} ({outcome})")
+                }
+                None => format!("{those} not made; give the name under which the program records ({outcome})"),
+            },
+            None => format!(
+                "{those} never made; start the program that records there, or leave the name out: `eventring list` shows the rings ({outcome})"
+            ),
+        };
+        Failure::new(Exit::NotFound, message).into()
+    }
+
+    /// Of a program that has ended: removes the files of its rings that stayed for our sake.
+    pub(super) fn remove_what_stayed_for_us(&self) {
+        if let Some(program) = &self.program {
+            program.remove_rings(&self.opened, &directories(&self.awaited));
+        }
+    }
+}
+
+/// Where rings of these names would be.
+fn directories(names: &[PathBuf]) -> Vec<PathBuf> {
+    let is_bare = |name: &&PathBuf| name.parent().is_none_or(|parent| parent.as_os_str().is_empty());
+    let parents = names.iter().filter(|name| !is_bare(name)).filter_map(|name| name.parent().map(Path::to_path_buf));
+    let mut directories: Vec<PathBuf> = parents.collect();
+    if names.iter().any(|name| is_bare(&name)) {
+        directories.extend(eventring::shm::RingDirectories::from_environment().for_reading());
+    }
+    directories
+}
+
+/// Opens a ring that can be captured.
+fn open(name: &Path) -> Result<Reader, ReaderError> {
+    let reader = Reader::open(name)?;
+    if reader.info().content_type == CONTENT_TYPE_PERF {
+        reader.check_events::<PerfEvent>()?;
+    }
+    Ok(reader)
+}
