@@ -55,8 +55,26 @@ impl CaptureError {
         Self(Box::new(Inner { kind, path: None, message: message.into(), source: None }))
     }
 
-    /// `operation` as in "cannot open".
+    /// `operation` as in "cannot open it".
     pub(crate) fn io(operation: &str, error: io::Error) -> Self {
+        Self::io_with(operation, error, |kind| match kind {
+            CaptureErrorKind::NotFound => "; check its name",
+            CaptureErrorKind::PermissionDenied => "; join the group of the file, or ask its owner for a wider mode",
+            _ => "",
+        })
+    }
+
+    /// The same of writing, as in "write it".
+    pub(crate) fn io_writing(operation: &str, error: io::Error) -> Self {
+        Self::io_with(operation, error, |kind| match kind {
+            CaptureErrorKind::NotFound => "; make its directory first, or choose another path",
+            CaptureErrorKind::PermissionDenied => "; let this user write to its directory, or choose another path",
+            CaptureErrorKind::NoSpace => "; free some, or choose a place with more",
+            _ => "",
+        })
+    }
+
+    fn io_with(operation: &str, error: io::Error, remedy: impl Fn(CaptureErrorKind) -> &'static str) -> Self {
         let kind = match error.kind() {
             io::ErrorKind::NotFound => CaptureErrorKind::NotFound,
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => CaptureErrorKind::PermissionDenied,
@@ -66,7 +84,7 @@ impl CaptureError {
             io::ErrorKind::AlreadyExists => CaptureErrorKind::Exists,
             _ => CaptureErrorKind::Io,
         };
-        let message = format!("cannot {operation}: {error}");
+        let message = format!("cannot {operation}: {error}{}", remedy(kind));
         Self(Box::new(Inner { kind, path: None, message, source: Some(Source::Io(error)) }))
     }
 

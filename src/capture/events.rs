@@ -67,7 +67,9 @@ impl<'f> CaptureEvents<'f> {
                     CaptureErrorKind::Damaged => "",
                     _ => "a block cannot be read: ",
                 };
-                self.problems.push(format!("{left_out}{error}; {lost} events and gaps are left out"));
+                self.problems.push(format!(
+                    "{left_out}{error}; {lost} events and gaps are left out; copy the file anew from where it was made"
+                ));
                 return;
             }
         };
@@ -88,7 +90,7 @@ impl<'f> CaptureEvents<'f> {
         if items != block.header.items || !rest.is_empty() {
             let more = if rest.is_empty() { "" } else { " and something else" };
             self.problems.push(format!(
-                "the block at byte {} is damaged: it holds {items} events and gaps{more}, expected {}",
+                "the block at byte {} is damaged: it holds {items} events and gaps{more}, expected {}; copy the file anew from where it was made",
                 block.offset, block.header.items
             ));
         }

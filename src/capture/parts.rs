@@ -74,10 +74,11 @@ impl PathParts {
         };
         let file = options.open(&path).map_err(|error| match error.kind() {
             std::io::ErrorKind::AlreadyExists => {
-                let message = "cannot write it: the file exists; choose another name, or have it replaced";
+                let message =
+                    "cannot write it: the file exists; choose another name, or have it replaced (`overwrite`)";
                 CaptureError::new(super::CaptureErrorKind::Exists, message).at(&path)
             }
-            _ => CaptureError::io("write it", error).at(&path),
+            _ => CaptureError::io_writing("write it", error).at(&path),
         })?;
         self.written.push_back(path);
         if let Some(keep) = self.keep {
@@ -86,9 +87,9 @@ impl PathParts {
                     match fs::remove_file(&oldest) {
                         // Somebody has it already.
                         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                        removed => {
-                            removed.map_err(|error| CaptureError::io("remove the oldest file", error).at(&oldest))?
-                        }
+                        removed => removed.map_err(|error| {
+                            CaptureError::io_writing("remove it, the oldest file", error).at(&oldest)
+                        })?,
                     }
                     self.removed += 1;
                 }

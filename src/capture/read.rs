@@ -77,7 +77,9 @@ impl CaptureFile {
         let file_bytes = metadata.len();
         let mut start = [0; HEADER_BYTES as usize];
         if file_bytes < HEADER_BYTES {
-            let message = format!("not a capture: it has {file_bytes} bytes, expected {HEADER_BYTES} at least");
+            let message = format!(
+                "not a capture: it has {file_bytes} bytes, expected {HEADER_BYTES} at least; name a file that `eventring capture` has made"
+            );
             return Err(CaptureError::new(CaptureErrorKind::NotACapture, message));
         }
         file.read_exact_at(&mut start, 0).map_err(read)?;
@@ -125,7 +127,10 @@ impl CaptureFile {
         parts.sort_by_key(|(part, _)| part.part());
         let mut parts = parts.into_iter();
         let Some((mut whole, mut path_before)) = parts.next() else {
-            return Err(CaptureError::new(CaptureErrorKind::BadOptions, "no capture is named, expected one at least"));
+            return Err(CaptureError::new(
+                CaptureErrorKind::BadOptions,
+                "no capture is named, expected one at least; name it",
+            ));
         };
         for (part, path) in parts {
             let before = whole.later.last().map_or(whole.part(), Self::part);
@@ -202,7 +207,8 @@ impl CaptureFile {
         let events = self.blocks.iter().filter(|block| block.header.kind == BlockKind::Events);
         let items = events.fold(0_u64, |sum, block| sum.saturating_add(block.header.items));
         self.problems.push(format!(
-            "truncated: {offset} of {} bytes can be read, which hold {items} events and gaps; its end and index are missing",
+            "truncated: {offset} of {} bytes can be read, which hold {items} events and gaps; its end and index are missing: it is still being written, or \
+             whoever wrote or copied it was stopped",
             self.file_bytes
         ));
         Ok(())
@@ -243,14 +249,19 @@ impl CaptureFile {
     fn read_descriptions(&mut self) -> Result<(), CaptureError> {
         /// Together, in bytes: more is no real table.
         const DESCRIPTIONS_BYTES_MAX: u64 = 1 << 30;
-        let damaged = |what: &str| CaptureError::new(CaptureErrorKind::Damaged, format!("{what} is damaged"));
+        let damaged = |what: &str| {
+            CaptureError::new(
+                CaptureErrorKind::Damaged,
+                format!("{what} is damaged; copy the file anew from where it was made"),
+            )
+        };
         let mut bytes_left = DESCRIPTIONS_BYTES_MAX;
         let blocks = self.blocks.clone();
         for kind in [BlockKind::Ring, BlockKind::Tables, BlockKind::End] {
             for block in blocks.iter().filter(|block| block.header.kind == kind) {
-                bytes_left = bytes_left
-                    .checked_sub(block.header.bytes)
-                    .ok_or_else(|| damaged("what it says about rings is larger than 1 GiB, which"))?;
+                bytes_left = bytes_left.checked_sub(block.header.bytes).ok_or_else(|| {
+                    damaged("what it says about rings, more than the 1 GiB that is expected at most,")
+                })?;
                 match (kind, self.block_bytes(block)) {
                     (BlockKind::Ring, bytes) => {
                         let ring = CapturedRing::decode(&bytes?);
@@ -261,14 +272,14 @@ impl CaptureFile {
                     (_, Err(error)) => self.problems.push(error.to_string()),
                     (BlockKind::Tables, Ok(bytes)) => {
                         if !tables::learn(&bytes, &mut self.catalogs) {
-                            self.problems.push("a table of call sites or threads is damaged".into());
+                            self.problems.push("a table of call sites or threads is damaged: some have a number and no name; copy the file anew from where it was made".into());
                         }
                     }
                     (_, Ok(bytes)) => {
                         self.end = CaptureEnd::decode(&bytes, self.version)
                             .filter(|end| end.account.rings.len() == self.rings.len());
                         if self.end.is_none() {
-                            self.problems.push("its account of events and losses is damaged".into());
+                            self.problems.push("its account of events and losses is damaged; copy the file anew from where it was made".into());
                         }
                     }
                 }

@@ -86,9 +86,11 @@ pub fn capture_rings(
     progress: &mut dyn FnMut(&CaptureProgress) -> ControlFlow<()>,
 ) -> Result<CaptureSummary, CaptureError> {
     if output.file_name().is_none() {
-        return Err(
-            CaptureError::new(CaptureErrorKind::BadOptions, "cannot write it: not the name of a file").at(output)
-        );
+        return Err(CaptureError::new(
+            CaptureErrorKind::BadOptions,
+            "cannot write it: not the name of a file; name a file in it",
+        )
+        .at(output));
     }
     let parts = Parts::Path(PathParts {
         output: output.to_path_buf(),
@@ -142,7 +144,7 @@ impl<'o> Capture<'o> {
         options: &'o CaptureOptions,
     ) -> Result<Self, CaptureError> {
         if !(1..=22).contains(&options.level) {
-            let message = format!("the compression level is {}, expected 1 to 22", options.level);
+            let message = format!("the compression level is {}, expected 1 to 22; choose one of these", options.level);
             return Err(CaptureError::new(CaptureErrorKind::BadOptions, message));
         }
         let mut sources = Sources::new(options.only_new);

@@ -144,7 +144,8 @@ impl Sources {
         if seqnos.is_none() {
             let name = &described.name;
             self.problems.push(format!(
-                "{name}: the shard could not be opened, and nobody knows how many events it held; they count as 1"
+                "{name}: the shard could not be opened, and nobody knows how many events it held; they count as 1. A program that keeps its rings \
+                 (EVENTRING_KEEP=1), or ends in good order, says how many"
             ));
         }
         self.rings.push(SourceRing {
@@ -163,7 +164,9 @@ impl Sources {
         if self.rings.len() < RINGS_MAX {
             return Ok(());
         }
-        let message = format!("more than {RINGS_MAX} rings");
+        let message = format!(
+            "there are more than {RINGS_MAX} rings and shards, which is all that a capture holds; capture fewer at a time"
+        );
         Err(CaptureError::new(CaptureErrorKind::BadOptions, message))
     }
 
@@ -202,7 +205,8 @@ impl Sources {
                         self.add(reader, RingRole::Shard { recorder, shard }, only_new)?;
                     }
                     FoundShard::Unreadable { index: shard, error } => {
-                        self.problems.push(format!("shard {shard} is left out: {error}"));
+                        let name = &self.rings[recorder as usize].described.name;
+                        self.problems.push(format!("{name}: shard {shard} is left out: {error}"));
                     }
                     FoundShard::Missed { index: shard, seqnos } => self.add_missed(recorder, shard, seqnos)?,
                 }

@@ -112,7 +112,7 @@ impl CaptureWriter {
         self.block(BlockKind::Index, &index, self.blocks.len() as u64, (0, 0))?;
         let file_bytes = self.offset + FOOTER_BYTES;
         self.write(&encode_footer(index_offset, file_bytes))?;
-        self.out.flush().map_err(|error| CaptureError::io("write the capture", error))
+        self.out.flush().map_err(|error| CaptureError::io_writing("write the capture", error))
     }
 
     fn block(&mut self, kind: BlockKind, bytes: &[u8], items: u64, range: (u64, u64)) -> Result<(), CaptureError> {
@@ -131,7 +131,7 @@ impl CaptureWriter {
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), CaptureError> {
-        self.out.write_all(bytes).map_err(|error| CaptureError::io("write the capture", error))?;
+        self.out.write_all(bytes).map_err(|error| CaptureError::io_writing("write the capture", error))?;
         self.offset += bytes.len() as u64;
         Ok(())
     }

@@ -70,9 +70,28 @@ impl Failure {
         Self { exit, message: message.into() }
     }
 
+    /// Says more: what helps.
+    pub(super) fn and(mut self, remedy: &str) -> Self {
+        self.message.push_str("; ");
+        self.message.push_str(remedy);
+        self
+    }
+
     /// Its code.
     pub(super) fn exit(&self) -> Exit {
         self.exit
+    }
+
+    /// The same of writing a file, with what helps.
+    pub(super) fn writing(output: &std::path::Path, error: &io::Error) -> Self {
+        let exit = of_io(error);
+        let remedy = match exit {
+            Exit::NotFound => "; make its directory first, or choose another path",
+            Exit::PermissionDenied => "; let this user write to its directory, or choose another path",
+            Exit::NoSpace => "; free some, or choose a place with more",
+            _ => "",
+        };
+        Self::new(exit, format!("cannot write {}: {error}{remedy}", output.display()))
     }
 
     /// What a failed system call means, with the code that it suggests. `what` begins with "cannot".

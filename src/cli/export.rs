@@ -98,7 +98,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     let target = if is_stdout { None } else { Some(Target::of(&output, args.force)?) };
     let saved = open(&args.names, args.format == Formats::Folded)?;
-    let failed = |error: io::Error| Failure::io(format_args!("cannot write {}", output.display()), &error);
+    let failed = |error: io::Error| Failure::writing(&output, &error);
     let write_to = |file: &File| {
         write(args, &saved.capture, &mut BufWriter::new(file)).map_err(|error| match error.io_error() {
             Some(io) => failed(io::Error::new(io.kind(), io.to_string())).into(),
@@ -106,7 +106,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         })
     };
     let summary = match target {
-        None => write(args, &saved.capture, &mut BufWriter::new(io::stdout().lock()))?,
+        None => {
+            let written = write(args, &saved.capture, &mut BufWriter::new(io::stdout().lock()));
+            written.map_err(|error| match error.io_error() {
+                Some(io) => Failure::io("cannot write to stdout", io).into(),
+                None => anyhow::Error::new(error),
+            })?
+        }
         Some(Target::Open(file)) => write_to(&file)?,
         Some(Target::File) => {
             let unfinished = Unfinished::create(&output).map_err(failed)?;

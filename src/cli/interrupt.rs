@@ -1,6 +1,6 @@
 //! Ctrl-C and SIGTERM: the first asks for an orderly end, the second ends at once.
 
-use anyhow::Context as _;
+use super::exit::Failure;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::sync::mpsc::{Receiver, channel};
@@ -16,7 +16,8 @@ pub(super) struct Interrupt {
 impl Interrupt {
     /// From now on, signals are noted and do not kill.
     pub(super) fn listen() -> anyhow::Result<Self> {
-        let mut signals = Signals::new([SIGINT, SIGTERM]).context("cannot listen to signals")?;
+        let mut signals =
+            Signals::new([SIGINT, SIGTERM]).map_err(|error| Failure::io("cannot listen to signals", &error))?;
         let (tell, asked) = channel();
         std::thread::spawn(move || {
             for (count, _) in signals.forever().enumerate() {

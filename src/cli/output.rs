@@ -19,7 +19,7 @@ impl Target {
     /// Looks what is there. Only regular files are replaced, and only with `force`; symbolic links to files never are.
     pub(super) fn of(output: &Path, force: bool) -> Result<Self, Failure> {
         let refuse = |exit, what: &str| Failure::new(exit, format!("cannot write {}: {what}", output.display()));
-        let failed = |error: io::Error| Failure::io(format_args!("cannot write {}", output.display()), &error);
+        let failed = |error: io::Error| Failure::writing(output, &error);
         let itself = match fs::symlink_metadata(output) {
             Ok(itself) => itself,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::File),

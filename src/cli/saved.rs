@@ -4,12 +4,12 @@ use super::advice;
 use super::exit::{Exit, Failure};
 use super::format::one_line;
 use super::paint::WARNING;
-use anyhow::Context as _;
 use eventring::capture::{CaptureFile, CaptureOptions, NextRing, capture_rings_to};
 use eventring::layout::header::CONTENT_TYPE_PERF;
 use eventring::reader::Reader;
 use eventring::schema::perf::PerfEvent;
 use std::fs::{File, OpenOptions};
+use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -65,8 +65,15 @@ fn capture_now(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved> {
             ring.check_events::<PerfEvent>().map_err(|error| advice::on_perf(name, error))?;
         }
     }
-    let file = temporary_file().context("cannot make a temporary file")?;
-    let copy = file.try_clone().context("cannot use the temporary file")?;
+    let no_file = |error: io::Error| {
+        let message = format!(
+            "cannot keep a copy of the ring in {}: {error}; name a directory with room in TMPDIR",
+            std::env::temp_dir().display()
+        );
+        Failure::new(Exit::of(&error.into()), message)
+    };
+    let file = temporary_file().map_err(no_file)?;
+    let copy = file.try_clone().map_err(no_file)?;
     let options = CaptureOptions::new().compression_level(1).duration(Duration::ZERO);
     let mut rings = rings.into_iter();
     let mut next_ring = || rings.next().map_or(NextRing::NoMore, NextRing::Ring);
@@ -76,7 +83,7 @@ fn capture_now(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved> {
 }
 
 /// A file without a name, which goes away with us.
-fn temporary_file() -> std::io::Result<File> {
+fn temporary_file() -> io::Result<File> {
     let path = std::env::temp_dir().join(format!(".eventring.{}", std::process::id()));
     let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
     std::fs::remove_file(&path)?;

@@ -94,7 +94,7 @@ fn to_stdout(reader: &Reader, options: &SnapshotOptions) -> anyhow::Result<Snaps
 /// Writes beside the target and renames: nobody sees half a snapshot, and a failure costs nobody his file. Devices and pipes are
 /// written to.
 fn to_file(reader: &Reader, output: &Path, force: bool, options: &SnapshotOptions) -> anyhow::Result<SnapshotSummary> {
-    let failed = |error: io::Error| Failure::io(format_args!("cannot write {}", output.display()), &error);
+    let failed = |error: io::Error| Failure::writing(output, &error);
     let write = |file: &File| {
         reader.write_snapshot(BufWriter::new(file), options).map_err(|error| {
             // The reader knows no names of outputs.

@@ -111,7 +111,7 @@ pub fn export(
         Format::Folded => folded::write(&recording, &timeline, view, out),
         Format::Jsonl => jsonl::write(&recording, &timeline, out),
     };
-    written.and_then(|()| out.flush()).map_err(|error| CaptureError::io("write the export", error))?;
+    written.and_then(|()| out.flush()).map_err(|error| CaptureError::io_writing("write the export", error))?;
     summary.problems.extend_from_slice(capture.problems());
     Ok(summary)
 }

@@ -13,6 +13,7 @@ use eventring::capture::{
     CaptureError, CaptureErrorKind, CaptureOptions, CaptureProgress, CaptureSummary, EndReason, capture_rings,
     capture_rings_to,
 };
+use eventring::reader::{ReaderError, ReaderErrorKind};
 use indicatif::{ProgressBar, ProgressStyle};
 use program::Program;
 use std::cell::RefCell;
@@ -95,7 +96,7 @@ impl Args {
         }
         if let Some(files) = self.keep {
             if self.rotate_size.is_none() && self.rotate_every.is_none() {
-                let message = "--keep needs --rotate-size or --rotate-every";
+                let message = "--keep needs --rotate-size or --rotate-every: it removes the oldest of several files; give one of these, too";
                 return Err(Failure::new(Exit::Usage, message).into());
             }
             options = options.keep_files(files as usize);
@@ -141,7 +142,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     };
     let mut rings = Rings::new(&args.names, program);
     if !args.wait && rings.program.is_none() {
-        rings.open_all()?;
+        rings.open_all().map_err(with_advice_to_wait)?;
     } else {
         match rings.wait_for_first(&interrupt) {
             // What is made from now on is new as a whole.
@@ -200,21 +201,35 @@ fn copy(
         if interrupt.came() || has_ended { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let mut next_ring = || rings.borrow_mut().next();
-    let summary = match target {
-        None => capture_rings_to(&mut next_ring, io::stdout(), options, &mut progress),
-        Some(Target::File) => capture_rings(&mut next_ring, output, options, &mut progress),
-        Some(Target::Open(file)) => match capture_rings_to(&mut next_ring, file, options, &mut progress) {
-            Err(error) if error.kind() != CaptureErrorKind::Ring => {
-                bar.finish_and_clear();
-                // It does not know where the file leads.
-                let message = format!("{}: {error}", output.display());
-                return Err(Failure::new(Exit::of(&error.into()), message).into());
+    let to_stream = |summary: Result<CaptureSummary, CaptureError>, place: &Path| {
+        bar.finish_and_clear();
+        summary.map_err(|error| match error.kind() {
+            CaptureErrorKind::Ring => anyhow::Error::new(error),
+            // It does not know where the stream leads.
+            _ => {
+                let message = format!("{}: {error}", place.display());
+                Failure::new(Exit::of(&error.into()), message).into()
             }
-            done => done,
-        },
+        })
     };
-    bar.finish_and_clear();
-    summary.map_err(with_advice)
+    match target {
+        None => to_stream(capture_rings_to(&mut next_ring, io::stdout(), options, &mut progress), "stdout".as_ref()),
+        Some(Target::Open(file)) => to_stream(capture_rings_to(&mut next_ring, file, options, &mut progress), output),
+        Some(Target::File) => {
+            let summary = capture_rings(&mut next_ring, output, options, &mut progress);
+            bar.finish_and_clear();
+            summary.map_err(with_advice)
+        }
+    }
+}
+
+fn with_advice_to_wait(error: ReaderError) -> anyhow::Error {
+    match error.kind() {
+        ReaderErrorKind::NotFound => {
+            Failure::new(Exit::NotFound, format!("{error}, or have the capture wait for it (--wait)")).into()
+        }
+        _ => error.into(),
+    }
 }
 
 fn with_advice(error: CaptureError) -> anyhow::Error {

@@ -28,10 +28,20 @@ impl Program {
     /// Starts it. Its rings stay when it ends, so that it cannot be too fast for us. With `spares_stdout`, what it prints goes to stderr.
     pub(super) fn start(command: &[OsString], spares_stdout: bool) -> Result<Self, Failure> {
         let [program, arguments @ ..] = command else {
-            return Err(Failure::new(Exit::Usage, "no program is named behind `--`"));
+            return Err(Failure::new(
+                Exit::Usage,
+                "no program is named behind `--`; name it there, with its arguments",
+            ));
         };
         let name = program.to_string_lossy().into_owned();
-        let cannot = |error: io::Error| Failure::io(format_args!("cannot start {name}"), &error);
+        let cannot = |error: io::Error| {
+            let failure = Failure::io(format_args!("cannot start {name}"), &error);
+            match error.kind() {
+                io::ErrorKind::NotFound => failure.and("check its name and its path"),
+                io::ErrorKind::PermissionDenied => failure.and("make it executable for this user"),
+                _ => failure,
+            }
+        };
         let keeps_for_us = std::env::var_os(KEEP_VARIABLE).is_none_or(|value| value.is_empty());
         let mut command = Command::new(program);
         command.args(arguments);

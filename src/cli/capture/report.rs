@@ -122,8 +122,11 @@ pub(super) fn report(summary: &CaptureSummary, is_of_now: bool) {
         anstream::eprintln!("{WARNING}{} more were in the rings and did not fit the size{WARNING:#}", events(left_out));
     }
     for (cause, what) in [
-        (LossCause::OverwrittenBefore, "had been overwritten before the capture began"),
-        (LossCause::Overwritten, "were overwritten before they could be copied"),
+        (LossCause::OverwrittenBefore, "had been overwritten before the capture began: larger rings hold more"),
+        (
+            LossCause::Overwritten,
+            "were overwritten before they could be copied: larger rings, or a lower --level, lose less",
+        ),
         (LossCause::NeverCommitted, "were never committed by their program"),
         (LossCause::NeverOpened, "were in shards that could not be opened"),
     ] {
@@ -135,7 +138,7 @@ pub(super) fn report(summary: &CaptureSummary, is_of_now: bool) {
     for (count, what) in [
         (
             sum(&summary.account, |ring| ring.expired_payloads),
-            "have lost their payload, which was overwritten before it could be copied",
+            "have lost their payload, which was overwritten before it could be copied: larger rings hold more",
         ),
         (
             sum(&summary.account, |ring| ring.malformed_payloads),
