@@ -30,13 +30,15 @@ impl Copier {
 /// `from` is readable and `to` writable for `bytes` bytes; the two ranges do not overlap.
 #[inline(always)]
 unsafe fn opaque_copy(copier: Copier, to: *mut u8, from: *const u8, bytes: usize) {
-    if bytes >= STRING_MOVE_BYTES {
-        // SAFETY: the caller vouches for both ranges; the direction flag is clear at every call (System V ABI).
-        unsafe {
-            asm!("rep movsb", inout("rdi") to => _, inout("rsi") from => _, inout("rcx") bytes => _,
-                 options(nostack, preserves_flags));
+    if bytes >= 32 && copier.has_avx {
+        if bytes >= STRING_MOVE_BYTES {
+            // SAFETY: the caller vouches for both ranges; the direction flag is clear at every call (System V ABI).
+            unsafe {
+                asm!("rep movsb", inout("rdi") to => _, inout("rsi") from => _, inout("rcx") bytes => _,
+                     options(nostack, preserves_flags));
+            }
+            return;
         }
-    } else if bytes >= 32 && copier.has_avx {
         // SAFETY: AVX is there, at least 32 bytes are, and the caller vouches for both ranges.
         unsafe { opaque_copy_avx(to, from, bytes) }
     } else if bytes >= 16 {
@@ -100,27 +102,57 @@ unsafe fn opaque_copy(copier: Copier, to: *mut u8, from: *const u8, bytes: usize
 /// As [`opaque_copy`]; `bytes` is at least 32, and the processor has AVX.
 #[inline(always)]
 unsafe fn opaque_copy_avx(to: *mut u8, from: *const u8, bytes: usize) {
-    /// Moves 32 bytes.
+    /// Moves 32 bytes, `at` behind both addresses.
     ///
     /// # Safety
-    /// `from` is readable and `to` writable for 32 bytes; the processor has AVX.
+    /// `from + at` is readable and `to + at` writable for 32 bytes; the processor has AVX.
     #[inline(always)]
-    unsafe fn move_32(to: *mut u8, from: *const u8) {
+    unsafe fn move_32(to: *mut u8, from: *const u8, at: usize) {
         // SAFETY: the caller's promise. Naming xmm0 claims the whole register.
+        unsafe {
+            asm!("vmovups ymm0, [{from} + {at}]", "vmovups [{to} + {at}], ymm0", from = in(reg) from, to = in(reg) to,
+                 at = in(reg) at, out("xmm0") _, options(nostack, preserves_flags));
+        }
+    }
+    /// Moves the first 32 bytes.
+    ///
+    /// # Safety
+    /// As [`move_32`] at 0.
+    #[inline(always)]
+    unsafe fn move_first_32(to: *mut u8, from: *const u8) {
+        // SAFETY: as in `move_32`.
         unsafe {
             asm!("vmovups ymm0, [{from}]", "vmovups [{to}], ymm0", from = in(reg) from, to = in(reg) to,
                  out("xmm0") _, options(nostack, preserves_flags));
         }
     }
+    /// Moves bytes 32 to 64.
+    ///
+    /// # Safety
+    /// As [`move_32`] at 32.
+    #[inline(always)]
+    unsafe fn move_second_32(to: *mut u8, from: *const u8) {
+        // SAFETY: as in `move_32`.
+        unsafe {
+            asm!("vmovups ymm0, [{from} + 32]", "vmovups [{to} + 32], ymm0", from = in(reg) from, to = in(reg) to,
+                 out("xmm0") _, options(nostack, preserves_flags));
+        }
+    }
     let last = bytes - 32;
-    let mut at = 0;
-    while at < last {
-        // SAFETY: at + 32 < bytes: inside both ranges.
-        unsafe { move_32(to.wrapping_add(at), from.wrapping_add(at)) };
-        at += 32;
+    // SAFETY: the first of at least 32 bytes.
+    unsafe { move_first_32(to, from) };
+    if bytes > 64 {
+        // SAFETY: bytes 32 to 64 of more than 64.
+        unsafe { move_second_32(to, from) };
+        let mut at = 64;
+        while at < last {
+            // SAFETY: at + 32 < bytes: inside both ranges.
+            unsafe { move_32(to, from, at) };
+            at += 32;
+        }
     }
     // SAFETY: the last 32 bytes of both ranges; they may overlap those before.
-    unsafe { move_32(to.wrapping_add(last), from.wrapping_add(last)) };
+    unsafe { move_32(to, from, last) };
     // Code compiled without AVX must not find upper halves in use (it would be slow, not wrong). No register but ymm0 has
     // been touched, and the compiler keeps nothing wider than its own target allows: with AVX enabled it must be told.
     #[cfg(not(target_feature = "avx"))]

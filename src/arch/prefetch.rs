@@ -1,13 +1,14 @@
 //! Asking for a cache line before it is needed.
 
-/// Asks for the line at `address` in a state that can be written. A hint: any address is allowed, nothing is accessed.
+/// Asks for the line `BYTES` behind `address` in a state that can be written. A hint: any address is allowed, nothing is
+/// accessed.
 #[inline(always)]
-pub(crate) fn for_write(address: *const u8) {
+pub(crate) fn for_write<const BYTES: usize>(address: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(eventring_portable)))]
     // SAFETY: a prefetch never faults and changes nothing the program can see; PREFETCHW is a no-op where it is unknown
     // (all x86-64 processors decode it).
     unsafe {
-        std::arch::asm!("prefetchw [{}]", in(reg) address, options(nostack, preserves_flags, readonly));
+        std::arch::asm!("prefetchw [{} + {}]", in(reg) address, const BYTES, options(nostack, preserves_flags, readonly));
     }
     #[cfg(not(all(target_arch = "x86_64", not(eventring_portable))))]
     let _ = address;

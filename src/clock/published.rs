@@ -104,11 +104,12 @@ impl Published {
     /// The hot path: the time at `ticks()`, if the line in use has it and was not replaced during the look.
     #[inline(always)]
     pub(super) fn nanos_at(&self, ticks: impl FnOnce() -> u64) -> Option<u64> {
-        let (edition, line) = self.read_unconfirmed();
-        if line.span == 0 {
+        let (edition, ticks0, nanos0, mult_and_span) = self.read_unconfirmed();
+        if mult_and_span == 0 {
             // No line yet, or never one: reading the counter costs more than all the rest.
             return None;
         }
+        let line = Line::from_words(ticks0, nanos0, mult_and_span);
         // Unconfirmed words may be of two lines; they only meet wrapping arithmetic before the confirmation.
         let nanos = line.nanos_at(ticks(), self.shift())?;
         self.confirms(edition).then_some(nanos)
@@ -117,15 +118,15 @@ impl Published {
     /// The line in use. Repeats only when another line was published meanwhile.
     pub(super) fn read(&self) -> (Edition, Line) {
         loop {
-            let (edition, line) = self.read_unconfirmed();
+            let (edition, ticks0, nanos0, mult_and_span) = self.read_unconfirmed();
             if self.confirms(edition) {
-                return (edition, line);
+                return (edition, Line::from_words(ticks0, nanos0, mult_and_span));
             }
         }
     }
 
     #[inline(always)]
-    fn read_unconfirmed(&self) -> (Edition, Line) {
+    fn read_unconfirmed(&self) -> (Edition, u64, u64, u64) {
         // Acquire: the slot's words below are at least as new as this edition's. The publisher's compare-exchange is
         // the release; an overrun's compare-exchange on top of it continues its release sequence.
         let edition = Edition(self.edition.load(Ordering::Acquire));
@@ -134,7 +135,7 @@ impl Published {
         let ticks0 = slot.ticks0.load(Ordering::Relaxed);
         let nanos0 = slot.nanos0.load(Ordering::Relaxed);
         let mult_and_span = slot.mult_and_span.load(Ordering::Relaxed);
-        (edition, Line::from_words(ticks0, nanos0, mult_and_span))
+        (edition, ticks0, nanos0, mult_and_span)
     }
 
     /// Whether the words loaded for `edition` were its own.

@@ -10,7 +10,7 @@ use crate::layout::record_error::{self, ErrorType};
 use crate::layout::{Geometry, extension};
 use crate::ring::lane::Lane;
 use crate::ring::memory::{ControlWord, MappedMemory, RingMemory};
-use crate::ring::writer::{Claim, Fields, LaneClaim, RingWriter, Unfinished};
+use crate::ring::writer::{Claim, Fields, RingWriter, SlotClaim, Unfinished};
 use crate::shm;
 use crate::sync::{AtomicBool, Ordering};
 use std::path::Path;
@@ -266,8 +266,7 @@ impl Core {
             return self.record_empty(event_type, ext0, ext1, ext2, ext3);
         }
         let bytes = payload.len() as u64;
-        let fill = |claim: &LaneClaim<'_>| self.writer.fill_in_lane(claim, 0, payload);
-        match self.record_in_lane(event_type, content_ext, bytes, fill) {
+        match self.record_in_lane(event_type, content_ext, bytes, payload) {
             Ok(seqno) => seqno,
             Err(unfinished) => {
                 let [ext0, ext1, ext2, ext3] = content_ext;
@@ -301,14 +300,7 @@ impl Core {
             let [ext0, ext1, ext2, ext3] = content_ext;
             return self.record_empty(event_type, ext0, ext1, ext2, ext3);
         }
-        let fill = |claim: &LaneClaim<'_>| {
-            let mut at = 0;
-            for part in payload {
-                self.writer.fill_in_lane(claim, at, part);
-                at += part.len() as u64;
-            }
-        };
-        match self.record_in_lane(event_type, content_ext, bytes, fill) {
+        match self.record_in_lane(event_type, content_ext, bytes, payload) {
             Ok(seqno) => seqno,
             Err(unfinished) => self.record_otherwise(unfinished, event_type, content_ext, payload),
         }
@@ -328,7 +320,10 @@ impl Core {
         let Some(claim) = self.writer.reserve_empty_at_once() else {
             return self.record_empty_otherwise(event_type, ext0, ext1, ext2, ext3);
         };
-        self.commit_empty(claim, event_type, epoch_nanos, [ext0, ext1, ext2, ext3])
+        let seqno = claim.seqno;
+        let content_ext = [ext0, ext1, ext2, ext3];
+        self.writer.commit_empty(claim, &Fields { event_type, payload_bytes: 0, epoch_nanos, content_ext });
+        seqno
     }
 
     #[cold]
@@ -338,11 +333,8 @@ impl Core {
             return 0;
         }
         let epoch_nanos = self.clock.now_epoch_nanos();
-        self.commit_empty(self.writer.reserve_empty(), event_type, epoch_nanos, [ext0, ext1, ext2, ext3])
-    }
-
-    #[inline(always)]
-    fn commit_empty(&self, claim: Claim, event_type: u16, epoch_nanos: u64, content_ext: [u64; 4]) -> u64 {
+        let content_ext = [ext0, ext1, ext2, ext3];
+        let claim = self.writer.reserve_empty();
         let seqno = claim.seqno;
         self.writer.commit(None, claim, &Fields { event_type, payload_bytes: 0, epoch_nanos, content_ext });
         seqno
@@ -356,7 +348,7 @@ impl Core {
         event_type: u16,
         content_ext: [u64; 4],
         bytes: u64,
-        fill: impl FnOnce(&LaneClaim<'c>),
+        payload: &(impl Payload + ?Sized),
     ) -> Result<u64, Option<(&'c Lane, Unfinished, u64)>> {
         if !self.may_record_at_once() || bytes > self.lane_bytes_max {
             return Err(None);
@@ -369,7 +361,7 @@ impl Core {
             Ok(claim) => claim,
             Err(unfinished) => return Err(Some((lane, unfinished, epoch_nanos))),
         };
-        fill(&claim);
+        payload.fill(&self.writer, &claim);
         let seqno = claim.seqno;
         let fields = Fields { event_type, payload_bytes: bytes as u32, epoch_nanos, content_ext };
         self.writer.commit_in_lane(lane, claim, &fields);
@@ -469,6 +461,30 @@ impl Core {
     pub(crate) fn publish_header_word(&self, offset: usize, value: u64) {
         if self.fork_guard.is_original_process() {
             self.writer.memory().header_word(offset).store(value, Ordering::Release);
+        }
+    }
+}
+
+/// What is recorded in the ordinary case. A trait, for a closure would be called, and its captures put into memory.
+trait Payload {
+    /// Copies the payload to its place.
+    fn fill(&self, writer: &RingWriter<MappedMemory>, claim: &SlotClaim<'_>);
+}
+
+impl Payload for [u8] {
+    #[inline(always)]
+    fn fill(&self, writer: &RingWriter<MappedMemory>, claim: &SlotClaim<'_>) {
+        writer.fill_in_lane(claim, 0, self);
+    }
+}
+
+impl Payload for [&[u8]] {
+    #[inline(always)]
+    fn fill(&self, writer: &RingWriter<MappedMemory>, claim: &SlotClaim<'_>) {
+        let mut at = 0;
+        for part in self {
+            writer.fill_in_lane(claim, at, part);
+            at += part.len() as u64;
         }
     }
 }

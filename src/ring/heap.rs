@@ -77,5 +77,5 @@ impl RingMemory for HeapMemory {
         }
     }
 
-    fn prefetch_slot(&self, _: u64) {}
+    fn prefetch_after<const BYTES: usize>(&self, _: &[AtomicU64; DESCRIPTOR_WORDS]) {}
 }

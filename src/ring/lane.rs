@@ -15,8 +15,11 @@ pub(crate) const MAX_LANES: usize = SEGMENTS * SEGMENT_LANES;
 const SEGMENTS: usize = 64;
 const SEGMENT_LANES: usize = 256;
 
-/// No chunk is being filled. Bases are stored plus one.
-const NONE: u64 = 0;
+/// Instead of a base: no chunk is being filled. (Bases are multiples of the padding.)
+const NONE: u64 = u64::MAX;
+/// Instead of a next free byte, while no chunk is being filled: behind the end of every chunk, also that of [`NONE`], however
+/// many bytes are taken there in vain.
+const FAR: u64 = 1 << 62;
 
 /// One open reservation, in [`Lane::inside`].
 const OPEN: u64 = 1;
@@ -30,9 +33,9 @@ pub(crate) struct Lane {
     /// Open reservations of the owner (low half), and how many of them have their payload in the chunk being filled (high
     /// half). 0 says "outside". Stored only by the owner.
     inside: AtomicU64,
-    /// Unwrapped base of the chunk being filled plus one, or [`NONE`]. Only the owner uses it.
+    /// Unwrapped base of the chunk being filled, or [`NONE`]. Only the owner uses it.
     filling: AtomicU64,
-    /// Unwrapped offset of the next free byte in the chunk. Only the owner uses it.
+    /// Unwrapped offset of the next free byte in the chunk, or behind its end, or [`FAR`]. Only the owner uses it.
     next: AtomicU64,
     /// 1 while the owner changes chunks. Only the owner uses it: a signal handler that records finds it set.
     placing: AtomicU64,
@@ -44,7 +47,7 @@ impl Lane {
         Self {
             inside: AtomicU64::new(0),
             filling: AtomicU64::new(NONE),
-            next: AtomicU64::new(0),
+            next: AtomicU64::new(FAR),
             placing: AtomicU64::new(0),
             id,
         }
@@ -105,16 +108,11 @@ impl Lane {
     /// while they wait. A signal handler of the thread may come in between any two steps.
     #[inline(always)]
     pub(crate) fn enter_and_bump(&self, bytes: u64, chunk_bytes: u64) -> Option<(u64, u64)> {
-        let filling = self.filling.load(Ordering::Relaxed);
-        if filling == NONE {
-            self.enter();
-            return None;
-        }
-        let base = filling - 1;
+        let base = self.filling.load(Ordering::Relaxed);
         // One step against signal handlers. Past the chunk's end it is no place, and everything after it is none either,
-        // until the next chunk is filled.
+        // until the next chunk is filled. Nor is it one if there is no chunk: see `FAR`.
         let offset = local_fetch_add(&self.next, bytes);
-        // Against a handler that changed chunks after the look above: the offset is then in that one, unused.
+        // Also against a handler that changed chunks after the look above: the offset is then in that one, unused.
         if offset.wrapping_sub(base) > chunk_bytes - bytes {
             self.enter();
             return None;
@@ -126,7 +124,7 @@ impl Lane {
     /// Whether the chunk at `base` is still the one being filled: no handler has changed chunks.
     #[inline(always)]
     pub(crate) fn is_filling(&self, base: u64) -> bool {
-        self.filling.load(Ordering::Relaxed) == base + 1
+        self.filling.load(Ordering::Relaxed) == base
     }
 
     /// Takes back that the reservation being made has its payload at `offset`.
@@ -145,7 +143,7 @@ impl Lane {
     /// Whether `offset` is in the chunk being filled.
     fn is_here(&self, offset: u64, chunk_bytes: u64) -> bool {
         let filling = self.filling.load(Ordering::Relaxed);
-        filling != NONE && offset.wrapping_sub(filling - 1) < chunk_bytes
+        filling != NONE && offset.wrapping_sub(filling) < chunk_bytes
     }
 
     /// Marks that the owner is about to move `next`; false if it already was (we are a signal handler on top of it).
@@ -169,19 +167,24 @@ impl Lane {
     /// Begins to fill a chunk that the owner has just taken, with `used` bytes gone to the reservation it is making. Call
     /// between begin and end of placing, after [`Self::let_go`].
     pub(crate) fn fill(&self, base: u64, used: u64) {
+        // In this order: a handler in between finds `FAR`, as before.
+        self.filling.store(base, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
         self.next.store(base + used, Ordering::Relaxed);
-        self.filling.store(base + 1, Ordering::Relaxed);
         self.inside.store(self.inside.load(Ordering::Relaxed) + OPEN_HERE, Ordering::Relaxed);
     }
 
     /// Stops filling; gives the chunk's base and how many open reservations have their payload in it. Call between begin
     /// and end of placing, or when no handler can record.
     pub(crate) fn let_go(&self) -> Option<(u64, u64)> {
-        let base = self.filling.load(Ordering::Relaxed).checked_sub(1);
+        let base = self.filling.load(Ordering::Relaxed);
+        // In this order: a handler in between must not find the offset of one chunk beside the base of none.
+        self.next.store(FAR, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
         self.filling.store(NONE, Ordering::Relaxed);
         let inside = self.inside.load(Ordering::Relaxed);
         self.inside.store(inside & OPEN_MASK, Ordering::Relaxed);
-        base.map(|base| (base, inside / OPEN_HERE))
+        (base != NONE).then_some((base, inside / OPEN_HERE))
     }
 
     /// Whether the owner is outside of any reservation. Acquire: its payload bytes are then behind us.

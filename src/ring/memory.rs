@@ -46,8 +46,9 @@ pub(crate) trait RingMemory {
     fn store_payload(&self, offset: u64, bytes: &[u8]);
     /// Copies from the unwrapped payload offset. At most the buffer's size is copied; the rest of `out` stays.
     fn load_payload(&self, offset: u64, out: &mut [u8]);
-    /// Asks for the slot's cache line, to write it soon.
-    fn prefetch_slot(&self, slot: u64);
+    /// Asks for the cache line `BYTES` behind the descriptor, to write it soon. (The last of a turn ask for lines of the
+    /// payload buffer: no harm, and no reckoning.)
+    fn prefetch_after<const BYTES: usize>(&self, words: &[AtomicU64; DESCRIPTOR_WORDS]);
 }
 
 #[cfg(not(any(loom, shuttle)))]
@@ -284,9 +285,8 @@ mod mapped {
         }
 
         #[inline(always)]
-        fn prefetch_slot(&self, slot: u64) {
-            let index = (slot & self.slot_mask) as usize * DESCRIPTOR_WORDS;
-            arch::prefetch::for_write(self.descriptors.as_ptr().wrapping_add(index).cast());
+        fn prefetch_after<const BYTES: usize>(&self, words: &[AtomicU64; DESCRIPTOR_WORDS]) {
+            arch::prefetch::for_write::<BYTES>(words.as_ptr().cast());
         }
     }
 }

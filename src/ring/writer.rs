@@ -10,11 +10,11 @@ use super::window;
 use crate::layout::descriptor::{
     WORD_CONTENT_EXT, WORD_EPOCH_NANOS, WORD_PAYLOAD_OFFSET, WORD_SEQNO, WORD_TYPE_AND_SIZE, pack_type_and_size,
 };
-use crate::layout::limits::{DESCRIPTOR_WORDS, PAYLOAD_ALIGN};
+use crate::layout::limits::{DESCRIPTOR_BYTES, DESCRIPTOR_WORDS, PAYLOAD_ALIGN};
 use crate::sync::{AtomicU64, Ordering, fence, fetch_add_then_fence};
 
-/// How far ahead of the last seqno a descriptor's cache line is asked for.
-const PREFETCH_SLOTS: u64 = 6;
+/// How far ahead of the last seqno's descriptor a cache line is asked for: six slots.
+const PREFETCH_BYTES: usize = 6 * DESCRIPTOR_BYTES as usize;
 /// Instead of a seqno: none was claimed.
 const NO_SLOT: u64 = 0;
 
@@ -44,8 +44,8 @@ pub(crate) struct Claim {
     pub(crate) placed: bool,
 }
 
-/// The ordinary claim: its payload lies in the chunk of the calling thread's lane.
-pub(crate) struct LaneClaim<'r> {
+/// The ordinary claim: its payload, if any, lies in the chunk of the calling thread's lane.
+pub(crate) struct SlotClaim<'r> {
     /// Sequence number.
     pub(crate) seqno: u64,
     /// Unwrapped offset of the payload.
@@ -101,23 +101,28 @@ impl<M: RingMemory> RingWriter<M> {
     }
 
     /// Reserves an event without payload.
-    #[inline(always)]
     pub(crate) fn reserve_empty(&self) -> Claim {
-        self.reserve_empty_at_once().unwrap_or_else(|| self.empty_claim(self.claim_another()))
-    }
-
-    /// As [`Self::reserve_empty`] in the ordinary case; `None` if the slot was not to be had.
-    #[inline(always)]
-    pub(crate) fn reserve_empty_at_once(&self) -> Option<Claim> {
-        let seqno = self.next_seqno();
-        self.claim(seqno).is_some().then(|| self.empty_claim(seqno))
-    }
-
-    #[inline(always)]
-    fn empty_claim(&self, seqno: u64) -> Claim {
-        // Relaxed: any offset not below the window will do for zero bytes.
-        let payload_offset = self.memory.control(ControlWord::NextPayloadByte).load(Ordering::Relaxed);
+        let (seqno, payload_offset) = match self.reserve_empty_at_once() {
+            Some(claim) => (claim.seqno, claim.payload_offset),
+            None => (self.claim_another(), self.empty_payload_offset()),
+        };
         Claim { seqno, payload_offset, one_off_chunks: 0, placed: seqno != NO_SLOT }
+    }
+
+    /// As [`Self::reserve_empty`] in the ordinary case; `None` if the slot was not to be had. End it with
+    /// [`Self::commit_empty`].
+    #[inline(always)]
+    pub(crate) fn reserve_empty_at_once(&self) -> Option<SlotClaim<'_>> {
+        let seqno = self.next_seqno();
+        let words = self.claim(seqno)?;
+        Some(SlotClaim { seqno, payload_offset: self.empty_payload_offset(), words })
+    }
+
+    /// Any offset not below the window will do for zero bytes.
+    #[inline(always)]
+    fn empty_payload_offset(&self) -> u64 {
+        // Relaxed: see above.
+        self.memory.control(ControlWord::NextPayloadByte).load(Ordering::Relaxed)
     }
 
     /// Reserves an event with `payload_bytes` (more than 0, less than the overflow limit) bytes of payload. `lane` belongs
@@ -134,7 +139,7 @@ impl<M: RingMemory> RingWriter<M> {
             return self.resume(lane, Unfinished { bumped: None, seqno: NO_SLOT }, payload_bytes);
         }
         match self.reserve_in_lane(lane, payload_bytes) {
-            Ok(LaneClaim { seqno, payload_offset, .. }) => {
+            Ok(SlotClaim { seqno, payload_offset, .. }) => {
                 Claim { seqno, payload_offset, one_off_chunks: 0, placed: true }
             }
             Err(unfinished) => self.resume(lane, unfinished, payload_bytes),
@@ -149,9 +154,9 @@ impl<M: RingMemory> RingWriter<M> {
     /// As [`Self::reserve`] in the ordinary case, in few instructions; to be ended with [`Self::commit_in_lane`]. In any
     /// other case, go on with [`Self::resume`]. `payload_bytes` is at most [`Self::lane_payload_bytes_max`].
     #[inline(always)]
-    pub(crate) fn reserve_in_lane(&self, lane: &Lane, payload_bytes: u64) -> Result<LaneClaim<'_>, Unfinished> {
+    pub(crate) fn reserve_in_lane(&self, lane: &Lane, payload_bytes: u64) -> Result<SlotClaim<'_>, Unfinished> {
         debug_assert!(payload_bytes <= self.lane_payload_bytes_max);
-        let rounded = payload_bytes.next_multiple_of(PAYLOAD_ALIGN);
+        let rounded = padded(payload_bytes);
         let Some((payload_offset, base)) = lane.enter_and_bump(rounded, self.chunk_bytes) else {
             step::at(Step::Entered);
             return Err(Unfinished { bumped: None, seqno: NO_SLOT });
@@ -164,7 +169,7 @@ impl<M: RingMemory> RingWriter<M> {
         if !self.may_fill(lane, base) {
             return Err(Unfinished { bumped, seqno });
         }
-        Ok(LaneClaim { seqno, payload_offset, words })
+        Ok(SlotClaim { seqno, payload_offset, words })
     }
 
     /// Goes on where [`Self::reserve_in_lane`] could not.
@@ -212,8 +217,6 @@ impl<M: RingMemory> RingWriter<M> {
             fetch_add_then_fence(last_seqno, 1) + 1
         };
         step::at(Step::Reserved);
-        // Before the claim looks at its own line, so that the lines to come travel while it waits.
-        self.memory.prefetch_slot(seqno + PREFETCH_SLOTS);
         seqno
     }
 
@@ -221,6 +224,8 @@ impl<M: RingMemory> RingWriter<M> {
     #[inline(always)]
     fn claim(&self, seqno: u64) -> Option<&[AtomicU64; DESCRIPTOR_WORDS]> {
         let words = self.memory.descriptor(seqno.wrapping_sub(1));
+        // Before the look at this line, so that the lines to come travel while it waits.
+        self.memory.prefetch_after::<PREFETCH_BYTES>(words);
         let word = &words[WORD_SEQNO];
         // Relaxed: the compare-exchange decides.
         let seen = word.load(Ordering::Relaxed);
@@ -231,9 +236,12 @@ impl<M: RingMemory> RingWriter<M> {
             step::at(Step::Claimed);
             return Some(words);
         }
-        let claimed = if seqno <= self.capacity {
-            // First lap: 0 means unused, and only this seqno of the slot may claim an unused slot.
-            seen == 0
+        if seen == 0 {
+            // First lap: 0 means unused, and only this seqno of the slot may claim an unused slot. Later: somebody is inside.
+            if seqno > self.capacity {
+                self.give_up(seqno);
+                return None;
+            }
         } else {
             // Acquire: the previous occupant's stores are behind its commit, which we have read; so ours are later than
             // its in the modification order of every word of the slot.
@@ -242,11 +250,11 @@ impl<M: RingMemory> RingWriter<M> {
                 () if mutation::active(Mutation::MissingWriterFence) => Ordering::AcqRel,
                 () => Ordering::Acquire,
             };
-            seen != 0 && seen < seqno && word.compare_exchange(seen, 0, order, Ordering::Relaxed).is_ok()
-        };
-        if !claimed {
-            self.give_up(seqno);
-            return None;
+            // A seqno like ours or a later one: we have been lapped.
+            if seen >= seqno || word.compare_exchange(seen, 0, order, Ordering::Relaxed).is_err() {
+                self.give_up(seqno);
+                return None;
+            }
         }
         if !mutation::active(Mutation::MissingWriterFence) {
             // Pairs with the acquire fence in `observe`: whoever sees one of the words that we store next, sees the 0 (or a
@@ -276,7 +284,7 @@ impl<M: RingMemory> RingWriter<M> {
     #[cold]
     #[inline(never)]
     fn place_anew(&self, lane: Option<&Lane>, seqno: u64, bumped: Option<(u64, u64)>, payload_bytes: u64) -> Claim {
-        let rounded = payload_bytes.next_multiple_of(PAYLOAD_ALIGN);
+        let rounded = padded(payload_bytes);
         let chunk_bytes = self.chunk_bytes;
         if let Some(lane) = lane
             && let Some((offset, _)) = bumped
@@ -359,18 +367,25 @@ impl<M: RingMemory> RingWriter<M> {
 
     /// As [`Self::fill`] for the ordinary claim.
     #[inline(always)]
-    pub(crate) fn fill_in_lane(&self, claim: &LaneClaim<'_>, at: u64, bytes: &[u8]) {
+    pub(crate) fn fill_in_lane(&self, claim: &SlotClaim<'_>, at: u64, bytes: &[u8]) {
         self.memory.store_payload(claim.payload_offset + at, bytes);
         step::at(Step::Filled);
     }
 
     /// As [`Self::commit`] for the ordinary claim.
     #[inline(always)]
-    pub(crate) fn commit_in_lane(&self, lane: &Lane, claim: LaneClaim<'_>, fields: &Fields) {
+    pub(crate) fn commit_in_lane(&self, lane: &Lane, claim: SlotClaim<'_>, fields: &Fields) {
         publish(claim.words, claim.seqno, claim.payload_offset, fields);
         if !lane.leave_outermost() {
             self.leave_nested(lane, Some(claim.payload_offset));
         }
+        step::at(Step::Left);
+    }
+
+    /// As [`Self::commit`] for an event without payload.
+    #[inline(always)]
+    pub(crate) fn commit_empty(&self, claim: SlotClaim<'_>, fields: &Fields) {
+        publish(claim.words, claim.seqno, claim.payload_offset, fields);
         step::at(Step::Left);
     }
 
@@ -417,6 +432,12 @@ impl<M: RingMemory> RingWriter<M> {
             self.chunks.let_go(base, open, lane);
         }
     }
+}
+
+/// `payload_bytes` and what is left free behind them; at most 2^63. (In two instructions; `next_multiple_of` takes six.)
+#[inline(always)]
+fn padded(payload_bytes: u64) -> u64 {
+    (payload_bytes + (PAYLOAD_ALIGN - 1)) & !(PAYLOAD_ALIGN - 1)
 }
 
 /// Stores all words of the descriptor, the seqno last.
