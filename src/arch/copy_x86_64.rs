@@ -210,3 +210,14 @@ impl Copier {
         unsafe { opaque_copy(self, target, shared, bytes) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_avx_every_byte_is_copied_too_and_no_other() {
+        let copier = Copier { has_avx: false };
+        crate::arch::copy_tests::every_byte_is_copied_and_no_other(copier);
+    }
+}

@@ -6,6 +6,8 @@ pub(crate) mod copy;
 #[cfg(not(all(target_arch = "x86_64", not(any(eventring_portable, loom, shuttle)))))]
 #[path = "copy_portable.rs"]
 pub(crate) mod copy;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod copy_tests;
 #[cfg(all(target_arch = "x86_64", not(any(eventring_portable, loom, shuttle))))]
 pub(crate) mod local;
 pub(crate) mod prefetch;
