@@ -39,3 +39,55 @@ fn a_number_given_up_to_a_stalled_writer_is_no_loss() {
     assert_eq!(cursor.read_count() + cursor.lost_count(), capacity);
     drop(stalled);
 }
+
+/// Opens `open` reservations, each `distance` numbers behind the one before, and lets the ring go round: each of their slots has a
+/// number that is given up, and the reader says so at once.
+fn all_are_told(descriptor_shift: u32, open: u64, distance: u64) {
+    let description = ContentDescription::new(300, "THINGS");
+    let recorder = Recorder::builder(description).anonymous().compact(true).shifts(descriptor_shift, 21).build().unwrap();
+    let capacity = recorder.geometry().descriptor_capacity();
+    let mut stalled = Vec::new();
+    for _ in 0..open {
+        stalled.push(recorder.reserve(2, [0; 4], 0).unwrap());
+        (1..distance).for_each(|_| assert_ne!(recorder.record(3, [0; 4], b""), 0));
+    }
+    let (mut recorded, mut read, mut given_up) = (0, 0, 0);
+    let mut cursor = Reader::options().open_fd(recorder.as_fd()).unwrap().cursor();
+    while recorder.stats().last_seqno < 2 * capacity {
+        assert_ne!(recorder.record(3, [0; 4], b""), 0);
+        recorded += 1;
+    }
+    cursor.seek(Seek::Seqno(capacity + 1));
+    let last = recorder.stats().last_seqno;
+    let mut waited = 0;
+    while cursor.next_seqno() <= last {
+        match cursor.next() {
+            Next::Event(_) => read += 1,
+            Next::Gap(gap) => {
+                assert_eq!(gap.cause, GapCause::GivenUp, "at {}", gap.first_seqno);
+                given_up += gap.count;
+            }
+            // Where a cursor thinks that the ring ends it looks at the slot alone, for 100 microseconds.
+            Next::NotReady if waited < 1000 => {
+                waited += 1;
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            Next::NotReady => panic!("the reader waits at {}, one of {given_up} given up", cursor.next_seqno()),
+        }
+    }
+    assert_eq!(given_up, recorder.stats().refused_claims);
+    assert_eq!(given_up, open);
+    assert_eq!(read + given_up, last - capacity);
+    assert!(recorded >= read);
+}
+
+#[test]
+fn a_thousand_open_reservations_of_one_remainder_of_64_are_told_exactly() {
+    all_are_told(16, 1000, 64);
+}
+
+#[test]
+fn sixteen_thousand_open_reservations_are_told_exactly() {
+    all_are_told(16, 16_384, 1);
+    all_are_told(18, 16_384, 16);
+}

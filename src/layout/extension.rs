@@ -10,8 +10,8 @@ pub const MAGIC_OFFSET: usize = 0x100;
 pub const MAGIC: u64 = u64::from_le_bytes(*b"EVRINGX1");
 /// Version in the low 32 bits (major << 16 | minor); the high 32 bits are reserved, zero.
 pub const VERSION_OFFSET: usize = 0x108;
-/// Version 1.1: [`STATE_EXITING`], [`SHARD_GROUP`] and [`SHARD_LAST_SEQNOS`] are new.
-pub const VERSION: u64 = 1 << 16 | 1;
+/// Version 1.1: [`STATE_EXITING`], [`SHARD_GROUP`] and [`SHARD_LAST_SEQNOS`] are new. Version 1.2: [`HOLE_TABLE`] is new.
+pub const VERSION: u64 = 1 << 16 | 2;
 
 /// Writer: process id (u32) and reserved (u32).
 pub const WRITER_PID: usize = 0x110;
@@ -52,6 +52,10 @@ pub const SHARD_COUNT: usize = 0x178;
 /// Shards: the same number in all shards of a recorder, another in those of any other; 0 in rings of version 1.0.
 pub const SHARD_GROUP: usize = 0x188;
 
+/// Hole table: [`WIDE_HOLES`] if it is there; 0 in rings before version 1.2 and in those whose schema text needs its place, where
+/// the table at [`HOLES`] is the only one.
+pub const HOLE_TABLE: usize = 0x190;
+
 /// Clock calibration block, see `CLOCK_*`.
 pub const CLOCK: usize = 0x200;
 /// Clock: kind (0 unknown, 1 CLOCK_REALTIME, 2 tick counter).
@@ -90,14 +94,37 @@ pub const CONTENT_NAME: usize = 0x380;
 /// Bytes of the content type's name.
 pub const CONTENT_NAME_BYTES: usize = 64;
 
-/// The hole table: seqnos that were handed out and will never be committed. Entries
-/// `(seqno mod (HOLE_ENTRIES / HOLE_WAYS)) * HOLE_WAYS` and the `HOLE_WAYS - 1` behind it are where a seqno may stand; a new
-/// one replaces the smallest.
+/// The hole table that every version has, for readers that do not know [`WIDE_HOLES`]: seqnos that were handed out and will never
+/// be committed. Entries `(seqno mod (HOLE_ENTRIES / HOLE_WAYS)) * HOLE_WAYS` and the `HOLE_WAYS - 1` behind it are where a seqno
+/// may stand; a new one replaces the smallest.
 pub const HOLES: usize = 0x1000;
-/// Entries of the hole table.
+/// Entries of that table.
 pub const HOLE_ENTRIES: usize = 512;
-/// Entries of one set of the hole table: a cache line. (Models use fewer.)
-pub const HOLE_WAYS: usize = if cfg!(any(loom, shuttle)) { 2 } else { 8 };
+/// Entries of one set of that table: a cache line.
+pub const HOLE_WAYS: usize = 8;
+
+/// The wide hole table: [`WIDE_HOLE_SETS`] sets of [`WIDE_HOLE_WAYS`] entries at the end of the header section. The set of a seqno
+/// is that of its slot, see [`wide_hole_set`]; a new hole replaces the smallest entry of its set.
+pub const WIDE_HOLES: usize = super::limits::HEADER_SECTION_BYTES as usize - WIDE_HOLE_BYTES;
+/// Bytes of the wide hole table.
+pub const WIDE_HOLE_BYTES: usize = 1 << 19;
+/// Entries of one set of the wide hole table. (Models use fewer.)
+pub const WIDE_HOLE_WAYS: usize = if cfg!(any(loom, shuttle)) { 2 } else { 32 };
+/// Sets of the wide hole table, a power of two. (Models use fewer.)
+pub const WIDE_HOLE_SETS: usize = if cfg!(any(loom, shuttle)) { 4 } else { WIDE_HOLE_BYTES / 8 / WIDE_HOLE_WAYS };
+
+/// The set of the wide hole table for the seqnos of `slot` (from 0).
+///
+/// Slots in a row go to sets in a row, and each row of [`WIDE_HOLE_SETS`] slots begins somewhere else. So up to
+/// `WIDE_HOLE_SETS * WIDE_HOLE_WAYS` slots (65,536), no more slots share a set than it has entries; in larger rings, slots at any
+/// regular distance do not meet in one set.
+pub const fn wide_hole_set(slot: u64) -> u64 {
+    // Knuth's multiplicative hashing (2^64 divided by the golden ratio), twice.
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    let row = (slot / WIDE_HOLE_SETS as u64).wrapping_mul(FACTOR);
+    let begin = (row ^ row >> 32).wrapping_mul(FACTOR) >> 32;
+    slot.wrapping_add(begin) % WIDE_HOLE_SETS as u64
+}
 
 /// Shards, in shard 0: for shard *n* the word `SHARD_LAST_SEQNOS + 8 * n` is 0 until the recorder ends in good order, then the
 /// shard's last seqno plus one. It is stored with release before the shard's file is removed: who comes too late to open the file

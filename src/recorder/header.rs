@@ -48,6 +48,9 @@ pub(super) fn write(memory: &MappedMemory, description: &ContentDescription, clo
     word(ext::SHARD_COUNT, u64::from(shard.limit != 0));
     word(ext::SHARD_GROUP, shard.group);
     write_clock(memory, clock);
+    if ext::SCHEMA_TEXT_START + description.schema_text.len() <= ext::WIDE_HOLES {
+        word(ext::HOLE_TABLE, ext::WIDE_HOLES as u64);
+    }
     if !description.schema_text.is_empty() {
         memory.store_header_bytes(ext::SCHEMA_TEXT_START, description.schema_text.as_bytes());
         word(ext::SCHEMA_TEXT_OFFSET, ext::SCHEMA_TEXT_START as u64);

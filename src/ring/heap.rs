@@ -1,5 +1,6 @@
 //! A ring in ordinary memory: for unit tests and models.
 
+use super::holes::HoleTable;
 use super::memory::{ControlWord, RingMemory};
 use crate::layout::Geometry;
 use crate::layout::extension;
@@ -8,8 +9,10 @@ use crate::sync::{AtomicU64, Ordering};
 
 /// Payload words are 8 bytes; models store payloads of whole words.
 const WORD_BYTES: u64 = 8;
-/// A whole table, or for models a few sets of it.
-const HOLE_ENTRIES: usize = if cfg!(any(loom, shuttle)) { 8 } else { extension::HOLE_ENTRIES };
+/// Entries of the wide hole table.
+const WIDE_HOLES: usize = extension::WIDE_HOLE_SETS * extension::WIDE_HOLE_WAYS;
+/// Entries of the narrow one, which models do not have.
+const NARROW_HOLES: usize = if cfg!(any(loom, shuttle)) { 0 } else { extension::HOLE_ENTRIES };
 
 /// Heap memory with the shape of a ring.
 pub(crate) struct HeapMemory {
@@ -17,6 +20,7 @@ pub(crate) struct HeapMemory {
     control: Vec<AtomicU64>,
     descriptors: Vec<[AtomicU64; DESCRIPTOR_WORDS]>,
     payload: Vec<AtomicU64>,
+    /// The wide table, then the narrow one.
     holes: Vec<AtomicU64>,
 }
 
@@ -31,7 +35,7 @@ impl HeapMemory {
                 .map(|_| std::array::from_fn(|_| AtomicU64::new(0)))
                 .collect(),
             payload: words(payload_words),
-            holes: words(HOLE_ENTRIES),
+            holes: words(WIDE_HOLES + NARROW_HOLES),
         }
     }
 
@@ -54,8 +58,15 @@ impl RingMemory for HeapMemory {
         &self.descriptors[(slot & (self.geometry.descriptor_capacity() - 1)) as usize]
     }
 
-    fn hole(&self, index: u64) -> &AtomicU64 {
-        &self.holes[index as usize % HOLE_ENTRIES]
+    fn hole(&self, table: HoleTable, index: u64) -> &AtomicU64 {
+        &self.holes[match table {
+            HoleTable::Wide => index as usize % WIDE_HOLES,
+            HoleTable::Narrow => WIDE_HOLES + index as usize % extension::HOLE_ENTRIES,
+        }]
+    }
+
+    fn hole_table(&self) -> HoleTable {
+        HoleTable::Wide
     }
 
     fn has_holes(&self) -> bool {

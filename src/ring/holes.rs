@@ -1,19 +1,38 @@
-//! The hole table: seqnos that were handed out and will never be committed, for readers that would wait for them.
+//! The hole tables: seqnos that were handed out and will never be committed, for readers that would wait for them.
 //!
-//! The table is divided into sets of [`HOLE_WAYS`] entries, a cache line each; a seqno belongs to the set of its remainder
-//! and may stand in any entry of it. A new hole replaces the oldest entry. So an entry only grows, and a hole is forgotten
-//! early (its readers then wait until the ring has gone round) only if more than [`HOLE_WAYS`] writers stall for a whole
-//! lap in slots of one remainder.
+//! A table is divided into sets of a few entries; a seqno belongs to one set and may stand in any entry of it. A new hole
+//! replaces the smallest entry. So an entry only grows. Within a lap a slot has one seqno, so that a hole is forgotten early (its
+//! readers then wait until the ring has gone round) only if writers stall for a whole lap in more slots of one set than it has
+//! entries: in the wide table that cannot be in rings of up to 65,536 descriptors, and is as good as impossible in larger ones.
+//!
+//! Readers of version 1.2 look in the wide table. The narrow one, of 64 sets by the seqno's remainder, is kept for older readers.
 
 use super::memory::RingMemory;
 use super::mutation::{self, Mutation};
-use crate::layout::extension::{HOLE_ENTRIES, HOLE_WAYS};
+use crate::layout::extension::{HOLE_ENTRIES, HOLE_WAYS, WIDE_HOLE_WAYS, wide_hole_set};
 use crate::sync::Ordering;
+use std::ops::Range;
+
+/// One of the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HoleTable {
+    /// That of all versions.
+    Narrow,
+    /// That of version 1.2.
+    Wide,
+}
 
 /// Indices of the entries in which `seqno` may stand.
-fn entries(seqno: u64) -> impl Iterator<Item = u64> {
-    let set = seqno % (HOLE_ENTRIES / HOLE_WAYS) as u64;
-    (0..HOLE_WAYS as u64).map(move |way| set * HOLE_WAYS as u64 + way)
+fn entries<M: RingMemory>(memory: &M, table: HoleTable, seqno: u64) -> Range<u64> {
+    let (set, ways) = match table {
+        HoleTable::Narrow => (seqno % (HOLE_ENTRIES / HOLE_WAYS) as u64, HOLE_WAYS as u64),
+        HoleTable::Wide => {
+            // A power of two.
+            let slot = seqno.wrapping_sub(1) & (memory.geometry().descriptor_capacity() - 1);
+            (wide_hole_set(slot), WIDE_HOLE_WAYS as u64)
+        }
+    };
+    set * ways..(set + 1) * ways
 }
 
 /// Publishes that `seqno` will never be committed.
@@ -21,23 +40,81 @@ pub(crate) fn publish<M: RingMemory>(memory: &M, seqno: u64) {
     if mutation::active(Mutation::MissingHole) {
         return;
     }
+    // Models have one table: with two there would be nothing new to find, in many more interleavings.
+    if !cfg!(any(loom, shuttle)) {
+        enter(memory, HoleTable::Narrow, seqno);
+    }
+    if memory.hole_table() == HoleTable::Wide {
+        enter(memory, HoleTable::Wide, seqno);
+    }
+}
+
+fn enter<M: RingMemory>(memory: &M, table: HoleTable, seqno: u64) {
     // Each repetition means that another writer has put a hole into the same entry meanwhile, and nobody does so twice
     // for a seqno.
     loop {
         // Relaxed: the compare-exchange decides. An entry's value says all there is to say; nothing else comes with it.
-        let oldest = entries(seqno).map(|index| (memory.hole(index).load(Ordering::Relaxed), index)).min();
-        let Some((value, index)) = oldest.filter(|(value, _)| *value < seqno) else {
+        let value_at = |index| (memory.hole(table, index).load(Ordering::Relaxed), index);
+        let smallest = entries(memory, table, seqno).map(value_at).min();
+        let Some((value, index)) = smallest.filter(|(value, _)| *value < seqno) else {
             // All are newer: we come so late that readers find the slot's next turn.
             return;
         };
-        if memory.hole(index).compare_exchange(value, seqno, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+        let entry = memory.hole(table, index);
+        if entry.compare_exchange(value, seqno, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
             return;
         }
     }
 }
 
-/// Whether the table holds `seqno`.
+/// Whether the table in which readers look holds `seqno`.
 pub(crate) fn holds<M: RingMemory>(memory: &M, seqno: u64) -> bool {
+    let table = memory.hole_table();
     // Relaxed: a stale value only delays the answer.
-    entries(seqno).any(|index| memory.hole(index).load(Ordering::Relaxed) == seqno)
+    entries(memory, table, seqno).any(|index| memory.hole(table, index).load(Ordering::Relaxed) == seqno)
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::layout::extension::WIDE_HOLE_SETS;
+
+    /// How many of `slots` share the fullest set.
+    fn fullest(slots: impl Iterator<Item = u64>) -> usize {
+        let mut sets = vec![0; WIDE_HOLE_SETS];
+        slots.for_each(|slot| sets[wide_hole_set(slot) as usize] += 1);
+        sets.into_iter().max().unwrap()
+    }
+
+    #[test]
+    fn each_slot_of_a_ring_of_65_536_has_an_entry_of_its_own() {
+        assert_eq!(fullest(0..1 << 15), WIDE_HOLE_WAYS / 2);
+        assert_eq!(fullest(0..1 << 16), WIDE_HOLE_WAYS);
+    }
+
+    #[test]
+    fn sixteen_thousand_stalled_slots_of_a_larger_ring_have_entries_whatever_the_distance_between_them() {
+        const STALLED: u64 = 1 << 14;
+        for capacity_shift in [17u32, 18, 21, 24, 28, 32] {
+            let mask = (1u64 << capacity_shift) - 1;
+            let widest = 1 << (capacity_shift - 14);
+            let powers = (0..=capacity_shift - 14).map(|shift| 1 << shift);
+            let odd = [3, 5, 7, 10, 63, 65, 100, 1000, 2047, 2049, 4095, 4097, 10_946, 28_657, 75_025, 196_418];
+            for distance in powers.chain(odd).filter(|distance| *distance <= widest) {
+                let fullest = fullest((0..STALLED).map(|i| (i * distance + 12_345) & mask));
+                assert!(fullest <= WIDE_HOLE_WAYS, "2^{capacity_shift}, each {distance}th: {fullest}");
+            }
+            // Runs of eight, as of threads that each take a few at a time.
+            let runs = (0..STALLED).map(|i| ((i / 8) * widest * 8 + i % 8) & mask);
+            assert!(fullest(runs) <= WIDE_HOLE_WAYS);
+            // No order at all.
+            let mut state = u64::from(capacity_shift);
+            let anyhow = std::iter::repeat_with(|| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (state >> 20) & mask
+            });
+            let distinct: std::collections::BTreeSet<u64> = anyhow.take(STALLED as usize).collect();
+            assert!(fullest(distinct.into_iter()) <= WIDE_HOLE_WAYS);
+        }
+    }
 }

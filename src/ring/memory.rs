@@ -3,6 +3,7 @@
 //! The two laws for memory that another process writes: no reference to it exists except `&AtomicU64`, which the language
 //! defines for this; and every byte crosses by an atomic or opaque copy.
 
+use super::holes::HoleTable;
 use crate::layout::limits::DESCRIPTOR_WORDS;
 use crate::layout::{Descriptor, Geometry};
 use crate::sync::{AtomicU64, Ordering};
@@ -38,10 +39,12 @@ pub(crate) trait RingMemory {
     fn load_descriptor(words: &[AtomicU64; DESCRIPTOR_WORDS]) -> Descriptor {
         Descriptor::from_words(words.each_ref().map(|word| word.load(Ordering::Relaxed)))
     }
-    /// The hole table's entry `index`, taken modulo its size.
-    fn hole(&self, index: u64) -> &AtomicU64;
+    /// A hole table's entry `index`, taken modulo its size.
+    fn hole(&self, table: HoleTable, index: u64) -> &AtomicU64;
     /// Whether the ring has a hole table (files of other writers have none).
     fn has_holes(&self) -> bool;
+    /// The table in which readers look for holes.
+    fn hole_table(&self) -> HoleTable;
     /// Copies `bytes` to the unwrapped payload offset. Nothing is copied if they do not fit the buffer.
     fn store_payload(&self, offset: u64, bytes: &[u8]);
     /// Copies from the unwrapped payload offset. At most the buffer's size is copied; the rest of `out` stays.
@@ -57,7 +60,7 @@ pub(crate) use mapped::MappedMemory;
 #[cfg(not(any(loom, shuttle)))]
 mod mapped {
     use super::DESCRIPTOR_WORDS;
-    use super::{AtomicU64, ControlWord, Geometry, RingMemory};
+    use super::{AtomicU64, ControlWord, Geometry, HoleTable, RingMemory};
     use crate::arch;
     use crate::arch::copy::Copier;
     use crate::layout::Descriptor;
@@ -253,8 +256,18 @@ mod mapped {
         }
 
         #[inline]
-        fn hole(&self, index: u64) -> &AtomicU64 {
-            self.header_word(extension::HOLES + (index as usize % extension::HOLE_ENTRIES) * 8)
+        fn hole(&self, table: HoleTable, index: u64) -> &AtomicU64 {
+            let (start, entries) = match table {
+                HoleTable::Narrow => (extension::HOLES, extension::HOLE_ENTRIES),
+                HoleTable::Wide => (extension::WIDE_HOLES, extension::WIDE_HOLE_SETS * extension::WIDE_HOLE_WAYS),
+            };
+            self.header_word(start + (index as usize % entries) * 8)
+        }
+
+        fn hole_table(&self) -> HoleTable {
+            // The word is as old as the file, and asked where nothing is in a hurry.
+            let is_wide = self.header_value(extension::HOLE_TABLE) == extension::WIDE_HOLES as u64;
+            if is_wide { HoleTable::Wide } else { HoleTable::Narrow }
         }
 
         fn has_holes(&self) -> bool {
