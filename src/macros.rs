@@ -1,6 +1,6 @@
 //! `record!` and `recordv!`.
 
-use crate::global::{GlobalRecorder, RecordsTo};
+use crate::global::RecordsTo;
 use crate::schema::{EventPayload, EventType, PayloadOf};
 
 /// Records a typed event.
@@ -40,20 +40,25 @@ use crate::schema::{EventPayload, EventType, PayloadOf};
 ///
 /// While the recorder is off, this is one relaxed load and a branch: neither payload nor extension is evaluated.
 ///
+/// A ring holds events of one schema. If the recorder's was made for others (another content type or schema hash than those of the
+/// event's enum), nothing is recorded or evaluated, and the event is counted:
+/// [`RecorderStats::foreign_events`](crate::recorder::RecorderStats::foreign_events), which `eventring info` shows, too. A recorder whose description states
+/// no schema hash takes every event of its content type.
+///
 /// Gives the event's seqno, 0 if nothing was recorded.
 #[macro_export]
 macro_rules! record {
     ($recorder:expr => $event:path $(,)? $(; $($ext:tt)*)?) => {
-        $crate::__record!(($crate::__private::own(&$recorder), $crate::__private::span_ext(&$event)) $event, &(), fixed [], $($($ext)*)?)
+        $crate::__record!(($crate::__private::own_for(&$recorder, &$event), $crate::__private::span_ext(&$event)) $event, &(), fixed [], $($($ext)*)?)
     };
     ($recorder:expr => $event:path, $payload:expr $(,)? $(; $($ext:tt)*)?) => {
-        $crate::__record!(($crate::__private::own(&$recorder), $crate::__private::span_ext(&$event)) $event, $payload, fixed [], $($($ext)*)?)
+        $crate::__record!(($crate::__private::own_for(&$recorder, &$event), $crate::__private::span_ext(&$event)) $event, $payload, fixed [], $($($ext)*)?)
     };
     ($event:path $(,)? $(; $($ext:tt)*)?) => {
-        $crate::__record!(($crate::__private::slot_of(&$event).active(), $crate::__private::default_ext($event)) $event, &(), fixed [], $($($ext)*)?)
+        $crate::__record!(($crate::__private::active_for(&$event), $crate::__private::default_ext($event)) $event, &(), fixed [], $($($ext)*)?)
     };
     ($event:path, $payload:expr $(,)? $(; $($ext:tt)*)?) => {
-        $crate::__record!(($crate::__private::slot_of(&$event).active(), $crate::__private::default_ext($event)) $event, $payload, fixed [], $($($ext)*)?)
+        $crate::__record!(($crate::__private::active_for(&$event), $crate::__private::default_ext($event)) $event, $payload, fixed [], $($($ext)*)?)
     };
 }
 
@@ -98,10 +103,10 @@ macro_rules! recordv {
         }
     };
     ($recorder:expr => $event:path, $payload:expr, [$($part:expr),* $(,)?] $(,)? $(; $($ext:tt)*)?) => {
-        $crate::__record!(($crate::__private::own(&$recorder), $crate::__private::span_ext(&$event)) $event, $payload, gathered [$($part),*], $($($ext)*)?)
+        $crate::__record!(($crate::__private::own_for(&$recorder, &$event), $crate::__private::span_ext(&$event)) $event, $payload, gathered [$($part),*], $($($ext)*)?)
     };
     ($event:path, $payload:expr, [$($part:expr),* $(,)?] $(,)? $(; $($ext:tt)*)?) => {
-        $crate::__record!(($crate::__private::slot_of(&$event).active(), $crate::__private::default_ext($event)) $event, $payload, gathered [$($part),*], $($($ext)*)?)
+        $crate::__record!(($crate::__private::active_for(&$event), $crate::__private::default_ext($event)) $event, $payload, gathered [$($part),*], $($($ext)*)?)
     };
 }
 
@@ -166,7 +171,8 @@ macro_rules! __ext {
 /// What the macros expand to; not for direct use.
 #[doc(hidden)]
 pub mod support {
-    use super::{EventPayload, EventType, GlobalRecorder, PayloadOf, RecordsTo};
+    use super::{EventPayload, EventType, PayloadOf, RecordsTo};
+    use crate::global::{ActiveRecorder, identity};
     use crate::recorder::Recorder;
 
     /// A recorder named in the macro, in the shape of a slot's answer.
@@ -186,10 +192,21 @@ pub mod support {
         recorder.is_enabled().then_some(Own(recorder))
     }
 
-    /// The slot of an event.
+    /// `Some` if the recorder is on and its ring was made for events of this type. One compare more than [`own`].
     #[inline(always)]
-    pub fn slot_of<E: RecordsTo>(_: &E) -> &'static GlobalRecorder {
-        E::slot()
+    pub fn own_for<'r, E: EventType>(recorder: &'r Recorder, _: &E) -> Option<Own<'r>> {
+        let own = own(recorder)?;
+        if recorder.takes(&identity::<E>()) {
+            return Some(own);
+        }
+        recorder.refuse_event();
+        None
+    }
+
+    /// The recorder of an event's slot.
+    #[inline(always)]
+    pub fn active_for<E: RecordsTo>(_: &E) -> Option<ActiveRecorder> {
+        E::slot().active_for::<E>()
     }
 
     /// The extension words of an event that is recorded to a recorder of the caller's choice: the span, nothing else.

@@ -3,6 +3,7 @@
 
 use eventring::global::{EXEC, GlobalRecorder, InitErrorKind};
 use eventring::reader::{Next, Reader, Seek};
+use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::{EventPayload, EventType, SchemaModel, Utf8};
 use eventring::{record, recordv};
 
@@ -72,4 +73,114 @@ fn its_events_go_into_its_own_ring_and_are_decoded_by_the_ring_alone() {
     insta::assert_snapshot!(error, @"initialise the global recorder `orders`: it has been initialised before, expected once; use its `set_enabled` to switch it, or `override_with` in tests");
     let panic = std::panic::catch_unwind(|| ORDERS.init::<Shop>(&config)).unwrap_err();
     assert_eq!(panic.downcast_ref::<String>().unwrap(), &error.to_string());
+}
+
+static SHARED: GlobalRecorder = GlobalRecorder::new("shared");
+
+#[derive(EventType, Clone, Copy)]
+#[event(content_type = 301, name = "LAMPS", recorder = SHARED)]
+#[repr(u16)]
+enum Lamp {
+    SwitchedOn = 2,
+}
+
+/// Names the same recorder, and means something else with code 2.
+#[derive(EventType, Clone, Copy)]
+#[event(content_type = 301, name = "DOORS", recorder = SHARED)]
+#[repr(u16)]
+enum Door {
+    Opened = 2,
+}
+
+#[test]
+fn two_event_types_do_not_share_a_recorder_though_they_name_the_same() {
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let config = format!("{}:16:27", directory.path().join("shared").display());
+    let recorder = SHARED.try_init::<Lamp>(&config).unwrap();
+    let error = SHARED.try_init::<Door>(&config).unwrap_err();
+    assert_eq!(error.kind(), InitErrorKind::OtherEvents);
+    insta::assert_snapshot!(error, @"initialise the global recorder `shared` for the events DOORS: it records the events LAMPS, whose schema is another, expected one schema for each recorder; give each event type a recorder of its own: `#[event(recorder = …)]` on the enum");
+
+    // Whichever comes first, and again when the other one has been seen.
+    for _ in 0..3 {
+        assert_eq!(record!(Door::Opened), 0);
+        assert_ne!(record!(Lamp::SwitchedOn), 0);
+    }
+    assert_eq!((recorder.stats().last_seqno, recorder.stats().foreign_events), (3, 3));
+    // Readers learn of it.
+    let reader = Reader::options().open_fd(recorder.as_fd()).unwrap();
+    assert_eq!(reader.info().extension.unwrap().foreign_events, 3);
+
+    // Neither through an override, nor if somebody installs a recorder that was made for others.
+    let lamps = || Recorder::builder(ContentDescription::of::<Lamp>()).anonymous().prefault(false).build().unwrap();
+    let other = lamps();
+    {
+        let _guard = SHARED.override_with(other.clone());
+        assert_eq!((record!(Door::Opened), record!(Lamp::SwitchedOn)), (0, 1));
+    }
+    assert_eq!(other.stats().foreign_events, 1);
+    assert_ne!(record!(Lamp::SwitchedOn), 0);
+    assert!(ORDERS_BY_MISTAKE.install(lamps()));
+    assert_eq!(record!(Mistaken::DayEnded), 0);
+    assert_eq!(ORDERS_BY_MISTAKE.installed().unwrap().stats().foreign_events, 1);
+}
+
+static ORDERS_BY_MISTAKE: GlobalRecorder = GlobalRecorder::new("mistaken");
+
+#[derive(EventType, Clone, Copy)]
+#[event(content_type = 300, name = "MISTAKEN", recorder = ORDERS_BY_MISTAKE)]
+#[repr(u16)]
+enum Mistaken {
+    DayEnded = 3,
+}
+
+#[test]
+fn a_named_recorder_takes_no_events_of_another_schema() {
+    let recorder = Recorder::builder(ContentDescription::of::<Lamp>()).anonymous().prefault(false).build().unwrap();
+    let evaluated = std::cell::Cell::new(0);
+    let tag = || {
+        evaluated.set(evaluated.get() + 1);
+        7
+    };
+    for _ in 0..2 {
+        assert_eq!(record!(recorder => Door::Opened; ext[0] = tag()), 0);
+        assert_eq!(record!(recorder => Shop::DayEnded; ext[0] = tag()), 0);
+        assert_ne!(record!(recorder => Lamp::SwitchedOn), 0);
+    }
+    assert_eq!(recordv!(recorder => Shop::OrderPlaced, &Order { id: 1, items: 0 }, [b"no"]), 0);
+    assert_eq!(evaluated.get(), 0);
+    assert_eq!((recorder.stats().last_seqno, recorder.stats().foreign_events), (2, 5));
+    // Events whose type nobody knows are not looked at; a ring that says no schema holds what is recorded in it.
+    assert_eq!(recordv!(recorder => raw(9), [b"anything"]), 3);
+    let description = ContentDescription::new(301, "THINGS");
+    let recorder = Recorder::builder(description).anonymous().prefault(false).build().unwrap();
+    assert_eq!((record!(recorder => Door::Opened), record!(recorder => Shop::DayEnded)), (1, 0));
+}
+
+static RACED: GlobalRecorder = GlobalRecorder::new("raced");
+
+#[derive(EventType, Clone, Copy)]
+#[event(content_type = 302, name = "RACES", recorder = RACED)]
+#[repr(u16)]
+enum Race {
+    Run = 2,
+}
+
+#[test]
+fn of_threads_that_initialise_a_slot_at_once_one_does_and_the_others_are_told_so() {
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let config = format!("{}:16:27", directory.path().join("raced").display());
+    let start = std::sync::Barrier::new(4);
+    let kinds: Vec<_> = std::thread::scope(|scope| {
+        let threads = [(); 4].map(|()| {
+            scope.spawn(|| {
+                start.wait();
+                RACED.try_init::<Race>(&config).map(|_| ()).map_err(|error| error.kind())
+            })
+        });
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!(kinds.iter().filter(|kind| kind.is_ok()).count(), 1, "{kinds:?}");
+    assert_eq!(kinds.iter().filter(|kind| **kind == Err(InitErrorKind::AlreadyInstalled)).count(), 3, "{kinds:?}");
+    assert_eq!(record!(Race::Run), 1);
 }

@@ -44,7 +44,8 @@ fn a_number_given_up_to_a_stalled_writer_is_no_loss() {
 /// number that is given up, and the reader says so at once.
 fn all_are_told(descriptor_shift: u32, open: u64, distance: u64) {
     let description = ContentDescription::new(300, "THINGS");
-    let recorder = Recorder::builder(description).anonymous().compact(true).shifts(descriptor_shift, 21).build().unwrap();
+    let recorder =
+        Recorder::builder(description).anonymous().compact(true).shifts(descriptor_shift, 21).build().unwrap();
     let capacity = recorder.geometry().descriptor_capacity();
     let mut stalled = Vec::new();
     for _ in 0..open {

@@ -54,7 +54,8 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
         const _: () = {
             use #krate::schema as __schema;
 
-            const __EVENTRING_SCHEMA: __schema::SchemaInfo = #info;
+            // A static has an address of its own: recorders know the events by it.
+            static __EVENTRING_SCHEMA: __schema::SchemaInfo = #info;
             #(#checks)*
 
             #[automatically_derived]

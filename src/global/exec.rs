@@ -74,7 +74,7 @@ pub struct BlockScope {
 impl BlockScope {
     /// Records BLOCK_START, tagged with its own seqno, and enters the block. While the exec recorder is off, the tag is 0.
     pub fn start(block_start: &BlockStart) -> Self {
-        let active = super::EXEC.active();
+        let active = super::EXEC.active_for::<ExecEvent>();
         let seqno = active.map_or(0, |active| record_block_start(&active, block_start));
         Self::enter(seqno)
     }

@@ -1,6 +1,6 @@
 //! Installing process-wide recorders, from code or from the environment.
 
-use super::slot::{GlobalRecorder, RecordsTo};
+use super::slot::{GlobalRecorder, RecordsTo, identity};
 use crate::recorder::{ContentDescription, Recorder, RecorderBuilder, RecorderError};
 use crate::schema::EventType;
 use std::fmt;
@@ -13,6 +13,7 @@ pub struct InitError {
 
 enum Cause {
     AlreadyInstalled,
+    OtherEvents { events: &'static str, installed: String },
     OtherSlot { events: &'static str, slot: &'static str },
     Recorder(RecorderError),
 }
@@ -23,6 +24,8 @@ enum Cause {
 pub enum InitErrorKind {
     /// The slot has a recorder already.
     AlreadyInstalled,
+    /// The slot has a recorder already, and its ring was made for events with another schema: two event types name one slot.
+    OtherEvents,
     /// The events have another slot: what `record!` records of them would not come here, and the ring would describe events that it
     /// never holds.
     OtherSlot,
@@ -35,6 +38,7 @@ impl InitError {
     pub fn kind(&self) -> InitErrorKind {
         match self.cause {
             Cause::AlreadyInstalled => InitErrorKind::AlreadyInstalled,
+            Cause::OtherEvents { .. } => InitErrorKind::OtherEvents,
             Cause::OtherSlot { .. } => InitErrorKind::OtherSlot,
             Cause::Recorder(_) => InitErrorKind::Recorder,
         }
@@ -44,7 +48,7 @@ impl InitError {
     pub fn recorder_error(&self) -> Option<&RecorderError> {
         match &self.cause {
             Cause::Recorder(error) => Some(error),
-            Cause::AlreadyInstalled | Cause::OtherSlot { .. } => None,
+            _ => None,
         }
     }
 
@@ -64,6 +68,13 @@ impl fmt::Display for InitError {
                 f,
                 "initialise the global recorder `{}`: it has been initialised before, expected once; use its \
                  `set_enabled` to switch it, or `override_with` in tests",
+                self.slot
+            ),
+            Cause::OtherEvents { events, installed } => write!(
+                f,
+                "initialise the global recorder `{}` for the events {events}: it records the events {installed}, whose schema is \
+                 another, expected one schema for each recorder; give each event type a recorder of its own: \
+                 `#[event(recorder = …)]` on the enum",
                 self.slot
             ),
             Cause::OtherSlot { events, slot } => write!(
@@ -89,7 +100,7 @@ impl std::error::Error for InitError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.cause {
             Cause::Recorder(error) => Some(error),
-            Cause::AlreadyInstalled | Cause::OtherSlot { .. } => None,
+            _ => None,
         }
     }
 }
@@ -121,10 +132,24 @@ impl GlobalRecorder {
     /// ```
     ///
     /// # Errors
-    /// `E` has another slot, the slot is in use already, or the ring cannot be created.
+    /// `E` has another slot, the slot is in use already (by these events or by others), or the ring cannot be created.
     pub fn try_init<E: RecordsTo>(&'static self, config: &str) -> Result<&'static Recorder, InitError> {
+        self.try_init_for::<E>(|builder| builder.config(config))
+    }
+
+    fn try_init_for<E: RecordsTo>(
+        &'static self,
+        place: impl FnOnce(RecorderBuilder) -> RecorderBuilder,
+    ) -> Result<&'static Recorder, InitError> {
         self.check_events::<E>()?;
-        self.try_init_with(Recorder::builder(ContentDescription::of::<E>()).config(config).keep_if_told())
+        let builder = place(Recorder::builder(ContentDescription::of::<E>())).keep_if_told();
+        self.try_init_with(builder).map_err(|error| match (&error.cause, self.installed()) {
+            (Cause::AlreadyInstalled, Some(installed)) if !installed.takes(&identity::<E>()) => {
+                let installed = installed.description().content_name().to_owned();
+                InitError { slot: self.name(), cause: Cause::OtherEvents { events: E::CONTENT_NAME, installed } }
+            }
+            _ => error,
+        })
     }
 
     /// That `record!` records the events `E` to this slot.
@@ -137,11 +162,14 @@ impl GlobalRecorder {
     }
 
     /// As [`Self::try_init`], with all that a [`RecorderBuilder`] can set. The events are those of the builder's description;
-    /// that they are recorded to this slot is up to the caller.
+    /// that they are recorded to this slot is up to the caller: `record!` refuses
+    /// those of another schema, see [`Self::active_for`].
     ///
     /// # Errors
     /// As [`Self::try_init`].
     pub fn try_init_with(&'static self, builder: RecorderBuilder) -> Result<&'static Recorder, InitError> {
+        // Of several threads that come at once, one makes the ring, and the others learn that it is there.
+        let _turn = self.take_turn_to_install();
         if self.installed().is_some_and(Recorder::belongs_to_this_process) {
             return Err(InitError::already_installed(self.name()));
         }
@@ -173,11 +201,7 @@ impl GlobalRecorder {
         variable: &str,
     ) -> Result<Option<&'static Recorder>, InitError> {
         match std::env::var_os(variable) {
-            Some(config) if !config.is_empty() => {
-                self.check_events::<E>()?;
-                let builder = Recorder::builder(ContentDescription::of::<E>());
-                self.try_init_with(builder.config(config).keep_if_told()).map(Some)
-            }
+            Some(config) if !config.is_empty() => self.try_init_for::<E>(|builder| builder.config(config)).map(Some),
             _ => Ok(None),
         }
     }

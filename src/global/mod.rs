@@ -16,6 +16,7 @@ pub use init::{InitError, InitErrorKind};
 #[cfg(feature = "tracing")]
 pub(crate) use leaked::Leaked;
 pub use overrides::OverrideGuard;
+pub(crate) use slot::identity;
 pub use slot::{ActiveRecorder, GlobalRecorder, RecordsTo};
 
 /// The slot of the exec recorder: the program's own business events. Events recorded through it carry the calling thread's

@@ -2,17 +2,16 @@
 
 use super::leaked::Leaked;
 use super::overrides;
-use crate::recorder::{Recorder, Reservation};
+use crate::recorder::{EventsIdentity, Recorder, Reservation};
 use crate::schema::EventType;
 use crate::sync::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Nothing records.
 const OFF: usize = 0;
-/// The installed recorder records.
-const ON: usize = 1;
-/// Some thread has an override: look.
-const ASK: usize = 2;
+/// Look: some thread has an override, or nobody knows yet whose events the installed recorder takes. Any other number is the
+/// [identity](EventsIdentity) of the events for which the installed recorder is on.
+const ASK: usize = 1;
 
 /// A process-wide recorder: a `static` that is off until a recorder is installed in it.
 ///
@@ -31,11 +30,15 @@ pub struct GlobalRecorder {
     /// Recorders that were installed once are never freed, because threads may be inside them.
     installed: Leaked<Recorder>,
     switch: Mutex<Switch>,
+    /// Held while a ring is made for this slot.
+    making: Mutex<()>,
 }
 
 struct Switch {
     enabled: bool,
     overrides: usize,
+    /// The events that the installed recorder takes, or [`ASK`].
+    events: usize,
 }
 
 /// The recorder to record to now, as [`GlobalRecorder::active`] gives it.
@@ -64,6 +67,14 @@ pub trait RecordsTo: EventType {
     }
 }
 
+/// What recorders know `E` by.
+#[inline(always)]
+pub(crate) fn identity<E: EventType>() -> EventsIdentity {
+    // The derive's static. (An `INFO` that is no static may have several addresses; then the hash is looked at more often.)
+    let id = std::ptr::from_ref(E::INFO).addr();
+    EventsIdentity { id, content_type: E::CONTENT_TYPE, schema_hash: E::schema_hash }
+}
+
 impl GlobalRecorder {
     /// An empty slot; `name` is for messages.
     pub const fn new(name: &'static str) -> Self {
@@ -71,7 +82,8 @@ impl GlobalRecorder {
             name,
             state: AtomicUsize::new(OFF),
             installed: Leaked::empty(),
-            switch: Mutex::new(Switch { enabled: false, overrides: 0 }),
+            switch: Mutex::new(Switch { enabled: false, overrides: 0, events: ASK }),
+            making: Mutex::new(()),
         }
     }
 
@@ -87,9 +99,42 @@ impl GlobalRecorder {
         // Relaxed: the word only says where to look; the pointer is loaded with acquire.
         match self.state.load(Ordering::Relaxed) {
             OFF => None,
-            ON => self.installed().map(ActiveRecorder::Installed),
-            _ => self.ask(),
+            ASK => self.ask(),
+            _ => self.installed().map(ActiveRecorder::Installed),
         }
+    }
+
+    /// The recorder to record events of `E` to now, which is what `record!` uses: as [`Self::active`], but `None`, too, if the
+    /// recorder's ring was made for events with another content type or schema hash. Such an event would be read as one of
+    /// the ring's schema; it is counted as refused ([`RecorderStats::foreign_events`](crate::recorder::RecorderStats)).
+    #[inline(always)]
+    pub fn active_for<E: EventType>(&'static self) -> Option<ActiveRecorder> {
+        let identity = identity::<E>();
+        // Relaxed: as in `active`.
+        match self.state.load(Ordering::Relaxed) {
+            OFF => None,
+            events if events == identity.id => self.installed().map(ActiveRecorder::Installed),
+            _ => self.ask_for(identity),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn ask_for(&'static self, events: EventsIdentity) -> Option<ActiveRecorder> {
+        let active = self.ask()?;
+        if !active.recorder().takes(&events) {
+            active.recorder().refuse_event();
+            return None;
+        }
+        if let ActiveRecorder::Installed(recorder) = active {
+            let mut switch = self.lock();
+            // In a forked child another one may have been installed meanwhile.
+            if self.installed().is_some_and(|installed| std::ptr::eq(installed, recorder)) {
+                switch.events = events.id;
+                self.update(&switch);
+            }
+        }
+        Some(active)
     }
 
     /// The installed recorder, switched on or not.
@@ -117,6 +162,7 @@ impl GlobalRecorder {
         // An inherited recorder stays: its mapping is the parent's ring.
         self.installed.set(recorder);
         switch.enabled = true;
+        switch.events = ASK;
         self.update(&switch);
         true
     }
@@ -142,10 +188,15 @@ impl GlobalRecorder {
     fn update(&self, switch: &Switch) {
         let state = match (switch.overrides, switch.enabled) {
             (0, false) => OFF,
-            (0, true) => ON,
+            (0, true) => switch.events,
             _ => ASK,
         };
         self.state.store(state, Ordering::Relaxed);
+    }
+
+    /// Waits while another thread makes a ring for this slot.
+    pub(super) fn take_turn_to_install(&self) -> std::sync::MutexGuard<'_, ()> {
+        self.making.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Switch> {

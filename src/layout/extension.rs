@@ -10,7 +10,7 @@ pub const MAGIC_OFFSET: usize = 0x100;
 pub const MAGIC: u64 = u64::from_le_bytes(*b"EVRINGX1");
 /// Version in the low 32 bits (major << 16 | minor); the high 32 bits are reserved, zero.
 pub const VERSION_OFFSET: usize = 0x108;
-/// Version 1.1: [`STATE_EXITING`], [`SHARD_GROUP`] and [`SHARD_LAST_SEQNOS`] are new. Version 1.2: [`HOLE_TABLE`] is new.
+/// Version 1.1: [`STATE_EXITING`], [`SHARD_GROUP`] and [`SHARD_LAST_SEQNOS`] are new. Version 1.2: [`HOLE_TABLE`] and [`COUNT_FOREIGN_EVENTS`] are new.
 pub const VERSION: u64 = 1 << 16 | 2;
 
 /// Writer: process id (u32) and reserved (u32).
@@ -84,6 +84,9 @@ pub const COUNT_TABLE_OVERFLOWS: usize = 0x2a0;
 
 /// Counter: seqnos of the ring that were not there when this snapshot was taken of it. 0 in rings.
 pub const COUNT_SNAPSHOT_LOST: usize = 0x2a8;
+
+/// Counter: events that `record!` refused, because they have another schema than the ring. New in version 1.2.
+pub const COUNT_FOREIGN_EVENTS: usize = 0x2b0;
 
 /// Writer: name of its program, UTF-8, NUL padded.
 pub const PROGRAM_NAME: usize = 0x300;

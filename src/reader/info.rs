@@ -61,6 +61,8 @@ pub struct ExtensionInfo {
     pub record_errors: u64,
     /// Entries that did not fit a context table.
     pub table_overflows: u64,
+    /// Events that the writer refused because they have another schema than the ring.
+    pub foreign_events: u64,
     /// In a snapshot: seqnos of the ring that were not there any more, or not yet, when it was taken.
     pub snapshot_lost: u64,
 }
@@ -216,6 +218,7 @@ fn read_extension(memory: &MappedMemory) -> ExtensionInfo {
         skipped_chunks: word(ext::COUNT_SKIPPED_CHUNKS),
         record_errors: word(ext::COUNT_RECORD_ERRORS),
         table_overflows: word(ext::COUNT_TABLE_OVERFLOWS),
+        foreign_events: word(ext::COUNT_FOREIGN_EVENTS),
         snapshot_lost: word(ext::COUNT_SNAPSHOT_LOST),
     }
 }

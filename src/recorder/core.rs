@@ -2,6 +2,7 @@
 
 use super::build::RecorderBuilder;
 use super::config::ContentDescription;
+use super::events::{self, TakenEvents};
 use super::in_place::Reservation;
 use super::lane;
 use crate::clock::Clock;
@@ -32,6 +33,7 @@ pub(crate) struct Core {
     lane_bytes_max: u64,
     pub(super) file: shm::OwnedRingFile,
     description: ContentDescription,
+    pub(super) taken_events: TakenEvents,
 }
 
 /// Records events into one ring. Cloning gives another handle to the same ring; the last one closes it.
@@ -69,6 +71,8 @@ pub struct RecorderStats {
     pub skipped_chunks: u64,
     /// Events that became RECORD_ERROR.
     pub record_errors: u64,
+    /// Events that `record!` refused, because the ring was made for events with another schema. They have no seqno.
+    pub foreign_events: u64,
 }
 
 impl Recorder {
@@ -170,6 +174,7 @@ impl Recorder {
             lapped_claims: read(ControlWord::LappedClaims),
             skipped_chunks: read(ControlWord::SkippedChunks),
             record_errors: read(ControlWord::RecordErrors),
+            foreign_events: events::refused(self.core.writer.memory()),
         }
     }
 
@@ -235,6 +240,7 @@ impl Core {
             fork_guard,
             file,
             description,
+            taken_events: TakenEvents::none(),
         }
     }
 
@@ -450,7 +456,6 @@ impl Core {
     }
 
     /// Adds to one of the extension's counters.
-    #[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "the perf recorder's business"))]
     pub(crate) fn add_to_counter(&self, offset: usize, value: u64) {
         if self.may_record() {
             self.writer.memory().header_word(offset).fetch_add(value, Ordering::Relaxed);

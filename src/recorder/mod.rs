@@ -4,6 +4,7 @@ mod build;
 mod config;
 mod core;
 mod error;
+mod events;
 mod header;
 mod in_place;
 mod lane;
@@ -13,6 +14,7 @@ pub use build::{KEEP_VARIABLE, RecorderBuilder};
 pub use config::ContentDescription;
 pub use core::{Recorder, RecorderStats};
 pub use error::{RecorderError, RecorderErrorKind};
+pub(crate) use events::EventsIdentity;
 #[cfg(feature = "tracing")]
 pub(crate) use header::Shard;
 pub use in_place::Reservation;

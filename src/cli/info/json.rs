@@ -71,6 +71,7 @@ fn extension(info: &ExtensionInfo) -> Value {
             "skipped_chunks": info.skipped_chunks,
             "record_errors": info.record_errors,
             "table_overflows": info.table_overflows,
+            "foreign_events": info.foreign_events,
             "snapshot_lost": info.snapshot_lost,
         },
     })

@@ -120,6 +120,7 @@ fn more(out: &mut impl Write, extension: &ExtensionInfo) -> io::Result<()> {
         (extension.refused_claims + extension.lapped_claims, "sequence numbers given up to stalled writers"),
         (extension.skipped_chunks, "payload chunks skipped"),
         (extension.table_overflows, "table entries without room"),
+        (extension.foreign_events, "events of another schema refused"),
         (extension.snapshot_lost, "not in the snapshot"),
     ];
     let counted: Vec<String> = counters

@@ -22,7 +22,7 @@ const KEPT: [Range<usize>; 4] = [
     ext::WRITER_PID..ext::STATE,
     ext::WRITER_TIME_NAMESPACE..ext::WRITER_TIME_NAMESPACE + 8,
     ext::CLOCK..ext::CLOCK_TICKS_PER_SECOND + 8,
-    ext::COUNT_REFUSED_CLAIMS..ext::COUNT_SNAPSHOT_LOST + 8,
+    ext::COUNT_REFUSED_CLAIMS..ext::COUNT_FOREIGN_EVENTS + 8,
 ];
 
 /// Events and the header that will stand before them.
