@@ -166,27 +166,50 @@ fn what_a_killed_process_left_is_removed_and_nothing_else() {
         child.wait().unwrap();
         child.id()
     };
-    let file_of_mode = |name: String, mode| {
+    let zombie = std::process::Command::new("true").spawn().unwrap();
+    let pid = rustix::process::Pid::from_child(&zombie);
+    let options = rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
+    rustix::process::waitid(rustix::process::WaitId::Pid(pid), options).unwrap();
+    let zombie = zombie.id();
+    let living = std::os::unix::process::parent_id();
+    let file = |name: String, mode, content: &str| {
         let path = directory.path().join(name);
-        fs::write(&path, "x").unwrap();
+        fs::write(&path, content).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         path
     };
-    let leftover = file_of_mode(format!("ring.{dead}"), 0o1600);
-    let of_another_ring = file_of_mode(format!("rings.{dead}"), 0o1600);
-    let finished = file_of_mode("ring.2147483647".into(), 0o640);
-    let of_a_living = file_of_mode(format!("ring.{}", std::os::unix::process::parent_id()), 0o1600);
-    let locked = file_of_mode("ring.2147483646".into(), 0o1600);
+    let mut leftovers = vec![
+        file(format!("ring.{dead}"), 0o1600, "x"),
+        file(format!("ring.{zombie}"), 0o1600, "x"),
+        // The process id has passed to a stranger: who makes a file holds its lock.
+        file(format!("ring.{living}"), 0o1600, "x"),
+        // Of an earlier process with our own id.
+        file(format!("ring.{}", std::process::id()), 0o1600, "x"),
+    ];
+    let of_another_ring = file(format!("rings.{dead}"), 0o1600, "x");
+    let finished = file("ring.2147483647".into(), 0o640, "x");
+    let locked = file("ring.2147483646".into(), 0o1600, "x");
     let lock = File::open(&locked).unwrap();
     flock(&lock, FlockOperation::LockExclusive).unwrap();
-    // Of an earlier process with our own id.
-    let own = file_of_mode(format!("ring.{}", std::process::id()), 0o1600);
-
-    let _file = make(&path, &CreateOptions::default()).unwrap();
-    assert!(!leftover.exists() && !own.exists());
-    for stays in [&path, &of_another_ring, &finished, &of_a_living, &locked] {
+    let made = make(&path, &CreateOptions::default()).unwrap();
+    for gone in &leftovers {
+        assert!(!gone.exists(), "{}", gone.display());
+    }
+    for stays in [&path, &of_another_ring, &finished, &locked] {
         assert!(stays.exists(), "{}", stays.display());
     }
+    drop(made);
+
+    // Before the first step was complete: a living process may be about to take the lock, but not for a minute.
+    leftovers = vec![file(format!("ring.{dead}"), 0o600, ""), file(format!("ring.{zombie}"), 0o600, "")];
+    let of_a_living = file(format!("ring.{living}"), 0o600, "");
+    let made = make(&path, &CreateOptions::default()).unwrap();
+    assert!(of_a_living.exists() && leftovers.iter().all(|gone| !gone.exists()));
+    drop(made);
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(120);
+    File::options().write(true).open(&of_a_living).unwrap().set_modified(long_ago).unwrap();
+    let _made = make(&path, &CreateOptions::default()).unwrap();
+    assert!(!of_a_living.exists());
 }
 
 #[test]

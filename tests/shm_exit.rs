@@ -161,3 +161,37 @@ fn a_killed_owner_is_noticed_and_its_file_is_read_and_replaced() {
     assert!(!file.is_still_at_its_path());
     assert_ne!(next.id(), file.id());
 }
+
+#[test]
+fn a_program_that_closes_every_descriptor_keeps_its_locks_and_ends_in_good_order() {
+    const TEST: &str = "a_program_that_closes_every_descriptor_keeps_its_locks_and_ends_in_good_order";
+    if part().is_some() {
+        let dropped = make(&place(), false).unwrap();
+        RING.set(make(&place().with_extension("static"), false).unwrap()).unwrap();
+        // SAFETY: what it closes is used only by rings, whose business it is here.
+        assert_eq!(unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) }, 0);
+        // The numbers are used again, for files that nobody else may close.
+        let others = [(); 16].map(|()| std::fs::File::open("/dev/null").unwrap());
+        say("closed");
+        wait_for_parent();
+        drop(dropped);
+        assert!(others.iter().all(|other| other.metadata().is_ok()));
+        say("dropped");
+        wait_for_parent();
+        std::process::exit(0);
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = directory.path().join("ring");
+    let mut owner = Talk::with(play(TEST, "owner", &path));
+    assert_eq!(owner.hear(), "closed");
+    let pid = Some(owner.child.id());
+    for path in [&path, &path.with_extension("static")] {
+        assert_eq!(lock_state(open(path)), LockState::Held { pid });
+        assert_eq!(make(path, false).unwrap_err().kind(), ShmErrorKind::AlreadyOwned { pid });
+    }
+    owner.child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+    assert_eq!(owner.hear(), "dropped");
+    assert!(!path.exists() && path.with_extension("static").exists());
+    assert!(owner.end().success());
+    assert!(!path.with_extension("static").exists());
+}

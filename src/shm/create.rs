@@ -8,7 +8,7 @@
 //!    see that the name still leads to it, and exchange the two files in one step. What comes out of the exchange is looked at before it is
 //!    removed, so that not even somebody who ignores the lock loses a file to us.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,10 +18,11 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::allocate::allocate;
+use super::descriptor::OwnDescriptor;
 use super::directory::{Place, PlaceWarning};
 use super::error::{ShmError, ShmErrorKind};
 use super::leftovers::{remove_leftover, remove_leftovers};
-use super::lock::{FileId, TryLockError, try_lock};
+use super::lock::{FileId, HeldLock, TryLockError, try_lock};
 use super::owned::{NamedPlace, OwnedRingFile, Registration};
 use super::page_size::huge_page_bytes;
 use super::room::Room;
@@ -133,9 +134,8 @@ fn check_modes(options: &CreateOptions) -> Result<(), ShmError> {
 struct Unpublished {
     target: Target,
     registration: Registration,
-    file: OwnedFd,
-    lock: OwnedFd,
-    id: FileId,
+    file: OwnDescriptor,
+    lock: HeldLock,
     bytes: u64,
     page_bytes: u64,
     is_huge: bool,
@@ -214,7 +214,8 @@ impl Unpublished {
             }
             Err(errno) => return Err(failed(errno)),
         };
-        let id = FileId::of(&fstat(&file).map_err(failed)?);
+        let file = OwnDescriptor::new(file).map_err(failed)?;
+        let id = file.file();
         // A second open file description carries the lock and is never handed out.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let lock = match openat(&place.directory, &place.name, flags, Mode::empty()) {
@@ -226,7 +227,7 @@ impl Unpublished {
             }
         };
         let locked = try_lock(&lock);
-        let registration = Registration::new(Some(Arc::clone(place)), id, &lock);
+        let registration = Registration::new(Some(Arc::clone(place)), id);
         match locked {
             Ok(()) => {}
             // Somebody who removes leftovers got between the two steps. He removes the file, too.
@@ -239,8 +240,9 @@ impl Unpublished {
         if !lock_is_on_file || place.current() != Some(id) {
             return Ok(None);
         }
+        let lock = HeldLock::keep(lock).map_err(failed)?;
         fchmod(&file, Mode::from_raw_mode(UNFINISHED_MODE)).map_err(failed)?;
-        Ok(Some(Self { target, registration, file, lock, id, bytes: 0, page_bytes: 0, is_huge: false }))
+        Ok(Some(Self { target, registration, file, lock, bytes: 0, page_bytes: 0, is_huge: false }))
     }
 
     /// Gives the file its final mode and name.
@@ -312,7 +314,6 @@ impl Unpublished {
             registration: self.registration,
             file: self.file,
             _lock: self.lock,
-            id: self.id,
             path: Some(place.path.clone()),
             bytes: self.bytes,
             page_bytes: self.page_bytes,

@@ -78,6 +78,12 @@ impl ProcessIdentity {
     }
 }
 
+/// Whether nobody has that process id, or a zombie.
+pub(super) fn is_gone(pid: i32) -> bool {
+    Pid::from_raw(pid).is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH))
+        || ProcessStat::read(&pid.to_string()).is_some_and(|stat| stat.is_zombie)
+}
+
 struct ProcessStat {
     start_ticks: u64,
     is_zombie: bool,

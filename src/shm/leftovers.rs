@@ -2,12 +2,13 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{Dir, Mode, OFlags, openat};
-use rustix::io::Errno;
-use rustix::process::{Pid, test_kill_process};
+use rustix::fs::{Dir, Mode, OFlags, Stat, openat};
 
 use super::create::{OPERATION, STICKY};
+use super::identity::is_gone;
 use super::lock::{FileId, try_lock};
 use super::owned::NamedPlace;
 use super::stale::open_existing;
@@ -24,16 +25,14 @@ pub(super) fn remove_leftovers(finished: &NamedPlace) {
         let Some(pid) = leftover_pid(name, &finished.name) else {
             continue;
         };
-        let is_dead = Pid::from_raw(pid).is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH));
-        if is_dead && let Ok(directory) = finished.directory.try_clone() {
-            remove_leftover(&NamedPlace {
-                directory,
-                path: finished.path.with_file_name(name),
-                name: name.to_os_string(),
-                in_ring_directory: finished.in_ring_directory,
-                remove_empty_directory: false,
-            });
-        }
+        let leftover = NamedPlace {
+            directory: Arc::clone(&finished.directory),
+            path: finished.path.with_file_name(name),
+            name: name.to_os_string(),
+            in_ring_directory: finished.in_ring_directory,
+            remove_empty_directory: false,
+        };
+        remove_if_unfinished(&leftover, |stat| is_gone(pid) || is_old(stat));
     }
 }
 
@@ -48,11 +47,17 @@ fn leftover_pid(name: &OsStr, ring: &OsStr) -> Option<i32> {
 
 /// Removes an unfinished file that nobody holds locked; says whether it did.
 pub(super) fn remove_leftover(place: &NamedPlace) -> bool {
+    remove_if_unfinished(place, |_| true)
+}
+
+/// The lock decides: who makes a file holds it from before the mode says "unfinished" until the file has its name. The process id in
+/// the name, which may be a zombie's or a stranger's by now, is asked only about a file that is not even that far.
+fn remove_if_unfinished(place: &NamedPlace, is_abandoned: impl FnOnce(&Stat) -> bool) -> bool {
     let Ok(Some((file, stat))) = open_existing(place, OPERATION) else {
         return false;
     };
-    // Empty without the bit: its maker died before the first step was complete.
-    let is_unfinished = stat.st_mode & STICKY != 0 || stat.st_size == 0;
+    // Empty without the bit: its maker is before the second step, or died there.
+    let is_unfinished = stat.st_mode & STICKY != 0 || (stat.st_size == 0 && is_abandoned(&stat));
     if !is_unfinished || try_lock(&file).is_err() {
         return false;
     }
@@ -60,4 +65,11 @@ pub(super) fn remove_leftover(place: &NamedPlace) -> bool {
     let was_there = place.current() == Some(id);
     place.remove(id);
     was_there
+}
+
+/// Whether the file was made so long ago that its maker, who has to lock it next, must be dead. One who is not begins again.
+fn is_old(stat: &Stat) -> bool {
+    const SECONDS: u64 = 60;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    u64::try_from(stat.st_mtime).is_ok_and(|made| now.saturating_sub(made) > SECONDS)
 }

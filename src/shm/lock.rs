@@ -1,17 +1,21 @@
 //! The writer's lock: `flock` on the ring file, and who holds it.
 //!
 //! A lock belongs to an open file description, not to a process: a descriptor that is passed on or inherited carries it along. The owner therefore
-//! locks a description of its own that it never hands out, and a forked child of ours lets go of it (see `owned.rs`).
+//! locks a description of its own, keeps it by a mapping that no forked child inherits, and closes its descriptor: see [`HeldLock`].
 //!
 //! Whoever may read a file may lock it. A reader who does so out of malice can keep a stale file from being replaced, and make it seem to be written
 //! where its writer's identity is unknown; it cannot take the file from a living owner. The file's mode decides who may read.
 
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::ptr::{self, NonNull};
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, Mode, OFlags, Stat, flock, fstat, major, minor, open};
 use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+
+use super::page_size::page_bytes;
 
 /// Which file, across renames: device and inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -118,6 +122,49 @@ pub(super) fn try_lock(file: &OwnedFd) -> Result<(), TryLockError> {
 pub(super) enum TryLockError {
     Held { pid: Option<u32> },
     System(Errno),
+}
+
+/// The lock of an owner, until it is dropped.
+///
+/// An open file description lives as long as a descriptor or a mapping refers to it, and its lock with it. This is a mapping of one page that nobody
+/// may touch: a program that closes all of its descriptors does not lose the lock, and a forked child, in which the page is not there, does not hold it.
+#[derive(Debug)]
+pub(super) struct HeldLock {
+    page: NonNull<std::ffi::c_void>,
+    page_bytes: usize,
+    pid: u32,
+}
+
+// SAFETY: the page is owned, never touched, and may be unmapped from any thread.
+unsafe impl Send for HeldLock {}
+// SAFETY: as above; `&self` gives access to nothing.
+unsafe impl Sync for HeldLock {}
+
+impl HeldLock {
+    /// Keeps the lock that `file` has got.
+    pub(super) fn keep(file: OwnedFd) -> Result<Self, Errno> {
+        let page_bytes = usize::try_from(page_bytes(&file)?).map_err(|_| Errno::NOMEM)?;
+        // NORESERVE: a page of the huge ones' pool is not taken. That the file may still be empty matters to accesses only.
+        // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
+        let page = unsafe {
+            let flags = MapFlags::SHARED | MapFlags::NORESERVE;
+            mmap(ptr::null_mut(), page_bytes, ProtFlags::empty(), flags, &file, 0)
+        }?;
+        let held = Self { page: NonNull::new(page).ok_or(Errno::NOMEM)?, page_bytes, pid: std::process::id() };
+        // SAFETY: exactly the page just mapped, which nobody touches.
+        unsafe { madvise(page, page_bytes, Advice::LinuxDontFork) }?;
+        Ok(held)
+    }
+}
+
+impl Drop for HeldLock {
+    fn drop(&mut self) {
+        // In a forked child something else may be at the address.
+        if self.pid == std::process::id() {
+            // SAFETY: our own mapping, to which nobody has a pointer.
+            let _ = unsafe { munmap(self.page.as_ptr(), self.page_bytes) };
+        }
+    }
 }
 
 #[cfg(test)]

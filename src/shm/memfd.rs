@@ -3,14 +3,15 @@
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags, fchmod, fcntl_add_seals, fstat, memfd_create, open};
+use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags, fchmod, fcntl_add_seals, memfd_create, open};
 use rustix::io::Errno;
 
 use super::allocate::allocate;
 use super::create::UnpublishedFile;
+use super::descriptor::OwnDescriptor;
 use super::error::{ShmError, ShmErrorKind};
 use super::huge_pages::HugePagePool;
-use super::lock::{FileId, TryLockError, try_lock};
+use super::lock::{HeldLock, TryLockError, try_lock};
 use super::owned::{OwnedRingFile, Registration};
 use super::page_size::huge_page_bytes;
 
@@ -77,12 +78,11 @@ fn make(name: &str, bytes: u64, options: &MemfdOptions) -> Result<OwnedRingFile,
             return Err(ShmError::new(ShmErrorKind::AlreadyOwned { pid }, OPERATION, "another process has locked it"));
         }
     }
-    let id = FileId::of(&fstat(&file).map_err(failed)?);
+    let file = OwnDescriptor::new(file).map_err(failed)?;
     Ok(OwnedRingFile {
-        registration: Registration::new(None, id, &lock),
+        registration: Registration::new(None, file.file()),
         file,
-        _lock: lock,
-        id,
+        _lock: HeldLock::keep(lock).map_err(failed)?,
         path: None,
         bytes,
         page_bytes,

@@ -15,11 +15,13 @@
 //! | `sections`, `page_size`, `mapping` | the file in memory, payload twice |
 //! | `sigbus` | surviving truncation of a mapped file |
 //! | `lock`, `identity`, `liveness` | who writes, and whether it lives |
+//! | `descriptor` | descriptors that the program may close under us |
 //! | `fork_guard` | are we a forked child |
-//! | `slots` | the list that signal, fork and exit handlers walk |
+//! | `slots` | the list that signal and exit handlers walk |
 
 mod allocate;
 mod create;
+mod descriptor;
 mod directory;
 mod error;
 mod fork_guard;

@@ -5,23 +5,24 @@
 //! too: an owner that is dropped while its thread unwinds leaves the file, and so does a program whose `main` panics, which exits with status 101.
 
 use std::ffi::OsString;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, statat, unlinkat};
+use rustix::fs::{AtFlags, CWD, statat, unlinkat};
 
+use super::descriptor::OwnDescriptor;
 use super::directory::PlaceWarning;
-use super::lock::FileId;
+use super::lock::{FileId, HeldLock};
 use super::slots::{Slot, SlotList};
 
 /// A file name in an open directory: keeps its meaning when the process changes its working directory or somebody renames the directory.
 #[derive(Debug)]
 pub(super) struct NamedPlace {
-    pub directory: OwnedFd,
+    pub directory: Arc<OwnDescriptor>,
     pub name: OsString,
-    /// For messages, and to remove the directory.
+    /// For messages, to remove the directory, and if the program has closed the directory's descriptor.
     pub path: PathBuf,
     pub in_ring_directory: bool,
     pub remove_empty_directory: bool,
@@ -30,7 +31,16 @@ pub(super) struct NamedPlace {
 impl NamedPlace {
     /// Which file has the name now.
     pub(super) fn current(&self) -> Option<FileId> {
-        statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW).ok().map(|stat| FileId::of(&stat))
+        let (directory, name) = self.here()?;
+        statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok().map(|stat| FileId::of(&stat))
+    }
+
+    /// The directory and the name in it; `None` if the directory is lost.
+    fn here(&self) -> Option<(BorrowedFd<'_>, &Path)> {
+        match self.directory.checked() {
+            Some(directory) => Some((directory, Path::new(&self.name))),
+            None => self.path.is_absolute().then_some((CWD, &self.path)),
+        }
     }
 
     /// Removes the name if it is still that file's.
@@ -40,7 +50,9 @@ impl NamedPlace {
         if self.current() != Some(file) {
             return;
         }
-        let _ = unlinkat(&self.directory, &self.name, AtFlags::empty());
+        if let Some((directory, name)) = self.here() {
+            let _ = unlinkat(directory, name, AtFlags::empty());
+        }
         if self.remove_empty_directory
             && let Some(directory) = self.path.parent()
         {
@@ -60,7 +72,7 @@ impl std::fmt::Debug for ExitHook {
     }
 }
 
-/// What the exit handler and the fork handler must know about an owned file.
+/// What the exit handler must know about an owned file.
 #[derive(Debug)]
 struct Entry {
     pid: u32,
@@ -69,8 +81,6 @@ struct Entry {
     keep: bool,
     /// It has the name by which readers find it.
     is_published: bool,
-    /// The descriptor with the lock; negative in a forked child that has let go of it.
-    lock: RawFd,
     at_exit: Vec<ExitHook>,
 }
 
@@ -88,7 +98,7 @@ impl Entry {
     }
 }
 
-/// A lock for each entry: the handlers only try it, and never wait for a thread that does not exist any more in a forked child.
+/// A lock for each entry: the handler only tries it, and never waits for a thread that does not exist any more in a forked child.
 #[derive(Debug)]
 struct EntrySlot {
     claimed: AtomicBool,
@@ -171,30 +181,6 @@ fn remove_files(crashes: bool) {
     }
 }
 
-/// Lets the child go of the inherited locks, so that they end with the process that took them.
-///
-/// The descriptors stay valid (they become `/dev/null`), because their owner will close them when it is dropped in the child.
-extern "C" fn release_locks_in_child() {
-    // SAFETY: a constant path; `open` is async-signal-safe.
-    let null = unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
-    if null < 0 {
-        return;
-    }
-    for slot in ENTRIES.iter() {
-        if let Ok(mut entry) = slot.entry.try_lock()
-            && let Some(entry) = &mut *entry
-            && entry.lock >= 0
-        {
-            // SAFETY: the entry exists, so that the descriptor is still open; dup3 is async-signal-safe.
-            unsafe { libc::dup3(null, entry.lock, libc::O_CLOEXEC) };
-            // From now on the number may be closed and used for something else, which a grandchild must not touch.
-            entry.lock = -1;
-        }
-    }
-    // SAFETY: our own descriptor from above.
-    unsafe { libc::close(null) };
-}
-
 /// An owned file that the exit handler knows. Dropping it removes the file, unless it is kept or the thread panics.
 #[derive(Debug)]
 pub(super) struct Registration {
@@ -203,13 +189,11 @@ pub(super) struct Registration {
 }
 
 impl Registration {
-    /// Makes the file known. `lock` must stay open until the registration is dropped.
-    pub(super) fn new(place: Option<Arc<NamedPlace>>, file: FileId, lock: &OwnedFd) -> Self {
+    /// Makes the file known.
+    pub(super) fn new(place: Option<Arc<NamedPlace>>, file: FileId) -> Self {
         static HANDLERS: AtomicBool = AtomicBool::new(false);
         if !HANDLERS.swap(true, Ordering::Relaxed) {
             listen_for_exit();
-            // SAFETY: the handler only tries locks and makes async-signal-safe system calls.
-            unsafe { libc::pthread_atfork(None, None, Some(release_locks_in_child)) };
         }
         let registration = Self { slot: ENTRIES.claim(), pid: std::process::id() };
         registration.change(|entry| {
@@ -219,7 +203,6 @@ impl Registration {
                 file,
                 keep: false,
                 is_published: false,
-                lock: lock.as_raw_fd(),
                 at_exit: Vec::new(),
             });
         });
@@ -282,10 +265,8 @@ impl Drop for Registration {
 pub struct OwnedRingFile {
     // Dropped first: the file is removed while the lock is held.
     pub(super) registration: Registration,
-    pub(super) file: OwnedFd,
-    /// Never handed out.
-    pub(super) _lock: OwnedFd,
-    pub(super) id: FileId,
+    pub(super) file: OwnDescriptor,
+    pub(super) _lock: HeldLock,
     pub(super) path: Option<PathBuf>,
     pub(super) bytes: u64,
     pub(super) page_bytes: u64,
@@ -313,7 +294,7 @@ impl OwnedRingFile {
     /// Which file it is.
     #[must_use]
     pub fn id(&self) -> FileId {
-        self.id
+        self.file.file()
     }
 
     /// Its length: what was asked for, rounded up to whole pages.

@@ -1,4 +1,4 @@
-//! A process-wide list that signal handlers, fork handlers and exit handlers can walk.
+//! A process-wide list that signal handlers and exit handlers can walk.
 //!
 //! It grows and never shrinks or moves, and walking it takes no lock.
 

@@ -9,6 +9,7 @@ use rustix::fs::{Mode, OFlags, fchmod, fstat, mkdir, open};
 use rustix::io::Errno;
 
 use super::create::{ATTEMPTS, CreateOptions, OPERATION, too_much_traffic};
+use super::descriptor::OwnDescriptor;
 use super::directory::Place;
 use super::error::{ShmError, ShmErrorKind};
 use super::owned::NamedPlace;
@@ -37,18 +38,19 @@ impl Target {
         };
         let mut temporary_name = name.to_os_string();
         temporary_name.push(format!(".{}", std::process::id()));
-        let named = |name: OsString, directory| {
+        let directory =
+            OwnDescriptor::new(directory).map_err(|errno| ShmError::from_errno(OPERATION, errno).at(parent))?;
+        let directory = Arc::new(directory);
+        let named = |name: OsString| {
             Arc::new(NamedPlace {
-                directory,
+                directory: Arc::clone(&directory),
                 path: parent.join(&name),
                 name,
                 in_ring_directory: place.in_ring_directory,
                 remove_empty_directory: place.remove_empty_directory,
             })
         };
-        let again = (directory.try_clone())
-            .map_err(|error| ShmError::new(ShmErrorKind::Io, OPERATION, "no descriptor left").caused_by(error))?;
-        Ok(Self { finished: named(name.to_os_string(), directory), temporary: named(temporary_name, again) })
+        Ok(Self { finished: named(name.to_os_string()), temporary: named(temporary_name) })
     }
 }
 
