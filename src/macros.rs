@@ -36,6 +36,21 @@ use crate::schema::{EventPayload, EventType, PayloadOf};
 /// record!(my_recorder => TestEvent::TestCounter, &counter; ext[4] = 7);
 /// ```
 ///
+/// Which event it is must be known when the program is compiled, so that its payload can be checked: an event in a variable is refused (a
+/// `const` will do). What is chosen at run time is recorded as bytes, by its code:
+///
+/// ```
+/// # use eventring::{record, schema::{EventPayload, EventType, test::{TestCounter, TestEvent}}};
+/// # use eventring::recorder::{ContentDescription, Recorder};
+/// # let my_recorder = Recorder::builder(ContentDescription::of::<TestEvent>()).anonymous().build()?;
+/// let counter = TestCounter { writer_id: 1, counter: 2 };
+/// const EVENT: TestEvent = TestEvent::TestCounter;
+/// record!(my_recorder => EVENT, &counter);
+/// let event = if counter.counter == 2 { TestEvent::TestCounter } else { TestEvent::RecordError };
+/// counter.with_bytes(|bytes| my_recorder.record(event.code(), [0; 4], bytes));
+/// # Ok::<(), eventring::recorder::RecorderError>(())
+/// ```
+///
 /// Inside a span that the feature `tracing` records, word 3 is the span's id, unless it is given here or the enum says `#[event(no_span)]`.
 ///
 /// While the recorder is off, this is one relaxed load and a branch: neither payload nor extension is evaluated.
@@ -196,7 +211,7 @@ pub mod support {
     #[inline(always)]
     pub fn own_for<'r, E: EventType>(recorder: &'r Recorder, _: &E) -> Option<Own<'r>> {
         let own = own(recorder)?;
-        if recorder.takes(&identity::<E>()) {
+        if recorder.takes(identity::<E>()) {
             return Some(own);
         }
         recorder.refuse_event();

@@ -43,12 +43,20 @@ fn an_override_is_of_its_thread_nests_and_ends_with_its_guard() {
     record!(ExecEvent::TxnEnd);
     assert_eq!(counts(all), [1, 3, 1]);
 
+    // Whichever guard goes first.
+    let inner_guard = EXEC.override_with(inner.clone());
+    drop(guard);
+    record!(ExecEvent::TxnEnd);
+    assert_eq!(counts(all), [1, 3, 2]);
+    let guard = EXEC.override_with(outer.clone());
+    drop(inner_guard);
+
     // Switching the slot off does not touch an override, which is for tests.
     EXEC.set_enabled(false);
     record!(ExecEvent::TxnEnd);
     drop(guard);
-    assert_eq!((record!(ExecEvent::TxnEnd), counts(all)), (0, [1, 4, 1]));
+    assert_eq!((record!(ExecEvent::TxnEnd), counts(all)), (0, [1, 4, 2]));
     EXEC.set_enabled(true);
     record!(ExecEvent::TxnEnd);
-    assert_eq!(counts(all), [2, 4, 1]);
+    assert_eq!(counts(all), [2, 4, 2]);
 }

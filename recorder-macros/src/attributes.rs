@@ -118,6 +118,22 @@ pub fn checked_name(text: &LitStr, first: fn(&char) -> bool, expected: &str) -> 
     if is_name { Ok(name) } else { Err(syn::Error::new(text.span(), format!("expected {expected}"))) }
 }
 
+/// Refuses `#[repr(packed)]`, at the attribute: fields are borrowed to encode them, which packed ones cannot be.
+pub fn refuse_packed(attributes: &[Attribute]) -> Result<()> {
+    for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("repr")) {
+        for repr in attribute.parse_args_with(Punctuated::<syn::Meta, Token![,]>::parse_terminated)? {
+            if repr.path().is_ident("packed") {
+                return Err(syn::Error::new_spanned(
+                    repr,
+                    "a payload is not packed: in the ring its fields stand in order, each at a multiple of its alignment, however \
+                     the struct lies in memory; leave `packed` out, and order the fields by size if you want no padding",
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// The integer type of `#[repr(...)]`.
 pub fn repr_integer(attributes: &[Attribute]) -> Result<Option<Ident>> {
     const INTEGERS: [&str; 8] = ["u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64"];

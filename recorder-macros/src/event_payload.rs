@@ -5,7 +5,7 @@ use quote::{ToTokens as _, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned as _;
 use syn::{Data, DeriveInput, Fields, FieldsNamed, Ident, Result, Type};
 
-use crate::attributes::{EventAttributes, checked_name};
+use crate::attributes::{EventAttributes, checked_name, refuse_packed};
 use crate::names;
 
 /// A field as the generated code needs it.
@@ -22,6 +22,7 @@ struct Field<'a> {
 pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let fields = named_fields(input)?;
     names::refuse_generics(&input.generics)?;
+    refuse_packed(&input.attrs)?;
     let attributes = EventAttributes::read(&input.attrs, &["name", "crate"])?;
     let name = match &attributes.name {
         Some(text) => checked_name(

@@ -4,11 +4,12 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Data, DataEnum, DeriveInput, Fields, Ident, Result, Type};
 
-use crate::attributes::{EventAttributes, checked_name, repr_integer};
+use crate::attributes::{EventAttributes, checked_name, refuse_packed, repr_integer};
 use crate::names;
 
 pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
     names::refuse_generics(&input.generics)?;
+    refuse_packed(&input.attrs)?;
     match &input.data {
         Data::Enum(data) => expand_enum(input, data),
         Data::Struct(data) => match &data.fields {

@@ -46,6 +46,9 @@ const fn tags(event: ExecEvent) -> Tags {
 
 /// The calling thread works on a block: until this is dropped, execution events of this thread carry its block tag.
 ///
+/// Scopes, and the guards that they give, may be dropped in any order: each takes its own tag away, and of several that still live
+/// the one that was made last shows.
+///
 /// ```
 /// use eventring::global::{BlockScope, EXEC};
 /// use eventring::record;
@@ -123,5 +126,18 @@ mod tests {
         let block = BlockScope::enter(5);
         let _txn = block.transaction(u64::MAX);
         assert_eq!(ambient_ext()[..2], [5, u64::MAX]);
+    }
+
+    #[test]
+    fn scopes_may_end_in_any_order() {
+        let first = BlockScope::enter(5);
+        let txn = first.transaction(0);
+        let second = BlockScope::enter(9);
+        drop(first);
+        assert_eq!(ambient_ext()[..2], [9, 1]);
+        drop(second);
+        assert_eq!(ambient_ext()[..2], [0, 1]);
+        drop(txn);
+        assert_eq!(ambient_ext(), [0; 4]);
     }
 }

@@ -1,7 +1,7 @@
 //! What the calling thread is busy with: flow tags and the current span, put on exec events without being named each time.
 
 use crate::schema::{EventType, SPAN_WORD};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 
 thread_local! {
@@ -43,14 +43,32 @@ pub(crate) fn span_ext<E: EventType>() -> [u64; 4] {
     ext
 }
 
-/// Sets one word of the calling thread's ambient extension until it is dropped, then restores the old one.
+/// Sets one word of the calling thread's ambient extension until it is dropped.
+///
+/// Guards may be dropped in any order: the word is that of the guard that was made last of those that still live, and what it
+/// was before when there is none. (One that is leaked lives for ever.)
 #[derive(Debug)]
 #[must_use = "the word is restored when this is dropped"]
 pub struct AmbientExt {
-    index: usize,
-    before: u64,
+    guard: Guard,
     /// The word belongs to a thread.
     _not_send: PhantomData<*const ()>,
+}
+
+/// A guard that lives.
+#[derive(Clone, Copy, Debug)]
+struct Guard {
+    /// Which of the thread's guards it is.
+    id: u64,
+    index: usize,
+    /// What the word is without it.
+    before: u64,
+}
+
+thread_local! {
+    /// The calling thread's guards, in the order in which they were made.
+    static GUARDS: RefCell<Vec<Guard>> = const { RefCell::new(Vec::new()) };
+    static NEXT_ID: Cell<u64> = const { Cell::new(0) };
 }
 
 impl AmbientExt {
@@ -60,13 +78,33 @@ impl AmbientExt {
     /// If `index` is not below 4.
     pub fn set(index: usize, value: u64) -> Self {
         let before = AMBIENT.with(|ext| ext[index].replace(value));
-        Self { index, before, _not_send: PhantomData }
+        let guard = Guard { id: NEXT_ID.replace(NEXT_ID.get() + 1), index, before };
+        // Where the thread ends there is no list any more: then the guard restores what it found.
+        let _ = GUARDS.try_with(|guards| guards.borrow_mut().push(guard));
+        Self { guard, _not_send: PhantomData }
     }
 }
 
 impl Drop for AmbientExt {
     fn drop(&mut self) {
-        AMBIENT.with(|ext| ext[self.index].set(self.before));
+        if let Some(before) =
+            GUARDS.try_with(|guards| take_out(&mut guards.borrow_mut(), self.guard)).unwrap_or(Some(self.guard.before))
+        {
+            AMBIENT.with(|ext| ext[self.guard.index].set(before));
+        }
+    }
+}
+
+/// Takes `guard` out of those that live. Gives what its word is from now on; `None` if a later guard still sets it.
+fn take_out(guards: &mut Vec<Guard>, guard: Guard) -> Option<u64> {
+    let Some(at) = guards.iter().rposition(|living| living.id == guard.id) else { return Some(guard.before) };
+    let before = guards.remove(at).before;
+    match guards[at..].iter_mut().find(|later| later.index == guard.index) {
+        Some(later) => {
+            later.before = before;
+            None
+        }
+        None => Some(before),
     }
 }
 
@@ -86,6 +124,38 @@ mod tests {
             assert_eq!(ambient_ext(), [5, 0, 0, 9]);
         }
         assert_eq!(ambient_ext(), [0, 0, 0, 9]);
+        set_current_span_id(0);
+    }
+
+    #[test]
+    fn guards_are_dropped_in_any_order() {
+        // Three guards of a word and one of another, in each order.
+        for order in 0..24 {
+            let mut guards: Vec<_> = [(0, 5), (1, 9), (0, 6), (0, 7)]
+                .map(|(index, value)| (index, value, AmbientExt::set(index, value)))
+                .into();
+            let mut left = order;
+            for divisor in (1..=4).rev() {
+                let shown = |index| guards.iter().rfind(|(of, ..)| *of == index).map_or(0, |(_, value, _)| *value);
+                assert_eq!(ambient_ext()[..2], [shown(0), shown(1)], "order {order}, {divisor} left");
+                drop(guards.remove(left % divisor));
+                left /= divisor;
+            }
+            assert_eq!(ambient_ext(), [0; 4]);
+            GUARDS.with_borrow(|guards| assert!(guards.is_empty()));
+        }
+    }
+
+    #[test]
+    fn a_word_that_is_set_between_guards_is_restored_to_what_each_found() {
+        set_current_span_id(1);
+        let outer = AmbientExt::set(SPAN_ID, 2);
+        set_current_span_id(3);
+        let inner = AmbientExt::set(SPAN_ID, 4);
+        drop(inner);
+        assert_eq!(current_span_id(), 3);
+        drop(outer);
+        assert_eq!(current_span_id(), 1);
         set_current_span_id(0);
     }
 }

@@ -144,7 +144,7 @@ impl GlobalRecorder {
         self.check_events::<E>()?;
         let builder = place(Recorder::builder(ContentDescription::of::<E>())).keep_if_told();
         self.try_init_with(builder).map_err(|error| match (&error.cause, self.installed()) {
-            (Cause::AlreadyInstalled, Some(installed)) if !installed.takes(&identity::<E>()) => {
+            (Cause::AlreadyInstalled, Some(installed)) if !installed.takes(identity::<E>()) => {
                 let installed = installed.description().content_name().to_owned();
                 InitError { slot: self.name(), cause: Cause::OtherEvents { events: E::CONTENT_NAME, installed } }
             }

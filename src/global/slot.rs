@@ -69,10 +69,15 @@ pub trait RecordsTo: EventType {
 
 /// What recorders know `E` by.
 #[inline(always)]
-pub(crate) fn identity<E: EventType>() -> EventsIdentity {
-    // The derive's static. (An `INFO` that is no static may have several addresses; then the hash is looked at more often.)
-    let id = std::ptr::from_ref(E::INFO).addr();
-    EventsIdentity { id, content_type: E::CONTENT_TYPE, schema_hash: E::schema_hash }
+pub(crate) const fn identity<E: EventType>() -> &'static EventsIdentity {
+    const {
+        &EventsIdentity {
+            // The derive's static. (An `INFO` that is no static may have several addresses; then the hash is looked at more often.)
+            id: std::ptr::from_ref(E::INFO).cast(),
+            content_type: E::CONTENT_TYPE,
+            schema_hash: E::schema_hash,
+        }
+    }
 }
 
 impl GlobalRecorder {
@@ -92,7 +97,7 @@ impl GlobalRecorder {
         self.name
     }
 
-    /// The recorder to record to now; `None` if there is none, or it is switched off. In a forked child it is the parent's, which
+    /// The recorder to record to now, whatever its events are; `None` if there is none, or it is switched off. In a forked child it is the parent's, which
     /// records nothing there ([`ActiveRecorder::is_enabled`] is false), until another one is installed.
     #[inline(always)]
     pub fn active(&'static self) -> Option<ActiveRecorder> {
@@ -113,16 +118,16 @@ impl GlobalRecorder {
         // Relaxed: as in `active`.
         match self.state.load(Ordering::Relaxed) {
             OFF => None,
-            events if events == identity.id => self.installed().map(ActiveRecorder::Installed),
+            events if events == identity.id.addr() => self.installed().map(ActiveRecorder::Installed),
             _ => self.ask_for(identity),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn ask_for(&'static self, events: EventsIdentity) -> Option<ActiveRecorder> {
+    fn ask_for(&'static self, events: &'static EventsIdentity) -> Option<ActiveRecorder> {
         let active = self.ask()?;
-        if !active.recorder().takes(&events) {
+        if !active.recorder().takes(events) {
             active.recorder().refuse_event();
             return None;
         }
@@ -130,7 +135,7 @@ impl GlobalRecorder {
             let mut switch = self.lock();
             // In a forked child another one may have been installed meanwhile.
             if self.installed().is_some_and(|installed| std::ptr::eq(installed, recorder)) {
-                switch.events = events.id;
+                switch.events = events.id.addr();
                 self.update(&switch);
             }
         }

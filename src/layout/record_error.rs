@@ -17,8 +17,8 @@ pub enum ErrorType {
     Overflow4Gb = 1,
     /// The payload would fill so much of the buffer that it could expire before it is read.
     OverflowExpire = 2,
-    /// The event was reserved but never committed: its reservation was dropped, or no payload memory could be had.
-    /// (The code is published, its use is eventring's.)
+    /// The event was reserved but never committed: its reservation was dropped. (The code is published, its use is eventring's.)
+    /// An event for which no payload memory could be had has no error type: its RECORD_ERROR is empty.
     MissingEvent = 3,
 }
 

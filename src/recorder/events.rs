@@ -6,11 +6,11 @@ use crate::layout::extension;
 use crate::ring::memory::MappedMemory;
 use crate::sync::{AtomicUsize, Ordering};
 
-/// What tells one type of events from all others, and what a ring says of it.
-#[derive(Clone, Copy)]
+/// What tells one type of events from all others, and what a ring says of it. Made when the program is compiled, so that the
+/// recording path only compares an address.
 pub(crate) struct EventsIdentity {
-    /// No other type of the process has it; 0 and 1 are nobody's.
-    pub(crate) id: usize,
+    /// An address that no other type of the process has.
+    pub(crate) id: *const (),
     pub(crate) content_type: u16,
     pub(crate) schema_hash: fn() -> [u8; 32],
 }
@@ -36,17 +36,17 @@ impl ContentDescription {
 impl Recorder {
     /// Whether the ring was made for these events: a load and a compare for those that it took last.
     #[inline(always)]
-    pub(crate) fn takes(&self, events: &EventsIdentity) -> bool {
+    pub(crate) fn takes(&self, events: &'static EventsIdentity) -> bool {
         // Relaxed: the number says all there is to say; the description never changes.
-        self.core.taken_events.0.load(Ordering::Relaxed) == events.id || self.look_at(events)
+        self.core.taken_events.0.load(Ordering::Relaxed) == events.id.addr() || self.look_at(events)
     }
 
     #[cold]
     #[inline(never)]
-    fn look_at(&self, events: &EventsIdentity) -> bool {
+    fn look_at(&self, events: &'static EventsIdentity) -> bool {
         let takes = self.description().is_of(events);
         if takes {
-            self.core.taken_events.0.store(events.id, Ordering::Relaxed);
+            self.core.taken_events.0.store(events.id.addr(), Ordering::Relaxed);
         }
         takes
     }

@@ -79,7 +79,9 @@ impl Reservation<'_> {
         self.claim.as_ref().map_or(0, |claim| claim.seqno)
     }
 
-    /// How many bytes can be written: what was asked for, or 8,176 if that was too much.
+    /// How many bytes can be written: what was asked for, 8,176 if that was too much, or 0 if no payload memory could be had, because
+    /// stalled writers hold every chunk of it. Then all that is written is lost, and what is committed or dropped is a RECORD_ERROR
+    /// without payload: time and extension words are the event's, but neither its type nor its size is known to readers.
     pub fn payload_bytes(&self) -> u64 {
         self.capacity
     }
@@ -97,7 +99,7 @@ impl Reservation<'_> {
         self.fields.content_ext[index] = value;
     }
 
-    /// Appends bytes; gives how many there was room for.
+    /// Appends bytes; gives how many there was room for: fewer than given only behind [`Self::payload_bytes`].
     #[inline]
     pub fn append(&mut self, bytes: &[u8]) -> usize {
         self.write_at(self.written, bytes)
@@ -121,7 +123,7 @@ impl Reservation<'_> {
         room as usize
     }
 
-    /// Publishes the event; gives its seqno.
+    /// Publishes the event, or the RECORD_ERROR that stands for it if it is oversized or no payload memory could be had; gives the seqno.
     #[inline]
     pub fn commit(mut self) -> u64 {
         self.zero_up_to(self.capacity);

@@ -17,7 +17,8 @@ const BYTES: usize = layout::record_error::FIXED_BYTES;
 
 /// Stands in a ring in place of an event that could not be recorded: 16 bytes, followed by the beginning of the event's payload.
 ///
-/// An event for which no payload memory at all could be had has a RECORD_ERROR of 0 bytes: see [`RecordErrorView`].
+/// An event for which no payload memory at all could be had has a RECORD_ERROR of 0 bytes, which does not say which event it was: see
+/// [`RecordErrorView`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordError {
     /// Why, as a number; see [`reason`](Self::reason).
