@@ -166,11 +166,11 @@ fn what_a_killed_process_left_is_removed_and_nothing_else() {
         child.wait().unwrap();
         child.id()
     };
-    let zombie = std::process::Command::new("true").spawn().unwrap();
-    let pid = rustix::process::Pid::from_child(&zombie);
+    let mut not_waited_for = std::process::Command::new("true").spawn().unwrap();
+    let pid = rustix::process::Pid::from_child(&not_waited_for);
     let options = rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
     rustix::process::waitid(rustix::process::WaitId::Pid(pid), options).unwrap();
-    let zombie = zombie.id();
+    let zombie = not_waited_for.id();
     let living = std::os::unix::process::parent_id();
     let file = |name: String, mode, content: &str| {
         let path = directory.path().join(name);
@@ -210,6 +210,7 @@ fn what_a_killed_process_left_is_removed_and_nothing_else() {
     File::options().write(true).open(&of_a_living).unwrap().set_modified(long_ago).unwrap();
     let _made = make(&path, &CreateOptions::default()).unwrap();
     assert!(!of_a_living.exists());
+    not_waited_for.wait().unwrap();
 }
 
 #[test]
