@@ -43,7 +43,7 @@ pub(super) struct Args {
     /// Save what has been recorded until now, and stop
     #[arg(long, conflicts_with = "duration")]
     now: bool,
-    /// Leave out what has been recorded until now
+    /// Leave out what has been recorded until now; rings that are made later are taken whole
     #[arg(long, conflicts_with = "now")]
     only_new: bool,
     /// Stop when the files have this size together (500k, 100M, 2G)
@@ -55,7 +55,7 @@ pub(super) struct Args {
     /// Begin a new file after this time
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     rotate_every: Option<Duration>,
-    /// Keep only the last so many files
+    /// Keep only the last so many files; events in the others are no loss, they are counted apart
     #[arg(long, value_name = "FILES", value_parser = clap::value_parser!(u32).range(1..))]
     keep: Option<u32>,
     /// Compression level of zstd, 1 to 22

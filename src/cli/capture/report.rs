@@ -9,12 +9,16 @@ use std::path::PathBuf;
 pub(super) fn progress_line(progress: &CaptureProgress) -> String {
     let lost = if progress.lost > 0 { format!(", {} lost", grouped(progress.lost)) } else { String::new() };
     format!(
-        "{}  {} from {} rings{lost}, {} written; Ctrl-C ends it",
+        "{}  {} from {}{lost}, {} written; Ctrl-C ends it",
         duration(progress.elapsed),
         events(progress.events),
-        progress.rings,
+        rings(progress.rings),
         bytes(progress.bytes)
     )
+}
+
+fn rings(count: usize) -> String {
+    if count == 1 { "1 ring".into() } else { format!("{} rings", grouped(count as u64)) }
 }
 
 fn reason(reason: EndReason) -> &'static str {
@@ -95,10 +99,9 @@ pub(super) fn report(summary: &CaptureSummary, is_of_now: bool) {
         [first, .., last] => format!("{} files, {} to {}", summary.files.len(), first.display(), last.display()),
     };
     anstream::eprintln!(
-        "{} from {} {} in {} written to {to}{DIM} ({}){DIM:#}",
+        "{} from {} in {} written to {to}{DIM} ({}){DIM:#}",
         events(summary.account.events()),
-        summary.rings.len(),
-        if summary.rings.len() == 1 { "ring" } else { "rings" },
+        rings(summary.rings.len()),
         bytes(summary.bytes),
         match summary.reason {
             EndReason::WritersEnded => "the program has ended",
