@@ -7,6 +7,7 @@ mod real_data;
 
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::ExecEvent;
+use eventring::schema::test::{TestCounter, TestEvent};
 use program::{argument, directory, place, run};
 use serde_json::json;
 use std::path::Path;
@@ -90,6 +91,18 @@ fn a_live_ring_names_its_writer_and_an_ended_one_says_so() {
     let info = run(&["info", "--json", argument(&path)]).json();
     assert_eq!((&info["state"], &info["writer"]["alive"]), (&json!("ended"), &json!(false)));
     assert_eq!(info["events"]["by_type"], json!({ "20": { "name": "TXN_END", "count": 1, "payload_bytes": 0 } }));
+}
+
+#[test]
+fn events_that_were_refused_because_of_their_schema_are_told() {
+    let directory = directory();
+    let path = place(&directory, "ring");
+    let recorder = recorder_at(&path);
+    let counter = TestCounter { writer_id: 1, counter: 2 };
+    assert_eq!(eventring::record!(recorder => TestEvent::TestCounter, &counter), 0);
+    assert!(run(&["info", argument(&path)]).out.contains("1 events of another schema refused"));
+    let info = run(&["info", "--json", argument(&path)]).json();
+    assert_eq!(info["extension"]["counters"]["foreign_events"], 1);
 }
 
 #[test]

@@ -168,13 +168,21 @@ fn a_program_that_closes_every_descriptor_keeps_its_locks_and_ends_in_good_order
     if part().is_some() {
         let dropped = make(&place(), false).unwrap();
         RING.set(make(&place().with_extension("static"), false).unwrap()).unwrap();
+        let read = open(&place());
         // SAFETY: what it closes is used only by rings, whose business it is here.
         assert_eq!(unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) }, 0);
         // The numbers are used again, for files that nobody else may close.
         let others = [(); 16].map(|()| std::fs::File::open("/dev/null").unwrap());
+        let (me, gone) =
+            (ProcessIdentity::current(), ProcessIdentity { pid: u32::MAX >> 1, ..ProcessIdentity::current() });
+        assert_eq!(read.writer_liveness(Some(&me)), Liveness::Alive);
+        assert_eq!(
+            (read.writer_liveness(Some(&gone)), read.writer_liveness(None)),
+            (Liveness::Dead, Liveness::Unknown)
+        );
         say("closed");
         wait_for_parent();
-        drop(dropped);
+        drop((dropped, read));
         assert!(others.iter().all(|other| other.metadata().is_ok()));
         say("dropped");
         wait_for_parent();

@@ -351,7 +351,7 @@ impl Source {
         } else if info::is_ended(&self.memory) {
             RingState::Ended
         } else {
-            match shm::writer_liveness(self.file.descriptor(), info::identity(&self.memory).as_ref()) {
+            match self.file.writer_liveness(info::identity(&self.memory).as_ref()) {
                 Liveness::Alive => return RingState::Live,
                 Liveness::Dead if mutation::active(Mutation::DeathUnnoticed) => return RingState::Live,
                 Liveness::Unknown => return RingState::Unknown,

@@ -85,8 +85,8 @@ impl Recorder {
     ///
     /// `event_type` is the event's code, `content_ext` its four extension words. Gives the event's sequence number, 0 if the
     /// recorder is disabled. A payload of 4 GiB or more, or one that with its padding to 16 bytes does not stay below the size of
-    /// the payload buffer less 32 MiB (twice the step of its window), becomes a RECORD_ERROR event that carries its first
-    /// 8,176 bytes.
+    /// the payload buffer less 32 MiB (a quarter of it up to 128 MiB: twice the step of its window), becomes a RECORD_ERROR event that
+    /// carries its first 8,176 bytes.
     #[inline(always)]
     pub fn record(&self, event_type: u16, content_ext: [u64; 4], payload: &[u8]) -> u64 {
         self.core.record(event_type, content_ext, payload)

@@ -6,8 +6,11 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags, Stat, fstat, open, stat};
 use rustix::io::{Errno, pread};
 
+use super::descriptor::OwnDescriptor;
 use super::directory::{RingDirectories, not_found};
 use super::error::{ShmError, ShmErrorKind};
+use super::identity::{Liveness, ProcessIdentity};
+use super::liveness::writer_liveness;
 use super::lock::FileId;
 use super::name::RingName;
 use super::page_size::{huge_page_bytes, path_of};
@@ -27,7 +30,7 @@ pub struct OpenOptions {
 /// A ring file open for reading, and what the file system says about it. Nothing of its content is looked at.
 #[derive(Debug)]
 pub struct RingFile {
-    file: OwnedFd,
+    file: OwnDescriptor,
     path: Option<PathBuf>,
     stat: Stat,
     huge_page_bytes: Option<u64>,
@@ -96,6 +99,7 @@ impl RingFile {
         let stat = fstat(&file).map_err(failed)?;
         trust::check_regular_file(OPERATION, &stat, &named)?;
         let huge_page_bytes = huge_page_bytes(&file).map_err(failed)?;
+        let file = OwnDescriptor::new(file).map_err(failed)?;
         Ok(Self { file, path, stat, huge_page_bytes })
     }
 
@@ -191,7 +195,16 @@ impl RingFile {
     /// Whether somebody has cut the file since it was opened.
     #[must_use]
     pub fn was_truncated(&self) -> bool {
-        fstat(&self.file).is_ok_and(|now| now.st_size < self.stat.st_size)
+        self.file.checked().and_then(|file| fstat(file).ok()).is_some_and(|now| now.st_size < self.stat.st_size)
+    }
+
+    /// As [`writer_liveness`]; by the identity alone if the program has closed our descriptor, whose number may be another file's by now.
+    #[must_use]
+    pub fn writer_liveness(&self, identity: Option<&ProcessIdentity>) -> Liveness {
+        match self.file.checked() {
+            Some(file) => writer_liveness(file, identity),
+            None => identity.map_or(Liveness::Unknown, ProcessIdentity::liveness),
+        }
     }
 
     /// The descriptor, open for reading.
