@@ -99,6 +99,14 @@ fn every_bad_input_has_its_line_and_its_code() {
     for verb in ["watch", "summary", "export", "capture"] {
         table.run(&[verb, argument(&dir.join("empty"))]);
     }
+    // What a recorder is given.
+    for verb in ["info", "watch", "snapshot", "capture", "summary", "export"] {
+        table.run(&[verb, "missing:21:29"]);
+    }
+    for name in ["./missing:17", "missing::30", "missing:x"] {
+        table.run(&["info", name]);
+    }
+    table.run(&["watch", "--reopen", "missing:16:27"]);
     for name in ["missing", "./missing.evc"] {
         table.run(&["summary", name]);
         table.run(&["export", name]);

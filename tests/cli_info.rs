@@ -5,9 +5,11 @@ mod child;
 mod program;
 mod real_data;
 
+use eventring::layout::header::{BUFFER_WINDOW_START, LAST_SEQNO, NEXT_PAYLOAD_BYTE};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::ExecEvent;
 use eventring::schema::test::{TestCounter, TestEvent};
+use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use program::{argument, directory, place, run};
 use serde_json::json;
 use std::path::Path;
@@ -137,7 +139,8 @@ fn an_empty_ring_and_one_that_has_gone_round_say_what_is_there() {
     assert_eq!(
         events,
         json!({
-            "oldest_seqno": 0, "newest_seqno": 0, "count": 0, "lost": 0, "being_written": 0, "first_ts_ns": null, "last_ts_ns": null, "by_type": {},
+            "oldest_seqno": 0, "newest_seqno": 0, "count": 0, "lost": 0, "being_written": 0, "expired_payloads": 0,
+            "malformed_payloads": 0, "first_ts_ns": null, "last_ts_ns": null, "by_type": {},
         })
     );
     assert!(run(&["info", argument(&path)]).out.contains("none; last sequence number 0"));
@@ -181,4 +184,115 @@ fn a_bare_name_is_found_in_the_ring_directory() {
     command.env("EVENTRING_DIR", directory.path());
     assert_eq!(program::finish(command).json()["state"], "live");
     drop(recorder);
+}
+
+#[test]
+fn payloads_that_were_overwritten_are_counted_as_watch_counts_them() {
+    let directory = directory();
+    let path = place(&directory, "ring");
+    let recorder = recorder_at(&path);
+    // Three quarters of the payload buffer are left.
+    (0..5).for_each(|_| assert_ne!(recorder.record(900, [0; 4], &[7; 700_000]), 0));
+    let watched = run(&["watch", "--from", "oldest", "--count", "5", "--json", "--strict", argument(&path)]);
+    let gone = watched.json_lines().iter().filter(|line| line["expired"] == true).count();
+    assert!(gone > 0 && gone < 5, "{watched:?}");
+    // Events without their payload are losses, too.
+    assert_eq!(watched.code, Some(16));
+    let events = run(&["info", "--json", argument(&path)]).json()["events"].take();
+    assert_eq!((&events["count"], &events["expired_payloads"]), (&json!(5), &json!(gone)));
+    let text = run(&["info", argument(&path)]).out;
+    assert!(text.contains(&format!(", {gone} without payload, which was overwritten\n")), "{text}");
+}
+
+#[test]
+fn of_a_sharded_recorder_all_shards_are_shown_and_counted_together() {
+    let directory = directory();
+    let path = place(&directory, "shop");
+    let builder = PerfRecorder::builder().config(&path).shifts(15, 21).tables_shift(16).shards(3).prefault(false);
+    let recorder = builder.build().unwrap();
+    let log = |events: u64| {
+        tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
+            (0..events).for_each(|n| tracing::info!(n, "something"));
+        });
+    };
+    log(10);
+    // It finds this thread's shard taken.
+    std::thread::scope(|scope| scope.spawn(|| log(20)).join().unwrap());
+    let handed_out: Vec<u64> = recorder.stats().shards.iter().map(|shard| shard.last_seqno).collect();
+    assert_eq!(handed_out.len(), 2);
+
+    let info = run(&["info", "--json", argument(&path)]).json();
+    let shards = info["shards"].as_array().unwrap();
+    assert_eq!(shards.iter().map(|shard| shard["index"].as_u64().unwrap()).collect::<Vec<_>>(), [0, 1]);
+    for (shard, last_seqno) in shards.iter().zip(&handed_out) {
+        assert_eq!((&shard["last_seqno"], &shard["events"]["count"]), (&json!(last_seqno), &json!(last_seqno)));
+        assert!(shard["shards"].is_null(), "{shard}");
+    }
+    // The fields of a single ring stay: the header's are those of the file that is named, the counts are those of all.
+    assert_eq!((&info["file"], &info["last_seqno"]), (&json!(path), &json!(handed_out[0])));
+    assert_eq!(
+        (&info["events"]["count"], &info["events"]["newest_seqno"]),
+        (&json!(handed_out.iter().sum::<u64>()), &json!(handed_out[0]))
+    );
+    let events = info["events"]["by_type"].as_object().unwrap().values();
+    let events: Vec<_> =
+        events.filter(|of_type| of_type["name"] == "EVENT").map(|of_type| of_type["count"].clone()).collect();
+    assert_eq!(events, [30]);
+    let times = |of: &serde_json::Value| ["first_ts_ns", "last_ts_ns"].map(|time| of["events"][time].as_u64().unwrap());
+    let [first, second] = [&shards[0], &shards[1]].map(times);
+    assert_eq!(times(&info), [first[0].min(second[0]), first[1].max(second[1])]);
+
+    let text = run(&["info", argument(&path)]).out;
+    assert!(text.contains("\nshards      2, at most 3\n"), "{text}");
+    assert!(text.contains("\nSHARD ") || text.contains("\n SHARD "), "{text}");
+    let row = |name: &str| {
+        let rows = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        rows.into_iter().find(|row| row.first() == Some(&name) && row.len() < 10).unwrap()[1].to_owned()
+    };
+    assert_eq!(row("all"), handed_out.iter().sum::<u64>().to_string());
+
+    // A shard that is named itself stands alone.
+    let alone = run(&["info", "--json", argument(&place(&directory, "shop.1"))]).json();
+    assert_eq!((&alone["events"]["count"], alone.get("shards")), (&json!(handed_out[1]), None));
+    // Nor has a ring that is not sharded any.
+    assert_eq!(run(&["info", "--json", program::KEPT]).json().get("shards"), None);
+    // One that is gone is said to be.
+    std::fs::remove_file(place(&directory, "shop.1")).unwrap();
+    let info = run(&["info", "--json", argument(&path)]).json();
+    assert_eq!((&info["events"]["count"], &info["shards"][1]["index"]), (&json!(handed_out[0]), &json!(1)));
+    assert!(info["shards"][1]["problem"].as_str().unwrap().contains("shop.1"), "{info}");
+}
+
+#[test]
+fn a_header_that_no_writer_can_have_written_is_called_damaged() {
+    let directory = directory();
+    let path = place(&directory, "ring");
+    let recorder = recorder_at(&path);
+    recorder.keep(true);
+    recorder.record(ExecEvent::TxnEnd as u16, [0; 4], b"payload");
+    drop(recorder);
+    let good = std::fs::read(&path).unwrap();
+    let word = |at: usize| u64::from_le_bytes(good[at..at + 8].try_into().unwrap());
+    assert_eq!((word(LAST_SEQNO), word(NEXT_PAYLOAD_BYTE) > 0, word(BUFFER_WINDOW_START)), (1, true, 0));
+    let bad = place(&directory, "bad");
+    for (offset, value, says) in [
+        (LAST_SEQNO, u64::MAX, "last sequence number is 2^63 − 1 or more"),
+        (LAST_SEQNO, 0, "last sequence number is 0, which is that of an empty ring, but its next payload byte is "),
+        (BUFFER_WINDOW_START, 1 << 40, "window starts at payload byte 1099511627776, behind "),
+    ] {
+        let mut bytes = good.clone();
+        bytes[offset..offset + 8].copy_from_slice(&value.to_le_bytes());
+        std::fs::write(&bad, bytes).unwrap();
+        let info = run(&["info", "--json", argument(&bad)]);
+        assert_eq!(info.code, Some(7), "{info:?}");
+        assert!(serde_json::from_str::<serde_json::Value>(&info.out).is_ok(), "{info:?}");
+        assert!(
+            info.err.starts_with(&format!("warning: the header of the ring {} is damaged: its ", bad.display())),
+            "{info:?}"
+        );
+        assert!(info.err.contains(says) && info.err.lines().count() == 1, "{info:?}");
+    }
+    std::fs::write(&bad, &good).unwrap();
+    let info = run(&["info", argument(&bad)]);
+    assert_eq!((info.code, info.err.as_str()), (Some(0), ""));
 }

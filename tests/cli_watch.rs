@@ -137,6 +137,43 @@ fn losses_are_lines_of_their_own_are_counted_and_strict_makes_them_an_error() {
 }
 
 #[test]
+fn what_was_overwritten_before_is_said_and_is_no_loss_of_the_watch() {
+    let directory = directory();
+    let path = place(&directory, "ring");
+    let mut capacity = 0;
+    kept_ring(&path, ContentDescription::of::<ExecEvent>(), |recorder| {
+        capacity = recorder.geometry().descriptor_capacity();
+        (0..capacity + 13).for_each(|_| assert_ne!(recorder.record(ExecEvent::TxnEnd as u16, [0; 4], b""), 0));
+    });
+    let watch = |options: &[&str]| run(&[&["watch", argument(&path), "--strict", "--count", "3"], options].concat());
+    for options in [&[][..], &["--from", "oldest"]] {
+        let text = watch(options);
+        assert_eq!(text.code, Some(0), "{text:?}");
+        assert!(text.out.starts_with("── 13 events had been overwritten before the watch began ──\n"), "{text:?}");
+        assert!(text.err.starts_with("── 3 events shown, 13 overwritten before, none lost since, "), "{text:?}");
+        let json = watch(&[options, &["--json"]].concat());
+        assert_eq!(json.code, Some(0), "{json:?}");
+        let lines = json.json_lines();
+        assert_eq!(lines[0], json!({ "gap": { "first_seqno": 1, "count": 13, "cause": "overwritten_before" } }));
+        assert_eq!((lines.len(), &lines[1]["seqno"]), (4, &json!(14)));
+    }
+    // As `capture` says it.
+    let capture = run(&["capture", argument(&path), "-o", argument(&place(&directory, "ring.evc"))]);
+    assert!(capture.err.contains("13 events had been overwritten before the capture began"), "{capture:?}");
+    // Of the events that were asked for, three were overwritten.
+    let wanted = (capacity + 3).to_string();
+    let last = watch(&["--last", &wanted, "--json"]);
+    assert_eq!(
+        last.json_lines()[0],
+        json!({ "gap": { "first_seqno": 11, "count": 3, "cause": "overwritten_before" } })
+    );
+    for options in [&["--last", "3"][..], &["--from", "newest"], &["--from", "14"]] {
+        let other = watch(options);
+        assert!(!(other.out + &other.err).contains("overwritten"), "{options:?}");
+    }
+}
+
+#[test]
 fn holes_that_a_killed_writer_left_are_gaps() {
     let directory = directory();
     let path = place(&directory, "ring");
@@ -150,6 +187,8 @@ fn holes_that_a_killed_writer_left_are_gaps() {
     let lines = run.json_lines();
     assert_eq!(lines[1], json!({ "gap": { "first_seqno": 2, "count": 1, "cause": "never_committed" } }));
     assert_eq!((lines.len(), &lines[2]["seqno"]), (3, &json!(3)));
+    let text = program::run(&["watch", argument(&path), "--quiet"]).out;
+    assert!(text.contains("── event 2 is missing: reserved and never committed ──"), "{text}");
 }
 
 #[test]

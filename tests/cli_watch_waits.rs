@@ -158,7 +158,7 @@ fn a_number_that_was_given_up_is_shown_and_is_no_loss() {
     assert_eq!(lines[3]["seqno"], capacity + 2);
     assert!(watched.err.starts_with("── 3 events shown, none lost, 1 number without an event, "), "{watched:?}");
     let text = run(&["watch", argument(&path), "--from", &from]).out;
-    assert!(text.contains("stand for no event ──"), "{text}");
+    assert!(text.contains(&format!("── the number {} stands for no event ──\n", capacity + 1)), "{text}");
 }
 
 #[test]

@@ -13,13 +13,18 @@ use crate::schema::exec::ExecEvent;
 use crate::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfEvent, PerfExt, ThreadView, ValueType};
 use std::fs::File;
 
-/// A capture in the making: ring 0 is a perf ring, ring 1 an exec ring of the same process.
+/// A capture in the making: ring 0 is a perf ring, ring 1 an exec ring of the same process; ring 2, if there is one, another shard of ring 0.
 pub(crate) struct Made {
     writer: CaptureWriter,
     file: File,
-    rings: [RingAccount; 2],
-    keys: [SortKey; 2],
+    rings: Vec<RingAccount>,
+    keys: Vec<SortKey>,
+    /// The ring that has what is recorded of spans.
+    perf_ring: usize,
 }
+
+/// The ring of [`Made::sharded`] that is the second shard.
+pub(crate) const SHARD_1: usize = 2;
 
 fn ring(name: &str, content_type: u16, schema_hash: [u8; 32], role: RingRole) -> CapturedRing {
     CapturedRing {
@@ -68,7 +73,22 @@ impl Made {
         let shard = RingRole::Shard { recorder: 0, shard: 0 };
         writer.ring(&ring("shop", CONTENT_TYPE_PERF, perf_schema_hash, shard)).unwrap();
         writer.ring(&ring("shop-exec", CONTENT_TYPE_EXEC, ExecEvent::schema_hash(), RingRole::Single)).unwrap();
-        Self { writer, file, rings: Default::default(), keys: Default::default() }
+        Self { writer, file, rings: vec![RingAccount::default(); 2], keys: vec![SortKey::default(); 2], perf_ring: 0 }
+    }
+
+    /// With a second shard.
+    pub(crate) fn sharded() -> Self {
+        let mut made = Self::new();
+        let shard = RingRole::Shard { recorder: 0, shard: 1 };
+        made.writer.ring(&ring("shop.1", CONTENT_TYPE_PERF, PerfEvent::schema_hash(), shard)).unwrap();
+        made.rings.push(RingAccount::default());
+        made.keys.push(SortKey::default());
+        made
+    }
+
+    /// What is recorded of spans from here on is in that ring.
+    pub(crate) fn in_shard(&mut self, ring: usize) {
+        self.perf_ring = ring;
     }
 
     pub(crate) fn event(&mut self, ring: usize, code: u16, nanos: u64, content_ext: [u64; 4], payload: &[u8]) {
@@ -88,7 +108,7 @@ impl Made {
     }
 
     pub(crate) fn perf(&mut self, event: PerfEvent, nanos: u64, ext: PerfExt, payload: &[u8]) {
-        self.event(0, event as u16, nanos, ext.to_words(), payload);
+        self.event(self.perf_ring, event as u16, nanos, ext.to_words(), payload);
     }
 
     /// A span's event without payload.
@@ -148,7 +168,7 @@ impl Made {
     }
 
     pub(crate) fn file(mut self) -> File {
-        let account = CaptureAccount { rings: self.rings.to_vec() };
+        let account = CaptureAccount { rings: self.rings };
         self.writer.finish(&CaptureEnd { reason: EndReason::WritersEnded, ended_epoch_nanos: 9999, account }).unwrap();
         self.file
     }

@@ -4,6 +4,7 @@ use super::exit::{Exit, Failure};
 use eventring::capture::{CaptureError, CaptureFile};
 use eventring::layout::header::content_type_name;
 use eventring::reader::{ReaderError, ReaderErrorKind};
+use eventring::shm::RingDirectories;
 use std::path::Path;
 
 /// The error, said better if the file is something else that we know.
@@ -13,6 +14,11 @@ pub(super) fn on(error: anyhow::Error) -> anyhow::Error {
         return Failure::io("cannot write to stdout", stdout).into();
     }
     let of_reader = error.chain().find_map(|cause| cause.downcast_ref::<ReaderError>());
+    if let Some((ReaderErrorKind::NotFound, Some(path))) = of_reader.map(|error| (error.kind(), error.path()))
+        && let Some(message) = instead_of_a_name(path)
+    {
+        return Failure::new(Exit::NotFound, message).into();
+    }
     let Some((ReaderErrorKind::NotARing, Some(path))) = of_reader.map(|error| (error.kind(), error.path())) else {
         return error;
     };
@@ -20,6 +26,29 @@ pub(super) fn on(error: anyhow::Error) -> anyhow::Error {
         Some(message) => Failure::new(Exit::NotARing, message).into(),
         None => error,
     }
+}
+
+/// If what is not there is called like a recorder's configuration string: how the ring is called.
+pub(super) fn instead_of_a_name(path: &Path) -> Option<String> {
+    let is_in_ring_directory =
+        |directory| RingDirectories::from_environment().for_reading().iter().any(|it| it == directory);
+    let name = match path.parent() {
+        Some(directory) if is_in_ring_directory(directory) => Path::new(path.file_name()?),
+        _ => path,
+    };
+    let name = name.to_str()?;
+    let is_shift = |field: &str| field.len() <= 2 && field.bytes().all(|byte| byte.is_ascii_digit());
+    let (first, last) = name.rsplit_once(':').filter(|(_, last)| is_shift(last))?;
+    let (ring, sizes) = match first.rsplit_once(':') {
+        Some((ring, shift)) if is_shift(shift) => (ring, format!("{shift}:{last}")),
+        _ => (first, last.to_owned()),
+    };
+    let is_name = !ring.is_empty() && !ring.ends_with('/');
+    is_name.then(|| {
+        format!(
+            "cannot find a ring called {name}: `:{sizes}` says its sizes, which only its recorder gives, and is no part of its name; give the name alone: {ring}"
+        )
+    })
 }
 
 fn instead_of_a_ring(path: &Path) -> Option<String> {
@@ -83,11 +112,11 @@ fn on_spans(name: &Path, error: &ReaderError) -> Option<anyhow::Error> {
     let (exit, message) = match error.kind() {
         ReaderErrorKind::NotFound => (
             Exit::NotFound,
-            format!(
+            instead_of_a_name(name).unwrap_or_else(|| format!(
                 "cannot find {}: there is neither a capture nor a ring of that name; `eventring list` shows the rings, \
                  `eventring capture RING -o FILE` makes a capture",
                 name.display()
-            ),
+            )),
         ),
         ReaderErrorKind::WrongContentType { found, .. } => (
             Exit::WrongContentType,

@@ -146,6 +146,7 @@ fn report(args: &Args, output: &Path, summary: &ExportSummary) -> anyhow::Result
     if args.json {
         let object = json!({
             "file": output.to_string_lossy(), "spans": summary.spans, "open_spans": summary.open_spans,
+            "lost_ends": summary.lost_ends,
             "slices": summary.slices, "events": summary.events, "exec_events": summary.exec_events,
             "counters": summary.counters, "markers": summary.markers, "lost": summary.lost,
             "problems": summary.problems,
@@ -156,6 +157,7 @@ fn report(args: &Args, output: &Path, summary: &ExportSummary) -> anyhow::Result
     let mut parts = vec![format!("{} spans", grouped(summary.spans))];
     let counts = [
         (summary.open_spans, "still open"),
+        (summary.lost_ends, "whose end may be lost"),
         (summary.events, "log records"),
         (summary.exec_events, "execution events"),
         (summary.counters, "samples"),

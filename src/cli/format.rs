@@ -1,7 +1,9 @@
-//! Numbers, sizes, times and foreign text for people.
+//! Numbers, sizes, times and foreign text for people, and the width they have.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use std::io::IsTerminal;
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 /// `1234567` as `1,234,567`.
@@ -113,6 +115,15 @@ pub(super) fn one_line(text: &str) -> String {
         c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };
     text.chars().map(|c| if harms(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
+
+/// The width of the terminal that `out` leads to, in columns, if it is one.
+pub(super) fn columns(out: &(impl IsTerminal + AsFd)) -> Option<usize> {
+    if !out.is_terminal() {
+        return None;
+    }
+    let size = rustix::termios::tcgetwinsize(out).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
 /// Bytes as hex digits.

@@ -14,15 +14,29 @@ pub(super) enum ArgValue {
     Float(f64),
     Bool(bool),
     Text(String),
+    /// What nobody knows.
+    Unknown,
+}
+
+/// A named value.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Arg {
+    pub(super) name: Arc<str>,
+    pub(super) value: ArgValue,
+    /// If it is not the whole value: how many bytes that had, or what else is wrong with it.
+    pub(super) cut: Option<ArgValue>,
 }
 
 /// Named values in order.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub(super) struct Args(pub(super) Vec<(Arc<str>, ArgValue)>);
+pub(super) struct Args(pub(super) Vec<Arg>);
+
+/// Under this name stand, field by field, what is wrong with values that are not whole. `watch` says it in the same way.
+pub(super) const CUT: &str = "cut";
 
 impl Args {
     pub(super) fn push(&mut self, name: &str, value: ArgValue) {
-        self.0.push((name.into(), value));
+        self.0.push(Arg { name: name.into(), value, cut: None });
     }
 
     /// Fields, and what is known to be missing of them.
@@ -32,28 +46,25 @@ impl Args {
     }
 
     pub(super) fn push_field(&mut self, field: &Field) {
-        self.0.push((field.name.clone(), ArgValue::from(&field.value)));
-        if let Some(cut) = field.cut {
-            let why = match cut {
-                Cut::Limit { original_bytes: Some(bytes) } => format!("cut, had {bytes} bytes"),
-                Cut::Failed => "its Debug or Display failed".into(),
-                Cut::Panicked => "its Debug or Display panicked; fields behind it are missing".into(),
-                _ => "cut".into(),
-            };
-            self.push(&format!("{} (cut)", field.name), ArgValue::Text(why));
-        }
+        let cut = field.cut.map(|cut| match cut {
+            Cut::Limit { original_bytes: Some(bytes) } => ArgValue::Uint(bytes.into()),
+            Cut::Failed => ArgValue::Text("failed".into()),
+            Cut::Panicked => ArgValue::Text("panicked".into()),
+            _ => ArgValue::Unknown,
+        });
+        self.0.push(Arg { name: field.name.clone(), value: ArgValue::from(&field.value), cut });
     }
 
     pub(super) fn push_problems(&mut self, fields: &Fields) {
         if fields.missing > 0 {
-            self.push("fields that did not fit", ArgValue::Uint(fields.missing.into()));
+            self.push("missing_fields", ArgValue::Uint(fields.missing.into()));
         }
         if let Some(problem) = fields.problem {
             let text = match problem {
                 FieldsProblem::Expired => "overwritten before they were read",
                 _ => "damaged",
             };
-            self.push("fields", ArgValue::Text(text.into()));
+            self.push("problem", ArgValue::Text(text.into()));
         }
     }
 
@@ -65,9 +76,31 @@ impl Args {
         }
     }
 
-    /// As a JSON object. Of values with the same name the last one counts.
+    /// The values as a JSON object. Of those with the same name the last one counts.
+    pub(super) fn values(&self) -> Map<String, serde_json::Value> {
+        self.0.iter().map(|arg| (arg.name.to_string(), arg.value.to_json())).collect()
+    }
+
+    /// What is wrong with values, as a JSON object: empty if all are whole.
+    pub(super) fn cuts(&self) -> Map<String, serde_json::Value> {
+        let mut cuts = Map::new();
+        for arg in &self.0 {
+            match &arg.cut {
+                Some(cut) => cuts.insert(arg.name.to_string(), cut.to_json()),
+                // A later value may be whole.
+                None => cuts.remove(&*arg.name),
+            };
+        }
+        cuts
+    }
+
+    /// Both as one JSON object.
     pub(super) fn to_json(&self) -> Map<String, serde_json::Value> {
-        self.0.iter().map(|(name, value)| (name.to_string(), value.to_json())).collect()
+        let (mut object, cuts) = (self.values(), self.cuts());
+        if !cuts.is_empty() {
+            object.insert(CUT.into(), cuts.into());
+        }
+        object
     }
 }
 
@@ -83,6 +116,7 @@ impl ArgValue {
             },
             Self::Bool(value) => json!(value),
             Self::Text(text) => json!(text),
+            Self::Unknown => serde_json::Value::Null,
         }
     }
 }

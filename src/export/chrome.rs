@@ -3,7 +3,7 @@
 //! Times are microseconds since the first event, with the nanoseconds as decimals: counted from the epoch they would not fit
 //! the numbers that JSON parsers use. `otherData.base_epoch_ns` says when that was.
 
-use super::args::Args;
+use super::args::{ArgValue, Args};
 use super::sink::{Label, Sink, SliceId, Track, TrackId, TrackKind};
 use crate::schema::perf::FieldValue;
 use serde_json::{Map, Value, json};
@@ -34,7 +34,7 @@ struct Begun {
     nanos: u64,
     name: String,
     category: String,
-    args: Map<String, Value>,
+    args: Args,
 }
 
 impl<'o> ChromeSink<'o> {
@@ -128,9 +128,9 @@ impl Sink for ChromeSink<'_> {
     }
 
     fn begin(&mut self, track: TrackId, slice: SliceId, nanos: u64, label: Label<'_>, args: Args) -> io::Result<()> {
-        let mut args = args.to_json();
+        let mut args = args;
         if let Some((file, line)) = label.source {
-            args.insert("source".into(), json!(format!("{file}:{line}")));
+            args.push("source", ArgValue::Text(format!("{file}:{line}")));
         }
         let begun = Begun { track, nanos, name: label.name.to_owned(), category: category(&label), args };
         self.open.insert(slice, begun);
@@ -139,13 +139,11 @@ impl Sink for ChromeSink<'_> {
 
     fn end(&mut self, track: TrackId, slice: SliceId, nanos: u64, args: Args) -> io::Result<()> {
         let Some(mut begun) = self.open.remove(&slice) else { return Ok(()) };
-        begun.args.append(&mut args.to_json());
-        let data = Value::Object(begun.args.clone());
-        begun.args.insert("data".into(), data);
+        begun.args.0.extend(args.0);
         let mut event = self.object("X", track);
         event.insert("name".into(), json!(begun.name));
         event.insert("cat".into(), json!(begun.category));
-        event.insert("args".into(), Value::Object(begun.args));
+        event.insert("args".into(), Value::Object(with_data(&begun.args)));
         let times = format!("{},\"dur\":{}", self.ts(begun.nanos), micros(nanos.saturating_sub(begun.nanos)));
         self.write(&event, &times)
     }
@@ -164,7 +162,7 @@ impl Sink for ChromeSink<'_> {
         let mut event = self.object("C", track);
         let name = self.rows.get(&track).map_or("", |row| &row.name);
         event.insert("name".into(), json!(name));
-        event.insert("args".into(), json!({ "value": super::args::ArgValue::from(value).to_json() }));
+        event.insert("args".into(), json!({ "value": ArgValue::from(value).to_json() }));
         let ts = self.ts(nanos);
         self.write(&event, &ts)
     }
@@ -172,13 +170,11 @@ impl Sink for ChromeSink<'_> {
     fn finish(&mut self) -> io::Result<()> {
         let mut open: Vec<(SliceId, Begun)> = self.open.drain().collect();
         open.sort_by_key(|(slice, _)| slice.0);
-        for (_, mut begun) in open {
-            let data = Value::Object(begun.args.clone());
-            begun.args.insert("data".into(), data);
+        for (_, begun) in open {
             let mut event = self.object("B", begun.track);
             event.insert("name".into(), json!(begun.name));
             event.insert("cat".into(), json!(begun.category));
-            event.insert("args".into(), Value::Object(begun.args));
+            event.insert("args".into(), Value::Object(with_data(&begun.args)));
             let ts = self.ts(begun.nanos);
             self.write(&event, &ts)?;
         }

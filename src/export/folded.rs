@@ -3,6 +3,7 @@
 use super::View;
 use super::recording::{Content, Recording};
 use super::timeline::{ThreadKey, Timeline};
+use crate::capture::LossCause;
 use crate::tracing::PerfContent;
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
@@ -11,7 +12,7 @@ use std::io::{self, Write};
 const DEPTH_MAX: usize = 256;
 
 /// Writes the stacks, sorted. In span view a span's self time is its time without its children's; in thread view it is the
-/// time in which a thread was in it and in no other span inside.
+/// time in which a thread was in it and in no other span inside. What is open lasts until the end of the recording, as in all formats.
 pub(super) fn write(recording: &Recording<'_>, timeline: &Timeline, view: View, out: &mut dyn Write) -> io::Result<()> {
     let mut self_nanos = vec![0_u64; timeline.spans.len()];
     match view {
@@ -41,9 +42,11 @@ fn find_innermost_times(recording: &Recording<'_>, timeline: &Timeline, self_nan
     for entry in recording.entries() {
         let (recorder, record) = match &entry.content {
             Content::Perf { recorder, record } => (*recorder, record),
+            // The thread was recording it when the program died, and stayed where it was.
+            Content::Gap { cause: LossCause::NeverCommitted, .. } => continue,
             Content::Gap { .. } => {
-                // What happened meanwhile is not known: no time is counted across.
-                threads.clear();
+                // What these threads did meanwhile is not known: no time is counted across.
+                threads.retain(|thread, _| !timeline.concerns(entry.ring, *thread));
                 continue;
             }
             Content::Other { .. } => continue,
@@ -64,6 +67,12 @@ fn find_innermost_times(recording: &Recording<'_>, timeline: &Timeline, self_nan
             stay.stack.push(span);
         } else if let Some(at) = stay.stack.iter().rposition(|entered| *entered == span) {
             stay.stack.remove(at);
+        }
+    }
+    for stay in threads.into_values() {
+        if let Some(innermost) = stay.stack.last() {
+            let sum = &mut self_nanos[*innermost];
+            *sum = sum.saturating_add(timeline.last_nanos.saturating_sub(stay.since_nanos));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A JSON object a line. The first says which rings there were; the last what was counted.
 
-use super::args::{ArgValue, Args};
+use super::args::{ArgValue, Args, CUT};
 use super::picture::level_name;
 use super::recording::{Content, Recording};
 use super::timeline::Timeline;
@@ -8,7 +8,7 @@ use crate::capture::{CapturedPayload, RingRole};
 use crate::reader::Descriptor;
 use crate::schema::exec::flow::FlowTags;
 use crate::tracing::{Fields, PerfContent, PerfRecord, Slice, Span, SpanId, SpanRebuilder, Thread};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -23,7 +23,7 @@ pub(super) fn write(recording: &Recording<'_>, timeline: &Timeline, out: &mut dy
                 let spans = processes.entry(entry.process).or_default();
                 spans.push(record);
                 while let Some(span) = spans.take_closed() {
-                    line(out, &span_object(entry.process, &span, timeline.last_nanos))?;
+                    line(out, &span_object(entry.process, &span, timeline))?;
                 }
                 if let Some(object) = record_object(entry.process, record) {
                     line(out, &object)?;
@@ -45,13 +45,14 @@ pub(super) fn write(recording: &Recording<'_>, timeline: &Timeline, out: &mut dy
         }
     }
     for (process, spans) in processes {
-        spans.finish().iter().try_for_each(|span| line(out, &span_object(process, span, timeline.last_nanos)))?;
+        spans.finish().iter().try_for_each(|span| line(out, &span_object(process, span, timeline)))?;
     }
     let counts = &timeline.counts;
     line(
         out,
         &json!({
-            "type": "end", "spans": counts.spans, "open_spans": counts.open_spans, "slices": counts.slices,
+            "type": "end", "spans": counts.spans, "open_spans": counts.open_spans,
+            "lost_ends": counts.lost_ends, "slices": counts.slices,
             "events": counts.events, "exec_events": counts.exec_events, "counters": counts.counters,
             "markers": counts.markers, "lost": counts.lost,
         }),
@@ -87,17 +88,19 @@ fn thread_object(thread: &Thread) -> Value {
     json!({ "id": thread.id, "tid": thread.os_thread_id, "name": thread.name })
 }
 
-fn span_object(process: u32, span: &Span, last_nanos: u64) -> Value {
+fn span_object(process: u32, span: &Span, timeline: &Timeline) -> Value {
+    let times = timeline.get((process, span.id));
     let call_site = span.call_site.as_deref();
     let slices: Vec<Value> = span.slices.iter().map(slice_object).collect();
     // Of an open span, until the end of the recording; if an exit may have been lost, nobody knows.
-    let busy = match (span.is_open(), span.may_have_losses) {
+    let busy = match (span.is_open(), times.is_some_and(|times| times.is_busy_known)) {
         (false, _) => Some(span.busy_nanos()),
-        (true, false) => Some(span.busy_nanos_until(last_nanos)),
-        (true, true) => None,
+        (true, true) => Some(span.busy_nanos_until(timeline.last_nanos)),
+        (true, false) => None,
     };
+    let is_end_lost = times.is_some_and(|times| times.is_end_lost);
     let follows: Vec<u64> = span.follows_from.iter().map(|id| id.get()).collect();
-    json!({
+    let mut object = json!({
         "type": "span",
         "process": process,
         "id": span.id.get(),
@@ -111,12 +114,15 @@ fn span_object(process: u32, span: &Span, last_nanos: u64) -> Value {
         "end_ns": span.closed.as_ref().map(|closed| closed.epoch_nanos),
         "duration_ns": span.wall_nanos(),
         "busy_ns": busy,
-        "open": span.is_open(),
-        "may_have_losses": span.may_have_losses,
+        "open": span.is_open() && !is_end_lost,
+        "end_lost": is_end_lost,
+        "last_seen_ns": times.filter(|times| times.is_end_lost).map(|times| times.seen_nanos),
+        "may_have_losses": span.may_have_losses || (span.is_open() && busy.is_none()),
         "follows_from": follows,
-        "fields": fields_object(&span.fields),
         "slices": slices,
-    })
+    });
+    insert_fields(&mut object, &span.fields);
+    object
 }
 
 fn slice_object(slice: &Slice) -> Value {
@@ -127,10 +133,20 @@ fn slice_object(slice: &Slice) -> Value {
     })
 }
 
-fn fields_object(fields: &Fields) -> Map<String, Value> {
+/// In the shape that `watch` has: values under `fields`, and beside that what is wrong with them.
+fn insert_fields(object: &mut Value, fields: &Fields) {
     let mut args = Args::default();
-    args.push_fields(fields);
-    args.to_json()
+    fields.values.iter().for_each(|field| args.push_field(field));
+    object["fields"] = args.values().into();
+    let cuts = args.cuts();
+    if !cuts.is_empty() {
+        object[CUT] = cuts.into();
+    }
+    let mut problems = Args::default();
+    problems.push_problems(fields);
+    for (name, value) in problems.values() {
+        object[name] = value;
+    }
 }
 
 /// What is no part of a span.
@@ -139,11 +155,15 @@ fn record_object(process: u32, record: &PerfRecord) -> Option<Value> {
     let span = record.content.span().map(SpanId::get);
     let nanos = record.epoch_nanos;
     Some(match &record.content {
-        PerfContent::Event { call_site, fields, .. } => json!({
-            "type": "event", "process": process, "time_ns": nanos, "thread": thread, "span": span,
-            "name": call_site.name, "target": call_site.target, "level": level_name(call_site.level),
-            "file": call_site.file, "line": call_site.line, "fields": fields_object(fields),
-        }),
+        PerfContent::Event { call_site, fields, .. } => {
+            let mut object = json!({
+                "type": "event", "process": process, "time_ns": nanos, "thread": thread, "span": span,
+                "name": call_site.name, "target": call_site.target, "level": level_name(call_site.level),
+                "file": call_site.file, "line": call_site.line,
+            });
+            insert_fields(&mut object, fields);
+            object
+        }
         PerfContent::Counter { call_site, value, .. } => json!({
             "type": "counter", "process": process, "time_ns": nanos, "thread": thread, "span": span,
             "name": call_site.name, "value": ArgValue::from(value).to_json(),

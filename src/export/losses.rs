@@ -22,6 +22,11 @@ impl Loss {
         format!("{} {} lost", self.count, if self.count == 1 { "event" } else { "events" })
     }
 
+    /// Whether events were lost that had been recorded: all, but those that their writer did not live to commit.
+    pub(super) fn is_of_overwritten(&self) -> bool {
+        self.causes().any(|(cause, _)| cause != LossCause::NeverCommitted)
+    }
+
     /// The causes that there were.
     pub(super) fn causes(&self) -> impl Iterator<Item = (LossCause, u64)> {
         LossCause::ALL.into_iter().zip(self.by_cause).filter(|(_, count)| *count > 0)

@@ -70,6 +70,8 @@ pub struct ExportSummary {
     pub spans: u64,
     /// Of these, spans that were open at the end.
     pub open_spans: u64,
+    /// Of these, spans whose end was not seen and may have been lost: they may have been open at the end, or not.
+    pub lost_ends: u64,
     /// Stays of threads in spans.
     pub slices: u64,
     /// Log records.

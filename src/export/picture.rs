@@ -39,6 +39,7 @@ pub(super) fn draw(recording: &Recording<'_>, timeline: &Timeline, view: View, s
             }
         }
     }
+    picture.end_lost_spans()?;
     picture.losses()?;
     picture.sink.finish()
 }
@@ -111,22 +112,22 @@ impl Picture<'_> {
                 self.show_span((process, *span))
             }
             PerfContent::SpanRecord { span, call_site, fields } => {
-                self.see((process, *span), call_site)?;
+                self.see((process, *span), call_site, nanos)?;
                 if let Some(open) = self.spans.get_mut(&(process, *span)) {
                     add_fields(&mut open.fields, fields);
                 }
                 Ok(())
             }
             PerfContent::SpanEnter { span, call_site } => {
-                self.see((process, *span), call_site)?;
+                self.see((process, *span), call_site, nanos)?;
                 self.enter(process, thread, &record.thread, *span, nanos)
             }
             PerfContent::SpanExit { span, call_site } => {
-                self.see((process, *span), call_site)?;
+                self.see((process, *span), call_site, nanos)?;
                 self.exit(thread, (process, *span), nanos)
             }
             PerfContent::SpanClose { span, call_site } => {
-                self.see((process, *span), call_site)?;
+                self.see((process, *span), call_site, nanos)?;
                 self.close(recorder, (process, *span), nanos)
             }
             PerfContent::SpanFollowsFrom { span, follows } => {
@@ -175,7 +176,12 @@ impl Picture<'_> {
     }
 
     /// Something of a span was met: its creation may have been lost.
-    fn see(&mut self, key: SpanKey, call_site: &Arc<CallSite>) -> io::Result<()> {
+    fn see(&mut self, key: SpanKey, call_site: &Arc<CallSite>, nanos: u64) -> io::Result<()> {
+        // Threads race: one may exit it when another has closed it already, and it has been drawn.
+        let is_over = self.timeline.get(key).and_then(|times| times.end_nanos).is_some_and(|end| end < nanos);
+        if is_over && !self.spans.contains_key(&key) {
+            return Ok(());
+        }
         let open = self.spans.entry(key).or_default();
         if open.call_site.is_none() && call_site.is_known {
             open.call_site = Some(call_site.clone());
@@ -198,7 +204,7 @@ impl Picture<'_> {
         if !times.is_start_known {
             args.push("start", ArgValue::Text("lost".into()));
         }
-        if times.end_nanos.is_none() {
+        if times.is_open() {
             args.push("open", ArgValue::Bool(true));
         }
         if times.is_busy_known {
@@ -237,14 +243,19 @@ impl Picture<'_> {
         }
         let shown_fields = open.fields.values.len();
         let call_site = open.call_site.clone();
-        self.threads.entry(thread).or_default().push(OpenSlice { span: key, slice, track, shown_fields });
         match &call_site {
-            Some(call_site) => self.sink.begin(track, slice, nanos, label(&call_site.name, call_site), args),
+            Some(call_site) => self.sink.begin(track, slice, nanos, label(&call_site.name, call_site), args)?,
             None => {
                 let name = format!("span {span}");
-                self.sink.begin(track, slice, nanos, Label { name: &name, ..Label::default() }, args)
+                self.sink.begin(track, slice, nanos, Label { name: &name, ..Label::default() }, args)?;
             }
         }
+        if let Some(seen_nanos) = self.timeline.lost_slices.get(&enter) {
+            // At once: what else happens at the same time lies behind it.
+            return self.sink.end(track, slice, *seen_nanos, lost_end());
+        }
+        self.threads.entry(thread).or_default().push(OpenSlice { span: key, slice, track, shown_fields });
+        Ok(())
     }
 
     fn exit(&mut self, thread: ThreadKey, key: SpanKey, nanos: u64) -> io::Result<()> {
@@ -286,9 +297,24 @@ impl Picture<'_> {
             }
         }
         for slice in ended {
-            let mut args = Args::default();
-            args.push("end", ArgValue::Text("lost".into()));
-            self.end_slice(&slice, nanos, args)?;
+            self.end_slice(&slice, nanos, lost_end())?;
+        }
+        Ok(())
+    }
+
+    /// Span view: spans whose end may have been lost are drawn as far as they are known.
+    fn end_lost_spans(&mut self) -> io::Result<()> {
+        let timeline = self.timeline;
+        let mut ended: Vec<(SliceId, SpanKey)> =
+            self.spans.iter().filter_map(|(key, open)| Some((open.slice?, *key))).collect();
+        ended.sort_unstable_by_key(|(slice, _)| slice.0);
+        for (slice, key) in ended {
+            let Some(times) = timeline.get(key).filter(|times| times.is_end_lost) else { continue };
+            let (Some(open), Some(end_nanos)) = (self.spans.remove(&key), times.drawn_end_nanos()) else { continue };
+            let mut args = lost_end();
+            open.fields.values.iter().skip(open.shown_fields).for_each(|field| args.push_field(field));
+            let track = self.row(Row::Spans { process: key.0, lane: times.lane }, None)?;
+            self.sink.end(track, slice, end_nanos, args)?;
         }
         Ok(())
     }
@@ -454,6 +480,13 @@ fn span_args(id: SpanId, open: &OpenSpan) -> Args {
     if let Some(parent) = open.parent {
         args.push("parent_span_id", ArgValue::Uint(parent.get()));
     }
+    args
+}
+
+/// Says that what is drawn up to here may have gone on.
+fn lost_end() -> Args {
+    let mut args = Args::default();
+    args.push("end", ArgValue::Text("lost".into()));
     args
 }
 

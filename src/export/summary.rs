@@ -33,6 +33,8 @@ pub struct SpanSummary {
     pub count: u64,
     /// How many more were open at the end.
     pub open: u64,
+    /// How many more have no end that was seen, and may have had one that was lost.
+    pub end_lost: u64,
     /// How many more were closed whose creation was lost, so that their duration is not known.
     pub incomplete: u64,
     /// From creation to close, added up.
@@ -68,6 +70,7 @@ pub fn summarize(capture: &CaptureFile) -> Result<Summary, CaptureError> {
         let group = groups.entry((span.name(), span.target().to_owned())).or_default();
         match (span.wall_nanos(), span.end_nanos) {
             (Some(wall), _) => group.add(wall, span.self_nanos.unwrap_or(0), span.busy_nanos),
+            (None, None) if span.is_end_lost => group.summary.end_lost += 1,
             (None, None) => group.summary.open += 1,
             (None, Some(_)) => group.summary.incomplete += 1,
         }

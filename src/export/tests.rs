@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::capture::LossCause;
-use crate::capture::made::{Made, int, text};
-use crate::schema::perf::{CallSiteKind, PerfEvent, PerfExt, ValueType};
+use crate::capture::made::{Made, SHARD_1, int, text};
+use crate::schema::perf::{CallSiteKind, Cut, PerfEvent, PerfExt, ValueType};
 
 /// A request with two queries at once on two threads, an exec event, a log record, a counter, a loss, an open span.
 fn everything() -> CaptureFile {
@@ -67,7 +67,8 @@ fn json_lines() {
 fn folded() {
     let capture = everything();
     // Request: 1001 less 2200 to 2900; queries: 510 and 600.
-    assert_eq!(exported(&capture, Format::Folded, View::Span), "shop;request 301\nshop;request;query 1110\n");
+    // A second request is open for the last 100.
+    assert_eq!(exported(&capture, Format::Folded, View::Span), "shop;request 401\nshop;request;query 1110\n");
     // Request: 2100 to 2400 and 2700 to 2800; queries: 300 and 400.
     assert_eq!(exported(&capture, Format::Folded, View::Thread), "shop;request 400\nshop;request;query 700\n");
 }
@@ -89,6 +90,7 @@ fn counts_are_those_of_the_capture() {
     let expected = ExportSummary {
         spans: 4,
         open_spans: 1,
+        lost_ends: 0,
         slices: 4,
         events: 1,
         exec_events: 2,
@@ -179,4 +181,199 @@ fn an_open_span_was_busy_until_the_end_of_the_recording_unless_its_exit_may_be_l
     assert_eq!(busy_of(&capture, 6), ((100 + 200 + 100).into(), Some(400)));
     assert_eq!(busy_of(&capture, 5), (serde_json::Value::Null, None));
     assert_eq!(busy_of(&made(true), 6), (serde_json::Value::Null, None));
+}
+
+/// The lines of JSON.
+fn lines(capture: &CaptureFile) -> Vec<serde_json::Value> {
+    exported(capture, Format::Jsonl, View::Thread).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn span_line(capture: &CaptureFile, id: u64) -> serde_json::Value {
+    lines(capture).into_iter().find(|line| line["type"] == "span" && line["id"] == id).unwrap()
+}
+
+/// Of each slice of the Chrome file that is a span's: the span, how it is drawn, its duration in µs, and how its arguments say that it ends.
+fn drawn(capture: &CaptureFile, view: View) -> Vec<(u64, String, Option<f64>, String)> {
+    let chrome: serde_json::Value = serde_json::from_str(&exported(capture, Format::Chrome, view)).unwrap();
+    let slices =
+        chrome["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "X" || event["ph"] == "B");
+    let of_spans = slices.filter(|slice| slice["args"]["span_id"].is_u64());
+    let mut drawn: Vec<_> = of_spans
+        .map(|slice| {
+            let args = &slice["args"];
+            let end = if args["open"] == true { "open" } else { args["end"].as_str().unwrap_or("seen") };
+            let phase = slice["ph"].as_str().unwrap().to_owned();
+            (args["span_id"].as_u64().unwrap(), phase, slice["dur"].as_f64(), end.to_owned())
+        })
+        .collect();
+    drawn.sort_by_key(|(span, ..)| *span);
+    drawn
+}
+
+/// Shard 0 loses what was recorded from 1,010 to 5,000; shard 1 loses nothing. Thread 1 records in the one, thread 2 in the other.
+fn with_a_gap_in_one_shard() -> CaptureFile {
+    let mut made = Made::sharded();
+    made.thread(900, 1, "main");
+    made.call_site(901, 1, CallSiteKind::Span, "job", &["late"]);
+    made.call_site(902, 2, CallSiteKind::Event, "event", &[]);
+    made.in_shard(SHARD_1);
+    made.thread(903, 2, "worker");
+    made.in_shard(0);
+    // Of both, the rest may be in the gap; but thread 2 goes into the second and does not leave it.
+    made.span_new(1000, 1, (11, 0), 1, &[]);
+    made.span(PerfEvent::SpanEnter, 1005, 1, 11, 1);
+    made.span_new(1010, 1, (10, 0), 1, &[]);
+    made.gap(0, 40, LossCause::Overwritten);
+    made.in_shard(SHARD_1);
+    // Of the creation and the end of these, nothing is there.
+    let late = PerfExt { span_id: 7, call_site_id: 1, thread_id: 2, field_count: 1, ..PerfExt::default() };
+    made.perf(PerfEvent::SpanRecord, 2000, late, &int(0, 200));
+    made.span(PerfEvent::SpanEnter, 2500, 2, 8, 1);
+    let inside = PerfExt { span_id: 8, call_site_id: 2, thread_id: 2, ..PerfExt::default() };
+    made.perf(PerfEvent::Event, 2550, inside, &[]);
+    made.span(PerfEvent::SpanExit, 2600, 2, 8, 1);
+    made.perf(PerfEvent::Event, 2700, inside, &[]);
+    // Its child was created in it.
+    made.span_new(2800, 2, (12, 8), 1, &[]);
+    made.span(PerfEvent::SpanClose, 2900, 2, 12, 1);
+    made.span(PerfEvent::SpanEnter, 3000, 2, 10, 1);
+    made.in_shard(0);
+    // Seen after the gap: what comes then is all there.
+    made.span(PerfEvent::SpanEnter, 5000, 1, 13, 1);
+    made.span(PerfEvent::SpanExit, 5100, 1, 13, 1);
+    made.span_new(6000, 1, (9, 0), 1, &[]);
+    made.span(PerfEvent::SpanEnter, 6100, 1, 9, 1);
+    made.event(1, 20, 9000, [0; 4], b"");
+    made.open()
+}
+
+#[test]
+fn a_span_whose_end_may_be_lost_is_drawn_as_far_as_it_is_known_and_one_that_cannot_have_ended_is_open() {
+    let capture = with_a_gap_in_one_shard();
+    let lost = |id: u64, micros: f64| (id, "X".to_owned(), Some(micros), "lost".to_owned());
+    let open = |id: u64| (id, "B".to_owned(), None, "open".to_owned());
+    let seen = |id: u64, micros: f64| (id, "X".to_owned(), Some(micros), "seen".to_owned());
+    assert_eq!(
+        drawn(&capture, View::Span),
+        [lost(7, 0.0), lost(8, 0.3), open(9), open(10), lost(11, 0.005), seen(12, 0.1), open(13)]
+    );
+    assert_eq!(drawn(&capture, View::Thread), [seen(8, 0.1), open(9), open(10), lost(11, 0.0), seen(13, 0.1)]);
+
+    let of = |id: u64| {
+        let line = span_line(&capture, id);
+        ["open", "end_lost", "last_seen_ns", "may_have_losses", "busy_ns"].map(|field| line[field].clone())
+    };
+    let null = serde_json::Value::Null;
+    for (id, last_seen) in [(7, 2000), (8, 2800), (11, 1005)] {
+        assert_eq!(of(id), [false.into(), true.into(), last_seen.into(), true.into(), null.clone()], "{id}");
+    }
+    assert_eq!(of(9), [true.into(), false.into(), null.clone(), false.into(), 2900.into()]);
+    // Another thread may have been in it meanwhile; and of the last, the first stays are not known.
+    for id in [10, 13] {
+        assert_eq!(of(id), [true.into(), false.into(), null.clone(), true.into(), null.clone()], "{id}");
+    }
+    let end = lines(&capture).pop().unwrap();
+    assert_eq!((&end["spans"], &end["open_spans"], &end["lost_ends"]), (&7.into(), &3.into(), &3.into()));
+
+    let summary = summarize(&capture).unwrap();
+    let [job] = &summary.spans[..] else { panic!("{summary:?}") };
+    assert_eq!((job.count, job.open, job.incomplete, job.end_lost), (1, 3, 0, 3));
+}
+
+#[test]
+fn what_a_killed_program_had_not_committed_leaves_its_spans_open() {
+    let mut made = Made::new();
+    made.span_new(1000, 1, (1, 0), 0, &[]);
+    made.span(PerfEvent::SpanEnter, 1010, 1, 1, 0);
+    made.gap(0, 1, LossCause::NeverCommitted);
+    made.event(1, 20, 1500, [0; 4], b"");
+    let capture = made.open();
+    let open = [(1, "B".to_owned(), None, "open".to_owned())];
+    assert_eq!((drawn(&capture, View::Span), drawn(&capture, View::Thread)), (open.to_vec(), open.to_vec()));
+    assert_eq!(exported(&capture, Format::Folded, View::Thread), "shop;call site 0 490\n");
+}
+
+#[test]
+fn open_time_ends_in_all_formats_with_the_last_event_of_any_ring_and_a_gap_stops_the_time_of_its_threads_only() {
+    let mut made = Made::new();
+    made.thread(900, 1, "main");
+    made.call_site(901, 1, CallSiteKind::Span, "job", &[]);
+    made.span_new(1000, 1, (1, 0), 1, &[]);
+    made.span(PerfEvent::SpanEnter, 1100, 1, 1, 1);
+    made.span_new(1200, 1, (2, 1), 1, &[]);
+    made.span(PerfEvent::SpanEnter, 1300, 1, 2, 1);
+    // No event of a span.
+    made.event(1, 20, 2000, [0; 4], b"");
+    let capture = made.open();
+    assert_eq!(exported(&capture, Format::Folded, View::Thread), "shop;job 200\nshop;job;job 700\n");
+    assert_eq!(exported(&capture, Format::Folded, View::Span), "shop;job 200\nshop;job;job 800\n");
+    assert_eq!(["1", "2"].map(|id| span_line(&capture, id.parse().unwrap())["busy_ns"].clone()), [900, 700]);
+
+    // 9 and 10 are open; in 8 and 13 threads were for 100; of 11 nobody knows.
+    let capture = with_a_gap_in_one_shard();
+    let nanos = 2900 + 6000 + 100 + 100;
+    assert_eq!(exported(&capture, Format::Folded, View::Thread), format!("shop;job {nanos}\n"));
+}
+
+#[test]
+fn a_field_that_is_not_whole_keeps_its_name_and_says_beside_what_is_wrong_as_watch_does() {
+    let cut = |index: u8, value: &str, code: u32| {
+        let mut field = text(index, value);
+        field[1] |= 0x80;
+        field[2] += 4;
+        [field, code.to_le_bytes().to_vec()].concat()
+    };
+    let mut made = Made::new();
+    made.thread(900, 1, "main");
+    made.call_site(901, 1, CallSiteKind::Span, "job", &["big", "odd", "whole"]);
+    made.call_site(902, 2, CallSiteKind::Event, "event", &["big"]);
+    made.span_new(1000, 1, (1, 0), 1, &[cut(0, "abc", 300), cut(1, "x", Cut::Failed.code()), text(2, "w")]);
+    let inside =
+        PerfExt { span_id: 1, call_site_id: 2, thread_id: 1, field_count: 1, missing_fields: 2, ..PerfExt::default() };
+    made.perf(PerfEvent::Event, 1100, inside, &cut(0, "ab", u32::MAX));
+    // This time the value is whole.
+    let late = PerfExt { span_id: 1, call_site_id: 1, thread_id: 1, field_count: 1, ..PerfExt::default() };
+    made.perf(PerfEvent::SpanRecord, 1200, late, &text(1, "y"));
+    made.span(PerfEvent::SpanClose, 1300, 1, 1, 1);
+    let capture = made.open();
+
+    let span = span_line(&capture, 1);
+    assert_eq!(span["fields"], serde_json::json!({ "big": "abc", "odd": "y", "whole": "w" }));
+    assert_eq!((&span["cut"], span.get("missing_fields")), (&serde_json::json!({ "big": 300 }), None));
+    let event = lines(&capture).into_iter().find(|line| line["type"] == "event").unwrap();
+    assert_eq!(
+        (&event["fields"], &event["cut"]),
+        (&serde_json::json!({ "big": "ab" }), &serde_json::json!({ "big": null }))
+    );
+    assert_eq!(event["missing_fields"], 2);
+
+    let chrome: serde_json::Value = serde_json::from_str(&exported(&capture, Format::Chrome, View::Span)).unwrap();
+    let args = |phase: &str| {
+        let events = chrome["traceEvents"].as_array().unwrap().iter();
+        events.filter(|event| event["ph"] == phase).map(|event| event["args"].clone()).next().unwrap()
+    };
+    let span = args("X");
+    assert_eq!(
+        (&span["big"], &span["odd"], &span["cut"]),
+        (&"abc".into(), &"y".into(), &serde_json::json!({ "big": 300 }))
+    );
+    assert_eq!(span["data"]["cut"], span["cut"]);
+    let event = args("i");
+    assert_eq!(
+        (&event["big"], &event["cut"], &event["missing_fields"]),
+        (&"ab".into(), &serde_json::json!({ "big": null }), &2.into())
+    );
+    let all =
+        [exported(&capture, Format::Jsonl, View::Thread), exported(&capture, Format::Chrome, View::Thread)].concat();
+    assert!(!all.contains("(cut)"), "{all}");
+}
+
+#[test]
+fn a_thread_that_exits_a_span_when_another_has_closed_it_draws_it_no_second_time() {
+    let mut made = Made::new();
+    made.span_new(1000, 1, (1, 0), 0, &[]);
+    made.span(PerfEvent::SpanEnter, 1100, 2, 1, 0);
+    made.span(PerfEvent::SpanClose, 1200, 1, 1, 0);
+    made.span(PerfEvent::SpanExit, 1201, 2, 1, 0);
+    assert_eq!(drawn(&made.open(), View::Span), [(1, "X".to_owned(), Some(0.2), "seen".to_owned())]);
 }

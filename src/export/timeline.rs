@@ -20,8 +20,12 @@ pub(super) struct Timeline {
     index: HashMap<SpanKey, usize>,
     /// Slices of threads that do not nest in those around them, by the number of their enter, with their lane, from 1.
     pub(super) apart: HashMap<u64, u32>,
-    /// Slices that were never ended, by the number of their enter.
+    /// Slices whose thread was still in the span at the end of the recording, by the number of their enter.
     pub(super) open_slices: HashSet<u64>,
+    /// Slices whose end may have been lost, by the number of their enter, with the last time at which they are known to have lasted.
+    pub(super) lost_slices: HashMap<u64, u64>,
+    /// The rings in which each thread has recorded: mostly one.
+    rings_of_threads: HashMap<ThreadKey, Vec<u32>>,
     pub(super) losses: Vec<Loss>,
     pub(super) counts: ExportSummary,
     /// Times of the first and the last event.
@@ -40,11 +44,16 @@ pub(super) struct SpanTimes {
     pub(super) start_nanos: u64,
     pub(super) is_start_known: bool,
     pub(super) end_nanos: Option<u64>,
+    /// Nothing was seen of its end, which may have been lost. If this is false and there is no end, it was open at the end of the recording.
+    pub(super) is_end_lost: bool,
+    /// The last time at which it is known to have been there: when something named it, or happened in it, or a child of it was created.
+    pub(super) seen_nanos: u64,
     /// How long threads were in it, each counted once; of an open span, until the end of the recording.
     pub(super) busy_nanos: u64,
-    /// False of an open span of whose events some may have been lost.
+    /// False where it has no end and some of its events may have been lost.
     pub(super) is_busy_known: bool,
-    /// Its time without that in which a child of it was there; `None` if its duration is not known.
+    /// Its time without that in which a child of it was there, of an open span until the end of the recording; `None` if its beginning or its end was
+    /// lost.
     pub(super) self_nanos: Option<u64>,
     /// Where it is drawn among the spans of its process.
     pub(super) lane: u32,
@@ -54,6 +63,17 @@ impl SpanTimes {
     /// From creation to close; `None` while one of them is not known.
     pub(super) fn wall_nanos(&self) -> Option<u64> {
         self.end_nanos.filter(|_| self.is_start_known).map(|end| end.saturating_sub(self.start_nanos))
+    }
+
+    /// Whether it was there when the recording ended.
+    pub(super) fn is_open(&self) -> bool {
+        self.end_nanos.is_none() && !self.is_end_lost
+    }
+
+    /// Until when it is drawn: its end, or the last that is known of it. `None` of an open span.
+    pub(super) fn drawn_end_nanos(&self) -> Option<u64> {
+        let end = self.end_nanos.or(self.is_end_lost.then_some(self.seen_nanos))?;
+        Some(end.max(self.start_nanos))
     }
 
     /// Its name; `span N` if that was lost.
@@ -71,6 +91,8 @@ struct OpenSlice {
     span: usize,
     enter: u64,
     start_nanos: u64,
+    /// The last time at which the thread is known to have been in it.
+    seen_nanos: u64,
 }
 
 /// A slice that did not end as the innermost one.
@@ -88,8 +110,44 @@ struct Builder {
     apart: Vec<ApartSlice>,
     /// Processes that have lost events.
     lossy: HashSet<u32>,
-    /// How many spans were known when that happened last: of those, events may be missing.
-    spans_before_loss: usize,
+}
+
+/// Until when events were lost, nanoseconds since the epoch. An event that was never committed counts for none: its thread was recording it when the
+/// program died, and was in the same spans until then.
+#[derive(Default)]
+struct LostUntil {
+    /// In each ring.
+    ring: HashMap<u32, u64>,
+    /// In any perf ring of a process.
+    process: HashMap<u32, u64>,
+    /// In those perf rings of it of which nothing is left: anybody can have recorded there.
+    unseen: HashMap<u32, u64>,
+}
+
+impl LostUntil {
+    fn new(recording: &Recording<'_>, losses: &[Loss], seen_rings: &HashSet<u32>) -> Self {
+        let mut lost = Self::default();
+        for loss in losses.iter().filter(|loss| loss.is_of_overwritten() && recording.ring(loss.ring).is_perf()) {
+            let process = recording.ring(loss.ring).process;
+            let raise = |until: &mut u64| *until = loss.until_nanos.max(*until);
+            raise(lost.ring.entry(loss.ring).or_default());
+            raise(lost.process.entry(process).or_default());
+            if !seen_rings.contains(&loss.ring) {
+                raise(lost.unseen.entry(process).or_default());
+            }
+        }
+        lost
+    }
+
+    fn of_process(&self, process: u32) -> u64 {
+        self.process.get(&process).copied().unwrap_or(0)
+    }
+
+    /// Of what a thread recorded, which was seen in these rings.
+    fn of_thread(&self, process: u32, rings: &[u32]) -> u64 {
+        let unseen = self.unseen.get(&process).copied().unwrap_or(0);
+        rings.iter().filter_map(|ring| self.ring.get(ring).copied()).fold(unseen, u64::max)
+    }
 }
 
 impl Timeline {
@@ -98,34 +156,41 @@ impl Timeline {
         let mut builder = Builder::default();
         let mut first_nanos = u64::MAX;
         let mut last_nanos = 0;
+        let mut seen_rings = HashSet::new();
         let mut entries = recording.entries();
         for entry in &mut entries {
             let nanos = match &entry.content {
                 Content::Gap { first_seqno, count, cause } => {
                     losses.gap(entry.ring, *first_seqno, *count, *cause);
                     builder.lossy.insert(entry.process);
-                    builder.spans_before_loss = builder.timeline.spans.len();
                     builder.timeline.counts.lost = builder.timeline.counts.lost.saturating_add(*count);
                     continue;
                 }
                 Content::Perf { recorder, record } => {
-                    builder.record(entry.process, *recorder, record);
+                    builder.record(entry.process, entry.ring, *recorder, record);
                     record.epoch_nanos
                 }
                 Content::Other { descriptor, .. } => {
                     builder.timeline.counts.exec_events += 1;
+                    if let Some(span) = recording.span(entry.ring, descriptor) {
+                        builder.timeline.see_inside((entry.process, span), descriptor.record_epoch_nanos);
+                    }
                     descriptor.record_epoch_nanos
                 }
             };
             losses.event(entry.ring, nanos);
+            seen_rings.insert(entry.ring);
             first_nanos = first_nanos.min(nanos);
             last_nanos = last_nanos.max(nanos);
         }
         let problems = entries.problems().to_vec();
-        let mut timeline = builder.finish(last_nanos);
-        timeline.first_nanos = first_nanos.min(last_nanos);
-        timeline.last_nanos = last_nanos;
-        timeline.losses = losses.finish(recording, timeline.first_nanos, last_nanos);
+        let first_nanos = first_nanos.min(last_nanos);
+        let losses = losses.finish(recording, first_nanos, last_nanos);
+        let lost = LostUntil::new(recording, &losses, &seen_rings);
+        builder.timeline.first_nanos = first_nanos;
+        builder.timeline.last_nanos = last_nanos;
+        let mut timeline = builder.finish(recording, &lost);
+        timeline.losses = losses;
         timeline.counts.problems = problems;
         timeline
     }
@@ -155,6 +220,8 @@ impl Timeline {
                 start_nanos: nanos,
                 is_start_known: false,
                 end_nanos: None,
+                is_end_lost: false,
+                seen_nanos: nanos,
                 busy_nanos: 0,
                 is_busy_known: true,
                 self_nanos: None,
@@ -163,18 +230,32 @@ impl Timeline {
             spans.len() - 1
         });
         let span = &mut spans[index];
+        span.seen_nanos = span.seen_nanos.max(nanos);
         if !span.is_start_known {
             span.start_nanos = span.start_nanos.min(nanos);
         }
         index
     }
 
+    /// Something happened in a span.
+    fn see_inside(&mut self, key: SpanKey, nanos: u64) -> Option<usize> {
+        let index = self.index_of(key)?;
+        let span = &mut self.spans[index];
+        span.seen_nanos = span.seen_nanos.max(nanos);
+        Some(index)
+    }
+
+    /// Whether what a ring has lost may have been recorded by that thread.
+    pub(super) fn concerns(&self, ring: u32, thread: ThreadKey) -> bool {
+        let is_known = || self.rings_of_threads.values().flatten().any(|known| *known == ring);
+        self.rings_of_threads.get(&thread).is_some_and(|rings| rings.contains(&ring)) || !is_known()
+    }
+
     fn place_spans(&mut self) {
         let intervals: Vec<Interval> = (0..self.spans.len())
             .map(|index| {
                 let span = &self.spans[index];
-                let end = span.end_nanos.map(|end| end.max(span.start_nanos));
-                Interval { start: span.start_nanos, end, parent: self.parent_of(index) }
+                Interval { start: span.start_nanos, end: span.drawn_end_nanos(), parent: self.parent_of(index) }
             })
             .collect();
         let mut by_process: HashMap<u32, Vec<usize>> = HashMap::new();
@@ -202,14 +283,14 @@ impl Timeline {
         let mut children: Vec<(usize, u64, u64)> = (0..self.spans.len())
             .filter_map(|index| {
                 let span = &self.spans[index];
-                Some((self.parent_of(index)?, span.start_nanos, span.end_nanos.unwrap_or(u64::MAX)))
+                Some((self.parent_of(index)?, span.start_nanos, span.drawn_end_nanos().unwrap_or(u64::MAX)))
             })
             .collect();
         children.sort_unstable();
         let mut covered: HashMap<usize, u64> = HashMap::new();
         for family in children.chunk_by(|a, b| a.0 == b.0) {
             let parent = &self.spans[family[0].0];
-            let Some(parent_end) = parent.end_nanos else { continue };
+            let Some(parent_end) = parent.end_nanos.or(parent.is_open().then_some(self.last_nanos)) else { continue };
             let (mut until, mut sum) = (parent.start_nanos, 0_u64);
             for (_, start, end) in family {
                 let (start, end) = ((*start).max(until), (*end).min(parent_end));
@@ -222,16 +303,21 @@ impl Timeline {
         }
         for (index, span) in self.spans.iter_mut().enumerate() {
             let covered = covered.get(&index).copied().unwrap_or(0);
-            span.self_nanos = span.wall_nanos().map(|wall| wall.saturating_sub(covered));
+            let end = span.end_nanos.or(span.is_open().then_some(self.last_nanos)).filter(|_| span.is_start_known);
+            span.self_nanos = end.map(|end| end.saturating_sub(span.start_nanos).saturating_sub(covered));
         }
     }
 }
 
 impl Builder {
-    fn record(&mut self, process: u32, recorder: u32, record: &PerfRecord) {
+    fn record(&mut self, process: u32, ring: u32, recorder: u32, record: &PerfRecord) {
         let nanos = record.epoch_nanos;
         let thread = (recorder, record.thread.id);
         let timeline = &mut self.timeline;
+        let rings = timeline.rings_of_threads.entry(thread).or_default();
+        if !rings.contains(&ring) {
+            rings.push(ring);
+        }
         let named = |timeline: &mut Timeline, id, call_site: &Arc<CallSite>| {
             let index = timeline.span(process, id, nanos);
             let known = &mut timeline.spans[index].call_site;
@@ -256,7 +342,12 @@ impl Builder {
                 let span = named(timeline, *span, call_site);
                 let enter = timeline.counts.slices;
                 timeline.counts.slices += 1;
-                self.threads.entry(thread).or_default().push(OpenSlice { span, enter, start_nanos: nanos });
+                self.threads.entry(thread).or_default().push(OpenSlice {
+                    span,
+                    enter,
+                    start_nanos: nanos,
+                    seen_nanos: nanos,
+                });
             }
             PerfContent::SpanExit { span, call_site } => {
                 let span = named(timeline, *span, call_site);
@@ -276,6 +367,27 @@ impl Builder {
             PerfContent::Counter { .. } => timeline.counts.counters += 1,
             PerfContent::Marker { .. } => timeline.counts.markers += 1,
             _ => {}
+        }
+        self.see_around(process, thread, record);
+    }
+
+    /// What happens in a span, its children's creation too, says that it is there, and that the thread is in it, if that is where the thread was last.
+    fn see_around(&mut self, process: u32, thread: ThreadKey, record: &PerfRecord) {
+        let around = match &record.content {
+            // That the child is there later says nothing of its parent.
+            PerfContent::SpanNew { parent, .. } => *parent,
+            PerfContent::Event { span, .. }
+            | PerfContent::Counter { span, .. }
+            | PerfContent::Marker { span, .. }
+            | PerfContent::NotRecorded { span, .. } => *span,
+            _ => return,
+        };
+        let Some(span) = around.and_then(|span| self.timeline.see_inside((process, span), record.epoch_nanos)) else {
+            return;
+        };
+        let innermost = self.threads.get_mut(&thread).and_then(|stack| stack.last_mut());
+        if let Some(slice) = innermost.filter(|slice| slice.span == span) {
+            slice.seen_nanos = slice.seen_nanos.max(record.epoch_nanos);
         }
     }
 
@@ -311,13 +423,23 @@ impl Builder {
         }
     }
 
-    /// Threads stay in open spans until the end of the recording.
-    fn end_open_slices(&mut self, last_nanos: u64) {
-        let spans = &mut self.timeline.spans;
-        for stack in self.threads.values() {
+    /// Decides of each slice and span without an end whether it was open at the end of the recording, or its end may have been lost.
+    fn end_open(&mut self, recording: &Recording<'_>, lost: &LostUntil) {
+        let timeline = &mut self.timeline;
+        let last_nanos = timeline.last_nanos;
+        let mut is_entered = vec![false; timeline.spans.len()];
+        for (thread, stack) in &self.threads {
+            let rings = timeline.rings_of_threads.get(thread).map_or(&[][..], Vec::as_slice);
+            let lost_until = lost.of_thread(recording.ring(thread.0).process, rings);
             let mut counted = HashSet::new();
             for slice in stack {
-                let span = &mut spans[slice.span];
+                let span = &mut timeline.spans[slice.span];
+                if lost_until > slice.seen_nanos {
+                    timeline.lost_slices.insert(slice.enter, slice.seen_nanos);
+                    continue;
+                }
+                timeline.open_slices.insert(slice.enter);
+                is_entered[slice.span] = true;
                 // Entered again while it was entered: counts once.
                 if span.end_nanos.is_none() && counted.insert(slice.span) {
                     let busy = last_nanos.saturating_sub(slice.start_nanos);
@@ -325,19 +447,22 @@ impl Builder {
                 }
             }
         }
-        for span in spans.iter_mut().take(self.spans_before_loss).filter(|span| span.end_nanos.is_none()) {
-            // Its exits may be among what was lost.
-            span.is_busy_known = !self.lossy.contains(&span.process);
+        for (span, is_entered) in timeline.spans.iter_mut().zip(is_entered) {
+            if is_entered && span.end_nanos.is_none() {
+                span.seen_nanos = last_nanos;
+            }
         }
-        for span in spans.iter_mut().filter(|span| span.end_nanos.is_none() && !span.is_start_known) {
-            span.is_busy_known = false;
+        for span in timeline.spans.iter_mut().filter(|span| span.end_nanos.is_none()) {
+            let lost_until = lost.of_process(span.process);
+            // At the end of the recording it is there, whatever was lost until then.
+            span.is_end_lost = lost_until > span.seen_nanos;
+            span.is_busy_known = !span.is_end_lost && span.is_start_known && lost_until <= span.start_nanos;
         }
     }
 
-    fn finish(mut self, last_nanos: u64) -> Timeline {
-        self.end_open_slices(last_nanos);
+    fn finish(mut self, recording: &Recording<'_>, lost: &LostUntil) -> Timeline {
+        self.end_open(recording, lost);
         let mut timeline = self.timeline;
-        timeline.open_slices = self.threads.values().flatten().map(|slice| slice.enter).collect();
         let mut by_thread: HashMap<ThreadKey, Vec<ApartSlice>> = HashMap::new();
         for slice in self.apart {
             by_thread.entry(slice.thread).or_default().push(slice);
@@ -352,7 +477,8 @@ impl Builder {
         timeline.place_spans();
         timeline.find_self_times();
         timeline.counts.spans = timeline.spans.len() as u64;
-        timeline.counts.open_spans = timeline.spans.iter().filter(|span| span.end_nanos.is_none()).count() as u64;
+        timeline.counts.open_spans = timeline.spans.iter().filter(|span| span.is_open()).count() as u64;
+        timeline.counts.lost_ends = timeline.spans.iter().filter(|span| span.is_end_lost).count() as u64;
         timeline
     }
 }

@@ -1,6 +1,7 @@
 //! What a ring is, as JSON.
 
 use super::survey::Survey;
+use super::whole::{Found, Shard, Whole};
 use crate::cli::decoder::Decoder;
 use crate::cli::format::hex;
 use eventring::layout::header::{MAGIC, content_type_name};
@@ -8,7 +9,25 @@ use eventring::reader::{ExtensionInfo, Reader, RingState};
 use serde_json::{Map, Value, json};
 
 /// One object; `docs/CLI.md` lists its fields.
-pub(super) fn object(reader: &Reader, decoder: &Decoder, survey: &Survey) -> Value {
+pub(super) fn object(reader: &Reader, decoder: &Decoder, whole: &Whole) -> Value {
+    let mut object = of_ring(reader, decoder, &whole.survey);
+    if !whole.shards.is_empty() {
+        object["shards"] = whole.shards.iter().map(|shard| of_shard(shard, decoder)).collect();
+    }
+    object
+}
+
+/// As of a ring of its own.
+fn of_shard(shard: &Shard, decoder: &Decoder) -> Value {
+    let mut object = match &shard.found {
+        Found::Opened { reader, survey } => of_ring(reader, decoder, survey),
+        Found::Unreadable(why) => json!({ "problem": why }),
+    };
+    object["index"] = json!(shard.index);
+    object
+}
+
+fn of_ring(reader: &Reader, decoder: &Decoder, survey: &Survey) -> Value {
     let info = reader.info();
     let by_type: Map<String, Value> = survey
         .by_type
@@ -46,6 +65,8 @@ pub(super) fn object(reader: &Reader, decoder: &Decoder, survey: &Survey) -> Val
             "count": survey.count,
             "lost": survey.lost,
             "being_written": survey.being_written,
+            "expired_payloads": survey.expired_payloads,
+            "malformed_payloads": survey.malformed_payloads,
             "first_ts_ns": survey.times.map(|times| times.0),
             "last_ts_ns": survey.times.map(|times| times.1),
             "by_type": by_type,

@@ -16,6 +16,10 @@ pub(super) struct Survey {
     pub lost: u64,
     /// Those whose events are being written: handed out, and neither committed nor given up.
     pub being_written: u64,
+    /// Events whose payload has been overwritten.
+    pub expired_payloads: u64,
+    /// Events that name a payload which the ring cannot hold.
+    pub malformed_payloads: u64,
     /// Earliest and latest time of recording, nanoseconds since the epoch.
     pub times: Option<(u64, u64)>,
     pub by_type: BTreeMap<u16, OfType>,
@@ -33,7 +37,8 @@ impl Survey {
     /// meanwhile is not there.
     pub(super) fn of(reader: &Reader) -> Self {
         // Behind the very last number no cursor can go; only a damaged header comes near.
-        let last_seqno = reader.info().last_seqno;
+        let info = reader.info();
+        let last_seqno = info.last_seqno;
         let mut cursor = reader.cursor();
         cursor.seek(Seek::Oldest);
         let mut survey = Self::default();
@@ -45,9 +50,12 @@ impl Survey {
                     }
                     survey.newest_seqno = event.seqno;
                     survey.count += 1;
-                    let time = event.record_epoch_nanos;
-                    let (earliest, latest) = survey.times.unwrap_or((time, time));
-                    survey.times = Some((earliest.min(time), latest.max(time)));
+                    if u64::from(event.payload_size) > info.geometry.payload_buf_bytes() {
+                        survey.malformed_payloads += 1;
+                    } else if !cursor.payload_is_valid(&event) {
+                        survey.expired_payloads += 1;
+                    }
+                    survey.add_times((event.record_epoch_nanos, event.record_epoch_nanos));
                     let of_type = survey.by_type.entry(event.event_type).or_default();
                     of_type.count += 1;
                     of_type.payload_bytes += u64::from(event.payload_size);
@@ -63,5 +71,32 @@ impl Survey {
         }
         survey.lost = last_seqno.saturating_sub(survey.count + survey.being_written);
         survey
+    }
+
+    /// Adds what is in another shard; its sequence numbers are its own.
+    pub(super) fn add(&mut self, other: &Self) {
+        let counts = [
+            (&mut self.count, other.count),
+            (&mut self.lost, other.lost),
+            (&mut self.being_written, other.being_written),
+            (&mut self.expired_payloads, other.expired_payloads),
+            (&mut self.malformed_payloads, other.malformed_payloads),
+        ];
+        for (sum, count) in counts {
+            *sum = sum.saturating_add(count);
+        }
+        if let Some(times) = other.times {
+            self.add_times(times);
+        }
+        for (code, of_type) in &other.by_type {
+            let sum = self.by_type.entry(*code).or_default();
+            sum.count = sum.count.saturating_add(of_type.count);
+            sum.payload_bytes = sum.payload_bytes.saturating_add(of_type.payload_bytes);
+        }
+    }
+
+    fn add_times(&mut self, (first, last): (u64, u64)) {
+        let (earliest, latest) = self.times.unwrap_or((first, last));
+        self.times = Some((earliest.min(first), latest.max(last)));
     }
 }

@@ -1,6 +1,7 @@
 //! What a ring is, for people.
 
 use super::survey::{OfType, Survey};
+use super::whole::{Found, Shard, Whole};
 use crate::cli::decoder::Decoder;
 use crate::cli::format::{Clock, bytes, duration, events, grouped, hex, one_line, rate};
 use crate::cli::paint::{self, BOLD, DIM, WARNING};
@@ -19,9 +20,10 @@ pub(super) fn write(
     out: &mut impl Write,
     reader: &Reader,
     decoder: &Decoder,
-    survey: &Survey,
+    whole: &Whole,
     clock: &Clock,
 ) -> io::Result<()> {
+    let Whole { survey, shards } = whole;
     let info = reader.info();
     let name = reader.path().map(|path| one_line(&path.to_string_lossy()));
     line(out, "ring", &format!("{BOLD}{}{BOLD:#}", name.unwrap_or_default()))?;
@@ -33,18 +35,23 @@ pub(super) fn write(
     if let Some(problem) = decoder.problem() {
         line(out, "", &format!("{WARNING}{}{WARNING:#}", one_line(problem)))?;
     }
-    line(out, "size", &size(&info))?;
-    line(
-        out,
-        "payload",
-        &format!("{} handed out, window starts at {}", bytes(info.next_payload_byte), bytes(info.buffer_window_start)),
-    )?;
-    if let Some(extension) = &info.extension {
-        more(out, extension)?;
+    if shards.is_empty() {
+        line(out, "size", &size(&info))?;
+        let (next, window) = (bytes(info.next_payload_byte), bytes(info.buffer_window_start));
+        line(out, "payload", &format!("{next} handed out, window starts at {window}"))?;
+    } else {
+        line(out, "size", &size_of_shards(whole, &info))?;
     }
-    line(out, "events", &what_is_there(survey, &info))?;
+    if let Some(extension) = &info.extension {
+        more(out, extension, whole)?;
+    }
+    line(out, "events", &what_is_there(survey, &info, !shards.is_empty()))?;
     if let Some(times) = survey.times {
         line(out, "time", &span(times, survey.count, clock))?;
+    }
+    if !shards.is_empty() {
+        writeln!(out)?;
+        table_of_shards(out, whole)?;
     }
     if !survey.by_type.is_empty() {
         writeln!(out)?;
@@ -102,8 +109,22 @@ fn size(info: &RingInfo) -> String {
     )
 }
 
-/// What eventring's own header says, where it is worth a line.
-fn more(out: &mut impl Write, extension: &ExtensionInfo) -> io::Result<()> {
+/// Shards have the sizes of the first, which also has the tables.
+fn size_of_shards(whole: &Whole, info: &RingInfo) -> String {
+    let readers = whole.shards.iter().filter_map(Shard::reader);
+    let all = readers.fold(0, |sum: u64, shard| sum.saturating_add(shard.info().geometry.file_bytes()));
+    format!("{}; {} in all {}", size(info), bytes(all), of_shards(whole.shards.len()))
+}
+
+fn of_shards(count: usize) -> String {
+    if count == 1 { "of 1 shard".into() } else { format!("of {count} shards") }
+}
+
+/// What eventring's own header says, where it is worth a line. Of shards, those that were opened count together.
+fn more(out: &mut impl Write, extension: &ExtensionInfo, whole: &Whole) -> io::Result<()> {
+    let others = whole.shards.iter().skip(1).filter_map(Shard::reader).filter_map(|shard| shard.info().extension);
+    let all: Vec<ExtensionInfo> = others.chain([extension.clone()]).collect();
+    let count = |of: fn(&ExtensionInfo) -> u64| all.iter().fold(0, |sum: u64, shard| sum.saturating_add(of(shard)));
     let clock = match extension.clock.kind {
         1 => "CLOCK_REALTIME".to_owned(),
         2 => format!("tick counter at {}Hz", rate(extension.clock.ticks_per_second as f64)),
@@ -111,17 +132,22 @@ fn more(out: &mut impl Write, extension: &ExtensionInfo) -> io::Result<()> {
     };
     line(out, "clock", &clock)?;
     if extension.shard_limit > 0 {
-        let shards =
-            format!("number {} of {}, at most {}", extension.shard_index, extension.shard_count, extension.shard_limit);
-        line(out, "shard", &shards)?;
+        // The first knows how many there are.
+        match whole.shards.is_empty() {
+            true => line(out, "shard", &format!("number {} of a recorder, alone", extension.shard_index))?,
+            false => line(out, "shards", &format!("{}, at most {}", extension.shard_count, extension.shard_limit))?,
+        }
     }
     let counters = [
-        (extension.record_errors, "replaced by RECORD_ERROR"),
-        (extension.refused_claims + extension.lapped_claims, "sequence numbers given up to stalled writers"),
-        (extension.skipped_chunks, "payload chunks skipped"),
-        (extension.table_overflows, "table entries without room"),
-        (extension.foreign_events, "events of another schema refused"),
-        (extension.snapshot_lost, "not in the snapshot"),
+        (count(|shard| shard.record_errors), "replaced by RECORD_ERROR"),
+        (
+            count(|shard| shard.refused_claims.saturating_add(shard.lapped_claims)),
+            "sequence numbers given up to stalled writers",
+        ),
+        (count(|shard| shard.skipped_chunks), "payload chunks skipped"),
+        (count(|shard| shard.table_overflows), "table entries without room"),
+        (count(|shard| shard.foreign_events), "events of another schema refused"),
+        (count(|shard| shard.snapshot_lost), "not in the snapshot"),
     ];
     let counted: Vec<String> = counters
         .iter()
@@ -131,20 +157,33 @@ fn more(out: &mut impl Write, extension: &ExtensionInfo) -> io::Result<()> {
     if counted.is_empty() { Ok(()) } else { line(out, "counters", &counted.join(", ")) }
 }
 
-fn what_is_there(survey: &Survey, info: &RingInfo) -> String {
-    let being_written = match survey.being_written {
-        0 => String::new(),
-        count => format!(", {} being written", grouped(count)),
-    };
+fn what_is_there(survey: &Survey, info: &RingInfo, is_sharded: bool) -> String {
+    let mut more = String::new();
+    for (count, what) in [
+        (survey.expired_payloads, "without payload, which was overwritten"),
+        (survey.malformed_payloads, "with a payload that the ring cannot hold"),
+        (survey.being_written, "being written"),
+    ] {
+        if count > 0 {
+            more += &format!(", {} {what}", grouped(count));
+        }
+    }
+    if survey.count == 0 && is_sharded {
+        return format!("none{more}");
+    }
     if survey.count == 0 {
-        return format!("none{being_written}; last sequence number {}", grouped(info.last_seqno));
+        return format!("none{more}; last sequence number {}", grouped(info.last_seqno));
     }
     let lost = match survey.lost {
         0 => "nothing has been overwritten".to_owned(),
+        1 => "1 before or between them is gone".to_owned(),
         lost => format!("{} before or between them are gone", grouped(lost)),
     };
+    if is_sharded {
+        return format!("{}, {lost}{more}", grouped(survey.count));
+    }
     format!(
-        "{} {DIM}(sequence numbers {} to {}){DIM:#}, {lost}{being_written}",
+        "{} {DIM}(sequence numbers {} to {}){DIM:#}, {lost}{more}",
         grouped(survey.count),
         grouped(survey.oldest_seqno),
         grouped(survey.newest_seqno)
@@ -158,6 +197,30 @@ fn span((first, last): (u64, u64), count: u64, clock: &Clock) -> String {
         seconds => format!(", {} events/s", rate(count as f64 / seconds)),
     };
     format!("{} + {}{per_second}", clock.date_and_time(first), duration(span))
+}
+
+fn table_of_shards(out: &mut impl Write, whole: &Whole) -> io::Result<()> {
+    let row = |out: &mut dyn Write, shard: &str, survey: &Survey, numbers: &str| {
+        let Survey { count, lost, expired_payloads, .. } = survey;
+        let counts = [*count, *lost, *expired_payloads].map(grouped);
+        writeln!(out, "{shard:>5}  {:>13}  {:>13}  {:>10}  {numbers}", counts[0], counts[1], counts[2])
+    };
+    writeln!(out, "{DIM}{:>5}  {:>13}  {:>13}  {:>10}  NUMBERS{DIM:#}", "SHARD", "EVENTS", "GONE", "EXPIRED")?;
+    for shard in &whole.shards {
+        match &shard.found {
+            Found::Opened { survey, .. } => {
+                let numbers = match survey.count {
+                    0 => "–".to_owned(),
+                    _ => format!("{} to {}", grouped(survey.oldest_seqno), grouped(survey.newest_seqno)),
+                };
+                row(out, &shard.index.to_string(), survey, &numbers)?;
+            }
+            Found::Unreadable(why) => writeln!(out, "{:>5}  {WARNING}{why}{WARNING:#}", shard.index)?,
+        }
+    }
+    write!(out, "{DIM}")?;
+    row(out, "all", &whole.survey, "")?;
+    write!(out, "{DIM:#}")
 }
 
 fn table(out: &mut impl Write, decoder: &Decoder, survey: &Survey) -> io::Result<()> {

@@ -21,7 +21,7 @@ use select::{Select, Selection};
 use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use stream::{Item, Start, Stream};
+use stream::{Before, Item, Start, Stream};
 use summary::Summary;
 
 /// How long nothing may come before what was printed is sent off, and the user's wishes are asked.
@@ -79,6 +79,8 @@ trait Printer {
     -> io::Result<()>;
     /// Shows a loss, or numbers without an event.
     fn gap(&mut self, ring: &Ring, gap: Gap) -> io::Result<()>;
+    /// Shows what had been overwritten before this began: nobody has missed it here, and nobody can have it.
+    fn before(&mut self, rings: &Rings, before: &[Before]) -> io::Result<()>;
     /// Shows that from here on the ring of that name is another one, whose numbers begin with 1 again.
     fn made_anew(&mut self, ring: &Ring) -> io::Result<()>;
     /// Sends off what was shown.
@@ -155,6 +157,11 @@ fn follow(
 ) -> anyhow::Result<()> {
     let View { selection, hides_descriptions, printer, summary, silence } = view;
     let mut patience = Duration::ZERO;
+    let before = stream.before();
+    if !before.is_empty() {
+        summary.before(before);
+        printer.before(rings, before)?;
+    }
     loop {
         if count.is_some_and(|count| summary.shown() >= count) {
             summary.complete("as many as asked for");
@@ -209,6 +216,7 @@ fn waits_for(stream: &Stream, summary: &Summary) -> String {
         // After events that were shown, silence is what is to be expected.
         _ if summary.has_seen_events() => String::new(),
         Some((_, 0)) => "waiting for the first event".to_owned(),
+        Some((_, 1)) => "waiting for events; 1 was recorded before".to_owned(),
         Some((_, last)) => format!("waiting for events; {} were recorded before", grouped(last)),
         None => "waiting for events".to_owned(),
     }

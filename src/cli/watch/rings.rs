@@ -88,7 +88,12 @@ impl Rings {
             let mut is_new = false;
             let reader = loop {
                 match expect.open(name) {
-                    Err(error) if wait && error.kind() == ReaderErrorKind::NotFound => {
+                    // Nobody will ever make a ring of such a name.
+                    Err(error)
+                        if wait
+                            && error.kind() == ReaderErrorKind::NotFound
+                            && advice::instead_of_a_name(name).is_none() =>
+                    {
                         if interrupt.came() {
                             return Ok(None);
                         }

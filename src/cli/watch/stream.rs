@@ -54,9 +54,18 @@ pub(super) enum Item {
     Ended,
 }
 
+/// Events of a ring that would have been shown, had they not been overwritten before the stream began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Before {
+    pub ring: usize,
+    pub first_seqno: u64,
+    pub count: u64,
+}
+
 /// Stands in one or several rings.
 pub(super) struct Stream {
     feed: Feed,
+    before: Vec<Before>,
     /// The event returned last, and its payload once it was asked for.
     event: Descriptor,
     payload: Vec<u8>,
@@ -79,9 +88,14 @@ enum Fetched {
 impl Stream {
     /// Starts at the oldest event of rings that have ended, behind the newest of live ones, or where it is told to.
     pub(super) fn new(rings: &Rings, start: Option<Start>) -> Result<Self, Failure> {
-        let mut cursors = Vec::new();
-        for ring in rings.iter() {
-            cursors.push(cursor(ring, start));
+        let (mut cursors, mut before) = (Vec::new(), Vec::new());
+        for (index, ring) in rings.iter().enumerate() {
+            let (cursor, wanted_seqno) = cursor(ring, start);
+            let count = cursor.next_seqno().saturating_sub(wanted_seqno);
+            if count > 0 {
+                before.push(Before { ring: index, first_seqno: wanted_seqno, count });
+            }
+            cursors.push(cursor);
         }
         if start == Some(Start::Block) {
             rings.need_exec("--from block")?;
@@ -94,7 +108,12 @@ impl Stream {
             Some(cursor) => Feed::One(Follower::new(cursor, WaitStrategy::Adaptive)),
             None => Feed::Many { merger: Merger::new(cursors), payload: Fetched::Expired },
         };
-        Ok(Self { feed, event: Descriptor::default(), payload: Vec::new(), next_check: Instant::now() })
+        Ok(Self { feed, before, event: Descriptor::default(), payload: Vec::new(), next_check: Instant::now() })
+    }
+
+    /// What of each ring had been overwritten before this began.
+    pub(super) fn before(&self) -> &[Before] {
+        &self.before
     }
 
     /// The next item, waiting at most `patience`. New shards are added to `rings`.
@@ -144,7 +163,7 @@ impl Stream {
         let now = Clock::global().now_epoch_nanos();
         while let Some(shard) = rings.next_shard() {
             match shard {
-                AddedShard::Ring(index) => _ = merger.add(cursor(rings.get(index), None)),
+                AddedShard::Ring(index) => _ = merger.add(cursor(rings.get(index), None).0),
                 AddedShard::Missed { ring, gap } => return Some(Item::Gap { ring, gap }),
             }
         }
@@ -187,15 +206,8 @@ impl Stream {
     }
 }
 
-/// Where the last `count` events begin, of those that are still there.
-fn last(cursor: &mut Cursor, count: u64) -> Seek {
-    cursor.seek(Seek::Oldest);
-    let oldest = cursor.next_seqno();
-    cursor.seek(Seek::Newest);
-    Seek::Seqno(cursor.next_seqno().saturating_sub(count).max(oldest))
-}
-
-fn cursor(ring: &Ring, start: Option<Start>) -> Cursor {
+/// A cursor, and the number that it would stand before if nothing had been overwritten.
+fn cursor(ring: &Ring, start: Option<Start>) -> (Cursor, u64) {
     let mut cursor = ring.reader.cursor();
     let may_come_more = matches!(ring.reader.state(), RingState::Live | RingState::Unknown);
     let place = match start {
@@ -205,10 +217,21 @@ fn cursor(ring: &Ring, start: Option<Start>) -> Cursor {
         Some(Start::Oldest) => Seek::Oldest,
         Some(Start::Block) => Seek::CurrentBlock,
         Some(Start::Seqno(seqno)) => Seek::Seqno(seqno),
-        Some(Start::Last(count)) => last(&mut cursor, count),
+        Some(Start::Last(count)) => return last(cursor, count),
         None if may_come_more => Seek::Newest,
         None => Seek::Oldest,
     };
     cursor.seek(place);
-    cursor
+    let wanted_seqno = if place == Seek::Oldest { 1 } else { cursor.next_seqno() };
+    (cursor, wanted_seqno)
+}
+
+/// The same for the last `count` events.
+fn last(mut cursor: Cursor, count: u64) -> (Cursor, u64) {
+    cursor.seek(Seek::Oldest);
+    let oldest = cursor.next_seqno();
+    cursor.seek(Seek::Newest);
+    let wanted_seqno = cursor.next_seqno().saturating_sub(count).max(1);
+    cursor.seek(Seek::Seqno(wanted_seqno.max(oldest)));
+    (cursor, wanted_seqno)
 }

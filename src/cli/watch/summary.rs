@@ -1,7 +1,8 @@
 //! What there was to see, at the end.
 
 use super::rings::Rings;
-use crate::cli::format::{duration, events, grouped};
+use super::stream::Before;
+use crate::cli::format::{columns, duration, events, grouped};
 use crate::cli::paint::{DIM, WARNING};
 use eventring::reader::{Gap, PayloadRead, RingState};
 use std::io::IsTerminal as _;
@@ -18,6 +19,8 @@ pub(super) struct Summary {
     not_selected: u64,
     /// Events that only describe call sites and threads, and were left out.
     descriptions: u64,
+    /// Events that had been overwritten before it began.
+    overwritten_before: u64,
     lost: u64,
     /// Numbers that stand for no event.
     given_up: u64,
@@ -28,7 +31,17 @@ pub(super) struct Summary {
 
 impl Summary {
     pub(super) fn new(since: Instant) -> Self {
-        Self { since, shown: 0, not_selected: 0, descriptions: 0, lost: 0, given_up: 0, expired: 0, reason: None }
+        Self {
+            since,
+            shown: 0,
+            not_selected: 0,
+            descriptions: 0,
+            overwritten_before: 0,
+            lost: 0,
+            given_up: 0,
+            expired: 0,
+            reason: None,
+        }
     }
 
     pub(super) fn event(&mut self, payload: &PayloadRead<'_>) {
@@ -42,6 +55,12 @@ impl Summary {
 
     pub(super) fn description(&mut self) {
         self.descriptions += 1;
+    }
+
+    pub(super) fn before(&mut self, before: &[Before]) {
+        for before in before {
+            self.overwritten_before = self.overwritten_before.saturating_add(before.count);
+        }
     }
 
     pub(super) fn gap(&mut self, gap: Gap) {
@@ -86,8 +105,13 @@ impl Summary {
         if self.descriptions > 0 {
             parts.push(format!("{} of call sites and threads left out", grouped(self.descriptions)));
         }
+        if self.overwritten_before > 0 {
+            parts.push(format!("{} overwritten before", grouped(self.overwritten_before)));
+        }
         parts.push(match self.lost {
             0 if rings.check_whole().is_err() => format!("{WARNING}the rest lost{WARNING:#}"),
+            // What was overwritten before is lost, too; but not here.
+            0 if self.overwritten_before > 0 => "none lost since".to_owned(),
             0 => "none lost".to_owned(),
             lost => format!("{WARNING}{} lost{WARNING:#}", grouped(lost)),
         });
@@ -99,7 +123,8 @@ impl Summary {
             parts.push(format!("{WARNING}{} without payload{WARNING:#}", grouped(self.expired)));
         }
         parts.push(duration(self.since.elapsed()));
-        anstream::eprintln!("{DIM}──{DIM:#} {} {DIM}· {}{DIM:#}", parts.join(", "), self.reason.unwrap_or(end(rings)));
+        let end = format!("{DIM}· {}{DIM:#}", self.reason.unwrap_or(end(rings)));
+        anstream::eprintln!("{DIM}──{DIM:#} {}", lines(&parts, &end, columns(&std::io::stderr())));
     }
 }
 
@@ -122,5 +147,55 @@ fn end(rings: &Rings) -> &'static str {
             "all rings have ended; not all programs in good order"
         }
         _ => "all rings have ended",
+    }
+}
+
+/// Columns in front of each line.
+const INDENT: usize = 3;
+
+/// The parts with commas between them and the end behind, in lines that fit a terminal of so many columns; the first begins behind as many as the
+/// others are indented by.
+fn lines(parts: &[String], end: &str, width: Option<usize>) -> String {
+    let shown = |text: &str| anstream::adapter::strip_str(text).to_string().chars().count();
+    let last = parts.len().saturating_sub(1);
+    let pieces =
+        parts.iter().enumerate().map(|(index, part)| if index < last { format!("{part},") } else { part.clone() });
+    let mut out = String::new();
+    let mut column = INDENT;
+    for piece in pieces.chain([end.to_owned()]) {
+        let piece_width = shown(&piece);
+        if column > INDENT {
+            if width.is_some_and(|width| column + 1 + piece_width > width) {
+                out.push('\n');
+                out.push_str(&" ".repeat(INDENT));
+                column = INDENT;
+            } else {
+                out.push(' ');
+                column += 1;
+            }
+        }
+        out.push_str(&piece);
+        column += piece_width;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_takes_as_many_lines_as_the_terminal_is_narrow() {
+        let parts = ["3 events shown".to_owned(), format!("{WARNING}1,234 lost{WARNING:#}"), "1.2 s".to_owned()];
+        let end = format!("{DIM}· its program died; the ring is left{DIM:#}");
+        let shown = |width| anstream::adapter::strip_str(&lines(&parts, &end, width)).to_string();
+        let whole = "3 events shown, 1,234 lost, 1.2 s · its program died; the ring is left";
+        assert_eq!(shown(None), whole);
+        assert_eq!(shown(Some(INDENT + whole.chars().count())), whole);
+        let two = "3 events shown, 1,234 lost, 1.2 s\n   · its program died; the ring is left";
+        assert_eq!(shown(Some(INDENT + whole.chars().count() - 1)), two);
+        assert_eq!(shown(Some(40)), two);
+        let four = "3 events shown,\n   1,234 lost,\n   1.2 s\n   · its program died; the ring is left";
+        assert_eq!(shown(Some(1)), four);
     }
 }

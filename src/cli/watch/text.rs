@@ -2,15 +2,16 @@
 
 use super::columns::{Columns, fit};
 use super::rings::{Ring, Rings};
+use super::stream::Before;
 use super::{Printer, perf};
-use crate::cli::format::{Clock, grouped, one_line};
+use crate::cli::format::{Clock, columns, events, grouped, one_line};
 use crate::cli::paint::{self, BOLD, DIM, PLAIN, WARNING};
 use anstyle::Style;
 use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead};
 use eventring::schema::exec::{ExecEvent, flow};
 use eventring::schema::{MALFORMED, SPAN_WORD, Value};
 use eventring::tracing::{PerfContent, PerfRecord};
-use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::io::{self, BufWriter, Write};
 
 /// Prints lines.
 pub(super) struct Lines<O: Write> {
@@ -32,7 +33,7 @@ impl Lines<BufWriter<anstream::AutoStream<io::StdoutLock<'static>>>> {
     /// On stdout.
     pub(super) fn new(rings: &Rings, full: bool, clock: Clock) -> Self {
         let out = BufWriter::with_capacity(1 << 16, anstream::stdout().lock());
-        Self::on(out, if full { || None } else { terminal_columns }, rings, full, clock)
+        Self::on(out, if full { || None } else { || columns(&io::stdout()) }, rings, full, clock)
     }
 }
 
@@ -241,24 +242,45 @@ impl<O: Write> Printer for Lines<O> {
 
     fn gap(&mut self, ring: &Ring, gap: Gap) -> io::Result<()> {
         let of = if self.columns.ring.is_some() { format!(" of {}", one_line(&ring.label)) } else { String::new() };
-        let last = gap.first_seqno.saturating_add(gap.count - 1);
+        let (first, last) = (gap.first_seqno, gap.first_seqno.saturating_add(gap.count - 1));
+        let is_one = gap.count == 1;
         if gap.cause == GapCause::NeverOpened {
-            let text = format!("── {} events{of} are missing: a shard could not be opened ──", grouped(gap.count));
+            let are = if is_one { "is" } else { "are" };
+            let text = format!("── {}{of} {are} missing: a shard could not be opened ──", events(gap.count));
             self.line.push(WARNING, text);
             return self.end_line();
         }
         if !gap.is_loss() {
-            let text = format!("── the numbers {} to {last}{of} stand for no event ──", gap.first_seqno);
+            let text = match is_one {
+                true => format!("── the number {first}{of} stands for no event ──"),
+                false => format!("── the numbers {first} to {last}{of} stand for no event ──"),
+            };
             self.line.push(DIM, text);
             return self.end_line();
         }
         let why = match gap.cause {
+            GapCause::Overwritten if is_one => "overwritten before it was read",
             GapCause::Overwritten => "overwritten before they were read",
             GapCause::NeverCommitted => "reserved and never committed",
             _ => "lost",
         };
-        let text = format!("── {} events{of} are missing, {} to {last}: {why} ──", grouped(gap.count), gap.first_seqno);
+        let text = match is_one {
+            true => format!("── event {first}{of} is missing: {why} ──"),
+            false => format!("── {} events{of} are missing, {first} to {last}: {why} ──", grouped(gap.count)),
+        };
         self.line.push(WARNING, text);
+        self.end_line()
+    }
+
+    fn before(&mut self, rings: &Rings, before: &[Before]) -> io::Result<()> {
+        let count = before.iter().fold(0, |sum: u64, before| sum.saturating_add(before.count));
+        // Of shards there may be many; JSON says it of each.
+        let of = match before {
+            [before] if rings.has_several() => format!(" of {}", one_line(&rings.get(before.ring).label)),
+            [_] => String::new(),
+            several => format!(" of {} rings", several.len()),
+        };
+        self.line.push(DIM, format!("── {}{of} had been overwritten before the watch began ──", events(count)));
         self.end_line()
     }
 
@@ -331,16 +353,6 @@ impl Line {
         }
         Ok(())
     }
-}
-
-/// The width of the terminal behind stdout, if there is one.
-fn terminal_columns() -> Option<usize> {
-    let out = io::stdout();
-    if !out.is_terminal() {
-        return None;
-    }
-    let size = rustix::termios::tcgetwinsize(&out).ok()?;
-    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
 #[cfg(test)]

@@ -145,6 +145,8 @@ pub(super) struct DebugAnnotation {
     pub(super) double_value: Option<f64>,
     #[prost(string, optional, tag = "6")]
     pub(super) string_value: Option<String>,
+    #[prost(message, repeated, tag = "11")]
+    pub(super) dict_entries: Vec<Self>,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -10,7 +10,7 @@ use self::messages::{
     TYPE_SLICE_BEGIN, TYPE_SLICE_END, ThreadDescriptor, Trace, TracePacket, TracePacketDefaults, TrackDescriptor,
     TrackEvent,
 };
-use super::args::{ArgValue, Args};
+use super::args::{Arg, ArgValue, Args, CUT};
 use super::sink::{Label, Sink, SliceId, Track, TrackId, TrackKind};
 use crate::capture::CaptureFile;
 use crate::schema::perf::FieldValue;
@@ -105,19 +105,29 @@ impl<'o> PerfettoSink<'o> {
     }
 
     fn annotations(&mut self, args: Args) -> Vec<DebugAnnotation> {
-        let annotation = |(name, value): (std::sync::Arc<str>, ArgValue)| {
+        let mut annotation = |name: &str, value: ArgValue| {
             let mut annotation =
-                DebugAnnotation { name_iid: Some(self.names.annotation(&name)), ..DebugAnnotation::default() };
+                DebugAnnotation { name_iid: Some(self.names.annotation(name)), ..DebugAnnotation::default() };
             match value {
                 ArgValue::Int(value) => annotation.int_value = Some(value),
                 ArgValue::Uint(value) => annotation.uint_value = Some(value),
                 ArgValue::Float(value) => annotation.double_value = Some(value),
                 ArgValue::Bool(value) => annotation.bool_value = Some(value),
                 ArgValue::Text(text) => annotation.string_value = Some(text),
+                ArgValue::Unknown => annotation.string_value = Some("unknown".into()),
             }
             annotation
         };
-        args.0.into_iter().map(annotation).collect()
+        let (mut annotations, mut cuts) = (Vec::new(), Vec::new());
+        for Arg { name, value, cut } in args.0 {
+            annotations.push(annotation(&name, value));
+            cuts.extend(cut.map(|cut| annotation(&name, cut)));
+        }
+        if !cuts.is_empty() {
+            let name_iid = Some(self.names.annotation(CUT));
+            annotations.push(DebugAnnotation { name_iid, dict_entries: cuts, ..DebugAnnotation::default() });
+        }
+        annotations
     }
 
     fn known_or_new(&mut self, id: u32) -> i32 {
