@@ -252,7 +252,19 @@ fn of_a_sharded_recorder_all_shards_are_shown_and_counted_together() {
     assert_eq!(row("all"), handed_out.iter().sum::<u64>().to_string());
 
     // A shard that is named itself stands alone.
-    let alone = run(&["info", "--json", argument(&place(&directory, "shop.1"))]).json();
+    let shard_1 = place(&directory, "shop.1");
+    let alone = run(&["info", "--json", argument(&shard_1)]);
+    let warning = format!(
+        "warning: {} is shard 1 of a recorder, one of several: what spans, call sites and threads are called stands in shard 0; name {} for all of them\n",
+        shard_1.display(),
+        path.display()
+    );
+    assert_eq!(alone.err, warning);
+    let watch = ["watch", "--quiet", "--last", "1", "--count", "1", argument(&shard_1)];
+    for warned in [&["summary", argument(&shard_1)][..], &watch] {
+        assert!(run(warned).err.starts_with(&warning), "{warned:?}");
+    }
+    let alone = alone.json();
     assert_eq!((&alone["events"]["count"], alone.get("shards")), (&json!(handed_out[1]), None));
     // Nor has a ring that is not sharded any.
     assert_eq!(run(&["info", "--json", program::KEPT]).json().get("shards"), None);

@@ -6,6 +6,7 @@ mod program;
 use eventring::recorder::{ContentDescription, Recorder};
 use program::{argument, directory, finish, place, program, run};
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 
 fn recorder_at(path: &Path, name: &str, events: u64) -> Recorder {
@@ -76,4 +77,33 @@ fn where_there_are_none_it_says_where_it_looked() {
     let mut command = program(&["list", "--json"]);
     command.env("EVENTRING_DIR", place(&directory, "missing"));
     assert_eq!(finish(command).json()["rings"], serde_json::json!([]));
+}
+
+#[test]
+fn of_a_snapshot_only_the_header_is_decompressed() {
+    /// The header section.
+    const HEADER_BYTES: usize = 2 << 20;
+    let directory = directory();
+    let image = zstd::decode_all(fs::File::open(program::KEPT).unwrap()).unwrap();
+    let mut encoder = zstd::Encoder::new(Vec::new(), 1).unwrap();
+    encoder.write_all(&image[..HEADER_BYTES]).unwrap();
+    // What comes then can be decompressed by nobody.
+    encoder.flush().unwrap();
+    let mut snapshot = encoder.get_ref().clone();
+    snapshot.extend([0xff; 1000]);
+    let path = place(&directory, "some.zst");
+    fs::write(&path, snapshot).unwrap();
+    assert_eq!(run(&["info", argument(&path)]).code, Some(7));
+    let list = run(&["list", "--json", argument(directory.path())]);
+    assert_eq!(list.err, "");
+    let ring = &list.json()["rings"][0];
+    assert_eq!(
+        (&ring["state"], &ring["recorded"], &ring["content_type"]["code"]),
+        (&"snapshot".into(), &36.into(), &2.into())
+    );
+    // One that ends within its header is not.
+    fs::write(&path, &encoder.get_ref()[..100]).unwrap();
+    let list = run(&["list", "--json", argument(directory.path())]);
+    assert!(list.err.contains("the snapshot ends in the middle"), "{list:?}");
+    assert_eq!(list.json()["rings"], serde_json::json!([]));
 }

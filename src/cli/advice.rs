@@ -1,9 +1,10 @@
 //! What the command line adds to the errors of readers: what the file is instead of a ring, and which verb or option helps.
 
 use super::exit::{Exit, Failure};
+use super::paint::WARNING;
 use eventring::capture::{CaptureError, CaptureFile};
 use eventring::layout::header::content_type_name;
-use eventring::reader::{ReaderError, ReaderErrorKind};
+use eventring::reader::{Reader, ReaderError, ReaderErrorKind};
 use eventring::shm::RingDirectories;
 use std::path::Path;
 
@@ -26,6 +27,22 @@ pub(super) fn on(error: anyhow::Error) -> anyhow::Error {
         Some(message) => Failure::new(Exit::NotARing, message).into(),
         None => error,
     }
+}
+
+/// Warns that the ring which was named is one shard of several, and says what to name for all. `name` is what the user has written.
+pub(super) fn warn_of_shard(name: &Path, reader: &Reader) {
+    let Some(index) = reader.info().extension.map(|extension| extension.shard_index).filter(|index| *index > 0) else {
+        return;
+    };
+    let shown = name.display().to_string();
+    let recorder = match shown.strip_suffix(&format!(".{index}")) {
+        Some(recorder) => format!("name {recorder} for all of them"),
+        None => "name shard 0 for all of them".to_owned(),
+    };
+    anstream::eprintln!(
+        "{WARNING}warning:{WARNING:#} {shown} is shard {index} of a recorder, one of several: what spans, call sites and threads are called \
+         stands in shard 0; {recorder}"
+    );
 }
 
 /// If what is not there is called like a recorder's configuration string: how the ring is called.

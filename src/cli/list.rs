@@ -28,7 +28,7 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// A ring, with its shards. Not its reader: of a snapshot that is all its memory, and there may be many.
+/// A ring, with its shards. Not its reader, for there may be many.
 struct Found {
     name: String,
     file: PathBuf,
@@ -89,7 +89,7 @@ fn look_at(path: &Path) -> Option<Found> {
     if !metadata.is_file() || metadata.permissions().mode() & STICKY != 0 {
         return None;
     }
-    let reader = match Reader::open(path) {
+    let reader = match Reader::options().header_only().open(path) {
         Ok(reader) => reader,
         Err(error) => {
             if !matches!(error.kind(), ReaderErrorKind::NotARing | ReaderErrorKind::NotFound) {

@@ -41,7 +41,9 @@ enum Expected {
 
 impl RingArgs {
     pub(super) fn open(&self) -> anyhow::Result<Reader> {
-        self.expect.open(&self.name).map_err(|error| advice::on_expected(&self.name, error))
+        let reader = self.expect.open(&self.name).map_err(|error| advice::on_expected(&self.name, error))?;
+        advice::warn_of_shard(&self.name, &reader);
+        Ok(reader)
     }
 }
 

@@ -59,7 +59,9 @@ pub(super) fn open(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved
 fn capture_now(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved> {
     let mut rings = Vec::new();
     for name in names {
-        rings.push(Reader::open(name).map_err(|error| advice::on_perf(name, error))?);
+        let ring = Reader::open(name).map_err(|error| advice::on_perf(name, error))?;
+        advice::warn_of_shard(name, &ring);
+        rings.push(ring);
     }
     if needs_spans && !rings.iter().any(|ring| ring.info().content_type == CONTENT_TYPE_PERF) {
         // The reader's message says what else the ring holds.

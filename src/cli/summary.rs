@@ -40,15 +40,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
 
 const HEADS: [&str; 11] = ["span", "count", "total", "self", "busy", "idle", "p50", "p90", "p99", "max", ""];
 
-<<<<<<< HEAD
 fn table(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<()> {
     // 0: not rotated.
     let part = saved.capture.part();
     let rows: Vec<[String; 11]> = summary.spans.iter().map(|span| row(span, summary.lost, part > 1)).collect();
-=======
-fn table(out: &mut impl Write, summary: &Summary) -> io::Result<()> {
-    let rows: Vec<[String; 11]> = summary.spans.iter().map(row).collect();
->>>>>>> 2ea6b20 (Spans whose end may be lost are drawn as far as they are known; one end of open time; cut fields keep their names; info of all shards; watch says what was overwritten before)
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());
         cells.chain([HEADS[column].len()]).max().unwrap_or(0)
@@ -84,12 +79,8 @@ fn table(out: &mut impl Write, summary: &Summary) -> io::Result<()> {
     Ok(())
 }
 
-<<<<<<< HEAD
-/// With `lost` events, a span without an end may have ended in a gap; where files `are_before` these, a span may have begun there.
+/// Where files `are_before` these, a span may have begun there; with `lost` events it may not.
 fn row(span: &SpanSummary, lost: u64, are_before: bool) -> [String; 11] {
-=======
-fn row(span: &SpanSummary) -> [String; 11] {
->>>>>>> 2ea6b20 (Spans whose end may be lost are drawn as far as they are known; one end of open time; cut fields keep their names; info of all shards; watch says what was overwritten before)
     let name = match span.target.as_str() {
         "" => span.name.clone(),
         target => format!("{target}::{}", span.name),

@@ -54,6 +54,7 @@ pub struct Reader {
 pub struct ReaderOptions {
     expected: Option<Expected>,
     snapshot_bytes_max: Option<u64>,
+    is_header_enough: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -235,6 +236,14 @@ impl ReaderOptions {
         self
     }
 
+    /// Of a snapshot, decompresses the header section (2 MiB) and no more, whatever else there may be, or may be missing: [`Reader::info`], the state and the schema
+    /// are there, and no event can be read. For those who look at many files, which anybody may have made. Rings are opened as ever.
+    #[must_use]
+    pub fn header_only(mut self) -> Self {
+        self.is_header_enough = true;
+        self
+    }
+
     /// Opens the ring of that name or path. A name without `/` is looked up in the ring directories, then in the current
     /// directory; a name with a `/` is a path. A file that is a zstd frame is opened as a snapshot (feature `snapshot`).
     ///
@@ -260,7 +269,7 @@ impl ReaderOptions {
     #[cfg(feature = "snapshot")]
     fn open_snapshot(&self, file: &shm::RingFile, path: &Path) -> Result<Reader, ReaderError> {
         let bytes_max = self.snapshot_bytes_max.unwrap_or(SNAPSHOT_BYTES_MAX);
-        let image = super::snapshot::decompress(file.descriptor(), bytes_max)?;
+        let image = super::snapshot::decompress(file.descriptor(), bytes_max, self.is_header_enough)?;
         self.map(shm::RingFile::from_descriptor(image).map_err(ReaderError::shm)?, Some(path.to_path_buf()))
     }
 

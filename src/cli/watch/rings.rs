@@ -105,6 +105,7 @@ impl Rings {
                 }
             };
             silence.ends();
+            advice::warn_of_shard(name, &reader);
             rings.shards.push(ShardFinder::new(&reader, 1));
             rings.rings.push(Ring::new(reader, name.to_string_lossy().into_owned(), is_new));
         }

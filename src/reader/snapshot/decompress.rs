@@ -4,6 +4,7 @@ use super::super::error::{ReaderError, ReaderErrorKind};
 use super::super::open::not_a_ring;
 use crate::layout::Geometry;
 use crate::layout::header::FixedHeader;
+use crate::layout::limits::HEADER_SECTION_BYTES;
 use crate::ring::mutation::{self, Mutation};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -12,11 +13,16 @@ use std::os::fd::{AsFd, OwnedFd};
 /// The published tool writes images that are up to this many bytes shorter than their header says.
 const MISSING_BYTES_MAX: u64 = 15;
 
-/// Decompresses into anonymous memory, at most `bytes_max` bytes.
+/// Decompresses into anonymous memory, at most `bytes_max` bytes. With `is_header_enough`, the header section only; what would lie behind it is
+/// a hole there, and takes no memory.
 ///
 /// The compressed size says nothing: a few kilobytes can decompress to terabytes. So the header in the first bytes must be a
 /// ring's of an allowed size, and no byte more than it says is taken.
-pub(in super::super) fn decompress(file: impl AsFd, bytes_max: u64) -> Result<OwnedFd, ReaderError> {
+pub(in super::super) fn decompress(
+    file: impl AsFd,
+    bytes_max: u64,
+    is_header_enough: bool,
+) -> Result<OwnedFd, ReaderError> {
     let file = file.as_fd().try_clone_to_owned().map_err(|error| ReaderError::io("duplicate the descriptor", error))?;
     let mut file = File::from(file);
     file.seek(SeekFrom::Start(0)).map_err(|error| ReaderError::io("rewind the snapshot", error))?;
@@ -36,8 +42,10 @@ pub(in super::super) fn decompress(file: impl AsFd, bytes_max: u64) -> Result<Ow
     image.write_all(&start).map_err(stored)?;
     let mut buffer = vec![0; 1 << 17];
     let mut total = start.len() as u64;
-    loop {
-        let bytes = read_full(&mut decoder, &mut buffer).map_err(damaged)?;
+    let wanted_bytes = if is_header_enough { HEADER_SECTION_BYTES } else { u64::MAX };
+    while total < wanted_bytes {
+        let wanted = (wanted_bytes - total).min(buffer.len() as u64) as usize;
+        let bytes = read_full(&mut decoder, &mut buffer[..wanted]).map_err(damaged)?;
         if bytes == 0 {
             break;
         }
@@ -49,7 +57,7 @@ pub(in super::super) fn decompress(file: impl AsFd, bytes_max: u64) -> Result<Ow
         }
         write_sparsely(&mut image, &buffer[..bytes]).map_err(stored)?;
     }
-    if total.saturating_add(MISSING_BYTES_MAX) < image_bytes {
+    if total < wanted_bytes && total.saturating_add(MISSING_BYTES_MAX) < image_bytes {
         let message = format!("the snapshot decompresses to {total} bytes, its header says {image_bytes}");
         return Err(ReaderError::new(ReaderErrorKind::Truncated, message));
     }
