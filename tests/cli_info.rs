@@ -260,7 +260,7 @@ fn of_a_sharded_recorder_all_shards_are_shown_and_counted_together() {
         path.display()
     );
     assert_eq!(alone.err, warning);
-    let watch = ["watch", "--quiet", "--last", "1", "--count", "1", argument(&shard_1)];
+    let watch = ["watch", "--json", "--quiet", "--last", "1", "--count", "1", argument(&shard_1)];
     for warned in [&["summary", argument(&shard_1)][..], &watch] {
         assert!(run(warned).err.starts_with(&warning), "{warned:?}");
     }
