@@ -107,6 +107,7 @@ fn every_bad_input_has_its_line_and_its_code() {
         table.run(&["info", name]);
     }
     table.run(&["watch", "--reopen", "missing:16:27"]);
+    table.run(&["capture", "--wait", "missing:16:27"]);
     for name in ["missing", "./missing.evc"] {
         table.run(&["summary", name]);
         table.run(&["export", name]);

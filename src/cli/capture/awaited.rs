@@ -1,6 +1,7 @@
 //! The rings of a capture, as they are made: each is held open from the moment it is seen, so that its program may end and remove it.
 
 use super::program::Program;
+use crate::cli::advice;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::interrupt::Interrupt;
 use crate::cli::silence::Silence;
@@ -113,7 +114,12 @@ impl Rings {
                     self.hold(reader)
                 }
                 Ok(_) => self.awaited.push(name),
-                Err(error) if error.kind() == ReaderErrorKind::NotFound => self.awaited.push(name),
+                // Nobody will ever make a ring of a name with sizes.
+                Err(error)
+                    if error.kind() == ReaderErrorKind::NotFound && advice::instead_of_a_name(&name).is_none() =>
+                {
+                    self.awaited.push(name);
+                }
                 // It will not get better.
                 Err(error) => {
                     self.failed.get_or_insert(error);

@@ -4,6 +4,7 @@ mod awaited;
 mod program;
 mod report;
 
+use crate::cli::advice;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::interrupt::Interrupt;
 use crate::cli::output::Target;
@@ -225,7 +226,8 @@ fn copy(
 
 fn with_advice_to_wait(error: ReaderError) -> anyhow::Error {
     match error.kind() {
-        ReaderErrorKind::NotFound => {
+        // A name that no ring can have is not waited for.
+        ReaderErrorKind::NotFound if error.path().and_then(advice::instead_of_a_name).is_none() => {
             Failure::new(Exit::NotFound, format!("{error}, or have the capture wait for it (--wait)")).into()
         }
         _ => error.into(),
