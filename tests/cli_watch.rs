@@ -244,12 +244,17 @@ fn several_rings_are_merged_by_time_and_lines_say_which_ring_they_are_of() {
     let order = [0, 1, 1, 0, 1, 0, 0, 0, 1];
     order.iter().for_each(|index: &usize| assert_ne!(recorders[*index].record(20, [0; 4], b""), 0));
     drop(recorders);
-    let run = run(&["watch", argument(&first), argument(&second), "--json", "--quiet"]);
-    let lines = run.json_lines();
+    let arguments = ["watch", argument(&first), argument(&second), "--json", "--quiet"];
+    let lines = run(&arguments).json_lines();
     let rings = [argument(&first), argument(&second)];
     let found: Vec<usize> =
         lines.iter().map(|line| rings.iter().position(|ring| line["ring"] == *ring).unwrap()).collect();
     assert_eq!(found, order);
+    // The last of all, wherever they are.
+    for last in 0..=order.len() + 1 {
+        let last_lines = program::run(&[&arguments[..], &["--last", &last.to_string()]].concat()).json_lines();
+        assert!(last_lines == lines[order.len().saturating_sub(last)..], "{last}: {last_lines:?}");
+    }
     let text = program::run(&["watch", argument(&first), argument(&second), "--from", "3"]);
     assert_eq!(text.code, Some(2));
     assert_eq!(text.err, "error: --from SEQNO needs a single ring: each ring has its own numbers\n");

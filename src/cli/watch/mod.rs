@@ -2,6 +2,7 @@
 
 mod columns;
 mod json;
+mod last;
 mod perf;
 mod rings;
 mod select;
@@ -44,7 +45,7 @@ pub(super) struct Args {
     /// Where to start: oldest, newest, block (the start of the current block of execution) or a sequence number
     #[arg(long, value_name = "PLACE", value_parser = stream::parse_start)]
     from: Option<Start>,
-    /// Start this many events before the newest
+    /// Start this many events before the newest; of several rings or shards, this many of all together
     #[arg(long, value_name = "N", conflicts_with = "from")]
     last: Option<u64>,
     /// Stop after this many events

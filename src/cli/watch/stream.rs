@@ -1,5 +1,6 @@
 //! The events of one ring, or of several merged by time, as they come.
 
+use super::last;
 use super::rings::{AddedShard, Ring, Rings};
 use crate::cli::exit::{Exit, Failure};
 use eventring::clock::Clock;
@@ -102,6 +103,9 @@ impl Stream {
         }
         if let (Some(Start::Seqno(_)), true) = (start, rings.has_several()) {
             return Err(Failure::new(Exit::Usage, "--from SEQNO needs a single ring: each ring has its own numbers"));
+        }
+        if let (Some(Start::Last(count)), true) = (start, rings.has_several()) {
+            last::of_all(rings, &mut cursors, &mut before, count);
         }
         let one = if rings.may_grow() || cursors.len() != 1 { None } else { cursors.pop() };
         let feed = match one {
