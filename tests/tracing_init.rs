@@ -202,3 +202,27 @@ fn init_ends_a_program_that_cannot_go_on_without_with_the_same_message() {
         "{err}"
     );
 }
+
+#[test]
+fn of_threads_that_initialise_at_once_one_does_and_the_others_are_told_so() {
+    const TEST: &str = "of_threads_that_initialise_at_once_one_does_and_the_others_are_told_so";
+    if part().is_some() {
+        let start = std::sync::Barrier::new(4);
+        let mut kinds: Vec<_> = std::thread::scope(|scope| {
+            let threads = [(); 4].map(|()| {
+                scope.spawn(|| {
+                    start.wait();
+                    RecorderLayer::try_from_env().map_or_else(|error| format!("{:?}", error.kind()), |_| "made".into())
+                })
+            });
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        kinds.sort();
+        say(kinds.join(" "));
+        return;
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let mut talk = Talk::with(command(TEST, directory.path(), &[("EVENTRING_PERF", "app:15:21")]));
+    assert_eq!(talk.hear(), "AlreadyInstalled AlreadyInstalled AlreadyInstalled made");
+    assert!(talk.end().success());
+}

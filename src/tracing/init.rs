@@ -9,6 +9,7 @@ use super::subscriber::{FilterHandle, RecorderSubscriber};
 use crate::recorder::RecorderError;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::sync::{Mutex, PoisonError};
 use tracing_core::{LevelFilter, dispatcher};
 
 /// Environment variable that [`try_init_from_env`] and [`RecorderLayer::try_from_env`] take the rings' name and size from.
@@ -151,6 +152,9 @@ impl RecorderLayer {
 
 /// Makes the rings and installs their recorder for the whole process.
 fn install(recorder: PerfRecorderBuilder) -> Result<&'static PerfRecorder, SetupError> {
+    // Of several threads that come at once, one makes the rings, and the others learn that they are there.
+    static MAKING: Mutex<()> = Mutex::new(());
+    let _turn = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     if PERF.installed().is_some_and(PerfRecorder::belongs_to_this_process) {
         return Err(SetupError(Cause::Recorder));
     }
