@@ -220,6 +220,11 @@ fn a_missing_directory_is_named_for_a_path_and_made_for_a_bare_name() {
     let error = make(&missing.join("ring"), &CreateOptions::default()).unwrap_err();
     assert_eq!(error.kind(), ShmErrorKind::NotFound);
     assert_eq!(error.path(), Some(&*missing));
+    // A directory that is there and takes no files.
+    let path = Path::new("/proc/eventring-test");
+    let message = make(path, &CreateOptions::default()).unwrap_err().to_string();
+    assert!(message.starts_with("cannot create ring file /proc/eventring-test: "), "{message}");
+    assert!(message.contains("choose another path") && !message.contains("try again"), "{message}");
 
     let directories = RingDirectories::only(&missing);
     let name = RingName::new("ring").unwrap();

@@ -208,7 +208,12 @@ impl Unpublished {
                 };
             }
             // The directory was removed because it was empty.
-            Err(Errno::NOENT) => return Ok(None),
+            Err(Errno::NOENT) if place.in_ring_directory => return Ok(None),
+            Err(Errno::NOENT) => {
+                let found = "its directory is gone, or takes no files, as /proc does";
+                let error = ShmError::new(ShmErrorKind::NotFound, OPERATION, found).at(&target.finished.path);
+                return Err(error.mend("choose another path"));
+            }
             Err(Errno::ACCESS) => {
                 return Err(failed(Errno::ACCESS).mend("let this user write to its directory, or choose another path"));
             }

@@ -39,12 +39,17 @@ for packet in trace.packet:
         events.append((packet.timestamp, len(events), packet.track_event, interned))
 
 
-def args(event, interned):
+def named(annotations, interned):
     out = {}
-    for annotation in event.debug_annotations:
+    for annotation in annotations:
+        name = interned["annotations"][annotation.name_iid]
         value = annotation.WhichOneof("value")
-        out[interned["annotations"][annotation.name_iid]] = getattr(annotation, value)
+        out[name] = getattr(annotation, value) if value else named(annotation.dict_entries, interned)
     return out
+
+
+def args(event, interned):
+    return named(event.debug_annotations, interned)
 
 
 # trace_processor sorts by time, and keeps the order of the file among equals.

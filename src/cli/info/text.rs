@@ -96,28 +96,31 @@ fn content(info: &RingInfo) -> String {
 }
 
 fn size(info: &RingInfo) -> String {
+    format!("{}; {} in all", sections(info), bytes(info.geometry.file_bytes()))
+}
+
+fn sections(info: &RingInfo) -> String {
     let geometry = &info.geometry;
     let context = match geometry.context_area_bytes() {
         0 => String::new(),
         context => format!(", context {}", bytes(context)),
     };
     format!(
-        "{} descriptors, payload buffer {}{context}; {} in all",
+        "{} descriptors, payload buffer {}{context}",
         grouped(geometry.descriptor_capacity()),
-        bytes(geometry.payload_buf_bytes()),
-        bytes(geometry.file_bytes())
+        bytes(geometry.payload_buf_bytes())
     )
 }
 
-/// Shards have the sizes of the first, which also has the tables.
+/// Shards have the sizes of the first, which alone has a context area: the tables.
 fn size_of_shards(whole: &Whole, info: &RingInfo) -> String {
-    let readers = whole.shards.iter().filter_map(Shard::reader);
-    let all = readers.fold(0, |sum: u64, shard| sum.saturating_add(shard.info().geometry.file_bytes()));
-    format!("{}; {} in all {}", size(info), bytes(all), of_shards(whole.shards.len()))
-}
-
-fn of_shards(count: usize) -> String {
-    if count == 1 { "of 1 shard".into() } else { format!("of {count} shards") }
+    let readers = || whole.shards.iter().filter_map(Shard::reader);
+    let all = readers().fold(0, |sum: u64, shard| sum.saturating_add(shard.info().geometry.file_bytes()));
+    let shards = match readers().count() {
+        1 => "1 shard".to_owned(),
+        count => format!("{count} shards"),
+    };
+    format!("{shards} of {}; {} in all", sections(info), bytes(all))
 }
 
 /// What eventring's own header says, where it is worth a line. Of shards, those that were opened count together.
@@ -203,7 +206,8 @@ fn table_of_shards(out: &mut impl Write, whole: &Whole) -> io::Result<()> {
     let row = |out: &mut dyn Write, shard: &str, survey: &Survey, numbers: &str| {
         let Survey { count, lost, expired_payloads, .. } = survey;
         let counts = [*count, *lost, *expired_payloads].map(grouped);
-        writeln!(out, "{shard:>5}  {:>13}  {:>13}  {:>10}  {numbers}", counts[0], counts[1], counts[2])
+        let line = format!("{shard:>5}  {:>13}  {:>13}  {:>10}  {numbers}", counts[0], counts[1], counts[2]);
+        writeln!(out, "{}", line.trim_end())
     };
     writeln!(out, "{DIM}{:>5}  {:>13}  {:>13}  {:>10}  NUMBERS{DIM:#}", "SHARD", "EVENTS", "GONE", "EXPIRED")?;
     for shard in &whole.shards {
