@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
-use tracing::{Instrument as _, Span, debug, field, info, info_span, instrument, warn};
+use tracing::{Instrument as _, Span, debug, field, info, info_span, instrument, span, warn};
 use tracing_subscriber::layer::SubscriberExt as _;
 
 /// Items that the shop has.
@@ -43,6 +43,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             let stack = tracing_subscriber::registry().with(RecorderLayer::new(options.recorder()?));
             tracing::subscriber::set_global_default(stack)?;
         }
+        "registry" => tracing::subscriber::set_global_default(tracing_subscriber::registry())?,
+        "nothing" => tracing::subscriber::set_global_default(Nothing)?,
         _ => {}
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_name("shop-worker").build()?;
@@ -83,7 +85,7 @@ struct Options {
 
 impl Options {
     fn parse() -> Result<Self, Box<dyn Error>> {
-        const USAGE: &str = "options: --requests N  --ring NAME  --subscriber recorder|layer|none  --keep  --json";
+        const USAGE: &str = "options: --requests N  --ring NAME  --subscriber recorder|layer|registry|nothing|none  --keep  --json";
         let mut options =
             Self { requests: 20_000, ring: "shop".into(), subscriber: "recorder".into(), keep: false, json: false };
         let mut arguments = std::env::args().skip(1);
@@ -98,7 +100,7 @@ impl Options {
                 _ => return Err(format!("{argument} is not known; {USAGE}").into()),
             }
         }
-        if !["recorder", "layer", "none"].contains(&options.subscriber.as_str()) {
+        if !["recorder", "layer", "registry", "nothing", "none"].contains(&options.subscriber.as_str()) {
             return Err(format!("--subscriber {} is not known; {USAGE}", options.subscriber).into());
         }
         Ok(options)
@@ -108,6 +110,29 @@ impl Options {
     fn recorder(&self) -> Result<PerfRecorder, Box<dyn Error>> {
         Ok(PerfRecorder::builder().config(&self.ring).keep(self.keep).build()?)
     }
+}
+
+/// Wants every span and log record, and does nothing with them: what `tracing` itself costs the service.
+struct Nothing;
+
+impl tracing::Subscriber for Nothing {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn event(&self, _: &tracing::Event<'_>) {}
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
 }
 
 /// What the handlers share.
