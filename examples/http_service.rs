@@ -85,7 +85,8 @@ struct Options {
 
 impl Options {
     fn parse() -> Result<Self, Box<dyn Error>> {
-        const USAGE: &str = "options: --requests N  --ring NAME  --subscriber recorder|layer|registry|nothing|none  --keep  --json";
+        const USAGE: &str =
+            "options: --requests N  --ring NAME  --subscriber recorder|layer|registry|nothing|none  --keep  --json";
         let mut options =
             Self { requests: 20_000, ring: "shop".into(), subscriber: "recorder".into(), keep: false, json: false };
         let mut arguments = std::env::args().skip(1);
