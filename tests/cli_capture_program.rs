@@ -200,10 +200,10 @@ fn a_ring_is_read_while_another_is_awaited_and_may_be_gone_by_then() {
     let mut live = Live::start(&arguments);
     let recorder = things(&first);
     wait_for(&file);
-    // More than the ring holds, at a pace that a reader can follow.
-    for _ in 0..3 {
-        record_things(&recorder, 30_000);
-        std::thread::sleep(std::time::Duration::from_millis(300));
+    // More than the ring holds.
+    for _ in 0..9 {
+        record_things(&recorder, 10_000);
+        std::thread::sleep(std::time::Duration::from_millis(100));
     }
     drop(recorder);
     assert!(!first.exists());
@@ -215,12 +215,15 @@ fn a_ring_is_read_while_another_is_awaited_and_may_be_gone_by_then() {
     let recorder = things(&second);
     record_things(&recorder, 10);
     // It is open as soon as it is seen; whether it was in time for that is not what this is about.
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    std::thread::sleep(std::time::Duration::from_secs(1));
     drop(recorder);
     let ended = live.end();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let captured = captured(&ended);
-    assert_eq!((&captured["events"], &captured["lost"]), (&90_010.into(), &0.into()), "{captured}");
+    let number = |what: &str| captured[what].as_u64().unwrap();
+    assert_eq!(number("events") + number("lost"), 90_010, "{captured}");
+    // On a busy machine it may be late for some; whoever had begun when both were there would have a ringful of the first at most.
+    assert!(number("events") > (1 << 16) + 10, "{captured}");
     assert_eq!((&captured["reason"], &captured["missing"]), (&"writers_ended".into(), &serde_json::json!([])));
 }
 
