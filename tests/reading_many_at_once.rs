@@ -102,3 +102,33 @@ fn behind_an_open_reservation_it_waits_and_then_goes_on() {
     cursor.seek(Seek::Oldest);
     assert_eq!(at_once(&mut cursor, |_| false).len(), 7);
 }
+
+#[test]
+fn a_loop_around_next_ends_with_the_writer_and_not_before_its_last_event_and_hole() {
+    let (recorder, reader) = ring();
+    let mut cursor = reader.cursor();
+    cursor.seek(Seek::Oldest);
+    assert!(!cursor.is_finished(), "nothing was recorded, and the writer lives");
+    let writing = std::thread::spawn(move || {
+        for burst in 0..20 {
+            record(&recorder, 500);
+            if burst == 10 {
+                // A hole in the midst, which holds the reader up until the end.
+                std::mem::forget(recorder.reserve(2, [0; 4], 8));
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        std::mem::forget(recorder.reserve(2, [0; 4], 8));
+        recorder.stats().last_seqno
+    });
+    let (mut events, mut missing) = (0, 0);
+    loop {
+        match cursor.next() {
+            Next::Event(_) => events += 1,
+            Next::Gap(gap) => missing += gap.count,
+            Next::NotReady if cursor.is_finished() => break,
+            Next::NotReady => std::thread::yield_now(),
+        }
+    }
+    assert_eq!((events, missing, writing.join().unwrap()), (10_000, 2, 10_002));
+}

@@ -1,5 +1,6 @@
 //! A cursor: one reader's place in a ring.
 
+use super::info;
 use super::open::Reader;
 use super::open::Source;
 use crate::clock::Clock;
@@ -7,7 +8,12 @@ use crate::layout::Descriptor;
 use crate::ring::memory::RingMemory;
 use crate::ring::mutation::{self, Mutation};
 use crate::ring::observe::{self, Observation, SEQNO_MAX, Slot};
+use std::cell::Cell;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How often [`Cursor::is_finished`] asks the operating system.
+const ASK_STATE_EVERY: Duration = Duration::from_millis(10);
 
 /// Holes in a row that are reported as one gap, at most: bounds the work of one call.
 const HOLES_AT_ONCE: u64 = 1 << 12;
@@ -36,6 +42,8 @@ pub struct Cursor {
     idle_seqno: u64,
     /// When the header was asked last, or the [`LOOKS_PER_TIME`]th of these looks took place.
     idle_since_epoch_nanos: u64,
+    /// When [`Cursor::is_finished`] asked whether the writer lives.
+    state_asked: Cell<Option<Instant>>,
 }
 
 /// What [`Cursor::next`] found.
@@ -139,6 +147,7 @@ impl Cursor {
             idle_looks: 0,
             idle_seqno: 0,
             idle_since_epoch_nanos: 0,
+            state_asked: Cell::new(None),
         }
     }
 
@@ -148,8 +157,7 @@ impl Cursor {
     /// is known of: below [`Self::lag`]'s count, or the seqno that was the newest at the last [`Self::seek`]. At the ring's end
     /// it takes some calls, and about 100 µs.
     ///
-    /// [`Next::NotReady`] is the end only if [`Self::lag`] is 0, or once more after the ring is known to have ended
-    /// ([`Self::is_finished`]): the calls in between may not have asked yet. [`Follower`](super::Follower) does all that.
+    /// [`Next::NotReady`] is the end if [`Self::is_finished`] says so.
     #[inline(always)]
     #[expect(clippy::should_implement_trait, reason = "an iterator would end; a cursor waits, jumps and seeks")]
     pub fn next(&mut self) -> Next {
@@ -322,9 +330,31 @@ impl Cursor {
         (observe::last_seqno(self.source.memory()) + 1).saturating_sub(self.next_seqno)
     }
 
-    /// Whether the ring is known to have ended: nothing will be recorded any more. Asks nobody; see [`Reader::state`].
+    /// Whether the ring has ended and this cursor has come to its end: nothing will come any more. After
+    /// [`Next::NotReady`], this says whether to go on asking; [`Follower`](super::Follower) also waits in between.
+    ///
+    /// Asks the operating system whether the writer lives, if its end is not known, and at most every 10 ms.
     pub fn is_finished(&self) -> bool {
+        // First the end, then the place: an event that is recorded in between is seen.
+        self.has_ended() && self.lag() == 0
+    }
+
+    fn has_ended(&self) -> bool {
+        if self.source.is_finished() {
+            return true;
+        }
+        let is_due = self.state_asked.get().is_none_or(|asked| asked.elapsed() >= ASK_STATE_EVERY);
+        if !is_due && !info::is_ended(self.source.memory()) {
+            return false;
+        }
+        self.state_asked.set(Some(Instant::now()));
+        self.reader().state();
         self.source.is_finished()
+    }
+
+    /// As [`Self::is_finished`], as far as somebody has asked for the reader's state. Asks nobody.
+    pub(super) fn is_known_to_be_finished(&self) -> bool {
+        self.source.is_finished() && self.lag() == 0
     }
 
     /// Events returned so far.

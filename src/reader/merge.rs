@@ -252,7 +252,7 @@ impl Input {
     }
 
     fn has_ended(&self) -> bool {
-        self.cursor.lag() == 0 && self.cursor.is_finished()
+        self.cursor.is_known_to_be_finished()
     }
 }
 
