@@ -41,3 +41,21 @@ fn what_lies_behind_the_new_end_is_expired_and_never_zeros() {
     assert_eq!(read(&mut cursor, 2000), (500, 1500));
     assert!(reader.was_truncated());
 }
+
+#[test]
+fn a_writer_whose_descriptors_are_gone_does_not_search_all_of_them_for_each_event() {
+    let place = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = place.path().join("cut");
+    let builder = Recorder::builder(ContentDescription::new(300, "SHOP")).config(path.to_str().unwrap());
+    let recorder = builder.shifts(16, 27).prefault(false).build().unwrap();
+    // Beyond the first lap: there an empty slot is a free one.
+    (0..70_000).for_each(|n| assert!(recorder.record(2, [n; 4], &PAYLOAD) > 0));
+    File::options().write(true).open(&path).unwrap().set_len(2 << 20).unwrap();
+    let before = recorder.stats().last_seqno;
+    (0..1000).for_each(|n| {
+        recorder.record(2, [n; 4], &PAYLOAD);
+    });
+    let tried = recorder.stats().last_seqno - before;
+    assert!((1000..100_000).contains(&tried), "{tried}");
+    assert!(recorder.was_truncated());
+}

@@ -47,7 +47,7 @@ fn a_file_appears_whole_and_goes_with_its_owner() {
         Ok::<_, Box<dyn std::error::Error>>(names_in(directory.path()))
     })
     .unwrap();
-    assert_eq!(seen, [format!("ring.{}", std::process::id())]);
+    assert_eq!(seen, [format!("ring.~{}", std::process::id())]);
     assert_eq!(names_in(directory.path()), ["ring"]);
     let metadata = fs::metadata(&path).unwrap();
     assert_eq!(metadata.len(), BYTES);
@@ -179,16 +179,16 @@ fn what_a_killed_process_left_is_removed_and_nothing_else() {
         path
     };
     let mut leftovers = vec![
-        file(format!("ring.{dead}"), 0o1600, "x"),
-        file(format!("ring.{zombie}"), 0o1600, "x"),
+        file(format!("ring.~{dead}"), 0o1600, "x"),
+        file(format!("ring.~{zombie}"), 0o1600, "x"),
         // The process id has passed to a stranger: who makes a file holds its lock.
-        file(format!("ring.{living}"), 0o1600, "x"),
+        file(format!("ring.~{living}"), 0o1600, "x"),
         // Of an earlier process with our own id.
-        file(format!("ring.{}", std::process::id()), 0o1600, "x"),
+        file(format!("ring.~{}", std::process::id()), 0o1600, "x"),
     ];
-    let of_another_ring = file(format!("rings.{dead}"), 0o1600, "x");
-    let finished = file("ring.2147483647".into(), 0o640, "x");
-    let locked = file("ring.2147483646".into(), 0o1600, "x");
+    let of_another_ring = file(format!("rings.~{dead}"), 0o1600, "x");
+    let finished = file("ring.~2147483647".into(), 0o640, "x");
+    let locked = file("ring.~2147483646".into(), 0o1600, "x");
     let lock = File::open(&locked).unwrap();
     flock(&lock, FlockOperation::LockExclusive).unwrap();
     let made = make(&path, &CreateOptions::default()).unwrap();
@@ -201,8 +201,8 @@ fn what_a_killed_process_left_is_removed_and_nothing_else() {
     drop(made);
 
     // Before the first step was complete: a living process may be about to take the lock, but not for a minute.
-    leftovers = vec![file(format!("ring.{dead}"), 0o600, ""), file(format!("ring.{zombie}"), 0o600, "")];
-    let of_a_living = file(format!("ring.{living}"), 0o600, "");
+    leftovers = vec![file(format!("ring.~{dead}"), 0o600, ""), file(format!("ring.~{zombie}"), 0o600, "")];
+    let of_a_living = file(format!("ring.~{living}"), 0o600, "");
     let made = make(&path, &CreateOptions::default()).unwrap();
     assert!(of_a_living.exists() && leftovers.iter().all(|gone| !gone.exists()));
     drop(made);
@@ -308,4 +308,13 @@ fn a_ring_directory_is_made_with_the_directories_above_it() {
     let error = create(&place, 4096, &CreateOptions::default(), |_| Ok::<(), ShmError>(())).unwrap_err();
     let said = error.to_string().replace(directory.path().to_str().unwrap(), "DIR");
     assert!(said.contains("DIR/file/rings") && said.contains("set EVENTRING_DIR"), "{said}");
+}
+
+#[test]
+fn a_shard_whose_number_is_our_process_id_is_not_taken_for_an_unfinished_file() {
+    let directory = directory();
+    let shard = directory.path().join(format!("ring.{}", std::process::id()));
+    fs::write(&shard, "a ring that a crash has left").unwrap();
+    let _made = make(&directory.path().join("ring"), &CreateOptions::default()).unwrap();
+    assert!(shard.exists());
 }

@@ -108,10 +108,10 @@ unsafe fn opaque_copy_avx(to: *mut u8, from: *const u8, bytes: usize) {
     /// `from + at` is readable and `to + at` writable for 32 bytes; the processor has AVX.
     #[inline(always)]
     unsafe fn move_32(to: *mut u8, from: *const u8, at: usize) {
-        // SAFETY: the caller's promise. Naming xmm0 claims the whole register.
+        // SAFETY: the caller's promise. All of ymm0 is claimed.
         unsafe {
             asm!("vmovups ymm0, [{from} + {at}]", "vmovups [{to} + {at}], ymm0", from = in(reg) from, to = in(reg) to,
-                 at = in(reg) at, out("xmm0") _, options(nostack, preserves_flags));
+                 at = in(reg) at, out("ymm0") _, options(nostack, preserves_flags));
         }
     }
     /// Moves the first 32 bytes.
@@ -123,7 +123,7 @@ unsafe fn opaque_copy_avx(to: *mut u8, from: *const u8, bytes: usize) {
         // SAFETY: as in `move_32`.
         unsafe {
             asm!("vmovups ymm0, [{from}]", "vmovups [{to}], ymm0", from = in(reg) from, to = in(reg) to,
-                 out("xmm0") _, options(nostack, preserves_flags));
+                 out("ymm0") _, options(nostack, preserves_flags));
         }
     }
     /// Moves bytes 32 to 64.
@@ -135,7 +135,7 @@ unsafe fn opaque_copy_avx(to: *mut u8, from: *const u8, bytes: usize) {
         // SAFETY: as in `move_32`.
         unsafe {
             asm!("vmovups ymm0, [{from} + 32]", "vmovups [{to} + 32], ymm0", from = in(reg) from, to = in(reg) to,
-                 out("xmm0") _, options(nostack, preserves_flags));
+                 out("ymm0") _, options(nostack, preserves_flags));
         }
     }
     let last = bytes - 32;
@@ -153,12 +153,17 @@ unsafe fn opaque_copy_avx(to: *mut u8, from: *const u8, bytes: usize) {
     }
     // SAFETY: the last 32 bytes of both ranges; they may overlap those before.
     unsafe { move_32(to, from, last) };
-    // Code compiled without AVX must not find upper halves in use (it would be slow, not wrong). No register but ymm0 has
-    // been touched, and the compiler keeps nothing wider than its own target allows: with AVX enabled it must be told.
+    // Code compiled without AVX must not find upper halves in use (it would be slow, not wrong). But this is inlined, maybe
+    // into a function for which AVX is enabled, and the compiler may keep values in them: so it is told of all sixteen.
     #[cfg(not(target_feature = "avx"))]
-    // SAFETY: zeroes upper halves, which a program compiled without AVX has no values in.
+    // SAFETY: zeroes upper halves of registers that the compiler knows to be overwritten.
     unsafe {
-        asm!("vzeroupper", options(nostack, preserves_flags));
+        asm!(
+            "vzeroupper",
+            out("ymm0") _, out("ymm1") _, out("ymm2") _, out("ymm3") _, out("ymm4") _, out("ymm5") _, out("ymm6") _,
+            out("ymm7") _, out("ymm8") _, out("ymm9") _, out("ymm10") _, out("ymm11") _, out("ymm12") _, out("ymm13") _,
+            out("ymm14") _, out("ymm15") _, options(nostack, preserves_flags),
+        );
     }
 }
 

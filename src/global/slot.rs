@@ -4,7 +4,7 @@ use super::leaked::Leaked;
 use super::overrides;
 use crate::recorder::{EventsIdentity, Recorder, Reservation};
 use crate::schema::EventType;
-use crate::sync::{AtomicUsize, Ordering};
+use crate::sync::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Nothing records.
@@ -29,6 +29,9 @@ pub struct GlobalRecorder {
     state: AtomicUsize,
     /// Recorders that were installed once are never freed, because threads may be inside them.
     installed: Leaked<Recorder>,
+    /// What [`Switch::enabled`] is. `record!` asks this, and never waits for the lock: it may run in a signal handler that has
+    /// interrupted its holder, or in a forked child, where nobody will give it back.
+    enabled: AtomicBool,
     switch: Mutex<Switch>,
     /// Held while a ring is made for this slot.
     making: Mutex<()>,
@@ -87,6 +90,7 @@ impl GlobalRecorder {
             name,
             state: AtomicUsize::new(OFF),
             installed: Leaked::empty(),
+            enabled: AtomicBool::new(false),
             switch: Mutex::new(Switch { enabled: false, overrides: 0, events: ASK }),
             making: Mutex::new(()),
         }
@@ -132,9 +136,11 @@ impl GlobalRecorder {
             return None;
         }
         if let ActiveRecorder::Installed(recorder) = active {
-            let mut switch = self.lock();
-            // In a forked child another one may have been installed meanwhile.
-            if self.installed().is_some_and(|installed| std::ptr::eq(installed, recorder)) {
+            // If somebody has it, the next event asks again.
+            if let Ok(mut switch) = self.switch.try_lock()
+                // In a forked child another one may have been installed meanwhile.
+                && self.installed().is_some_and(|installed| std::ptr::eq(installed, recorder))
+            {
                 switch.events = events.id.addr();
                 self.update(&switch);
             }
@@ -152,8 +158,8 @@ impl GlobalRecorder {
     #[inline(never)]
     fn ask(&'static self) -> Option<ActiveRecorder> {
         overrides::of_this_thread(self).map(ActiveRecorder::Override).or_else(|| {
-            let enabled = self.lock().enabled;
-            self.installed().filter(|_| enabled).map(ActiveRecorder::Installed)
+            // Relaxed: a switch, which orders nothing.
+            self.installed().filter(|_| self.enabled.load(Ordering::Relaxed)).map(ActiveRecorder::Installed)
         })
     }
 
@@ -191,6 +197,7 @@ impl GlobalRecorder {
     }
 
     fn update(&self, switch: &Switch) {
+        self.enabled.store(switch.enabled, Ordering::Relaxed);
         let state = match (switch.overrides, switch.enabled) {
             (0, false) => OFF,
             (0, true) => switch.events,

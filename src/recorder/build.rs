@@ -165,6 +165,10 @@ impl RecorderBuilder {
     /// The configuration is malformed, another process owns the ring, there is no permission, or no memory (the message names
     /// the pool and how to enlarge it).
     pub fn build(self) -> Result<Recorder, RecorderError> {
+        if self.description.content_type() == 0 {
+            let message = "the content type is 0, which no ring may have; expected 1 to 3 for published events, or a number of your own from 256";
+            return Err(RecorderError::new(RecorderErrorKind::BadConfig, message));
+        }
         let fork_guard = shm::ForkGuard::new().map_err(RecorderError::shm)?;
         let clock = match self.clock_kind {
             Some(ClockKind::Realtime) => Clock::realtime(),
@@ -279,6 +283,13 @@ fn check_context_shift(shift: u32) -> Result<(), RecorderError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn content_type_0_is_refused() {
+        let error = Recorder::builder(ContentDescription::new(0, "NOTHING")).anonymous().build().unwrap_err();
+        assert_eq!(error.kind(), RecorderErrorKind::BadConfig);
+        assert!(error.to_string().contains("content type is 0"), "{error}");
+    }
 
     #[test]
     fn shifts_out_of_range_are_refused_with_both_limits_in_one_message() {

@@ -40,7 +40,8 @@ pub(crate) struct Core {
 ///
 /// All methods take `&self` and may be called from any thread, at any time, also from a payload's own code and while the
 /// thread ends. None of them waits for a reader, for another writer, or fails: what cannot be recorded becomes a
-/// RECORD_ERROR event.
+/// RECORD_ERROR event. A signal handler may record on threads that have recorded to the ring before: the first event of a thread
+/// allocates memory.
 ///
 /// In a forked child a recorder is disabled for good: its ring belongs to the parent. Create a new one there.
 ///

@@ -45,6 +45,10 @@ pub(crate) trait RingMemory {
     fn has_holes(&self) -> bool;
     /// The table in which readers look for holes.
     fn hole_table(&self) -> HoleTable;
+    /// Whether somebody has cut the file behind the region, so that nothing written there is kept.
+    fn is_cut(&self) -> bool {
+        false
+    }
     /// Copies `bytes` to the unwrapped payload offset. Nothing is copied if they do not fit the buffer.
     fn store_payload(&self, offset: u64, bytes: &[u8]);
     /// Copies from the unwrapped payload offset. At most the buffer's size is copied; the rest of `out` stays.
@@ -272,6 +276,10 @@ mod mapped {
 
         fn has_holes(&self) -> bool {
             self.has_holes
+        }
+
+        fn is_cut(&self) -> bool {
+            self.mapping.was_truncated()
         }
 
         #[inline(always)]

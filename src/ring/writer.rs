@@ -197,14 +197,19 @@ impl<M: RingMemory> RingWriter<M> {
         is_near && lane.is_filling(base)
     }
 
-    /// Allocates seqnos until one's slot can be claimed; [`NO_SLOT`] after a whole lap of them.
+    /// Allocates seqnos until one's slot can be claimed; [`NO_SLOT`] after a whole lap of them, or if the file was cut.
     ///
     /// A seqno is given up only if another writer is stalled inside its slot or has lapped us. A stalled one is inside one
     /// slot for each reservation it has open, so that within a lap there is a slot for us unless all are open.
     #[cold]
     #[inline(never)]
     fn claim_another(&self) -> u64 {
-        (0..self.capacity).map(|_| self.next_seqno()).find(|seqno| self.claim(*seqno).is_some()).unwrap_or(NO_SLOT)
+        (0..self.capacity)
+            // Of a file that was cut, the slots are zeros for ever.
+            .take_while(|tried| *tried == 0 || !self.memory.is_cut())
+            .map(|_| self.next_seqno())
+            .find(|seqno| self.claim(*seqno).is_some())
+            .unwrap_or(NO_SLOT)
     }
 
     /// Allocates a seqno.

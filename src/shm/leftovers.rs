@@ -36,9 +36,9 @@ pub(super) fn remove_leftovers(finished: &NamedPlace) {
     }
 }
 
-/// The pid in `<name>.<pid>`.
+/// The pid in `<name>.~<pid>`.
 fn leftover_pid(name: &OsStr, ring: &OsStr) -> Option<i32> {
-    let digits = name.as_bytes().strip_prefix(ring.as_bytes())?.strip_prefix(b".")?;
+    let digits = name.as_bytes().strip_prefix(ring.as_bytes())?.strip_prefix(b".~")?;
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use super::error::{ShmError, ShmErrorKind};
 
-/// File systems allow 255 bytes; while a ring is being created its name carries `.` and a process id.
-const NAME_BYTES_MAX: usize = 255 - ".4294967295".len();
+/// File systems allow 255 bytes; while a ring is being created its name carries `.~` and a process id. (Not `.` alone: shards have names like that.)
+const NAME_BYTES_MAX: usize = 255 - ".~4294967295".len();
 
 /// What a shift may be and what it is when nobody says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl RingName {
     ///
     /// # Errors
     /// [`BadConfig`](ShmErrorKind::BadConfig) if it is empty, `.` or `..`, ends in `/`, `/.` or `/..`, holds a NUL byte, or if its last component has
-    /// more than 244 bytes.
+    /// more than 243 bytes.
     pub fn new(name: impl AsRef<OsStr>) -> Result<Self, ShmError> {
         let name = name.as_ref();
         Self::understand(name).map_err(|found| {
@@ -80,7 +80,7 @@ impl RingName {
         } else if matches!(last, b"" | b"." | b"..") {
             Err("names a directory")
         } else if last.len() > NAME_BYTES_MAX {
-            Err("is longer than 244 bytes")
+            Err("is longer than 243 bytes")
         } else if last.len() == bytes.len() {
             Ok(Self::Bare(name.to_os_string()))
         } else {
@@ -241,15 +241,15 @@ mod tests {
             assert_eq!(parse(config).unwrap_err().kind(), ShmErrorKind::BadConfig);
         }
         assert!(parse("a\0b").unwrap_err().to_string().contains("NUL"));
-        assert!(parse(&"n".repeat(245)).is_err());
-        assert!(parse(&"n".repeat(244)).is_ok());
+        assert!(parse(&"n".repeat(244)).is_err());
+        assert!(parse(&"n".repeat(243)).is_ok());
     }
 
     #[test]
     fn a_suffix_stays_in_the_same_directory() {
         let path = RingName::new("/a/b").unwrap();
         assert_eq!(path.with_suffix(".1").unwrap(), RingName::Path("/a/b.1".into()));
-        assert!(RingName::new("n".repeat(244)).unwrap().with_suffix(".1").is_err());
+        assert!(RingName::new("n".repeat(243)).unwrap().with_suffix(".1").is_err());
     }
 
     #[test]

@@ -37,7 +37,7 @@ impl Target {
             open_directory(parent, OFlags::empty()).map_err(|errno| directory_error(parent, errno))?
         };
         let mut temporary_name = name.to_os_string();
-        temporary_name.push(format!(".{}", std::process::id()));
+        temporary_name.push(format!(".~{}", std::process::id()));
         let directory =
             OwnDescriptor::new(directory).map_err(|errno| ShmError::from_errno(OPERATION, errno).at(parent))?;
         let directory = Arc::new(directory);
