@@ -143,3 +143,25 @@ fn a_shard_that_cannot_be_made_is_counted_and_its_threads_share() {
     assert_eq!(events.iter().filter(|record| matches!(record.content, PerfContent::Event { .. })).count(), 6);
     assert_eq!(reader.catalog_losses().shards, 1);
 }
+
+#[test]
+fn threads_that_end_while_others_make_shards_have_started_once() {
+    const THREADS: usize = 60;
+    let recorder = recorder(4);
+    let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
+    let begin = Barrier::new(THREADS);
+    std::thread::scope(|scope| {
+        for n in 0..THREADS as u64 {
+            let (dispatch, begin) = (&dispatch, &begin);
+            scope.spawn(move || {
+                begin.wait();
+                tracing::dispatcher::with_default(dispatch, || tracing::info!(n));
+            });
+        }
+    });
+    let records = records(&recorder);
+    let of = |wanted: fn(&PerfContent) -> bool| records.iter().filter(|record| wanted(&record.content)).count();
+    let started = of(|content| matches!(content, PerfContent::ThreadStarted { .. }));
+    let ended = of(|content| matches!(content, PerfContent::ThreadEnded));
+    assert_eq!((started, ended), (THREADS, THREADS));
+}

@@ -111,10 +111,14 @@ impl ThreadState {
             None => self.join(recorder),
         };
         if !seat.is_provisional {
-            self.homes[recorder.id as usize % REMEMBERED].set(Home { recorder_id: recorder.id, shard: seat.shard });
+            self.remember(recorder, seat);
         }
         self.is_settling.set(false);
         seat.shard
+    }
+
+    fn remember(&self, recorder: &PerfCore, seat: Seat) {
+        self.homes[recorder.id as usize % REMEMBERED].set(Home { recorder_id: recorder.id, shard: seat.shard });
     }
 
     fn join(&self, recorder: &Arc<PerfCore>) -> Seat {
@@ -208,6 +212,8 @@ impl Drop for EndOfThread {
                 if !recorder.belongs_to_this_process() {
                     continue;
                 }
+                // Also a provisional seat, which is not remembered: nobody can be asked for it any more.
+                state.remember(&recorder, joined.seat);
                 recorder.record(state, PerfEvent::ThreadEnded, PerfExt::default(), &[]);
                 recorder.shards.leave(joined.seat.shard);
             }
