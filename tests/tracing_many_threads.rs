@@ -161,7 +161,7 @@ fn threads_that_end_while_others_make_shards_have_started_once() {
     });
     let records = records(&recorder);
     let of = |wanted: fn(&PerfContent) -> bool| records.iter().filter(|record| wanted(&record.content)).count();
-    let started = of(|content| matches!(content, PerfContent::ThreadStarted { .. }));
+    let started = of(|content| matches!(content, PerfContent::ThreadStarted));
     let ended = of(|content| matches!(content, PerfContent::ThreadEnded));
     assert_eq!((started, ended), (THREADS, THREADS));
 }
