@@ -1,0 +1,58 @@
+//! What a span and a log record cost that a level switches off: with no subscriber, and beside ours. `tracing` remembers for the whole
+//! process who wants what, so each case has a process of its own.
+
+#![allow(missing_docs)]
+
+use eventring::tracing::{PerfRecorder, RecorderLayer, RecorderSubscriber};
+use std::hint::black_box;
+use std::time::Instant;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::layer::SubscriberExt as _;
+
+const CASES: [&str; 3] = ["none", "recorder", "layer"];
+const ROUNDS: usize = 301;
+const OPERATIONS: u64 = 100_000;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let Some(case) = arguments.iter().find_map(|argument| argument.strip_prefix("case=")) {
+        measure(case);
+        return;
+    }
+    println!("{:10} {:>12} {:>18}   (ns, medians)", "", "info_span!", "info! of 2 fields");
+    for case in CASES {
+        let itself = std::env::current_exe().expect("the path of this program");
+        let output = std::process::Command::new(itself).arg(format!("case={case}")).output().expect("a child process");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        print!("{}", String::from_utf8_lossy(&output.stdout));
+    }
+}
+
+fn measure(case: &str) {
+    let recorder = || PerfRecorder::builder().anonymous().build().expect("a recorder");
+    let global = match case {
+        "recorder" => tracing::subscriber::set_global_default(
+            RecorderSubscriber::new(recorder()).with_max_level(tracing::Level::WARN),
+        ),
+        "layer" => tracing::subscriber::set_global_default(
+            tracing_subscriber::registry().with(LevelFilter::WARN).with(RecorderLayer::new(recorder())),
+        ),
+        _ => Ok(()),
+    };
+    global.expect("the first subscriber");
+    let spans = median(|n| drop(tracing::info_span!("off", n).entered()));
+    let events = median(|n| tracing::info!(n, also = true, "off"));
+    println!("{case:10} {spans:12.2} {events:18.2}");
+}
+
+fn median(operation: impl Fn(u64)) -> f64 {
+    let mut nanos: Vec<f64> = (0..ROUNDS)
+        .map(|_| {
+            let start = Instant::now();
+            (0..OPERATIONS).for_each(|n| operation(black_box(n)));
+            start.elapsed().as_nanos() as f64 / OPERATIONS as f64
+        })
+        .collect();
+    nanos.sort_by(f64::total_cmp);
+    nanos[ROUNDS / 2]
+}
