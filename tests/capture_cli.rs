@@ -369,3 +369,25 @@ fn a_full_stdout_is_named() {
         assert!(run.code == Some(12) && run.err.ends_with(error), "{arguments:?} {run:?}");
     }
 }
+
+#[test]
+fn what_found_no_room_in_the_tables_is_told_by_capture_summary_and_export() {
+    let place = Place::new();
+    let recorder = eventring::tracing::PerfRecorder::builder().config(place.path("small")).tables_shift(13);
+    let recorder = recorder.shifts(15, 21).shards(1).prefault(false).build().unwrap();
+    let dispatch = tracing::Dispatch::new(eventring::tracing::RecorderSubscriber::new(recorder));
+    for n in 0..300 {
+        let log = || tracing::dispatcher::with_default(&dispatch, || tracing::info!(n));
+        std::thread::scope(|scope| {
+            let name = format!("a thread with a long name {n}");
+            std::thread::Builder::new().name(name).spawn_scoped(scope, log).unwrap().join().unwrap();
+        });
+    }
+    let capture = place.path("small.evc");
+    let captured = run(&["capture", &place.path("small"), "--now", "-o", &capture]);
+    let told = |run: &Run| run.err.lines().find(|line| line.contains("threads found no room")).map(str::to_owned);
+    let line = told(&captured).unwrap_or_else(|| panic!("{captured:?}"));
+    for verb in ["summary", "export"] {
+        assert_eq!(told(&run(&[verb, &capture])).as_ref(), Some(&line), "{verb}");
+    }
+}

@@ -1,6 +1,7 @@
 //! What `export` and `summary` read: a capture file, or what a ring holds now.
 
 use super::advice;
+use super::capture::report_table_losses;
 use super::exit::{Exit, Failure};
 use super::format::one_line;
 use super::paint::WARNING;
@@ -113,6 +114,9 @@ impl Saved {
     pub(super) fn report(&self, name: &Path, problems: &[String]) -> Exit {
         for problem in self.problems.iter().chain(problems) {
             anstream::eprintln!("{WARNING}{}: {}{WARNING:#}", name.display(), one_line(problem));
+        }
+        if let Some(end) = self.capture.end() {
+            report_table_losses(&end.account);
         }
         if problems.is_empty() {
             if self.is_cut { Exit::Truncated } else { Exit::Done }

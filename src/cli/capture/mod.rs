@@ -4,6 +4,8 @@ mod awaited;
 mod program;
 mod report;
 
+pub(super) use report::report_table_losses;
+
 use crate::cli::advice;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::interrupt::Interrupt;

@@ -153,13 +153,18 @@ pub(super) fn report(summary: &CaptureSummary, is_of_now: bool) {
             anstream::eprintln!("{WARNING}{} {what}{WARNING:#}", events(count));
         }
     }
+    report_table_losses(&summary.account);
+    for problem in &summary.problems {
+        anstream::eprintln!("{WARNING}{}{WARNING:#}", one_line(problem));
+    }
+}
+
+/// What did not fit the tables of perf recorders, for people, on stderr.
+pub(in crate::cli) fn report_table_losses(account: &CaptureAccount) {
     for (kind, (_, what)) in TABLE_LOSSES.iter().enumerate() {
-        let count = sum(&summary.account, |ring| ring.table_losses[kind]);
+        let count = sum(account, |ring| ring.table_losses[kind]);
         if count > 0 {
             anstream::eprintln!("{WARNING}{} {what}{WARNING:#}", grouped(count));
         }
-    }
-    for problem in &summary.problems {
-        anstream::eprintln!("{WARNING}{}{WARNING:#}", one_line(problem));
     }
 }
