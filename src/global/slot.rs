@@ -29,8 +29,8 @@ pub struct GlobalRecorder {
     state: AtomicUsize,
     /// Recorders that were installed once are never freed, because threads may be inside them.
     installed: Leaked<Recorder>,
-    /// What [`Switch::enabled`] is. `record!` asks this, and never waits for the lock: it may run in a signal handler that has
-    /// interrupted its holder, or in a forked child, where nobody will give it back.
+    /// Whether the installed recorder is switched on. Changed under the lock; `record!` asks without, for it may run in a signal handler
+    /// that has interrupted the lock's holder, or in a forked child, where nobody will give it back.
     enabled: AtomicBool,
     switch: Mutex<Switch>,
     /// Held while a ring is made for this slot.
@@ -38,7 +38,6 @@ pub struct GlobalRecorder {
 }
 
 struct Switch {
-    enabled: bool,
     overrides: usize,
     /// The events that the installed recorder takes, or [`ASK`].
     events: usize,
@@ -91,7 +90,7 @@ impl GlobalRecorder {
             state: AtomicUsize::new(OFF),
             installed: Leaked::empty(),
             enabled: AtomicBool::new(false),
-            switch: Mutex::new(Switch { enabled: false, overrides: 0, events: ASK }),
+            switch: Mutex::new(Switch { overrides: 0, events: ASK }),
             making: Mutex::new(()),
         }
     }
@@ -172,7 +171,7 @@ impl GlobalRecorder {
         }
         // An inherited recorder stays: its mapping is the parent's ring.
         self.installed.set(recorder);
-        switch.enabled = true;
+        self.enabled.store(true, Ordering::Relaxed);
         switch.events = ASK;
         self.update(&switch);
         true
@@ -180,8 +179,8 @@ impl GlobalRecorder {
 
     /// Switches recording through this slot on or off while the program runs. Without an installed recorder it stays off.
     pub fn set_enabled(&'static self, enabled: bool) {
-        let mut switch = self.lock();
-        switch.enabled = enabled && self.installed().is_some();
+        let switch = self.lock();
+        self.enabled.store(enabled && self.installed().is_some(), Ordering::Relaxed);
         self.update(&switch);
     }
 
@@ -197,8 +196,7 @@ impl GlobalRecorder {
     }
 
     fn update(&self, switch: &Switch) {
-        self.enabled.store(switch.enabled, Ordering::Relaxed);
-        let state = match (switch.overrides, switch.enabled) {
+        let state = match (switch.overrides, self.enabled.load(Ordering::Relaxed)) {
             (0, false) => OFF,
             (0, true) => switch.events,
             _ => ASK,
