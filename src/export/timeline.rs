@@ -26,6 +26,8 @@ pub(super) struct Timeline {
     pub(super) lost_slices: HashMap<u64, u64>,
     /// The rings in which each thread has recorded: mostly one.
     rings_of_threads: HashMap<ThreadKey, Vec<u32>>,
+    /// All of these.
+    rings_of_any: HashSet<u32>,
     pub(super) losses: Vec<Loss>,
     pub(super) counts: ExportSummary,
     /// Times of the first and the last event.
@@ -247,8 +249,8 @@ impl Timeline {
 
     /// Whether what a ring has lost may have been recorded by that thread.
     pub(super) fn concerns(&self, ring: u32, thread: ThreadKey) -> bool {
-        let is_known = || self.rings_of_threads.values().flatten().any(|known| *known == ring);
-        self.rings_of_threads.get(&thread).is_some_and(|rings| rings.contains(&ring)) || !is_known()
+        let is_its = self.rings_of_threads.get(&thread).is_some_and(|rings| rings.contains(&ring));
+        is_its || !self.rings_of_any.contains(&ring)
     }
 
     fn place_spans(&mut self) {
@@ -317,6 +319,7 @@ impl Builder {
         let rings = timeline.rings_of_threads.entry(thread).or_default();
         if !rings.contains(&ring) {
             rings.push(ring);
+            timeline.rings_of_any.insert(ring);
         }
         let named = |timeline: &mut Timeline, id, call_site: &Arc<CallSite>| {
             let index = timeline.span(process, id, nanos);
