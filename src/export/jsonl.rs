@@ -1,8 +1,8 @@
 //! A JSON object a line. The first says which rings there were; the last what was counted.
 
 use super::args::{ArgValue, Args, CUT};
-use super::picture::level_name;
 use super::recording::{Content, Recording};
+use super::sink::level_name;
 use super::timeline::Timeline;
 use crate::capture::{CapturedPayload, RingRole};
 use crate::reader::Descriptor;

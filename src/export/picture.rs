@@ -3,12 +3,11 @@
 use super::View;
 use super::args::{ArgValue, Args};
 use super::recording::{Content, Recording};
-use super::sink::{Label, Sink, SliceId, Track, TrackId, TrackKind};
+use super::sink::{Label, Sink, SliceId, Track, TrackId, TrackKind, level_name};
 use super::timeline::{SpanKey, ThreadKey, Timeline};
 use crate::capture::CapturedPayload;
 use crate::reader::Descriptor;
 use crate::schema::exec::flow::FlowTags;
-use crate::schema::perf::CallSiteLevel;
 use crate::tracing::{CallSite, Field, Fields, PerfContent, PerfRecord, SpanId, Thread};
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -146,7 +145,7 @@ impl Picture<'_> {
                 let message = fields.get("message").map(ToString::to_string);
                 let name = message.as_deref().unwrap_or(&call_site.name);
                 let track = self.place(process, thread, &record.thread, *span)?;
-                self.sink.instant(track, nanos, label(name, call_site), args)
+                self.sink.instant(track, nanos, Label::of(name, call_site), args)
             }
             PerfContent::Counter { call_site, value, .. } => {
                 let track = self.row(Row::Counter { process, name: call_site.name.clone() }, None)?;
@@ -159,7 +158,7 @@ impl Picture<'_> {
                 }
                 self.in_span_args(&mut args, *span);
                 let track = self.place(process, thread, &record.thread, *span)?;
-                self.sink.instant(track, nanos, label(&call_site.name, call_site), args)
+                self.sink.instant(track, nanos, Label::of(&call_site.name, call_site), args)
             }
             PerfContent::NotRecorded { span, error } => {
                 let mut args = Args::default();
@@ -211,7 +210,7 @@ impl Picture<'_> {
             args.push("busy_ns", ArgValue::Uint(times.busy_nanos));
         }
         let name = times.name();
-        let label = open.call_site.as_ref().map(|call_site| label(&name, call_site));
+        let label = open.call_site.as_ref().map(|call_site| Label::of(&name, call_site));
         let label = label.unwrap_or(Label { name: &name, ..Label::default() });
         self.sink.begin(track, slice, times.start_nanos, label, args)
     }
@@ -244,7 +243,7 @@ impl Picture<'_> {
         let shown_fields = open.fields.values.len();
         let call_site = open.call_site.clone();
         match &call_site {
-            Some(call_site) => self.sink.begin(track, slice, nanos, label(&call_site.name, call_site), args)?,
+            Some(call_site) => self.sink.begin(track, slice, nanos, Label::of(&call_site.name, call_site), args)?,
             None => {
                 let name = format!("span {span}");
                 self.sink.begin(track, slice, nanos, Label { name: &name, ..Label::default() }, args)?;
@@ -495,20 +494,4 @@ fn add_fields(fields: &mut Fields, more: &Fields) {
     fields.values.extend(more.values.iter().cloned());
     fields.missing = fields.missing.saturating_add(more.missing);
     fields.problem = fields.problem.or(more.problem);
-}
-
-fn label<'a>(name: &'a str, call_site: &'a CallSite) -> Label<'a> {
-    let source = call_site.file.as_deref().map(|file| (file, call_site.line.unwrap_or(0)));
-    Label { name, category: &call_site.target, source }
-}
-
-pub(super) fn level_name(level: CallSiteLevel) -> &'static str {
-    match level {
-        CallSiteLevel::None => "",
-        CallSiteLevel::Error => "ERROR",
-        CallSiteLevel::Warn => "WARN",
-        CallSiteLevel::Info => "INFO",
-        CallSiteLevel::Debug => "DEBUG",
-        CallSiteLevel::Trace => "TRACE",
-    }
 }

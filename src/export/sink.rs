@@ -1,7 +1,8 @@
 //! What a picture is drawn on.
 
 use super::args::Args;
-use crate::schema::perf::FieldValue;
+use crate::schema::perf::{CallSiteLevel, FieldValue};
+use crate::tracing::CallSite;
 use std::io;
 
 /// Names a track of a picture.
@@ -45,6 +46,26 @@ pub(super) struct Label<'a> {
     pub(super) name: &'a str,
     pub(super) category: &'a str,
     pub(super) source: Option<(&'a str, u32)>,
+}
+
+impl<'a> Label<'a> {
+    /// Of what was recorded there.
+    pub(super) fn of(name: &'a str, call_site: &'a CallSite) -> Self {
+        let source = call_site.file.as_deref().map(|file| (file, call_site.line.unwrap_or(0)));
+        Self { name, category: &call_site.target, source }
+    }
+}
+
+/// What a level is called.
+pub(super) fn level_name(level: CallSiteLevel) -> &'static str {
+    match level {
+        CallSiteLevel::None => "",
+        CallSiteLevel::Error => "ERROR",
+        CallSiteLevel::Warn => "WARN",
+        CallSiteLevel::Info => "INFO",
+        CallSiteLevel::Debug => "DEBUG",
+        CallSiteLevel::Trace => "TRACE",
+    }
 }
 
 /// Takes a picture. On each track, slices nest in one another or are apart.

@@ -5,13 +5,14 @@ use super::config::ContentDescription;
 use super::events::{self, TakenEvents};
 use super::in_place::Reservation;
 use super::lane;
+use super::payload::{Payload, total_bytes};
 use crate::clock::Clock;
 use crate::layout::limits::PAYLOAD_ALIGN;
 use crate::layout::record_error::{self, ErrorType};
 use crate::layout::{Geometry, extension};
 use crate::ring::lane::Lane;
 use crate::ring::memory::{ControlWord, MappedMemory, RingMemory};
-use crate::ring::writer::{Claim, Fields, RingWriter, SlotClaim, Unfinished};
+use crate::ring::writer::{Claim, Fields, RingWriter, Unfinished};
 use crate::shm;
 use crate::sync::{AtomicBool, Ordering};
 use std::path::Path;
@@ -469,36 +470,6 @@ impl Core {
             self.writer.memory().header_word(offset).store(value, Ordering::Release);
         }
     }
-}
-
-/// What is recorded in the ordinary case. A trait, for a closure would be called, and its captures put into memory.
-trait Payload {
-    /// Copies the payload to its place.
-    fn fill(&self, writer: &RingWriter<MappedMemory>, claim: &SlotClaim<'_>);
-}
-
-impl Payload for [u8] {
-    #[inline(always)]
-    fn fill(&self, writer: &RingWriter<MappedMemory>, claim: &SlotClaim<'_>) {
-        writer.fill_in_lane(claim, 0, self);
-    }
-}
-
-impl Payload for [&[u8]] {
-    #[inline(always)]
-    fn fill(&self, writer: &RingWriter<MappedMemory>, claim: &SlotClaim<'_>) {
-        let mut at = 0;
-        for part in self {
-            writer.fill_in_lane(claim, at, part);
-            at += part.len() as u64;
-        }
-    }
-}
-
-/// The sum of the lengths; a slice may stand in `parts` several times, so that it can exceed the address space.
-#[inline(always)]
-fn total_bytes(parts: &[&[u8]]) -> u64 {
-    parts.iter().fold(0, |sum: u64, part| sum.saturating_add(part.len() as u64))
 }
 
 impl Drop for Core {

@@ -8,6 +8,7 @@ mod events;
 mod header;
 mod in_place;
 mod lane;
+mod payload;
 
 pub use crate::shm::PlaceWarning;
 pub use build::{KEEP_VARIABLE, RecorderBuilder};
