@@ -31,6 +31,19 @@ impl Place {
         record_spans(&recorder, 1, spans);
         recorder
     }
+
+    /// 10,000 spans, and one that begins in the first file of a rotated capture and ends in the last.
+    fn perf_of_many_files(&self) -> Recorder {
+        let recorder = self.ring("perf", ContentDescription::of::<PerfEvent>());
+        let record = |event: PerfEvent| {
+            let ext = PerfExt { span_id: 1 << 40, thread_id: 1, ..PerfExt::default() };
+            recorder.record(event.code(), ext.to_words(), &[]);
+        };
+        record(PerfEvent::SpanNew);
+        record_spans(&recorder, 1, 10_000);
+        record(PerfEvent::SpanClose);
+        recorder
+    }
 }
 
 fn record_spans(recorder: &Recorder, first: u64, count: u64) {
@@ -225,15 +238,7 @@ fn every_bad_input_has_its_line_and_its_code() {
 #[test]
 fn the_files_of_a_rotated_capture_are_counted_and_exported_as_one() {
     let place = Place::new();
-    let recorder = place.ring("perf", ContentDescription::of::<PerfEvent>());
-    let record = |event: PerfEvent| {
-        let ext = PerfExt { span_id: 1 << 40, thread_id: 1, ..PerfExt::default() };
-        recorder.record(event.code(), ext.to_words(), &[]);
-    };
-    // It begins in the first file and ends in the last.
-    record(PerfEvent::SpanNew);
-    record_spans(&recorder, 1, 10_000);
-    record(PerfEvent::SpanClose);
+    let recorder = place.perf_of_many_files();
     let capture = |output: &str, more: &[&str]| {
         let (ring, output) = (place.path("perf"), place.path(output));
         let captured = run(&[&["capture", &ring, "-o", &output, "--now", "--json"], more].concat()).json();
@@ -306,15 +311,7 @@ fn rings_are_counted_and_exported_together() {
 #[test]
 fn events_that_keep_has_removed_are_said_and_are_no_loss() {
     let place = Place::new();
-    // A span that begins in the first file and ends in the last.
-    let recorder = place.ring("perf", ContentDescription::of::<PerfEvent>());
-    let record = |event: PerfEvent| {
-        let ext = PerfExt { span_id: 1 << 40, thread_id: 1, ..PerfExt::default() };
-        recorder.record(event.code(), ext.to_words(), &[]);
-    };
-    record(PerfEvent::SpanNew);
-    record_spans(&recorder, 1, 10_000);
-    record(PerfEvent::SpanClose);
+    let recorder = place.perf_of_many_files();
     let handed_out = recorder.stats().last_seqno;
     let ring = place.path("perf");
     let arguments = ["capture", &ring, "-o", &place.path("t.evc"), "--now", "--rotate-size", "50k", "--keep", "2"];

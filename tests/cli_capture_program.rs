@@ -11,8 +11,9 @@ use eventring::tracing::{PerfRecorder, try_init};
 use program::{Live, PROGRAM, Run, argument, directory, finish, run};
 use serde_json::Value;
 use std::io::BufRead as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use tempfile::TempDir;
 
 const EVENTS: u64 = 50;
 
@@ -44,6 +45,16 @@ fn capturing(test: &str, part: &str, place: &Path, arguments: &[&str]) -> Comman
     command
 }
 
+/// In the started process, the brief program; else a folder, with the places of its ring and of a capture.
+fn brief() -> (TempDir, PathBuf, PathBuf) {
+    if let Some(part) = part() {
+        brief_program(&part);
+    }
+    let directory = directory();
+    let (place, file) = (program::place(&directory, "ring"), program::place(&directory, "t.evc"));
+    (directory, place, file)
+}
+
 fn captured(run: &Run) -> Value {
     serde_json::from_str(&run.out).unwrap_or_else(|error| panic!("{error}: {run:?}"))
 }
@@ -52,11 +63,7 @@ const BRIEF: &str = "a_program_that_ends_at_once_is_captured_whole_and_its_exit_
 
 #[test]
 fn a_program_that_ends_at_once_is_captured_whole_and_its_exit_code_is_ours() {
-    if let Some(part) = part() {
-        brief_program(&part);
-    }
-    let directory = directory();
-    let (place, file) = (program::place(&directory, "ring"), program::place(&directory, "t.evc"));
+    let (directory, place, file) = brief();
     // What somebody else has left there is not taken for it.
     let left = Recorder::builder(ContentDescription::new(300, "OLD")).config(&place).shifts(16, 27).prefault(false);
     drop(left.keep(true).build().unwrap());
@@ -79,11 +86,7 @@ const ABORT: &str = "a_program_that_dies_is_captured_and_leaves_its_rings";
 
 #[test]
 fn a_program_that_dies_is_captured_and_leaves_its_rings() {
-    if let Some(part) = part() {
-        brief_program(&part);
-    }
-    let directory = directory();
-    let (place, file) = (program::place(&directory, "ring"), program::place(&directory, "t.evc"));
+    let (_directory, place, file) = brief();
     let arguments = ["capture", argument(&place), "-o", argument(&file), "--json"];
     let ended = finish(capturing(ABORT, "abort", &place, &arguments));
     assert_eq!(ended.code, Some(128 + 6), "{ended:?}");
@@ -95,11 +98,7 @@ const IDLE: &str = "a_program_that_makes_no_such_ring_is_an_error_that_says_so";
 
 #[test]
 fn a_program_that_makes_no_such_ring_is_an_error_that_says_so() {
-    if let Some(part) = part() {
-        brief_program(&part);
-    }
-    let directory = directory();
-    let (place, file) = (program::place(&directory, "ring"), program::place(&directory, "t.evc"));
+    let (_directory, place, file) = brief();
     let arguments = ["capture", argument(&place), "-o", argument(&file)];
     let ended = finish(capturing(IDLE, "idle", &place, &arguments));
     assert_eq!(ended.code, Some(3), "{ended:?}");
@@ -135,12 +134,8 @@ const OTHER: &str = "a_program_that_records_under_another_name_is_told_and_leave
 
 #[test]
 fn a_program_that_records_under_another_name_is_told_and_leaves_nothing() {
-    if let Some(part) = part() {
-        brief_program(&part);
-    }
-    let directory = directory();
-    let (place, wrong) = (program::place(&directory, "ring"), program::place(&directory, "wrong"));
-    let file = program::place(&directory, "t.evc");
+    let (directory, place, file) = brief();
+    let wrong = program::place(&directory, "wrong");
     let arguments = ["capture", argument(&wrong), "-o", argument(&file)];
     let ended = finish(capturing(OTHER, "brief", &place, &arguments));
     assert_eq!(ended.code, Some(3), "{ended:?}");

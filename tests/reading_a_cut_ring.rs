@@ -3,15 +3,23 @@
 use eventring::reader::{Next, PayloadRead, Reader};
 use eventring::recorder::{ContentDescription, Recorder};
 use std::fs::File;
+use std::path::PathBuf;
+use tempfile::TempDir;
 
 const PAYLOAD: [u8; 64] = [0xaa; 64];
 
-#[test]
-fn what_lies_behind_the_new_end_is_expired_and_never_zeros() {
+/// A ring in a folder of its own.
+fn ring() -> (TempDir, PathBuf, Recorder) {
     let place = tempfile::tempdir_in("/dev/shm").unwrap();
     let path = place.path().join("cut");
     let builder = Recorder::builder(ContentDescription::new(300, "SHOP")).config(path.to_str().unwrap());
     let recorder = builder.shifts(16, 27).prefault(false).build().unwrap();
+    (place, path, recorder)
+}
+
+#[test]
+fn what_lies_behind_the_new_end_is_expired_and_never_zeros() {
+    let (_place, path, recorder) = ring();
     let record = |events: u64| (0..events).for_each(|n| assert!(recorder.record(2, [n; 4], &PAYLOAD) > 0));
     record(1000);
     let reader = Reader::open(&path).unwrap();
@@ -44,10 +52,7 @@ fn what_lies_behind_the_new_end_is_expired_and_never_zeros() {
 
 #[test]
 fn a_writer_whose_descriptors_are_gone_does_not_search_all_of_them_for_each_event() {
-    let place = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = place.path().join("cut");
-    let builder = Recorder::builder(ContentDescription::new(300, "SHOP")).config(path.to_str().unwrap());
-    let recorder = builder.shifts(16, 27).prefault(false).build().unwrap();
+    let (_place, path, recorder) = ring();
     // Beyond the first lap: there an empty slot is a free one.
     (0..70_000).for_each(|n| assert!(recorder.record(2, [n; 4], &PAYLOAD) > 0));
     File::options().write(true).open(&path).unwrap().set_len(2 << 20).unwrap();

@@ -1,7 +1,7 @@
 //! Making a ring file so that nobody ever sees half of it, and so that it has one owner.
 //!
 //! 1. `<name>.~<pid>` is made with `O_EXCL`, locked, and given its whole memory. Its mode carries the sticky bit, which no finished ring has: so what
-//!    a killed process left behind is told apart from a ring that happens to be called `x.123`.
+//!    a killed process left behind is told apart from a ring that happens to be called `x.~123`.
 //! 2. The caller fills it.
 //! 3. It gets its final mode and is renamed to `<name>` without replacing anything.
 //! 4. If there is a file already, its lock decides. Held: the ring is owned, the error names the process. Free: the file is stale. We take its lock,
