@@ -377,3 +377,23 @@ fn a_thread_that_exits_a_span_when_another_has_closed_it_draws_it_no_second_time
     made.span(PerfEvent::SpanExit, 1201, 2, 1, 0);
     assert_eq!(drawn(&made.open(), View::Span), [(1, "X".to_owned(), Some(0.2), "seen".to_owned())]);
 }
+
+#[test]
+fn a_gap_in_the_ring_of_other_threads_does_not_stop_the_time_of_a_thread() {
+    let mut made = Made::sharded();
+    made.thread(900, 1, "main");
+    made.call_site(901, 1, CallSiteKind::Span, "job", &[]);
+    made.in_shard(SHARD_1);
+    made.thread(903, 2, "worker");
+    made.span_new(1000, 2, (10, 0), 1, &[]);
+    made.span(PerfEvent::SpanEnter, 1100, 2, 10, 1);
+    // Another thread, in the other ring, of which something is lost.
+    made.in_shard(0);
+    made.span_new(1200, 1, (20, 0), 1, &[]);
+    made.gap(0, 5, LossCause::Overwritten);
+    made.span(PerfEvent::SpanClose, 1500, 1, 20, 1);
+    made.in_shard(SHARD_1);
+    made.span(PerfEvent::SpanExit, 2000, 2, 10, 1);
+    made.span(PerfEvent::SpanClose, 2100, 2, 10, 1);
+    assert_eq!(exported(&made.open(), Format::Folded, View::Thread), "shop;job 900\n");
+}
