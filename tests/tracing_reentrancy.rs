@@ -99,6 +99,23 @@ fn what_is_logged_while_a_value_is_formatted_is_recorded_inside_the_current_span
 }
 
 #[test]
+fn what_is_logged_while_a_value_is_formatted_makes_no_time_fall() {
+    let program = || {
+        for plain in 0..100u64 {
+            let _outer = tracing::info_span!("outer", plain, value = ?Chatty).entered();
+            tracing::info!(plain, value = ?Chatty, "outer event");
+            tracing::info!(plain);
+        }
+    };
+    globally("what_is_logged_while_a_value_is_formatted_makes_no_time_fall", program, |records| {
+        // One thread, one shard: as they were recorded.
+        assert!(records.len() > 1000, "{}", records.len());
+        let falls = records.windows(2).filter(|pair| pair[1].epoch_nanos < pair[0].epoch_nanos).count();
+        assert_eq!(falls, 0);
+    });
+}
+
+#[test]
 fn a_value_that_logs_itself_ends_after_a_few_rounds_and_the_deepest_one_says_that_it_was_not_formatted() {
     let program = || {
         tracing::info!(me = ?Endless, "first");

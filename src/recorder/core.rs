@@ -246,6 +246,12 @@ impl Core {
         }
     }
 
+    /// Not in a forked child, as far as that is known without asking the operating system.
+    #[inline(always)]
+    pub(super) fn is_surely_original_process(&self) -> bool {
+        self.fork_guard.is_surely_original_process()
+    }
+
     /// Not in a forked child.
     #[inline(always)]
     pub(super) fn is_original_process(&self) -> bool {
@@ -262,7 +268,7 @@ impl Core {
     /// As [`Self::may_record`] in the ordinary case. False where that has to be asked: by callers that have a slow way of
     /// their own, so that nothing is kept on the stack over the question.
     #[inline(always)]
-    fn may_record_at_once(&self) -> bool {
+    pub(super) fn may_record_at_once(&self) -> bool {
         // Relaxed: as in `may_record`.
         self.enabled.load(Ordering::Relaxed) && self.fork_guard.is_surely_original_process()
     }
@@ -273,14 +279,32 @@ impl Core {
             let [ext0, ext1, ext2, ext3] = content_ext;
             return self.record_empty(event_type, ext0, ext1, ext2, ext3);
         }
+        self.record_payload(|| self.now_at_once(), event_type, content_ext, payload)
+    }
+
+    /// Records an event with payload. `now` gives the time if that is known at once.
+    #[inline(always)]
+    pub(super) fn record_payload(
+        self: &Arc<Self>,
+        now: impl FnOnce() -> Option<u64>,
+        event_type: u16,
+        content_ext: [u64; 4],
+        payload: &[u8],
+    ) -> u64 {
         let bytes = payload.len() as u64;
-        match self.record_in_lane(event_type, content_ext, bytes, payload) {
+        match self.record_in_lane(now, event_type, content_ext, bytes, payload) {
             Ok(seqno) => seqno,
             Err(unfinished) => {
                 let [ext0, ext1, ext2, ext3] = content_ext;
                 self.record_one_otherwise(unfinished, event_type, ext0, ext1, ext2, ext3, payload)
             }
         }
+    }
+
+    /// The time, if the clock's line has it.
+    #[inline(always)]
+    pub(crate) fn now_at_once(&self) -> Option<u64> {
+        self.clock.now_epoch_nanos_at_once()
     }
 
     /// [`Self::record_otherwise`] for one slice. Takes single words, for an array would be put into memory on the way to the
@@ -308,44 +332,10 @@ impl Core {
             let [ext0, ext1, ext2, ext3] = content_ext;
             return self.record_empty(event_type, ext0, ext1, ext2, ext3);
         }
-        match self.record_in_lane(event_type, content_ext, bytes, payload) {
+        match self.record_in_lane(|| self.now_at_once(), event_type, content_ext, bytes, payload) {
             Ok(seqno) => seqno,
             Err(unfinished) => self.record_otherwise(unfinished, event_type, content_ext, payload),
         }
-    }
-
-    /// Records an event without payload. Takes single words, which all go in registers: an array is put into memory word by
-    /// word and read from there in halves, for which the processor waits.
-    #[inline(never)]
-    fn record_empty(&self, event_type: u16, ext0: u64, ext1: u64, ext2: u64, ext3: u64) -> u64 {
-        // A straight line, as in `record_in_lane`: every other case begins anew, out of line.
-        if !self.may_record_at_once() {
-            return self.record_empty_otherwise(event_type, ext0, ext1, ext2, ext3);
-        }
-        let Some(epoch_nanos) = self.clock.now_epoch_nanos_at_once() else {
-            return self.record_empty_otherwise(event_type, ext0, ext1, ext2, ext3);
-        };
-        let Some(claim) = self.writer.reserve_empty_at_once() else {
-            return self.record_empty_otherwise(event_type, ext0, ext1, ext2, ext3);
-        };
-        let seqno = claim.seqno;
-        let content_ext = [ext0, ext1, ext2, ext3];
-        self.writer.commit_empty(claim, &Fields { event_type, payload_bytes: 0, epoch_nanos, content_ext });
-        seqno
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn record_empty_otherwise(&self, event_type: u16, ext0: u64, ext1: u64, ext2: u64, ext3: u64) -> u64 {
-        if !self.may_record() {
-            return 0;
-        }
-        let epoch_nanos = self.clock.now_epoch_nanos();
-        let content_ext = [ext0, ext1, ext2, ext3];
-        let claim = self.writer.reserve_empty();
-        let seqno = claim.seqno;
-        self.writer.commit(None, claim, &Fields { event_type, payload_bytes: 0, epoch_nanos, content_ext });
-        seqno
     }
 
     /// Records in the ordinary case: recording is on, the clock's line has the time, the thread's lane has room, the slot is free. Every
@@ -353,6 +343,7 @@ impl Core {
     #[inline(always)]
     fn record_in_lane<'c>(
         &'c self,
+        now: impl FnOnce() -> Option<u64>,
         event_type: u16,
         content_ext: [u64; 4],
         bytes: u64,
@@ -364,7 +355,7 @@ impl Core {
         let Some(lane) = lane::remembered(self) else { return Err(None) };
         // Before the locked instructions: reading the tick counter takes longer than all the rest, which the processor does
         // meanwhile. Behind them it would have to wait.
-        let Some(epoch_nanos) = self.clock.now_epoch_nanos_at_once() else { return Err(None) };
+        let Some(epoch_nanos) = now() else { return Err(None) };
         let claim = match self.writer.reserve_in_lane(lane, bytes) {
             Ok(claim) => claim,
             Err(unfinished) => return Err(Some((lane, unfinished, epoch_nanos))),

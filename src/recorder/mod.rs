@@ -3,12 +3,15 @@
 mod build;
 mod config;
 mod core;
+mod empty;
 mod error;
 mod events;
 mod header;
 mod in_place;
 mod lane;
 mod payload;
+#[cfg(feature = "tracing")]
+mod stamped;
 
 pub use crate::shm::PlaceWarning;
 pub use build::{KEEP_VARIABLE, RecorderBuilder};

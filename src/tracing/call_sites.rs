@@ -77,15 +77,26 @@ impl CallSites {
         None
     }
 
+    /// As [`Self::known_id_of`] for call sites with the first slot of the first level that they may have: nearly all of a program.
     #[inline(always)]
-    fn find(&self, key: usize) -> Option<u32> {
-        // Nearly all call sites of a program have the first slot of the first level that they may have.
+    pub(super) fn id_at_once(&self, metadata: &'static Metadata<'static>) -> Option<u32> {
+        self.find_at_once(ptr::from_ref(metadata).addr())
+    }
+
+    #[inline(always)]
+    fn find_at_once(&self, key: usize) -> Option<u32> {
         let first = window(key, LEVEL_SHIFTS[0]).next()?;
         // Acquire: with the key comes that the recorders know the call site.
-        if self.levels[0].get()?.get(first)?.key.load(Ordering::Acquire) == key {
-            return Some(first as u32 + 1);
+        let is_there = self.levels[0].get()?.get(first)?.key.load(Ordering::Acquire) == key;
+        is_there.then_some(first as u32 + 1)
+    }
+
+    #[inline(always)]
+    fn find(&self, key: usize) -> Option<u32> {
+        match self.find_at_once(key) {
+            Some(id) => Some(id),
+            None => self.find_elsewhere(key),
         }
-        self.find_elsewhere(key)
     }
 
     #[inline(never)]
@@ -94,7 +105,7 @@ impl CallSites {
         for (level, shift) in LEVEL_SHIFTS.into_iter().enumerate() {
             let slots = self.levels[level].get()?;
             for index in window(key, shift) {
-                // Acquire: as in `find`.
+                // Acquire: as in `find_at_once`.
                 match slots[index].key.load(Ordering::Acquire) {
                     found if found == key => return Some(base + index as u32 + 1),
                     // A call site takes the first free slot, and none is ever given up.
@@ -128,7 +139,7 @@ impl CallSites {
             .recorders
             .retain(|recorder| recorder.upgrade().is_some_and(|recorder| recorder.learn_call_site(id, &body)));
         known.call_sites.push((id, body));
-        // Release: see `find`.
+        // Release: see `find_at_once`.
         slot.key.store(key, Ordering::Release);
         id
     }

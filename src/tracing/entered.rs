@@ -41,6 +41,12 @@ impl EnteredSpan {
     fn is_current(&self) -> bool {
         self.tag & DUPLICATE == 0
     }
+
+    /// Both at once: not a duplicate, and of that owner.
+    #[inline(always)]
+    fn is_current_of(&self, owner: u32) -> bool {
+        self.tag as u32 == owner
+    }
 }
 
 /// A number for each subscriber and layer of the process, to tell their entries apart.
@@ -92,6 +98,48 @@ impl Place {
 impl EnteredSpans {
     pub(super) const fn new() -> Self {
         Self { inline: [const { Place::new() }; INLINE], len: Cell::new(0) }
+    }
+
+    /// As [`Self::push`] if that is no duplicate and lies in the thread's own block; otherwise false, and nothing has changed.
+    #[inline(always)]
+    pub(super) fn push_at_once(&self, span_id: u64, local_id: u64, call_site_id: u32, owner: u32) -> bool {
+        let len = self.len.get();
+        let Some(place) = self.inline.get(len) else { return false };
+        if self.inline[..len].iter().any(|place| place.get().is(local_id, owner)) {
+            return false;
+        }
+        place.set(EnteredSpan { span_id, local_id, tag: u64::from(call_site_id) << 32 | u64::from(owner) });
+        self.len.set(len + 1);
+        true
+    }
+
+    /// As [`Self::pop`] of the last entry, with [`Self::current_span_id`] as it is then; `None`, and nothing has changed, if that
+    /// takes a longer look.
+    #[inline(always)]
+    pub(super) fn pop_at_once(&self, local_id: u64, owner: u32) -> Option<(EnteredSpan, u64)> {
+        let last = self.len.get().wrapping_sub(1);
+        let exited = self.inline.get(last)?.get();
+        if exited.local_id != local_id || !exited.is_current_of(owner) {
+            return None;
+        }
+        let current = match self.inline[..last].last().map(Place::get) {
+            None => 0,
+            Some(below) if below.is_current() => below.span_id,
+            Some(_) => return None,
+        };
+        self.len.set(last);
+        Some((exited, current))
+    }
+
+    /// The id of the span of `owner` that the thread is in, 0 for none, if the last entry tells; otherwise `None`.
+    #[inline(always)]
+    pub(super) fn current_at_once(&self, owner: u32) -> Option<u64> {
+        let len = self.len.get();
+        if len == 0 {
+            return Some(0);
+        }
+        let last = self.inline.get(len - 1)?.get();
+        last.is_current_of(owner).then_some(last.span_id)
     }
 
     /// The thread enters a span; false if that is a duplicate, and the current span stays what it was.
@@ -185,8 +233,13 @@ impl EnteredSpans {
     /// The span of `owner` that the thread is in: the one entered last.
     #[inline(always)]
     pub(super) fn current(&self, owner: u32) -> Option<EnteredSpan> {
-        // Both at once: not a duplicate, and of the owner.
-        self.last_where(|entry| entry.tag & (OWNER_MASK | DUPLICATE) == u64::from(owner))
+        self.last_where(|entry| entry.is_current_of(owner))
+    }
+
+    /// The id of [`Self::current`]; 0 for none.
+    #[inline(never)]
+    pub(super) fn current_of(&self, owner: u32) -> u64 {
+        self.current(owner).map_or(0, |entered| entered.span_id)
     }
 
     /// The id of the span that the thread is in, whosever it is; 0 for none.
@@ -231,18 +284,30 @@ mod tests {
                         Step::Enter(id, owner) => {
                             let is_duplicate = model.iter().any(|entry| (entry.0, entry.1) == (id, owner));
                             model.push((id, owner, is_duplicate));
-                            spans.push(id + 1000, id, 0, owner);
+                            if !spans.push_at_once(id + 1000, id, 0, owner) {
+                                assert!(is_duplicate || model.len() > INLINE);
+                                spans.push(id + 1000, id, 0, owner);
+                            }
                         }
                         Step::Exit(id, owner) => {
                             let at = model.iter().rposition(|entry| (entry.0, entry.1) == (id, owner));
                             let expected = at.map(|at| model.remove(at).0 + 1000);
-                            assert_eq!(spans.pop(id, owner).map(|entry| entry.span_id), expected);
+                            let popped = match spans.pop_at_once(id, owner) {
+                                Some((entry, current)) => {
+                                    assert_eq!(current, spans.current_span_id());
+                                    Some(entry)
+                                }
+                                None => spans.pop(id, owner),
+                            };
+                            assert_eq!(popped.map(|entry| entry.span_id), expected);
                         }
                     }
                     assert_eq!(spans.len.get(), model.len());
                     for owner in 1..3 {
                         let expected = model.iter().rev().find(|entry| entry.1 == owner && !entry.2).map(|entry| entry.0);
                         assert_eq!(spans.current(owner).map(|entry| entry.local_id), expected);
+                        let at_once = spans.current_at_once(owner);
+                        assert!(at_once.is_none_or(|id| id == expected.map_or(0, |id| id + 1000)));
                     }
                     let expected = model.iter().rev().find(|entry| !entry.2).map_or(0, |entry| entry.0 + 1000);
                     assert_eq!(spans.current_span_id(), expected);

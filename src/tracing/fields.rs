@@ -44,6 +44,9 @@ impl FieldLimits {
     }
 }
 
+/// The largest value of a fixed size.
+const FIXED_BYTES_MAX: usize = 16;
+
 /// No field.
 const NONE: usize = usize::MAX;
 
@@ -52,83 +55,80 @@ const FIELD: u64 = 1 << 16;
 /// One more field that is missing.
 const MISSING: u64 = 1 << 32;
 
-/// Encodes the fields that `visit` shows, and hands their bytes to `then`, and what word 3 of the content extension says of them:
-/// flags and counts. If a value panics while it is formatted, `then` gets the fields up to it, as the panic goes by.
+/// The fields of a span or event as they are recorded.
+#[derive(Clone, Copy)]
+pub(super) struct EncodedFields<'b> {
+    pub(super) payload: &'b [u8],
+    /// What word 3 of the content extension says of them: flags and counts.
+    pub(super) said: u64,
+    /// When the look at them began; `None` if that is not known, or was before values were formatted: that may take long, and
+    /// record events.
+    pub(super) epoch_nanos: Option<u64>,
+    /// A value panicked while it was formatted: these are the fields up to it, and the panic goes by.
+    pub(super) has_panicked: bool,
+}
+
+impl EncodedFields<'static> {
+    pub(super) const NONE: Self = Self { payload: &[], said: 0, epoch_nanos: None, has_panicked: false };
+}
+
+/// Encodes the fields that `visit` shows, hands them to `then` and gives its answer. If a value panics, `then` gets the fields up to it.
+/// `epoch_nanos` is the time now, if it is known.
 #[inline(always)]
-pub(super) fn encode(
+pub(super) fn encode<R>(
     thread: &ThreadState,
     limits: &FieldLimits,
+    epoch_nanos: Option<u64>,
     visit: impl Fn(&mut dyn Visit),
-    then: impl FnOnce(&[u8], u64),
-) {
-    let mut small = Encoder::<SMALL_BYTES>::new(thread, limits);
-    let mut kept = KeptOnPanic::new(&mut small, then);
-    visit(kept.encoder);
-    if kept.encoder.is_too_small { encode_large(thread, limits, visit, kept.then.take()) } else { kept.finish() }
+    then: impl Fn(EncodedFields<'_>) -> R,
+) -> R {
+    let mut small = Encoder::<SMALL_BYTES>::new(thread, limits, epoch_nanos);
+    look(&mut small, |encoder| visit(encoder), &then);
+    if small.is_too_small { encode_large(thread, limits, epoch_nanos, visit, then) } else { then(small.encoded()) }
 }
 
 #[cold]
 #[inline(never)]
-fn encode_large(
+fn encode_large<R>(
     thread: &ThreadState,
     limits: &FieldLimits,
+    epoch_nanos: Option<u64>,
     visit: impl Fn(&mut dyn Visit),
-    then: Option<impl FnOnce(&[u8], u64)>,
-) {
-    let Some(then) = then else { return };
-    let mut large = Encoder::<LARGE_BYTES>::new(thread, limits);
-    let mut kept = KeptOnPanic::new(&mut large, then);
+    then: impl Fn(EncodedFields<'_>) -> R,
+) -> R {
+    let mut large = Encoder::<LARGE_BYTES>::new(thread, limits, epoch_nanos);
+    look(&mut large, |encoder| visit(encoder), &then);
+    then(large.encoded())
+}
+
+/// Shows the fields to `encoder`. If one panics, `then` gets what there is, as the panic goes by.
+#[inline(always)]
+pub(super) fn look<E: Encoded, R>(encoder: &mut E, visit: impl FnOnce(&mut E), then: &impl Fn(EncodedFields<'_>) -> R) {
+    let kept = KeptOnPanic { encoder, then };
     visit(kept.encoder);
-    kept.finish();
+    std::mem::forget(kept);
 }
 
-/// An encoder whose bytes are handed out in any case: after the last field, or when a panic goes by.
-///
-/// It refers to the encoder, which is too large to be moved around.
-pub(super) struct KeptOnPanic<'e, E: Encoded, F: FnOnce(&[u8], u64)> {
-    pub(super) encoder: &'e mut E,
-    /// `None` once they have been.
-    then: Option<F>,
-}
-
-/// What [`KeptOnPanic`] keeps.
+/// What [`look`] fills.
 pub(super) trait Encoded {
     /// A value has panicked.
     fn panicked(&mut self);
-    /// The fields, flags and counts.
-    fn encoded(&self) -> (&[u8], u64);
+    /// What there is.
+    fn encoded(&self) -> EncodedFields<'_>;
 }
 
-impl<'e, E: Encoded, F: FnOnce(&[u8], u64)> KeptOnPanic<'e, E, F> {
-    #[inline(always)]
-    pub(super) fn new(encoder: &'e mut E, then: F) -> Self {
-        Self { encoder, then: Some(then) }
-    }
-
-    #[inline(always)]
-    pub(super) fn finish(&mut self) {
-        if let Some(then) = self.then.take() {
-            let (fields, word) = self.encoder.encoded();
-            then(fields, word);
-        }
-    }
+/// Hands out an encoder's fields when a panic goes by. It refers to the encoder, which is too large to be moved around.
+struct KeptOnPanic<'e, E: Encoded, R, F: Fn(EncodedFields<'_>) -> R> {
+    encoder: &'e mut E,
+    then: &'e F,
 }
 
-impl<E: Encoded, F: FnOnce(&[u8], u64)> Drop for KeptOnPanic<'_, E, F> {
-    #[inline(always)]
+impl<E: Encoded, R, F: Fn(EncodedFields<'_>) -> R> Drop for KeptOnPanic<'_, E, R, F> {
+    #[cold]
     fn drop(&mut self) {
-        if let Some(then) = self.then.take() {
-            keep(self.encoder, then);
-        }
+        self.encoder.panicked();
+        (self.then)(EncodedFields { has_panicked: true, ..self.encoder.encoded() });
     }
-}
-
-#[cold]
-#[inline(never)]
-fn keep(encoder: &mut impl Encoded, then: impl FnOnce(&[u8], u64)) {
-    encoder.panicked();
-    let (fields, word) = encoder.encoded();
-    then(fields, word);
 }
 
 /// Encodes field by field, as far as there is room.
@@ -145,13 +145,15 @@ pub(super) struct Encoder<'t, const N: usize> {
     /// Flags and counts as in the descriptor. (One word: several small ones, each written and then read together, make the
     /// processor wait.)
     word: u64,
+    /// See [`EncodedFields`]; 0 for `None`.
+    epoch_nanos: u64,
     limits: &'t FieldLimits,
     thread: &'t ThreadState,
 }
 
 impl<'t, const N: usize> Encoder<'t, N> {
     #[inline(always)]
-    pub(super) fn new(thread: &'t ThreadState, limits: &'t FieldLimits) -> Self {
+    pub(super) fn new(thread: &'t ThreadState, limits: &'t FieldLimits, epoch_nanos: Option<u64>) -> Self {
         Self {
             bytes: ArrayVec::new(),
             end: N.min(limits.fields_bytes_max),
@@ -159,6 +161,7 @@ impl<'t, const N: usize> Encoder<'t, N> {
             is_too_small: false,
             formatting: NONE,
             word: 0,
+            epoch_nanos: epoch_nanos.unwrap_or(0),
             limits,
             thread,
         }
@@ -206,8 +209,11 @@ impl<'t, const N: usize> Encoder<'t, N> {
         if self.is_too_small || self.room() < FIELD_HEADER_BYTES + K {
             return self.no_room();
         }
-        self.append(&[index, ty as u8, K as u8, 0]);
-        self.append(&value);
+        // At once: each time the length is stored and loaded again, what comes next waits.
+        let mut bytes = [0; FIELD_HEADER_BYTES + FIXED_BYTES_MAX];
+        bytes[..FIELD_HEADER_BYTES].copy_from_slice(&[index, ty as u8, K as u8, 0]);
+        bytes[FIELD_HEADER_BYTES..FIELD_HEADER_BYTES + K].copy_from_slice(&value);
+        self.append(&bytes[..FIELD_HEADER_BYTES + K]);
         self.word += FIELD;
     }
 
@@ -251,6 +257,7 @@ impl<'t, const N: usize> Encoder<'t, N> {
         let Some(_depth) = FormattingDepth::enter(self.thread) else {
             return self.fixed(field, ValueType::NotFormatted, [NotFormatted::Nested as u8]);
         };
+        self.epoch_nanos = 0;
         let start = self.bytes.len();
         self.append(&[index, ty as u8, 0, 0]);
         let room = self.end - self.bytes.len() - TRUNCATION_BYTES;
@@ -296,8 +303,9 @@ impl<const N: usize> Encoded for Encoder<'_, N> {
     }
 
     #[inline(always)]
-    fn encoded(&self) -> (&[u8], u64) {
-        (&self.bytes, self.word)
+    fn encoded(&self) -> EncodedFields<'_> {
+        let epoch_nanos = Some(self.epoch_nanos).filter(|nanos| *nanos != 0);
+        EncodedFields { payload: &self.bytes, said: self.word, epoch_nanos, has_panicked: false }
     }
 }
 

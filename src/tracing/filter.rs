@@ -76,6 +76,11 @@ impl TargetFilter {
         *metadata.level() <= self.max_level && self.accepts(metadata.target(), metadata.level())
     }
 
+    /// The level that decides for every target; `None` if targets have levels of their own.
+    pub(super) fn level_of_all(&self) -> Option<LevelFilter> {
+        self.targets.iter().next().is_none().then_some(self.max_level)
+    }
+
     /// Nothing less important than this is recorded.
     #[must_use]
     pub fn max_level(&self) -> LevelFilter {

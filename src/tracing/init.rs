@@ -2,10 +2,11 @@
 
 use super::builder::PerfRecorderBuilder;
 use super::filter::{FilterError, TargetFilter};
+use super::filter_handle::FilterHandle;
 use super::layer::RecorderLayer;
 use super::recorder::PerfRecorder;
 use super::slot::PERF;
-use super::subscriber::{FilterHandle, RecorderSubscriber};
+use super::subscriber::RecorderSubscriber;
 use crate::recorder::RecorderError;
 use std::ffi::{OsStr, OsString};
 use std::fmt;

@@ -4,10 +4,11 @@ use super::call_sites::CALL_SITES;
 use super::entered::next_owner;
 use super::recorder::{PerfCore, PerfRecorder};
 use super::span_map::{MappedSpan, SpanMap};
-use super::target::{OnPanic, Target};
+use super::target::{Target, record_at_once};
 use super::thread::{self, ThreadState};
 use crate::schema::perf::{PerfEvent, PerfExt, flags};
 use std::sync::Arc;
+use tracing_core::field::Visit;
 use tracing_core::span::{Attributes, Id, Record};
 use tracing_core::subscriber::{Interest, Subscriber};
 use tracing_core::{Event, Metadata};
@@ -64,14 +65,8 @@ impl RecorderLayer {
 
     /// Takes in a span; `None` if too many are open.
     #[inline(always)]
-    fn add(
-        &self,
-        core: &PerfCore,
-        thread: &ThreadState,
-        id: &Id,
-        metadata: &'static Metadata<'static>,
-    ) -> Option<MappedSpan> {
-        let span = MappedSpan { span_id: thread.next_layer_span_id(), call_site_id: core.call_site_id(metadata) };
+    fn add(&self, core: &PerfCore, thread: &ThreadState, id: &Id, call_site_id: u32) -> Option<MappedSpan> {
+        let span = MappedSpan { span_id: thread.next_layer_span_id(), call_site_id };
         let is_added = self.spans.insert(id.into_u64(), span);
         if !is_added {
             core.count_lost_span();
@@ -95,7 +90,7 @@ impl RecorderLayer {
             unknown.push(ancestor);
         }
         for span in unknown.into_iter().rev() {
-            let added = self.add(core, thread, &span.id(), span.metadata())?;
+            let added = self.add(core, thread, &span.id(), core.call_site_id(span.metadata()))?;
             let ext = PerfExt {
                 related: known.map_or(0, |parent| parent.span_id),
                 flags: flags::ADOPTED,
@@ -105,6 +100,37 @@ impl RecorderLayer {
             known = Some(added);
         }
         known
+    }
+
+    /// Takes in a span that has just been created; gives what its event is to say. `None` if too many are open.
+    #[inline(always)]
+    fn begin<'a, S>(
+        &self,
+        core: &Arc<PerfCore>,
+        thread: &ThreadState,
+        attributes: &Attributes<'_>,
+        call_site_id: u32,
+        id: &Id,
+        context: &'a Context<'_, S>,
+    ) -> Option<(MappedSpan, PerfExt)>
+    where
+        S: Subscriber + for<'l> LookupSpan<'l>,
+    {
+        let ask = || context.span(id)?.parent();
+        let (parent, origin) = if attributes.is_contextual() {
+            (self.current_or(core, thread, context, ask), 0)
+        } else {
+            match attributes.parent() {
+                None => (0, flags::EXPLICIT_ROOT),
+                Some(parent) => {
+                    let known = self.spans.get(parent.into_u64()).map(|parent| parent.span_id);
+                    (known.unwrap_or_else(|| self.ask(core, thread, ask)), flags::EXPLICIT_PARENT)
+                }
+            }
+        };
+        let span = self.add(core, thread, id, call_site_id)?;
+        let ext = PerfExt { related: parent, flags: origin, ..PerfExt::of_span(span.span_id, span.call_site_id) };
+        Some((span, ext))
     }
 
     /// The parent of a span that has just been created, or the span of an event: the current one, if that is clear from what
@@ -147,10 +173,35 @@ impl RecorderLayer {
     }
 }
 
+/// What is not the ordinary case, from its beginning.
 impl RecorderLayer {
-    fn close(&self, thread: &ThreadState, id: &Id) {
+    #[cold]
+    #[inline(never)]
+    fn enter_otherwise<S>(&self, thread: &ThreadState, id: &Id, context: &Context<'_, S>)
+    where
+        S: Subscriber + for<'l> LookupSpan<'l>,
+    {
+        let known = self.spans.get(id.into_u64());
+        let adopt = || self.adopt(self.target.recording()?, thread, context.span(id)?);
+        let Some(span) = known.or_else(adopt) else { return };
+        thread.enter(span.span_id, id.into_u64(), span.call_site_id, self.owner);
+        self.target.record(thread, PerfEvent::SpanEnter, PerfExt::of_span(span.span_id, span.call_site_id));
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn exit_otherwise(&self, thread: &ThreadState, local_id: u64) {
+        let exited = thread.exit(local_id, self.owner);
+        let exited = exited.map(|exited| MappedSpan { span_id: exited.span_id, call_site_id: exited.call_site_id() });
+        let Some(span) = exited.or_else(|| self.spans.get(local_id)) else { return };
+        self.target.record(thread, PerfEvent::SpanExit, PerfExt::of_span(span.span_id, span.call_site_id));
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn close(&self, thread: &ThreadState, local_id: u64) {
         // Also while nothing is recorded: the registry will use the id again.
-        let Some(span) = self.spans.remove(id.into_u64()) else { return };
+        let Some(span) = self.spans.remove(local_id) else { return };
         self.target.record(thread, PerfEvent::SpanClose, PerfExt::of_span(span.span_id, span.call_site_id));
     }
 }
@@ -175,26 +226,29 @@ where
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
         let Some(core) = self.target.recording() else { return };
         thread::with(|thread| {
-            let ask = || context.span(id)?.parent();
-            let (parent, origin) = if attributes.is_contextual() {
-                (self.current_or(core, thread, &context, ask), 0)
-            } else {
-                match attributes.parent() {
-                    None => (0, flags::EXPLICIT_ROOT),
-                    Some(parent) => {
-                        let known = self.spans.get(parent.into_u64()).map(|parent| parent.span_id);
-                        (known.unwrap_or_else(|| self.ask(core, thread, ask)), flags::EXPLICIT_PARENT)
-                    }
+            let call_site_id = core.call_site_id(attributes.metadata());
+            if attributes.fields().is_empty() {
+                let Some((span, ext)) = self.begin(core, thread, attributes, call_site_id, id, &context) else {
+                    return;
+                };
+                let Some(ring) = thread.ring_of(core) else { return };
+                let ids = u64::from(span.call_site_id) | thread.id_word();
+                let said = u64::from(ext.flags);
+                let event = PerfEvent::SpanNew as u16;
+                if ring.core.record_empty_at_once(event, span.span_id, ext.related, ids, said).is_none() {
+                    ring.core.record_empty_otherwise(event, span.span_id, ext.related, ids, said);
                 }
-            };
-            let Some(span) = self.add(core, thread, id, attributes.metadata()) else { return };
-            let ext = PerfExt { related: parent, flags: origin, ..PerfExt::of_span(span.span_id, span.call_site_id) };
-            // If a value panics, nobody gets the id: the span ends here.
-            let closed = OnPanic(|| self.close(thread, id));
-            core.record_fields(thread, PerfEvent::SpanNew, ext, !attributes.fields().is_empty(), |visitor| {
-                attributes.record(visitor)
+                return;
+            }
+            let visit = |visitor: &mut dyn Visit| attributes.record(visitor);
+            core.encode_fields(thread, visit, |fields| {
+                let Some((_, ext)) = self.begin(core, thread, attributes, call_site_id, id, &context) else { return };
+                core.record_with(thread, PerfEvent::SpanNew, ext, fields);
+                if fields.has_panicked {
+                    // Nobody gets the id: the span ends here.
+                    self.close(thread, id.into_u64());
+                }
             });
-            closed.disarm();
         });
     }
 
@@ -204,7 +258,8 @@ where
             let known = self.spans.get(id.into_u64());
             let Some(span) = known.or_else(|| self.adopt(core, thread, context.span(id)?)) else { return };
             let ext = PerfExt::of_span(span.span_id, span.call_site_id);
-            core.record_fields(thread, PerfEvent::SpanRecord, ext, true, |visitor| values.record(visitor));
+            let visit = |visitor: &mut dyn Visit| values.record(visitor);
+            core.encode_fields(thread, visit, |fields| core.record_with(thread, PerfEvent::SpanRecord, ext, fields));
         });
     }
 
@@ -219,44 +274,57 @@ where
         let Some(core) = self.target.recording() else { return };
         thread::with(|thread| {
             let call_site_id = core.call_site_id(event.metadata());
-            let ask = || context.event_span(event);
-            let (span_id, origin) = if event.is_contextual() {
-                (self.current_or(core, thread, &context, ask), 0)
-            } else {
-                match event.parent() {
-                    None => (0, flags::EXPLICIT_ROOT),
-                    Some(parent) => {
-                        let known = self.spans.get(parent.into_u64()).map(|parent| parent.span_id);
-                        (known.unwrap_or_else(|| self.ask(core, thread, ask)), flags::EXPLICIT_PARENT)
+            let visit = |visitor: &mut dyn Visit| event.record(visitor);
+            core.encode_fields(thread, visit, |fields| {
+                let ask = || context.event_span(event);
+                let (span_id, origin) = if event.is_contextual() {
+                    (self.current_or(core, thread, &context, ask), 0)
+                } else {
+                    match event.parent() {
+                        None => (0, flags::EXPLICIT_ROOT),
+                        Some(parent) => {
+                            let known = self.spans.get(parent.into_u64()).map(|parent| parent.span_id);
+                            (known.unwrap_or_else(|| self.ask(core, thread, ask)), flags::EXPLICIT_PARENT)
+                        }
                     }
-                }
-            };
-            let ext = PerfExt { flags: origin, ..PerfExt::of_span(span_id, call_site_id) };
-            core.record_fields(thread, PerfEvent::Event, ext, true, |visitor| event.record(visitor));
+                };
+                let ext = PerfExt { flags: origin, ..PerfExt::of_span(span_id, call_site_id) };
+                core.record_with(thread, PerfEvent::Event, ext, fields);
+            });
         });
     }
 
     fn on_enter(&self, id: &Id, context: Context<'_, S>) {
         thread::with(|thread| {
-            let known = self.spans.get(id.into_u64());
-            let adopt = || self.adopt(self.target.recording()?, thread, context.span(id)?);
-            let Some(span) = known.or_else(adopt) else { return };
-            thread.enter(span.span_id, id.into_u64(), span.call_site_id, self.owner);
-            self.target.record(thread, PerfEvent::SpanEnter, PerfExt::of_span(span.span_id, span.call_site_id));
+            let local_id = id.into_u64();
+            let Some(ring) = self.target.ring_at_once(thread) else {
+                return self.enter_otherwise(thread, id, &context);
+            };
+            let Some(span) = self.spans.get(local_id) else { return self.enter_otherwise(thread, id, &context) };
+            if !thread.enter_at_once(span.span_id, local_id, span.call_site_id, self.owner) {
+                return self.enter_otherwise(thread, id, &context);
+            }
+            record_at_once(ring, thread, PerfEvent::SpanEnter, span.span_id, span.call_site_id);
         });
     }
 
     fn on_exit(&self, id: &Id, _: Context<'_, S>) {
         thread::with(|thread| {
-            let exited = thread.exit(id.into_u64(), self.owner);
-            let exited =
-                exited.map(|exited| MappedSpan { span_id: exited.span_id, call_site_id: exited.call_site_id() });
-            let Some(span) = exited.or_else(|| self.spans.get(id.into_u64())) else { return };
-            self.target.record(thread, PerfEvent::SpanExit, PerfExt::of_span(span.span_id, span.call_site_id));
+            let local_id = id.into_u64();
+            let Some(ring) = self.target.ring_at_once(thread) else { return self.exit_otherwise(thread, local_id) };
+            let Some(exited) = thread.exit_at_once(local_id, self.owner) else {
+                return self.exit_otherwise(thread, local_id);
+            };
+            record_at_once(ring, thread, PerfEvent::SpanExit, exited.span_id, exited.call_site_id());
         });
     }
 
     fn on_close(&self, id: Id, _: Context<'_, S>) {
-        thread::with(|thread| self.close(thread, &id));
+        thread::with(|thread| {
+            let local_id = id.into_u64();
+            let Some(ring) = self.target.ring_at_once(thread) else { return self.close(thread, local_id) };
+            let Some(span) = self.spans.remove(local_id) else { return };
+            record_at_once(ring, thread, PerfEvent::SpanClose, span.span_id, span.call_site_id);
+        });
     }
 }

@@ -33,6 +33,7 @@ mod counter;
 mod entered;
 mod fields;
 mod filter;
+mod filter_handle;
 mod init;
 mod layer;
 mod read;
@@ -50,6 +51,7 @@ mod thread;
 pub use builder::PerfRecorderBuilder;
 pub use counter::{Counter, CounterValue, Marker};
 pub use filter::{FilterError, TargetFilter};
+pub use filter_handle::FilterHandle;
 pub use init::{
     CONFIG_VARIABLE, FILTER_VARIABLE, REDACT_VARIABLE, Recording, SetupError, SetupErrorKind, init, try_init,
     try_init_from_env, try_init_with,
@@ -61,4 +63,4 @@ pub use read::{
 };
 pub use recorder::{PerfRecorder, PerfStats};
 pub use slot::{PERF, PerfSlot};
-pub use subscriber::{FilterHandle, RecorderSubscriber};
+pub use subscriber::RecorderSubscriber;

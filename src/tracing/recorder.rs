@@ -10,7 +10,7 @@ use super::thread::ThreadState;
 use crate::reader::{Reader, ReaderError};
 use crate::recorder::{Recorder, RecorderStats};
 use crate::schema::perf::{PerfEvent, PerfExt, ThreadView, tables};
-use crate::sync::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering};
 use std::path::Path;
 use std::sync::Arc;
 use tracing_core::Metadata;
@@ -39,13 +39,17 @@ pub struct PerfRecorder {
     pub(super) core: Arc<PerfCore>,
 }
 
+/// No recorder's id.
+const SWITCHED_OFF: u64 = u64::MAX;
+
 /// What all handles share.
 pub(super) struct PerfCore {
     /// Never used twice in a process: threads find their shards by it.
     pub(super) id: u64,
+    /// The id while events are recorded, [`SWITCHED_OFF`] while not: one question for both.
+    recording_id: AtomicU64,
     pub(super) shards: Shards,
     tables: Tables,
-    enabled: AtomicBool,
     pub(super) limits: FieldLimits,
     pub(super) redacted: RedactedFields,
     lost_spans: AtomicU64,
@@ -73,11 +77,12 @@ impl PerfRecorder {
 
     pub(super) fn from_parts(shards: Shards, tables: Tables, limits: FieldLimits, redacted: RedactedFields) -> Self {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let core = Arc::new(PerfCore {
-            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            id,
+            recording_id: AtomicU64::new(id),
             shards,
             tables,
-            enabled: AtomicBool::new(true),
             limits,
             redacted,
             lost_spans: AtomicU64::new(0),
@@ -106,7 +111,7 @@ impl PerfRecorder {
     /// cost without any subscriber. Spans that were created while it was off stay unrecorded when it is on again, except through a
     /// layer, which records them from the next time they are entered.
     pub fn set_enabled(&self, enabled: bool) {
-        self.core.enabled.store(enabled, Ordering::Relaxed);
+        self.core.recording_id.store(if enabled { self.core.id } else { SWITCHED_OFF }, Ordering::Relaxed);
         tracing_core::callsite::rebuild_interest_cache();
     }
 
@@ -193,8 +198,14 @@ impl Drop for PerfCore {
 impl PerfCore {
     #[inline(always)]
     pub(super) fn is_enabled(&self) -> bool {
+        self.recording_id() != SWITCHED_OFF
+    }
+
+    /// The id, if events are recorded now; otherwise none that any recorder has.
+    #[inline(always)]
+    pub(super) fn recording_id(&self) -> u64 {
         // Relaxed: a switch, which orders nothing.
-        self.enabled.load(Ordering::Relaxed)
+        self.recording_id.load(Ordering::Relaxed)
     }
 
     pub(super) fn belongs_to_this_process(&self) -> bool {
@@ -222,13 +233,9 @@ impl PerfCore {
         words: [u64; 4],
         payload: &[u8],
     ) -> u64 {
-        let shard = thread.shard_of(self);
         let [span_id, related, ids, counts] = words;
-        match self.shards.get(shard) {
-            Some(ring) => {
-                let ids = ids | u64::from(thread.id()) << 32;
-                ring.record(event as u16, [span_id, related, ids, counts], payload)
-            }
+        match thread.ring_of(self) {
+            Some(ring) => ring.record(event as u16, [span_id, related, ids | thread.id_word(), counts], payload),
             None => 0,
         }
     }

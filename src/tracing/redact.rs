@@ -1,6 +1,6 @@
 //! Fields that are not to be recorded, by their names.
 
-use super::fields::{Encoded, Encoder, FieldLimits, KeptOnPanic, LARGE_BYTES};
+use super::fields::{Encoded, EncodedFields, Encoder, FieldLimits, LARGE_BYTES, look};
 use super::thread::ThreadState;
 use std::error::Error;
 use std::fmt;
@@ -43,17 +43,17 @@ impl RedactedFields {
 /// count nanoseconds.
 #[cold]
 #[inline(never)]
-pub(super) fn encode_redacted(
+pub(super) fn encode_redacted<R>(
     thread: &ThreadState,
     limits: &FieldLimits,
     redacted: &RedactedFields,
+    epoch_nanos: Option<u64>,
     visit: impl Fn(&mut dyn Visit),
-    then: impl FnOnce(&[u8], u64),
-) {
-    let mut redacting = Redacting { encoder: Encoder::<LARGE_BYTES>::new(thread, limits), redacted };
-    let mut kept = KeptOnPanic::new(&mut redacting, then);
-    visit(kept.encoder);
-    kept.finish();
+    then: impl Fn(EncodedFields<'_>) -> R,
+) -> R {
+    let mut redacting = Redacting { encoder: Encoder::<LARGE_BYTES>::new(thread, limits, epoch_nanos), redacted };
+    look(&mut redacting, |redacting| visit(redacting), &then);
+    then(redacting.encoded())
 }
 
 /// Shows the encoder the fields that may be recorded. The others' values are not even looked at.
@@ -67,7 +67,7 @@ impl Encoded for Redacting<'_> {
         self.encoder.panicked();
     }
 
-    fn encoded(&self) -> (&[u8], u64) {
+    fn encoded(&self) -> EncodedFields<'_> {
         self.encoder.encoded()
     }
 }

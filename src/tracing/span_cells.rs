@@ -18,8 +18,9 @@ const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;
 /// The generation of a cell counts up to here.
 const GENERATION_MAX: u64 = (1 << (63 - INDEX_BITS)) - 1;
 /// Cells of the first block; each further block is as large as all before it.
-const FIRST_BLOCK: u64 = 1 << 10;
-const BLOCKS: usize = INDEX_BITS as usize - 10;
+const FIRST_BLOCK: u64 = 1 << 12;
+/// Blocks behind the first.
+const FURTHER_BLOCKS: usize = INDEX_BITS as usize - 12 - 1;
 /// Cells that change hands at once.
 const CHAIN: u32 = 64;
 /// Free cells that a thread keeps, at most.
@@ -35,9 +36,18 @@ struct SpanCell {
     state: AtomicU64,
 }
 
+impl SpanCell {
+    const fn new() -> Self {
+        Self { id: AtomicU64::new(0), state: AtomicU64::new(0) }
+    }
+}
+
 /// All cells of the process.
 pub(super) struct SpanCells {
-    blocks: [OnceLock<Box<[SpanCell]>>; BLOCKS],
+    /// A part of the program's zeroed memory, of which pages exist once they are used: found in few instructions. Most programs
+    /// never need more.
+    first: [SpanCell; FIRST_BLOCK as usize],
+    further: [OnceLock<Box<[SpanCell]>>; FURTHER_BLOCKS],
     /// Cells that were never used begin at this index.
     unused: AtomicU64,
     /// First cell of the first chain in stock (low bits), and a number that changes with it (high bits).
@@ -45,8 +55,7 @@ pub(super) struct SpanCells {
 }
 
 /// The cells of this process.
-pub(super) static SPAN_CELLS: SpanCells =
-    SpanCells { blocks: [const { OnceLock::new() }; BLOCKS], unused: AtomicU64::new(0), stock: AtomicU64::new(NONE) };
+pub(super) static SPAN_CELLS: SpanCells = SpanCells::new();
 
 /// The free cells that a thread keeps.
 pub(super) struct FreeCells {
@@ -71,20 +80,47 @@ fn link(next_cell: u64, next_chain: u64) -> u64 {
 }
 
 impl SpanCells {
+    const fn new() -> Self {
+        Self {
+            first: [const { SpanCell::new() }; FIRST_BLOCK as usize],
+            further: [const { OnceLock::new() }; FURTHER_BLOCKS],
+            unused: AtomicU64::new(0),
+            stock: AtomicU64::new(NONE),
+        }
+    }
+
+    /// As [`Self::create`] if the thread has a free cell of the first block; otherwise `None`, and nothing has changed.
+    #[inline(always)]
+    pub(super) fn create_at_once(&self, free: &FreeCells, call_site_id: u32) -> Option<u64> {
+        let (index, len) = free.last()?;
+        let cell = self.first.get(index as usize)?;
+        free.len.set(len);
+        Some(cell.begin(index, call_site_id))
+    }
+
     /// A cell for a new span with one handle; gives the span's id. `None` if as many spans are open as can be.
     #[inline(always)]
     pub(super) fn create(&self, free: &FreeCells, call_site_id: u32) -> Option<u64> {
+        match self.create_at_once(free, call_site_id) {
+            Some(id) => Some(id),
+            None => self.create_otherwise(free, call_site_id),
+        }
+    }
+
+    #[inline(never)]
+    fn create_otherwise(&self, free: &FreeCells, call_site_id: u32) -> Option<u64> {
         let index = match free.pop() {
             Some(index) => index,
             None => self.refill(free)?,
         };
-        let cell = self.cell(index)?;
-        // Relaxed, here and where nothing else is said: a cell is handed from thread to thread with the handles of its span,
-        // or through the stock, which order everything.
-        let id = cell.id.load(Ordering::Relaxed).wrapping_add(1 << INDEX_BITS) & !INDEX_MASK | index;
-        cell.id.store(id, Ordering::Relaxed);
-        cell.state.store(u64::from(call_site_id) << 32 | 1, Ordering::Relaxed);
-        Some(id)
+        Some(self.cell(index)?.begin(index, call_site_id))
+    }
+
+    /// As [`Self::call_site_id`] for a cell of the first block; otherwise, or if there is no such span, `None`.
+    #[inline(always)]
+    pub(super) fn call_site_id_at_once(&self, id: u64) -> Option<u32> {
+        let cell = self.first.get((id & INDEX_MASK) as usize)?;
+        (cell.id.load(Ordering::Relaxed) == id).then(|| (cell.state.load(Ordering::Relaxed) >> 32) as u32)
     }
 
     /// The call site of an open span; 0 if there is no such span.
@@ -134,13 +170,33 @@ impl SpanCells {
         }
     }
 
+    /// As [`Self::drop_handle`] for the only handle of a span whose cell is in the first block, if the thread has room for the
+    /// cell: gives the span's call site. Otherwise `None`, and nothing has changed.
+    #[inline(always)]
+    pub(super) fn drop_only_handle_at_once(&self, free: &FreeCells, id: u64) -> Option<u32> {
+        let index = id & INDEX_MASK;
+        let cell = self.first.get(index as usize)?;
+        if cell.id.load(Ordering::Relaxed) != id {
+            return None;
+        }
+        // Acquire: as in `drop_handle`.
+        let state = cell.state.load(Ordering::Acquire);
+        if state as u32 != 1 || id >> INDEX_BITS >= GENERATION_MAX || !free.push(index) {
+            return None;
+        }
+        cell.state.store(0, Ordering::Relaxed);
+        Some((state >> 32) as u32)
+    }
+
     #[inline(always)]
     fn cell(&self, index: u64) -> Option<&SpanCell> {
-        let position = index + FIRST_BLOCK;
-        let block = position.ilog2() - FIRST_BLOCK.ilog2();
-        // Block 0 begins at position FIRST_BLOCK, block n at FIRST_BLOCK << n.
-        let within = position - (FIRST_BLOCK << block);
-        self.blocks.get(block as usize)?.get()?.get(within as usize)
+        self.first.get(index as usize).or_else(|| self.further_cell(index))
+    }
+
+    #[inline(never)]
+    fn further_cell(&self, index: u64) -> Option<&SpanCell> {
+        let (block, within) = place_of(index);
+        self.further.get(block.checked_sub(1)?)?.get()?.get(within)
     }
 
     /// Cells for a thread that has none: from the stock, or new ones. One is given, the others are kept.
@@ -161,12 +217,12 @@ impl SpanCells {
             self.unused.fetch_sub(u64::from(CHAIN), Ordering::Relaxed);
             return None;
         }
-        let block = (first + FIRST_BLOCK).ilog2() - FIRST_BLOCK.ilog2();
         // Chains do not run over the ends of blocks: both are powers of two.
-        self.blocks.get(block as usize)?.get_or_init(|| {
-            let new = |_| SpanCell { id: AtomicU64::new(0), state: AtomicU64::new(0) };
-            (0..FIRST_BLOCK << block).map(new).collect()
-        });
+        let (block, _) = place_of(first);
+        if let Some(further) = block.checked_sub(1) {
+            let new = || (0..FIRST_BLOCK << block).map(|_| SpanCell::new()).collect();
+            self.further.get(further)?.get_or_init(new);
+        }
         for more in 1..u64::from(CHAIN) {
             free.push(first + more);
         }
@@ -228,16 +284,44 @@ impl SpanCells {
     }
 }
 
+impl SpanCell {
+    /// A span begins in this free cell, which has that index. Gives the span's id.
+    #[inline(always)]
+    fn begin(&self, index: u64, call_site_id: u32) -> u64 {
+        // Relaxed, here and where nothing else is said: a cell is handed from thread to thread with the handles of its span,
+        // or through the stock, which order everything.
+        let id = self.id.load(Ordering::Relaxed).wrapping_add(1 << INDEX_BITS) & !INDEX_MASK | index;
+        self.id.store(id, Ordering::Relaxed);
+        self.state.store(u64::from(call_site_id) << 32 | 1, Ordering::Relaxed);
+        id
+    }
+}
+
+/// The block of the cell with that index, and its place in there.
+fn place_of(index: u64) -> (usize, usize) {
+    let position = index + FIRST_BLOCK;
+    let block = position.ilog2() - FIRST_BLOCK.ilog2();
+    // Block 0 begins at position FIRST_BLOCK, block n at FIRST_BLOCK << n.
+    (block as usize, (position - (FIRST_BLOCK << block)) as usize)
+}
+
 impl FreeCells {
     pub(super) const fn new() -> Self {
         Self { indices: [const { Cell::new(0) }; KEPT], len: Cell::new(0) }
     }
 
+    /// The index of the last cell, and how many there are without it.
+    #[inline(always)]
+    fn last(&self) -> Option<(u64, u32)> {
+        let len = self.len.get().checked_sub(1)?;
+        self.indices.get(len as usize).map(|index| (index.get().into(), len))
+    }
+
     #[inline(always)]
     fn pop(&self) -> Option<u64> {
-        let len = self.len.get().checked_sub(1)?;
+        let (index, len) = self.last()?;
         self.len.set(len);
-        self.indices.get(len as usize).map(|index| index.get().into())
+        Some(index)
     }
 
     /// False if there is no room.
@@ -266,11 +350,7 @@ mod tests {
     use std::sync::Mutex;
 
     fn cells() -> SpanCells {
-        SpanCells {
-            blocks: [const { OnceLock::new() }; BLOCKS],
-            unused: AtomicU64::new(0),
-            stock: AtomicU64::new(NONE),
-        }
+        SpanCells::new()
     }
 
     #[test]

@@ -2,13 +2,18 @@
 
 use super::call_sites::CALL_SITES;
 use super::entered::next_owner;
+use super::fields::EncodedFields;
 use super::filter::TargetFilter;
+use super::filter_handle::FilterHandle;
 use super::recorder::{PerfCore, PerfRecorder};
 use super::span_cells::{Dropped, SPAN_CELLS};
-use super::target::{OnPanic, Target};
+use super::target::{Target, record_at_once};
 use super::thread::{self, ThreadState};
+use crate::recorder::Recorder;
 use crate::schema::perf::{PerfEvent, PerfExt, flags};
-use std::sync::{Arc, RwLock};
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use tracing_core::field::Visit;
 use tracing_core::span::{Attributes, Current, Id, Record};
 use tracing_core::subscriber::{Interest, Subscriber};
 use tracing_core::{Event, LevelFilter, Metadata};
@@ -40,30 +45,6 @@ pub struct RecorderSubscriber {
     owner: u32,
 }
 
-/// Changes the filter of a [`RecorderSubscriber`] while the program runs.
-#[derive(Clone, Debug)]
-pub struct FilterHandle(Arc<RwLock<TargetFilter>>);
-
-impl FilterHandle {
-    /// The filter now.
-    #[must_use]
-    pub fn get(&self) -> TargetFilter {
-        self.0.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
-    }
-
-    /// Replaces the filter. Spans that are open stay recorded.
-    pub fn set(&self, filter: TargetFilter) {
-        *self.0.write().unwrap_or_else(std::sync::PoisonError::into_inner) = filter;
-        tracing_core::callsite::rebuild_interest_cache();
-    }
-
-    fn accepts(&self, metadata: &Metadata<'_>) -> bool {
-        // Who changes it holds the lock for an instant only, and then all call sites are asked again. (In a forked child it
-        // could be held for ever.)
-        self.0.try_read().map_or(true, |filter| filter.accepts_metadata(metadata))
-    }
-}
-
 impl RecorderSubscriber {
     /// Records everything to `recorder`.
     #[must_use]
@@ -78,14 +59,13 @@ impl RecorderSubscriber {
     }
 
     fn to(target: Target) -> Self {
-        let filter = FilterHandle(Arc::new(RwLock::new(TargetFilter::all())));
-        Self { target, filter, owner: next_owner() }
+        Self { target, filter: FilterHandle::new(TargetFilter::all()), owner: next_owner() }
     }
 
     /// Records only what `filter` accepts. Default: everything.
     #[must_use]
     pub fn with_filter(self, filter: TargetFilter) -> Self {
-        *self.filter.0.write().unwrap_or_else(std::sync::PoisonError::into_inner) = filter;
+        self.filter.replace(filter);
         self
     }
 
@@ -116,8 +96,111 @@ impl RecorderSubscriber {
     /// The span of this subscriber that the thread is in; 0 for none.
     #[inline(always)]
     fn current_id(&self, thread: &ThreadState) -> u64 {
-        thread.entered.current(self.owner).map_or(0, |entered| entered.span_id)
+        match thread.entered.current_at_once(self.owner) {
+            Some(span_id) => span_id,
+            None => thread.entered.current_of(self.owner),
+        }
     }
+}
+
+/// The rest of what a subscriber does: what is not the ordinary case, which begins anew here.
+impl RecorderSubscriber {
+    #[inline(never)]
+    fn new_span_otherwise(&self, thread: &ThreadState, attributes: &Attributes<'_>) -> Id {
+        let Some(core) = self.recording() else { return id_of(UNRECORDED) };
+        let call_site_id = core.call_site_id(attributes.metadata());
+        if attributes.fields().is_empty() {
+            return self.begin(core, thread, attributes, call_site_id, EncodedFields::NONE);
+        }
+        let visit = |visitor: &mut dyn Visit| attributes.record(visitor);
+        core.encode_fields(thread, visit, |fields| {
+            let id = self.begin(core, thread, attributes, call_site_id, fields);
+            if fields.has_panicked {
+                // Nobody gets the id: the span ends here.
+                self.try_close(id.clone());
+            }
+            id
+        })
+    }
+
+    /// A new span, whose fields are encoded, begins.
+    #[inline(always)]
+    fn begin(
+        &self,
+        core: &Arc<PerfCore>,
+        thread: &ThreadState,
+        attributes: &Attributes<'_>,
+        call_site_id: u32,
+        fields: EncodedFields<'_>,
+    ) -> Id {
+        let (parent, origin) = if attributes.is_contextual() {
+            (self.current_id(thread), 0)
+        } else {
+            match attributes.parent() {
+                Some(parent) => (recorded(parent).unwrap_or(0), flags::EXPLICIT_PARENT),
+                None => (0, flags::EXPLICIT_ROOT),
+            }
+        };
+        let Some(span_id) = SPAN_CELLS.create(&thread.free_cells, call_site_id) else {
+            core.count_lost_span();
+            return id_of(UNRECORDED);
+        };
+        let ext = PerfExt { related: parent, flags: origin, ..PerfExt::of_span(span_id, call_site_id) };
+        core.record_with(thread, PerfEvent::SpanNew, ext, fields);
+        id_of(span_id)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn enter_otherwise(&self, thread: &ThreadState, span: &Id) {
+        let Some(span_id) = recorded(span) else { return };
+        let call_site_id = SPAN_CELLS.call_site_id(span_id);
+        thread.enter(span_id, span_id, call_site_id, self.owner);
+        self.target.record(thread, PerfEvent::SpanEnter, PerfExt::of_span(span_id, call_site_id));
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn exit_otherwise(&self, thread: &ThreadState, span: &Id) {
+        let Some(span_id) = recorded(span) else { return };
+        let exited = thread.exit(span_id, self.owner);
+        let call_site_id = exited.map_or_else(|| SPAN_CELLS.call_site_id(span_id), |exited| exited.call_site_id());
+        self.target.record(thread, PerfEvent::SpanExit, PerfExt::of_span(span_id, call_site_id));
+    }
+
+    #[inline(never)]
+    fn close_otherwise(&self, thread: &ThreadState, span_id: u64) -> bool {
+        match SPAN_CELLS.drop_handle(&thread.free_cells, span_id) {
+            Dropped::Last(call_site_id) => {
+                self.target.record(thread, PerfEvent::SpanClose, PerfExt::of_span(span_id, call_site_id));
+                true
+            }
+            Dropped::Open | Dropped::Unknown => false,
+        }
+    }
+}
+
+// What is left to do when an event could not be recorded at once; with the caller's answer, so that it need not keep anything
+// over the call.
+
+#[cold]
+#[inline(never)]
+fn new_span_late(ring: &Recorder, span_id: u64, parent: u64, ids: u64) -> Id {
+    ring.core.record_empty_otherwise(PerfEvent::SpanNew as u16, span_id, parent, ids, 0);
+    id_of(span_id)
+}
+
+#[cold]
+#[inline(never)]
+fn close_late(ring: &Recorder, span_id: u64, ids: u64) -> bool {
+    ring.core.record_empty_otherwise(PerfEvent::SpanClose as u16, span_id, 0, ids, 0);
+    true
+}
+
+/// The id as `tracing` has it. (`Id::from_u64` is a call.)
+#[inline(always)]
+fn id_of(span_id: u64) -> Id {
+    Id::from_non_zero_u64(NonZeroU64::new(span_id).unwrap_or(NonZeroU64::MAX))
 }
 
 /// The id of a recorded span; `None` for one that is not.
@@ -147,38 +230,34 @@ impl Subscriber for RecorderSubscriber {
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
         match self.recording() {
-            Some(_) => self.filter.0.try_read().ok().map(|filter| filter.max_level()),
+            Some(_) => self.filter.max_level(),
             None => Some(LevelFilter::OFF),
         }
     }
 
     #[inline]
     fn new_span(&self, attributes: &Attributes<'_>) -> Id {
-        let Some(core) = self.recording() else { return Id::from_u64(UNRECORDED) };
         thread::with(|thread| {
-            let call_site_id = core.call_site_id(attributes.metadata());
-            let (parent, origin) = if attributes.is_contextual() {
-                (self.current_id(thread), 0)
-            } else {
-                match attributes.parent() {
-                    Some(parent) => (recorded(parent).unwrap_or(0), flags::EXPLICIT_PARENT),
-                    None => (0, flags::EXPLICIT_ROOT),
-                }
+            if !attributes.is_contextual() || !attributes.fields().is_empty() {
+                return self.new_span_otherwise(thread, attributes);
+            }
+            let Some(ring) = self.target.ring_at_once(thread) else {
+                return self.new_span_otherwise(thread, attributes);
             };
-            let Some(span_id) = SPAN_CELLS.create(&thread.free_cells, call_site_id) else {
-                core.count_lost_span();
-                return Id::from_u64(UNRECORDED);
+            let Some(call_site_id) = CALL_SITES.id_at_once(attributes.metadata()) else {
+                return self.new_span_otherwise(thread, attributes);
             };
-            let ext = PerfExt { related: parent, flags: origin, ..PerfExt::of_span(span_id, call_site_id) };
-            // If a value panics, nobody gets the id: the span ends here.
-            let closed = OnPanic(|| {
-                self.try_close(Id::from_u64(span_id));
-            });
-            core.record_fields(thread, PerfEvent::SpanNew, ext, !attributes.fields().is_empty(), |visitor| {
-                attributes.record(visitor)
-            });
-            closed.disarm();
-            Id::from_u64(span_id)
+            let Some(parent) = thread.entered.current_at_once(self.owner) else {
+                return self.new_span_otherwise(thread, attributes);
+            };
+            let Some(span_id) = SPAN_CELLS.create_at_once(&thread.free_cells, call_site_id) else {
+                return self.new_span_otherwise(thread, attributes);
+            };
+            let ids = u64::from(call_site_id) | thread.id_word();
+            match ring.core.record_empty_at_once(PerfEvent::SpanNew as u16, span_id, parent, ids, 0) {
+                Some(_) => id_of(span_id),
+                None => new_span_late(ring, span_id, parent, ids),
+            }
         })
     }
 
@@ -186,7 +265,8 @@ impl Subscriber for RecorderSubscriber {
         let (Some(core), Some(span_id)) = (self.recording(), recorded(span)) else { return };
         let ext = PerfExt::of_span(span_id, SPAN_CELLS.call_site_id(span_id));
         thread::with(|thread| {
-            core.record_fields(thread, PerfEvent::SpanRecord, ext, true, |visitor| values.record(visitor));
+            let visit = |visitor: &mut dyn Visit| values.record(visitor);
+            core.encode_fields(thread, visit, |fields| core.record_with(thread, PerfEvent::SpanRecord, ext, fields));
         });
     }
 
@@ -201,37 +281,46 @@ impl Subscriber for RecorderSubscriber {
         let Some(core) = self.recording() else { return };
         thread::with(|thread| {
             let call_site_id = core.call_site_id(event.metadata());
-            let (span_id, origin) = if event.is_contextual() {
-                (self.current_id(thread), 0)
-            } else {
-                match event.parent() {
-                    Some(parent) => (recorded(parent).unwrap_or(0), flags::EXPLICIT_PARENT),
-                    None => (0, flags::EXPLICIT_ROOT),
-                }
-            };
-            let ext = PerfExt { flags: origin, ..PerfExt::of_span(span_id, call_site_id) };
-            core.record_fields(thread, PerfEvent::Event, ext, true, |visitor| event.record(visitor));
+            let visit = |visitor: &mut dyn Visit| event.record(visitor);
+            core.encode_fields(thread, visit, |fields| {
+                let (span_id, origin) = if event.is_contextual() {
+                    (self.current_id(thread), 0)
+                } else {
+                    match event.parent() {
+                        Some(parent) => (recorded(parent).unwrap_or(0), flags::EXPLICIT_PARENT),
+                        None => (0, flags::EXPLICIT_ROOT),
+                    }
+                };
+                let ext = PerfExt { flags: origin, ..PerfExt::of_span(span_id, call_site_id) };
+                core.record_with(thread, PerfEvent::Event, ext, fields);
+            });
         });
     }
 
     #[inline]
     fn enter(&self, span: &Id) {
-        let Some(span_id) = recorded(span) else { return };
         thread::with(|thread| {
-            let call_site_id = SPAN_CELLS.call_site_id(span_id);
-            thread.enter(span_id, span_id, call_site_id, self.owner);
-            self.target.record(thread, PerfEvent::SpanEnter, PerfExt::of_span(span_id, call_site_id));
+            let span_id = span.into_u64();
+            let Some(ring) = self.target.ring_at_once(thread) else { return self.enter_otherwise(thread, span) };
+            let Some(call_site_id) = SPAN_CELLS.call_site_id_at_once(span_id) else {
+                return self.enter_otherwise(thread, span);
+            };
+            if !thread.enter_at_once(span_id, span_id, call_site_id, self.owner) {
+                return self.enter_otherwise(thread, span);
+            }
+            record_at_once(ring, thread, PerfEvent::SpanEnter, span_id, call_site_id);
         });
     }
 
     #[inline]
     fn exit(&self, span: &Id) {
-        let Some(span_id) = recorded(span) else { return };
         thread::with(|thread| {
-            let entered = thread.exit(span_id, self.owner);
-            let call_site_id =
-                entered.map_or_else(|| SPAN_CELLS.call_site_id(span_id), |entered| entered.call_site_id());
-            self.target.record(thread, PerfEvent::SpanExit, PerfExt::of_span(span_id, call_site_id));
+            let span_id = span.into_u64();
+            let Some(ring) = self.target.ring_at_once(thread) else { return self.exit_otherwise(thread, span) };
+            let Some(exited) = thread.exit_at_once(span_id, self.owner) else {
+                return self.exit_otherwise(thread, span);
+            };
+            record_at_once(ring, thread, PerfEvent::SpanExit, span_id, exited.call_site_id());
         });
     }
 
@@ -244,13 +333,17 @@ impl Subscriber for RecorderSubscriber {
 
     #[inline]
     fn try_close(&self, span: Id) -> bool {
-        let Some(span_id) = recorded(&span) else { return false };
-        thread::with(|thread| match SPAN_CELLS.drop_handle(&thread.free_cells, span_id) {
-            Dropped::Last(call_site_id) => {
-                self.target.record(thread, PerfEvent::SpanClose, PerfExt::of_span(span_id, call_site_id));
-                true
+        thread::with(|thread| {
+            let span_id = span.into_u64();
+            let Some(ring) = self.target.ring_at_once(thread) else { return self.close_otherwise(thread, span_id) };
+            let Some(call_site_id) = SPAN_CELLS.drop_only_handle_at_once(&thread.free_cells, span_id) else {
+                return self.close_otherwise(thread, span_id);
+            };
+            let ids = u64::from(call_site_id) | thread.id_word();
+            match ring.core.record_empty_at_once(PerfEvent::SpanClose as u16, span_id, 0, ids, 0) {
+                Some(_) => true,
+                None => close_late(ring, span_id, ids),
             }
-            Dropped::Open | Dropped::Unknown => false,
         })
     }
 

@@ -1,10 +1,11 @@
 //! Where a subscriber or layer records to.
 
-use super::fields;
+use super::fields::{self, EncodedFields};
 use super::recorder::{PerfCore, PerfRecorder};
 use super::redact::encode_redacted;
 use super::slot::PERF;
 use super::thread::ThreadState;
+use crate::recorder::Recorder;
 use crate::schema::perf::{PerfEvent, PerfExt};
 use std::sync::Arc;
 use tracing_core::field::Visit;
@@ -34,6 +35,12 @@ impl Target {
         self.recorder().map(|recorder| &recorder.core).filter(|core| core.is_enabled())
     }
 
+    /// The ring in which the thread records, if it is the one in which it recorded last, and the recorder is switched on.
+    #[inline(always)]
+    pub(super) fn ring_at_once<'t>(&'t self, thread: &ThreadState) -> Option<&'t Recorder> {
+        thread.ring_at_once(&self.recorder()?.core)
+    }
+
     /// Records an event without payload.
     #[inline(always)]
     pub(super) fn record(&self, thread: &ThreadState, event: PerfEvent, ext: PerfExt) {
@@ -43,47 +50,46 @@ impl Target {
     }
 }
 
-/// Does something as a panic goes by.
-pub(super) struct OnPanic<F: Fn()>(pub(super) F);
-
-impl<F: Fn()> OnPanic<F> {
-    /// There was none.
-    #[inline(always)]
-    pub(super) fn disarm(self) {
-        std::mem::forget(self);
-    }
-}
-
-impl<F: Fn()> Drop for OnPanic<F> {
-    #[cold]
-    fn drop(&mut self) {
-        (self.0)();
+/// Records what happens to a span, in a ring that is switched on.
+#[inline(always)]
+pub(super) fn record_at_once(ring: &Recorder, thread: &ThreadState, event: PerfEvent, span_id: u64, call_site_id: u32) {
+    let ids = u64::from(call_site_id) | thread.id_word();
+    if ring.core.record_empty_at_once(event as u16, span_id, 0, ids, 0).is_none() {
+        ring.core.record_empty_otherwise(event as u16, span_id, 0, ids, 0);
     }
 }
 
 impl PerfCore {
-    /// Records an event with the fields that `visit` shows, if its call site `has_fields`.
+    /// Encodes the fields that `visit` shows, hands them to `then` and gives its answer. If a value panics, `then` gets the fields up to
+    /// it, and the panic goes on. The event gets the time at which this begins: what may record (a call site that is new, say) is to be
+    /// done before.
     #[inline(always)]
-    pub(super) fn record_fields(
+    pub(super) fn encode_fields<R>(
+        self: &Arc<Self>,
+        thread: &ThreadState,
+        visit: impl Fn(&mut dyn Visit),
+        then: impl Fn(EncodedFields<'_>) -> R,
+    ) -> R {
+        let epoch_nanos = thread.ring_of(self).and_then(|ring| ring.core.now_at_once());
+        if self.redacted.is_empty() {
+            fields::encode(thread, &self.limits, epoch_nanos, visit, then)
+        } else {
+            encode_redacted(thread, &self.limits, &self.redacted, epoch_nanos, visit, then)
+        }
+    }
+
+    /// Records an event with its fields.
+    #[inline(always)]
+    pub(super) fn record_with(
         self: &Arc<Self>,
         thread: &ThreadState,
         event: PerfEvent,
         ext: PerfExt,
-        has_fields: bool,
-        visit: impl Fn(&mut dyn Visit),
+        fields: EncodedFields<'_>,
     ) {
+        let Some(ring) = thread.ring_of(self) else { return };
         let [span_id, related, ids, said] = ext.to_words();
-        if !has_fields {
-            self.record_words(thread, event, [span_id, related, ids, said], &[]);
-            return;
-        }
-        let then = |payload: &[u8], counts| {
-            self.record_words(thread, event, [span_id, related, ids, said | counts], payload);
-        };
-        if self.redacted.is_empty() {
-            fields::encode(thread, &self.limits, visit, then);
-        } else {
-            encode_redacted(thread, &self.limits, &self.redacted, visit, then);
-        }
+        let words = [span_id, related, ids | thread.id_word(), said | fields.said];
+        ring.core.record_stamped(fields.epoch_nanos, event as u16, words, fields.payload);
     }
 }

@@ -5,9 +5,11 @@ use super::recorder::PerfCore;
 use super::shards::Seat;
 use super::span_cells::{FreeCells, SPAN_CELLS};
 use crate::global::set_current_span_id;
+use crate::recorder::Recorder;
 use crate::schema::perf::{PerfEvent, PerfExt};
 use crate::sync::{AtomicU64, Ordering};
 use std::cell::{Cell, RefCell};
+use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
 
 /// A few recorders are remembered without a search; most programs have one.
@@ -17,19 +19,22 @@ const ID_BLOCK: u64 = 1 << 12;
 /// Top bit of a span id: it was not made from a cell.
 const LAYER_BIT: u64 = 1 << 63;
 
-/// The shard in which a thread records to one recorder.
+/// The ring in which a thread records to one recorder.
 #[derive(Clone, Copy)]
 struct Home {
     recorder_id: u64,
-    shard: usize,
+    ring: NonNull<Recorder>,
 }
 
-const NOWHERE: Home = Home { recorder_id: 0, shard: 0 };
+/// No recorder has the id 0.
+const NOWHERE: Home = Home { recorder_id: 0, ring: NonNull::dangling() };
 
 /// See the [module](self).
 pub(super) struct ThreadState {
-    /// 0 until the thread first records.
-    id: Cell<u32>,
+    /// The thread's id in the high half, as in word 2 of the content extension; 0 until it first records.
+    id_word: Cell<u64>,
+    /// Where it recorded last.
+    last_home: Cell<Home>,
     homes: [Cell<Home>; REMEMBERED],
     /// Inside [`Self::settle`].
     is_settling: Cell<bool>,
@@ -69,10 +74,22 @@ pub(super) fn with<R>(f: impl FnOnce(&ThreadState) -> R) -> R {
     f(unsafe { &*state })
 }
 
+/// The ring of a home, if it is one at `recorder`.
+#[inline(always)]
+fn ring_at(home: Home, recorder: &PerfCore) -> Option<&Recorder> {
+    if home.recorder_id != recorder.id {
+        return None;
+    }
+    // SAFETY: the pointer was made from a ring of the recorder with this id (ids are never used twice, and none is that of
+    // `NOWHERE`). Rings live, at the same address, as long as their recorder, which is borrowed.
+    Some(unsafe { home.ring.as_ref() })
+}
+
 impl ThreadState {
     const fn new() -> Self {
         Self {
-            id: Cell::new(0),
+            id_word: Cell::new(0),
+            last_home: Cell::new(NOWHERE),
             homes: [const { Cell::new(NOWHERE) }; REMEMBERED],
             is_settling: Cell::new(false),
             formatting_depth: Cell::new(0),
@@ -82,27 +99,52 @@ impl ThreadState {
         }
     }
 
-    /// The thread's id; 0 before it first records.
+    /// The thread's id in the high half; 0 before it first records.
     #[inline(always)]
-    pub(super) fn id(&self) -> u32 {
-        self.id.get()
+    pub(super) fn id_word(&self) -> u64 {
+        self.id_word.get()
     }
 
-    /// The index of the shard in which this thread records to `recorder`.
+    /// The ring in which this thread records to `recorder`, if it recorded there last and events are recorded now.
     #[inline(always)]
-    pub(super) fn shard_of(&self, recorder: &Arc<PerfCore>) -> usize {
+    pub(super) fn ring_at_once<'r>(&self, recorder: &'r PerfCore) -> Option<&'r Recorder> {
+        let home = self.last_home.get();
+        if home.recorder_id != recorder.recording_id() {
+            return None;
+        }
+        // SAFETY: as in `ring_at`; for what a recorder gives as its id while it is switched off is no home's id either.
+        Some(unsafe { home.ring.as_ref() })
+    }
+
+    /// The ring in which this thread records to `recorder`.
+    #[inline(always)]
+    pub(super) fn ring_of<'r>(&self, recorder: &'r Arc<PerfCore>) -> Option<&'r Recorder> {
+        match ring_at(self.last_home.get(), recorder) {
+            Some(ring) => Some(ring),
+            None => self.find_ring(recorder),
+        }
+    }
+
+    #[inline(never)]
+    fn find_ring<'r>(&self, recorder: &'r Arc<PerfCore>) -> Option<&'r Recorder> {
         let home = self.homes[recorder.id as usize % REMEMBERED].get();
-        if home.recorder_id == recorder.id { home.shard } else { self.settle(recorder) }
+        match ring_at(home, recorder) {
+            Some(ring) => {
+                self.last_home.set(home);
+                Some(ring)
+            }
+            None => self.settle(recorder),
+        }
     }
 
-    /// Finds the thread's shard of a recorder that is not remembered; joins it if the thread has none.
+    /// Finds the thread's ring of a recorder that is not remembered; joins it if the thread has none.
     #[cold]
     #[inline(never)]
-    fn settle(&self, recorder: &Arc<PerfCore>) -> usize {
+    fn settle<'r>(&self, recorder: &'r Arc<PerfCore>) -> Option<&'r Recorder> {
         // A memory allocator that traces its work comes here from inside; a forked child must not touch locks that were
         // held when it was made.
         if self.is_settling.get() || !recorder.belongs_to_this_process() {
-            return 0;
+            return recorder.shards.get(0);
         }
         self.is_settling.set(true);
         let seat = match END.try_with(|end| end.find(recorder)).ok().flatten() {
@@ -114,18 +156,21 @@ impl ThreadState {
             self.remember(recorder, seat);
         }
         self.is_settling.set(false);
-        seat.shard
+        recorder.shards.get(seat.shard)
     }
 
     fn remember(&self, recorder: &PerfCore, seat: Seat) {
-        self.homes[recorder.id as usize % REMEMBERED].set(Home { recorder_id: recorder.id, shard: seat.shard });
+        let Some(ring) = recorder.shards.get(seat.shard) else { return };
+        let home = Home { recorder_id: recorder.id, ring: NonNull::from(ring) };
+        self.homes[recorder.id as usize % REMEMBERED].set(home);
+        self.last_home.set(home);
     }
 
     fn join(&self, recorder: &Arc<PerfCore>) -> Seat {
         static NEXT_THREAD_ID: AtomicU64 = AtomicU64::new(1);
-        if self.id.get() == 0 {
+        if self.id_word.get() == 0 {
             // Relaxed: unique by atomicity. After 2^32 threads they begin again, and 0 stands for one of them.
-            self.id.set(NEXT_THREAD_ID.fetch_add(1, Ordering::Relaxed) as u32);
+            self.id_word.set(NEXT_THREAD_ID.fetch_add(1, Ordering::Relaxed) << 32);
         }
         let mut seat = recorder.shards.join();
         let is_ending = END.try_with(|end| end.remember(recorder, seat)).is_err();
@@ -134,7 +179,7 @@ impl ThreadState {
             recorder.shards.leave(seat.shard);
             seat.is_provisional = false;
         }
-        recorder.learn_thread(self.id.get(), seat.shard, is_ending);
+        recorder.learn_thread((self.id_word.get() >> 32) as u32, seat.shard, is_ending);
         seat
     }
 
@@ -144,6 +189,24 @@ impl ThreadState {
         // Not ending: it was found there.
         let _ = END.try_with(|end| end.change(recorder, seat));
         seat
+    }
+
+    /// As [`Self::enter`] in the ordinary case; otherwise false, and nothing has changed.
+    #[inline(always)]
+    pub(super) fn enter_at_once(&self, span_id: u64, local_id: u64, call_site_id: u32, owner: u32) -> bool {
+        let is_entered = self.entered.push_at_once(span_id, local_id, call_site_id, owner);
+        if is_entered {
+            set_current_span_id(span_id);
+        }
+        is_entered
+    }
+
+    /// As [`Self::exit`] in the ordinary case; otherwise `None`, and nothing has changed.
+    #[inline(always)]
+    pub(super) fn exit_at_once(&self, local_id: u64, owner: u32) -> Option<EnteredSpan> {
+        let (exited, current_span_id) = self.entered.pop_at_once(local_id, owner)?;
+        set_current_span_id(current_span_id);
+        Some(exited)
     }
 
     /// The thread enters a span; see [`EnteredSpans::push`].
