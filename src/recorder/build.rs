@@ -226,9 +226,12 @@ impl RecorderBuilder {
             return Ok(());
         }
         let smaller = if self.compact { "" } else { "; `compact(true)` allows smaller rings" };
-        let message =
-            format!("the descriptor shift is {descriptor} and the payload shift {payload}, expected {limits}{smaller}");
-        Err(RecorderError::new(RecorderErrorKind::BadConfig, message))
+        Err(RecorderError::new(
+            RecorderErrorKind::BadConfig,
+            format_args!(
+                "the descriptor shift is {descriptor} and the payload shift {payload}, expected {limits}{smaller}"
+            ),
+        ))
     }
 
     fn geometry(&self, (descriptor_shift, payload_shift): (u32, u32)) -> Result<Geometry, RecorderError> {
@@ -240,7 +243,7 @@ impl RecorderBuilder {
             }
         };
         Geometry::new(1 << descriptor_shift, 1 << payload_shift, context_bytes)
-            .map_err(|error| RecorderError::new(RecorderErrorKind::BadConfig, error.to_string()))
+            .map_err(|error| RecorderError::new(RecorderErrorKind::BadConfig, error))
     }
 
     /// Maps the new file and writes the header.
@@ -276,8 +279,10 @@ fn check_context_shift(shift: u32) -> Result<(), RecorderError> {
     if ALLOWED.contains(&shift) {
         return Ok(());
     }
-    let message = format!("the context shift is {shift}, expected {} to {}", ALLOWED.start(), ALLOWED.end());
-    Err(RecorderError::new(RecorderErrorKind::BadConfig, message))
+    Err(RecorderError::new(
+        RecorderErrorKind::BadConfig,
+        format_args!("the context shift is {shift}, expected {} to {}", ALLOWED.start(), ALLOWED.end()),
+    ))
 }
 
 #[cfg(test)]

@@ -34,10 +34,14 @@ pub enum RecorderErrorKind {
 }
 
 impl RecorderError {
-    pub(super) fn new(kind: RecorderErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), source: None }
+    #[cold]
+    #[inline(never)]
+    pub(super) fn new(kind: RecorderErrorKind, message: impl fmt::Display) -> Self {
+        Self { kind, message: message.to_string(), source: None }
     }
 
+    #[cold]
+    #[inline(never)]
     pub(super) fn shm(error: ShmError) -> Self {
         let kind = match error.kind() {
             ShmErrorKind::AlreadyOwned { pid } => RecorderErrorKind::AlreadyOwned { pid },

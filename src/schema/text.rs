@@ -2,7 +2,7 @@
 //!
 //! The grammar stands in `docs/FORMAT.md`, "Schema text". [`SchemaModel::parse`] reads it.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::sync::OnceLock;
 
 use tiny_keccak::{Hasher as _, Keccak};
@@ -121,16 +121,16 @@ struct Writer {
 
 impl Writer {
     fn schema(mut self, info: &'static SchemaInfo) -> String {
-        self.line(FIRST_LINE);
+        self.line(format_args!("{FIRST_LINE}"));
         self.comment(info.description);
-        self.line(&format!("content {} {} {}", info.content_type, info.name, info.version));
+        self.line(format_args!("content {} {} {}", info.content_type, info.name, info.version));
         if let Some(hash) = info.published_hash {
             self.out.push_str("hash ");
             let _ = write_hex(&mut self.out, &hash);
-            self.line("");
+            self.out.push('\n');
         }
         if info.carries_span {
-            self.line(CARRIES_SPAN);
+            self.line(format_args!("{CARRIES_SPAN}"));
         }
         for event in info.events {
             self.event(event);
@@ -138,40 +138,30 @@ impl Writer {
         self.out
     }
 
-    fn line(&mut self, line: &str) {
-        self.out.push_str(line);
-        self.out.push('\n');
+    fn line(&mut self, line: fmt::Arguments<'_>) {
+        let _ = writeln!(self.out, "{line}");
     }
 
     fn comment(&mut self, description: &str) {
         for line in description.lines() {
-            self.line(&format!("# {line}"));
+            self.line(format_args!("# {line}"));
         }
     }
 
     fn event(&mut self, event: &'static EventInfo) {
         let payload = event.payload.map(|info| self.type_name(&FieldType::Struct(info)));
-        let trailing: Vec<String> = event
-            .trailing
-            .iter()
-            .map(|array| {
-                let element = self.type_name(&array.element);
-                let count = match array.count {
-                    TrailingCount::Field(path) => path,
-                    TrailingCount::Rest => "*",
-                };
-                format!("trailing {} {element} {count}", array.name)
-            })
-            .collect();
+        let elements: Vec<String> = event.trailing.iter().map(|array| self.type_name(&array.element)).collect();
         self.comment(event.description);
-        let mut line = format!("event {} {}", event.code, event.name);
-        if let Some(payload) = payload {
-            line.push(' ');
-            line.push_str(&payload);
+        match payload {
+            Some(payload) => self.line(format_args!("event {} {} {payload}", event.code, event.name)),
+            None => self.line(format_args!("event {} {}", event.code, event.name)),
         }
-        self.line(&line);
-        for line in trailing {
-            self.line(&line);
+        for (array, element) in event.trailing.iter().zip(elements) {
+            let count = match array.count {
+                TrailingCount::Field(path) => path,
+                TrailingCount::Rest => "*",
+            };
+            self.line(format_args!("trailing {} {element} {count}", array.name));
         }
     }
 
@@ -217,19 +207,19 @@ impl Writer {
 
     fn enum_lines(&mut self, name: &str, info: &EnumInfo) {
         self.comment(info.description);
-        self.line(&format!("enum {name} {}", info.repr.name()));
+        self.line(format_args!("enum {name} {}", info.repr.name()));
         for (value, value_name) in info.values {
-            self.line(&format!("value {value} {value_name}"));
+            self.line(format_args!("value {value} {value_name}"));
         }
     }
 
     fn struct_lines(&mut self, name: &str, info: &StructInfo, types: &[String]) {
         self.comment(info.description);
-        self.line(&format!("struct {name} {}", info.bytes));
+        self.line(format_args!("struct {name} {}", info.bytes));
         for (field, ty) in info.fields.iter().zip(types) {
             self.comment(field.description);
-            let _ = write!(self.out, "field {} {ty} {} {}", field.name, field.offset, field.bytes);
-            self.line(if field.redacted { " redacted" } else { "" });
+            let redacted = if field.redacted { " redacted" } else { "" };
+            self.line(format_args!("field {} {ty} {} {}{redacted}", field.name, field.offset, field.bytes));
         }
     }
 }

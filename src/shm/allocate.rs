@@ -8,7 +8,7 @@ use rustix::io::{Errno, pwrite};
 use rustix::process::{Resource, getrlimit};
 
 use super::error::{ShmError, ShmErrorKind};
-use super::room::{Room, mebibytes};
+use super::room::{Mebibytes, Room};
 
 pub(super) const OPERATION: &str = "allocate ring file";
 
@@ -29,7 +29,7 @@ pub(super) fn allocate(
         return Err(ShmError::new(
             ShmErrorKind::NoSpace,
             OPERATION,
-            format!("it needs {}, the process may write files of {}", mebibytes(bytes), mebibytes(limit)),
+            format_args!("it needs {}, the process may write files of {}", Mebibytes(bytes), Mebibytes(limit)),
         )
         .at(path)
         .mend("raise the limit (ulimit -f) or choose smaller shifts"));

@@ -8,13 +8,12 @@
 //!    see that the name still leads to it, and exchange the two files in one step. What comes out of the exchange is looked at before it is
 //!    removed, so that not even somebody who ignores the lock loses a file to us.
 
+use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::{
-    AtFlags, Mode, OFlags, RenameFlags, fchmod, fstat, ftruncate, linkat, openat, renameat_with, unlinkat,
-};
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, fchmod, fstat, ftruncate, linkat, renameat_with, unlinkat};
 use rustix::io::Errno;
 
 use super::allocate::allocate;
@@ -108,12 +107,12 @@ pub fn create<T, E: From<ShmError>>(
     initialise: impl FnOnce(&UnpublishedFile<'_>) -> Result<T, E>,
 ) -> Result<(OwnedRingFile, T), E> {
     check_modes(options).map_err(|error| error.at(&place.path))?;
-    let mut unpublished = Unpublished::allocated(place, bytes, options)?;
-    let value = initialise(&UnpublishedFile::new(unpublished.file.as_fd(), unpublished.bytes, unpublished.page_bytes))?;
+    let unpublished = Unpublished::allocated(place, bytes, options)?;
+    let owned = &unpublished.owned;
+    let value = initialise(&UnpublishedFile::new(owned.descriptor(), owned.bytes, owned.page_bytes))?;
     unpublished.publish(options)?;
-    let owned = unpublished.into_owned(place);
     owned.keep(options.keep);
-    Ok((owned, value))
+    Ok((unpublished.owned, value))
 }
 
 fn check_modes(options: &CreateOptions) -> Result<(), ShmError> {
@@ -122,9 +121,9 @@ fn check_modes(options: &CreateOptions) -> Result<(), ShmError> {
             return Err(ShmError::new(
                 ShmErrorKind::BadConfig,
                 OPERATION,
-                format!("{what} mode {mode:04o} is not allowed"),
+                format_args!("{what} mode {mode:04o} is not allowed"),
             )
-            .mend(format!("use permission bits only, with at least {needed:04o}")));
+            .mend(format_args!("use permission bits only, with at least {needed:04o}")));
         }
     }
     Ok(())
@@ -133,12 +132,8 @@ fn check_modes(options: &CreateOptions) -> Result<(), ShmError> {
 /// A file under its temporary name; removed on drop.
 struct Unpublished {
     target: Target,
-    registration: Registration,
-    file: OwnDescriptor,
-    lock: HeldLock,
-    bytes: u64,
-    page_bytes: u64,
-    is_huge: bool,
+    /// What it becomes.
+    owned: OwnedRingFile,
 }
 
 impl Unpublished {
@@ -152,14 +147,20 @@ impl Unpublished {
             let Some(mut unpublished) = Self::make(target)? else {
                 continue;
             };
-            let huge = huge_page_bytes(&unpublished.file)
+            let owned = &mut unpublished.owned;
+            owned.path = Some(place.path.clone());
+            let huge = huge_page_bytes(owned.file.as_fd())
                 .map_err(|errno| ShmError::from_errno(OPERATION, errno).at(&place.path))?;
-            let page_bytes = huge.unwrap_or(rustix::param::page_size() as u64);
-            unpublished.page_bytes = page_bytes;
-            unpublished.is_huge = huge.is_some();
-            unpublished.bytes = bytes.checked_next_multiple_of(page_bytes).ok_or_else(|| {
+            owned.page_bytes = huge.unwrap_or(rustix::param::page_size() as u64);
+            owned.bytes = bytes.checked_next_multiple_of(owned.page_bytes).ok_or_else(|| {
                 ShmError::new(ShmErrorKind::BadSections, OPERATION, "it is larger than any file").at(&place.path)
             })?;
+            let no_warning = huge.is_some() || place.warning.is_some();
+            owned.warning = if no_warning {
+                place.warning.clone()
+            } else {
+                Some(PlaceWarning::SmallPages { path: place.path.clone() })
+            };
             match unpublished.allocate(&place.path, huge) {
                 // A stale ring may hold just the memory that we need, in a pool of huge pages that is measured for one ring.
                 Err(error) if error.kind() == ShmErrorKind::NoSpace => {
@@ -180,15 +181,15 @@ impl Unpublished {
     }
 
     fn allocate(&self, path: &Path, huge: Option<u64>) -> Result<(), ShmError> {
-        allocate(self.file.as_fd(), self.bytes, huge, path)
+        allocate(self.owned.descriptor(), self.owned.bytes, huge, path)
     }
 
     /// Whether the file could be allocated if `freed` more bytes were there. Unknown counts as yes.
     fn would_fit_with(&self, freed: u64, huge: Option<u64>) -> bool {
         // What a failed attempt has taken is free again as well.
-        let _ = ftruncate(&self.file, 0);
-        let free = Room::now(self.file.as_fd(), huge).bytes();
-        free.is_none_or(|free| free.saturating_add(freed) >= self.bytes)
+        let _ = ftruncate(&self.owned, 0);
+        let free = Room::now(self.owned.descriptor(), huge).bytes();
+        free.is_none_or(|free| free.saturating_add(freed) >= self.owned.bytes)
     }
 
     /// Makes the temporary file and locks it. `None`: somebody else changed the names, begin again.
@@ -196,8 +197,8 @@ impl Unpublished {
         let place = &target.temporary;
         // The temporary name would mean nothing to anybody.
         let failed = |errno| ShmError::from_errno(OPERATION, errno).at(&target.finished.path);
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = match openat(&place.directory, &place.name, flags, Mode::from_raw_mode(0o600)) {
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR;
+        let file = match place.open(flags, Mode::from_raw_mode(0o600)) {
             Ok(file) => file,
             Err(Errno::EXIST) => {
                 // Of a process that had our id, or of another thread of ours that makes the same ring.
@@ -222,8 +223,7 @@ impl Unpublished {
         let file = OwnDescriptor::new(file).map_err(failed)?;
         let id = file.file();
         // A second open file description carries the lock and is never handed out.
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let lock = match openat(&place.directory, &place.name, flags, Mode::empty()) {
+        let lock = match place.open(OFlags::RDONLY, Mode::empty()) {
             Ok(lock) => lock,
             Err(Errno::NOENT) => return Ok(None),
             Err(errno) => {
@@ -247,18 +247,20 @@ impl Unpublished {
         }
         let lock = HeldLock::keep(lock).map_err(failed)?;
         fchmod(&file, Mode::from_raw_mode(UNFINISHED_MODE)).map_err(failed)?;
-        Ok(Some(Self { target, registration, file, lock, bytes: 0, page_bytes: 0, is_huge: false }))
+        let owned =
+            OwnedRingFile { registration, file, _lock: lock, path: None, bytes: 0, page_bytes: 0, warning: None };
+        Ok(Some(Self { target, owned }))
     }
 
     /// Gives the file its final mode and name.
-    fn publish(&mut self, options: &CreateOptions) -> Result<(), ShmError> {
+    fn publish(&self, options: &CreateOptions) -> Result<(), ShmError> {
         let finished = Arc::clone(&self.target.finished);
         let failed = |errno| ShmError::from_errno("publish ring file", errno).at(&finished.path);
-        fchmod(&self.file, Mode::from_raw_mode(options.file_mode)).map_err(failed)?;
+        fchmod(&self.owned, Mode::from_raw_mode(options.file_mode)).map_err(failed)?;
         for _ in 0..ATTEMPTS {
             match self.rename_new() {
                 Ok(()) => {
-                    self.registration.set_place(finished);
+                    self.owned.registration.set_place(finished);
                     return Ok(());
                 }
                 Err(Errno::EXIST) => {}
@@ -268,7 +270,7 @@ impl Unpublished {
                 continue;
             };
             if self.replace(stale).map_err(failed)? {
-                self.registration.set_place(finished);
+                self.owned.registration.set_place(finished);
                 return Ok(());
             }
         }
@@ -309,22 +311,6 @@ impl Unpublished {
         rename(ours, finished, RenameFlags::EXCHANGE)?;
         Ok(false)
     }
-
-    fn into_owned(self, place: &Place) -> OwnedRingFile {
-        let warning = place
-            .warning
-            .clone()
-            .or_else(|| (!self.is_huge).then(|| PlaceWarning::SmallPages { path: place.path.clone() }));
-        OwnedRingFile {
-            registration: self.registration,
-            file: self.file,
-            _lock: self.lock,
-            path: Some(place.path.clone()),
-            bytes: self.bytes,
-            page_bytes: self.page_bytes,
-            warning,
-        }
-    }
 }
 
 fn rename(from: &NamedPlace, to: &NamedPlace, flags: RenameFlags) -> Result<(), Errno> {
@@ -332,12 +318,13 @@ fn rename(from: &NamedPlace, to: &NamedPlace, flags: RenameFlags) -> Result<(), 
 }
 
 pub(super) fn already_owned(path: &Path, pid: Option<u32>) -> ShmError {
-    let error = |found: String| ShmError::new(ShmErrorKind::AlreadyOwned { pid }, OPERATION, found).at(path);
+    let error =
+        |found: fmt::Arguments<'_>| ShmError::new(ShmErrorKind::AlreadyOwned { pid }, OPERATION, found).at(path);
     match pid {
-        Some(pid) if pid == std::process::id() => error(format!("this process ({pid}) owns it already"))
+        Some(pid) if pid == std::process::id() => error(format_args!("this process ({pid}) owns it already"))
             .mend("use the recorder that it has, or choose another name"),
-        Some(pid) => error(format!("process {pid} owns it")).mend("stop that process, or choose another name"),
-        None => error("a process that cannot be seen from here owns it".into())
+        Some(pid) => error(format_args!("process {pid} owns it")).mend("stop that process, or choose another name"),
+        None => error(format_args!("a process that cannot be seen from here owns it"))
             .mend("find it with `fuser` or in another container, or choose another name"),
     }
 }

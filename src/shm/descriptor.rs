@@ -30,6 +30,7 @@ impl OwnDescriptor {
     }
 
     /// The descriptor, if it still leads to its file.
+    #[inline(never)]
     pub(super) fn checked(&self) -> Option<BorrowedFd<'_>> {
         let leads_to = fstat(&*self.fd).ok().map(|stat| FileId::of(&stat));
         (leads_to == Some(self.file)).then(|| self.fd.as_fd())

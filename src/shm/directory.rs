@@ -8,11 +8,12 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::fs::{Access, AtFlags, CWD, OFlags, accessat};
 
 use super::error::{ShmError, ShmErrorKind};
 use super::huge_pages::{HugePagePool, has_huge_pages, huge_page_mounts};
 use super::name::RingName;
+use super::paths;
 
 /// The environment variable that replaces the search for a ring directory.
 pub const DIRECTORY_VARIABLE: &str = "EVENTRING_DIR";
@@ -177,14 +178,15 @@ impl RingDirectories {
 /// Whether we may make files in the mount's ring directory, or make that directory.
 fn is_usable(mount: &Path) -> bool {
     let subdirectory = mount.join(SUBDIRECTORY);
-    let directory = if subdirectory.is_dir() { &subdirectory } else { mount };
+    let directory =
+        if paths::open(&subdirectory, OFlags::PATH | OFlags::DIRECTORY).is_ok() { &subdirectory } else { mount };
     accessat(CWD, directory, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).is_ok()
 }
 
 /// No ring of that name in any of the directories.
 pub(super) fn not_found(name: &RingName, searched: &[PathBuf]) -> ShmError {
     let searched: Vec<_> = searched.iter().map(|path| path.display().to_string()).collect();
-    ShmError::new(ShmErrorKind::NotFound, "find ring", format!("there is no {}", searched.join(" and no ")))
+    ShmError::new(ShmErrorKind::NotFound, "find ring", format_args!("there is no {}", searched.join(" and no ")))
         .at(Path::new(name.as_os_str()))
         .mend("start the program that records it, or check the name")
 }

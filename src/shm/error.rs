@@ -1,6 +1,5 @@
 //! What can go wrong between us and the operating system.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -49,25 +48,28 @@ struct Inner {
     kind: ShmErrorKind,
     operation: &'static str,
     path: Option<PathBuf>,
-    found: Cow<'static, str>,
-    mend: Cow<'static, str>,
+    found: String,
+    mend: String,
     source: Option<io::Error>,
 }
 
+// Errors are made in many places and seldom, so nothing of it is inlined into them: a quarter of a KiB each.
 impl ShmError {
     /// An error of this kind in `operation`, a verb phrase that follows "cannot".
-    pub(crate) fn new(kind: ShmErrorKind, operation: &'static str, found: impl Into<Cow<'static, str>>) -> Self {
-        Self(Box::new(Inner {
-            kind,
-            operation,
-            path: None,
-            found: found.into(),
-            mend: Cow::Borrowed(""),
-            source: None,
-        }))
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn new(kind: ShmErrorKind, operation: &'static str, found: impl fmt::Display) -> Self {
+        Self::made(kind, operation, found.to_string())
+    }
+
+    #[inline(never)]
+    fn made(kind: ShmErrorKind, operation: &'static str, found: String) -> Self {
+        Self(Box::new(Inner { kind, operation, path: None, found, mend: String::new(), source: None }))
     }
 
     /// What a failed system call means, with the kind that its error number suggests.
+    #[cold]
+    #[inline(never)]
     pub(crate) fn from_errno(operation: &'static str, errno: Errno) -> Self {
         let (kind, found) = match errno {
             Errno::NOENT => (ShmErrorKind::NotFound, "it does not exist"),
@@ -87,21 +89,27 @@ impl ShmError {
 
     /// Names the file.
     #[must_use]
-    pub(crate) fn at(mut self, path: impl AsRef<Path>) -> Self {
-        self.0.path = Some(path.as_ref().to_path_buf());
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn at(mut self, path: &Path) -> Self {
+        self.0.path = Some(path.to_path_buf());
         self
     }
 
     /// Says how to mend it.
     #[must_use]
-    pub(crate) fn mend(mut self, mend: impl Into<Cow<'static, str>>) -> Self {
-        self.0.mend = mend.into();
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn mend(mut self, mend: impl fmt::Display) -> Self {
+        self.0.mend = mend.to_string();
         self
     }
 
     /// Attaches the system's own error.
     #[must_use]
-    pub(crate) fn caused_by(mut self, source: impl Into<io::Error>) -> Self {
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn caused_by(mut self, source: Errno) -> Self {
         self.0.source = Some(source.into());
         self
     }
@@ -156,7 +164,8 @@ mod tests {
 
     #[test]
     fn a_message_names_operation_file_finding_cause_and_remedy() {
-        let error = ShmError::from_errno("open ring file", Errno::ACCESS).at("/dev/shm/x").mend("ask its owner");
+        let error =
+            ShmError::from_errno("open ring file", Errno::ACCESS).at(Path::new("/dev/shm/x")).mend("ask its owner");
         insta::assert_snapshot!(error, @"cannot open ring file /dev/shm/x: permission denied (Permission denied (os error 13)); ask its owner");
         assert_eq!(error.kind(), ShmErrorKind::PermissionDenied);
         assert_eq!(error.path(), Some(Path::new("/dev/shm/x")));

@@ -1,11 +1,13 @@
 //! Where 2 MiB huge pages are to be had, and how many.
 
 use std::ffi::OsString;
-use std::fs;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use super::page_size::HUGE_PAGE_BYTES;
+use super::memory::meminfo_field;
+use super::page_size::{HUGE_PAGE_BYTES, huge_page_bytes};
+use super::paths;
 
 /// The kernel's pool of 2 MiB pages, in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,8 +25,7 @@ impl HugePagePool {
     #[must_use]
     pub fn of_this_machine() -> Self {
         let count = |file: &str| -> Option<u64> {
-            let path = format!("/sys/kernel/mm/hugepages/hugepages-2048kB/{file}");
-            fs::read_to_string(path).ok()?.trim().parse().ok()
+            paths::read_number(&Path::new("/sys/kernel/mm/hugepages/hugepages-2048kB").join(file))
         };
         match count("nr_hugepages") {
             Some(total) => Self {
@@ -32,19 +33,14 @@ impl HugePagePool {
                 available: count("free_hugepages").unwrap_or(0).saturating_sub(count("resv_hugepages").unwrap_or(0)),
                 overcommit: count("nr_overcommit_hugepages").unwrap_or(0),
             },
-            None => fs::read_to_string("/proc/meminfo").map(|text| Self::from_meminfo(&text)).unwrap_or_default(),
+            None => paths::read_text("/proc/meminfo").map(|text| Self::from_meminfo(&text)).unwrap_or_default(),
         }
     }
 
     /// `/proc/meminfo` shows the pool of the default size only; some containers have nothing else.
     fn from_meminfo(text: &str) -> Self {
-        let field = |name: &str| -> u64 {
-            text.lines()
-                .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
-                .and_then(|rest| rest.split_whitespace().next()?.parse().ok())
-                .unwrap_or(0)
-        };
-        if field("Hugepagesize") * 1024 != HUGE_PAGE_BYTES as u64 {
+        let field = |name: &str| meminfo_field(text, name).unwrap_or(0);
+        if field("Hugepagesize") != HUGE_PAGE_BYTES as u64 / 1024 {
             return Self::default();
         }
         Self {
@@ -64,27 +60,28 @@ impl HugePagePool {
 /// Mount points of hugetlbfs with 2 MiB pages, in the kernel's order, as the calling thread sees them.
 #[must_use]
 pub fn huge_page_mounts() -> Vec<PathBuf> {
-    fs::read("/proc/thread-self/mountinfo").map(|text| parse_mountinfo(&text)).unwrap_or_default()
+    paths::read(Path::new("/proc/thread-self/mountinfo")).map(|text| parse_mountinfo(&text)).unwrap_or_default()
 }
 
 /// Lines of `mountinfo`: id, parent, device, root, mount point, options, optional fields, `-`, type, source, super options.
 fn parse_mountinfo(text: &[u8]) -> Vec<PathBuf> {
-    text.split(|&byte| byte == b'\n')
-        .filter_map(|line| {
-            let mut fields = line.split(|&byte| byte == b' ');
-            let mount_point = fields.nth(4)?;
-            let mut fields = fields.skip_while(|field| *field != b"-").skip(1);
-            if fields.next()? != b"hugetlbfs" {
-                return None;
-            }
-            let options = fields.nth(1).unwrap_or_default();
-            let has_other_pages = options
-                .split(|&byte| byte == b',')
-                .filter_map(|option| option.strip_prefix(b"pagesize="))
-                .any(|size| !matches!(size, b"2M" | b"2048K" | b"2097152"));
-            (!has_other_pages).then(|| unescape(mount_point))
-        })
-        .collect()
+    let mut mounts = Vec::new();
+    for line in text.split(|&byte| byte == b'\n') {
+        let mut fields = line.split(|&byte| byte == b' ');
+        let Some(mount_point) = fields.nth(4) else { continue };
+        if !fields.any(|field| field == b"-") || fields.next() != Some(b"hugetlbfs") {
+            continue;
+        }
+        let options = fields.nth(1).unwrap_or_default();
+        let has_other_pages = options
+            .split(|&byte| byte == b',')
+            .filter_map(|option| option.strip_prefix(b"pagesize="))
+            .any(|size| !matches!(size, b"2M" | b"2048K" | b"2097152"));
+        if !has_other_pages {
+            mounts.push(unescape(mount_point));
+        }
+    }
+    mounts
 }
 
 /// Undoes the kernel's octal escapes of blank, tab, newline and backslash.
@@ -104,9 +101,8 @@ fn unescape(field: &[u8]) -> PathBuf {
 
 /// Whether the directory lies on hugetlbfs with 2 MiB pages right now (another mount may cover the mount point).
 pub(super) fn has_huge_pages(directory: &Path) -> bool {
-    use rustix::fs::{Mode, OFlags, open};
-    open(directory, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-        .and_then(super::page_size::huge_page_bytes)
+    use rustix::fs::OFlags;
+    paths::open(directory, OFlags::PATH | OFlags::DIRECTORY).and_then(|directory| huge_page_bytes(directory.as_fd()))
         == Ok(Some(HUGE_PAGE_BYTES as u64))
 }
 

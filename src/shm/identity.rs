@@ -1,10 +1,11 @@
 //! Which process, for certain: a process id alone is used again after a while.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
+
+use super::paths::{self, field};
 
 /// A process, told apart from every later process with the same id. The writer stores it in its ring, a reader asks whether it lives.
 ///
@@ -91,17 +92,17 @@ struct ProcessStat {
 
 impl ProcessStat {
     fn read(process: &str) -> Option<Self> {
-        // Not `read_to_string`: a process may have any bytes as its name.
-        let text = fs::read(format!("/proc/{process}/stat")).ok()?;
+        // Not `read_text`: a process may have any bytes as its name.
+        let text = paths::read(Path::new(&format!("/proc/{process}/stat")))?;
         Self::parse(&String::from_utf8_lossy(&text))
     }
 
     /// The second field is the name in parentheses, which may itself hold blanks and parentheses; nothing behind it does.
     fn parse(text: &str) -> Option<Self> {
-        let mut fields = text[text.rfind(')')? + 1..].split_whitespace();
-        let state = fields.next()?;
-        let threads: u64 = fields.nth(16)?.parse().ok()?;
-        let start_ticks = fields.nth(1)?.parse().ok()?;
+        let (_, rest) = text.rsplit_once(')')?;
+        let state = field(rest, 0)?;
+        let threads: u64 = field(rest, 17)?.parse().ok()?;
+        let start_ticks = field(rest, 19)?.parse().ok()?;
         Some(Self {
             start_ticks,
             // When only the main thread has ended, it shows as a zombie while the others run.
@@ -111,18 +112,21 @@ impl ProcessStat {
 }
 
 fn namespace(kind: &str) -> u64 {
-    fs::metadata(format!("/proc/self/ns/{kind}")).map_or(0, |metadata| metadata.ino())
+    paths::stat(&Path::new("/proc/self/ns").join(kind)).map_or(0, |stat| stat.st_ino)
 }
 
 fn boot_id() -> [u8; 16] {
-    fs::read_to_string("/proc/sys/kernel/random/boot_id").ok().and_then(|text| parse_boot_id(&text)).unwrap_or_default()
+    paths::read_text("/proc/sys/kernel/random/boot_id").and_then(|text| parse_boot_id(&text)).unwrap_or_default()
 }
 
 /// 32 hexadecimal digits with dashes between.
 fn parse_boot_id(text: &str) -> Option<[u8; 16]> {
-    let digits: String = text.trim().chars().filter(|&c| c != '-').collect();
-    (digits.len() == 32).then_some(())?;
-    Some(u128::from_str_radix(&digits, 16).ok()?.to_be_bytes())
+    let (mut id, mut digits) = (0, 0);
+    for byte in text.trim_ascii().bytes().filter(|&byte| byte != b'-') {
+        id = id << 4 | u128::from(char::from(byte).to_digit(16)?);
+        digits += 1;
+    }
+    (digits == 32).then(|| id.to_be_bytes())
 }
 
 #[cfg(test)]

@@ -1,48 +1,42 @@
 //! Unfinished files that killed processes left.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::sync::Arc;
+use std::ffi::CStr;
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{Dir, Mode, OFlags, Stat, openat};
+use rustix::fs::{Mode, OFlags, RawDir, Stat, openat};
 
 use super::create::{OPERATION, STICKY};
 use super::identity::is_gone;
 use super::lock::{FileId, try_lock};
 use super::owned::NamedPlace;
+use super::paths;
 use super::stale::open_existing;
 
 /// Removes what killed processes left of unfinished files for this name.
 pub(super) fn remove_leftovers(finished: &NamedPlace) {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     // Without the right to list the directory they stay.
-    let Ok(entries) = openat(&finished.directory, ".", flags, Mode::empty()).and_then(Dir::new) else {
+    let Ok(directory) = openat(&finished.directory, c".", flags, Mode::empty()) else {
         return;
     };
-    for entry in entries.flatten() {
-        let name = OsStr::from_bytes(entry.file_name().to_bytes());
-        let Some(pid) = leftover_pid(name, &finished.name) else {
+    let mut buffer = Vec::with_capacity(8192);
+    let mut entries = RawDir::new(directory, buffer.spare_capacity_mut());
+    let parent = finished.path.parent().unwrap_or(Path::new(""));
+    while let Some(Ok(entry)) = entries.next() {
+        let Some(pid) = leftover_pid(entry.file_name(), &finished.name) else {
             continue;
         };
-        let leftover = NamedPlace {
-            directory: Arc::clone(&finished.directory),
-            path: finished.path.with_file_name(name),
-            name: name.to_os_string(),
-            in_ring_directory: finished.in_ring_directory,
-            remove_empty_directory: false,
-        };
+        let name = entry.file_name().to_owned();
+        let leftover = NamedPlace::new(&finished.directory, parent, name, finished.in_ring_directory);
         remove_if_unfinished(&leftover, |stat| is_gone(pid) || is_old(stat));
     }
 }
 
 /// The pid in `<name>.~<pid>`.
-fn leftover_pid(name: &OsStr, ring: &OsStr) -> Option<i32> {
-    let digits = name.as_bytes().strip_prefix(ring.as_bytes())?.strip_prefix(b".~")?;
-    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    str::from_utf8(digits).ok()?.parse().ok()
+fn leftover_pid(name: &CStr, ring: &CStr) -> Option<i32> {
+    let digits = name.to_bytes().strip_prefix(ring.to_bytes())?.strip_prefix(b".~")?;
+    paths::digits(digits)?.try_into().ok()
 }
 
 /// Removes an unfinished file that nobody holds locked; says whether it did.

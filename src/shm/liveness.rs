@@ -50,7 +50,7 @@ impl DeathWatch {
             ShmError::new(
                 ShmErrorKind::Unsupported,
                 OPERATION,
-                format!("process {} cannot be told apart from here", identity.pid),
+                format_args!("process {} cannot be told apart from here", identity.pid),
             )
             .mend("watch from the pid namespace of the writer")
         };

@@ -6,16 +6,16 @@
 //! Whoever may read a file may lock it. A reader who does so out of malice can keep a stale file from being replaced, and make it seem to be written
 //! where its writer's identity is unknown; it cannot take the file from a living owner. The file's mode decides who may read.
 
-use std::fs;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, Mode, OFlags, Stat, flock, fstat, major, minor, open};
+use rustix::fs::{FlockOperation, OFlags, Stat, flock, fstat, major, minor};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
 use super::page_size::page_bytes;
+use super::paths::{self, field};
 
 /// Which file, across renames: device and inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -58,8 +58,8 @@ pub fn lock_state(file: impl AsFd) -> LockState {
     }
     // A description of its own: on `file` itself the attempt could weaken or drop a lock that its other users hold.
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let Ok(fresh) = open(path, flags, Mode::empty()) else {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let Ok(fresh) = paths::open(path.as_ref(), flags) else {
         return LockState::Unknown;
     };
     match flock(&fresh, FlockOperation::NonBlockingLockShared) {
@@ -71,25 +71,15 @@ pub fn lock_state(file: impl AsFd) -> LockState {
 
 /// The process that `/proc/locks` shows as the exclusive holder of the file's `flock`.
 pub(super) fn holder(file: FileId) -> Option<u32> {
-    find_holder(&fs::read_to_string("/proc/locks").ok()?, file)
+    find_holder(&paths::read_text("/proc/locks")?, file)
 }
 
 /// Lines are `1: FLOCK  ADVISORY  WRITE 1234 00:1a:5678 0 EOF`; those with `->` only wait for the lock.
 fn find_holder(locks: &str, file: FileId) -> Option<u32> {
-    locks.lines().find_map(|line| {
-        let mut fields = line.split_whitespace().skip(1);
-        if fields.next()? != "FLOCK" {
-            return None;
-        }
-        if fields.nth(1)? != "WRITE" {
-            return None;
-        }
-        let pid = fields.next()?.parse().ok().filter(|&pid| pid > 0)?;
-        let mut place = fields.next()?.split(':');
-        let is_same = u32::from_str_radix(place.next()?, 16) == Ok(major(file.device))
-            && u32::from_str_radix(place.next()?, 16) == Ok(minor(file.device))
-            && place.next()?.parse() == Ok(file.inode);
-        is_same.then_some(pid)
+    let place = format!("{:02x}:{:02x}:{}", major(file.device), minor(file.device), file.inode);
+    locks.split('\n').find_map(|line| {
+        let is_it = field(line, 5)? == place && field(line, 1)? == "FLOCK" && field(line, 3)? == "WRITE";
+        field(line, 4)?.parse().ok().filter(|&pid| is_it && pid > 0)
     })
 }
 
@@ -143,7 +133,7 @@ unsafe impl Sync for HeldLock {}
 impl HeldLock {
     /// Keeps the lock that `file` has got.
     pub(super) fn keep(file: OwnedFd) -> Result<Self, Errno> {
-        let page_bytes = usize::try_from(page_bytes(&file)?).map_err(|_| Errno::NOMEM)?;
+        let page_bytes = usize::try_from(page_bytes(file.as_fd())?).map_err(|_| Errno::NOMEM)?;
         // NORESERVE: a page of the huge ones' pool is not taken. That the file may still be empty matters to accesses only.
         // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
         let page = unsafe {

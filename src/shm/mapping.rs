@@ -301,7 +301,7 @@ fn require_length(file: BorrowedFd<'_>, sections: &Sections, page_bytes: u64) ->
         return Err(ShmError::new(
             ShmErrorKind::Truncated,
             OPERATION,
-            format!("it has {found} bytes, its sections need {needed}"),
+            format_args!("it has {found} bytes, its sections need {needed}"),
         )
         .mend("it was cut off or is not a ring file; make it anew"));
     }
@@ -321,7 +321,7 @@ fn no_address_space(errno: Errno) -> ShmError {
 /// Adds the path that the kernel knows for the descriptor.
 fn name_file(error: ShmError, file: BorrowedFd<'_>) -> ShmError {
     match super::page_size::path_of(file) {
-        Some(path) => error.at(path),
+        Some(path) => error.at(&path),
         None => error,
     }
 }

@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags, fchmod, fcntl_add_seals, memfd_create, open};
+use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags, fchmod, fcntl_add_seals, memfd_create};
 use rustix::io::Errno;
 
 use super::allocate::allocate;
@@ -14,6 +14,7 @@ use super::huge_pages::HugePagePool;
 use super::lock::{HeldLock, TryLockError, try_lock};
 use super::owned::{OwnedRingFile, Registration};
 use super::page_size::huge_page_bytes;
+use super::paths;
 
 const OPERATION: &str = "create anonymous ring";
 
@@ -62,7 +63,7 @@ fn make(name: &str, bytes: u64, options: &MemfdOptions) -> Result<OwnedRingFile,
     }
     let file = open_memfd(name, options.huge_pages).map_err(failed)?;
     fchmod(&file, Mode::from_raw_mode(options.file_mode)).map_err(failed)?;
-    let huge = huge_page_bytes(&file).map_err(failed)?;
+    let huge = huge_page_bytes(file.as_fd()).map_err(failed)?;
     let page_bytes = huge.unwrap_or(rustix::param::page_size() as u64);
     let bytes = bytes
         .checked_next_multiple_of(page_bytes)
@@ -105,5 +106,5 @@ fn open_memfd(name: &str, huge_pages: bool) -> Result<OwnedFd, Errno> {
 /// An open file description of its own: the one of `file` may be passed to other processes, and the lock with it.
 fn open_for_lock(file: &OwnedFd) -> Result<OwnedFd, Errno> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+    paths::open(path.as_ref(), OFlags::RDONLY)
 }

@@ -3,16 +3,16 @@
 //! tmpfs itself does not know: it hands out pages up to its own limit, and when the machine or the container has no more, the kernel kills
 //! processes, ours or others. So the question is asked before.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use super::paths::{digits, field, read_number, read_text};
 
 /// Bytes that the machine and our control group can still give, or `None` if they do not tell.
 pub(super) fn available_bytes() -> Option<u64> {
-    let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
+    let meminfo = read_text("/proc/meminfo")?;
     let swap = meminfo_bytes(&meminfo, "SwapFree").unwrap_or(0);
     let machine = meminfo_bytes(&meminfo, "MemAvailable")?.saturating_add(swap);
-    let group =
-        fs::read_to_string("/proc/self/cgroup").ok().and_then(|text| group_limit(Path::new("/sys/fs/cgroup"), &text));
+    let group = read_text("/proc/self/cgroup").and_then(|text| group_limit(Path::new("/sys/fs/cgroup"), &text));
     Some(match group {
         // What the group uses now is not subtracted: most of it may be cache, which yields. But a file larger than the limit never fits.
         Some(limit) => machine.min(limit.saturating_add(swap)),
@@ -20,27 +20,32 @@ pub(super) fn available_bytes() -> Option<u64> {
     })
 }
 
-/// Lines are `MemAvailable:   22804000 kB`.
 fn meminfo_bytes(meminfo: &str, name: &str) -> Option<u64> {
-    let rest = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-    let kibibytes: u64 = rest.split_whitespace().next()?.parse().ok()?;
-    kibibytes.checked_mul(1024)
+    meminfo_field(meminfo, name)?.checked_mul(1024)
+}
+
+/// Lines of `/proc/meminfo` are `MemAvailable:   22804000 kB` or `HugePages_Total:       0`.
+#[inline(never)]
+pub(super) fn meminfo_field(meminfo: &str, name: &str) -> Option<u64> {
+    let rest = meminfo.split('\n').find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    digits(field(rest, 0)?.as_bytes())
 }
 
 /// The smallest `memory.max` from our group up to the root (control groups version 2; the line `0::/path` names the group).
 fn group_limit(root: &Path, proc_cgroup: &str) -> Option<u64> {
-    let path = proc_cgroup.lines().find_map(|line| line.strip_prefix("0::/"))?;
-    let group: PathBuf = root.join(path);
+    let path = proc_cgroup.split('\n').find_map(|line| line.strip_prefix("0::/"))?;
+    let group = root.join(path);
     group
         .ancestors()
         .take_while(|directory| directory.starts_with(root))
-        .filter_map(|directory| fs::read_to_string(directory.join("memory.max")).ok()?.trim().parse().ok())
+        .filter_map(|directory| read_number(&directory.join("memory.max")))
         .min()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn the_machine_tells_how_much_it_can_give() {

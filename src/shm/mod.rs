@@ -16,6 +16,7 @@
 //! | `sigbus` | surviving truncation of a mapped file |
 //! | `lock`, `identity`, `liveness` | who writes, and whether it lives |
 //! | `descriptor` | descriptors that the program may close under us |
+//! | `paths` | what the system is asked about paths |
 //! | `fork_guard` | are we a forked child |
 //! | `slots` | the list that signal and exit handlers walk |
 
@@ -37,6 +38,7 @@ mod name;
 mod open;
 mod owned;
 mod page_size;
+mod paths;
 mod room;
 mod sections;
 mod sigbus;

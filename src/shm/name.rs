@@ -10,6 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::error::{ShmError, ShmErrorKind};
+use super::paths::digits;
 
 /// File systems allow 255 bytes; while a ring is being created its name carries `.~` and a process id. (Not `.` alone: shards have names like that.)
 const NAME_BYTES_MAX: usize = 255 - ".~4294967295".len();
@@ -64,8 +65,12 @@ impl RingName {
     pub fn new(name: impl AsRef<OsStr>) -> Result<Self, ShmError> {
         let name = name.as_ref();
         Self::understand(name).map_err(|found| {
-            ShmError::new(ShmErrorKind::BadConfig, "use ring name", format!("{:?} {found}", name.to_string_lossy()))
-                .mend("give a file name such as `my-events`, or a path such as `/dev/shm/my-events`")
+            ShmError::new(
+                ShmErrorKind::BadConfig,
+                "use ring name",
+                format_args!("{:?} {found}", name.to_string_lossy()),
+            )
+            .mend("give a file name such as `my-events`, or a path such as `/dev/shm/my-events`")
         })
     }
 
@@ -132,32 +137,30 @@ impl RingConfig {
     /// [`BadConfig`](ShmErrorKind::BadConfig), naming the string, the field and what is allowed.
     pub fn parse(config: impl AsRef<OsStr>, limits: &ConfigLimits) -> Result<Self, ShmError> {
         let config = config.as_ref();
-        let bad = |found: String| {
-            ShmError::new(
-                ShmErrorKind::BadConfig,
-                "use ring configuration",
-                format!("{:?}: {found}", config.to_string_lossy()),
-            )
-            .mend("write <name-or-path>[:<descriptor-shift>:<payload-shift>]")
+        let bad = |found: fmt::Arguments<'_>| {
+            let config = config.to_string_lossy();
+            ShmError::new(ShmErrorKind::BadConfig, "use ring configuration", format_args!("{config:?}: {found}"))
+                .mend("write <name-or-path>[:<descriptor-shift>:<payload-shift>]")
         };
-        let fields: Vec<&[u8]> = config.as_bytes().split(|&byte| byte == b':').collect();
-        if fields.len() > 3 {
-            return Err(bad(format!("it has {} fields, at most 3 are allowed", fields.len())));
+        let mut fields = config.as_bytes().split(|&byte| byte == b':');
+        let mut field = || fields.next().unwrap_or_default();
+        let (name, descriptor, payload) = (OsStr::from_bytes(field()), field(), field());
+        let more = fields.count();
+        if more > 0 {
+            return Err(bad(format_args!("it has {} fields, at most 3 are allowed", 3 + more)));
         }
-        let name = OsStr::from_bytes(fields[0]);
         let name = RingName::understand(name)
-            .map_err(|found| bad(format!("the name {:?} {found}", name.to_string_lossy())))?;
-        let field = |index: usize| fields.get(index).copied().unwrap_or_default();
-        let descriptor = parse_shift(field(1), &limits.descriptor);
-        let payload = parse_shift(field(2), &limits.payload);
-        let (Some(descriptor_shift), Some(payload_shift)) = (descriptor, payload) else {
-            let wrong = [(descriptor, 1, "descriptor shift"), (payload, 2, "payload shift")]
-                .into_iter()
-                .filter(|(shift, ..)| shift.is_none())
-                .map(|(_, index, what)| format!("{what} {:?}", String::from_utf8_lossy(field(index))))
-                .collect::<Vec<_>>()
-                .join(" and ");
-            return Err(bad(format!("{wrong}, expected {limits}")));
+            .map_err(|found| bad(format_args!("the name {:?} {found}", name.to_string_lossy())))?;
+        let shifts = (parse_shift(descriptor, &limits.descriptor), parse_shift(payload, &limits.payload));
+        let (Some(descriptor_shift), Some(payload_shift)) = shifts else {
+            let (descriptor, payload) = (String::from_utf8_lossy(descriptor), String::from_utf8_lossy(payload));
+            return Err(match shifts {
+                (Some(_), _) => bad(format_args!("payload shift {payload:?}, expected {limits}")),
+                (_, Some(_)) => bad(format_args!("descriptor shift {descriptor:?}, expected {limits}")),
+                _ => bad(format_args!(
+                    "descriptor shift {descriptor:?} and payload shift {payload:?}, expected {limits}"
+                )),
+            });
         };
         Ok(Self { name, descriptor_shift, payload_shift })
     }
@@ -168,10 +171,7 @@ fn parse_shift(field: &[u8], limits: &ShiftLimits) -> Option<u8> {
     if field.is_empty() {
         return Some(limits.default);
     }
-    if !field.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    let shift = str::from_utf8(field).ok()?.parse().ok()?;
+    let shift = digits(field)?.try_into().ok()?;
     (limits.min..=limits.max).contains(&shift).then_some(shift)
 }
 

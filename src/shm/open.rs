@@ -94,11 +94,11 @@ impl RingFile {
     }
 
     fn from_open(file: OwnedFd, path: Option<PathBuf>) -> Result<Self, ShmError> {
-        let named = path.clone().or_else(|| path_of(&file)).unwrap_or_default();
+        let named = path.clone().or_else(|| path_of(file.as_fd())).unwrap_or_default();
         let failed = |errno| ShmError::from_errno(OPERATION, errno).at(&named);
         let stat = fstat(&file).map_err(failed)?;
         trust::check_regular_file(OPERATION, &stat, &named)?;
-        let huge_page_bytes = huge_page_bytes(&file).map_err(failed)?;
+        let huge_page_bytes = huge_page_bytes(file.as_fd()).map_err(failed)?;
         let file = OwnDescriptor::new(file).map_err(failed)?;
         Ok(Self { file, path, stat, huge_page_bytes })
     }

@@ -4,31 +4,55 @@
 //! (a signal, `_exit`, `abort`, `exec`) leaves its file, which is what a reader wants after a crash; the next owner replaces it. A panic is a crash
 //! too: an owner that is dropped while its thread unwinds leaves the file, and so does a program whose `main` panics, which exits with status 101.
 
-use std::ffi::OsString;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::ffi::{CStr, CString, OsStr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::fs::{AtFlags, CWD, statat, unlinkat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, statat, unlinkat};
+use rustix::io::Errno;
 
 use super::descriptor::OwnDescriptor;
 use super::directory::PlaceWarning;
 use super::lock::{FileId, HeldLock};
+use super::paths;
 use super::slots::{Slot, SlotList};
 
 /// A file name in an open directory: keeps its meaning when the process changes its working directory or somebody renames the directory.
 #[derive(Debug)]
 pub(super) struct NamedPlace {
     pub directory: Arc<OwnDescriptor>,
-    pub name: OsString,
-    /// For messages, to remove the directory, and if the program has closed the directory's descriptor.
+    pub name: CString,
+    /// For messages, and to remove the directory.
     pub path: PathBuf,
+    /// The path again, if it means the same whatever the working directory is: for when the program has closed the directory's descriptor.
+    absolute: Option<CString>,
     pub in_ring_directory: bool,
     pub remove_empty_directory: bool,
 }
 
 impl NamedPlace {
+    /// A name in a directory, whose path is `parent`, and which stays when it is empty.
+    pub(super) fn new(directory: &Arc<OwnDescriptor>, parent: &Path, name: CString, in_ring_directory: bool) -> Self {
+        let path = parent.join(OsStr::from_bytes(name.to_bytes()));
+        Self {
+            directory: Arc::clone(directory),
+            name,
+            absolute: path.is_absolute().then(|| CString::new(path.as_os_str().as_bytes()).ok()).flatten(),
+            path,
+            in_ring_directory,
+            remove_empty_directory: false,
+        }
+    }
+
+    /// Opens or makes the file that has the name; a link is not followed.
+    #[inline(never)]
+    pub(super) fn open(&self, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+        openat(&self.directory, &self.name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, mode)
+    }
+
     /// Which file has the name now.
     pub(super) fn current(&self) -> Option<FileId> {
         let (directory, name) = self.here()?;
@@ -36,10 +60,10 @@ impl NamedPlace {
     }
 
     /// The directory and the name in it; `None` if the directory is lost.
-    fn here(&self) -> Option<(BorrowedFd<'_>, &Path)> {
+    fn here(&self) -> Option<(BorrowedFd<'_>, &CStr)> {
         match self.directory.checked() {
-            Some(directory) => Some((directory, Path::new(&self.name))),
-            None => self.path.is_absolute().then_some((CWD, &self.path)),
+            Some(directory) => Some((directory, &self.name)),
+            None => Some((CWD, self.absolute.as_deref()?)),
         }
     }
 
@@ -57,7 +81,7 @@ impl NamedPlace {
             && let Some(directory) = self.path.parent()
         {
             // Fails while other rings are in it.
-            let _ = std::fs::remove_dir(directory);
+            let _ = paths::remove_directory(directory);
         }
     }
 }
@@ -196,64 +220,50 @@ impl Registration {
             listen_for_exit();
         }
         let registration = Self { slot: ENTRIES.claim(), pid: std::process::id() };
-        registration.change(|entry| {
-            *entry = Some(Entry {
-                pid: registration.pid,
-                place,
-                file,
-                keep: false,
-                is_published: false,
-                at_exit: Vec::new(),
-            });
-        });
+        if let Some(mut entry) = registration.entry() {
+            let pid = registration.pid;
+            *entry = Some(Entry { pid, place, file, keep: false, is_published: false, at_exit: Vec::new() });
+        }
         registration
     }
 
     /// The file has got its final name.
     pub(super) fn set_place(&self, place: Arc<NamedPlace>) {
-        self.change(|entry| {
-            if let Some(entry) = entry {
-                entry.place = Some(place);
-                entry.is_published = true;
-            }
-        });
+        if let Some(Some(entry)) = self.entry().as_deref_mut() {
+            entry.place = Some(place);
+            entry.is_published = true;
+        }
     }
 
     pub(super) fn set_keep(&self, keep: bool) {
-        self.change(|entry| {
-            if let Some(entry) = entry {
-                entry.keep = keep;
-            }
-        });
+        if let Some(Some(entry)) = self.entry().as_deref_mut() {
+            entry.keep = keep;
+        }
     }
 
     fn at_exit(&self, hook: ExitHook) {
-        self.change(|entry| {
-            if let Some(entry) = entry {
-                entry.at_exit.push(hook);
-            }
-        });
+        if let Some(Some(entry)) = self.entry().as_deref_mut() {
+            entry.at_exit.push(hook);
+        }
     }
 
-    fn change(&self, change: impl FnOnce(&mut Option<Entry>)) {
-        // Not in a forked child: there the mutex may have been locked by a thread that the child does not have.
-        if self.pid == std::process::id() {
-            change(&mut self.slot.entry.lock().unwrap_or_else(PoisonError::into_inner));
-        }
+    /// What the handler knows; `None` in a forked child: there the mutex may have been locked by a thread that the child does not have.
+    #[inline(never)]
+    fn entry(&self) -> Option<MutexGuard<'_, Option<Entry>>> {
+        let is_ours = self.pid == std::process::id();
+        is_ours.then(|| self.slot.entry.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl Drop for Registration {
     fn drop(&mut self) {
         let crashes = std::thread::panicking();
-        self.change(|entry| {
-            if let Some(entry) = entry.take() {
-                entry.remove_file(crashes);
-            }
-        });
-        if self.pid == std::process::id() {
-            self.slot.claimed.store(false, Ordering::Release);
+        let Some(mut entry) = self.entry() else { return };
+        if let Some(entry) = entry.take() {
+            entry.remove_file(crashes);
         }
+        drop(entry);
+        self.slot.claimed.store(false, Ordering::Release);
     }
 }
 

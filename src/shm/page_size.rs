@@ -1,6 +1,6 @@
 //! What kind of pages stands behind an open file.
 
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::PathBuf;
 
 use rustix::fs::{StatFs, fstatfs};
@@ -16,19 +16,20 @@ const TMPFS_MAGIC: u64 = 0x0102_1994;
 const RAMFS_MAGIC: u64 = 0x8584_58f6;
 
 /// Size of the pages of the file's mappings: the huge page size on hugetlbfs, else the system's page size.
-pub(super) fn page_bytes(file: impl AsFd) -> Result<u64, rustix::io::Errno> {
+pub(super) fn page_bytes(file: BorrowedFd<'_>) -> Result<u64, rustix::io::Errno> {
     Ok(huge_page_bytes(file)?.unwrap_or(rustix::param::page_size() as u64))
 }
 
 /// Size of the huge pages if the file lies on hugetlbfs (a memfd of huge pages does, too).
-pub(super) fn huge_page_bytes(file: impl AsFd) -> Result<Option<u64>, rustix::io::Errno> {
+#[inline(never)]
+pub(super) fn huge_page_bytes(file: BorrowedFd<'_>) -> Result<Option<u64>, rustix::io::Errno> {
     let statfs = fstatfs(file)?;
     let is_huge = magic(&statfs) == HUGETLBFS_MAGIC;
     Ok(is_huge.then(|| u64::try_from(statfs.f_bsize).unwrap_or(HUGE_PAGE_BYTES as u64)))
 }
 
 /// Whether the file's small pages are memory that nothing else backs but swap.
-pub(super) fn is_in_memory(file: impl AsFd) -> bool {
+pub(super) fn is_in_memory(file: BorrowedFd<'_>) -> bool {
     fstatfs(file).is_ok_and(|statfs| matches!(magic(&statfs), TMPFS_MAGIC | RAMFS_MAGIC))
 }
 
@@ -38,6 +39,6 @@ fn magic(statfs: &StatFs) -> u64 {
 }
 
 /// The path that the kernel shows for a descriptor; for messages only.
-pub(super) fn path_of(file: impl AsFd) -> Option<PathBuf> {
-    std::fs::read_link(format!("/proc/self/fd/{}", file.as_fd().as_raw_fd())).ok()
+pub(super) fn path_of(file: BorrowedFd<'_>) -> Option<PathBuf> {
+    std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()
 }

@@ -1,5 +1,6 @@
 //! How much a file may grow, and what to say when that is not enough.
 
+use std::fmt;
 use std::os::fd::BorrowedFd;
 
 use rustix::fs::fstatfs;
@@ -60,54 +61,61 @@ impl Room {
 
     /// The error for a file of `bytes` that does not fit.
     pub(super) fn no_space(&self, bytes: u64, errno: Errno) -> ShmError {
-        let error = |found: String| ShmError::new(ShmErrorKind::NoSpace, OPERATION, found).caused_by(errno);
+        let error = |found: fmt::Arguments<'_>| ShmError::new(ShmErrorKind::NoSpace, OPERATION, found).caused_by(errno);
         match *self {
             Self::HugePages { page_bytes, pool, mount_pages } => {
                 let needed = bytes.div_ceil(page_bytes);
                 match mount_pages {
-                    Some(pages) if pages < needed && needed <= pool.available => error(format!(
+                    Some(pages) if pages < needed && needed <= pool.available => error(format_args!(
                         "no space left on its hugetlbfs mount: it needs {needed} pages, the mount's size= option leaves {pages}"
                     ))
                     .mend("mount it with a larger size=, or choose smaller shifts"),
-                    _ => error(format!(
+                    _ => error(format_args!(
                         "no space left in the pool of huge pages: it needs {needed} pages of {} ({}), {} of the pool's {} are available",
-                        mebibytes(page_bytes),
-                        mebibytes(bytes),
+                        Mebibytes(page_bytes),
+                        Mebibytes(bytes),
                         pool.available,
                         pool.total
                     ))
-                    .mend(format!(
+                    .mend(format_args!(
                         "enlarge the pool (`sysctl vm.nr_hugepages={}`, see /proc/sys/vm/nr_hugepages), choose smaller shifts, or give a path on a tmpfs",
                         pool.total.saturating_add(needed.saturating_sub(pool.available))
                     )),
                 }
             }
             Self::SmallPages { file_system: Some(free), memory } if memory.is_none_or(|memory| free <= memory) => {
-                error(format!(
+                error(format_args!(
                     "no space left on the file system: it needs {}, {} are free",
-                    mebibytes(bytes),
-                    mebibytes(free)
+                    Mebibytes(bytes),
+                    Mebibytes(free)
                 ))
                 .mend("free some, enlarge the file system (tmpfs: `mount -o remount,size=`), or choose smaller shifts")
             }
-            Self::SmallPages { memory: Some(free), .. } => {
-                error(format!("not enough memory: it needs {}, {} are available", mebibytes(bytes), mebibytes(free)))
-                    .mend("free some, raise the memory limit of the container, or choose smaller shifts")
-            }
-            Self::SmallPages { .. } => error(format!("no space left: it needs {}", mebibytes(bytes)))
+            Self::SmallPages { memory: Some(free), .. } => error(format_args!(
+                "not enough memory: it needs {}, {} are available",
+                Mebibytes(bytes),
+                Mebibytes(free)
+            ))
+            .mend("free some, raise the memory limit of the container, or choose smaller shifts"),
+            Self::SmallPages { .. } => error(format_args!("no space left: it needs {}", Mebibytes(bytes)))
                 .mend("free some, or choose smaller shifts"),
         }
     }
 }
 
 /// `644 MiB`; odd sizes are rounded up, small ones given in bytes.
-pub(super) fn mebibytes(bytes: u64) -> String {
-    if bytes < 1 << 20 { format!("{bytes} bytes") } else { format!("{} MiB", bytes.div_ceil(1 << 20)) }
+pub(super) struct Mebibytes(pub(super) u64);
+
+impl fmt::Display for Mebibytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 < 1 << 20 { write!(f, "{} bytes", self.0) } else { write!(f, "{} MiB", self.0.div_ceil(1 << 20)) }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     const NEEDED: u64 = 644 << 20;
 
@@ -119,7 +127,7 @@ mod tests {
     fn a_full_pool_is_named_with_the_way_to_enlarge_it() {
         let room = huge(100, 12, None);
         assert_eq!(room.bytes(), Some(24 << 20));
-        insta::assert_snapshot!(room.no_space(NEEDED, Errno::NOSPC).at("/dev/hugepages/event-rings/x"), @"cannot allocate ring file /dev/hugepages/event-rings/x: no space left in the pool of huge pages: it needs 322 pages of 2 MiB (644 MiB), 12 of the pool's 100 are available (No space left on device (os error 28)); enlarge the pool (`sysctl vm.nr_hugepages=410`, see /proc/sys/vm/nr_hugepages), choose smaller shifts, or give a path on a tmpfs");
+        insta::assert_snapshot!(room.no_space(NEEDED, Errno::NOSPC).at(Path::new("/dev/hugepages/event-rings/x")), @"cannot allocate ring file /dev/hugepages/event-rings/x: no space left in the pool of huge pages: it needs 322 pages of 2 MiB (644 MiB), 12 of the pool's 100 are available (No space left on device (os error 28)); enlarge the pool (`sysctl vm.nr_hugepages=410`, see /proc/sys/vm/nr_hugepages), choose smaller shifts, or give a path on a tmpfs");
         let room = huge(1000, 900, Some(3));
         assert_eq!(room.bytes(), Some(6 << 20));
         insta::assert_snapshot!(room.no_space(NEEDED, Errno::NOSPC), @"cannot allocate ring file: no space left on its hugetlbfs mount: it needs 322 pages, the mount's size= option leaves 3 (No space left on device (os error 28)); mount it with a larger size=, or choose smaller shifts");
@@ -138,7 +146,7 @@ mod tests {
         let room = |file_system, memory| Room::SmallPages { file_system, memory };
         let full_file_system = room(Some(10 << 20), Some(11 << 20));
         assert_eq!(full_file_system.bytes(), Some(10 << 20));
-        insta::assert_snapshot!(full_file_system.no_space(NEEDED, Errno::NOSPC).at("/dev/shm/x"), @"cannot allocate ring file /dev/shm/x: no space left on the file system: it needs 644 MiB, 10 MiB are free (No space left on device (os error 28)); free some, enlarge the file system (tmpfs: `mount -o remount,size=`), or choose smaller shifts");
+        insta::assert_snapshot!(full_file_system.no_space(NEEDED, Errno::NOSPC).at(Path::new("/dev/shm/x")), @"cannot allocate ring file /dev/shm/x: no space left on the file system: it needs 644 MiB, 10 MiB are free (No space left on device (os error 28)); free some, enlarge the file system (tmpfs: `mount -o remount,size=`), or choose smaller shifts");
         let full_machine = room(Some(12 << 20), Some(11 << 20));
         assert_eq!(full_machine.bytes(), Some(11 << 20));
         insta::assert_snapshot!(full_machine.no_space(NEEDED, Errno::NOSPC), @"cannot allocate ring file: not enough memory: it needs 644 MiB, 11 MiB are available (No space left on device (os error 28)); free some, raise the memory limit of the container, or choose smaller shifts");

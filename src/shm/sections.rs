@@ -1,5 +1,7 @@
 //! The sizes of a ring file's sections, and arithmetic on them that cannot overflow.
 
+use std::fmt;
+
 use super::error::{ShmError, ShmErrorKind};
 
 /// The four sections of a ring file in file order, each in bytes.
@@ -51,10 +53,10 @@ pub(super) struct Plan {
 impl Plan {
     /// Lays the sections out for pages of `page_bytes`.
     pub(super) fn new(sections: &Sections, page_bytes: u64) -> Result<Self, ShmError> {
-        let bad = |found: String| ShmError::new(ShmErrorKind::BadSections, OPERATION, found);
+        let bad = |found: fmt::Arguments<'_>| ShmError::new(ShmErrorKind::BadSections, OPERATION, found);
         for (name, bytes) in [("header section", sections.header_bytes), ("payload buffer", sections.payload_bytes)] {
             if bytes == 0 {
-                return Err(bad(format!("its {name} is empty")));
+                return Err(bad(format_args!("its {name} is empty")));
             }
         }
         let payload = sections.payload_offset();
@@ -63,7 +65,7 @@ impl Plan {
         {
             if bytes.is_some_and(|bytes| bytes % page_bytes != 0) {
                 let bytes = bytes.unwrap_or_default();
-                return Err(bad(format!(
+                return Err(bad(format_args!(
                     "the {name} of {bytes} bytes is not a multiple of the file system's pages of {page_bytes} bytes"
                 ))
                 .mend("put the ring on a file system with pages of at most 2 MiB"));
@@ -87,7 +89,7 @@ impl Plan {
             })
         };
         laid_out().ok_or_else(|| {
-            bad(format!(
+            bad(format_args!(
                 "sections of {} + {} + {} + {} bytes are larger than the address space",
                 sections.header_bytes, sections.descriptor_bytes, sections.payload_bytes, sections.context_bytes
             ))

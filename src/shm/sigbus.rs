@@ -60,6 +60,7 @@ impl Slot for RangeSlot {
 
 impl RangeSlot {
     /// Only the claimant calls this, so that `version` has one writer.
+    #[inline(never)]
     fn set(&self, range: &Range) {
         let version = self.version.load(Ordering::Relaxed);
         self.version.store(version.wrapping_add(1), Ordering::Relaxed);

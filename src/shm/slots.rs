@@ -13,7 +13,8 @@ pub(super) trait Slot: Sync + 'static {
     fn try_claim(&self) -> bool;
 }
 
-const BLOCK_SLOTS: usize = 64;
+/// Few: the first block is part of every program, as bytes of its file, for the state of an empty `OnceLock` is not zero.
+const BLOCK_SLOTS: usize = 8;
 
 /// Places in blocks; a block that is full gets a successor.
 pub(super) struct SlotList<S: 'static> {

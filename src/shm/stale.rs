@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{Mode, OFlags, Stat, fstat, openat};
+use rustix::fs::{Mode, OFlags, Stat, fstat};
 use rustix::io::{Errno, pread};
 
 use super::create::{ATTEMPTS, CreateOptions, already_owned, too_much_traffic};
@@ -57,9 +57,9 @@ impl<'a> StaleFile<'a> {
 
 pub(super) fn open_existing(place: &NamedPlace, operation: &'static str) -> Result<Option<(OwnedFd, Stat)>, ShmError> {
     // NONBLOCK and NOCTTY: opening a pipe must not wait, nor a terminal become ours.
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     let failed = |errno| ShmError::from_errno(operation, errno).at(&place.path);
-    let file = match openat(&place.directory, &place.name, flags, Mode::empty()) {
+    let file = match place.open(flags, Mode::empty()) {
         Ok(file) => file,
         Err(Errno::NOENT) => return Ok(None),
         Err(errno) => return Err(failed(errno)),

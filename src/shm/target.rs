@@ -1,11 +1,12 @@
 //! The directory in which a ring is made, and the names that it has there.
 
-use std::ffi::OsString;
+use std::ffi::CString;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::{Mode, OFlags, fchmod, fstat, mkdir, open};
+use rustix::fs::{Mode, OFlags, fchmod, fstat};
 use rustix::io::Errno;
 
 use super::create::{ATTEMPTS, CreateOptions, OPERATION, too_much_traffic};
@@ -13,6 +14,7 @@ use super::descriptor::OwnDescriptor;
 use super::directory::Place;
 use super::error::{ShmError, ShmErrorKind};
 use super::owned::NamedPlace;
+use super::paths;
 use super::trust;
 
 /// The directory and names of a ring being made.
@@ -27,35 +29,26 @@ impl Target {
         let name = path
             .file_name()
             .ok_or_else(|| ShmError::new(ShmErrorKind::BadConfig, OPERATION, "it names a directory").at(path))?;
-        let parent = match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
+        let parent = paths::parent(path).unwrap_or(Path::new("."));
         let directory = if place.in_ring_directory {
             open_ring_directory(parent, options)?
         } else {
             open_directory(parent, OFlags::empty()).map_err(|errno| directory_error(parent, errno))?
         };
-        let mut temporary_name = name.to_os_string();
-        temporary_name.push(format!(".~{}", std::process::id()));
-        let directory =
-            OwnDescriptor::new(directory).map_err(|errno| ShmError::from_errno(OPERATION, errno).at(parent))?;
-        let directory = Arc::new(directory);
-        let named = |name: OsString| {
-            Arc::new(NamedPlace {
-                directory: Arc::clone(&directory),
-                path: parent.join(&name),
-                name,
-                in_ring_directory: place.in_ring_directory,
-                remove_empty_directory: place.remove_empty_directory,
-            })
+        let failed = |errno| ShmError::from_errno(OPERATION, errno).at(path);
+        let directory = Arc::new(OwnDescriptor::new(directory).map_err(failed)?);
+        let named = |suffix: &str| {
+            let name = CString::new([name.as_bytes(), suffix.as_bytes()].concat()).map_err(|_| failed(Errno::INVAL))?;
+            let mut named = NamedPlace::new(&directory, parent, name, place.in_ring_directory);
+            named.remove_empty_directory = place.remove_empty_directory;
+            Ok(Arc::new(named))
         };
-        Ok(Self { finished: named(name.to_os_string()), temporary: named(temporary_name) })
+        Ok(Self { finished: named("")?, temporary: named(&format!(".~{}", std::process::id()))? })
     }
 }
 
 fn open_directory(path: &Path, more: OFlags) -> Result<OwnedFd, Errno> {
-    open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC | more, Mode::empty())
+    paths::open(path, OFlags::PATH | OFlags::DIRECTORY | more)
 }
 
 fn directory_error(directory: &Path, errno: Errno) -> ShmError {
@@ -99,24 +92,23 @@ fn open_ring_directory(path: &Path, options: &CreateOptions) -> Result<OwnedFd, 
 
 /// Makes the directory, and those above it that are missing.
 fn make_ring_directory(path: &Path, options: &CreateOptions) -> Result<(), ShmError> {
-    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.exists()) {
+    if let Some(parent) = paths::parent(path).filter(|parent| paths::stat(parent).is_err()) {
         // They are as the umask says: it is the last one whose files are rings.
-        std::fs::create_dir_all(parent).map_err(|error| {
-            ShmError::from_errno("make ring directory", Errno::from_io_error(&error).unwrap_or(Errno::IO))
+        paths::make_directories(parent).map_err(|errno| {
+            ShmError::from_errno("make ring directory", errno)
                 .at(path)
-                .mend(format!("make {} and give it to this user, or set EVENTRING_DIR", parent.display()))
+                .mend(format_args!("make {} and give it to this user, or set EVENTRING_DIR", parent.display()))
         })?;
     }
-    let made = mkdir(path, Mode::from_raw_mode(0o700)).and_then(|()| {
+    let made = paths::make_directory(path, 0o700).and_then(|()| {
         // By descriptor: only the directory just made gets the mode, and exactly that mode whatever the umask is.
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let made = open(path, flags, Mode::empty())?;
+        let made = paths::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW)?;
         fchmod(made, Mode::from_raw_mode(options.directory_mode))
     });
     match made {
         // Another process was faster, or has removed it again.
         Ok(()) | Err(Errno::EXIST) => Ok(()),
-        Err(Errno::NOENT) if path.parent().is_some_and(Path::exists) => Ok(()),
+        Err(Errno::NOENT) if path.parent().is_some_and(|parent| paths::stat(parent).is_ok()) => Ok(()),
         Err(errno) => Err(ShmError::from_errno("make ring directory", errno)
             .at(path)
             .mend("make it and give it to this user, or set EVENTRING_DIR")),

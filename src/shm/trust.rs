@@ -26,7 +26,7 @@ fn stranger(operation: &'static str, stat: &Stat, path: &Path) -> ShmError {
     ShmError::new(
         ShmErrorKind::PermissionDenied,
         operation,
-        format!("it belongs to user {}, we are user {}", stat.st_uid, geteuid().as_raw()),
+        format_args!("it belongs to user {}, we are user {}", stat.st_uid, geteuid().as_raw()),
     )
     .at(path)
     .mend(
@@ -52,11 +52,11 @@ pub(super) fn check_writable(
     stat: &Stat,
     path: &Path,
 ) -> Result<(), ShmError> {
-    match accessat(directory, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS) {
+    match accessat(directory, c".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS) {
         Err(Errno::ACCESS) => Err(ShmError::new(
             ShmErrorKind::PermissionDenied,
             operation,
-            format!(
+            format_args!(
                 "it belongs to user {}, and we, user {}, may not make files in it",
                 stat.st_uid,
                 geteuid().as_raw()

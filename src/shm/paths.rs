@@ -1,0 +1,134 @@
+//! What the system is asked about paths.
+//!
+//! Each question is one function: rustix makes a C string of a path wherever it is given one, in a buffer on the stack and in another way if it is
+//! long, and the standard library's files bring more than is needed for a line of `/proc`.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::buffer::spare_capacity;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat, unlinkat};
+use rustix::io::Errno;
+
+/// Opens a file or directory that exists; never makes one.
+#[inline(never)]
+pub(super) fn open(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty())
+}
+
+/// What stands at the path, behind links.
+#[inline(never)]
+pub(super) fn stat(path: &Path) -> Result<Stat, Errno> {
+    rustix::fs::stat(path)
+}
+
+/// Makes a directory in one that exists.
+#[inline(never)]
+pub(super) fn make_directory(path: &Path, mode: u32) -> Result<(), Errno> {
+    rustix::fs::mkdir(path, Mode::from_raw_mode(mode))
+}
+
+/// Makes a directory and those above it that are missing, as the umask says.
+pub(super) fn make_directories(path: &Path) -> Result<(), Errno> {
+    let made = match (make_directory(path, 0o777), parent(path)) {
+        (Err(Errno::NOENT), Some(parent)) => {
+            make_directories(parent)?;
+            make_directory(path, 0o777)
+        }
+        (made, _) => made,
+    };
+    // What is no directory is found out with what comes next.
+    if made == Err(Errno::EXIST) { Ok(()) } else { made }
+}
+
+/// Removes an empty directory.
+#[inline(never)]
+pub(super) fn remove_directory(path: &Path) -> Result<(), Errno> {
+    unlinkat(CWD, path, AtFlags::REMOVEDIR)
+}
+
+/// The directory above, if the path names it.
+pub(super) fn parent(path: &Path) -> Option<&Path> {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty())
+}
+
+/// All bytes of a short file, such as those of `/proc`.
+#[inline(never)]
+pub(super) fn read(path: &Path) -> Option<Vec<u8>> {
+    let file = open(path, OFlags::RDONLY).ok()?;
+    let mut bytes = Vec::new();
+    loop {
+        bytes.reserve(4096);
+        match rustix::io::read(&file, spare_capacity(&mut bytes)) {
+            Ok(0) => return Some(bytes),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => return None,
+        }
+    }
+}
+
+/// All of a short file, if it is text.
+pub(super) fn read_text(path: impl AsRef<Path>) -> Option<String> {
+    String::from_utf8(read(path.as_ref())?).ok()
+}
+
+/// The nth field of a line of `/proc`, from 0, where blanks stand between fields.
+#[inline(never)]
+pub(super) fn field(line: &str, n: usize) -> Option<&str> {
+    line.split_ascii_whitespace().nth(n)
+}
+
+/// The number that is all of a short file.
+pub(super) fn read_number(path: &Path) -> Option<u64> {
+    digits(read(path)?.trim_ascii())
+}
+
+/// A decimal number; signs and blanks are no digits.
+#[inline(never)]
+pub(super) fn digits(text: &[u8]) -> Option<u64> {
+    let is_number = text.first()?.is_ascii_digit();
+    is_number.then(|| str::from_utf8(text).ok()?.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_whole_whatever_its_length() {
+        let directory = tempfile::tempdir().unwrap();
+        for bytes in [0, 1, 4095, 4096, 4097, 100_000] {
+            let path = directory.path().join("file");
+            let content: Vec<u8> = (0..bytes).map(|i| i as u8).collect();
+            std::fs::write(&path, &content).unwrap();
+            assert_eq!(read(&path).unwrap(), content);
+        }
+        assert_eq!(read(&directory.path().join("nothing")), None);
+        // Its path is longer than what rustix keeps on the stack, and a directory cannot be read.
+        assert_eq!(read(&directory.path().join("./".repeat(200))), None);
+    }
+
+    #[test]
+    fn a_number_may_have_blanks_around_it_and_nothing_else() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for (text, number) in [("12\n", Some(12)), (" 7", Some(7)), ("max\n", None), ("", None), ("1 2", None)] {
+            std::fs::write(file.path(), text).unwrap();
+            assert_eq!(read_number(file.path()), number, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn missing_directories_are_made_and_what_is_there_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let deep = directory.path().join("a/b/c");
+        make_directories(&deep).unwrap();
+        assert!(deep.is_dir());
+        make_directories(&deep).unwrap();
+        std::fs::write(deep.join("file"), "x").unwrap();
+        assert_eq!(make_directories(&deep.join("file/d")), Err(Errno::NOTDIR));
+        assert_eq!(remove_directory(&deep), Err(Errno::NOTEMPTY));
+        std::fs::remove_file(deep.join("file")).unwrap();
+        remove_directory(&deep).unwrap();
+        assert_eq!(stat(&deep).unwrap_err(), Errno::NOENT);
+    }
+}
