@@ -17,6 +17,8 @@ mod ipc;
 #[path = "rivals/recording.rs"]
 mod recording;
 mod reference;
+#[path = "rivals/scan_floors.rs"]
+mod scan_floors;
 #[path = "rivals/scanning.rs"]
 mod scanning;
 #[path = "rivals/spans.rs"]
@@ -95,6 +97,9 @@ const TARGETS: &[(&str, &str, f64)] = &[
     ("scan_each", "scan_stride_64", 1.1),
     ("scan_each_copy82", "scan_stride_64_82", 1.1),
     ("scan_each_copy82", "scan_stride_64_any", 1.1),
+    ("scan_next_cached", "scan_stride_64_cached", 1.1),
+    ("scan_copy82_cached", "scan_stride_64_82_cached", 1.1),
+    ("scan_each_copy82_cached", "scan_stride_64_82_cached", 1.1),
     ("ipc_p50", "reference_ipc_p50", 1.0),
     ("drag_tailed", "drag_alone", 1.1),
     ("fresh_first_million", "fresh_second_million", 1.15),

@@ -218,6 +218,45 @@ fn an_overwritten_payload_is_expired_while_its_descriptor_is_still_there() {
     assert_eq!(cursor.payload(&event, &mut Vec::new()), PayloadRead::Expired);
 }
 
+/// Of these the reader copies in three ways, each of which has a limit.
+const SIZES_OF_ALL_KINDS: [usize; 14] =
+    [0, 1, 7, 8, 31, 32, 33, 64, 82, 97, 5000, (1 << 20) - 1, 1 << 20, (1 << 20) + 1];
+
+#[test]
+fn payloads_of_every_size_come_back_into_a_buffer_that_has_their_length_already() {
+    let recorder = recorder();
+    let mut cursor = oldest(&recorder);
+    let mut buffer = Vec::new();
+    for size in (0..300).chain(SIZES_OF_ALL_KINDS) {
+        for turn in 1..=3usize {
+            let payload: Vec<u8> = (0..size).map(|i| ((i + 1) * turn % 251) as u8).collect();
+            recorder.record(7, EXT, &payload);
+            let Next::Event(event) = cursor.next() else { panic!("{size}") };
+            assert!(turn == 1 || buffer.len() == size);
+            assert_eq!(cursor.payload(&event, &mut buffer), PayloadRead::Valid(&payload[..]), "{size}");
+        }
+    }
+}
+
+#[test]
+fn an_overwritten_payload_is_expired_also_for_a_buffer_that_has_its_length_already() {
+    let recorder = recorder();
+    let mut cursor = oldest(&recorder);
+    for size in SIZES_OF_ALL_KINDS {
+        recorder.record(2, EXT, &vec![1; size]);
+    }
+    for _ in 0..10 {
+        recorder.record(3, EXT, &vec![2; 16 << 20]);
+    }
+    for size in SIZES_OF_ALL_KINDS {
+        let Next::Event(event) = cursor.next() else { panic!("{size}") };
+        assert_eq!((event.event_type, event.payload_size as usize), (2, size));
+        let mut buffer = vec![9; size];
+        let expected = if size == 0 { PayloadRead::Valid(&[]) } else { PayloadRead::Expired };
+        assert_eq!(cursor.payload(&event, &mut buffer), expected, "{size}");
+    }
+}
+
 #[test]
 fn an_event_without_payload_does_not_expire() {
     let recorder = compact_recorder();

@@ -1,7 +1,8 @@
-//! Reading a full ring, next to plain copies of the same memory.
+//! Reading a ring, next to plain copies of the same memory.
 
 use crate::Medians;
 use crate::interleave::Cases;
+use crate::scan_floors::FloorCursor;
 use eventring::reader::{Cursor, Next, Reader, ReadyEvent, Seek};
 use eventring::recorder::{ContentDescription, Recorder};
 use std::hint::black_box;
@@ -9,85 +10,92 @@ use std::ops::ControlFlow;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
-const EVENTS: u64 = 1 << 20;
 /// Where a descriptor has its payload's size.
 const SIZE_AT: usize = 12;
+const PAYLOAD: [u8; 82] = [7; 82];
+/// What a payload of that size takes.
+const PAYLOAD_STRIDE: usize = 96;
+/// Operations a batch.
+const OPERATIONS: u64 = 50_000;
+/// The parts of a large ring that cases read at a time.
+const PARTS: u64 = 16;
 
+/// A ring that is far larger than the caches; and one (`…_cached`) of which all that is read stays in the second level.
 pub fn measure(rounds: usize) -> Medians {
-    let recorder = Recorder::builder(ContentDescription::new(300, "BENCH")).anonymous().shifts(20, 29).build().unwrap();
-    for i in 0..EVENTS {
-        recorder.record(2, [i; 4], &[7; 82]);
-    }
-    let reader = Reader::options().open_fd(recorder.as_fd()).unwrap();
-    let (mut next, mut copy) = (reader.cursor(), reader.cursor());
-    next.seek(Seek::Oldest);
-    copy.seek(Seek::Oldest);
-    // The same memory, through a mapping of our own.
-    let geometry = recorder.geometry();
-    let image = Image::of(&recorder);
-    let descriptors = image.at(1 << 21, geometry.descriptor_section_bytes());
-    let payloads = image.at((1 << 21) + geometry.descriptor_section_bytes(), EVENTS * 96);
-    let mut buffer = Vec::new();
-    // Each mapping's pages are there before it is timed.
-    while let Next::Event(event) = next.next() {
-        black_box(next.payload(&event, &mut buffer).valid());
-    }
-    next.seek(Seek::Oldest);
-    for page in descriptors.iter().step_by(4096).chain(payloads.iter().step_by(4096)) {
-        black_box(*page);
-    }
+    let mut medians = of(&Scanned::new(20, 29, 1 << 20, PARTS), "", rounds);
+    medians.extend(of(&Scanned::new(16, 27, 1 << 12, 1), "_cached", rounds));
+    medians
+}
+
+fn of(ring: &Scanned, suffix: &str, rounds: usize) -> Medians {
+    // All cases go at the same pace, each in a part of its own: none finds what another has brought into the cache. (The
+    // parts of a small ring are the whole.)
+    let mut parts = (0..PARTS).map(|part| part % ring.parts * (ring.events / ring.parts));
+    let mut part = || parts.next().expect("as many parts as cases");
     let mut cases = Cases::default();
-    cases.add("scan_next", 50_000, || match next.next() {
+
+    let mut cursor = ring.cursor_at(part());
+    cases.add(format!("scan_next{suffix}"), OPERATIONS, move || match cursor.next() {
         Next::Event(event) => {
             black_box(&event);
         }
-        _ => next.seek(Seek::Oldest),
+        _ => cursor.seek(Seek::Oldest),
     });
     // The same by `each_ready`, which keeps the place in a register.
-    let (mut each, mut each_copy) = (reader.cursor(), reader.cursor());
-    each.seek(Seek::Oldest);
-    each_copy.seek(Seek::Oldest);
-    cases.add_batch("scan_each", 50_000, move |operations| {
-        timed(&mut each, operations, |event| {
+    let mut cursor = ring.cursor_at(part());
+    cases.add_batch(format!("scan_each{suffix}"), OPERATIONS, move |operations| {
+        timed(&mut cursor, operations, |event| {
             black_box(event.descriptor());
         })
     });
-    let mut each_buffer = Vec::new();
-    cases.add_batch("scan_each_copy82", 50_000, move |operations| {
-        timed(&mut each_copy, operations, |event| {
-            black_box(event.payload(&mut each_buffer).valid());
+    let (mut cursor, mut buffer) = (ring.cursor_at(part()), Vec::new());
+    cases.add(format!("scan_copy82{suffix}"), OPERATIONS, move || match cursor.next() {
+        Next::Event(event) => {
+            black_box(cursor.payload(&event, &mut buffer).valid());
+        }
+        _ => cursor.seek(Seek::Oldest),
+    });
+    let (mut cursor, mut buffer) = (ring.cursor_at(part()), Vec::new());
+    cases.add_batch(format!("scan_each_copy82{suffix}"), OPERATIONS, move |operations| {
+        timed(&mut cursor, operations, |event| {
+            black_box(event.payload(&mut buffer).valid());
         })
     });
-    let (mut at, mut line) = (0, [0u8; 64]);
-    cases.add("scan_stride_64", 50_000, || {
-        line.copy_from_slice(&descriptors[at * 64..at * 64 + 64]);
-        black_box(&mut line);
-        at = (at + 1) % EVENTS as usize;
-    });
-    cases.add("scan_copy82", 50_000, || match copy.next() {
-        Next::Event(event) => {
-            black_box(copy.payload(&event, &mut buffer).valid());
+    // What a reader must do, over memory that nobody writes to.
+    let mut cursor = FloorCursor::new(ring.descriptors, part());
+    cases.add(format!("scan_floor_next{suffix}"), OPERATIONS, move || {
+        if let Some(event) = cursor.next() {
+            black_box(&event);
         }
-        _ => copy.seek(Seek::Oldest),
     });
-    let (mut at, mut line, mut target) = (0, [0u8; 64], [0u8; 82]);
-    cases.add("scan_stride_64_82", 50_000, || {
+
+    // A power of two, less one: no division.
+    let last = ring.events as usize - 1;
+    let (descriptors, payloads) = (ring.descriptors, ring.payloads);
+    let (mut at, mut line) = (part() as usize, [0u8; 64]);
+    cases.add(format!("scan_stride_64{suffix}"), OPERATIONS, move || {
         line.copy_from_slice(&descriptors[at * 64..at * 64 + 64]);
         black_box(&mut line);
-        target.copy_from_slice(&payloads[at * 96..at * 96 + 82]);
+        at = (at + 1) & last;
+    });
+    let (mut at, mut line, mut target) = (part() as usize, [0u8; 64], PAYLOAD);
+    cases.add(format!("scan_stride_64_82{suffix}"), OPERATIONS, move || {
+        line.copy_from_slice(&descriptors[at * 64..at * 64 + 64]);
+        black_box(&mut line);
+        target.copy_from_slice(&payloads[at * PAYLOAD_STRIDE..at * PAYLOAD_STRIDE + PAYLOAD.len()]);
         black_box(&mut target);
-        at = (at + 1) % EVENTS as usize;
+        at = (at + 1) & last;
     });
     // The same with the payload's length as the descriptor says, as every reader must: a call of `memcpy`.
-    let (mut at, mut line, mut target) = (0, [0u8; 64], [0u8; 128]);
-    cases.add("scan_stride_64_any", 50_000, || {
+    let (mut at, mut line, mut target) = (part() as usize, [0u8; 64], [0u8; 128]);
+    cases.add(format!("scan_stride_64_any{suffix}"), OPERATIONS, move || {
         line.copy_from_slice(&descriptors[at * 64..at * 64 + 64]);
         black_box(&mut line);
         let bytes = u32::from_le_bytes(line[SIZE_AT..SIZE_AT + 4].try_into().expect("four bytes")) as usize;
         let bytes = bytes.min(target.len());
-        target[..bytes].copy_from_slice(&payloads[at * 96..at * 96 + bytes]);
+        target[..bytes].copy_from_slice(&payloads[at * PAYLOAD_STRIDE..at * PAYLOAD_STRIDE + bytes]);
         black_box(&mut target);
-        at = (at + 1) % EVENTS as usize;
+        at = (at + 1) & last;
     });
     cases.measure(rounds)
 }
@@ -107,6 +115,51 @@ fn timed(cursor: &mut Cursor, events: u64, mut f: impl FnMut(&ReadyEvent<'_>)) -
         }
     }
     start.elapsed()
+}
+
+/// A ring with events, and its file mapped once more. Nobody writes to it any more; every page is mapped before it is timed.
+struct Scanned {
+    _recorder: Recorder,
+    reader: Reader,
+    descriptors: &'static [u8],
+    payloads: &'static [u8],
+    events: u64,
+    /// In how many parts the cases read.
+    parts: u64,
+}
+
+impl Scanned {
+    fn new(descriptor_shift: u32, payload_shift: u32, events: u64, parts: u64) -> Self {
+        let description = ContentDescription::new(300, "BENCH");
+        let recorder =
+            Recorder::builder(description).anonymous().shifts(descriptor_shift, payload_shift).build().unwrap();
+        for i in 0..events {
+            recorder.record(2, [i; 4], &PAYLOAD);
+        }
+        let reader = Reader::options().open_fd(recorder.as_fd()).unwrap();
+        let image = Image::of(&recorder);
+        let descriptors_at = 1 << 21;
+        let descriptors = image.at(descriptors_at, events * 64);
+        let payloads_at = descriptors_at + recorder.geometry().descriptor_section_bytes();
+        // A chunk's end is too small for one more.
+        let payloads = image.at(payloads_at, events * (PAYLOAD_STRIDE as u64 + 1));
+        let ring = Self { _recorder: recorder, reader, descriptors, payloads, events, parts };
+        let (mut cursor, mut buffer) = (ring.cursor_at(0), Vec::new());
+        while let Next::Event(event) = cursor.next() {
+            let expected = &payloads[event.payload_buf_offset as usize..][..PAYLOAD.len()];
+            assert_eq!(cursor.payload(&event, &mut buffer).valid(), Some(expected));
+        }
+        for page in descriptors.iter().step_by(4096) {
+            black_box(*page);
+        }
+        ring
+    }
+
+    fn cursor_at(&self, place: u64) -> Cursor {
+        let mut cursor = self.reader.cursor();
+        cursor.seek(Seek::Seqno(place + 1));
+        cursor
+    }
 }
 
 /// The ring file, mapped once more. Nobody writes to it any more.

@@ -7,6 +7,9 @@ fn head_bytes(address: usize, bytes: usize) -> usize {
     (address.wrapping_neg() & 7).min(bytes)
 }
 
+/// [`Copier::copies_in_line`] is false from here on.
+pub(crate) const IN_LINE_BYTES_MAX: usize = 1 << 20;
+
 /// How to copy on this processor: in one way only.
 #[derive(Clone, Copy)]
 pub(crate) struct Copier;
@@ -15,6 +18,12 @@ impl Copier {
     /// Nothing to ask.
     pub(crate) fn new() -> Self {
         Self
+    }
+
+    /// Whether so many bytes are of the ordinary kind, less than a mebibyte.
+    #[inline(always)]
+    pub(crate) fn copies_in_line(self, bytes: usize) -> bool {
+        bytes < IN_LINE_BYTES_MAX
     }
 }
 

@@ -9,18 +9,36 @@ use std::arch::asm;
 /// From here on the microcoded string move is as fast as a loop, and can be interrupted half way. (At 4 KiB into a cold ring
 /// it takes twice as long.)
 const STRING_MOVE_BYTES: usize = 1 << 20;
+/// [`Copier::copies_in_line`] is false from here on.
+pub(crate) const IN_LINE_BYTES_MAX: usize = STRING_MOVE_BYTES;
 
 /// How to copy on this processor. Found out once, for the question costs instructions.
 #[derive(Clone, Copy)]
 pub(crate) struct Copier {
     /// The processor has AVX. Only ever true if it was asked.
     has_avx: bool,
+    /// How many bytes more than 32 are too many for [`Copier::copies_in_line`]; 0 without AVX.
+    in_line_over_32: usize,
 }
 
 impl Copier {
     /// Asks the processor.
     pub(crate) fn new() -> Self {
-        Self { has_avx: std::arch::is_x86_feature_detected!("avx") }
+        let has_avx = std::arch::is_x86_feature_detected!("avx");
+        Self { has_avx, in_line_over_32: if has_avx { STRING_MOVE_BYTES - 32 } else { 0 } }
+    }
+
+    /// Whether so many bytes are of the ordinary kind: 32 and more, less than a mebibyte, and the processor has wide registers.
+    /// One comparison, behind which [`Self::read_shared`] asks nothing more.
+    #[inline(always)]
+    pub(crate) fn copies_in_line(self, bytes: usize) -> bool {
+        let is_in_line = bytes.wrapping_sub(32) < self.in_line_over_32;
+        if is_in_line {
+            // What the comparison says, in words that the compiler can use.
+            // SAFETY: the limit is at most STRING_MOVE_BYTES - 32, so that `bytes - 32` has not wrapped.
+            unsafe { std::hint::assert_unchecked((32..STRING_MOVE_BYTES).contains(&bytes)) };
+        }
+        is_in_line
     }
 }
 
@@ -211,6 +229,11 @@ impl Copier {
     ///   volatile accesses, or from another process.
     #[inline(always)]
     pub(crate) unsafe fn read_shared(self, target: *mut u8, shared: *const u8, bytes: usize) {
+        if self.copies_in_line(bytes) {
+            // SAFETY: AVX is there and at least 32 bytes are, for the limit is 0 without, and `bytes - 32` has not wrapped. The
+            // rest is the caller's promise; private memory and the mapping cannot overlap.
+            return unsafe { opaque_copy_avx(target, shared, bytes) };
+        }
         // SAFETY: the caller's promise; private memory and the mapping cannot overlap.
         unsafe { opaque_copy(self, target, shared, bytes) }
     }
@@ -222,7 +245,23 @@ mod tests {
 
     #[test]
     fn without_avx_every_byte_is_copied_too_and_no_other() {
-        let copier = Copier { has_avx: false };
+        let copier = Copier { has_avx: false, in_line_over_32: 0 };
         crate::arch::copy_tests::every_byte_is_copied_and_no_other(copier);
+        assert!([0, 31, 32, 33, STRING_MOVE_BYTES - 1].iter().all(|bytes| !copier.copies_in_line(*bytes)));
+    }
+
+    #[test]
+    fn with_avx_all_lengths_from_32_bytes_to_a_mebibyte_are_copied_in_line() {
+        let copier = Copier::new();
+        for (bytes, expected) in [
+            (0, false),
+            (31, false),
+            (32, true),
+            (STRING_MOVE_BYTES - 1, true),
+            (STRING_MOVE_BYTES, false),
+            (usize::MAX, false),
+        ] {
+            assert_eq!(copier.copies_in_line(bytes), expected && copier.has_avx, "{bytes}");
+        }
     }
 }

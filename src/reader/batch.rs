@@ -51,7 +51,8 @@ impl Cursor {
     /// or missing: then what [`Self::next`] says of that, [`Next::NotReady`] or [`Next::Gap`]. Never waits; call it again behind
     /// a gap.
     ///
-    /// It does what a loop around [`Self::next`] does, for those who read millions of events: about a third faster.
+    /// It does what a loop around [`Self::next`] does, for those who read millions of events: a little faster, for the place
+    /// stays in a register.
     ///
     /// # Panics
     /// Only if `f` does. The event that it was given counts as read.
@@ -76,32 +77,22 @@ impl Cursor {
     /// ```
     #[inline]
     pub fn each_ready(&mut self, mut f: impl FnMut(ReadyEvent<'_>) -> ControlFlow<()>) -> Option<Next> {
-        loop {
-            let seen = {
-                let (source, next_seqno) = self.parts();
-                let mut place = Place { next_seqno: *next_seqno, cursor: next_seqno };
-                loop {
-                    match observe::slot(source.memory(), place.next_seqno) {
-                        Slot::Event(descriptor) => {
-                            place.next_seqno += 1;
-                            if f(ReadyEvent { descriptor, source }).is_break() {
-                                return None;
-                            }
+        let seen = {
+            let (source, next_seqno) = self.parts();
+            let mut place = Place { next_seqno: *next_seqno, cursor: next_seqno };
+            loop {
+                match observe::slot(source.memory(), place.next_seqno) {
+                    Slot::Event(descriptor) => {
+                        place.next_seqno += 1;
+                        if f(ReadyEvent { descriptor, source }).is_break() {
+                            return None;
                         }
-                        Slot::Other(seen) => break Some(seen),
-                        Slot::Lapped => break None,
                     }
+                    Slot::Other(seen) => break Some(seen),
+                    Slot::Lapped => break None,
                 }
-            };
-            match self.not_in_its_slot(seen) {
-                // It came between the two looks.
-                Next::Event(descriptor) => {
-                    if f(ReadyEvent { descriptor, source: self.parts().0 }).is_break() {
-                        return None;
-                    }
-                }
-                end => return Some(end),
             }
-        }
+        };
+        Some(self.not_in_its_slot(seen))
     }
 }

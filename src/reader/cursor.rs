@@ -161,9 +161,10 @@ impl Cursor {
     #[inline(always)]
     #[expect(clippy::should_implement_trait, reason = "an iterator would end; a cursor waits, jumps and seeks")]
     pub fn next(&mut self) -> Next {
-        match observe::slot(self.source.memory(), self.next_seqno) {
+        let seqno = self.next_seqno;
+        match observe::slot(self.source.memory(), seqno) {
             Slot::Event(descriptor) => {
-                self.next_seqno += 1;
+                self.next_seqno = seqno + 1;
                 Next::Event(descriptor)
             }
             Slot::Other(seen) => self.not_in_its_slot(Some(seen)),
@@ -174,10 +175,12 @@ impl Cursor {
     /// What there is to say of the next event, whose slot holds `seen` (`None`: it was there, and is overwritten).
     #[inline(always)]
     pub(super) fn not_in_its_slot(&mut self, seen: Option<u64>) -> Next {
-        match seen {
+        // Never an event: where one comes from a function that is not inlined, it comes through memory, and so do all others.
+        let gap = match seen {
             Some(seen) => self.absent_or_not_ready(seen),
             None => self.absent(None),
-        }
+        };
+        gap.map_or(Next::NotReady, Next::Gap)
     }
 
     /// The ring, and the place.
@@ -187,8 +190,8 @@ impl Cursor {
     }
 
     #[inline(never)]
-    fn absent_or_not_ready(&mut self, seen: u64) -> Next {
-        if seen < self.next_seqno && !self.is_time_to_ask() { Next::NotReady } else { self.absent(Some(seen)) }
+    fn absent_or_not_ready(&mut self, seen: u64) -> Option<Gap> {
+        if seen < self.next_seqno && !self.is_time_to_ask() { None } else { self.absent(Some(seen)) }
     }
 
     /// Counts a look that found nothing; whether to ask why.
@@ -226,9 +229,10 @@ impl Cursor {
         self.next_seqno <= self.known_last
     }
 
-    /// Why the next event is not in its slot, which holds `seen` (`None`: it was there, and is overwritten).
+    /// The gap that begins at the next event, which is not in its slot; `None` if it is not ready. The slot holds `seen` (`None`: it
+    /// was there, and is overwritten).
     #[cold]
-    fn absent(&mut self, seen: Option<u64>) -> Next {
+    fn absent(&mut self, seen: Option<u64>) -> Option<Gap> {
         let memory = self.source.memory();
         self.known_last = observe::last_seqno(memory);
         match seen.map_or(Observation::Lapped, |seen| observe::absent(memory, self.next_seqno, seen)) {
@@ -237,14 +241,12 @@ impl Cursor {
             // `next` has handled events; a finished ring's holes are those of killed writers.
             Observation::NotReady | Observation::Event(_) => {
                 if self.next_seqno > self.known_last || !self.source.is_finished() {
-                    return Next::NotReady;
+                    return None;
                 }
                 // Finished may have become true after the look: look again.
                 match observe::descriptor(self.source.memory(), self.next_seqno) {
-                    Observation::Event(descriptor) => {
-                        self.next_seqno += 1;
-                        Next::Event(descriptor)
-                    }
+                    // It came between the looks. The next call finds it.
+                    Observation::Event(_) => None,
                     Observation::Lapped => self.skip_overwritten(),
                     Observation::Hole => self.skip_holes(GapCause::GivenUp),
                     Observation::NotReady => self.skip_holes(GapCause::NeverCommitted),
@@ -254,12 +256,12 @@ impl Cursor {
     }
 
     /// Jumps to the oldest event that is safely there: on a live ring with an eighth of the ring as a head start.
-    fn skip_overwritten(&mut self) -> Next {
+    fn skip_overwritten(&mut self) -> Option<Gap> {
         let memory = self.source.memory();
         let last = observe::last_seqno(memory);
         if self.next_seqno > last {
             // A slot that holds a seqno which was never handed out: the file is damaged. There is nothing to skip.
-            return Next::NotReady;
+            return None;
         }
         let head_start = if self.source.is_finished() { 0 } else { memory.geometry().descriptor_capacity() / 8 };
         let target = (observe::oldest_seqno(memory, last) + head_start).min(last + 1);
@@ -267,7 +269,7 @@ impl Cursor {
     }
 
     /// Skips holes of one cause that lie behind one another; `next_seqno` is the first.
-    fn skip_holes(&mut self, cause: GapCause) -> Next {
+    fn skip_holes(&mut self, cause: GapCause) -> Option<Gap> {
         let memory = self.source.memory();
         let last = observe::last_seqno(memory);
         let mut target = self.next_seqno + 1;
@@ -283,14 +285,14 @@ impl Cursor {
     }
 
     /// Moves to `target`, at least one further (a damaged header cannot hold the cursor).
-    fn gap_up_to(&mut self, target: u64, cause: GapCause) -> Next {
+    fn gap_up_to(&mut self, target: u64, cause: GapCause) -> Option<Gap> {
         let first_seqno = self.next_seqno;
         let target = target.max(first_seqno + u64::from(!mutation::active(Mutation::HeldCursor)));
         let count = target - first_seqno - u64::from(mutation::active(Mutation::UncountedLoss));
         self.next_seqno = target;
         self.read_from = self.read_from.wrapping_add(count);
         self.lost = self.lost.saturating_add(count);
-        Next::Gap(Gap { first_seqno, count, cause })
+        Some(Gap { first_seqno, count, cause })
     }
 
     /// Copies the payload of `descriptor` (an event of this ring) into `buffer` and checks that it was still valid

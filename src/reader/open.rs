@@ -68,6 +68,9 @@ struct Expected {
 #[cfg(feature = "snapshot")]
 pub(super) const SNAPSHOT_BYTES_MAX: u64 = 8 << 30;
 
+/// Below this, a payload fits any ring, and is copied in place.
+const SMALL_PAYLOAD_BYTES: usize = 32;
+
 impl Reader {
     /// Options that accept any ring (raw mode).
     pub fn options() -> ReaderOptions {
@@ -375,27 +378,46 @@ impl Source {
     #[inline(always)]
     pub(super) fn payload<'b>(&self, descriptor: &Descriptor, buffer: &'b mut Vec<u8>) -> PayloadRead<'b> {
         let bytes = descriptor.payload_size as usize;
-        if u64::from(descriptor.payload_size) > self.memory.geometry().payload_buf_bytes()
+        let is_as_long = buffer.len() == bytes;
+        // Two ways that do the same, each of which need not ask what the other must.
+        if is_as_long && self.memory.is_ordinary_payload(bytes) {
+            return self.copy_payload(descriptor, buffer);
+        }
+        if is_as_long && bytes < SMALL_PAYLOAD_BYTES {
+            return self.copy_payload(descriptor, buffer);
+        }
+        // Not the descriptor itself, which would have to be in memory.
+        match self.payload_of_any_size(descriptor.payload_size, descriptor.payload_buf_offset, buffer) {
+            Some(true) => PayloadRead::Valid(buffer),
+            Some(false) => PayloadRead::Expired,
+            None => PayloadRead::Malformed,
+        }
+    }
+
+    /// As [`Self::payload`]: whether it is valid, or nothing of the kind can be.
+    #[inline(never)]
+    fn payload_of_any_size(&self, size: u32, offset: u64, buffer: &mut Vec<u8>) -> Option<bool> {
+        if u64::from(size) > self.memory.geometry().payload_buf_bytes()
             && !mutation::active(Mutation::TrustedPayloadSize)
         {
-            return PayloadRead::Malformed;
+            return None;
         }
-        if buffer.len() != bytes {
-            fit(buffer, bytes);
-        }
+        // Only what grows is zeroed.
+        buffer.resize(size as usize, 0);
+        let descriptor = Descriptor { payload_size: size, payload_buf_offset: offset, ..Descriptor::default() };
+        Some(self.copy_payload(&descriptor, buffer).valid().is_some())
+    }
+
+    /// Fills `out`, which is as long as the payload.
+    #[inline(always)]
+    fn copy_payload<'b>(&self, descriptor: &Descriptor, out: &'b mut [u8]) -> PayloadRead<'b> {
         // Asked after the copy: of a file that was cut, the copy has met zeros, and that is noted before they appear.
-        if observe::payload(&self.memory, descriptor, buffer) && !self.memory.mapping().was_truncated() {
-            PayloadRead::Valid(buffer)
+        if observe::payload(&self.memory, descriptor, out) && !self.memory.mapping().was_truncated() {
+            PayloadRead::Valid(out)
         } else {
             PayloadRead::Expired
         }
     }
-}
-
-/// Only what grows is zeroed.
-#[inline(never)]
-fn fit(buffer: &mut Vec<u8>, bytes: usize) {
-    buffer.resize(bytes, 0);
 }
 
 /// Reads the fixed header with ordinary file reads, before anything is mapped; says whether the extension is there.

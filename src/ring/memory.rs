@@ -66,7 +66,7 @@ mod mapped {
     use super::DESCRIPTOR_WORDS;
     use super::{AtomicU64, ControlWord, Geometry, HoleTable, RingMemory};
     use crate::arch;
-    use crate::arch::copy::Copier;
+    use crate::arch::copy::{Copier, IN_LINE_BYTES_MAX};
     use crate::layout::Descriptor;
     use crate::layout::limits::HEADER_SECTION_BYTES;
     use crate::layout::{extension, header};
@@ -99,6 +99,7 @@ mod mapped {
             let fits = mapping.header_bytes() as u64 >= HEADER_SECTION_BYTES
                 && mapping.descriptor_bytes() as u64 == geometry.descriptor_section_bytes()
                 && mapping.payload_bytes() as u64 == geometry.payload_buf_bytes()
+                && mapping.payload_bytes() >= IN_LINE_BYTES_MAX
                 && mapping.context_bytes() as u64 == geometry.context_area_bytes();
             let header = mapping.header();
             fits.then(|| Self {
@@ -117,6 +118,13 @@ mod mapped {
         /// The mapping.
         pub(crate) fn mapping(&self) -> &Mapping {
             &self.mapping
+        }
+
+        /// Whether a payload of so many bytes is of the ordinary size: it fits any ring's buffer, and whoever asks first has its
+        /// copy in a straight line.
+        #[inline(always)]
+        pub(crate) fn is_ordinary_payload(&self, bytes: usize) -> bool {
+            self.copier.copies_in_line(bytes)
         }
 
         /// The word at a byte offset of the header section.
@@ -298,10 +306,12 @@ mod mapped {
 
         #[inline(always)]
         fn load_payload(&self, offset: u64, out: &mut [u8]) {
-            let len = out.len().min(self.geometry.payload_buf_bytes() as usize);
+            // No buffer is smaller (`new` refuses it), and most payloads are.
+            let fits = out.len() < IN_LINE_BYTES_MAX;
+            let len = if fits { out.len() } else { out.len().min(self.geometry.payload_buf_bytes() as usize) };
             // SAFETY: the wrapped offset is below S; the payload is mapped twice, 2·S bytes.
             let from = unsafe { self.payload.add((offset & self.payload_mask) as usize) };
-            // SAFETY: offset + len < 2·S; `out` is exclusively ours.
+            // SAFETY: len <= S, and so offset + len < 2·S; `out` is exclusively ours.
             unsafe { self.copier.read_shared(out.as_mut_ptr(), from.as_ptr(), len) };
         }
 

@@ -89,7 +89,7 @@ pub(crate) fn absent<M: RingMemory>(memory: &M, seqno: u64, seen: u64) -> Observ
 
 /// Copies the payload of `descriptor` into `out`, which has its `payload_size` bytes; false if it has expired, in which case
 /// `out` holds nothing of meaning.
-#[inline]
+#[inline(always)]
 pub(crate) fn payload<M: RingMemory>(memory: &M, descriptor: &Descriptor, out: &mut [u8]) -> bool {
     // No check before the copy: expired bytes are still memory, and the check behind decides.
     memory.load_payload(descriptor.payload_buf_offset, out);
@@ -102,7 +102,7 @@ pub(crate) fn payload<M: RingMemory>(memory: &M, descriptor: &Descriptor, out: &
 }
 
 /// Whether the payload has not been overwritten yet. Where there are no bytes there is nothing to overwrite.
-#[inline]
+#[inline(always)]
 pub(crate) fn payload_is_valid<M: RingMemory>(memory: &M, descriptor: &Descriptor) -> bool {
     descriptor.payload_size == 0
         || mutation::active(Mutation::MissingWindowCheck)

@@ -1,0 +1,80 @@
+//! The least that a call like `Cursor::next` can do, over memory that nobody writes to: no ring behind a pointer, no mapping that may be cut.
+
+use eventring::layout::Descriptor;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+/// Four vectors, by instructions that the compiler cannot take apart: of a plain copy it makes two, one in memory.
+///
+/// # Safety
+/// 64 readable bytes, which nobody stores to.
+#[inline(always)]
+unsafe fn load(words: *const u64) -> Descriptor {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::__m128i;
+        let (a, b, c, d): (__m128i, __m128i, __m128i, __m128i);
+        // SAFETY: the caller's promise.
+        unsafe {
+            std::arch::asm!(
+                "movdqu {a}, [{from}]", "movdqu {b}, [{from} + 16]", "movdqu {c}, [{from} + 32]", "movdqu {d}, [{from} + 48]",
+                from = in(reg) words, a = out(xmm_reg) a, b = out(xmm_reg) b, c = out(xmm_reg) c, d = out(xmm_reg) d,
+                options(nostack, preserves_flags, readonly),
+            );
+        }
+        // SAFETY: 64 bytes; every bit pattern is a descriptor.
+        unsafe { std::mem::transmute([a, b, c, d]) }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    // SAFETY: the caller's promise; every bit pattern is a descriptor.
+    unsafe {
+        words.cast::<Descriptor>().read()
+    }
+}
+
+/// A place in descriptors, as small as can be.
+pub struct FloorCursor {
+    start: *const u64,
+    slot_mask: u64,
+    next_seqno: u64,
+}
+
+impl FloorCursor {
+    /// At the event behind `place` of `descriptors`, of which there are a power of two.
+    pub fn new(descriptors: &'static [u8], place: u64) -> Self {
+        let slots = descriptors.len() as u64 / 64;
+        assert!(slots.is_power_of_two() && place < slots && descriptors.as_ptr().cast::<u64>().is_aligned());
+        Self { start: descriptors.as_ptr().cast(), slot_mask: slots - 1, next_seqno: place + 1 }
+    }
+
+    /// The seqno before and after the words, with the order that they need; the words by value; one step on. `None` at the end;
+    /// then it is at the first event again.
+    #[inline(always)]
+    pub fn next(&mut self) -> Option<Descriptor> {
+        let seqno = self.next_seqno;
+        let slot = (seqno - 1) & self.slot_mask;
+        // SAFETY: a slot of the slice that the pointer is from.
+        let words = unsafe { self.start.add(slot as usize * 8) };
+        // SAFETY: readable for ever, only loaded.
+        let word = unsafe { AtomicU64::from_ptr(words.cast_mut()) };
+        if word.load(Ordering::Acquire) != seqno {
+            self.rewind();
+            return None;
+        }
+        // SAFETY: eight words that nobody stores to.
+        let descriptor = unsafe { load(words) };
+        fence(Ordering::Acquire);
+        if word.load(Ordering::Relaxed) != seqno {
+            self.rewind();
+            return None;
+        }
+        self.next_seqno = seqno + 1;
+        Some(descriptor)
+    }
+
+    /// Not inlined, as what a reader does at a ring's end cannot be: so the place is in memory.
+    #[cold]
+    #[inline(never)]
+    fn rewind(&mut self) {
+        self.next_seqno = 1;
+    }
+}
