@@ -85,7 +85,12 @@ impl ReferenceRing {
     /// Records one event.
     #[inline]
     pub fn record(&self, event_type: u16, content_ext: [u64; 4], payload: &[u8]) -> u64 {
-        let epoch_nanos = realtime_nanos();
+        self.record_at(realtime_nanos(), event_type, content_ext, payload)
+    }
+
+    /// Records one event, which has that time.
+    #[inline]
+    pub fn record_at(&self, epoch_nanos: u64, event_type: u16, content_ext: [u64; 4], payload: &[u8]) -> u64 {
         let seqno = self.control().cursors.0.0.fetch_add(1, Ordering::Relaxed) + 1;
         // SAFETY: the index is below the capacity.
         let slot = unsafe { self.descriptors.add(((seqno - 1) & (self.capacity - 1)) as usize).as_ptr() };

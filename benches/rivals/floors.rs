@@ -1,11 +1,13 @@
-//! What tracing's spans and log records cost at least: subscribers that do only one thing each.
+//! What tracing's spans and log records cost at least: subscribers and layers that do only one thing each.
 
+use crate::reference::ReferenceRing;
 use eventring::recorder::Recorder;
 use std::hint::black_box;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 use tracing_core::Interest;
+use tracing_subscriber::layer::{Context, Layer};
 
 /// What is done at each call.
 pub trait Work: Send + Sync + 'static {
@@ -61,8 +63,47 @@ impl Work for Records {
     }
 }
 
-/// A subscriber of that work.
+/// The same by the published algorithm, with bare ticks for its clock: two fetch-adds and no claim, so that stalled writers tear
+/// events. What an event in a ring that threads share costs at least, safe or not.
+pub struct Unclaimed(pub ReferenceRing);
+
+impl Work for Unclaimed {
+    fn span(&self, what: u16, id: u64) {
+        self.0.record_at(ticks(), what, [id, 2, 3, 4], &[]);
+    }
+
+    fn event(&self, seen: u64) {
+        self.0.record_at(ticks(), 9, [1, 2, 3, seen], black_box(&[7; 29]));
+    }
+}
+
+/// A subscriber of that work, or a layer.
 pub struct Floor<W>(pub W);
+
+impl<W: Work, S: Subscriber> Layer<S> for Floor<W> {
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, _: Context<'_, S>) {
+        attributes.record(&mut Seen::default());
+        self.0.span(5, id.into_u64());
+    }
+
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut seen = Seen::default();
+        event.record(&mut seen);
+        self.0.event(seen.0);
+    }
+
+    fn on_enter(&self, id: &Id, _: Context<'_, S>) {
+        self.0.span(6, id.into_u64());
+    }
+
+    fn on_exit(&self, id: &Id, _: Context<'_, S>) {
+        self.0.span(7, id.into_u64());
+    }
+
+    fn on_close(&self, id: Id, _: Context<'_, S>) {
+        self.0.span(8, id.into_u64());
+    }
+}
 
 impl<W: Work> Subscriber for Floor<W> {
     fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {

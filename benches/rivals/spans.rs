@@ -1,9 +1,10 @@
 //! Spans and log records through `tracing`: create, enter, exit, close.
 
 use crate::Medians;
-use crate::floors::{Floor, Nothing, Records, Stamps};
+use crate::floors::{Floor, Nothing, Records, Stamps, Unclaimed};
 use crate::interleave::Cases;
 use crate::recording::warm_recorder;
+use crate::reference::ReferenceRing;
 use eventring::tracing::{PerfRecorder, RecorderLayer, RecorderSubscriber};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -47,6 +48,11 @@ pub fn perf_recorder() -> PerfRecorder {
     PerfRecorder::builder().anonymous().build().expect("memory for a ring")
 }
 
+/// A ring of the published algorithm, as large as a shard.
+fn unclaimed() -> Unclaimed {
+    Unclaimed(ReferenceRing::new(16, 23))
+}
+
 pub fn measure(rounds: usize) -> Medians {
     let mut cases = Cases::default();
     add(&mut cases, "subscriber", 4_000, Dispatch::new(RecorderSubscriber::new(perf_recorder())));
@@ -59,11 +65,18 @@ pub fn measure(rounds: usize) -> Medians {
     add(&mut cases, "floor_nothing", 4_000, Dispatch::new(Floor(Nothing)));
     add(&mut cases, "floor_stamps", 4_000, Dispatch::new(Floor(Stamps)));
     add(&mut cases, "floor_records", 4_000, Dispatch::new(Floor(Records(warm_recorder()))));
+    add(&mut cases, "floor_unclaimed", 4_000, Dispatch::new(Floor(unclaimed())));
+    // And through a layer.
+    add(&mut cases, "layer_floor_nothing", 4_000, Dispatch::new(Registry::default().with(Floor(Nothing))));
+    add(&mut cases, "layer_floor_stamps", 4_000, Dispatch::new(Registry::default().with(Floor(Stamps))));
+    add(&mut cases, "layer_floor_unclaimed", 4_000, Dispatch::new(Registry::default().with(Floor(unclaimed()))));
     // A filter that says no to every call site.
     let off = Registry::default().with(tracing_subscriber::filter::LevelFilter::OFF);
     add(&mut cases, "level_off", 20_000, Dispatch::new(off));
     let mut medians = cases.measure(rounds);
-    let layer_alone = medians["span_layer_0f"] - medians["span_registry_0f"];
-    medians.insert("span_layer_0f_over_registry".into(), layer_alone);
+    for layer in ["layer", "layer_floor_nothing", "layer_floor_stamps", "layer_floor_unclaimed"] {
+        let alone = medians[&format!("span_{layer}_0f")] - medians["span_registry_0f"];
+        medians.insert(format!("span_{layer}_0f_over_registry"), alone);
+    }
     medians
 }
