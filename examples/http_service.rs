@@ -21,11 +21,12 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::error::Error;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
+use tracing::subscriber::Interest;
 use tracing::{Instrument as _, Span, debug, field, info, info_span, instrument, span, warn};
 use tracing_subscriber::layer::SubscriberExt as _;
 
@@ -36,27 +37,78 @@ const CUSTOMERS: u64 = 16;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let options = Options::parse()?;
+    let mut switch: Option<Box<dyn Fn(bool)>> = None;
     // All there is of eventring. `RecorderLayer` goes into any stack of layers; `RecorderSubscriber` is alone, and cheaper.
     match options.subscriber.as_str() {
-        "recorder" => tracing::subscriber::set_global_default(RecorderSubscriber::new(options.recorder()?))?,
+        "recorder" => {
+            let recorder = options.recorder()?;
+            tracing::subscriber::set_global_default(RecorderSubscriber::new(recorder.clone()))?;
+            switch = Some(Box::new(move |on| recorder.set_enabled(on)));
+        }
         "layer" => {
             let stack = tracing_subscriber::registry().with(RecorderLayer::new(options.recorder()?));
             tracing::subscriber::set_global_default(stack)?;
         }
         "registry" => tracing::subscriber::set_global_default(tracing_subscriber::registry())?,
-        "nothing" => tracing::subscriber::set_global_default(Nothing)?,
+        "nothing" => {
+            tracing::subscriber::set_global_default(Nothing)?;
+            switch = Some(Box::new(|on| {
+                NOTHING_IS_ON.store(on, Ordering::Relaxed);
+                tracing::callsite::rebuild_interest_cache();
+            }));
+        }
         _ => {}
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_name("shop-worker").build()?;
-    runtime.block_on(run(&options))
+    match switch {
+        Some(switch) if options.rounds > 0 => runtime.block_on(compare(&options, &switch)),
+        None if options.rounds > 0 => Err("--rounds goes with the subscribers recorder and nothing".into()),
+        _ => runtime.block_on(run(&options)),
+    }
 }
 
-async fn run(options: &Options) -> Result<(), Box<dyn Error>> {
+async fn open() -> Result<SocketAddr, Box<dyn Error>> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
     let address = listener.local_addr()?;
     let service = shop()?;
     tokio::spawn(async move { axum::serve(listener, service).await });
     info!(%address, "the shop is open");
+    Ok(address)
+}
+
+/// The same requests in turn with the subscriber on and off, in one process: what else goes on beside disturbs both alike.
+async fn compare(options: &Options, switch: &dyn Fn(bool)) -> Result<(), Box<dyn Error>> {
+    let address = open().await?;
+    let mut pairs = Vec::new();
+    for round in 0..=options.rounds {
+        // First one, then the other.
+        let mut per_second = [0.0; 2];
+        for is_on in [round % 2 == 0, round % 2 == 1] {
+            switch(is_on);
+            let started = Instant::now();
+            visit(address, options.requests).await?;
+            per_second[usize::from(is_on)] = options.requests as f64 / started.elapsed().as_secs_f64();
+        }
+        // The first round warms up.
+        if round > 0 {
+            pairs.push(per_second);
+        }
+    }
+    let median = |of: fn(&[f64; 2]) -> f64| {
+        let mut values: Vec<f64> = pairs.iter().map(of).collect();
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    let (off, on, ratio) = (median(|pair| pair[0]), median(|pair| pair[1]), median(|pair| pair[1] / pair[0]));
+    println!(
+        "{} rounds of {} requests: {off:.0} requests/s off, {on:.0} on, ratio {ratio:.3}",
+        options.rounds, options.requests
+    );
+    Ok(())
+}
+
+async fn run(options: &Options) -> Result<(), Box<dyn Error>> {
+    let address = open().await?;
     let started = Instant::now();
     let failed = visit(address, options.requests).await?;
     let seconds = started.elapsed().as_secs_f64();
@@ -81,14 +133,21 @@ struct Options {
     subscriber: String,
     keep: bool,
     json: bool,
+    /// Instead of one run, so many of them in turn with the subscriber on and off.
+    rounds: usize,
 }
 
 impl Options {
     fn parse() -> Result<Self, Box<dyn Error>> {
-        const USAGE: &str =
-            "options: --requests N  --ring NAME  --subscriber recorder|layer|registry|nothing|none  --keep  --json";
-        let mut options =
-            Self { requests: 20_000, ring: "shop".into(), subscriber: "recorder".into(), keep: false, json: false };
+        const USAGE: &str = "options: --requests N  --ring NAME  --subscriber recorder|layer|registry|nothing|none  --keep  --json  --rounds N";
+        let mut options = Self {
+            requests: 20_000,
+            ring: "shop".into(),
+            subscriber: "recorder".into(),
+            keep: false,
+            json: false,
+            rounds: 0,
+        };
         let mut arguments = std::env::args().skip(1);
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value; {USAGE}"));
@@ -98,6 +157,7 @@ impl Options {
                 "--subscriber" => options.subscriber = value()?,
                 "--keep" => options.keep = true,
                 "--json" => options.json = true,
+                "--rounds" => options.rounds = value()?.parse()?,
                 _ => return Err(format!("{argument} is not known; {USAGE}").into()),
             }
         }
@@ -116,7 +176,13 @@ impl Options {
 /// Wants every span and log record, and does nothing with them: what `tracing` itself costs the service.
 struct Nothing;
 
+static NOTHING_IS_ON: AtomicBool = AtomicBool::new(true);
+
 impl tracing::Subscriber for Nothing {
+    fn register_callsite(&self, _: &'static tracing::Metadata<'static>) -> Interest {
+        if NOTHING_IS_ON.load(Ordering::Relaxed) { Interest::always() } else { Interest::never() }
+    }
+
     fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
         true
     }
