@@ -7,9 +7,6 @@ fn head_bytes(address: usize, bytes: usize) -> usize {
     (address.wrapping_neg() & 7).min(bytes)
 }
 
-/// [`Copier::copies_in_line`] is false from here on.
-pub(crate) const IN_LINE_BYTES_MAX: usize = 1 << 20;
-
 /// How to copy on this processor: in one way only.
 #[derive(Clone, Copy)]
 pub(crate) struct Copier;
@@ -20,10 +17,15 @@ impl Copier {
         Self
     }
 
-    /// Whether so many bytes are of the ordinary kind, less than a mebibyte.
+    /// As it is.
+    pub(crate) fn within(self, _: usize) -> Self {
+        self
+    }
+
+    /// Never: there is nothing to save.
     #[inline(always)]
-    pub(crate) fn copies_in_line(self, bytes: usize) -> bool {
-        bytes < IN_LINE_BYTES_MAX
+    pub(crate) fn copies_in_line(self, _: usize) -> bool {
+        false
     }
 }
 

@@ -9,8 +9,6 @@ use std::arch::asm;
 /// From here on the microcoded string move is as fast as a loop, and can be interrupted half way. (At 4 KiB into a cold ring
 /// it takes twice as long.)
 const STRING_MOVE_BYTES: usize = 1 << 20;
-/// [`Copier::copies_in_line`] is false from here on.
-pub(crate) const IN_LINE_BYTES_MAX: usize = STRING_MOVE_BYTES;
 
 /// How to copy on this processor. Found out once, for the question costs instructions.
 #[derive(Clone, Copy)]
@@ -26,6 +24,11 @@ impl Copier {
     pub(crate) fn new() -> Self {
         let has_avx = std::arch::is_x86_feature_detected!("avx");
         Self { has_avx, in_line_over_32: if has_avx { STRING_MOVE_BYTES - 32 } else { 0 } }
+    }
+
+    /// The same, which copies nothing in line that is longer than `bytes`.
+    pub(crate) fn within(self, bytes: usize) -> Self {
+        Self { in_line_over_32: self.in_line_over_32.min(bytes.saturating_sub(32)), ..self }
     }
 
     /// Whether so many bytes are of the ordinary kind: 32 and more, less than a mebibyte, and the processor has wide registers.
@@ -262,6 +265,9 @@ mod tests {
             (usize::MAX, false),
         ] {
             assert_eq!(copier.copies_in_line(bytes), expected && copier.has_avx, "{bytes}");
+        }
+        for limit in [0, 31, 32, 33, 4096] {
+            assert!((0..10_000).all(|bytes| bytes <= limit || !copier.within(limit).copies_in_line(bytes)), "{limit}");
         }
     }
 }

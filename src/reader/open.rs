@@ -68,7 +68,7 @@ struct Expected {
 #[cfg(feature = "snapshot")]
 pub(super) const SNAPSHOT_BYTES_MAX: u64 = 8 << 30;
 
-/// Below this, a payload fits any ring, and is copied in place.
+/// Below this, a payload fits any ring (a buffer is at least a page), and is copied in place.
 const SMALL_PAYLOAD_BYTES: usize = 32;
 
 impl Reader {

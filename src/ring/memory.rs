@@ -66,7 +66,7 @@ mod mapped {
     use super::DESCRIPTOR_WORDS;
     use super::{AtomicU64, ControlWord, Geometry, HoleTable, RingMemory};
     use crate::arch;
-    use crate::arch::copy::{Copier, IN_LINE_BYTES_MAX};
+    use crate::arch::copy::Copier;
     use crate::layout::Descriptor;
     use crate::layout::limits::HEADER_SECTION_BYTES;
     use crate::layout::{extension, header};
@@ -99,7 +99,6 @@ mod mapped {
             let fits = mapping.header_bytes() as u64 >= HEADER_SECTION_BYTES
                 && mapping.descriptor_bytes() as u64 == geometry.descriptor_section_bytes()
                 && mapping.payload_bytes() as u64 == geometry.payload_buf_bytes()
-                && mapping.payload_bytes() >= IN_LINE_BYTES_MAX
                 && mapping.context_bytes() as u64 == geometry.context_area_bytes();
             let header = mapping.header();
             fits.then(|| Self {
@@ -109,7 +108,7 @@ mod mapped {
                 slot_mask: geometry.descriptor_capacity() - 1,
                 payload_mask: geometry.payload_buf_bytes() - 1,
                 geometry,
-                copier: Copier::new(),
+                copier: Copier::new().within(geometry.payload_buf_bytes() as usize),
                 has_holes,
                 mapping,
             })
@@ -120,7 +119,7 @@ mod mapped {
             &self.mapping
         }
 
-        /// Whether a payload of so many bytes is of the ordinary size: it fits any ring's buffer, and whoever asks first has its
+        /// Whether a payload of so many bytes is of the ordinary size: it fits the buffer, and whoever asks first has its
         /// copy in a straight line.
         #[inline(always)]
         pub(crate) fn is_ordinary_payload(&self, bytes: usize) -> bool {
@@ -306,8 +305,8 @@ mod mapped {
 
         #[inline(always)]
         fn load_payload(&self, offset: u64, out: &mut [u8]) {
-            // No buffer is smaller (`new` refuses it), and most payloads are.
-            let fits = out.len() < IN_LINE_BYTES_MAX;
+            // What is copied in line fits the buffer: the copier has been told of its size.
+            let fits = self.copier.copies_in_line(out.len());
             let len = if fits { out.len() } else { out.len().min(self.geometry.payload_buf_bytes() as usize) };
             // SAFETY: the wrapped offset is below S; the payload is mapped twice, 2·S bytes.
             let from = unsafe { self.payload.add((offset & self.payload_mask) as usize) };
