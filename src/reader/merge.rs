@@ -152,8 +152,10 @@ impl Merger {
         }
         let Some((oldest, stamp)) = self.oldest() else { return MergedItem::NotReady };
         let due = stamp.saturating_add(self.slack_nanos);
-        // A stamp from the future is damage or another machine's clock: nothing to wait for.
-        let is_foreign = stamp > now.saturating_add(self.slack_nanos);
+        // A stamp from the future is damage or another machine's clock: nothing to wait for. The future begins after this moment: `now`
+        // may be long ago if the thread was preempted.
+        let is_later = |now: u64| stamp > now.saturating_add(self.slack_nanos);
+        let is_foreign = is_later(now) && is_later(Clock::global().now_epoch_nanos());
         if due > now && !is_foreign && (!all_shown || stamp > latest) {
             return MergedItem::NotReady;
         }
