@@ -116,6 +116,27 @@ fn what_is_logged_while_a_value_is_formatted_makes_no_time_fall() {
 }
 
 #[test]
+fn spans_that_a_layer_adopts_make_no_time_fall() {
+    let recorder = recorder();
+    tracing::dispatcher::with_default(&dispatch_to(&recorder, "layer"), || {
+        for plain in 0..100u64 {
+            recorder.set_enabled(false);
+            let _a = tracing::info_span!("a").entered();
+            let _b = tracing::info_span!("b").entered();
+            recorder.set_enabled(true);
+            match plain % 2 {
+                0 => tracing::info!(plain),
+                _ => drop(tracing::info_span!("c", plain).entered()),
+            }
+        }
+    });
+    let records = records(&recorder);
+    let adopted = records.iter().filter(|record| matches!(record.content, PerfContent::SpanNew { .. })).count();
+    assert!(adopted >= 200, "{adopted}");
+    assert_eq!(records.windows(2).filter(|pair| pair[1].epoch_nanos < pair[0].epoch_nanos).count(), 0);
+}
+
+#[test]
 fn a_value_that_logs_itself_ends_after_a_few_rounds_and_the_deepest_one_says_that_it_was_not_formatted() {
     let program = || {
         tracing::info!(me = ?Endless, "first");

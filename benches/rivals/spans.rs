@@ -13,9 +13,9 @@ use tracing_subscriber::Registry;
 use tracing_subscriber::layer::SubscriberExt;
 
 /// What runs under each subscriber.
-pub const KINDS: [&str; 4] = ["span_*_0f", "span_*_2f", "span_nested3_*", "event_2f_*"];
+pub const KINDS: [&str; 5] = ["span_*_0f", "span_*_2f", "span_nested3_*", "event_2f_*", "event_text_*"];
 
-/// Adds the four cases of one subscriber, whose name replaces the `*`.
+/// Adds the cases of one subscriber, whose name replaces the `*`.
 pub fn add<'a>(cases: &mut Cases<'a>, name: &str, operations: u64, dispatch: Dispatch) {
     for kind in KINDS {
         let dispatch = dispatch.clone();
@@ -37,6 +37,7 @@ fn run(kind: &str, operations: u64) -> Duration {
                 let _b = tracing::info_span!("b").entered();
                 let _c = tracing::info_span!("c").entered();
             }
+            "event_text_*" => tracing::info!("some text"),
             _ => tracing::info!(id = black_box(i), name = "some text"),
         }
     }

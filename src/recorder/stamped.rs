@@ -19,6 +19,6 @@ impl Core {
         if payload.is_empty() {
             return self.record(event_type, content_ext, payload);
         }
-        self.record_payload(|| epoch_nanos, event_type, content_ext, payload)
+        self.record_payload(|| epoch_nanos.or_else(|| self.now_at_once()), event_type, content_ext, payload)
     }
 }

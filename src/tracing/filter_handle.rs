@@ -40,6 +40,9 @@ impl FilterHandle {
     }
 
     /// Replaces the filter. Spans that are open stay recorded.
+    ///
+    /// All call sites are asked again, by way of the calling thread's subscriber: if the program has only one, in a scope
+    /// (`set_default`), call this in that scope; elsewhere `tracing` finds nobody who wants anything.
     pub fn set(&self, filter: TargetFilter) {
         self.replace(filter);
         tracing_core::callsite::rebuild_interest_cache();

@@ -4,7 +4,7 @@ use super::call_sites::CALL_SITES;
 use super::entered::next_owner;
 use super::recorder::{PerfCore, PerfRecorder};
 use super::span_map::{MappedSpan, SpanMap};
-use super::target::{Target, record_at_once};
+use super::target::{Target, record_at_once, record_with};
 use super::thread::{self, ThreadState};
 use crate::schema::perf::{PerfEvent, PerfExt, flags};
 use std::sync::Arc;
@@ -102,35 +102,30 @@ impl RecorderLayer {
         known
     }
 
-    /// Takes in a span that has just been created; gives what its event is to say. `None` if too many are open.
+    /// The parent of a span that has just been created, and how that is known.
     #[inline(always)]
-    fn begin<'a, S>(
+    fn parent_of<'a, S>(
         &self,
         core: &Arc<PerfCore>,
         thread: &ThreadState,
         attributes: &Attributes<'_>,
-        call_site_id: u32,
         id: &Id,
         context: &'a Context<'_, S>,
-    ) -> Option<(MappedSpan, PerfExt)>
+    ) -> (u64, u16)
     where
         S: Subscriber + for<'l> LookupSpan<'l>,
     {
         let ask = || context.span(id)?.parent();
-        let (parent, origin) = if attributes.is_contextual() {
-            (self.current_or(core, thread, context, ask), 0)
-        } else {
-            match attributes.parent() {
-                None => (0, flags::EXPLICIT_ROOT),
-                Some(parent) => {
-                    let known = self.spans.get(parent.into_u64()).map(|parent| parent.span_id);
-                    (known.unwrap_or_else(|| self.ask(core, thread, ask)), flags::EXPLICIT_PARENT)
-                }
+        if attributes.is_contextual() {
+            return (self.current_or(core, thread, context, ask), 0);
+        }
+        match attributes.parent() {
+            None => (0, flags::EXPLICIT_ROOT),
+            Some(parent) => {
+                let known = self.spans.get(parent.into_u64()).map(|parent| parent.span_id);
+                (known.unwrap_or_else(|| self.ask(core, thread, ask)), flags::EXPLICIT_PARENT)
             }
-        };
-        let span = self.add(core, thread, id, call_site_id)?;
-        let ext = PerfExt { related: parent, flags: origin, ..PerfExt::of_span(span.span_id, span.call_site_id) };
-        Some((span, ext))
+        }
     }
 
     /// The parent of a span that has just been created, or the span of an event: the current one, if that is clear from what
@@ -227,23 +222,21 @@ where
         let Some(core) = self.target.recording() else { return };
         thread::with(|thread| {
             let call_site_id = core.call_site_id(attributes.metadata());
+            let (parent, origin) = self.parent_of(core, thread, attributes, id, &context);
+            let Some(span) = self.add(core, thread, id, call_site_id) else { return };
+            let Some(ring) = thread.ring_of(core) else { return };
+            let ext = PerfExt { related: parent, flags: origin, ..PerfExt::of_span(span.span_id, call_site_id) };
             if attributes.fields().is_empty() {
-                let Some((span, ext)) = self.begin(core, thread, attributes, call_site_id, id, &context) else {
-                    return;
-                };
-                let Some(ring) = thread.ring_of(core) else { return };
-                let ids = u64::from(span.call_site_id) | thread.id_word();
-                let said = u64::from(ext.flags);
-                let event = PerfEvent::SpanNew as u16;
-                if ring.core.record_empty_at_once(event, span.span_id, ext.related, ids, said).is_none() {
-                    ring.core.record_empty_otherwise(event, span.span_id, ext.related, ids, said);
+                let ids = u64::from(call_site_id) | thread.id_word();
+                let (event, said) = (PerfEvent::SpanNew as u16, u64::from(origin));
+                if ring.core.record_empty_at_once(event, span.span_id, parent, ids, said).is_none() {
+                    ring.core.record_empty_otherwise(event, span.span_id, parent, ids, said);
                 }
                 return;
             }
             let visit = |visitor: &mut dyn Visit| attributes.record(visitor);
-            core.encode_fields(thread, visit, |fields| {
-                let Some((_, ext)) = self.begin(core, thread, attributes, call_site_id, id, &context) else { return };
-                core.record_with(thread, PerfEvent::SpanNew, ext, fields);
+            core.encode_fields(thread, ring, visit, |fields| {
+                record_with(ring, thread, PerfEvent::SpanNew, ext, fields);
                 if fields.has_panicked {
                     // Nobody gets the id: the span ends here.
                     self.close(thread, id.into_u64());
@@ -258,8 +251,11 @@ where
             let known = self.spans.get(id.into_u64());
             let Some(span) = known.or_else(|| self.adopt(core, thread, context.span(id)?)) else { return };
             let ext = PerfExt::of_span(span.span_id, span.call_site_id);
+            let Some(ring) = thread.ring_of(core) else { return };
             let visit = |visitor: &mut dyn Visit| values.record(visitor);
-            core.encode_fields(thread, visit, |fields| core.record_with(thread, PerfEvent::SpanRecord, ext, fields));
+            core.encode_fields(thread, ring, visit, |fields| {
+                record_with(ring, thread, PerfEvent::SpanRecord, ext, fields);
+            });
         });
     }
 
@@ -274,22 +270,23 @@ where
         let Some(core) = self.target.recording() else { return };
         thread::with(|thread| {
             let call_site_id = core.call_site_id(event.metadata());
-            let visit = |visitor: &mut dyn Visit| event.record(visitor);
-            core.encode_fields(thread, visit, |fields| {
-                let ask = || context.event_span(event);
-                let (span_id, origin) = if event.is_contextual() {
-                    (self.current_or(core, thread, &context, ask), 0)
-                } else {
-                    match event.parent() {
-                        None => (0, flags::EXPLICIT_ROOT),
-                        Some(parent) => {
-                            let known = self.spans.get(parent.into_u64()).map(|parent| parent.span_id);
-                            (known.unwrap_or_else(|| self.ask(core, thread, ask)), flags::EXPLICIT_PARENT)
-                        }
+            let ask = || context.event_span(event);
+            let (span_id, origin) = if event.is_contextual() {
+                (self.current_or(core, thread, &context, ask), 0)
+            } else {
+                match event.parent() {
+                    None => (0, flags::EXPLICIT_ROOT),
+                    Some(parent) => {
+                        let known = self.spans.get(parent.into_u64()).map(|parent| parent.span_id);
+                        (known.unwrap_or_else(|| self.ask(core, thread, ask)), flags::EXPLICIT_PARENT)
                     }
-                };
-                let ext = PerfExt { flags: origin, ..PerfExt::of_span(span_id, call_site_id) };
-                core.record_with(thread, PerfEvent::Event, ext, fields);
+                }
+            };
+            let Some(ring) = thread.ring_of(core) else { return };
+            let ext = PerfExt { flags: origin, ..PerfExt::of_span(span_id, call_site_id) };
+            let visit = |visitor: &mut dyn Visit| event.record(visitor);
+            core.encode_fields(thread, ring, visit, |fields| {
+                record_with(ring, thread, PerfEvent::Event, ext, fields);
             });
         });
     }

@@ -107,7 +107,8 @@ impl PerfRecorder {
 
     /// Switches recording on or off, for all handles, while the program runs.
     ///
-    /// Off, call sites of a program whose only subscriber is a [`RecorderSubscriber`](super::RecorderSubscriber) cost what they
+    /// All call sites are asked again, by way of the calling thread's subscriber: if the program has only one, in a scope
+    /// (`set_default`), call this in that scope. Off, call sites of a program whose only subscriber is a [`RecorderSubscriber`](super::RecorderSubscriber) cost what they
     /// cost without any subscriber. Spans that were created while it was off stay unrecorded when it is on again, except through a
     /// layer, which records them from the next time they are entered.
     pub fn set_enabled(&self, enabled: bool) {

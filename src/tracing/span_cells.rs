@@ -61,6 +61,8 @@ pub(super) static SPAN_CELLS: SpanCells = SpanCells::new();
 pub(super) struct FreeCells {
     indices: [Cell<u32>; KEPT],
     len: Cell<u32>,
+    /// The thread is at its end: it keeps none any more.
+    has_ended: Cell<bool>,
 }
 
 /// What became of a span when one of its handles was dropped.
@@ -113,6 +115,7 @@ impl SpanCells {
             Some(index) => index,
             None => self.refill(free)?,
         };
+        free.give_all_if_ended(self);
         Some(self.cell(index)?.begin(index, call_site_id))
     }
 
@@ -236,6 +239,7 @@ impl SpanCells {
             self.give_chain(free);
             free.push(index);
         }
+        free.give_all_if_ended(self);
     }
 
     /// Gives half of a thread's free cells to the stock.
@@ -307,7 +311,7 @@ fn place_of(index: u64) -> (usize, usize) {
 
 impl FreeCells {
     pub(super) const fn new() -> Self {
-        Self { indices: [const { Cell::new(0) }; KEPT], len: Cell::new(0) }
+        Self { indices: [const { Cell::new(0) }; KEPT], len: Cell::new(0), has_ended: Cell::new(false) }
     }
 
     /// The index of the last cell, and how many there are without it.
@@ -335,8 +339,16 @@ impl FreeCells {
         true
     }
 
-    /// Gives everything to the stock, at the thread's end.
+    /// Gives everything to the stock, at the thread's end. What other destructors of the thread still take and put back does not stay either.
     pub(super) fn give_up(&self, cells: &SpanCells) {
+        self.has_ended.set(true);
+        self.give_all_if_ended(cells);
+    }
+
+    fn give_all_if_ended(&self, cells: &SpanCells) {
+        if !self.has_ended.get() {
+            return;
+        }
         while self.len.get() > 0 {
             cells.give_chain(self);
         }
@@ -381,6 +393,20 @@ mod tests {
         assert_eq!((last >> INDEX_BITS, last >> 63), (GENERATION_MAX, 0));
         assert_eq!(cells.drop_handle(&free, last), Dropped::Last(1));
         assert_ne!(cells.create(&free, 1).unwrap() & INDEX_MASK, last & INDEX_MASK);
+    }
+
+    #[test]
+    fn a_thread_at_its_end_keeps_no_cell_of_the_spans_that_it_still_makes() {
+        let cells = cells();
+        for _ in 0..1000 {
+            let free = FreeCells::new();
+            cells.create(&free, 1).map(|id| cells.drop_handle(&free, id)).unwrap();
+            free.give_up(&cells);
+            let late = cells.create(&free, 2).unwrap();
+            assert_eq!(cells.drop_handle(&free, late), Dropped::Last(2));
+            assert_eq!(free.len.get(), 0);
+        }
+        assert!(cells.unused.load(Ordering::Relaxed) <= 2 * u64::from(CHAIN));
     }
 
     #[test]

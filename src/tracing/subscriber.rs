@@ -7,7 +7,7 @@ use super::filter::TargetFilter;
 use super::filter_handle::FilterHandle;
 use super::recorder::{PerfCore, PerfRecorder};
 use super::span_cells::{Dropped, SPAN_CELLS};
-use super::target::{Target, record_at_once};
+use super::target::{Target, record_at_once, record_with};
 use super::thread::{self, ThreadState};
 use crate::recorder::Recorder;
 use crate::schema::perf::{PerfEvent, PerfExt, flags};
@@ -109,12 +109,13 @@ impl RecorderSubscriber {
     fn new_span_otherwise(&self, thread: &ThreadState, attributes: &Attributes<'_>) -> Id {
         let Some(core) = self.recording() else { return id_of(UNRECORDED) };
         let call_site_id = core.call_site_id(attributes.metadata());
+        let Some(ring) = thread.ring_of(core) else { return id_of(UNRECORDED) };
         if attributes.fields().is_empty() {
-            return self.begin(core, thread, attributes, call_site_id, EncodedFields::NONE);
+            return self.begin(core, ring, thread, attributes, call_site_id, EncodedFields::NONE);
         }
         let visit = |visitor: &mut dyn Visit| attributes.record(visitor);
-        core.encode_fields(thread, visit, |fields| {
-            let id = self.begin(core, thread, attributes, call_site_id, fields);
+        core.encode_fields(thread, ring, visit, |fields| {
+            let id = self.begin(core, ring, thread, attributes, call_site_id, fields);
             if fields.has_panicked {
                 // Nobody gets the id: the span ends here.
                 self.try_close(id.clone());
@@ -127,7 +128,8 @@ impl RecorderSubscriber {
     #[inline(always)]
     fn begin(
         &self,
-        core: &Arc<PerfCore>,
+        core: &PerfCore,
+        ring: &Recorder,
         thread: &ThreadState,
         attributes: &Attributes<'_>,
         call_site_id: u32,
@@ -146,7 +148,7 @@ impl RecorderSubscriber {
             return id_of(UNRECORDED);
         };
         let ext = PerfExt { related: parent, flags: origin, ..PerfExt::of_span(span_id, call_site_id) };
-        core.record_with(thread, PerfEvent::SpanNew, ext, fields);
+        record_with(ring, thread, PerfEvent::SpanNew, ext, fields);
         id_of(span_id)
     }
 
@@ -265,8 +267,11 @@ impl Subscriber for RecorderSubscriber {
         let (Some(core), Some(span_id)) = (self.recording(), recorded(span)) else { return };
         let ext = PerfExt::of_span(span_id, SPAN_CELLS.call_site_id(span_id));
         thread::with(|thread| {
+            let Some(ring) = thread.ring_of(core) else { return };
             let visit = |visitor: &mut dyn Visit| values.record(visitor);
-            core.encode_fields(thread, visit, |fields| core.record_with(thread, PerfEvent::SpanRecord, ext, fields));
+            core.encode_fields(thread, ring, visit, |fields| {
+                record_with(ring, thread, PerfEvent::SpanRecord, ext, fields);
+            });
         });
     }
 
@@ -281,8 +286,9 @@ impl Subscriber for RecorderSubscriber {
         let Some(core) = self.recording() else { return };
         thread::with(|thread| {
             let call_site_id = core.call_site_id(event.metadata());
+            let Some(ring) = thread.ring_of(core) else { return };
             let visit = |visitor: &mut dyn Visit| event.record(visitor);
-            core.encode_fields(thread, visit, |fields| {
+            core.encode_fields(thread, ring, visit, |fields| {
                 let (span_id, origin) = if event.is_contextual() {
                     (self.current_id(thread), 0)
                 } else {
@@ -292,7 +298,7 @@ impl Subscriber for RecorderSubscriber {
                     }
                 };
                 let ext = PerfExt { flags: origin, ..PerfExt::of_span(span_id, call_site_id) };
-                core.record_with(thread, PerfEvent::Event, ext, fields);
+                record_with(ring, thread, PerfEvent::Event, ext, fields);
             });
         });
     }

@@ -61,35 +61,35 @@ pub(super) fn record_at_once(ring: &Recorder, thread: &ThreadState, event: PerfE
 
 impl PerfCore {
     /// Encodes the fields that `visit` shows, hands them to `then` and gives its answer. If a value panics, `then` gets the fields up to
-    /// it, and the panic goes on. The event gets the time at which this begins: what may record (a call site that is new, say) is to be
-    /// done before.
+    /// it, and the panic goes on. The event, which goes to `ring`, gets the time at which this begins: what may record (a new call site, a
+    /// span that is adopted, a thread that moves to another ring) is to be done before.
     #[inline(always)]
     pub(super) fn encode_fields<R>(
-        self: &Arc<Self>,
+        &self,
         thread: &ThreadState,
+        ring: &Recorder,
         visit: impl Fn(&mut dyn Visit),
         then: impl Fn(EncodedFields<'_>) -> R,
     ) -> R {
-        let epoch_nanos = thread.ring_of(self).and_then(|ring| ring.core.now_at_once());
+        let epoch_nanos = ring.core.now_at_once();
         if self.redacted.is_empty() {
             fields::encode(thread, &self.limits, epoch_nanos, visit, then)
         } else {
             encode_redacted(thread, &self.limits, &self.redacted, epoch_nanos, visit, then)
         }
     }
+}
 
-    /// Records an event with its fields.
-    #[inline(always)]
-    pub(super) fn record_with(
-        self: &Arc<Self>,
-        thread: &ThreadState,
-        event: PerfEvent,
-        ext: PerfExt,
-        fields: EncodedFields<'_>,
-    ) {
-        let Some(ring) = thread.ring_of(self) else { return };
-        let [span_id, related, ids, said] = ext.to_words();
-        let words = [span_id, related, ids | thread.id_word(), said | fields.said];
-        ring.core.record_stamped(fields.epoch_nanos, event as u16, words, fields.payload);
-    }
+/// Records an event with its fields.
+#[inline(always)]
+pub(super) fn record_with(
+    ring: &Recorder,
+    thread: &ThreadState,
+    event: PerfEvent,
+    ext: PerfExt,
+    fields: EncodedFields<'_>,
+) {
+    let [span_id, related, ids, said] = ext.to_words();
+    let words = [span_id, related, ids | thread.id_word(), said | fields.said];
+    ring.core.record_stamped(fields.epoch_nanos, event as u16, words, fields.payload);
 }
