@@ -3,8 +3,11 @@
 
 mod program;
 
-use program::{Live, run};
-use std::path::Path;
+use eventring::shm::{LockState, lock_state};
+use program::{Live, program, run};
+use rustix::process::{Pid, Signal, kill_process};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 #[test]
@@ -21,20 +24,69 @@ fn a_second_of_everything_is_accounted_for_and_nothing_is_torn() {
     assert_eq!((number("torn"), number("hung"), number("unaccounted")), (0, 0, 0), "{soak}");
 }
 
+/// Where the rings of a soak are.
+fn rings(soak: &Live) -> PathBuf {
+    format!("/dev/shm/eventring-soak-{}", soak.child.id()).into()
+}
+
+/// A soak whose last ring is just there.
+fn soak_with_rings() -> Live {
+    let mut live = Live::start(&["soak", "--seconds", "600", "--threads", "2"]);
+    let perf = rings(&live).join("ring.perf");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !perf.exists() {
+        assert!(Instant::now() < deadline && live.child.try_wait().unwrap().is_none(), "it makes no ring");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    live
+}
+
+fn wait_until_gone(rings: &Path) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while rings.exists() {
+        let left: Vec<_> = std::fs::read_dir(rings).into_iter().flatten().flatten().map(|e| e.file_name()).collect();
+        assert!(Instant::now() < deadline, "{} is still there, with {left:?}", rings.display());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 #[test]
 fn a_soak_that_is_killed_leaves_no_ring_behind() {
-    let mut live = Live::start(&["soak", "--seconds", "600", "--threads", "2"]);
-    let rings = format!("/dev/shm/eventring-soak-{}", live.child.id());
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !Path::new(&rings).join("ring.perf").exists() {
-        assert!(Instant::now() < deadline && live.child.try_wait().unwrap().is_none(), "it makes no ring");
-        std::thread::sleep(Duration::from_millis(10));
+    // At once, when its writer may not have said yet that it is ready, and later.
+    for later in [0, 30, 300] {
+        let mut soak = soak_with_rings();
+        std::thread::sleep(Duration::from_millis(later));
+        soak.child.kill().unwrap();
+        soak.child.wait().unwrap();
+        // Its writer notices, and clears up.
+        wait_until_gone(&rings(&soak));
     }
-    live.child.kill().unwrap();
-    live.child.wait().unwrap();
-    // Its writer notices, and clears up.
-    while Path::new(&rings).exists() {
-        assert!(Instant::now() < deadline, "{rings} is still there");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+}
+
+#[test]
+fn a_soak_that_is_killed_while_it_has_its_writer_stopped_leaves_no_ring_behind() {
+    let mut soak = soak_with_rings();
+    let ring = std::fs::File::open(rings(&soak).join("ring.perf")).unwrap();
+    let LockState::Held { pid: Some(writer) } = lock_state(&ring) else { panic!("nobody writes") };
+    let writer = Pid::from_raw(writer.try_into().unwrap()).unwrap();
+    // The soak first, so that it does not let the writer go on.
+    kill_process(Pid::from_child(&soak.child), Signal::STOP).unwrap();
+    kill_process(writer, Signal::STOP).unwrap();
+    soak.child.kill().unwrap();
+    soak.child.wait().unwrap();
+    wait_until_gone(&rings(&soak));
+}
+
+#[test]
+fn a_writer_whose_soak_is_dead_before_it_is_ready_clears_up() {
+    let rings = PathBuf::from(format!("/dev/shm/eventring-soak-{}", std::process::id()));
+    std::fs::create_dir(&rings).unwrap();
+    let mut writer = program(&["soak-writer", rings.join("ring").to_str().unwrap(), "--threads", "1"]);
+    let (nobody, out) = std::io::pipe().unwrap();
+    drop(nobody);
+    let status = writer.stdout(out).stderr(Stdio::null()).status().unwrap();
+    assert_eq!(status.code(), Some(1), "it must have found nobody to talk to");
+    let cleared_up = !rings.exists();
+    let _ = std::fs::remove_dir_all(&rings);
+    assert!(cleared_up);
 }

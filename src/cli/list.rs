@@ -83,10 +83,17 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// Whether it is a file of a ring that is still being made: `<name>.~<pid>`, marked. A ring that is just getting its name has the mark, too, for an instant.
+fn is_unfinished(path: &Path, mode: u32) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let has_pid = |(_, pid): (&str, &str)| !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit());
+    mode & STICKY != 0 && name.rsplit_once(".~").is_some_and(has_pid)
+}
+
 /// The ring in that file. `None` for files of other kinds, and for shards, which belong to their first.
 fn look_at(path: &Path) -> Option<Found> {
     let metadata = std::fs::metadata(path).ok()?;
-    if !metadata.is_file() || metadata.permissions().mode() & STICKY != 0 {
+    if !metadata.is_file() || is_unfinished(path, metadata.permissions().mode()) {
         return None;
     }
     let reader = match Reader::options().header_only().open(path) {

@@ -1,12 +1,20 @@
 //! Making a ring file so that nobody ever sees half of it, and so that it has one owner.
 //!
-//! 1. `<name>.~<pid>` is made with `O_EXCL`, locked, and given its whole memory. Its mode carries the sticky bit, which no finished ring has: so what
-//!    a killed process left behind is told apart from a ring that happens to be called `x.~123`.
+//! 1. `<name>.~<pid>` is made with `O_EXCL`, locked, and given its whole memory. Its mode carries the sticky bit, which no ring that holds events has:
+//!    so what a killed process left behind is told apart from a ring that happens to be called `x.~123`.
 //! 2. The caller fills it.
-//! 3. It gets its final mode and is renamed to `<name>` without replacing anything.
+//! 3. It gets its final permissions and is renamed to `<name>` without replacing anything.
 //! 4. If there is a file already, its lock decides. Held: the ring is owned, the error names the process. Free: the file is stale. We take its lock,
-//!    see that the name still leads to it, and exchange the two files in one step. What comes out of the exchange is looked at before it is
-//!    removed, so that not even somebody who ignores the lock loses a file to us.
+//!    see that the name still leads to it, give it the sticky bit, and exchange the two files in one step. What comes out of the exchange is looked at
+//!    before it is removed, so that not even somebody who ignores the lock loses a file to us.
+//! 5. It loses the sticky bit, before anybody can record.
+//!
+//! Whatever the instant of a death, what stays at the temporary name has the bit, or is still empty (between the first two steps), so that the next
+//! maker removes it: the bit goes only when the file has its name, and a stale file has it before it leaves its own. A death that leaves the bit on
+//! `<name>` itself costs nothing: the ring has no event yet, or was about to be removed.
+//!
+//! A file is renamed and removed by its name, so a name must not pass to another file in between. Hence the rule: only who holds the lock of the file
+//! that has a name now takes the name from it. All threads of a process share one temporary name.
 
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -227,50 +235,68 @@ impl Unpublished {
             Ok(lock) => lock,
             Err(Errno::NOENT) => return Ok(None),
             Err(errno) => {
-                place.remove(id);
+                // Only under its lock, as ever; this description will do, as it ends here.
+                if try_lock(&file).is_ok() {
+                    place.remove(id);
+                }
                 return Err(failed(errno));
             }
         };
-        let locked = try_lock(&lock);
-        let registration = Registration::new(Some(Arc::clone(place)), id);
-        match locked {
+        match try_lock(&lock) {
             Ok(()) => {}
-            // Somebody who removes leftovers got between the two steps. He removes the file, too.
+            // Somebody who removes leftovers got between the two steps. He removes the file, too. We must not: the name may be a third one's when
+            // we come to it.
             Err(TryLockError::Held { .. }) => return Ok(None),
             Err(TryLockError::System(errno)) => {
+                // Here nobody gets a lock, so nobody has a file to lose.
+                place.remove(id);
                 return Err(failed(errno).mend("use a file system that supports flock"));
             }
         }
-        let lock_is_on_file = fstat(&lock).is_ok_and(|stat| FileId::of(&stat) == id);
-        if !lock_is_on_file || place.current() != Some(id) {
+        let locked = fstat(&lock).map_err(failed)?;
+        if FileId::of(&locked) != id {
+            // Ours was removed, and this is the next one's. To him our lock looks like a remover's, so we are one; a file that has got
+            // further than that does not have the name any more.
+            place.remove(FileId::of(&locked));
             return Ok(None);
         }
-        let lock = HeldLock::keep(lock).map_err(failed)?;
+        if place.current() != Some(id) {
+            return Ok(None);
+        }
+        // From here on the file is removed if something fails: by the registration, which is dropped before `lock` is.
+        let registration = Registration::new(Some(Arc::clone(place)), id);
+        let held = HeldLock::keep(&lock).map_err(failed)?;
         fchmod(&file, Mode::from_raw_mode(UNFINISHED_MODE)).map_err(failed)?;
         let owned =
-            OwnedRingFile { registration, file, _lock: lock, path: None, bytes: 0, page_bytes: 0, warning: None };
+            OwnedRingFile { registration, file, _lock: held, path: None, bytes: 0, page_bytes: 0, warning: None };
         Ok(Some(Self { target, owned }))
     }
 
     /// Gives the file its final mode and name.
     fn publish(&self, options: &CreateOptions) -> Result<(), ShmError> {
-        let finished = Arc::clone(&self.target.finished);
+        let finished = &self.target.finished;
         let failed = |errno| ShmError::from_errno("publish ring file", errno).at(&finished.path);
-        fchmod(&self.owned, Mode::from_raw_mode(options.file_mode)).map_err(failed)?;
+        let set_mode = |mode| fchmod(&self.owned, Mode::from_raw_mode(mode)).map_err(failed);
+        set_mode(options.file_mode | STICKY)?;
+        self.take_name(options, &failed)?;
+        self.owned.registration.set_place(Arc::clone(finished));
+        // Not before it has its name: without the bit nobody would know that the file under the temporary name, left by a death in between, is none.
+        set_mode(options.file_mode)
+    }
+
+    /// Moves the file from its temporary name to its own.
+    fn take_name(&self, options: &CreateOptions, failed: &dyn Fn(Errno) -> ShmError) -> Result<(), ShmError> {
+        let finished = &self.target.finished;
         for _ in 0..ATTEMPTS {
             match self.rename_new() {
-                Ok(()) => {
-                    self.owned.registration.set_place(finished);
-                    return Ok(());
-                }
+                Ok(()) => return Ok(()),
                 Err(Errno::EXIST) => {}
                 Err(errno) => return Err(failed(errno)),
             }
-            let Some(stale) = StaleFile::lock(&finished, options)? else {
+            let Some(stale) = StaleFile::lock(finished, options)? else {
                 continue;
             };
             if self.replace(stale).map_err(failed)? {
-                self.owned.registration.set_place(finished);
                 return Ok(());
             }
         }
@@ -293,15 +319,23 @@ impl Unpublished {
     /// Puts our file in the place of the stale one. `false`: the name leads elsewhere by now, look again.
     fn replace(&self, stale: StaleFile<'_>) -> Result<bool, Errno> {
         let (ours, finished) = (&*self.target.temporary, &*self.target.finished);
+        // A death behind the exchange leaves the stale file under our temporary name.
+        stale.mark_unfinished(true);
         match rename(ours, finished, RenameFlags::EXCHANGE) {
             Ok(()) => {}
-            Err(Errno::NOENT) => return Ok(false),
+            Err(Errno::NOENT) => {
+                stale.mark_unfinished(false);
+                return Ok(false);
+            }
             Err(Errno::INVAL | Errno::NOSYS) => {
                 // Without the flag (hugetlbfs before Linux 5.16) there is an instant without a file.
                 stale.remove();
                 return Ok(false);
             }
-            Err(errno) => return Err(errno),
+            Err(errno) => {
+                stale.mark_unfinished(false);
+                return Err(errno);
+            }
         }
         if ours.current() == Some(stale.id) {
             ours.remove(stale.id);

@@ -4,11 +4,11 @@ use std::ffi::CStr;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{Mode, OFlags, RawDir, Stat, openat};
+use rustix::fs::{Mode, OFlags, RawDir, Stat, fstat, openat};
 
 use super::create::{OPERATION, STICKY};
 use super::identity::is_gone;
-use super::lock::{FileId, try_lock};
+use super::lock::{FileId, try_lock, unlock};
 use super::owned::NamedPlace;
 use super::paths;
 use super::stale::open_existing;
@@ -44,21 +44,26 @@ pub(super) fn remove_leftover(place: &NamedPlace) -> bool {
     remove_if_unfinished(place, |_| true)
 }
 
-/// The lock decides: who makes a file holds it from before the mode says "unfinished" until the file has its name. The process id in
-/// the name, which may be a zombie's or a stranger's by now, is asked only about a file that is not even that far.
+/// The lock decides: who makes a file holds it from before the mode says "unfinished" until after it has stopped to say so. The process id in the
+/// name, which may be a zombie's or a stranger's by now, is asked only about a file that is not even that far.
 fn remove_if_unfinished(place: &NamedPlace, is_abandoned: impl FnOnce(&Stat) -> bool) -> bool {
     let Ok(Some((file, stat))) = open_existing(place, OPERATION) else {
         return false;
     };
+    let is_marked = |stat: &Stat| stat.st_mode & STICKY != 0;
     // Empty without the bit: its maker is before the second step, or died there.
-    let is_unfinished = stat.st_mode & STICKY != 0 || (stat.st_size == 0 && is_abandoned(&stat));
-    if !is_unfinished || try_lock(&file).is_err() {
+    let is_empty = |stat: &Stat| stat.st_size == 0;
+    if !(is_marked(&stat) || (is_empty(&stat) && is_abandoned(&stat))) || try_lock(&file).is_err() {
         return false;
     }
     let id = FileId::of(&stat);
-    let was_there = place.current() == Some(id);
-    place.remove(id);
-    was_there
+    // Asked again under the lock: until we had it, its maker could go on.
+    let is_still = place.current() == Some(id) && fstat(&file).is_ok_and(|stat| is_marked(&stat) || is_empty(&stat));
+    if is_still {
+        place.remove(id);
+    }
+    unlock(&file);
+    is_still
 }
 
 /// Whether the file was made so long ago that its maker, who has to lock it next, must be dead. One who is not begins again.

@@ -88,7 +88,8 @@ const ATTEMPTS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Takes the exclusive lock, or says who has it.
-pub(super) fn try_lock(file: &OwnedFd) -> Result<(), TryLockError> {
+pub(super) fn try_lock(file: impl AsFd) -> Result<(), TryLockError> {
+    let file = file.as_fd();
     for attempt in 1.. {
         match flock(file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(()),
@@ -106,6 +107,13 @@ pub(super) fn try_lock(file: &OwnedFd) -> Result<(), TryLockError> {
         }
     }
     Err(TryLockError::Held { pid: None })
+}
+
+/// Gives back a lock that was taken for a while. Closing the descriptor is not enough: a child that another thread is just forking has a copy of it
+/// until it calls `exec`, and the lock would last as long.
+pub(super) fn unlock(file: impl AsFd) {
+    // Fails only for what is no descriptor.
+    let _ = flock(file, FlockOperation::Unlock);
 }
 
 #[derive(Debug)]
@@ -131,14 +139,14 @@ unsafe impl Send for HeldLock {}
 unsafe impl Sync for HeldLock {}
 
 impl HeldLock {
-    /// Keeps the lock that `file` has got.
-    pub(super) fn keep(file: OwnedFd) -> Result<Self, Errno> {
+    /// Keeps the lock that `file` has got, also when `file` is closed.
+    pub(super) fn keep(file: &OwnedFd) -> Result<Self, Errno> {
         let page_bytes = usize::try_from(page_bytes(file.as_fd())?).map_err(|_| Errno::NOMEM)?;
         // NORESERVE: a page of the huge ones' pool is not taken. That the file may still be empty matters to accesses only.
         // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
         let page = unsafe {
             let flags = MapFlags::SHARED | MapFlags::NORESERVE;
-            mmap(ptr::null_mut(), page_bytes, ProtFlags::empty(), flags, &file, 0)
+            mmap(ptr::null_mut(), page_bytes, ProtFlags::empty(), flags, file, 0)
         }?;
         let held = Self { page: NonNull::new(page).ok_or(Errno::NOMEM)?, page_bytes, pid: std::process::id() };
         // SAFETY: exactly the page just mapped, which nobody touches.

@@ -83,7 +83,7 @@ fn make(name: &str, bytes: u64, options: &MemfdOptions) -> Result<OwnedRingFile,
     Ok(OwnedRingFile {
         registration: Registration::new(None, file.file()),
         file,
-        _lock: HeldLock::keep(lock).map_err(failed)?,
+        _lock: HeldLock::keep(&lock).map_err(failed)?,
         path: None,
         bytes,
         page_bytes,

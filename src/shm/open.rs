@@ -174,10 +174,10 @@ impl RingFile {
         self.stat.st_gid
     }
 
-    /// Its permission bits.
+    /// Its permission bits. Not the sticky bit, which a ring loses just after it has got its name.
     #[must_use]
     pub fn mode(&self) -> u32 {
-        self.stat.st_mode & 0o7777
+        self.stat.st_mode & 0o777
     }
 
     /// Whether `path` leads to this file now, or to another one that took its place, or nowhere. Follows links.

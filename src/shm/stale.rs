@@ -3,19 +3,20 @@
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{Mode, OFlags, Stat, fstat};
+use rustix::fs::{Mode, OFlags, Stat, fchmod, fstat};
 use rustix::io::{Errno, pread};
 
-use super::create::{ATTEMPTS, CreateOptions, already_owned, too_much_traffic};
+use super::create::{ATTEMPTS, CreateOptions, STICKY, already_owned, too_much_traffic};
 use super::error::{ShmError, ShmErrorKind};
-use super::lock::{FileId, TryLockError, try_lock};
+use super::lock::{FileId, TryLockError, try_lock, unlock};
 use super::owned::NamedPlace;
 use super::trust;
 
 /// A file without an owner, which we have locked so that nobody else replaces it.
 pub(super) struct StaleFile<'a> {
     place: &'a NamedPlace,
-    _locked: OwnedFd,
+    locked: OwnedFd,
+    mode: u32,
     pub id: FileId,
     pub bytes: u64,
 }
@@ -39,19 +40,32 @@ impl<'a> StaleFile<'a> {
                 }
             }
             let id = FileId::of(&stat);
+            let bytes = u64::try_from(stat.st_size).unwrap_or(0);
+            let stale = Self { place, locked: file, mode: stat.st_mode & 0o7777 & !STICKY, id, bytes };
             // The name may have passed to another file before we had the lock.
             if place.current() != Some(id) {
                 continue;
             }
-            check_prefix(&file, options.replace_prefix, OPERATION, &place.path)?;
-            let bytes = u64::try_from(stat.st_size).unwrap_or(0);
-            return Ok(Some(Self { place, _locked: file, id, bytes }));
+            check_prefix(&stale.locked, options.replace_prefix, OPERATION, &place.path)?;
+            return Ok(Some(stale));
         }
         Err(too_much_traffic(&place.path))
     }
 
     pub(super) fn remove(self) {
         self.place.remove(self.id);
+    }
+
+    /// Has its mode say that it is nobody's loss, or no more. Does nothing to a stranger's file, whose mode is not ours to change.
+    pub(super) fn mark_unfinished(&self, is_unfinished: bool) {
+        let mode = if is_unfinished { self.mode | STICKY } else { self.mode };
+        let _ = fchmod(&self.locked, Mode::from_raw_mode(mode));
+    }
+}
+
+impl Drop for StaleFile<'_> {
+    fn drop(&mut self) {
+        unlock(&self.locked);
     }
 }
 

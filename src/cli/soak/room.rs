@@ -30,7 +30,7 @@ impl Drop for Room {
     }
 }
 
-/// Removes the directory that holds `ring`, if it is a soak's: for a writer whose parent has died.
+/// Removes the directory that holds `ring`, if it is a soak's: for a writer whose parent has died, or will because the writer has failed.
 pub(super) fn clear_up_after(ring: &Path) {
     if let Some(directory) = ring.parent()
         && directory.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX))

@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::ExecEvent;
 use eventring::tracing::PerfRecorder;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 use serde_json::json;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
@@ -33,6 +33,18 @@ pub(in crate::cli) struct WriterArgs {
 }
 
 pub(in crate::cli) fn run(args: &WriterArgs) -> anyhow::Result<Exit> {
+    // A parent that dies while it has us stopped would never let us go on.
+    let _ = set_parent_process_death_signal(Some(Signal::CONT));
+    let was_told = record_until_told(args);
+    if !matches!(was_told, Ok(true)) {
+        // The parent is dead, or ends because we have failed.
+        clear_up_after(&args.ring);
+    }
+    was_told.map(|_| Exit::Done)
+}
+
+/// Records until the parent says that it is enough, or is no more: then `false`.
+fn record_until_told(args: &WriterArgs) -> anyhow::Result<bool> {
     let description = ContentDescription::of::<ExecEvent>();
     let mut config = args.ring.as_os_str().to_owned();
     config.push(SHIFTS);
@@ -41,7 +53,7 @@ pub(in crate::cli) fn run(args: &WriterArgs) -> anyhow::Result<Exit> {
     say(&json!({ "ready": true }))?;
     let bytes = noise();
     let (stop, stalls) = (AtomicBool::new(false), AtomicU64::new(0));
-    std::thread::scope(|scope| -> anyhow::Result<()> {
+    std::thread::scope(|scope| {
         let (stop, stalls) = (&stop, &stalls);
         for thread in 0..u64::from(args.threads) {
             let (recorder, bytes) = (recorder.clone(), bytes.clone());
@@ -87,12 +99,8 @@ pub(in crate::cli) fn run(args: &WriterArgs) -> anyhow::Result<Exit> {
         let mut line = String::new();
         let read = std::io::stdin().read_line(&mut line);
         stop.store(true, Ordering::Relaxed);
-        if read? == 0 {
-            clear_up_after(&args.ring);
-        }
-        Ok(())
-    })?;
-    Ok(Exit::Done)
+        Ok(read? != 0)
+    })
 }
 
 /// The process, seen from its parent.
