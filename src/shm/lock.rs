@@ -218,7 +218,7 @@ bad line
                 std::thread::sleep(PAUSE);
                 drop(reader);
             });
-            let locked = try_lock(&file.reopen().unwrap().into());
+            let locked = try_lock(OwnedFd::from(file.reopen().unwrap()));
             thread.join().unwrap();
             locked.is_ok()
         };
