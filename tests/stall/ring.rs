@@ -5,7 +5,10 @@ use super::{DESCRIPTOR_SHIFT, PAYLOAD_SHIFT, Subject};
 use eventring::reader::{Cursor, Next, PayloadRead, Reader, Seek};
 use eventring::recorder::{ContentDescription, Recorder};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// So long after the last writer has ended, a reader that still waits is stuck.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Records a sealed event, by turns in one piece, gathered, and in place with the seqno in the seal.
 pub fn record(recorder: &Recorder, count: Count, words: [u64; 3], payload: &[u8]) -> u64 {
@@ -51,13 +54,22 @@ impl Subject for EventRing {
     fn read(&self, done: &AtomicBool, verdict: &mut Verdict) {
         let mut cursor = self.cursor_at_start();
         let mut buffer = Vec::new();
+        let mut done_since = None;
         loop {
             let was_done = done.load(Ordering::Acquire);
+            if was_done {
+                done_since.get_or_insert_with(Instant::now);
+            }
             match cursor.next() {
                 Next::Event(event) => judge(&cursor, &event, &mut buffer, verdict),
                 Next::Gap(gap) => verdict.lost += gap.count,
                 // What comes next may be a hole, of which a cursor at the end learns after a moment.
                 Next::NotReady if was_done && cursor.lag() == 0 => return,
+                // Nobody will ever commit it or say that it is none.
+                Next::NotReady if done_since.is_some_and(|since| since.elapsed() > PATIENCE) => {
+                    verdict.stuck += 1;
+                    cursor.seek(Seek::Seqno(cursor.next_seqno() + 1));
+                }
                 Next::NotReady => std::thread::sleep(Duration::from_micros(100)),
             }
         }
