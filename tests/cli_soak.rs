@@ -6,7 +6,7 @@ mod program;
 use eventring::shm::{LockState, lock_state};
 use program::{Live, program, run};
 use rustix::process::{Pid, Signal, kill_process};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -56,10 +56,14 @@ fn soak_with_rings() -> Live {
     live
 }
 
-fn wait_until_gone(rings: &Path) {
+/// Kills a soak. Its writer notices, and clears up.
+fn kill_and_wait_until_cleared_up(mut soak: Live) {
+    let rings = rings(&soak);
+    soak.child.kill().unwrap();
+    soak.child.wait().unwrap();
     let deadline = Instant::now() + Duration::from_secs(60);
     while rings.exists() {
-        let left: Vec<_> = std::fs::read_dir(rings).into_iter().flatten().flatten().map(|e| e.file_name()).collect();
+        let left: Vec<_> = std::fs::read_dir(&rings).into_iter().flatten().flatten().map(|e| e.file_name()).collect();
         assert!(Instant::now() < deadline, "{} is still there, with {left:?}", rings.display());
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -70,28 +74,23 @@ fn a_soak_that_is_killed_leaves_no_ring_behind() {
     let _alone = alone();
     // At once, when its writer may not have said yet that it is ready, and later.
     for later in [0, 30, 300] {
-        let mut soak = soak_with_rings();
+        let soak = soak_with_rings();
         std::thread::sleep(Duration::from_millis(later));
-        soak.child.kill().unwrap();
-        soak.child.wait().unwrap();
-        // Its writer notices, and clears up.
-        wait_until_gone(&rings(&soak));
+        kill_and_wait_until_cleared_up(soak);
     }
 }
 
 #[test]
 fn a_soak_that_is_killed_while_it_has_its_writer_stopped_leaves_no_ring_behind() {
     let _alone = alone();
-    let mut soak = soak_with_rings();
+    let soak = soak_with_rings();
     let ring = std::fs::File::open(rings(&soak).join("ring.perf")).unwrap();
     let LockState::Held { pid: Some(writer) } = lock_state(&ring) else { panic!("nobody writes") };
     let writer = Pid::from_raw(writer.try_into().unwrap()).unwrap();
     // The soak first, so that it does not let the writer go on.
     kill_process(Pid::from_child(&soak.child), Signal::STOP).unwrap();
     kill_process(writer, Signal::STOP).unwrap();
-    soak.child.kill().unwrap();
-    soak.child.wait().unwrap();
-    wait_until_gone(&rings(&soak));
+    kill_and_wait_until_cleared_up(soak);
 }
 
 #[test]

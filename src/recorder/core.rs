@@ -258,19 +258,23 @@ impl Core {
         self.fork_guard.is_original_process()
     }
 
+    #[inline(always)]
+    pub(super) fn is_switched_on(&self) -> bool {
+        // Relaxed: a switch, which orders nothing.
+        self.enabled.load(Ordering::Relaxed)
+    }
+
     /// Enabled, and in the process that owns the ring.
     #[inline(always)]
     pub(crate) fn may_record(&self) -> bool {
-        // Relaxed: a switch, which orders nothing.
-        self.enabled.load(Ordering::Relaxed) && self.fork_guard.is_original_process()
+        self.is_switched_on() && self.is_original_process()
     }
 
     /// As [`Self::may_record`] in the ordinary case. False where that has to be asked: by callers that have a slow way of
     /// their own, so that nothing is kept on the stack over the question.
     #[inline(always)]
-    pub(super) fn may_record_at_once(&self) -> bool {
-        // Relaxed: as in `may_record`.
-        self.enabled.load(Ordering::Relaxed) && self.fork_guard.is_surely_original_process()
+    fn may_record_at_once(&self) -> bool {
+        self.is_switched_on() && self.is_surely_original_process()
     }
 
     #[inline(always)]

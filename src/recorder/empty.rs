@@ -10,11 +10,12 @@ impl Core {
     /// Records an event without payload.
     #[inline(never)]
     pub(super) fn record_empty(&self, event_type: u16, ext0: u64, ext1: u64, ext2: u64, ext3: u64) -> u64 {
-        match self.may_record_at_once() {
-            true => self.record_empty_at_once(event_type, ext0, ext1, ext2, ext3),
-            false => None,
+        if self.is_switched_on()
+            && let Some(seqno) = self.record_empty_at_once(event_type, ext0, ext1, ext2, ext3)
+        {
+            return seqno;
         }
-        .unwrap_or_else(|| self.record_empty_otherwise(event_type, ext0, ext1, ext2, ext3))
+        self.record_empty_otherwise(event_type, ext0, ext1, ext2, ext3)
     }
 
     /// As [`Self::record_empty`] in the ordinary case, for who knows that recording is on: a straight line. In every other case `None`;

@@ -143,17 +143,18 @@ impl EnteredSpans {
     }
 
     /// The thread enters a span; false if that is a duplicate, and the current span stays what it was.
-    #[inline(always)]
     pub(super) fn push(&self, span_id: u64, local_id: u64, call_site_id: u32, owner: u32) -> bool {
+        if self.push_at_once(span_id, local_id, call_site_id, owner) {
+            return true;
+        }
         let len = self.len.get();
         let tag = u64::from(call_site_id) << 32 | u64::from(owner);
         let Some(place) = self.inline.get(len) else {
             return self.push_deep(EnteredSpan { span_id, local_id, tag });
         };
-        let is_duplicate = self.inline[..len].iter().any(|place| place.get().is(local_id, owner));
-        place.set(EnteredSpan { span_id, local_id, tag: if is_duplicate { tag | DUPLICATE } else { tag } });
+        place.set(EnteredSpan { span_id, local_id, tag: tag | DUPLICATE });
         self.len.set(len + 1);
-        !is_duplicate
+        false
     }
 
     #[cold]
@@ -169,22 +170,8 @@ impl EnteredSpans {
         is_kept && !is_duplicate
     }
 
-    /// The thread exits a span; gives the entry that this ends, if there is one.
-    #[inline(always)]
+    /// The thread exits a span; gives its last entry, wherever that is, which this ends.
     pub(super) fn pop(&self, local_id: u64, owner: u32) -> Option<EnteredSpan> {
-        let last = self.len.get().wrapping_sub(1);
-        if let Some(place) = self.inline.get(last)
-            && place.get().is(local_id, owner)
-        {
-            self.len.set(last);
-            return Some(place.get());
-        }
-        self.remove(local_id, owner)
-    }
-
-    /// Removes the last entry of a span, from wherever it is.
-    #[cold]
-    fn remove(&self, local_id: u64, owner: u32) -> Option<EnteredSpan> {
         let len = self.len.get();
         let deeper = DEEPER.try_with(|deeper| {
             let mut deeper = deeper.borrow_mut();

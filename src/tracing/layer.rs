@@ -102,26 +102,24 @@ impl RecorderLayer {
         known
     }
 
-    /// The parent of a span that has just been created, and how that is known.
+    /// The parent of a span that has just been created, or the span of an event, and how that is known: `explicit` is what the program
+    /// said of it, if it did.
     #[inline(always)]
     fn parent_of<'a, S>(
         &self,
         core: &Arc<PerfCore>,
         thread: &ThreadState,
-        attributes: &Attributes<'_>,
-        id: &Id,
         context: &'a Context<'_, S>,
+        explicit: Option<Option<&Id>>,
+        ask: impl FnOnce() -> Option<SpanRef<'a, S>>,
     ) -> (u64, u16)
     where
         S: Subscriber + for<'l> LookupSpan<'l>,
     {
-        let ask = || context.span(id)?.parent();
-        if attributes.is_contextual() {
-            return (self.current_or(core, thread, context, ask), 0);
-        }
-        match attributes.parent() {
-            None => (0, flags::EXPLICIT_ROOT),
-            Some(parent) => {
+        match explicit {
+            None => (self.current_or(core, thread, context, ask), 0),
+            Some(None) => (0, flags::EXPLICIT_ROOT),
+            Some(Some(parent)) => {
                 let known = self.spans.get(parent.into_u64()).map(|parent| parent.span_id);
                 (known.unwrap_or_else(|| self.ask(core, thread, ask)), flags::EXPLICIT_PARENT)
             }
@@ -222,17 +220,14 @@ where
         let Some(core) = self.target.recording() else { return };
         thread::with(|thread| {
             let call_site_id = core.call_site_id(attributes.metadata());
-            let (parent, origin) = self.parent_of(core, thread, attributes, id, &context);
+            let ask = || context.span(id)?.parent();
+            let explicit = (!attributes.is_contextual()).then(|| attributes.parent());
+            let (parent, origin) = self.parent_of(core, thread, &context, explicit, ask);
             let Some(span) = self.add(core, thread, id, call_site_id) else { return };
             let Some(ring) = thread.ring_of(core) else { return };
             let ext = PerfExt { related: parent, flags: origin, ..PerfExt::of_span(span.span_id, call_site_id) };
             if attributes.fields().is_empty() {
-                let ids = u64::from(call_site_id) | thread.id_word();
-                let (event, said) = (PerfEvent::SpanNew as u16, u64::from(origin));
-                if ring.core.record_empty_at_once(event, span.span_id, parent, ids, said).is_none() {
-                    ring.core.record_empty_otherwise(event, span.span_id, parent, ids, said);
-                }
-                return;
+                return record_at_once(ring, thread, PerfEvent::SpanNew, ext);
             }
             let visit = |visitor: &mut dyn Visit| attributes.record(visitor);
             core.encode_fields(thread, ring, visit, |fields| {
@@ -271,17 +266,8 @@ where
         thread::with(|thread| {
             let call_site_id = core.call_site_id(event.metadata());
             let ask = || context.event_span(event);
-            let (span_id, origin) = if event.is_contextual() {
-                (self.current_or(core, thread, &context, ask), 0)
-            } else {
-                match event.parent() {
-                    None => (0, flags::EXPLICIT_ROOT),
-                    Some(parent) => {
-                        let known = self.spans.get(parent.into_u64()).map(|parent| parent.span_id);
-                        (known.unwrap_or_else(|| self.ask(core, thread, ask)), flags::EXPLICIT_PARENT)
-                    }
-                }
-            };
+            let explicit = (!event.is_contextual()).then(|| event.parent());
+            let (span_id, origin) = self.parent_of(core, thread, &context, explicit, ask);
             let Some(ring) = thread.ring_of(core) else { return };
             let ext = PerfExt { flags: origin, ..PerfExt::of_span(span_id, call_site_id) };
             let visit = |visitor: &mut dyn Visit| event.record(visitor);
@@ -301,7 +287,7 @@ where
             if !thread.enter_at_once(span.span_id, local_id, span.call_site_id, self.owner) {
                 return self.enter_otherwise(thread, id, &context);
             }
-            record_at_once(ring, thread, PerfEvent::SpanEnter, span.span_id, span.call_site_id);
+            record_at_once(ring, thread, PerfEvent::SpanEnter, PerfExt::of_span(span.span_id, span.call_site_id));
         });
     }
 
@@ -312,7 +298,8 @@ where
             let Some(exited) = thread.exit_at_once(local_id, self.owner) else {
                 return self.exit_otherwise(thread, local_id);
             };
-            record_at_once(ring, thread, PerfEvent::SpanExit, exited.span_id, exited.call_site_id());
+            let ext = PerfExt::of_span(exited.span_id, exited.call_site_id());
+            record_at_once(ring, thread, PerfEvent::SpanExit, ext);
         });
     }
 
@@ -321,7 +308,7 @@ where
             let local_id = id.into_u64();
             let Some(ring) = self.target.ring_at_once(thread) else { return self.close(thread, local_id) };
             let Some(span) = self.spans.remove(local_id) else { return };
-            record_at_once(ring, thread, PerfEvent::SpanClose, span.span_id, span.call_site_id);
+            record_at_once(ring, thread, PerfEvent::SpanClose, PerfExt::of_span(span.span_id, span.call_site_id));
         });
     }
 }

@@ -222,19 +222,7 @@ impl PerfCore {
         ext: PerfExt,
         payload: &[u8],
     ) -> u64 {
-        self.record_words(thread, event, ext.to_words(), payload)
-    }
-
-    /// As [`Self::record`], with the content extension in words.
-    #[inline(always)]
-    pub(super) fn record_words(
-        self: &Arc<Self>,
-        thread: &ThreadState,
-        event: PerfEvent,
-        words: [u64; 4],
-        payload: &[u8],
-    ) -> u64 {
-        let [span_id, related, ids, counts] = words;
+        let [span_id, related, ids, counts] = ext.to_words();
         match thread.ring_of(self) {
             Some(ring) => ring.record(event as u16, [span_id, related, ids | thread.id_word(), counts], payload),
             None => 0,

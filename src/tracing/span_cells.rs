@@ -122,17 +122,13 @@ impl SpanCells {
     /// As [`Self::call_site_id`] for a cell of the first block; otherwise, or if there is no such span, `None`.
     #[inline(always)]
     pub(super) fn call_site_id_at_once(&self, id: u64) -> Option<u32> {
-        let cell = self.first.get((id & INDEX_MASK) as usize)?;
-        (cell.id.load(Ordering::Relaxed) == id).then(|| (cell.state.load(Ordering::Relaxed) >> 32) as u32)
+        self.first.get((id & INDEX_MASK) as usize)?.call_site_id_of(id)
     }
 
     /// The call site of an open span; 0 if there is no such span.
     #[inline(always)]
     pub(super) fn call_site_id(&self, id: u64) -> u32 {
-        match self.cell(id & INDEX_MASK) {
-            Some(cell) if cell.id.load(Ordering::Relaxed) == id => (cell.state.load(Ordering::Relaxed) >> 32) as u32,
-            _ => 0,
-        }
+        self.cell(id & INDEX_MASK).and_then(|cell| cell.call_site_id_of(id)).unwrap_or(0)
     }
 
     /// Another handle of an open span.
@@ -289,6 +285,12 @@ impl SpanCells {
 }
 
 impl SpanCell {
+    /// The call site of the span with that id, if this is its cell.
+    #[inline(always)]
+    fn call_site_id_of(&self, id: u64) -> Option<u32> {
+        (self.id.load(Ordering::Relaxed) == id).then(|| (self.state.load(Ordering::Relaxed) >> 32) as u32)
+    }
+
     /// A span begins in this free cell, which has that index. Gives the span's id.
     #[inline(always)]
     fn begin(&self, index: u64, call_site_id: u32) -> u64 {
@@ -343,6 +345,11 @@ impl FreeCells {
     pub(super) fn give_up(&self, cells: &SpanCells) {
         self.has_ended.set(true);
         self.give_all_if_ended(cells);
+    }
+
+    /// Whether the thread is at its end.
+    pub(super) fn has_ended(&self) -> bool {
+        self.has_ended.get()
     }
 
     fn give_all_if_ended(&self, cells: &SpanCells) {

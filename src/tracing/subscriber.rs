@@ -101,6 +101,16 @@ impl RecorderSubscriber {
             None => thread.entered.current_of(self.owner),
         }
     }
+
+    /// The parent of a new span, or the span of an event, and how that is known.
+    #[inline(always)]
+    fn parent_of(&self, thread: &ThreadState, is_contextual: bool, explicit: Option<&Id>) -> (u64, u16) {
+        match explicit {
+            _ if is_contextual => (self.current_id(thread), 0),
+            Some(parent) => (recorded(parent).unwrap_or(0), flags::EXPLICIT_PARENT),
+            None => (0, flags::EXPLICIT_ROOT),
+        }
+    }
 }
 
 /// The rest of what a subscriber does: what is not the ordinary case, which begins anew here.
@@ -135,14 +145,7 @@ impl RecorderSubscriber {
         call_site_id: u32,
         fields: EncodedFields<'_>,
     ) -> Id {
-        let (parent, origin) = if attributes.is_contextual() {
-            (self.current_id(thread), 0)
-        } else {
-            match attributes.parent() {
-                Some(parent) => (recorded(parent).unwrap_or(0), flags::EXPLICIT_PARENT),
-                None => (0, flags::EXPLICIT_ROOT),
-            }
-        };
+        let (parent, origin) = self.parent_of(thread, attributes.is_contextual(), attributes.parent());
         let Some(span_id) = SPAN_CELLS.create(&thread.free_cells, call_site_id) else {
             core.count_lost_span();
             return id_of(UNRECORDED);
@@ -289,14 +292,7 @@ impl Subscriber for RecorderSubscriber {
             let Some(ring) = thread.ring_of(core) else { return };
             let visit = |visitor: &mut dyn Visit| event.record(visitor);
             core.encode_fields(thread, ring, visit, |fields| {
-                let (span_id, origin) = if event.is_contextual() {
-                    (self.current_id(thread), 0)
-                } else {
-                    match event.parent() {
-                        Some(parent) => (recorded(parent).unwrap_or(0), flags::EXPLICIT_PARENT),
-                        None => (0, flags::EXPLICIT_ROOT),
-                    }
-                };
+                let (span_id, origin) = self.parent_of(thread, event.is_contextual(), event.parent());
                 let ext = PerfExt { flags: origin, ..PerfExt::of_span(span_id, call_site_id) };
                 record_with(ring, thread, PerfEvent::Event, ext, fields);
             });
@@ -314,7 +310,7 @@ impl Subscriber for RecorderSubscriber {
             if !thread.enter_at_once(span_id, span_id, call_site_id, self.owner) {
                 return self.enter_otherwise(thread, span);
             }
-            record_at_once(ring, thread, PerfEvent::SpanEnter, span_id, call_site_id);
+            record_at_once(ring, thread, PerfEvent::SpanEnter, PerfExt::of_span(span_id, call_site_id));
         });
     }
 
@@ -326,7 +322,7 @@ impl Subscriber for RecorderSubscriber {
             let Some(exited) = thread.exit_at_once(span_id, self.owner) else {
                 return self.exit_otherwise(thread, span);
             };
-            record_at_once(ring, thread, PerfEvent::SpanExit, span_id, exited.call_site_id());
+            record_at_once(ring, thread, PerfEvent::SpanExit, PerfExt::of_span(span_id, exited.call_site_id()));
         });
     }
 

@@ -50,12 +50,13 @@ impl Target {
     }
 }
 
-/// Records what happens to a span, in a ring that is switched on.
+/// Records what happens to a span, without payload, in a ring that is switched on.
 #[inline(always)]
-pub(super) fn record_at_once(ring: &Recorder, thread: &ThreadState, event: PerfEvent, span_id: u64, call_site_id: u32) {
-    let ids = u64::from(call_site_id) | thread.id_word();
-    if ring.core.record_empty_at_once(event as u16, span_id, 0, ids, 0).is_none() {
-        ring.core.record_empty_otherwise(event as u16, span_id, 0, ids, 0);
+pub(super) fn record_at_once(ring: &Recorder, thread: &ThreadState, event: PerfEvent, ext: PerfExt) {
+    let [span_id, related, ids, said] = ext.to_words();
+    let ids = ids | thread.id_word();
+    if ring.core.record_empty_at_once(event as u16, span_id, related, ids, said).is_none() {
+        ring.core.record_empty_otherwise(event as u16, span_id, related, ids, said);
     }
 }
 

@@ -36,8 +36,6 @@ pub(super) struct ThreadState {
     /// Where it recorded last.
     last_home: Cell<Home>,
     homes: [Cell<Home>; REMEMBERED],
-    /// Its destructors run, [`EndOfThread`]'s has.
-    has_ended: Cell<bool>,
     /// Inside [`Self::settle`].
     is_settling: Cell<bool>,
     /// How deep in the formatting of values that record in turn.
@@ -93,7 +91,6 @@ impl ThreadState {
             id_word: Cell::new(0),
             last_home: Cell::new(NOWHERE),
             homes: [const { Cell::new(NOWHERE) }; REMEMBERED],
-            has_ended: Cell::new(false),
             is_settling: Cell::new(false),
             formatting_depth: Cell::new(0),
             entered: EnteredSpans::new(),
@@ -133,10 +130,7 @@ impl ThreadState {
         let home = self.homes[recorder.id as usize % REMEMBERED].get();
         match ring_at(home, recorder) {
             Some(ring) => {
-                // A thread at its end does nothing at once: it may keep no span cells, for one.
-                if !self.has_ended.get() {
-                    self.last_home.set(home);
-                }
+                self.set_last_home(home);
                 Some(ring)
             }
             None => self.settle(recorder),
@@ -169,7 +163,12 @@ impl ThreadState {
         let Some(ring) = recorder.shards.get(seat.shard) else { return };
         let home = Home { recorder_id: recorder.id, ring: NonNull::from(ring) };
         self.homes[recorder.id as usize % REMEMBERED].set(home);
-        if !self.has_ended.get() {
+        self.set_last_home(home);
+    }
+
+    fn set_last_home(&self, home: Home) {
+        // A thread at its end does nothing at once, for it may keep no span cells.
+        if !self.free_cells.has_ended() {
             self.last_home.set(home);
         }
     }
@@ -277,9 +276,8 @@ impl EndOfThread {
 impl Drop for EndOfThread {
     fn drop(&mut self) {
         STATE.with(|state| {
-            state.has_ended.set(true);
-            state.last_home.set(NOWHERE);
             state.free_cells.give_up(&SPAN_CELLS);
+            state.last_home.set(NOWHERE);
             for joined in self.0.get_mut().drain(..) {
                 let Some(recorder) = joined.recorder.upgrade() else { continue };
                 if !recorder.belongs_to_this_process() {
