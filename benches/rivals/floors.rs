@@ -11,10 +11,22 @@ use tracing_subscriber::layer::{Context, Layer};
 
 /// What is done at each call.
 pub trait Work: Send + Sync + 'static {
-    /// For a span: its creation, enter, exit, close.
+    /// For a span: its creation without fields, enter, exit, close.
     fn span(&self, what: u16, id: u64);
+    /// For a new span with fields, which have been looked at.
+    fn span_with_fields(&self, seen: u64);
     /// For a log record, whose fields have been looked at.
     fn event(&self, seen: u64);
+
+    /// A new span, with fields or without.
+    fn new_span(&self, attributes: &Attributes<'_>, id: u64) {
+        if attributes.fields().is_empty() {
+            return self.span(5, id);
+        }
+        let mut seen = Seen::default();
+        attributes.record(&mut seen);
+        self.span_with_fields(seen.0);
+    }
 }
 
 /// Nothing: what `tracing` itself costs.
@@ -22,6 +34,7 @@ pub struct Nothing;
 
 impl Work for Nothing {
     fn span(&self, _: u16, _: u64) {}
+    fn span_with_fields(&self, _: u64) {}
     fn event(&self, _: u64) {}
 }
 
@@ -30,6 +43,10 @@ pub struct Stamps;
 
 impl Work for Stamps {
     fn span(&self, _: u16, _: u64) {
+        black_box(ticks());
+    }
+
+    fn span_with_fields(&self, _: u64) {
         black_box(ticks());
     }
 
@@ -49,13 +66,16 @@ fn ticks() -> u64 {
     eventring::clock::Clock::global().now_epoch_nanos()
 }
 
-/// Records an event of fixed words for each call (and 29 fixed bytes for a log record), without knowing any span: what the
-/// ring alone costs.
+/// Records an event of fixed words for each call (and 29 fixed bytes for fields), without knowing any span: what the ring alone costs.
 pub struct Records(pub Recorder);
 
 impl Work for Records {
     fn span(&self, what: u16, id: u64) {
         self.0.record(what, [id, 2, 3, 4], &[]);
+    }
+
+    fn span_with_fields(&self, seen: u64) {
+        self.0.record(5, [1, 2, 3, seen], black_box(&[7; 29]));
     }
 
     fn event(&self, seen: u64) {
@@ -72,6 +92,10 @@ impl Work for Unclaimed {
         self.0.record_at(ticks(), what, [id, 2, 3, 4], &[]);
     }
 
+    fn span_with_fields(&self, seen: u64) {
+        self.0.record_at(ticks(), 5, [1, 2, 3, seen], black_box(&[7; 29]));
+    }
+
     fn event(&self, seen: u64) {
         self.0.record_at(ticks(), 9, [1, 2, 3, seen], black_box(&[7; 29]));
     }
@@ -82,8 +106,7 @@ pub struct Floor<W>(pub W);
 
 impl<W: Work, S: Subscriber> Layer<S> for Floor<W> {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, _: Context<'_, S>) {
-        attributes.record(&mut Seen::default());
-        self.0.span(5, id.into_u64());
+        self.0.new_span(attributes, id.into_u64());
     }
 
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
@@ -115,8 +138,7 @@ impl<W: Work> Subscriber for Floor<W> {
     }
 
     fn new_span(&self, attributes: &Attributes<'_>) -> Id {
-        attributes.record(&mut Seen::default());
-        self.0.span(5, 1);
+        self.0.new_span(attributes, 1);
         Id::from_u64(1)
     }
 

@@ -77,6 +77,8 @@ pub fn measure(rounds: usize) -> Medians {
     add(&mut cases, "layer_floor_nothing", 4_000, Dispatch::new(Registry::default().with(Floor(Nothing))));
     add(&mut cases, "layer_floor_stamps", 4_000, Dispatch::new(Registry::default().with(Floor(Stamps))));
     add(&mut cases, "layer_floor_unclaimed", 4_000, Dispatch::new(Registry::default().with(Floor(unclaimed()))));
+    #[cfg(feature = "rivals")]
+    let _kept = crate::third_party::add_subscribers(&mut cases);
     let mut medians = cases.measure(rounds);
     // A filter that says no to every call site; and no subscriber at all. Later than the others, who all want everything: while two
     // subscribers disagree, `tracing` asks the current one at each call.

@@ -3,23 +3,31 @@
 use crate::Medians;
 use crate::interleave::Cases;
 use crate::spans;
+use std::any::Any;
 use std::hint::black_box;
 use tracing::Dispatch;
 use tracing_subscriber::Registry;
 use tracing_subscriber::layer::SubscriberExt;
 
-pub fn measure(rounds: usize) -> Medians {
-    let mut cases = Cases::default();
-    // Few operations a batch: some keep everything in memory, some write to a file.
-    let operations = 500;
-    let (chrome, _flush) = tracing_chrome::ChromeLayerBuilder::new().writer(std::io::sink()).include_args(true).build();
-    spans::add(&mut cases, "tracing_chrome", operations, Dispatch::new(Registry::default().with(chrome)));
+/// Few operations a batch: some keep everything in memory, some write to a file.
+const OPERATIONS: u64 = 500;
+
+/// Adds those that are subscribers, to take turns with ours. What is given back is to be kept until they have been measured.
+pub fn add_subscribers(cases: &mut Cases<'_>) -> impl Any {
+    let (chrome, flush) = tracing_chrome::ChromeLayerBuilder::new().writer(std::io::sink()).include_args(true).build();
+    spans::add(cases, "tracing_chrome", OPERATIONS, Dispatch::new(Registry::default().with(chrome)));
     let perfetto = tracing_perfetto::PerfettoLayer::new(std::sync::Mutex::new(tempfile::tempfile().unwrap()))
         .with_debug_annotations(true);
-    spans::add(&mut cases, "tracing_perfetto", operations, Dispatch::new(Registry::default().with(perfetto)));
+    spans::add(cases, "tracing_perfetto", OPERATIONS, Dispatch::new(Registry::default().with(perfetto)));
     let tracy = tracing_tracy::TracyLayer::default();
-    spans::add(&mut cases, "tracing_tracy", operations, Dispatch::new(Registry::default().with(tracy)));
+    spans::add(cases, "tracing_tracy", OPERATIONS, Dispatch::new(Registry::default().with(tracy)));
+    flush
+}
 
+/// Those that know nothing of `tracing`.
+pub fn measure(rounds: usize) -> Medians {
+    let mut cases = Cases::default();
+    let operations = OPERATIONS;
     fastrace::set_reporter(Discard, fastrace::collector::Config::default());
     let root = fastrace::Span::root("root", fastrace::collector::SpanContext::random());
     let _parent = root.set_local_parent();

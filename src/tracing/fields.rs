@@ -54,6 +54,8 @@ const NONE: usize = usize::MAX;
 const FIELD: u64 = 1 << 16;
 /// One more field that is missing.
 const MISSING: u64 = 1 << 32;
+/// A value was formatted. Not recorded: the highest count ends below.
+const FORMATTED: u64 = 1 << 63;
 
 /// The fields of a span or event as they are recorded.
 #[derive(Clone, Copy)]
@@ -82,9 +84,12 @@ pub(super) fn encode<R>(
     visit: impl Fn(&mut dyn Visit),
     then: impl Fn(EncodedFields<'_>) -> R,
 ) -> R {
-    let mut small = Encoder::<SMALL_BYTES>::new(thread, limits, epoch_nanos);
+    let mut small = SmallEncoder::new(thread, limits);
     look(&mut small, |encoder| visit(encoder), &then);
-    if small.is_too_small { encode_large(thread, limits, epoch_nanos, visit, then) } else { then(small.encoded()) }
+    if small.is_too_small() {
+        return encode_large(thread, limits, epoch_nanos, visit, then);
+    }
+    then(small.encoded(epoch_nanos))
 }
 
 #[cold]
@@ -96,14 +101,14 @@ fn encode_large<R>(
     visit: impl Fn(&mut dyn Visit),
     then: impl Fn(EncodedFields<'_>) -> R,
 ) -> R {
-    let mut large = Encoder::<LARGE_BYTES>::new(thread, limits, epoch_nanos);
+    let mut large = Encoder::<LARGE_BYTES>::new(thread, limits);
     look(&mut large, |encoder| visit(encoder), &then);
-    then(large.encoded())
+    then(large.encoded(epoch_nanos))
 }
 
 /// Shows the fields to `encoder`. If one panics, `then` gets what there is, as the panic goes by.
 #[inline(always)]
-pub(super) fn look<E: Encoded, R>(encoder: &mut E, visit: impl FnOnce(&mut E), then: &impl Fn(EncodedFields<'_>) -> R) {
+pub(super) fn look<E: Encoded, R>(encoder: &mut E, visit: impl FnOnce(&mut E), then: impl Fn(EncodedFields<'_>) -> R) {
     let kept = KeptOnPanic { encoder, then };
     visit(kept.encoder);
     std::mem::forget(kept);
@@ -113,58 +118,58 @@ pub(super) fn look<E: Encoded, R>(encoder: &mut E, visit: impl FnOnce(&mut E), t
 pub(super) trait Encoded {
     /// A value has panicked.
     fn panicked(&mut self);
-    /// What there is.
-    fn encoded(&self) -> EncodedFields<'_>;
+    /// What there is, of which the look began at `epoch_nanos`, if that is known.
+    fn encoded(&self, epoch_nanos: Option<u64>) -> EncodedFields<'_>;
 }
 
 /// Hands out an encoder's fields when a panic goes by. It refers to the encoder, which is too large to be moved around.
 struct KeptOnPanic<'e, E: Encoded, R, F: Fn(EncodedFields<'_>) -> R> {
     encoder: &'e mut E,
-    then: &'e F,
+    then: F,
 }
 
 impl<E: Encoded, R, F: Fn(EncodedFields<'_>) -> R> Drop for KeptOnPanic<'_, E, R, F> {
-    #[cold]
+    // In line: a function would want in memory what `then` knows, also where nothing panics.
+    #[inline(always)]
     fn drop(&mut self) {
         self.encoder.panicked();
-        (self.then)(EncodedFields { has_panicked: true, ..self.encoder.encoded() });
+        (self.then)(EncodedFields { has_panicked: true, ..self.encoder.encoded(None) });
     }
 }
+
+/// An encoder for nearly all fields there are.
+pub(super) type SmallEncoder<'t> = Encoder<'t, SMALL_BYTES>;
 
 /// Encodes field by field, as far as there is room.
 pub(super) struct Encoder<'t, const N: usize> {
     bytes: ArrayVec<u8, N>,
-    /// Bytes that may be used.
+    /// Bytes that may be used; 0 as soon as something did not fit, if there is a larger buffer.
     end: usize,
-    /// What does not fit here may fit a larger buffer.
-    has_larger: bool,
-    /// Something did not fit, and there is a larger buffer.
-    is_too_small: bool,
     /// Where the field begins that is being formatted; [`NONE`] if none is.
     formatting: usize,
-    /// Flags and counts as in the descriptor. (One word: several small ones, each written and then read together, make the
-    /// processor wait.)
+    /// Flags and counts as in the descriptor, and [`FORMATTED`]. (One word: several small ones, each written and then read together,
+    /// make the processor wait.)
     word: u64,
-    /// See [`EncodedFields`]; 0 for `None`.
-    epoch_nanos: u64,
     limits: &'t FieldLimits,
     thread: &'t ThreadState,
 }
 
 impl<'t, const N: usize> Encoder<'t, N> {
     #[inline(always)]
-    pub(super) fn new(thread: &'t ThreadState, limits: &'t FieldLimits, epoch_nanos: Option<u64>) -> Self {
-        Self {
-            bytes: ArrayVec::new(),
-            end: N.min(limits.fields_bytes_max),
-            has_larger: N < limits.fields_bytes_max,
-            is_too_small: false,
-            formatting: NONE,
-            word: 0,
-            epoch_nanos: epoch_nanos.unwrap_or(0),
-            limits,
-            thread,
-        }
+    pub(super) fn new(thread: &'t ThreadState, limits: &'t FieldLimits) -> Self {
+        let end = N.min(limits.fields_bytes_max);
+        Self { bytes: ArrayVec::new(), end, formatting: NONE, word: 0, limits, thread }
+    }
+
+    /// Something did not fit, and there is a larger buffer, for which the fields are to be visited again.
+    #[inline(always)]
+    pub(super) fn is_too_small(&self) -> bool {
+        self.end == 0 && self.has_larger()
+    }
+
+    /// What does not fit here may fit a larger buffer.
+    fn has_larger(&self) -> bool {
+        N < self.limits.fields_bytes_max
     }
 
     /// A field that is not to be recorded.
@@ -179,17 +184,17 @@ impl<'t, const N: usize> Encoder<'t, N> {
         self.word = (self.word + MISSING) | u64::from(flags::FIELDS_MISSING);
     }
 
-    /// Bytes that are left.
+    /// Whether that many bytes are left.
     #[inline(always)]
-    fn room(&self) -> usize {
-        self.end - self.bytes.len()
+    fn has_room_for(&self, bytes: usize) -> bool {
+        self.bytes.len() + bytes <= self.end
     }
 
     /// There is no room for a field.
     #[cold]
     fn no_room(&mut self) {
-        if self.has_larger {
-            self.is_too_small = true;
+        if self.has_larger() {
+            self.end = 0;
         } else {
             self.miss();
         }
@@ -206,7 +211,7 @@ impl<'t, const N: usize> Encoder<'t, N> {
     #[inline(always)]
     fn fixed<const K: usize>(&mut self, field: &Field, ty: ValueType, value: [u8; K]) {
         let Ok(index) = u8::try_from(field.index()) else { return self.miss() };
-        if self.is_too_small || self.room() < FIELD_HEADER_BYTES + K {
+        if !self.has_room_for(FIELD_HEADER_BYTES + K) {
             return self.no_room();
         }
         // At once: each time the length is stored and loaded again, what comes next waits.
@@ -220,16 +225,16 @@ impl<'t, const N: usize> Encoder<'t, N> {
     /// A value of any length; text is cut between characters.
     fn sized(&mut self, field: &Field, ty: ValueType, value: &[u8], floor: impl Fn(usize) -> usize) {
         let Ok(index) = u8::try_from(field.index()) else { return self.miss() };
-        if self.is_too_small || self.room() < FIELD_HEADER_BYTES + TRUNCATION_BYTES {
+        if !self.has_room_for(FIELD_HEADER_BYTES + TRUNCATION_BYTES) {
             return self.no_room();
         }
-        let room = self.room() - FIELD_HEADER_BYTES;
+        let room = self.end - self.bytes.len() - FIELD_HEADER_BYTES;
         if value.len() <= room {
             // The room is less than 64 KiB.
             let [low, high] = (value.len() as u16).to_le_bytes();
             self.append(&[index, ty as u8, low, high]);
             self.append(value);
-        } else if self.has_larger {
+        } else if self.has_larger() {
             return self.no_room();
         } else {
             let kept = floor(room - TRUNCATION_BYTES);
@@ -251,13 +256,13 @@ impl<'t, const N: usize> Encoder<'t, N> {
         write: impl FnOnce(&mut CappedText<'_, N>) -> fmt::Result,
     ) {
         let Ok(index) = u8::try_from(field.index()) else { return self.miss() };
-        if self.is_too_small || self.room() < FIELD_HEADER_BYTES + TRUNCATION_BYTES {
+        if !self.has_room_for(FIELD_HEADER_BYTES + TRUNCATION_BYTES) {
             return self.no_room();
         }
         let Some(_depth) = FormattingDepth::enter(self.thread) else {
             return self.fixed(field, ValueType::NotFormatted, [NotFormatted::Nested as u8]);
         };
-        self.epoch_nanos = 0;
+        self.word |= FORMATTED;
         let start = self.bytes.len();
         self.append(&[index, ty as u8, 0, 0]);
         let room = self.end - self.bytes.len() - TRUNCATION_BYTES;
@@ -267,7 +272,7 @@ impl<'t, const N: usize> Encoder<'t, N> {
         let written = write(&mut text);
         let is_cut = text.is_cut;
         self.formatting = NONE;
-        if is_cut && self.has_larger && room < bytes_max {
+        if is_cut && self.has_larger() && room < bytes_max {
             self.bytes.truncate(start);
             return self.no_room();
         }
@@ -303,9 +308,9 @@ impl<const N: usize> Encoded for Encoder<'_, N> {
     }
 
     #[inline(always)]
-    fn encoded(&self) -> EncodedFields<'_> {
-        let epoch_nanos = Some(self.epoch_nanos).filter(|nanos| *nanos != 0);
-        EncodedFields { payload: &self.bytes, said: self.word, epoch_nanos, has_panicked: false }
+    fn encoded(&self, epoch_nanos: Option<u64>) -> EncodedFields<'_> {
+        let epoch_nanos = epoch_nanos.filter(|_| self.word & FORMATTED == 0);
+        EncodedFields { payload: &self.bytes, said: self.word & !FORMATTED, epoch_nanos, has_panicked: false }
     }
 }
 

@@ -51,9 +51,9 @@ pub(super) fn encode_redacted<R>(
     visit: impl Fn(&mut dyn Visit),
     then: impl Fn(EncodedFields<'_>) -> R,
 ) -> R {
-    let mut redacting = Redacting { encoder: Encoder::<LARGE_BYTES>::new(thread, limits, epoch_nanos), redacted };
+    let mut redacting = Redacting { encoder: Encoder::<LARGE_BYTES>::new(thread, limits), redacted };
     look(&mut redacting, |redacting| visit(redacting), &then);
-    then(redacting.encoded())
+    then(redacting.encoded(epoch_nanos))
 }
 
 /// Shows the encoder the fields that may be recorded. The others' values are not even looked at.
@@ -67,8 +67,8 @@ impl Encoded for Redacting<'_> {
         self.encoder.panicked();
     }
 
-    fn encoded(&self) -> EncodedFields<'_> {
-        self.encoder.encoded()
+    fn encoded(&self, epoch_nanos: Option<u64>) -> EncodedFields<'_> {
+        self.encoder.encoded(epoch_nanos)
     }
 }
 

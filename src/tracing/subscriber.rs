@@ -2,7 +2,7 @@
 
 use super::call_sites::CALL_SITES;
 use super::entered::next_owner;
-use super::fields::EncodedFields;
+use super::fields::{Encoded, EncodedFields, SmallEncoder, look};
 use super::filter::TargetFilter;
 use super::filter_handle::FilterHandle;
 use super::recorder::{PerfCore, PerfRecorder};
@@ -113,6 +113,36 @@ impl RecorderSubscriber {
     }
 }
 
+/// What would make the stack's frame of every span large.
+impl RecorderSubscriber {
+    /// A new span with fields, in the ordinary case.
+    #[inline(never)]
+    fn new_span_with_fields(&self, thread: &ThreadState, attributes: &Attributes<'_>) -> Id {
+        let Some((core, ring)) = self.target.ring_for_fields_at_once(thread) else {
+            return self.new_span_otherwise(thread, attributes);
+        };
+        let Some(call_site_id) = CALL_SITES.id_at_once(attributes.metadata()) else {
+            return self.new_span_otherwise(thread, attributes);
+        };
+        let Some(parent) = thread.entered.current_at_once(self.owner) else {
+            return self.new_span_otherwise(thread, attributes);
+        };
+        let Some(epoch_nanos) = ring.core.now_at_once() else { return self.new_span_otherwise(thread, attributes) };
+        let mut encoder = SmallEncoder::new(thread, &core.limits);
+        let panicked = move |fields: EncodedFields<'_>| self.panicked_span(thread, attributes, fields);
+        look(&mut encoder, |encoder| attributes.record(encoder), panicked);
+        if encoder.is_too_small() {
+            return self.new_span_otherwise(thread, attributes);
+        }
+        let Some(span_id) = SPAN_CELLS.create_at_once(&thread.free_cells, call_site_id) else {
+            return self.new_span_otherwise(thread, attributes);
+        };
+        let ext = PerfExt { related: parent, ..PerfExt::of_span(span_id, call_site_id) };
+        record_with(ring, thread, PerfEvent::SpanNew, ext, encoder.encoded(Some(epoch_nanos)));
+        id_of(span_id)
+    }
+}
+
 /// The rest of what a subscriber does: what is not the ordinary case, which begins anew here.
 impl RecorderSubscriber {
     #[inline(never)]
@@ -125,13 +155,23 @@ impl RecorderSubscriber {
         }
         let visit = |visitor: &mut dyn Visit| attributes.record(visitor);
         core.encode_fields(thread, ring, visit, |fields| {
-            let id = self.begin(core, ring, thread, attributes, call_site_id, fields);
             if fields.has_panicked {
-                // Nobody gets the id: the span ends here.
-                self.try_close(id.clone());
+                return self.panicked_span(thread, attributes, fields);
             }
-            id
+            self.begin(core, ring, thread, attributes, call_site_id, fields)
         })
+    }
+
+    /// A new span of which a value has panicked while it was formatted: the panic goes by, and nobody gets the id. So it ends here.
+    #[cold]
+    #[inline(never)]
+    fn panicked_span(&self, thread: &ThreadState, attributes: &Attributes<'_>, fields: EncodedFields<'_>) -> Id {
+        let Some(core) = self.recording() else { return id_of(UNRECORDED) };
+        let Some(ring) = thread.ring_of(core) else { return id_of(UNRECORDED) };
+        let call_site_id = core.call_site_id(attributes.metadata());
+        let id = self.begin(core, ring, thread, attributes, call_site_id, fields);
+        self.try_close(id.clone());
+        id
     }
 
     /// A new span, whose fields are encoded, begins.
@@ -153,6 +193,26 @@ impl RecorderSubscriber {
         let ext = PerfExt { related: parent, flags: origin, ..PerfExt::of_span(span_id, call_site_id) };
         record_with(ring, thread, PerfEvent::SpanNew, ext, fields);
         id_of(span_id)
+    }
+
+    #[inline(never)]
+    fn event_otherwise(&self, thread: &ThreadState, event: &Event<'_>) {
+        let Some(core) = self.recording() else { return };
+        // A new call site and a thread that moves to another ring record, too: before the time is taken.
+        core.call_site_id(event.metadata());
+        let Some(ring) = thread.ring_of(core) else { return };
+        let visit = |visitor: &mut dyn Visit| event.record(visitor);
+        core.encode_fields(thread, ring, visit, |fields| self.encoded_event(thread, event, fields));
+    }
+
+    /// An event whose fields are encoded.
+    #[inline(never)]
+    fn encoded_event(&self, thread: &ThreadState, event: &Event<'_>, fields: EncodedFields<'_>) {
+        let Some(core) = self.recording() else { return };
+        let Some(ring) = thread.ring_of(core) else { return };
+        let (span_id, origin) = self.parent_of(thread, event.is_contextual(), event.parent());
+        let ext = PerfExt { flags: origin, ..PerfExt::of_span(span_id, core.call_site_id(event.metadata())) };
+        record_with(ring, thread, PerfEvent::Event, ext, fields);
     }
 
     #[cold]
@@ -243,8 +303,11 @@ impl Subscriber for RecorderSubscriber {
     #[inline]
     fn new_span(&self, attributes: &Attributes<'_>) -> Id {
         thread::with(|thread| {
-            if !attributes.is_contextual() || !attributes.fields().is_empty() {
+            if !attributes.is_contextual() {
                 return self.new_span_otherwise(thread, attributes);
+            }
+            if !attributes.fields().is_empty() {
+                return self.new_span_with_fields(thread, attributes);
             }
             let Some(ring) = self.target.ring_at_once(thread) else {
                 return self.new_span_otherwise(thread, attributes);
@@ -286,16 +349,31 @@ impl Subscriber for RecorderSubscriber {
 
     #[inline]
     fn event(&self, event: &Event<'_>) {
-        let Some(core) = self.recording() else { return };
         thread::with(|thread| {
-            let call_site_id = core.call_site_id(event.metadata());
-            let Some(ring) = thread.ring_of(core) else { return };
-            let visit = |visitor: &mut dyn Visit| event.record(visitor);
-            core.encode_fields(thread, ring, visit, |fields| {
-                let (span_id, origin) = self.parent_of(thread, event.is_contextual(), event.parent());
-                let ext = PerfExt { flags: origin, ..PerfExt::of_span(span_id, call_site_id) };
-                record_with(ring, thread, PerfEvent::Event, ext, fields);
-            });
+            if !event.is_contextual() {
+                return self.event_otherwise(thread, event);
+            }
+            let Some((core, ring)) = self.target.ring_for_fields_at_once(thread) else {
+                return self.event_otherwise(thread, event);
+            };
+            let Some(call_site_id) = CALL_SITES.id_at_once(event.metadata()) else {
+                return self.event_otherwise(thread, event);
+            };
+            let Some(span_id) = thread.entered.current_at_once(self.owner) else {
+                return self.event_otherwise(thread, event);
+            };
+            let Some(epoch_nanos) = ring.core.now_at_once() else { return self.event_otherwise(thread, event) };
+            let mut encoder = SmallEncoder::new(thread, &core.limits);
+            look(
+                &mut encoder,
+                |encoder| event.record(encoder),
+                move |fields| self.encoded_event(thread, event, fields),
+            );
+            if encoder.is_too_small() {
+                return self.event_otherwise(thread, event);
+            }
+            let ext = PerfExt::of_span(span_id, call_site_id);
+            record_with(ring, thread, PerfEvent::Event, ext, encoder.encoded(Some(epoch_nanos)));
         });
     }
 

@@ -41,6 +41,14 @@ impl Target {
         thread.ring_at_once(&self.recorder()?.core)
     }
 
+    /// The same for an event with fields, if none are redacted: with the recorder.
+    #[inline(always)]
+    pub(super) fn ring_for_fields_at_once<'t>(&'t self, thread: &ThreadState) -> Option<(&'t PerfCore, &'t Recorder)> {
+        let core = &self.recorder()?.core;
+        let ring = thread.ring_at_once(core)?;
+        core.redacted.is_empty().then_some((core, ring))
+    }
+
     /// Records an event without payload.
     #[inline(always)]
     pub(super) fn record(&self, thread: &ThreadState, event: PerfEvent, ext: PerfExt) {
@@ -91,6 +99,17 @@ pub(super) fn record_with(
     fields: EncodedFields<'_>,
 ) {
     let [span_id, related, ids, said] = ext.to_words();
-    let words = [span_id, related, ids | thread.id_word(), said | fields.said];
-    ring.core.record_stamped(fields.epoch_nanos, event as u16, words, fields.payload);
+    let (ids, said) = (ids | thread.id_word(), said | fields.said);
+    match fields.epoch_nanos {
+        Some(epoch_nanos) => {
+            ring.core.record_stamped(epoch_nanos, event as u16, [span_id, related, ids, said], fields.payload);
+        }
+        None => record_now(ring, event as u16, span_id, related, ids, said, fields.payload),
+    }
+}
+
+/// Records an event whose time is not known yet. (Words one by one: an array would be put into memory.)
+#[inline(never)]
+fn record_now(ring: &Recorder, event_type: u16, span_id: u64, related: u64, ids: u64, said: u64, payload: &[u8]) {
+    ring.core.record(event_type, [span_id, related, ids, said], payload);
 }
