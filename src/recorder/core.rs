@@ -18,20 +18,21 @@ use crate::sync::{AtomicBool, Ordering};
 use std::path::Path;
 use std::sync::Arc;
 
-/// What all handles of one recorder share.
+/// What all handles of one recorder share. What each event needs comes first, in three cache lines with the writer's.
+#[repr(C)]
 pub(crate) struct Core {
+    enabled: AtomicBool,
     /// Never used twice in a process: threads find their lanes by it.
     pub(super) id: u64,
-    pub(super) writer: RingWriter<MappedMemory>,
     pub(super) clock: &'static Clock,
-    enabled: AtomicBool,
+    /// Largest payload that goes into a thread's chunk.
+    lane_bytes_max: u64,
     fork_guard: shm::ForkGuard,
+    pub(super) writer: RingWriter<MappedMemory>,
     /// From this rounded size on a payload could expire before it is read.
     overflow_expire_bytes: u64,
     /// Unrounded payload sizes up to here need no further look.
     ordinary_bytes: u64,
-    /// Largest payload that goes into a thread's chunk.
-    lane_bytes_max: u64,
     pub(super) file: shm::OwnedRingFile,
     description: ContentDescription,
     pub(super) taken_events: TakenEvents,

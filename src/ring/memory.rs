@@ -74,16 +74,17 @@ mod mapped {
     use crate::sync::Ordering;
     use std::ptr::NonNull;
 
-    /// A mapped ring file.
+    /// A mapped ring file. What each event needs lies in one cache line.
+    #[repr(C, align(64))]
     pub(crate) struct MappedMemory {
         header: NonNull<u8>,
         descriptors: NonNull<u64>,
         payload: NonNull<u8>,
         slot_mask: u64,
         payload_mask: u64,
-        geometry: Geometry,
-        has_holes: bool,
         copier: Copier,
+        has_holes: bool,
+        geometry: Geometry,
         mapping: Mapping,
     }
 

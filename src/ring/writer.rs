@@ -18,17 +18,18 @@ const PREFETCH_BYTES: usize = 6 * DESCRIPTOR_BYTES as usize;
 /// Instead of a seqno: none was claimed.
 const NO_SLOT: u64 = 0;
 
-/// A ring that this process writes.
+/// A ring that this process writes. What each event needs lies together.
+#[repr(C)]
 pub(crate) struct RingWriter<M> {
-    memory: M,
-    chunks: Chunks,
-    lanes: Lanes,
     capacity: u64,
     /// How far a chunk may lie behind the next payload byte for its lane to go on with it: much less than a turn.
     stale_bytes: u64,
     chunk_bytes: u64,
     /// Larger (rounded) payloads get chunks of their own.
     lane_payload_bytes_max: u64,
+    memory: M,
+    chunks: Chunks,
+    lanes: Lanes,
 }
 
 /// A claimed slot and placed payload bytes: the right to write them, until commit.

@@ -21,6 +21,7 @@ const ASK_PID: u32 = 2;
 /// It needs Linux 4.14; on an older kernel every question costs a `getpid` call instead. A `vfork` child, which shares its parent's memory until it
 /// calls `exec`, counts as the original process.
 #[derive(Debug)]
+#[repr(C)]
 pub struct ForkGuard {
     word: NonNull<AtomicU32>,
     page_bytes: usize,

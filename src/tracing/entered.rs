@@ -65,9 +65,10 @@ thread_local! {
 }
 
 /// The spans that a thread is in, of all subscribers; the last entered last.
+#[repr(C)]
 pub(super) struct EnteredSpans {
-    inline: [Place; INLINE],
     len: Cell<usize>,
+    inline: [Place; INLINE],
 }
 
 /// An [`EnteredSpan`], word by word.

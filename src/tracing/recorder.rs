@@ -42,16 +42,17 @@ pub struct PerfRecorder {
 /// No recorder's id.
 const SWITCHED_OFF: u64 = u64::MAX;
 
-/// What all handles share.
+/// What all handles share. What each event needs comes first, in one cache line.
+#[repr(C, align(64))]
 pub(super) struct PerfCore {
-    /// Never used twice in a process: threads find their shards by it.
-    pub(super) id: u64,
     /// The id while events are recorded, [`SWITCHED_OFF`] while not: one question for both.
     recording_id: AtomicU64,
-    pub(super) shards: Shards,
-    tables: Tables,
+    /// Never used twice in a process: threads find their shards by it.
+    pub(super) id: u64,
     pub(super) limits: FieldLimits,
     pub(super) redacted: RedactedFields,
+    pub(super) shards: Shards,
+    tables: Tables,
     lost_spans: AtomicU64,
 }
 

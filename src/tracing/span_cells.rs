@@ -58,9 +58,10 @@ pub(super) struct SpanCells {
 pub(super) static SPAN_CELLS: SpanCells = SpanCells::new();
 
 /// The free cells that a thread keeps.
+#[repr(C)]
 pub(super) struct FreeCells {
-    indices: [Cell<u32>; KEPT],
     len: Cell<u32>,
+    indices: [Cell<u32>; KEPT],
     /// The thread is at its end: it keeps none any more.
     has_ended: Cell<bool>,
 }

@@ -29,21 +29,22 @@ struct Home {
 /// No recorder has the id 0.
 const NOWHERE: Home = Home { recorder_id: 0, ring: NonNull::dangling() };
 
-/// See the [module](self).
+/// See the [module](self). What each event needs lies together, where the spans that the thread is in begin.
+#[repr(C, align(64))]
 pub(super) struct ThreadState {
+    /// Ids for spans of layers: next, and end.
+    layer_ids: Cell<(u64, u64)>,
     /// The thread's id in the high half, as in word 2 of the content extension; 0 until it first records.
     id_word: Cell<u64>,
     /// Where it recorded last.
     last_home: Cell<Home>,
+    pub(super) entered: EnteredSpans,
+    pub(super) free_cells: FreeCells,
     homes: [Cell<Home>; REMEMBERED],
     /// Inside [`Self::settle`].
     is_settling: Cell<bool>,
     /// How deep in the formatting of values that record in turn.
     pub(super) formatting_depth: Cell<u32>,
-    pub(super) entered: EnteredSpans,
-    pub(super) free_cells: FreeCells,
-    /// Ids for spans of layers: next, and end.
-    layer_ids: Cell<(u64, u64)>,
 }
 
 /// A recorder that this thread has joined.
