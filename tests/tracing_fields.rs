@@ -7,20 +7,26 @@ use eventring::schema::perf::{Cut, FieldValue, NotFormatted, flags};
 use eventring::tracing::{
     Fields, PerfContent, PerfReader, PerfRecord, PerfRecorder, PerfRecorderBuilder, RecorderSubscriber,
 };
+use std::cell::Cell;
 use std::fmt;
 use tracing::field::Empty;
 
-fn record_with(builder: PerfRecorderBuilder, program: impl FnOnce()) -> Vec<PerfRecord> {
+/// Runs `program` twice: a thread's first event goes another way than those that come later, one soon after the other.
+fn record_with(builder: PerfRecorderBuilder, program: impl Fn()) -> Vec<PerfRecord> {
     let recorder = builder.anonymous().shifts(15, 21).tables_shift(16).prefault(false).build().unwrap();
-    tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), program);
+    tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
+        program();
+        reference::ask_the_time_often();
+        program();
+    });
     reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()))
 }
 
-fn recorded(program: impl FnOnce()) -> Vec<PerfRecord> {
+fn recorded(program: impl Fn()) -> Vec<PerfRecord> {
     record_with(PerfRecorder::builder(), program)
 }
 
-/// The fields of the only span or event, and its flags.
+/// The fields of the program's only span or event, and its flags: the same in both runs.
 fn only_fields(records: &[PerfRecord]) -> (Fields, u16) {
     let mut found = records.iter().filter_map(|record| match &record.content {
         PerfContent::SpanNew { fields, flags, .. } => Some((fields.clone(), *flags)),
@@ -28,6 +34,7 @@ fn only_fields(records: &[PerfRecord]) -> (Fields, u16) {
         _ => None,
     });
     let fields = found.next().unwrap();
+    assert_eq!(found.next().as_ref(), Some(&fields));
     assert!(found.next().is_none());
     fields
 }
@@ -160,7 +167,7 @@ fn fields_larger_than_the_small_buffer_come_back_whole() {
     for bytes in [900, 1010, 1011, 1012, 1016, 1020, 1024, 2000, 8100] {
         let text = "x".repeat(bytes);
         let records = recorded(|| {
-            let _span = tracing::info_span!("big", first = 1u64, text, last = ?text.get(..3));
+            let _span = tracing::info_span!("big", first = 1u64, text = text, last = ?text.get(..3));
         });
         let (fields, _) = only_fields(&records);
         assert!(fields.is_complete(), "{bytes}: {:?} {:?}", fields.missing, fields.problem);
@@ -220,4 +227,33 @@ fn a_debug_implementation_that_fails_is_told_from_one_that_is_cut() {
     assert_eq!(fields.get("value"), Some(&FieldValue::Debug("half".into())));
     assert_eq!(fields.values[0].cut, Some(Cut::Failed));
     assert_eq!(fields.get("after"), Some(&FieldValue::U64(1)));
+}
+
+#[test]
+fn a_value_is_formatted_once_and_once_more_if_the_fields_need_the_large_buffer() {
+    struct Counting<'c>(&'c Cell<u32>);
+    impl fmt::Debug for Counting<'_> {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            self.0.set(self.0.get() + 1);
+            f.write_str("counted")
+        }
+    }
+    for (bytes, expected) in [(1, 1), (2_000, 2)] {
+        let text = "x".repeat(bytes);
+        let formatted = Cell::new(0);
+        recorded(|| {
+            formatted.set(0);
+            tracing::info!(value = ?Counting(&formatted), text);
+            assert_eq!(formatted.take(), expected, "log record with {bytes} bytes");
+            // More spans at a time than a thread keeps cells for.
+            let spans: Vec<_> = (0..300)
+                .map(|_| {
+                    let span = tracing::info_span!("counting", value = ?Counting(&formatted), text);
+                    assert_eq!(formatted.take(), expected, "span with {bytes} bytes");
+                    span
+                })
+                .collect();
+            drop(spans);
+        });
+    }
 }

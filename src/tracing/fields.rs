@@ -92,9 +92,10 @@ pub(super) fn encode<R>(
     then(small.encoded(epoch_nanos))
 }
 
+/// As [`encode`], for fields of which it is known that they need the large buffer.
 #[cold]
 #[inline(never)]
-fn encode_large<R>(
+pub(super) fn encode_large<R>(
     thread: &ThreadState,
     limits: &FieldLimits,
     epoch_nanos: Option<u64>,

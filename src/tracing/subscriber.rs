@@ -2,7 +2,7 @@
 
 use super::call_sites::CALL_SITES;
 use super::entered::next_owner;
-use super::fields::{Encoded, EncodedFields, SmallEncoder, look};
+use super::fields::{Encoded, EncodedFields, SmallEncoder, encode_large, look};
 use super::filter::TargetFilter;
 use super::filter_handle::FilterHandle;
 use super::recorder::{PerfCore, PerfRecorder};
@@ -129,16 +129,18 @@ impl RecorderSubscriber {
         };
         let Some(epoch_nanos) = ring.core.now_at_once() else { return self.new_span_otherwise(thread, attributes) };
         let mut encoder = SmallEncoder::new(thread, &core.limits);
-        let panicked = move |fields: EncodedFields<'_>| self.panicked_span(thread, attributes, fields);
+        let panicked = move |fields: EncodedFields<'_>| self.encoded_span(thread, attributes, fields);
         look(&mut encoder, |encoder| attributes.record(encoder), panicked);
+        // From here on nothing begins anew: values may have been formatted, and have recorded.
         if encoder.is_too_small() {
-            return self.new_span_otherwise(thread, attributes);
+            return self.large_span(thread, attributes, epoch_nanos);
         }
+        let fields = encoder.encoded(Some(epoch_nanos));
         let Some(span_id) = SPAN_CELLS.create_at_once(&thread.free_cells, call_site_id) else {
-            return self.new_span_otherwise(thread, attributes);
+            return self.encoded_span(thread, attributes, fields);
         };
         let ext = PerfExt { related: parent, ..PerfExt::of_span(span_id, call_site_id) };
-        record_with(ring, thread, PerfEvent::SpanNew, ext, encoder.encoded(Some(epoch_nanos)));
+        record_with(ring, thread, PerfEvent::SpanNew, ext, fields);
         id_of(span_id)
     }
 }
@@ -154,27 +156,35 @@ impl RecorderSubscriber {
             return self.begin(core, ring, thread, attributes, call_site_id, EncodedFields::NONE);
         }
         let visit = |visitor: &mut dyn Visit| attributes.record(visitor);
-        core.encode_fields(thread, ring, visit, |fields| {
-            if fields.has_panicked {
-                return self.panicked_span(thread, attributes, fields);
-            }
-            self.begin(core, ring, thread, attributes, call_site_id, fields)
+        core.encode_fields(thread, ring, visit, |fields| self.encoded_span(thread, attributes, fields))
+    }
+
+    /// A new span whose fields need the large buffer.
+    #[cold]
+    #[inline(never)]
+    fn large_span(&self, thread: &ThreadState, attributes: &Attributes<'_>, epoch_nanos: u64) -> Id {
+        let Some(core) = self.recording() else { return id_of(UNRECORDED) };
+        let visit = |visitor: &mut dyn Visit| attributes.record(visitor);
+        encode_large(thread, &core.limits, Some(epoch_nanos), visit, |fields| {
+            self.encoded_span(thread, attributes, fields)
         })
     }
 
-    /// A new span of which a value has panicked while it was formatted: the panic goes by, and nobody gets the id. So it ends here.
-    #[cold]
+    /// A new span whose fields are encoded.
     #[inline(never)]
-    fn panicked_span(&self, thread: &ThreadState, attributes: &Attributes<'_>, fields: EncodedFields<'_>) -> Id {
+    fn encoded_span(&self, thread: &ThreadState, attributes: &Attributes<'_>, fields: EncodedFields<'_>) -> Id {
         let Some(core) = self.recording() else { return id_of(UNRECORDED) };
         let Some(ring) = thread.ring_of(core) else { return id_of(UNRECORDED) };
         let call_site_id = core.call_site_id(attributes.metadata());
         let id = self.begin(core, ring, thread, attributes, call_site_id, fields);
-        self.try_close(id.clone());
+        if fields.has_panicked {
+            // A value did, while it was formatted; nobody gets the id: the span ends here.
+            self.try_close(id.clone());
+        }
         id
     }
 
-    /// A new span, whose fields are encoded, begins.
+    /// A new span begins.
     #[inline(always)]
     fn begin(
         &self,
@@ -203,6 +213,17 @@ impl RecorderSubscriber {
         let Some(ring) = thread.ring_of(core) else { return };
         let visit = |visitor: &mut dyn Visit| event.record(visitor);
         core.encode_fields(thread, ring, visit, |fields| self.encoded_event(thread, event, fields));
+    }
+
+    /// An event whose fields need the large buffer.
+    #[cold]
+    #[inline(never)]
+    fn large_event(&self, thread: &ThreadState, event: &Event<'_>, epoch_nanos: u64) {
+        let Some(core) = self.recording() else { return };
+        let visit = |visitor: &mut dyn Visit| event.record(visitor);
+        encode_large(thread, &core.limits, Some(epoch_nanos), visit, |fields| {
+            self.encoded_event(thread, event, fields)
+        });
     }
 
     /// An event whose fields are encoded.
@@ -370,7 +391,7 @@ impl Subscriber for RecorderSubscriber {
                 move |fields| self.encoded_event(thread, event, fields),
             );
             if encoder.is_too_small() {
-                return self.event_otherwise(thread, event);
+                return self.large_event(thread, event, epoch_nanos);
             }
             let ext = PerfExt::of_span(span_id, call_site_id);
             record_with(ring, thread, PerfEvent::Event, ext, encoder.encoded(Some(epoch_nanos)));
