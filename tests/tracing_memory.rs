@@ -1,12 +1,18 @@
-//! The recorder's memory has bounds, as `PerfRecorder` states them: rings and tables by its configuration, and a few bytes for each span that is open.
+//! The recorder's memory has bounds, as `PerfRecorder` and docs/COST.md state them: rings and tables by its configuration, and a few bytes for
+//! each span that is open, each thread, each call site.
 //! Counts what the allocator hands out, one test after the other.
 #![cfg(feature = "tracing")]
 
+use eventring::recorder::{ContentDescription, Recorder};
 use eventring::tracing::{PerfRecorder, RecorderLayer, RecorderSubscriber};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Barrier, Mutex, MutexGuard};
-use tracing::{Dispatch, Span};
+use std::sync::{Barrier, Mutex, MutexGuard, OnceLock};
+use tracing::callsite::Identifier;
+use tracing::field::FieldSet;
+use tracing::metadata::Kind;
+use tracing::subscriber::Interest;
+use tracing::{Callsite, Dispatch, Level, Metadata, Span};
 use tracing_subscriber::prelude::*;
 
 struct Counting;
@@ -66,7 +72,8 @@ fn a_million_open_spans_of_the_subscriber_take_32_bytes_each_at_most_and_their_m
     let _alone = alone();
     let recorder = recorder();
     let [first, second] = open_spans(1_000_000, &Dispatch::new(RecorderSubscriber::new(recorder.clone())));
-    assert!((16..=32).contains(&first), "{first} bytes a span");
+    // 16 of each cell, of which there may be twice as many; the first 65,536 are not on the heap.
+    assert!((15..=32).contains(&first), "{first} bytes a span");
     assert_eq!(second, first);
     assert_eq!(recorder.stats().lost_spans, 0);
 }
@@ -114,6 +121,96 @@ fn rings_are_as_many_and_as_large_as_configured_whatever_the_number_of_threads()
     assert_eq!(recorder.tables_bytes(), 1 << 17);
     assert_eq!((sizes.len(), recorder.shard_count()), (3, 3));
     assert_eq!(sizes.iter().sum::<u64>(), 3 * recorder.shard_bytes() + recorder.tables_bytes());
+}
+
+#[test]
+fn threads_that_only_close_spans_while_nothing_is_recorded_give_their_cells_back() {
+    const THREADS: usize = 64;
+    const SPANS_EACH: usize = 100;
+    let _alone = alone();
+    let recorder = recorder();
+    let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
+    let cell_of = |span: &Span| span.id().unwrap().into_u64() & 0xff_ffff;
+    let highest_cells: Vec<u64> = (0..6)
+        .map(|_| {
+            tracing::dispatcher::with_default(&dispatch, || {
+                let mut spans: Vec<Span> =
+                    (0..THREADS * SPANS_EACH).map(|n| tracing::info_span!(parent: None, "open", n)).collect();
+                let highest_cell = spans.iter().map(cell_of).max().unwrap();
+                recorder.set_enabled(false);
+                for _ in 0..THREADS {
+                    let closed = spans.split_off(spans.len() - SPANS_EACH);
+                    std::thread::spawn(move || drop(closed)).join().unwrap();
+                }
+                recorder.set_enabled(true);
+                highest_cell
+            })
+        })
+        .collect();
+    // The chain that is being filled is all that may come new.
+    let (first, last) = (highest_cells[0], highest_cells[5]);
+    assert!(last < first + 1_000, "{highest_cells:?}");
+}
+
+#[test]
+fn a_recorder_takes_16_bytes_for_each_payload_chunk_and_128_for_each_thread_that_ever_recorded_at_a_time() {
+    const CHUNKS: usize = 1 << (27 - 16);
+    const THREADS: usize = 1_000;
+    let _alone = alone();
+    let before = heap_bytes();
+    let description = ContentDescription::new(300, "MEMORY");
+    let recorder = Recorder::builder(description).anonymous().shifts(16, 27).prefault(false).build().unwrap();
+    let of_chunks = heap_bytes() - before;
+    assert!((16 * CHUNKS..=16 * CHUNKS + 16_384).contains(&of_chunks), "{of_chunks} bytes for {CHUNKS} chunks");
+
+    let barrier = Barrier::new(THREADS);
+    let before = heap_bytes();
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                recorder.record(2, [0; 4], b"payload");
+                barrier.wait();
+            });
+        }
+    });
+    let of_threads = heap_bytes() - before;
+    // In steps of 32 KiB; and what threads that have ended leave in any program, with the list of places that they gave back.
+    let most = (128 * THREADS).next_multiple_of(32_768) + 16 * THREADS;
+    assert!((128 * THREADS..=most).contains(&of_threads), "{of_threads} bytes for {THREADS} threads");
+}
+
+/// A call site made at run time.
+struct Site(OnceLock<Metadata<'static>>);
+
+impl Callsite for Site {
+    fn set_interest(&self, _: Interest) {}
+
+    fn metadata(&self) -> &Metadata<'_> {
+        self.0.get().unwrap()
+    }
+}
+
+#[test]
+fn a_call_site_takes_300_bytes_at_most() {
+    const SITES: usize = 5_000;
+    let _alone = alone();
+    let dispatch = Dispatch::new(RecorderSubscriber::new(recorder()));
+    let sites: Vec<&'static Site> = (0..SITES)
+        .map(|_| {
+            let site: &'static Site = Box::leak(Box::new(Site(OnceLock::new())));
+            let fields = FieldSet::new(&["id", "name"], Identifier(site));
+            let (file, module) = (Some("src/main.rs"), Some("program"));
+            let metadata = Metadata::new("event", "memory", Level::INFO, file, Some(7), module, fields, Kind::EVENT);
+            site.0.set(metadata).unwrap();
+            site
+        })
+        .collect();
+    let before = heap_bytes();
+    for site in sites {
+        dispatch.register_callsite(site.0.get().unwrap());
+    }
+    let each = (heap_bytes() - before) / SITES;
+    assert!((24..=300).contains(&each), "{each} bytes a call site");
 }
 
 #[test]

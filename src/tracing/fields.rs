@@ -1,7 +1,7 @@
 //! From `tracing`'s field values to the bytes of a payload, on the stack: no heap, and no formatting for typed values.
 //!
-//! Fields are first encoded into a small buffer. Only if they do not fit, they are visited a second time, into a large one: so
-//! the usual case touches little of the stack. (A `Debug` implementation is then called twice.)
+//! Fields are first encoded into a small buffer. Only if they do not fit, they are visited a second time, into one as large as the
+//! limits ask for: so the usual case touches little of the stack. (A `Debug` implementation is then called twice.)
 //!
 //! A `Debug` implementation that panics takes the panic to its caller, and leaves the event: with the fields up to it.
 
@@ -13,7 +13,9 @@ use std::fmt::{self, Write as _};
 use tracing_core::field::{Field, Visit};
 
 const SMALL_BYTES: usize = 1 << 10;
-pub(super) const LARGE_BYTES: usize = 1 << 15;
+/// What the limit is unless it is configured: most threads never need more of the stack.
+const MEDIUM_BYTES: usize = 1 << 13;
+const LARGE_BYTES: usize = 1 << 15;
 /// Values that are formatted while others are: deeper than this they are not. A value whose formatting records the value itself
 /// would otherwise go on for ever.
 const FORMATTING_DEPTH_MAX: u32 = 3;
@@ -33,7 +35,7 @@ pub(super) struct FieldLimits {
 
 impl Default for FieldLimits {
     fn default() -> Self {
-        Self { fields_bytes_max: 1 << 13, debug_bytes_max: 1 << 10, text_bytes_max: 1 << 11 }
+        Self { fields_bytes_max: MEDIUM_BYTES, debug_bytes_max: 1 << 10, text_bytes_max: 1 << 11 }
     }
 }
 
@@ -41,6 +43,11 @@ impl FieldLimits {
     /// Limits that the large buffer has.
     pub(super) fn checked(self) -> Self {
         Self { fields_bytes_max: self.fields_bytes_max.min(LARGE_BYTES), ..self }
+    }
+
+    /// The medium buffer is too small for them.
+    fn need_the_large_buffer(&self) -> bool {
+        self.fields_bytes_max > MEDIUM_BYTES
     }
 }
 
@@ -81,7 +88,7 @@ pub(super) fn encode<R>(
     thread: &ThreadState,
     limits: &FieldLimits,
     epoch_nanos: Option<u64>,
-    visit: impl Fn(&mut dyn Visit),
+    visit: impl Fn(&mut dyn Redactable),
     then: impl Fn(EncodedFields<'_>) -> R,
 ) -> R {
     let mut small = SmallEncoder::new(thread, limits);
@@ -92,44 +99,62 @@ pub(super) fn encode<R>(
     then(small.encoded(epoch_nanos))
 }
 
-/// As [`encode`], for fields of which it is known that they need the large buffer.
+/// As [`encode`], for fields of which it is known that they need a larger buffer.
 #[cold]
 #[inline(never)]
 pub(super) fn encode_large<R>(
     thread: &ThreadState,
     limits: &FieldLimits,
     epoch_nanos: Option<u64>,
-    visit: impl Fn(&mut dyn Visit),
+    visit: impl Fn(&mut dyn Redactable),
     then: impl Fn(EncodedFields<'_>) -> R,
 ) -> R {
-    let mut large = Encoder::<LARGE_BYTES>::new(thread, limits);
-    look(&mut large, |encoder| visit(encoder), &then);
-    then(large.encoded(epoch_nanos))
+    if limits.need_the_large_buffer() {
+        encode_into::<LARGE_BYTES, R>(thread, limits, epoch_nanos, visit, then)
+    } else {
+        encode_into::<MEDIUM_BYTES, R>(thread, limits, epoch_nanos, visit, then)
+    }
+}
+
+/// A function for each size, so that the stack has only the buffer that is needed.
+#[inline(never)]
+fn encode_into<const N: usize, R>(
+    thread: &ThreadState,
+    limits: &FieldLimits,
+    epoch_nanos: Option<u64>,
+    visit: impl Fn(&mut dyn Redactable),
+    then: impl Fn(EncodedFields<'_>) -> R,
+) -> R {
+    let mut encoder = Encoder::<N>::new(thread, limits);
+    look(&mut encoder, |encoder| visit(encoder), &then);
+    then(encoder.encoded(epoch_nanos))
 }
 
 /// Shows the fields to `encoder`. If one panics, `then` gets what there is, as the panic goes by.
 #[inline(always)]
-pub(super) fn look<E: Encoded, R>(encoder: &mut E, visit: impl FnOnce(&mut E), then: impl Fn(EncodedFields<'_>) -> R) {
+pub(super) fn look<'t, const N: usize, R>(
+    encoder: &mut Encoder<'t, N>,
+    visit: impl FnOnce(&mut Encoder<'t, N>),
+    then: impl Fn(EncodedFields<'_>) -> R,
+) {
     let kept = KeptOnPanic { encoder, then };
     visit(kept.encoder);
     std::mem::forget(kept);
 }
 
-/// What [`look`] fills.
-pub(super) trait Encoded {
-    /// A value has panicked.
-    fn panicked(&mut self);
-    /// What there is, of which the look began at `epoch_nanos`, if that is known.
-    fn encoded(&self, epoch_nanos: Option<u64>) -> EncodedFields<'_>;
+/// A visitor that can be told to leave a value out.
+pub(super) trait Redactable: Visit {
+    /// A field whose value is not to be recorded.
+    fn redacted(&mut self, field: &Field);
 }
 
 /// Hands out an encoder's fields when a panic goes by. It refers to the encoder, which is too large to be moved around.
-struct KeptOnPanic<'e, E: Encoded, R, F: Fn(EncodedFields<'_>) -> R> {
-    encoder: &'e mut E,
+struct KeptOnPanic<'e, 't, const N: usize, R, F: Fn(EncodedFields<'_>) -> R> {
+    encoder: &'e mut Encoder<'t, N>,
     then: F,
 }
 
-impl<E: Encoded, R, F: Fn(EncodedFields<'_>) -> R> Drop for KeptOnPanic<'_, E, R, F> {
+impl<const N: usize, R, F: Fn(EncodedFields<'_>) -> R> Drop for KeptOnPanic<'_, '_, N, R, F> {
     // In line: a function would want in memory what `then` knows, also where nothing panics.
     #[inline(always)]
     fn drop(&mut self) {
@@ -171,11 +196,6 @@ impl<'t, const N: usize> Encoder<'t, N> {
     /// What does not fit here may fit a larger buffer.
     fn has_larger(&self) -> bool {
         N < self.limits.fields_bytes_max
-    }
-
-    /// A field that is not to be recorded.
-    pub(super) fn redacted(&mut self, field: &Field) {
-        self.fixed(field, ValueType::NotFormatted, [NotFormatted::Redacted as u8]);
     }
 
     /// A field is missing.
@@ -287,6 +307,21 @@ impl<'t, const N: usize> Encoder<'t, N> {
         );
     }
 
+    /// A value has panicked.
+    fn panicked(&mut self) {
+        match std::mem::replace(&mut self.formatting, NONE) {
+            NONE => self.miss(),
+            start => self.end_formatted(start, Some(Cut::Panicked)),
+        }
+    }
+
+    /// What there is, of which the look began at `epoch_nanos`, if that is known.
+    #[inline(always)]
+    pub(super) fn encoded(&self, epoch_nanos: Option<u64>) -> EncodedFields<'_> {
+        let epoch_nanos = epoch_nanos.filter(|_| self.word & FORMATTED == 0);
+        EncodedFields { payload: &self.bytes, said: self.word & !FORMATTED, epoch_nanos, has_panicked: false }
+    }
+
     /// Ends the formatted field that begins at `start`. There is room for what a cut takes.
     fn end_formatted(&mut self, start: usize, cut: Option<Cut>) {
         if let Some(cut) = cut {
@@ -300,18 +335,9 @@ impl<'t, const N: usize> Encoder<'t, N> {
     }
 }
 
-impl<const N: usize> Encoded for Encoder<'_, N> {
-    fn panicked(&mut self) {
-        match std::mem::replace(&mut self.formatting, NONE) {
-            NONE => self.miss(),
-            start => self.end_formatted(start, Some(Cut::Panicked)),
-        }
-    }
-
-    #[inline(always)]
-    fn encoded(&self, epoch_nanos: Option<u64>) -> EncodedFields<'_> {
-        let epoch_nanos = epoch_nanos.filter(|_| self.word & FORMATTED == 0);
-        EncodedFields { payload: &self.bytes, said: self.word & !FORMATTED, epoch_nanos, has_panicked: false }
+impl<const N: usize> Redactable for Encoder<'_, N> {
+    fn redacted(&mut self, field: &Field) {
+        self.fixed(field, ValueType::NotFormatted, [NotFormatted::Redacted as u8]);
     }
 }
 

@@ -1,7 +1,6 @@
 //! Fields that are not to be recorded, by their names.
 
-use super::fields::{Encoded, EncodedFields, Encoder, FieldLimits, LARGE_BYTES, look};
-use super::thread::ThreadState;
+use super::fields::Redactable;
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
@@ -39,37 +38,10 @@ impl RedactedFields {
     }
 }
 
-/// As [`fields::encode`](super::fields::encode), without the values of `redacted` fields. Into a large buffer at once: who hides fields does not
-/// count nanoseconds.
-#[cold]
-#[inline(never)]
-pub(super) fn encode_redacted<R>(
-    thread: &ThreadState,
-    limits: &FieldLimits,
-    redacted: &RedactedFields,
-    epoch_nanos: Option<u64>,
-    visit: impl Fn(&mut dyn Visit),
-    then: impl Fn(EncodedFields<'_>) -> R,
-) -> R {
-    let mut redacting = Redacting { encoder: Encoder::<LARGE_BYTES>::new(thread, limits), redacted };
-    look(&mut redacting, |redacting| visit(redacting), &then);
-    then(redacting.encoded(epoch_nanos))
-}
-
-/// Shows the encoder the fields that may be recorded. The others' values are not even looked at.
-struct Redacting<'t> {
-    encoder: Encoder<'t, LARGE_BYTES>,
-    redacted: &'t RedactedFields,
-}
-
-impl Encoded for Redacting<'_> {
-    fn panicked(&mut self) {
-        self.encoder.panicked();
-    }
-
-    fn encoded(&self, epoch_nanos: Option<u64>) -> EncodedFields<'_> {
-        self.encoder.encoded(epoch_nanos)
-    }
+/// Shows an encoder the fields that may be recorded. The others' values are not even looked at.
+pub(super) struct Redacting<'e> {
+    pub(super) encoder: &'e mut dyn Redactable,
+    pub(super) redacted: &'e RedactedFields,
 }
 
 macro_rules! unless_redacted {

@@ -2,7 +2,7 @@
 
 use super::call_sites::CALL_SITES;
 use super::entered::next_owner;
-use super::fields::{Encoded, EncodedFields, SmallEncoder, encode_large, look};
+use super::fields::{EncodedFields, SmallEncoder, encode_large, look};
 use super::filter::TargetFilter;
 use super::filter_handle::FilterHandle;
 use super::recorder::{PerfCore, PerfRecorder};
@@ -164,10 +164,13 @@ impl RecorderSubscriber {
     #[inline(never)]
     fn large_span(&self, thread: &ThreadState, attributes: &Attributes<'_>, epoch_nanos: u64) -> Id {
         let Some(core) = self.recording() else { return id_of(UNRECORDED) };
-        let visit = |visitor: &mut dyn Visit| attributes.record(visitor);
-        encode_large(thread, &core.limits, Some(epoch_nanos), visit, |fields| {
-            self.encoded_span(thread, attributes, fields)
-        })
+        encode_large(
+            thread,
+            &core.limits,
+            Some(epoch_nanos),
+            |encoder| attributes.record(encoder),
+            |fields| self.encoded_span(thread, attributes, fields),
+        )
     }
 
     /// A new span whose fields are encoded.
@@ -196,6 +199,7 @@ impl RecorderSubscriber {
         fields: EncodedFields<'_>,
     ) -> Id {
         let (parent, origin) = self.parent_of(thread, attributes.is_contextual(), attributes.parent());
+        thread.gives_back_at_its_end();
         let Some(span_id) = SPAN_CELLS.create(&thread.free_cells, call_site_id) else {
             core.count_lost_span();
             return id_of(UNRECORDED);
@@ -220,10 +224,8 @@ impl RecorderSubscriber {
     #[inline(never)]
     fn large_event(&self, thread: &ThreadState, event: &Event<'_>, epoch_nanos: u64) {
         let Some(core) = self.recording() else { return };
-        let visit = |visitor: &mut dyn Visit| event.record(visitor);
-        encode_large(thread, &core.limits, Some(epoch_nanos), visit, |fields| {
-            self.encoded_event(thread, event, fields)
-        });
+        let then = |fields: EncodedFields<'_>| self.encoded_event(thread, event, fields);
+        encode_large(thread, &core.limits, Some(epoch_nanos), |encoder| event.record(encoder), then);
     }
 
     /// An event whose fields are encoded.
@@ -256,6 +258,7 @@ impl RecorderSubscriber {
 
     #[inline(never)]
     fn close_otherwise(&self, thread: &ThreadState, span_id: u64) -> bool {
+        thread.gives_back_at_its_end();
         match SPAN_CELLS.drop_handle(&thread.free_cells, span_id) {
             Dropped::Last(call_site_id) => {
                 self.target.record(thread, PerfEvent::SpanClose, PerfExt::of_span(span_id, call_site_id));

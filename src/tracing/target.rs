@@ -1,8 +1,8 @@
 //! Where a subscriber or layer records to.
 
-use super::fields::{self, EncodedFields};
+use super::fields::{self, EncodedFields, Redactable};
 use super::recorder::{PerfCore, PerfRecorder};
-use super::redact::encode_redacted;
+use super::redact::Redacting;
 use super::slot::PERF;
 use super::thread::ThreadState;
 use crate::recorder::Recorder;
@@ -82,9 +82,11 @@ impl PerfCore {
     ) -> R {
         let epoch_nanos = ring.core.now_at_once();
         if self.redacted.is_empty() {
-            fields::encode(thread, &self.limits, epoch_nanos, visit, then)
+            fields::encode(thread, &self.limits, epoch_nanos, |encoder| visit(encoder), then)
         } else {
-            encode_redacted(thread, &self.limits, &self.redacted, epoch_nanos, visit, then)
+            let redacted = &self.redacted;
+            let visit = |encoder: &mut dyn Redactable| visit(&mut Redacting { encoder, redacted });
+            fields::encode(thread, &self.limits, epoch_nanos, visit, then)
         }
     }
 }

@@ -163,7 +163,8 @@ pub enum Cut {
     },
     /// Its `Debug` or `Display` has returned an error: there is what it had written until then.
     Failed,
-    /// Its `Debug` or `Display` has panicked: there is what it had written until then. Fields behind it were not recorded.
+    /// Its `Debug` or `Display` has panicked: there is what it had written until then, as far as it is in the first 1,024 bytes of all
+    /// fields together. Fields behind it were not recorded.
     Panicked,
 }
 

@@ -189,7 +189,8 @@ impl PerfReader {
         self.finder.as_ref().is_some_and(|finder| finder.can_find() && !finder.has_ended())
     }
 
-    /// The next item; `None` while there is none. Never waits.
+    /// The next item; `None` while there is none. Never waits: events so young that an earlier one of another shard may still be on its
+    /// way are held back, for a few milliseconds, and come at a later call.
     #[expect(clippy::should_implement_trait, reason = "an iterator would end; a stream goes on")]
     pub fn next(&mut self) -> Option<PerfItem> {
         if let Some(missed) = self.missed.pop_front() {
