@@ -5,12 +5,16 @@
 
 #![allow(missing_docs, clippy::undocumented_unsafe_blocks, clippy::multiple_unsafe_ops_per_block)]
 
+#[path = "rivals/at_once.rs"]
+mod at_once;
+
+use at_once::at_once;
 use eventring::reader::{Follower, Reader, WaitStrategy};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use std::hint::black_box;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Barrier, OnceLock};
 use std::time::{Duration, Instant};
 use tracing::callsite::Identifier;
 use tracing::field::FieldSet;
@@ -68,22 +72,12 @@ fn timed(events: u64, mut record: impl FnMut(u64)) -> (Duration, u64) {
     (start.elapsed(), events)
 }
 
-/// The wall time in which `count` threads do `work`, which is that of so many events each.
-fn on_threads(count: u64, events: u64, work: impl Fn(u64) + Sync) -> (Duration, u64) {
-    let barrier = Barrier::new(count as usize + 1);
-    let elapsed = std::thread::scope(|scope| {
-        for _ in 0..count {
-            scope.spawn(|| {
-                // What a thread does once is not what is measured.
-                work(1);
-                barrier.wait();
-                work(events);
-            });
-        }
-        barrier.wait();
-        Instant::now()
-    });
-    (elapsed.elapsed(), count * events)
+/// Events of each thread in a batch: some milliseconds, so that threads share a processor as they would for long.
+const THREAD_EVENTS: u64 = 400_000;
+
+/// The wall time in which so many threads do `work`, which is that of a number of events, and all their events.
+fn on_threads(count: usize, work: impl Fn(u64) + Sync) -> (Duration, u64) {
+    (at_once(count, || work(1), |_| work(THREAD_EVENTS)), count as u64 * THREAD_EVENTS)
 }
 
 fn threads() {
@@ -91,14 +85,14 @@ fn threads() {
     println!("\nthreads   exec ring, 82 bytes   perf recorder, log record of two fields   (ns of wall time per event)");
     for count in [1, 2, 3, 4, 6, 8, 12, 16] {
         let exec = median(|| {
-            on_threads(count, 200_000 / count, |events| {
+            on_threads(count, |events| {
                 (0..events).for_each(|_| {
                     recorder.record(2, EXT, black_box(&[7; 82]));
                 });
             })
         });
         let spans = median(|| {
-            on_threads(count, 200_000 / count, |events| {
+            on_threads(count, |events| {
                 tracing::dispatcher::with_default(&perf, || {
                     (0..events).for_each(|i| tracing::info!(id = black_box(i), name = "some text"));
                 });

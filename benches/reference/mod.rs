@@ -34,6 +34,9 @@ pub struct ReferenceRing {
     capacity: u64,
     payload: NonNull<u8>,
     payload_bytes: u64,
+    /// The window's step, and what it leaves of the payload buffer.
+    window_incr: u64,
+    window_bytes: u64,
 }
 
 // SAFETY: the algorithm's own races are part of what is measured; each benchmark writes descriptors and payload from one
@@ -68,12 +71,16 @@ impl ReferenceRing {
     /// never run over the end).
     pub fn new(descriptor_shift: u32, payload_shift: u32) -> Self {
         let slack = 1 << 16;
+        // Smaller than published, where the buffer is smaller than any published one.
+        let window_incr = WINDOW_INCR.min(1 << (payload_shift - 3));
         Self {
             control: prefaulted(4096).cast(),
             descriptors: prefaulted(64 << descriptor_shift).cast(),
             capacity: 1 << descriptor_shift,
             payload: prefaulted((1 << payload_shift) + slack),
             payload_bytes: 1 << payload_shift,
+            window_incr,
+            window_bytes: (1 << payload_shift) - window_incr,
         }
     }
 
@@ -100,8 +107,8 @@ impl ReferenceRing {
         let offset = self.control().cursors.0.1.fetch_add(aligned, Ordering::Relaxed);
         let end = offset + aligned;
         let window_start = self.control().window_start.0.load(Ordering::Relaxed);
-        if end.wrapping_sub(window_start) > self.payload_bytes - WINDOW_INCR {
-            let to = (end - self.payload_bytes).next_multiple_of(WINDOW_INCR) + WINDOW_INCR;
+        if end.wrapping_sub(window_start) > self.window_bytes {
+            let to = end.wrapping_sub(self.window_bytes).div_ceil(self.window_incr) * self.window_incr;
             let _ =
                 self.control().window_start.0.compare_exchange(window_start, to, Ordering::Relaxed, Ordering::Relaxed);
         }

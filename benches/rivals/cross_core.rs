@@ -1,6 +1,7 @@
 //! Two threads at once. A cache line's way between the cores decides these numbers: `pingpong` is measured beside them.
 
 use crate::Medians;
+use crate::at_once::at_once;
 use crate::interleave::Cases;
 use crate::recording::{warm_recorder, warm_reference};
 use crate::spans::perf_recorder;
@@ -8,29 +9,14 @@ use eventring::reader::{Follower, Reader, WaitStrategy};
 use eventring::recorder::Recorder;
 use eventring::tracing::RecorderSubscriber;
 use std::hint::black_box;
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tracing::Dispatch;
 
 const EXT: [u64; 4] = [1, 2, 3, 4];
 
-/// Runs `work(thread)` on two threads at once; gives the wall time.
-fn both(work: impl Fn(usize) + Sync) -> Duration {
-    let barrier = Barrier::new(2);
-    std::thread::scope(|scope| {
-        let (work, barrier) = (&work, &barrier);
-        let run = move |thread| {
-            barrier.wait();
-            let start = Instant::now();
-            work(thread);
-            start.elapsed()
-        };
-        let other = scope.spawn(move || run(1));
-        let own = run(0);
-        own.max(other.join().expect("no panic"))
-    })
-}
+/// Events a batch: enough that the threads' unequal starts do not count.
+const EVENTS: u64 = 400_000;
 
 pub fn measure(rounds: usize) -> Medians {
     let rounds = rounds.min(41);
@@ -47,30 +33,26 @@ pub fn measure(rounds: usize) -> Medians {
     let each = |operations: u64| operations / 2;
     let mut cases = Cases::default();
     // Wall time per event: both threads' events are counted.
-    cases.add_batch("record_2threads_exec", 40_000, |operations| {
-        both(|_| {
-            (0..each(operations)).for_each(|_| {
-                recorder.record(2, EXT, black_box(&payload));
-            })
+    let exec = |operations: u64| {
+        (0..operations).for_each(|_| {
+            recorder.record(2, EXT, black_box(&payload));
         })
-    });
-    cases.add_batch("reference_2threads", 40_000, |operations| {
-        both(|_| {
-            (0..each(operations)).for_each(|_| {
-                reference.record(2, EXT, black_box(&payload));
-            })
+    };
+    cases.add_batch("record_2threads_exec", EVENTS, |operations| at_once(2, || exec(1), |_| exec(each(operations))));
+    let published = |operations: u64| {
+        (0..operations).for_each(|_| {
+            reference.record(2, EXT, black_box(&payload));
         })
+    };
+    cases.add_batch("reference_2threads", EVENTS, |operations| {
+        at_once(2, || published(1), |_| published(each(operations)))
     });
-    cases.add_batch("record_2threads_perf", 40_000, |operations| both(|_| log(each(operations))));
-    cases.add_batch("record_1thread_perf", 40_000, |operations| {
-        let start = Instant::now();
-        log(operations);
-        start.elapsed()
-    });
+    cases.add_batch("record_2threads_perf", EVENTS, |operations| at_once(2, || log(1), |_| log(each(operations))));
+    cases.add_batch("record_1thread_perf", EVENTS, |operations| at_once(1, || log(1), |_| log(operations)));
     let ball = AtomicU64::new(0);
     cases.add_batch("pingpong", 4_000, |operations| {
         ball.store(0, Ordering::SeqCst);
-        both(|thread| {
+        let play = |thread| {
             for turn in (thread as u64..operations).step_by(2) {
                 let mut looks = 0u32;
                 while ball.load(Ordering::Acquire) != turn {
@@ -82,7 +64,8 @@ pub fn measure(rounds: usize) -> Medians {
                 }
                 ball.store(turn + 1, Ordering::Release);
             }
-        })
+        };
+        at_once(2, || (), play)
     });
     let mut medians = cases.measure(rounds);
     medians.extend(drag(&recorder));

@@ -1,7 +1,7 @@
 //! One thread records, next to the published algorithm.
 
 use crate::Medians;
-use crate::interleave::Cases;
+use crate::interleave::{Cases, median};
 use crate::reference::ReferenceRing;
 use eventring::global::{GlobalRecorder, RecordsTo};
 use eventring::record;
@@ -27,22 +27,59 @@ enum OrderEvent {
 
 static OFF: GlobalRecorder = GlobalRecorder::new("off");
 
+/// The shifts of the ring that the numbers in the documentation are for: 2^20 events, 512 MiB of payloads.
+const LARGE: (u32, u32) = (20, 29);
+
+/// The shifts of a shard by default.
+const SHARD: (u32, u32) = (17, 23);
+
+/// A recorder that nothing has been recorded with.
+fn fresh((descriptor_shift, payload_shift): (u32, u32)) -> Recorder {
+    let description = ContentDescription::new(300, "BENCH");
+    let builder = Recorder::builder(description).anonymous().compact(true);
+    builder.shifts(descriptor_shift, payload_shift).build().expect("memory for a ring")
+}
+
+/// Goes round once in a ring of these shifts: every descriptor, and every byte for payloads.
+fn go_round((descriptor_shift, payload_shift): (u32, u32), record: impl Fn(&[u8])) {
+    let payload = vec![0; 1 << (payload_shift - descriptor_shift)];
+    (0..1u64 << descriptor_shift).for_each(|_| record(&payload));
+}
+
+fn recorder_of(shifts: (u32, u32)) -> Recorder {
+    let recorder = fresh(shifts);
+    go_round(shifts, |payload| {
+        recorder.record(2, EXT, payload);
+    });
+    recorder
+}
+
+fn reference_of(shifts: (u32, u32)) -> ReferenceRing {
+    let reference = ReferenceRing::new(shifts.0, shifts.1);
+    go_round(shifts, |payload| {
+        reference.record(2, EXT, payload);
+    });
+    reference
+}
+
 /// A recorder of the size that the numbers in the documentation are for, every page used once.
 pub fn warm_recorder() -> Recorder {
-    let recorder = Recorder::builder(ContentDescription::new(300, "BENCH")).anonymous().shifts(20, 29).build().unwrap();
-    for i in 0..1u64 << 20 {
-        recorder.record(2, [i; 4], &[0; 480]);
-    }
-    recorder
+    recorder_of(LARGE)
 }
 
 /// The same for the published algorithm.
 pub fn warm_reference() -> ReferenceRing {
-    let reference = ReferenceRing::new(20, 29);
-    for i in 0..1u64 << 20 {
-        reference.record(2, [i; 4], &[0; 480]);
-    }
-    reference
+    reference_of(LARGE)
+}
+
+/// A recorder as large as a shard, every page used once.
+pub fn warm_shard() -> Recorder {
+    recorder_of(SHARD)
+}
+
+/// The same for the published algorithm.
+pub fn warm_reference_shard() -> ReferenceRing {
+    reference_of(SHARD)
 }
 
 pub fn measure(rounds: usize) -> Medians {
@@ -91,22 +128,26 @@ pub fn measure(rounds: usize) -> Medians {
     }
     let empty = medians["empty_loop"];
     medians.insert("record_disabled_over_empty".into(), medians["record_disabled"] - empty);
-    medians.extend(first_million());
+    medians.extend(first_million(&recorder));
     medians
 }
 
-/// The first million events on a fresh ring against the next million.
-fn first_million() -> Medians {
-    let recorder = Recorder::builder(ContentDescription::new(300, "BENCH")).anonymous().shifts(20, 29).build().unwrap();
+/// The first million events on a fresh ring against a million on one that has gone round: three times in turn.
+fn first_million(warm: &Recorder) -> Medians {
     let payload = [7u8; 82];
-    let million = || {
+    let million = |recorder: &Recorder| {
         let start = std::time::Instant::now();
         (0..1_000_000).for_each(|_| {
             recorder.record(2, EXT, black_box(&payload));
         });
         start.elapsed().as_nanos() as f64 / 1e6
     };
-    Medians::from([("fresh_first_million".into(), million()), ("fresh_second_million".into(), million())])
+    let (mut first, mut later) = (Vec::new(), Vec::new());
+    for _ in 0..3 {
+        first.push(million(&fresh(LARGE)));
+        later.push(million(warm));
+    }
+    Medians::from([("fresh_first_million".into(), median(&mut first)), ("warm_million".into(), median(&mut later))])
 }
 
 /// A walk through 16 KiB in which each step's place depends on the one before: about 300 ns of a caller's own work.

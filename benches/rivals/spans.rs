@@ -3,8 +3,7 @@
 use crate::Medians;
 use crate::floors::{Floor, Nothing, Records, Stamps, Unclaimed};
 use crate::interleave::Cases;
-use crate::recording::warm_recorder;
-use crate::reference::ReferenceRing;
+use crate::recording::{warm_reference_shard, warm_shard};
 use eventring::tracing::{PerfRecorder, RecorderLayer, RecorderSubscriber};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -46,7 +45,7 @@ fn run(kind: &str, operations: u64) -> Duration {
 
 /// How long `operations` calls take.
 #[inline(always)]
-fn time(operations: u64, operation: impl Fn(u64)) -> Duration {
+pub fn time(operations: u64, operation: impl Fn(u64)) -> Duration {
     let start = Instant::now();
     (0..operations).for_each(operation);
     start.elapsed()
@@ -55,11 +54,6 @@ fn time(operations: u64, operation: impl Fn(u64)) -> Duration {
 /// A perf recorder of default sizes, in anonymous memory.
 pub fn perf_recorder() -> PerfRecorder {
     PerfRecorder::builder().anonymous().build().expect("memory for a ring")
-}
-
-/// A ring of the published algorithm, as large as a shard.
-fn unclaimed() -> Unclaimed {
-    Unclaimed(ReferenceRing::new(16, 23))
 }
 
 pub fn measure(rounds: usize) -> Medians {
@@ -71,12 +65,17 @@ pub fn measure(rounds: usize) -> Medians {
     // What the time goes to, at least.
     add(&mut cases, "floor_nothing", 4_000, Dispatch::new(Floor(Nothing)));
     add(&mut cases, "floor_stamps", 4_000, Dispatch::new(Floor(Stamps)));
-    add(&mut cases, "floor_records", 4_000, Dispatch::new(Floor(Records(warm_recorder()))));
-    add(&mut cases, "floor_unclaimed", 4_000, Dispatch::new(Floor(unclaimed())));
+    add(&mut cases, "floor_records", 4_000, Dispatch::new(Floor(Records(warm_shard()))));
+    add(&mut cases, "floor_unclaimed", 4_000, Dispatch::new(Floor(Unclaimed(warm_reference_shard()))));
     // And through a layer.
     add(&mut cases, "layer_floor_nothing", 4_000, Dispatch::new(Registry::default().with(Floor(Nothing))));
     add(&mut cases, "layer_floor_stamps", 4_000, Dispatch::new(Registry::default().with(Floor(Stamps))));
-    add(&mut cases, "layer_floor_unclaimed", 4_000, Dispatch::new(Registry::default().with(Floor(unclaimed()))));
+    add(
+        &mut cases,
+        "layer_floor_unclaimed",
+        4_000,
+        Dispatch::new(Registry::default().with(Floor(Unclaimed(warm_reference_shard())))),
+    );
     #[cfg(feature = "rivals")]
     let _kept = crate::third_party::add_subscribers(&mut cases);
     let mut medians = cases.measure(rounds);

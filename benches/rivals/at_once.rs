@@ -1,0 +1,28 @@
+//! Several threads at once, by the wall's clock.
+
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+/// Runs `work(thread)` on so many new threads at once: the time from the earliest start to the latest end.
+///
+/// Each thread notes its own start and end. (Times of their own would make threads that ran one after the other look as if they
+/// had run at once; a clock in another thread is read late, when the processors are taken.) `first` is run by each thread before
+/// they start: what a thread does once is not what is measured.
+pub fn at_once(threads: usize, first: impl Fn() + Sync, work: impl Fn(usize) + Sync) -> Duration {
+    let barrier = Barrier::new(threads);
+    let times: Vec<(Instant, Instant)> = std::thread::scope(|scope| {
+        let (first, work, barrier) = (&first, &work, &barrier);
+        let run = move |thread| {
+            first();
+            barrier.wait();
+            let start = Instant::now();
+            work(thread);
+            (start, Instant::now())
+        };
+        let running: Vec<_> = (0..threads).map(|thread| scope.spawn(move || run(thread))).collect();
+        running.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    });
+    let start = times.iter().map(|(start, _)| *start).min().expect("at least one thread");
+    let end = times.iter().map(|(_, end)| *end).max().expect("at least one thread");
+    end - start
+}
