@@ -50,14 +50,14 @@ pub fn measure(rounds: usize) -> Medians {
     cases.add_batch("record_2threads_perf", EVENTS, |operations| at_once(2, || log(1), |_| log(each(operations))));
     cases.add_batch("record_1thread_perf", EVENTS, |operations| at_once(1, || log(1), |_| log(operations)));
     let ball = AtomicU64::new(0);
-    cases.add_batch("pingpong", 4_000, |operations| {
+    cases.add_batch("pingpong", 40_000, |operations| {
         ball.store(0, Ordering::SeqCst);
         let play = |thread| {
             for turn in (thread as u64..operations).step_by(2) {
                 let mut looks = 0u32;
                 while ball.load(Ordering::Acquire) != turn {
                     looks += 1;
-                    if looks.is_multiple_of(10_000) {
+                    if looks.is_multiple_of(200) {
                         std::thread::yield_now();
                     }
                     std::hint::spin_loop();
