@@ -1,6 +1,6 @@
 //! Several threads at once, by the wall's clock.
 
-use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Runs `work(thread)` on so many new threads at once: the time from the earliest start to the latest end.
@@ -9,12 +9,16 @@ use std::time::{Duration, Instant};
 /// had run at once; a clock in another thread is read late, when the processors are taken.) `first` is run by each thread before
 /// they start: what a thread does once is not what is measured.
 pub fn at_once(threads: usize, first: impl Fn() + Sync, work: impl Fn(usize) + Sync) -> Duration {
-    let barrier = Barrier::new(threads);
+    let ready = AtomicUsize::new(0);
     let times: Vec<(Instant, Instant)> = std::thread::scope(|scope| {
-        let (first, work, barrier) = (&first, &work, &barrier);
+        let (first, work, ready) = (&first, &work, &ready);
         let run = move |thread| {
             first();
-            barrier.wait();
+            ready.fetch_add(1, Ordering::SeqCst);
+            // Nobody sleeps: who is woken may be put on the processor of the one who wakes.
+            while ready.load(Ordering::SeqCst) < threads {
+                std::thread::yield_now();
+            }
             let start = Instant::now();
             work(thread);
             (start, Instant::now())
