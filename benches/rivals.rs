@@ -1,7 +1,8 @@
 //! What recording costs beside what others cost, in one run: a table on stdout, and `rivals.json` in the target directory.
 //!
 //! `cargo bench --bench rivals`, with `--features rivals` for the third-party recorders. Every number is the median of many
-//! short batches that take turns; compare numbers of one run only. `-- --quick` for a look; `-- recording scanning` for parts of
+//! short batches that take turns; beside it in the table, and in brackets, what the fastest twentieth of the batches did not exceed.
+//! Compare numbers of one run only. `-- --quick` for a look; `-- recording scanning` for parts of
 //! it, which are written to `rivals-recording-scanning.json`. See `docs/COST.md`.
 
 #![allow(missing_docs, clippy::undocumented_unsafe_blocks, clippy::multiple_unsafe_ops_per_block)]
@@ -29,9 +30,10 @@ mod spans;
 #[path = "rivals/third_party.rs"]
 mod third_party;
 
+use interleave::{FASTEST, fastest};
 use std::collections::BTreeMap;
 
-/// Nanoseconds per operation, by name.
+/// Nanoseconds per operation, by name; under [`fastest`] of it, those of its fastest batches.
 pub type Medians = BTreeMap<String, f64>;
 
 fn main() {
@@ -71,26 +73,30 @@ const PARTS: &[(&str, Measure)] = &[
 ];
 
 fn print(medians: &Medians) {
-    println!("{:<32} {:>10}", "name", "ns");
-    for (name, nanos) in medians {
-        println!("{name:<32} {nanos:>10.2}");
+    println!("{:<44} {:>10} {:>13}", "name", "ns", "fastest 5 %");
+    for (name, nanos) in medians.iter().filter(|(name, _)| !name.ends_with(FASTEST)) {
+        let fastest = medians.get(&fastest(name)).map(|nanos| format!("{nanos:.2}"));
+        println!("{name:<44} {nanos:>10.2} {:>13}", fastest.unwrap_or_default());
     }
     println!();
     for (ours, theirs, target) in TARGETS {
-        if let (Some(a), Some(b)) = (medians.get(*ours), medians.get(*theirs)) {
-            print_verdict(&format!("{ours} / {theirs}"), a / b, *target, "");
+        let ratio = |of: fn(&str) -> String| Some(medians.get(&of(ours))? / medians.get(&of(theirs))?);
+        if let Some(found) = ratio(str::to_string) {
+            print_verdict(&format!("{ours} / {theirs}"), found, ratio(fastest), *target, "");
         }
     }
     for (name, target) in NANOS_TARGETS {
         if let Some(nanos) = medians.get(*name) {
-            print_verdict(name, *nanos, *target, " ns");
+            print_verdict(name, *nanos, medians.get(&fastest(name)).copied(), *target, " ns");
         }
     }
 }
 
-fn print_verdict(name: &str, found: f64, target: f64, unit: &str) {
+/// What was found by the medians, and by the fastest batches.
+fn print_verdict(name: &str, found: f64, fastest: Option<f64>, target: f64, unit: &str) {
     let verdict = if found <= target { "" } else { "  MISSED" };
-    println!("{name:<58} {found:>6.3}  target {target:.2}{unit}{verdict}");
+    let fastest = fastest.map(|fastest| format!("({fastest:.3})")).unwrap_or_default();
+    println!("{name:<58} {found:>6.3} {fastest:>9}  target {target:.2}{unit}{verdict}");
 }
 
 /// Nanoseconds that are not to be more than a number.
@@ -127,6 +133,7 @@ const TARGETS: &[(&str, &str, f64)] = &[
 fn write_json(medians: &Medians, file_name: &str) {
     let object: serde_json::Map<String, serde_json::Value> = medians
         .iter()
+        .filter(|(name, _)| !name.ends_with(FASTEST))
         .map(|(name, nanos)| (name.clone(), serde_json::json!((nanos * 100.0).round() / 100.0)))
         .collect();
     let text = serde_json::to_string_pretty(&object).expect("a map of numbers");

@@ -2,7 +2,7 @@
 
 use crate::Medians;
 use crate::floors::{Floor, Nothing, Records, Stamps, Unclaimed};
-use crate::interleave::Cases;
+use crate::interleave::{Cases, fastest};
 use crate::recording::{warm_reference_shard, warm_shard};
 use eventring::tracing::{PerfRecorder, RecorderLayer, RecorderSubscriber};
 use std::hint::black_box;
@@ -77,7 +77,7 @@ pub fn measure(rounds: usize) -> Medians {
         Dispatch::new(Registry::default().with(Floor(Unclaimed(warm_reference_shard())))),
     );
     #[cfg(feature = "rivals")]
-    let _kept = crate::third_party::add_subscribers(&mut cases);
+    crate::third_party::add_tracy(&mut cases);
     let mut medians = cases.measure(rounds);
     // A filter that says no to every call site; and no subscriber at all. Later than the others, who all want everything: while two
     // subscribers disagree, `tracing` asks the current one at each call.
@@ -87,8 +87,10 @@ pub fn measure(rounds: usize) -> Medians {
     add(&mut cases, "level_off", 20_000, Dispatch::new(off));
     medians.extend(cases.measure(rounds));
     for layer in ["layer", "layer_floor_nothing", "layer_floor_stamps", "layer_floor_unclaimed"] {
-        let alone = medians[&format!("span_{layer}_0f")] - medians["span_registry_0f"];
-        medians.insert(format!("span_{layer}_0f_over_registry"), alone);
+        for of in [str::to_string, fastest] {
+            let alone = medians[&of(&format!("span_{layer}_0f"))] - medians[&of("span_registry_0f")];
+            medians.insert(of(&format!("span_{layer}_0f_over_registry")), alone);
+        }
     }
     medians
 }

@@ -16,8 +16,14 @@ use tracing_subscriber::layer::SubscriberExt;
 /// Few operations a batch: some keep everything in memory, some write to a file.
 const OPERATIONS: u64 = 500;
 
-/// Adds those that are subscribers, to take turns with ours. What is given back is to be kept until they have been measured.
-pub fn add_subscribers(cases: &mut Cases<'_>) -> impl Any {
+/// Adds the one that has no thread at work beside, to take turns with ours.
+pub fn add_tracy(cases: &mut Cases<'_>) {
+    let tracy = tracing_tracy::TracyLayer::default();
+    spans::add(cases, "tracing_tracy", OPERATIONS, Dispatch::new(Registry::default().with(tracy)));
+}
+
+/// Adds those that write files. What is given back is to be kept until they have been measured.
+fn add_writers(cases: &mut Cases<'_>) -> impl Any + use<> {
     // The fields are formatted, and sent to a thread, which writes on the other processor: that is not counted.
     let (chrome, flush) =
         tracing_chrome::ChromeLayerBuilder::new().writer(tempfile::tempfile().unwrap()).include_args(true).build();
@@ -25,13 +31,16 @@ pub fn add_subscribers(cases: &mut Cases<'_>) -> impl Any {
     let perfetto = tracing_perfetto::PerfettoLayer::new(std::sync::Mutex::new(tempfile::tempfile().unwrap()))
         .with_debug_annotations(true);
     spans::add(cases, "tracing_perfetto", OPERATIONS, Dispatch::new(Registry::default().with(perfetto)));
-    let tracy = tracing_tracy::TracyLayer::default();
-    spans::add(cases, "tracing_tracy", OPERATIONS, Dispatch::new(Registry::default().with(tracy)));
     flush
 }
 
-/// Those that know nothing of `tracing`.
+/// Those that write files, and then those that know nothing of `tracing`.
 pub fn measure(rounds: usize) -> Medians {
+    let mut medians = {
+        let mut cases = Cases::default();
+        let _flushed_at_the_end = add_writers(&mut cases);
+        cases.measure(rounds)
+    };
     let mut cases = Cases::default();
     let operations = OPERATIONS;
     fastrace::set_reporter(Discard, fastrace::collector::Config::default());
@@ -72,7 +81,8 @@ pub fn measure(rounds: usize) -> Medians {
     cases.add("perfetto_recorder_take", 1, || {
         drop(perfetto_recorder::ThreadTraceData::take_current_thread());
     });
-    cases.measure(rounds)
+    medians.extend(cases.measure(rounds));
+    medians
 }
 
 /// Times a batch of spans below a root of their own, as a request has one: fastrace drops what is beyond 10,240 spans of one local
