@@ -77,12 +77,6 @@ impl CallSites {
         None
     }
 
-    /// As [`Self::known_id_of`] for call sites with the first slot of the first level that they may have: nearly all of a program.
-    #[inline(always)]
-    pub(super) fn id_at_once(&self, metadata: &'static Metadata<'static>) -> Option<u32> {
-        self.find_at_once(ptr::from_ref(metadata).addr())
-    }
-
     #[inline(always)]
     fn find_at_once(&self, key: usize) -> Option<u32> {
         let first = window(key, LEVEL_SHIFTS[0]).next()?;

@@ -121,7 +121,7 @@ impl RecorderSubscriber {
         let Some((core, ring)) = self.target.ring_for_fields_at_once(thread) else {
             return self.new_span_otherwise(thread, attributes);
         };
-        let Some(call_site_id) = CALL_SITES.id_at_once(attributes.metadata()) else {
+        let Some(call_site_id) = CALL_SITES.known_id_of(attributes.metadata()) else {
             return self.new_span_otherwise(thread, attributes);
         };
         let Some(parent) = thread.entered.current_at_once(self.owner) else {
@@ -336,7 +336,7 @@ impl Subscriber for RecorderSubscriber {
             let Some(ring) = self.target.ring_at_once(thread) else {
                 return self.new_span_otherwise(thread, attributes);
             };
-            let Some(call_site_id) = CALL_SITES.id_at_once(attributes.metadata()) else {
+            let Some(call_site_id) = CALL_SITES.known_id_of(attributes.metadata()) else {
                 return self.new_span_otherwise(thread, attributes);
             };
             let Some(parent) = thread.entered.current_at_once(self.owner) else {
@@ -380,7 +380,7 @@ impl Subscriber for RecorderSubscriber {
             let Some((core, ring)) = self.target.ring_for_fields_at_once(thread) else {
                 return self.event_otherwise(thread, event);
             };
-            let Some(call_site_id) = CALL_SITES.id_at_once(event.metadata()) else {
+            let Some(call_site_id) = CALL_SITES.known_id_of(event.metadata()) else {
                 return self.event_otherwise(thread, event);
             };
             let Some(span_id) = thread.entered.current_at_once(self.owner) else {
