@@ -17,12 +17,12 @@ const INDEX_BITS: u32 = 24;
 const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;
 /// The generation of a cell counts up to here.
 const GENERATION_MAX: u64 = (1 << (63 - INDEX_BITS)) - 1;
-/// Cells of the first block; each further block is as large as all before it.
+/// Cells of the first block; each further block is twice as large as the one before.
 const FIRST_BLOCK: u64 = 1 << FIRST_BLOCK_SHIFT;
 /// 1 MiB of addresses; in tests of this file, which have all cells on the stack, less.
 const FIRST_BLOCK_SHIFT: u32 = if cfg!(test) { 12 } else { 16 };
 /// Blocks behind the first.
-const FURTHER_BLOCKS: usize = (INDEX_BITS - FIRST_BLOCK_SHIFT) as usize;
+const FURTHER_BLOCKS: usize = (INDEX_BITS - FIRST_BLOCK_SHIFT - 1) as usize;
 /// Cells that change hands at once.
 const CHAIN: u32 = 64;
 /// Free cells that a thread keeps, at most.
