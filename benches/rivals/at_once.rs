@@ -36,7 +36,7 @@ pub fn at_once(threads: usize, first: impl Fn() + Sync, work: impl Fn(usize) + S
 
 /// Keeps the calling thread on one of the processors that it may use; where there are more threads, they share in turn. (The kernel
 /// likes to put a thread beside the one that made or woke it.)
-fn stay_on_processor(thread: usize) {
+pub fn stay_on_processor(thread: usize) {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
     let Ok(allowed) = sched_getaffinity(None) else { return };
     let processors: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|processor| allowed.is_set(*processor)).collect();

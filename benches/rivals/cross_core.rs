@@ -1,8 +1,8 @@
 //! Two threads at once. A cache line's way between the cores decides these numbers: `pingpong` is measured beside them.
 
 use crate::Medians;
-use crate::at_once::at_once;
-use crate::interleave::Cases;
+use crate::at_once::{at_once, stay_on_processor};
+use crate::interleave::{Cases, fastest, median};
 use crate::recording::{warm_recorder, warm_reference};
 use crate::spans::perf_recorder;
 use eventring::reader::{Follower, Reader, WaitStrategy};
@@ -68,43 +68,50 @@ pub fn measure(rounds: usize) -> Medians {
         at_once(2, || (), play)
     });
     let mut medians = cases.measure(rounds);
-    medians.extend(drag(&recorder));
+    medians.extend(drag(&recorder, rounds));
     medians
 }
 
-/// What a tailing reader with the default wait strategy costs a writer that records without pause.
-fn drag(recorder: &Recorder) -> Medians {
+/// What a tailing reader with the default wait strategy, on a processor of its own, costs a writer that records without pause.
+fn drag(recorder: &Recorder, rounds: usize) -> Medians {
     let payload = [7u8; 82];
     let write = || {
         let start = Instant::now();
-        (0..400_000).for_each(|_| {
+        (0..100_000).for_each(|_| {
             recorder.record(2, EXT, black_box(&payload));
         });
-        start.elapsed().as_nanos() as f64 / 400_000.0
+        start.elapsed().as_nanos() as f64 / 100_000.0
     };
     let (mut alone, mut tailed) = (Vec::new(), Vec::new());
     let mut lost = 0;
-    for _ in 0..15 {
-        alone.push(write());
-        let stop = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            let reader = scope.spawn(|| {
-                let cursor = Reader::options().open_fd(recorder.as_fd()).unwrap().cursor();
-                let mut follower = Follower::new(cursor, WaitStrategy::default());
-                while !stop.load(Ordering::Relaxed) {
-                    black_box(follower.next_timeout(Duration::from_millis(1)));
-                }
-                follower.cursor().lost_count()
+    let writer = || {
+        stay_on_processor(0);
+        for _ in 0..rounds {
+            alone.push(write());
+            let stop = AtomicBool::new(false);
+            std::thread::scope(|scope| {
+                let reader = scope.spawn(|| {
+                    stay_on_processor(1);
+                    let cursor = Reader::options().open_fd(recorder.as_fd()).unwrap().cursor();
+                    let mut follower = Follower::new(cursor, WaitStrategy::default());
+                    while !stop.load(Ordering::Relaxed) {
+                        black_box(follower.next_timeout(Duration::from_millis(1)));
+                    }
+                    follower.cursor().lost_count()
+                });
+                std::thread::sleep(Duration::from_millis(3));
+                tailed.push(write());
+                stop.store(true, Ordering::Relaxed);
+                lost += reader.join().expect("no panic");
             });
-            std::thread::sleep(Duration::from_millis(3));
-            tailed.push(write());
-            stop.store(true, Ordering::Relaxed);
-            lost += reader.join().expect("no panic");
-        });
+        }
+    };
+    std::thread::scope(|scope| scope.spawn(writer).join().expect("no panic"));
+    let mut medians = Medians::from([("drag_lost_events".into(), lost as f64)]);
+    for (name, mut samples) in [("drag_alone", alone), ("drag_tailed", tailed)] {
+        medians.insert(name.into(), median(&mut samples));
+        // Sorted by now.
+        medians.insert(fastest(name), samples[samples.len() / 20]);
     }
-    Medians::from([
-        ("drag_alone".into(), crate::interleave::median(&mut alone)),
-        ("drag_tailed".into(), crate::interleave::median(&mut tailed)),
-        ("drag_lost_events".into(), lost as f64),
-    ])
+    medians
 }
