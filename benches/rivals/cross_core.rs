@@ -2,7 +2,7 @@
 
 use crate::Medians;
 use crate::at_once::{at_once, stay_on_processor};
-use crate::interleave::{Cases, fastest, median};
+use crate::interleave::{Cases, insert};
 use crate::recording::{warm_recorder, warm_reference};
 use crate::spans::perf_recorder;
 use eventring::reader::{Follower, Reader, WaitStrategy};
@@ -108,10 +108,7 @@ fn drag(recorder: &Recorder, rounds: usize) -> Medians {
     };
     std::thread::scope(|scope| scope.spawn(writer).join().expect("no panic"));
     let mut medians = Medians::from([("drag_lost_events".into(), lost as f64)]);
-    for (name, mut samples) in [("drag_alone", alone), ("drag_tailed", tailed)] {
-        medians.insert(name.into(), median(&mut samples));
-        // Sorted by now.
-        medians.insert(fastest(name), samples[samples.len() / 20]);
-    }
+    insert(&mut medians, "drag_alone", &mut alone);
+    insert(&mut medians, "drag_tailed", &mut tailed);
     medians
 }

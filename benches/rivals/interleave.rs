@@ -47,12 +47,17 @@ impl<'a> Cases<'a> {
         }
         let mut found = BTreeMap::new();
         for (case, samples) in self.cases.iter().zip(&mut samples) {
-            found.insert(case.name.clone(), median(samples));
-            // Sorted by now.
-            found.insert(fastest(&case.name), samples[samples.len() / 20]);
+            insert(&mut found, &case.name, samples);
         }
         found
     }
+}
+
+/// Enters the median of the samples, and what the fastest twentieth did not exceed.
+pub fn insert(found: &mut BTreeMap<String, f64>, name: &str, samples: &mut [f64]) {
+    found.insert(name.into(), median(samples));
+    // Sorted by now.
+    found.insert(fastest(name), samples[samples.len() / 20]);
 }
 
 /// The name of what the fastest twentieth of a case's batches did not exceed: what it costs while nobody else uses the core, if there

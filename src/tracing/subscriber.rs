@@ -113,21 +113,39 @@ impl RecorderSubscriber {
     }
 }
 
+/// What is known before the fields of an event or a new span are looked at, in the ordinary case.
+struct BeforeFields<'s> {
+    core: &'s PerfCore,
+    ring: &'s Recorder,
+    call_site_id: u32,
+    /// The span of this subscriber that the thread is in; 0 for none.
+    current_id: u64,
+    epoch_nanos: u64,
+}
+
 /// What would make the stack's frame of every span large.
 impl RecorderSubscriber {
+    /// `None` if the case is not ordinary; then nothing has changed. The time is taken last.
+    #[inline(always)]
+    fn before_fields_at_once(
+        &self,
+        thread: &ThreadState,
+        metadata: &'static Metadata<'static>,
+    ) -> Option<BeforeFields<'_>> {
+        let (core, ring) = self.target.ring_for_fields_at_once(thread)?;
+        let call_site_id = CALL_SITES.known_id_of(metadata)?;
+        let current_id = thread.entered.current_at_once(self.owner)?;
+        let epoch_nanos = ring.core.now_at_once()?;
+        Some(BeforeFields { core, ring, call_site_id, current_id, epoch_nanos })
+    }
+
     /// A new span with fields, in the ordinary case.
     #[inline(never)]
     fn new_span_with_fields(&self, thread: &ThreadState, attributes: &Attributes<'_>) -> Id {
-        let Some((core, ring)) = self.target.ring_for_fields_at_once(thread) else {
+        let Some(before) = self.before_fields_at_once(thread, attributes.metadata()) else {
             return self.new_span_otherwise(thread, attributes);
         };
-        let Some(call_site_id) = CALL_SITES.known_id_of(attributes.metadata()) else {
-            return self.new_span_otherwise(thread, attributes);
-        };
-        let Some(parent) = thread.entered.current_at_once(self.owner) else {
-            return self.new_span_otherwise(thread, attributes);
-        };
-        let Some(epoch_nanos) = ring.core.now_at_once() else { return self.new_span_otherwise(thread, attributes) };
+        let BeforeFields { core, ring, call_site_id, current_id: parent, epoch_nanos } = before;
         let mut encoder = SmallEncoder::new(thread, &core.limits);
         let panicked = move |fields: EncodedFields<'_>| self.encoded_span(thread, attributes, fields);
         look(&mut encoder, |encoder| attributes.record(encoder), panicked);
@@ -150,11 +168,12 @@ impl RecorderSubscriber {
     #[inline(never)]
     fn new_span_otherwise(&self, thread: &ThreadState, attributes: &Attributes<'_>) -> Id {
         let Some(core) = self.recording() else { return id_of(UNRECORDED) };
-        let call_site_id = core.call_site_id(attributes.metadata());
-        let Some(ring) = thread.ring_of(core) else { return id_of(UNRECORDED) };
         if attributes.fields().is_empty() {
-            return self.begin(core, ring, thread, attributes, call_site_id, EncodedFields::NONE);
+            return self.encoded_span(thread, attributes, EncodedFields::NONE);
         }
+        // A new call site and a thread that moves to another ring record, too: before the time is taken.
+        core.call_site_id(attributes.metadata());
+        let Some(ring) = thread.ring_of(core) else { return id_of(UNRECORDED) };
         let visit = |visitor: &mut dyn Visit| attributes.record(visitor);
         core.encode_fields(thread, ring, visit, |fields| self.encoded_span(thread, attributes, fields))
     }
@@ -177,27 +196,8 @@ impl RecorderSubscriber {
     #[inline(never)]
     fn encoded_span(&self, thread: &ThreadState, attributes: &Attributes<'_>, fields: EncodedFields<'_>) -> Id {
         let Some(core) = self.recording() else { return id_of(UNRECORDED) };
-        let Some(ring) = thread.ring_of(core) else { return id_of(UNRECORDED) };
         let call_site_id = core.call_site_id(attributes.metadata());
-        let id = self.begin(core, ring, thread, attributes, call_site_id, fields);
-        if fields.has_panicked {
-            // A value did, while it was formatted; nobody gets the id: the span ends here.
-            self.try_close(id.clone());
-        }
-        id
-    }
-
-    /// A new span begins.
-    #[inline(always)]
-    fn begin(
-        &self,
-        core: &PerfCore,
-        ring: &Recorder,
-        thread: &ThreadState,
-        attributes: &Attributes<'_>,
-        call_site_id: u32,
-        fields: EncodedFields<'_>,
-    ) -> Id {
+        let Some(ring) = thread.ring_of(core) else { return id_of(UNRECORDED) };
         let (parent, origin) = self.parent_of(thread, attributes.is_contextual(), attributes.parent());
         thread.gives_back_at_its_end();
         let Some(span_id) = SPAN_CELLS.create(&thread.free_cells, call_site_id) else {
@@ -206,7 +206,12 @@ impl RecorderSubscriber {
         };
         let ext = PerfExt { related: parent, flags: origin, ..PerfExt::of_span(span_id, call_site_id) };
         record_with(ring, thread, PerfEvent::SpanNew, ext, fields);
-        id_of(span_id)
+        let id = id_of(span_id);
+        if fields.has_panicked {
+            // A value did, while it was formatted; nobody gets the id: the span ends here.
+            self.try_close(id.clone());
+        }
+        id
     }
 
     #[inline(never)]
@@ -377,16 +382,10 @@ impl Subscriber for RecorderSubscriber {
             if !event.is_contextual() {
                 return self.event_otherwise(thread, event);
             }
-            let Some((core, ring)) = self.target.ring_for_fields_at_once(thread) else {
+            let Some(before) = self.before_fields_at_once(thread, event.metadata()) else {
                 return self.event_otherwise(thread, event);
             };
-            let Some(call_site_id) = CALL_SITES.known_id_of(event.metadata()) else {
-                return self.event_otherwise(thread, event);
-            };
-            let Some(span_id) = thread.entered.current_at_once(self.owner) else {
-                return self.event_otherwise(thread, event);
-            };
-            let Some(epoch_nanos) = ring.core.now_at_once() else { return self.event_otherwise(thread, event) };
+            let BeforeFields { core, ring, call_site_id, current_id: span_id, epoch_nanos } = before;
             let mut encoder = SmallEncoder::new(thread, &core.limits);
             look(
                 &mut encoder,
