@@ -3,8 +3,11 @@
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering, compiler_fence, fence};
 
+#[cfg(not(any(loom, shuttle)))]
+pub(crate) use std::sync::Mutex;
+
 #[cfg(any(loom, shuttle))]
-pub(crate) use crate::checker::{AtomicU64, Ordering, compiler_fence, fence};
+pub(crate) use crate::checker::{AtomicU64, Mutex, Ordering, compiler_fence, fence};
 
 /// `word.fetch_add(value)` with release, followed by a sequentially consistent fence; gives the old value.
 ///

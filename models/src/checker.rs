@@ -5,6 +5,10 @@
 use loom::{sync::atomic as checked, thread_local};
 #[cfg(shuttle)]
 use shuttle::{sync::atomic as checked, thread_local};
+#[cfg(loom)]
+pub(crate) use loom::sync::Mutex;
+#[cfg(shuttle)]
+pub(crate) use shuttle::sync::Mutex;
 use std::cell::RefCell;
 
 pub(crate) use checked::Ordering;

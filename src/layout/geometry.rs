@@ -1,8 +1,9 @@
 //! The sizes of one ring, checked once; everything that indexes a ring goes through them.
 
 use super::limits::{
-    DESCRIPTOR_BYTES, HEADER_SECTION_BYTES, LEAST_CHUNKS, MAX_CONTEXT_SHIFT, MIN_CHUNK_BYTES, MIN_PAYLOAD_BUF_BYTES,
-    MOST_CHUNKS, USUAL_CHUNK_BYTES, WINDOW_INCR,
+    DESCRIPTOR_BYTES, HEADER_SECTION_BYTES, LEAST_CHUNKS, LEAST_RUNS, MAX_CONTEXT_SHIFT, MIN_CHUNK_BYTES,
+    MIN_PAYLOAD_BUF_BYTES, MOST_CHUNKS, PAYLOAD_SHIFTS, SMALL_WINDOW_STEPS, USUAL_CHUNK_BYTES, USUAL_RUN_BYTES,
+    WINDOW_INCR,
 };
 use core::fmt;
 
@@ -96,14 +97,17 @@ impl Geometry {
         seqno.wrapping_sub(1) & (self.descriptor_capacity - 1)
     }
 
-    /// Step of the buffer window in bytes: the published 2^24, or an eighth of a payload buffer that is too small for it.
+    /// Step of the buffer window in bytes: the published 2^24, or a 32nd of a payload buffer smaller than published ones.
     #[inline]
     pub const fn window_incr_bytes(&self) -> u64 {
-        let eighth = self.payload_buf_bytes / 8;
-        if eighth < WINDOW_INCR { eighth } else { WINDOW_INCR }
+        if self.payload_buf_bytes < 1 << *PAYLOAD_SHIFTS.start() {
+            self.payload_buf_bytes / SMALL_WINDOW_STEPS
+        } else {
+            WINDOW_INCR
+        }
     }
 
-    /// Bytes of one payload chunk: 64 KiB, less where that would leave fewer than 512 chunks (but at least 256 bytes),
+    /// Bytes of one payload chunk: 64 KiB, less where that would leave fewer than 16,384 chunks (but at least 256 bytes),
     /// more where it would make more than 65,536.
     #[inline]
     pub const fn chunk_bytes(&self) -> u64 {
@@ -118,6 +122,16 @@ impl Geometry {
         } else {
             share
         }
+    }
+
+    /// Most bytes that a thread takes of the payload buffer at a time, for its small payloads: 128 KiB, a 256th of a buffer
+    /// for which that is less, and at least a chunk.
+    #[inline]
+    pub const fn run_bytes_max(&self) -> u64 {
+        let share = self.payload_buf_bytes / LEAST_RUNS;
+        let run = if share < USUAL_RUN_BYTES { share } else { USUAL_RUN_BYTES };
+        let chunk = self.chunk_bytes();
+        if run < chunk { chunk } else { run }
     }
 
     /// Number of payload chunks.
@@ -168,10 +182,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn published_sizes_have_published_window_and_64_kib_chunks() {
+    fn published_sizes_have_the_published_window() {
         let g = Geometry::new(1 << 16, 1 << 27, 0).unwrap();
         assert_eq!(g.window_incr_bytes(), 1 << 24);
-        assert_eq!(g.chunk_bytes(), 64 << 10);
+        assert_eq!((g.chunk_bytes(), g.run_bytes_max()), (8 << 10, 128 << 10));
         assert_eq!(g.file_bytes(), 140_509_184);
         assert_eq!(g.slot(1), 0);
         assert_eq!(g.slot((1 << 16) + 1), 0);

@@ -30,13 +30,20 @@ pub const COMPACT_PAYLOAD_SHIFTS: core::ops::RangeInclusive<u32> = 21..=40;
 /// Largest context area that is accepted, as a shift.
 pub const MAX_CONTEXT_SHIFT: u32 = 40;
 
-/// Bytes of a payload chunk (the unit in which payload memory changes hands between threads) in buffers of usual sizes.
+/// The step of the buffer window in buffers smaller than published ones: this part of the buffer. (Models use tiny rings.)
+pub const SMALL_WINDOW_STEPS: u64 = if cfg!(any(loom, shuttle)) { 8 } else { 32 };
+/// Most bytes of a payload chunk, the unit in which payload memory changes hands between threads, in buffers of up to
+/// [`MOST_CHUNKS`] of them.
 pub const USUAL_CHUNK_BYTES: u64 = 64 << 10;
-/// Fewest bytes of a payload chunk. (Models use tiny rings.)
+/// Fewest bytes of a payload chunk.
 pub const MIN_CHUNK_BYTES: u64 = if cfg!(any(loom, shuttle)) { 32 } else { 256 };
 /// Fewest bytes of a payload buffer that any ring may have.
 pub const MIN_PAYLOAD_BUF_BYTES: u64 = 16 * MIN_CHUNK_BYTES;
 /// Smaller buffers are divided into this many chunks.
-pub const LEAST_CHUNKS: u64 = 512;
+pub const LEAST_CHUNKS: u64 = 1 << 14;
 /// Larger buffers are divided into this many chunks.
 pub const MOST_CHUNKS: u64 = 1 << 16;
+/// Most bytes that a thread takes of the payload buffer at a time, for its small payloads.
+pub const USUAL_RUN_BYTES: u64 = 128 << 10;
+/// In smaller buffers a thread takes this part of the buffer at most.
+pub const LEAST_RUNS: u64 = 256;

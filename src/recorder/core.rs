@@ -25,8 +25,6 @@ pub(crate) struct Core {
     /// Never used twice in a process: threads find their lanes by it.
     pub(super) id: u64,
     pub(super) clock: &'static Clock,
-    /// Largest payload that goes into a thread's chunk.
-    lane_bytes_max: u64,
     fork_guard: shm::ForkGuard,
     pub(super) writer: RingWriter<MappedMemory>,
     /// From this rounded size on a payload could expire before it is read.
@@ -236,7 +234,6 @@ impl Core {
             overflow_expire_bytes,
             // A size up to `limit - align` rounds to at most that; a larger one rounds to the limit or more.
             ordinary_bytes: overflow_expire_bytes.min(1 << 32) - PAYLOAD_ALIGN,
-            lane_bytes_max: writer.lane_payload_bytes_max().min(overflow_expire_bytes - PAYLOAD_ALIGN),
             writer,
             clock,
             enabled: AtomicBool::new(true),
@@ -354,10 +351,12 @@ impl Core {
         bytes: u64,
         payload: &(impl Payload + ?Sized),
     ) -> Result<u64, Option<(&'c Lane, Unfinished, u64)>> {
-        if !self.may_record_at_once() || bytes > self.lane_bytes_max {
+        if !self.may_record_at_once() {
             return Err(None);
         }
-        let Some(lane) = lane::remembered(self) else { return Err(None) };
+        let Some(lane) = lane::remembered(self).filter(|lane| bytes <= lane.small_bytes_max()) else {
+            return Err(None);
+        };
         // Before the locked instructions: reading the tick counter takes longer than all the rest, which the processor does
         // meanwhile. Behind them it would have to wait.
         let Some(epoch_nanos) = now() else { return Err(None) };

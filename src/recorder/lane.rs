@@ -78,11 +78,7 @@ impl Drop for HeldLanes {
         for held in self.0.get_mut().drain(..) {
             let Some(core) = held.core.upgrade() else { continue };
             let Some(lane) = core.writer.lanes().get(held.lane) else { continue };
-            core.writer.retire(lane);
-            // A reservation that is still open (in another thread-local, or forgotten) keeps the lane from being reused.
-            if lane.is_outside() {
-                core.writer.lanes().release(held.lane);
-            }
+            core.writer.give_back(lane);
         }
     }
 }

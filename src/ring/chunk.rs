@@ -5,7 +5,7 @@
 //! is 0 (free), a lane plus one, or [`ONE_OFF`]. Laps only grow, so that a writer which allocated an offset long ago and
 //! comes late finds a newer lap and takes nothing.
 
-use super::lane::{Lane, LaneId, Lanes};
+use super::lane::{Lane, LaneId, Lanes, LeftRun};
 use super::mutation::{self, Mutation};
 use super::step::{self, Step};
 use crate::layout::Geometry;
@@ -17,9 +17,13 @@ const FREE: u64 = 0;
 /// Holder of a chunk that was taken for one reservation and is freed by its commit.
 const ONE_OFF: u64 = HOLDER_MASK;
 
-/// Bits of a pin word that count open reservations. All ones: too many to count.
+/// Bits of a pin word below the lap.
 const PIN_BITS: u32 = 16;
 const PIN_MASK: u64 = (1 << PIN_BITS) - 1;
+/// In a pin word: the chunk is not the first of its run; the bits below say by how many chunks.
+const PIN_FOLLOWS: u64 = 1 << 15;
+/// In the pin word of a run's first chunk: too many open reservations to count.
+const PIN_UNCOUNTED: u64 = PIN_FOLLOWS - 1;
 
 /// Who asks for a chunk.
 #[derive(Clone, Copy)]
@@ -51,8 +55,9 @@ impl Taker<'_> {
 /// The owner words of a ring's chunks.
 pub(crate) struct Chunks {
     owners: Box<[AtomicU64]>,
-    /// `lap << 16 | open`: how many reservations are open in a chunk that its lane has stopped filling. Only the lane that
-    /// took it for that lap uses it.
+    /// `lap << 16 | open` for the first chunk of a run that its lane has stopped filling: how many reservations are open in
+    /// the run. `lap << 16 | PIN_FOLLOWS | n` for the chunk `n` chunks further on. Only the lane that took the run for that
+    /// lap uses them, and only if reservations were open in the run when it was left.
     pins: Box<[AtomicU64]>,
     chunk_shift: u32,
     payload_shift: u32,
@@ -140,40 +145,70 @@ impl Chunks {
         let lap = self.lap(base) << HOLDER_BITS;
         let held = lap | taker.holder();
         let order = if mutation::active(Mutation::RelaxedFree) { Ordering::Relaxed } else { Ordering::Release };
-        // Release: our payload stores are behind whoever takes it next. If it fails, somebody has taken it from us.
+        // Release: our payload stores happen before those of whoever takes it next. If it fails, somebody has taken it from us.
         let _ = self.owner(base).compare_exchange(held, lap | FREE, order, Ordering::Relaxed);
     }
 
-    /// Ends `lane`'s filling of the chunk at `base`, in which `open` of its reservations still have their payload.
+    /// Ends `lane`'s filling of `run`, in which `run.open` of its reservations still have their payload.
     ///
-    /// The last of them frees it (see [`Self::unpin`]); or a thief takes it when the lane is outside. So one reservation
-    /// that is kept open for long, or leaked, keeps one chunk, and not all that its thread fills meanwhile.
-    pub(crate) fn let_go(&self, base: u64, open: u64, lane: &Lane) {
-        if open == 0 || mutation::active(Mutation::MissingPin) {
-            self.free(base, Taker::Lane(lane));
-        } else {
-            // Relaxed, as in `unpin`: the holder's own. With the lap, for `open` may be wrong about a chunk that has been
-            // taken from the lane (a handler that came before the lane noticed counts what will be withdrawn): the next
-            // holder then finds a lap that is not its own.
-            let pinned = self.lap(base) << PIN_BITS | open.min(PIN_MASK);
-            self.pins[self.index(base)].store(pinned, Ordering::Relaxed);
+    /// The last of them frees it (see [`Self::unpin`]); or thieves take its chunks when the lane is outside. So one
+    /// reservation that is kept open for long, or leaked, keeps one run, and not all that its thread fills meanwhile.
+    pub(crate) fn let_go(&self, run: LeftRun, lane: &Lane) {
+        let chunks = run.bytes >> self.chunk_shift;
+        if run.open == 0 || mutation::active(Mutation::MissingPin) {
+            (0..chunks).for_each(|n| self.free(self.chunk_at(run.base, n), Taker::Lane(lane)));
+            return;
         }
+        // Relaxed, as in `unpin`: the holder's own. With the lap, for `open` may be wrong about a run of which chunks have
+        // been taken from the lane (a handler that came before the lane noticed counts what will be withdrawn): the next
+        // holder then finds a lap that is not its own.
+        let pin = |base, what| self.pins[self.index(base)].store(self.pin_word(base, what), Ordering::Relaxed);
+        pin(run.base, run.open.min(PIN_UNCOUNTED));
+        (1..chunks).for_each(|n| pin(self.chunk_at(run.base, n), PIN_FOLLOWS | n));
     }
 
-    /// One of the reservations that [`Self::let_go`] counted in the chunk of `offset` has ended, others of its lane have not.
+    /// Ends one of the reservations that [`Self::let_go`] counted in the run of `offset`, while others of its lane are open.
     #[cold]
     pub(crate) fn unpin(&self, offset: u64, lane: &Lane) {
-        let base = offset >> self.chunk_shift << self.chunk_shift;
-        let pins = &self.pins[self.index(base)];
+        let Some(first) = self.first_of_run(offset >> self.chunk_shift << self.chunk_shift) else { return };
+        let pins = &self.pins[self.index(first)];
         let pinned = pins.load(Ordering::Relaxed);
         let open = pinned & PIN_MASK;
-        if pinned >> PIN_BITS != self.lap(base) || open == 0 || open == PIN_MASK {
+        if pinned != self.pin_word(first, open) || !(1..PIN_UNCOUNTED).contains(&open) {
             // Not known: kept until the lane is outside.
             return;
         }
         pins.store(pinned - 1, Ordering::Relaxed);
         if open == 1 {
-            self.free(base, Taker::Lane(lane));
+            self.free(first, Taker::Lane(lane));
+            (1..PIN_FOLLOWS)
+                .map(|n| (n, self.chunk_at(first, n)))
+                .take_while(|(n, base)| self.follows(*base, *n))
+                .for_each(|(_, base)| self.free(base, Taker::Lane(lane)));
         }
+    }
+
+    /// Returns the base of the first chunk of the pinned run in which the chunk at `base` lies; `None` if it was not pinned
+    /// for this lap.
+    fn first_of_run(&self, base: u64) -> Option<u64> {
+        let pinned = self.pins[self.index(base)].load(Ordering::Relaxed);
+        if pinned >> PIN_BITS != self.lap(base) {
+            return None;
+        }
+        let before = if pinned & PIN_FOLLOWS == 0 { 0 } else { pinned & (PIN_FOLLOWS - 1) };
+        base.checked_sub(before << self.chunk_shift)
+    }
+
+    /// Whether the chunk at `base` is pinned as the one `n` chunks after the first of its run.
+    fn follows(&self, base: u64, n: u64) -> bool {
+        self.pins[self.index(base)].load(Ordering::Relaxed) == self.pin_word(base, PIN_FOLLOWS | n)
+    }
+
+    fn pin_word(&self, base: u64, what: u64) -> u64 {
+        self.lap(base) << PIN_BITS | what
+    }
+
+    fn chunk_at(&self, base: u64, n: u64) -> u64 {
+        base + (n << self.chunk_shift)
     }
 }

@@ -1,10 +1,15 @@
 //! Lanes: each thread's private cursor into a ring.
 //!
+//! A lane fills a *run*: one chunk of payload memory, or several in a row that it took together.
+//!
 //! A lane says one thing to other threads: whether its thread is inside a reservation at this moment. That is a plain store
-//! by the owner; whoever would take the lane's chunk pays for the certainty (see [`super::chunk`]).
+//! by the owner; whoever would take the lane's chunks pays for the certainty (see [`super::chunk`]).
+//!
+//! A thread that ends gives its lane back with the run that the lane fills, and the next thread goes on in that run.
 
 use super::mutation::{self, Mutation};
-use crate::sync::{AtomicU64, Ordering, compiler_fence, local_add, local_fetch_add};
+use crate::sync::{AtomicU64, Mutex, Ordering, compiler_fence, local_add, local_fetch_add};
+use std::sync::PoisonError;
 
 /// Index of a lane among the lanes of a ring.
 pub(crate) type LaneId = u16;
@@ -15,31 +20,48 @@ pub(crate) const MAX_LANES: usize = SEGMENTS * SEGMENT_LANES;
 const SEGMENTS: usize = 64;
 const SEGMENT_LANES: usize = 256;
 
-/// Instead of a base: no chunk is being filled. (Bases are multiples of the padding.)
+/// Instead of a base: no run is being filled. (Bases are multiples of the padding.)
 const NONE: u64 = u64::MAX;
-/// Instead of a next free byte, while no chunk is being filled: behind the end of every chunk, also that of [`NONE`], however
+/// Instead of a next free byte, while no run is being filled: past the end of every run, also that of [`NONE`], however
 /// many bytes are taken there in vain.
 const FAR: u64 = 1 << 62;
 
 /// One open reservation, in [`Lane::inside`].
 const OPEN: u64 = 1;
-/// One open reservation whose payload lies in the chunk being filled, in [`Lane::inside`].
+/// One open reservation whose payload lies in the run being filled, in [`Lane::inside`].
 const OPEN_HERE: u64 = 1 << 32;
 const OPEN_MASK: u64 = OPEN_HERE - 1;
 
 /// One thread's cursor. Padded: neighbours belong to other threads.
 #[repr(align(128))]
 pub(crate) struct Lane {
-    /// Open reservations of the owner (low half), and how many of them have their payload in the chunk being filled (high
+    /// Open reservations of the owner (low half), and how many of them have their payload in the run being filled (high
     /// half). 0 says "outside". Stored only by the owner.
     inside: AtomicU64,
-    /// Unwrapped base of the chunk being filled, or [`NONE`]. Only the owner uses it.
+    /// Unwrapped base of the run being filled, or [`NONE`]. Only the owner uses it.
     filling: AtomicU64,
-    /// Unwrapped offset of the next free byte in the chunk, or behind its end, or [`FAR`]. Only the owner uses it.
+    /// Unwrapped offset of the next free byte in the run, or past its end, or [`FAR`]. Only the owner uses it.
     next: AtomicU64,
-    /// 1 while the owner changes chunks. Only the owner uses it: a signal handler that records finds it set.
+    /// Bytes of the run being filled, or of the last one. Only the owner uses it.
+    run_bytes: AtomicU64,
+    /// Largest payload that [`Self::enter_and_bump`] may be asked for. Only the owner uses it.
+    small_bytes_max: AtomicU64,
+    /// 1 while the owner changes runs. Only the owner uses it: a signal handler that records finds it set.
     placing: AtomicU64,
+    /// Bytes that the owner wants of its next run; 0 before the first. Only the owner uses it.
+    wanted: AtomicU64,
     id: LaneId,
+}
+
+/// The run that a lane has stopped filling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LeftRun {
+    /// Unwrapped base.
+    pub(crate) base: u64,
+    /// Bytes, a multiple of the chunk size.
+    pub(crate) bytes: u64,
+    /// How many open reservations of the lane have their payload in it.
+    pub(crate) open: u64,
 }
 
 impl Lane {
@@ -48,7 +70,10 @@ impl Lane {
             inside: AtomicU64::new(0),
             filling: AtomicU64::new(NONE),
             next: AtomicU64::new(FAR),
+            run_bytes: AtomicU64::new(0),
+            small_bytes_max: AtomicU64::new(0),
             placing: AtomicU64::new(0),
+            wanted: AtomicU64::new(0),
             id,
         }
     }
@@ -72,26 +97,26 @@ impl Lane {
     pub(crate) fn leave_outermost(&self) -> bool {
         let outermost = self.inside.load(Ordering::Relaxed) & OPEN_MASK <= OPEN;
         if outermost {
-            // Release: whoever reads the 0 and takes the chunk has our payload bytes behind it.
+            // Release: whoever reads the 0 and takes a chunk of ours: our payload bytes happen before that.
             self.inside.store(0, leave_order());
         }
         outermost
     }
 
-    /// Ends a reservation while others are open; `in_chunk` is the offset of its payload if that lies in a chunk of this
-    /// lane. True if that chunk is not the one being filled: then the caller tells [`super::chunk::Chunks::unpin`].
-    pub(crate) fn leave_nested(&self, in_chunk: Option<u64>, chunk_bytes: u64) -> bool {
+    /// Ends a reservation while others are open; `in_run` is the offset of its payload if that lies in a run of this
+    /// lane. Returns true if that run is not the one being filled: then the caller tells [`super::chunk::Chunks::unpin`].
+    pub(crate) fn leave_nested(&self, in_run: Option<u64>) -> bool {
         let inside = self.inside.load(Ordering::Relaxed);
-        // Asked once, before the store. A handler that changes chunks before this look has counted us in the old chunk, and
-        // the caller undoes that. If it does so between look and store, the old chunk stays counted one too many, and the
+        // Asked once, before the store. A handler that changes runs before this look has counted us in the old run, and
+        // the caller undoes that. If it does so between look and store, the old run stays counted one too many, and the
         // new one as many as we then store: both are kept until the lane is outside, which is always safe.
-        let is_here = in_chunk.is_some_and(|offset| self.is_here(offset, chunk_bytes));
+        let is_here = in_run.is_some_and(|offset| self.is_here(offset));
         // Release: as in `leave_outermost`.
         self.inside.store(inside - OPEN - if is_here { OPEN_HERE } else { 0 }, leave_order());
         if mutation::active(Mutation::SecondLeaveLook) {
-            return in_chunk.is_some_and(|offset| !self.is_here(offset, chunk_bytes));
+            return in_run.is_some_and(|offset| !self.is_here(offset));
         }
-        in_chunk.is_some() && !is_here
+        in_run.is_some() && !is_here
     }
 
     /// Whether the owner's only open reservation is the one it is making now.
@@ -100,20 +125,28 @@ impl Lane {
         self.inside.load(Ordering::Relaxed) & OPEN_MASK == OPEN
     }
 
-    /// Says "inside" and takes `bytes` from the chunk being filled, if they fit: gives their offset and the chunk's base.
-    /// They may be used if behind the fence [`Self::is_filling`] that chunk and it does not lie far behind; if not,
+    /// Returns the largest payload of [`Self::enter_and_bump`]: a small part of the run, so that little of it is lost
+    /// where the next payload does not fit.
+    #[inline(always)]
+    pub(crate) fn small_bytes_max(&self) -> u64 {
+        self.small_bytes_max.load(Ordering::Relaxed)
+    }
+
+    /// Says "inside" and takes `bytes` from the run being filled, if they fit: returns their offset and the run's base.
+    /// They may be used if, after the fence, [`Self::is_filling`] that run and it does not lie far behind; if not,
     /// [`Self::withdraw`]. `None`: only "inside" was said.
     ///
     /// All this uses only what the owner alone stores, so that it can stand before the locked instructions and be done
     /// while they wait. A signal handler of the thread may come in between any two steps.
     #[inline(always)]
-    pub(crate) fn enter_and_bump(&self, bytes: u64, chunk_bytes: u64) -> Option<(u64, u64)> {
+    pub(crate) fn enter_and_bump(&self, bytes: u64) -> Option<(u64, u64)> {
         let base = self.filling.load(Ordering::Relaxed);
-        // One step against signal handlers. Past the chunk's end it is no place, and everything after it is none either,
-        // until the next chunk is filled. Nor is it one if there is no chunk: see `FAR`.
+        // One step against signal handlers. Past the run's end it is no place, and everything after it is none either,
+        // until the next run is filled. Nor is it one if there is no run: see `FAR`.
         let offset = local_fetch_add(&self.next, bytes);
-        // Also against a handler that changed chunks after the look above: the offset is then in that one, unused.
-        if offset.wrapping_sub(base) > chunk_bytes - bytes {
+        // If a handler changed runs after the look above, the offset is in the new run, unused, and may pass this look:
+        // the caller finds out that the run at `base` is not being filled any more.
+        if offset.wrapping_sub(base).wrapping_add(bytes) > self.run_bytes.load(Ordering::Relaxed) {
             self.enter();
             return None;
         }
@@ -121,7 +154,36 @@ impl Lane {
         Some((offset, base))
     }
 
-    /// Whether the chunk at `base` is still the one being filled: no handler has changed chunks.
+    /// Takes `bytes` from the run being filled for the reservation that is being made, if they fit: returns their offset.
+    /// Call between begin and end of placing.
+    pub(crate) fn try_bump(&self, bytes: u64) -> Option<u64> {
+        if self.room() < bytes {
+            return None;
+        }
+        let offset = local_fetch_add(&self.next, bytes);
+        // A handler may have taken the room meanwhile. (It does not change runs while we are placing.)
+        let base = self.filling.load(Ordering::Relaxed);
+        if offset.wrapping_sub(base).wrapping_add(bytes) > self.run_bytes.load(Ordering::Relaxed) {
+            return None;
+        }
+        local_add(&self.inside, OPEN_HERE);
+        Some(offset)
+    }
+
+    /// Returns how many bytes of the run being filled are free; 0 if there is no run.
+    pub(crate) fn room(&self) -> u64 {
+        let Some(base) = self.base() else { return 0 };
+        let used = self.next.load(Ordering::Relaxed).wrapping_sub(base);
+        self.run_bytes.load(Ordering::Relaxed).saturating_sub(used)
+    }
+
+    /// Returns the base of the run being filled.
+    pub(crate) fn base(&self) -> Option<u64> {
+        let base = self.filling.load(Ordering::Relaxed);
+        (base != NONE).then_some(base)
+    }
+
+    /// Whether the run at `base` is still the one being filled: no handler has changed runs.
     #[inline(always)]
     pub(crate) fn is_filling(&self, base: u64) -> bool {
         self.filling.load(Ordering::Relaxed) == base
@@ -129,21 +191,30 @@ impl Lane {
 
     /// Takes back that the reservation being made has its payload at `offset`.
     ///
-    /// If a handler has changed chunks meanwhile, we cannot know whether it counted us in the old one or we ourselves in the
-    /// new one. We leave it so: that chunk is then kept until its lane is outside, which is always safe.
-    pub(crate) fn withdraw(&self, offset: u64, chunk_bytes: u64) {
+    /// If a handler has changed runs meanwhile, we cannot know whether it counted us in the old one or we ourselves in the
+    /// new one. We leave it so: that run is then kept until its lane is outside, which is always safe.
+    pub(crate) fn withdraw(&self, offset: u64) {
         if self.begin_placing() {
-            if self.is_here(offset, chunk_bytes) {
+            if self.is_here(offset) {
                 self.inside.store(self.inside.load(Ordering::Relaxed) - OPEN_HERE, Ordering::Relaxed);
             }
             self.end_placing();
         }
     }
 
-    /// Whether `offset` is in the chunk being filled.
-    fn is_here(&self, offset: u64, chunk_bytes: u64) -> bool {
-        let filling = self.filling.load(Ordering::Relaxed);
-        filling != NONE && offset.wrapping_sub(filling) < chunk_bytes
+    /// Whether `offset` is in the run being filled.
+    fn is_here(&self, offset: u64) -> bool {
+        self.base().is_some_and(|base| offset.wrapping_sub(base) < self.run_bytes.load(Ordering::Relaxed))
+    }
+
+    /// Returns how many bytes the owner wants of its next run; 0 before the first.
+    pub(crate) fn wanted(&self) -> u64 {
+        self.wanted.load(Ordering::Relaxed)
+    }
+
+    /// Says how many bytes the owner wants of its next run.
+    pub(crate) fn want(&self, bytes: u64) {
+        self.wanted.store(bytes, Ordering::Relaxed);
     }
 
     /// Marks that the owner is about to move `next`; false if it already was (we are a signal handler on top of it).
@@ -164,30 +235,32 @@ impl Lane {
         self.placing.store(0, Ordering::Relaxed);
     }
 
-    /// Begins to fill a chunk that the owner has just taken, with `used` bytes gone to the reservation it is making. Call
-    /// between begin and end of placing, after [`Self::let_go`].
-    pub(crate) fn fill(&self, base: u64, used: u64) {
+    /// Begins to fill the run of `run_bytes` at `base`, which the owner has just taken, with `used` bytes gone to the
+    /// reservation it is making. Call between begin and end of placing, after [`Self::let_go`].
+    pub(crate) fn fill(&self, base: u64, run_bytes: u64, small_bytes_max: u64, used: u64) {
         // In this order: a handler in between finds `FAR`, as before.
         self.filling.store(base, Ordering::Relaxed);
+        self.run_bytes.store(run_bytes, Ordering::Relaxed);
+        self.small_bytes_max.store(small_bytes_max, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
         self.next.store(base + used, Ordering::Relaxed);
         self.inside.store(self.inside.load(Ordering::Relaxed) + OPEN_HERE, Ordering::Relaxed);
     }
 
-    /// Stops filling; gives the chunk's base and how many open reservations have their payload in it. Call between begin
-    /// and end of placing, or when no handler can record.
-    pub(crate) fn let_go(&self) -> Option<(u64, u64)> {
+    /// Stops filling; returns the run. Call between begin and end of placing, or when no handler can record.
+    pub(crate) fn let_go(&self) -> Option<LeftRun> {
         let base = self.filling.load(Ordering::Relaxed);
-        // In this order: a handler in between must not find the offset of one chunk beside the base of none.
+        // In this order: a handler in between must not find the offset of one run beside the base of none.
         self.next.store(FAR, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
         self.filling.store(NONE, Ordering::Relaxed);
         let inside = self.inside.load(Ordering::Relaxed);
         self.inside.store(inside & OPEN_MASK, Ordering::Relaxed);
-        (base != NONE).then_some((base, inside / OPEN_HERE))
+        let bytes = self.run_bytes.load(Ordering::Relaxed);
+        (base != NONE).then_some(LeftRun { base, bytes, open: inside / OPEN_HERE })
     }
 
-    /// Whether the owner is outside of any reservation. Acquire: its payload bytes are then behind us.
+    /// Whether the owner is outside of any reservation. Acquire: its payload bytes then happen before what the caller does.
     pub(crate) fn is_outside(&self) -> bool {
         self.inside.load(Ordering::Acquire) == 0
     }
@@ -201,42 +274,75 @@ fn leave_order() -> Ordering {
 pub(crate) struct Lanes {
     #[cfg(not(any(loom, shuttle)))]
     segments: Box<[std::sync::OnceLock<Box<[Lane]>>]>,
+    /// Models have these from the start.
     #[cfg(any(loom, shuttle))]
     lanes: Vec<Lane>,
+    free: Mutex<FreeLanes>,
+    /// Lanes that threads have. Only the sizes of runs depend on it.
     #[cfg(not(any(loom, shuttle)))]
-    free: std::sync::Mutex<FreeLanes>,
+    in_use: AtomicU64,
 }
 
-#[cfg(not(any(loom, shuttle)))]
 #[derive(Default)]
 struct FreeLanes {
     returned: Vec<LaneId>,
     used: usize,
 }
 
-#[cfg(not(any(loom, shuttle)))]
 impl Lanes {
-    /// No lanes yet.
-    pub(crate) fn new() -> Self {
-        Self {
-            segments: (0..SEGMENTS).map(|_| std::sync::OnceLock::new()).collect(),
-            free: std::sync::Mutex::default(),
-        }
-    }
-
-    /// A lane for a thread, or `None` when all are in use. Takes a lock: once per thread and ring.
+    /// Returns a lane for a thread, or `None` when all are in use. Takes a lock: once per thread and ring.
+    ///
+    /// The lane that was given back last comes first, with the run that it fills: who gave it back stored all of the lane's
+    /// words before the lock was released, and the new owner has the lock after that.
     pub(crate) fn acquire(&self) -> Option<&Lane> {
         let id = {
-            let mut free = self.free.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
             match free.returned.pop() {
                 Some(id) => id,
-                None if free.used < MAX_LANES => {
+                None if free.used < self.limit() => {
                     free.used += 1;
                     (free.used - 1) as LaneId
                 }
                 None => return None,
             }
         };
+        self.count_in_use(1);
+        self.get_or_make(id)
+    }
+
+    /// Gives a lane back; its thread will not use it any more.
+    pub(crate) fn release(&self, id: LaneId) {
+        self.count_in_use(u64::MAX);
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).returned.push(id);
+    }
+}
+
+#[cfg(not(any(loom, shuttle)))]
+impl Lanes {
+    /// Makes no lanes yet.
+    pub(crate) fn new() -> Self {
+        Self {
+            segments: (0..SEGMENTS).map(|_| std::sync::OnceLock::new()).collect(),
+            free: Mutex::default(),
+            in_use: AtomicU64::new(0),
+        }
+    }
+
+    fn limit(&self) -> usize {
+        MAX_LANES
+    }
+
+    fn count_in_use(&self, change: u64) {
+        // Relaxed: a count.
+        self.in_use.fetch_add(change, Ordering::Relaxed);
+    }
+
+    /// Returns how many lanes threads have, at least 1.
+    pub(crate) fn in_use(&self) -> u64 {
+        self.in_use.load(Ordering::Relaxed).clamp(1, MAX_LANES as u64)
+    }
+
+    fn get_or_make(&self, id: LaneId) -> Option<&Lane> {
         let segment = self.segments[id as usize / SEGMENT_LANES].get_or_init(|| {
             let first = id as usize / SEGMENT_LANES * SEGMENT_LANES;
             (first..first + SEGMENT_LANES).map(|id| Lane::new(id as LaneId)).collect()
@@ -244,12 +350,7 @@ impl Lanes {
         segment.get(id as usize % SEGMENT_LANES)
     }
 
-    /// Gives a lane back; its thread will not use it any more.
-    pub(crate) fn release(&self, id: LaneId) {
-        self.free.lock().unwrap_or_else(std::sync::PoisonError::into_inner).returned.push(id);
-    }
-
-    /// The lane with this index, if it was ever made.
+    /// Returns the lane with this index, if it was ever made.
     pub(crate) fn get(&self, id: LaneId) -> Option<&Lane> {
         self.segments.get(id as usize / SEGMENT_LANES)?.get()?.get(id as usize % SEGMENT_LANES)
     }
@@ -257,12 +358,27 @@ impl Lanes {
 
 #[cfg(any(loom, shuttle))]
 impl Lanes {
-    /// A few lanes, one for each modelled thread.
+    /// Makes a few lanes, one for each modelled thread.
     pub(crate) fn new() -> Self {
-        Self { lanes: (0..4).map(Lane::new).collect() }
+        Self { lanes: (0..4).map(Lane::new).collect(), free: Mutex::new(FreeLanes::default()) }
     }
 
-    /// The lane with this index.
+    fn limit(&self) -> usize {
+        self.lanes.len()
+    }
+
+    fn count_in_use(&self, _: u64) {}
+
+    /// Returns how many lanes share the payload memory; models need no small shares.
+    pub(crate) fn in_use(&self) -> u64 {
+        1
+    }
+
+    fn get_or_make(&self, id: LaneId) -> Option<&Lane> {
+        self.get(id)
+    }
+
+    /// Returns the lane with this index.
     pub(crate) fn get(&self, id: LaneId) -> Option<&Lane> {
         self.lanes.get(id as usize)
     }

@@ -10,6 +10,7 @@ pub(crate) mod lane;
 pub(crate) mod memory;
 pub(crate) mod mutation;
 pub(crate) mod observe;
+mod place;
 pub mod step;
 pub(crate) mod window;
 pub(crate) mod writer;

@@ -47,6 +47,8 @@ mutations! {
     /// A nested reservation that ends looks a second time, after it has left, whether its payload was in the chunk being
     /// filled. (An older version did.)
     SecondLeaveLook,
+    /// A lane is handed on to the next thread while a reservation in it is open.
+    EarlyHandOver,
     /// A chunk is taken without asking whether its owner is inside.
     MissingChunkClaim,
     /// A chunk is taken by a writer that allocated it a lap ago.

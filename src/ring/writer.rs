@@ -5,31 +5,29 @@ use super::holes;
 use super::lane::{Lane, Lanes};
 use super::memory::{ControlWord, RingMemory};
 use super::mutation::{self, Mutation};
+use super::place::{RunSizes, padded};
 use super::step::{self, Step};
-use super::window;
 use crate::layout::descriptor::{
     WORD_CONTENT_EXT, WORD_EPOCH_NANOS, WORD_PAYLOAD_OFFSET, WORD_SEQNO, WORD_TYPE_AND_SIZE, pack_type_and_size,
 };
-use crate::layout::limits::{DESCRIPTOR_BYTES, DESCRIPTOR_WORDS, PAYLOAD_ALIGN};
+use crate::layout::limits::{DESCRIPTOR_BYTES, DESCRIPTOR_WORDS};
 use crate::sync::{AtomicU64, Ordering, fence, fetch_add_then_fence};
 
 /// How far ahead of the last seqno's descriptor a cache line is asked for: six slots.
 const PREFETCH_BYTES: usize = 6 * DESCRIPTOR_BYTES as usize;
 /// Instead of a seqno: none was claimed.
-const NO_SLOT: u64 = 0;
+pub(super) const NO_SLOT: u64 = 0;
 
 /// A ring that this process writes. What each event needs lies together.
 #[repr(C)]
 pub(crate) struct RingWriter<M> {
     capacity: u64,
-    /// How far a chunk may lie behind the next payload byte for its lane to go on with it: much less than a turn.
+    /// How far a run may lie behind the next payload byte for its lane to go on with it: much less than a turn.
     stale_bytes: u64,
-    chunk_bytes: u64,
-    /// Larger (rounded) payloads get chunks of their own.
-    lane_payload_bytes_max: u64,
-    memory: M,
-    chunks: Chunks,
-    lanes: Lanes,
+    pub(super) run_sizes: RunSizes,
+    pub(super) memory: M,
+    pub(super) chunks: Chunks,
+    pub(super) lanes: Lanes,
 }
 
 /// A claimed slot and placed payload bytes: the right to write them, until commit.
@@ -39,13 +37,13 @@ pub(crate) struct Claim {
     pub(crate) seqno: u64,
     /// Unwrapped offset of the payload.
     pub(crate) payload_offset: u64,
-    /// How many one-off chunks, from `payload_offset` on, the commit must free; 0 for a place in the lane's chunk.
-    one_off_chunks: u64,
+    /// How many one-off chunks, from `payload_offset` on, the commit must free; 0 for a place in the lane's run.
+    pub(super) one_off_chunks: u64,
     /// Whether payload bytes were found; false leaves only an event without payload.
     pub(crate) placed: bool,
 }
 
-/// The ordinary claim: its payload, if any, lies in the chunk of the calling thread's lane.
+/// The ordinary claim: its payload, if any, lies in the run of the calling thread's lane.
 pub(crate) struct SlotClaim<'r> {
     /// Sequence number.
     pub(crate) seqno: u64,
@@ -56,7 +54,7 @@ pub(crate) struct SlotClaim<'r> {
 
 /// How far a reservation came that is not an ordinary one. Its lane says "inside".
 pub(crate) struct Unfinished {
-    /// Offset and chunk base taken from the lane.
+    /// Offset and run base taken from the lane.
     bumped: Option<(u64, u64)>,
     /// The seqno whose slot was claimed, or [`NO_SLOT`]: none was, or none was tried.
     seqno: u64,
@@ -84,8 +82,7 @@ impl<M: RingMemory> RingWriter<M> {
             lanes: Lanes::new(),
             capacity: geometry.descriptor_capacity(),
             stale_bytes: geometry.payload_buf_bytes() / 8,
-            chunk_bytes: geometry.chunk_bytes(),
-            lane_payload_bytes_max: geometry.chunk_bytes() / 2,
+            run_sizes: RunSizes::of(&geometry),
             memory,
         }
     }
@@ -132,9 +129,9 @@ impl<M: RingMemory> RingWriter<M> {
         let Some(lane) = lane else {
             let seqno = self.next_seqno();
             let seqno = if self.claim(seqno).is_some() { seqno } else { self.claim_another() };
-            return self.place_anew(None, seqno, None, payload_bytes);
+            return self.place_slow(None, seqno, None, payload_bytes);
         };
-        if payload_bytes > self.lane_payload_bytes_max {
+        if payload_bytes > lane.small_bytes_max() {
             lane.enter();
             step::at(Step::Entered);
             return self.resume(lane, Unfinished { bumped: None, seqno: NO_SLOT }, payload_bytes);
@@ -147,24 +144,18 @@ impl<M: RingMemory> RingWriter<M> {
         }
     }
 
-    /// The largest payload of [`Self::reserve_in_lane`]: half a chunk.
-    pub(crate) fn lane_payload_bytes_max(&self) -> u64 {
-        self.lane_payload_bytes_max
-    }
-
     /// As [`Self::reserve`] in the ordinary case, in few instructions; to be ended with [`Self::commit_in_lane`]. In any
-    /// other case, go on with [`Self::resume`]. `payload_bytes` is at most [`Self::lane_payload_bytes_max`].
+    /// other case, go on with [`Self::resume`]. `payload_bytes` is at most [`Lane::small_bytes_max`].
     #[inline(always)]
     pub(crate) fn reserve_in_lane(&self, lane: &Lane, payload_bytes: u64) -> Result<SlotClaim<'_>, Unfinished> {
-        debug_assert!(payload_bytes <= self.lane_payload_bytes_max);
         let rounded = padded(payload_bytes);
-        let Some((payload_offset, base)) = lane.enter_and_bump(rounded, self.chunk_bytes) else {
+        let Some((payload_offset, base)) = lane.enter_and_bump(rounded) else {
             step::at(Step::Entered);
             return Err(Unfinished { bumped: None, seqno: NO_SLOT });
         };
         step::at(Step::Entered);
         let bumped = Some((payload_offset, base));
-        // The full fence between "inside" and the look at the lane's chunk is in here.
+        // The full fence between "inside" and the look at the lane's run is in here.
         let seqno = self.next_seqno();
         let Some(words) = self.claim(seqno) else { return Err(Unfinished { bumped, seqno: NO_SLOT }) };
         if !self.may_fill(lane, base) {
@@ -184,18 +175,23 @@ impl<M: RingMemory> RingWriter<M> {
             Some((payload_offset, base)) if seqno != NO_SLOT && self.may_fill(lane, base) => {
                 Claim { seqno, payload_offset, one_off_chunks: 0, placed: true }
             }
-            _ => self.place_anew(Some(lane), seqno, bumped, payload_bytes),
+            _ => self.place_slow(Some(lane), seqno, bumped, payload_bytes),
         }
     }
 
-    /// Whether the chunk at `base`, in which the lane took bytes before the fence, may be written to: not if it lies far
-    /// behind, for then it may have been taken from us (and would expire soon after it was written).
+    /// Whether the run at `base`, in which the lane took bytes before the fence, may be written to.
     #[inline(always)]
     fn may_fill(&self, lane: &Lane, base: u64) -> bool {
+        self.is_near(base) && lane.is_filling(base)
+    }
+
+    /// Whether the run at `base` lies close to the next payload byte. If not, its chunks may have been taken from the lane
+    /// (and would expire soon after they were written). To be asked after the fence that follows "inside".
+    #[inline(always)]
+    pub(super) fn is_near(&self, base: u64) -> bool {
         // Relaxed: the fence after "inside" decides whether a thief's allocation is seen here; see `Chunks::take`.
         let next = self.memory.control(ControlWord::NextPayloadByte).load(Ordering::Relaxed);
-        let is_near = next.wrapping_sub(base) <= self.stale_bytes || mutation::active(Mutation::MissingStaleCheck);
-        is_near && lane.is_filling(base)
+        next.wrapping_sub(base) <= self.stale_bytes || mutation::active(Mutation::MissingStaleCheck)
     }
 
     /// Allocates seqnos until one's slot can be claimed; [`NO_SLOT`] after a whole lap of them, or if the file was cut.
@@ -286,84 +282,6 @@ impl<M: RingMemory> RingWriter<M> {
         self.memory.control(counter).fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Finds payload bytes for the claimed `seqno` where the lane's chunk has none, is no longer ours or lies far behind.
-    #[cold]
-    #[inline(never)]
-    fn place_anew(&self, lane: Option<&Lane>, seqno: u64, bumped: Option<(u64, u64)>, payload_bytes: u64) -> Claim {
-        let rounded = padded(payload_bytes);
-        let chunk_bytes = self.chunk_bytes;
-        if let Some(lane) = lane
-            && let Some((offset, _)) = bumped
-        {
-            lane.withdraw(offset, chunk_bytes);
-        }
-        if seqno == NO_SLOT {
-            return Claim { seqno, payload_offset: 0, one_off_chunks: 0, placed: false };
-        }
-        if let Some(lane) = lane
-            && rounded <= self.lane_payload_bytes_max
-            && let Some(payload_offset) = self.refill(lane, rounded)
-        {
-            return Claim { seqno, payload_offset, one_off_chunks: 0, placed: true };
-        }
-        let (payload_offset, one_off_chunks, placed) = self.place_one_off(lane, rounded);
-        Claim { seqno, payload_offset, one_off_chunks, placed }
-    }
-
-    /// Gives `lane` a new chunk and takes `rounded` bytes of it.
-    fn refill(&self, lane: &Lane, rounded: u64) -> Option<u64> {
-        if !lane.begin_placing() {
-            return None;
-        }
-        if let Some((old, open)) = lane.let_go() {
-            self.chunks.let_go(old, open, lane);
-        }
-        step::at(Step::ChunkLetGo);
-        let base = self.take_run(1, Taker::Lane(lane));
-        if let Some(base) = base {
-            lane.fill(base, rounded);
-        }
-        lane.end_placing();
-        base
-    }
-
-    /// Places a large payload, or one of a thread without a lane, in chunks of its own: (offset, chunks, found).
-    fn place_one_off(&self, lane: Option<&Lane>, rounded: u64) -> (u64, u64, bool) {
-        let chunks = rounded.div_ceil(self.chunk_bytes);
-        match self.take_run(chunks, Taker::OneOff(lane)) {
-            Some(base) => (base, chunks, true),
-            None => (self.memory.control(ControlWord::NextPayloadByte).load(Ordering::Relaxed), 0, false),
-        }
-    }
-
-    /// Allocates `count` chunks in a row and takes them all, trying further on where a stalled writer is in the way.
-    /// `None` after about two turns of the buffer.
-    fn take_run(&self, count: u64, taker: Taker<'_>) -> Option<u64> {
-        let chunk_bytes = self.chunk_bytes;
-        let run_bytes = count * chunk_bytes;
-        let next = self.memory.control(ControlWord::NextPayloadByte);
-        let tries = 2 * self.memory.geometry().payload_buf_bytes() / run_bytes + 2;
-        for _ in 0..tries {
-            // Relaxed: unique by atomicity; the owner words order everything else.
-            let first = next.fetch_add(run_bytes, Ordering::Relaxed);
-            step::at(Step::ChunkAllocated);
-            let taken =
-                (0..count).take_while(|i| self.chunks.take(first + i * chunk_bytes, taker, &self.lanes)).count() as u64;
-            if taken == count {
-                step::at(Step::ChunksTaken);
-                window::move_past(&self.memory, first + run_bytes);
-                step::at(Step::WindowMoved);
-                return Some(first);
-            }
-            for i in 0..taken {
-                self.chunks.free(first + i * chunk_bytes, taker);
-                step::at(Step::ChunkFreed);
-            }
-            self.memory.control(ControlWord::SkippedChunks).fetch_add(1, Ordering::Relaxed);
-        }
-        None
-    }
-
     /// Copies `bytes` into the claim's payload, `at` bytes from its start.
     #[inline(always)]
     pub(crate) fn fill(&self, claim: &Claim, at: u64, bytes: &[u8]) {
@@ -409,7 +327,7 @@ impl<M: RingMemory> RingWriter<M> {
     #[inline(always)]
     fn leave(&self, lane: Option<&Lane>, claim: &Claim) {
         for i in 0..claim.one_off_chunks {
-            self.chunks.free(claim.payload_offset + i * self.chunk_bytes, Taker::OneOff(None));
+            self.chunks.free(claim.payload_offset + i * self.run_sizes.chunk_bytes, Taker::OneOff(None));
             step::at(Step::ChunkFreed);
         }
         if let Some(lane) = lane
@@ -419,31 +337,6 @@ impl<M: RingMemory> RingWriter<M> {
         }
         step::at(Step::Left);
     }
-
-    /// Ends a reservation while others of the thread are open. `in_chunk` is the offset of its payload if that lies in a
-    /// chunk of the lane.
-    #[cold]
-    #[inline(never)]
-    fn leave_nested(&self, lane: &Lane, in_chunk: Option<u64>) {
-        if lane.leave_nested(in_chunk, self.chunk_bytes)
-            && let Some(offset) = in_chunk
-        {
-            self.chunks.unpin(offset, lane);
-        }
-    }
-
-    /// Gives up a thread's chunk at its end. No handler of the thread may record meanwhile.
-    pub(crate) fn retire(&self, lane: &Lane) {
-        if let Some((base, open)) = lane.let_go() {
-            self.chunks.let_go(base, open, lane);
-        }
-    }
-}
-
-/// `payload_bytes` and what is left free behind them; at most 2^63. (In two instructions; `next_multiple_of` takes six.)
-#[inline(always)]
-fn padded(payload_bytes: u64) -> u64 {
-    (payload_bytes + (PAYLOAD_ALIGN - 1)) & !(PAYLOAD_ALIGN - 1)
 }
 
 /// Stores all words of the descriptor, the seqno last.

@@ -1,7 +1,8 @@
 //! Stall injection: writers are stopped at random instructions while others lap the ring, and readers check every event.
 //!
 //! A controller sends signals to writer threads; their handler sleeps. Where a thread is stopped is up to chance, between
-//! any two instructions; [`Figures::stalls_inside`] counts how often that was inside of recording.
+//! any two instructions; [`Figures::stalls_inside`] counts how often that was inside of recording. A writer is a row of
+//! threads, one after another, so that what a thread leaves at its end is taken over while others are stalled.
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 
@@ -12,8 +13,7 @@ pub mod seal;
 
 use seal::{Count, Verdict};
 use std::cell::Cell;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Descriptors of the rings under test, as a shift.
@@ -40,6 +40,8 @@ pub trait Subject: Sync {
 pub struct Figures {
     pub stalls: u64,
     pub stalls_inside: u64,
+    /// Threads that recorded.
+    pub threads: u64,
     pub recorded: u64,
     pub laps: u64,
     pub given_up: u64,
@@ -59,6 +61,7 @@ pub fn seconds(default: f64) -> Duration {
 static ASLEEP: AtomicUsize = AtomicUsize::new(0);
 static STALLS: AtomicU64 = AtomicU64::new(0);
 static STALLS_INSIDE: AtomicU64 = AtomicU64::new(0);
+static THREADS: AtomicU64 = AtomicU64::new(0);
 static SLEEP_MICROS: AtomicU64 = AtomicU64::new(0);
 static AWAKE: AtomicBool = AtomicBool::new(false);
 
@@ -98,8 +101,11 @@ fn install_handler() {
     assert_eq!(unsafe { libc::sigaction(libc::SIGUSR1, &action, std::ptr::null_mut()) }, 0);
 }
 
-/// Kernel ids of the writer threads.
-type Threads = Mutex<Vec<libc::pid_t>>;
+/// Kernel ids of the writers' present threads, or of ones that have just ended; 0 before the first.
+type Threads = [AtomicI32];
+
+/// Most events that a thread records before another takes its place.
+const THREAD_EVENTS: u64 = 4000;
 
 /// Ends the process if a run takes far longer than it should: a hang is a failure, not a test that never ends.
 fn watchdog(limit: Duration) -> std::sync::mpsc::Sender<()> {
@@ -132,20 +138,20 @@ pub fn run_rounds<S: Subject>(make: impl Fn() -> S, writers: u64, time: Duration
 pub fn run(subject: &impl Subject, writers: u64, time: Duration) -> Figures {
     install_handler();
     let alive = watchdog(time + Duration::from_secs(120));
-    for counter in [&STALLS, &STALLS_INSIDE] {
+    for counter in [&STALLS, &STALLS_INSIDE, &THREADS] {
         counter.store(0, Ordering::Relaxed);
     }
     AWAKE.store(false, Ordering::Relaxed);
     let (stop, done) = (AtomicBool::new(false), AtomicBool::new(false));
-    let threads = Threads::default();
+    let threads: Box<Threads> = (0..writers).map(|_| AtomicI32::new(0)).collect();
     let mut figures = Figures::default();
     let mut returned = Vec::new();
     std::thread::scope(|scope| {
         let writing: Vec<_> = (0..writers)
             .map(|writer| {
                 scope.spawn({
-                    let (stop, threads) = (&stop, &threads);
-                    move || write(subject, writer, stop, threads)
+                    let (stop, thread) = (&stop, &threads[writer as usize]);
+                    move || write(subject, writer, stop, thread)
                 })
             })
             .collect();
@@ -183,6 +189,7 @@ pub fn run(subject: &impl Subject, writers: u64, time: Duration) -> Figures {
     figures.verdict.add(&post_mortem);
     figures.stalls = STALLS.load(Ordering::Relaxed);
     figures.stalls_inside = STALLS_INSIDE.load(Ordering::Relaxed);
+    figures.threads = THREADS.load(Ordering::Relaxed);
     figures.recorded = last - subject.given_up();
     figures.laps = last >> DESCRIPTOR_SHIFT;
     figures.given_up = subject.given_up();
@@ -190,32 +197,52 @@ pub fn run(subject: &impl Subject, writers: u64, time: Duration) -> Figures {
     figures
 }
 
-/// Records until told to stop; gives the seqnos of its last events.
-fn write(subject: &impl Subject, writer: u64, stop: &AtomicBool, threads: &Threads) -> Vec<u64> {
-    // SAFETY: gives this thread's id.
-    threads.lock().unwrap().push(unsafe { libc::gettid() });
-    let mut payload = Vec::new();
+/// Records until told to stop, on one thread after another; gives the seqnos of its last events.
+fn write(subject: &impl Subject, writer: u64, stop: &AtomicBool, thread: &AtomicI32) -> Vec<u64> {
+    let mut random = seal::Random::from_time();
     let mut last = vec![0; 1 << DESCRIPTOR_SHIFT];
     let mut count = 0;
     while !stop.load(Ordering::Relaxed) {
+        let end = count + 1 + random.below(THREAD_EVENTS);
+        let write = || write_on_this_thread(subject, writer, stop, thread, &mut last, count..end);
+        // A thread of the scope may still run its destructors, and so give up its lane, when the next one begins.
+        count = std::thread::scope(|scope| scope.spawn(write).join().unwrap());
+    }
+    last
+}
+
+/// Records these events until told to stop; gives the count of the next one.
+fn write_on_this_thread(
+    subject: &impl Subject,
+    writer: u64,
+    stop: &AtomicBool,
+    thread: &AtomicI32,
+    last: &mut [u64],
+    counts: std::ops::Range<Count>,
+) -> Count {
+    // SAFETY: gives this thread's id.
+    thread.store(unsafe { libc::gettid() }, Ordering::Relaxed);
+    THREADS.fetch_add(1, Ordering::Relaxed);
+    let mut payload = Vec::new();
+    for count in counts.clone() {
+        if stop.load(Ordering::Relaxed) {
+            return count;
+        }
         let words = seal::fill(writer, count, &mut payload);
         INSIDE.set(true);
         let seqno = subject.record(count, words, &payload);
         INSIDE.set(false);
-        let at = count as usize % last.len();
-        last[at] = seqno;
-        count += 1;
+        last[count as usize % last.len()] = seqno;
     }
-    last
+    counts.end
 }
 
 /// Stalls writers at random until `end`, but never all of them.
 fn control(writers: usize, end: Instant, threads: &Threads) {
     let mut random = seal::Random::from_time();
-    while threads.lock().unwrap().len() < writers {
+    while threads.iter().any(|thread| thread.load(Ordering::Relaxed) == 0) {
         std::thread::yield_now();
     }
-    let threads = threads.lock().unwrap();
     while Instant::now() < end {
         std::thread::sleep(Duration::from_micros(random.below(1500)));
         if ASLEEP.load(Ordering::Relaxed) + 1 >= writers {
@@ -224,25 +251,22 @@ fn control(writers: usize, end: Instant, threads: &Threads) {
         // Mostly short; some so long that the others go round the ring many times.
         let micros = if random.below(4) == 0 { 20_000 + random.below(100_000) } else { random.below(3000) };
         SLEEP_MICROS.store(micros, Ordering::Relaxed);
-        let thread = threads[random.below(writers as u64) as usize];
-        send_stall(thread);
+        send_stall(&threads[random.below(writers as u64) as usize]);
     }
 }
 
-fn send_stall(thread: libc::pid_t) {
+fn send_stall(thread: &AtomicI32) {
     let process = i64::from(std::process::id());
-    // SAFETY: sends a signal whose handler is ours to one of our living threads.
-    let sent = unsafe { libc::syscall(libc::SYS_tgkill, process, i64::from(thread), i64::from(libc::SIGUSR1)) };
-    assert_eq!(sent, 0);
+    let thread = i64::from(thread.load(Ordering::Relaxed));
+    // SAFETY: sends a signal whose handler is ours to one of our threads, or to none if that has ended.
+    let sent = unsafe { libc::syscall(libc::SYS_tgkill, process, thread, i64::from(libc::SIGUSR1)) };
+    assert!(sent == 0 || std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH));
 }
 
 /// Stalls all writers but one until that one has gone round the ring, so that they wake up in its events.
 fn stall_all_but_one(subject: &impl Subject, threads: &Threads) {
     SLEEP_MICROS.store(10_000_000, Ordering::Relaxed);
-    let threads = threads.lock().unwrap();
-    for thread in &threads[1..] {
-        send_stall(*thread);
-    }
+    threads[1..].iter().for_each(send_stall);
     let enough = subject.last_seqno() + (3 << DESCRIPTOR_SHIFT) / 2;
     let deadline = Instant::now() + Duration::from_secs(3);
     while subject.last_seqno() < enough && Instant::now() < deadline {
@@ -259,6 +283,7 @@ impl Figures {
     pub fn add(&mut self, round: &Self) {
         self.stalls += round.stalls;
         self.stalls_inside += round.stalls_inside;
+        self.threads += round.threads;
         self.recorded += round.recorded;
         self.laps += round.laps;
         self.given_up += round.given_up;
@@ -270,10 +295,10 @@ impl Figures {
 
 impl std::fmt::Display for Figures {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { stalls, stalls_inside, recorded, laps, given_up, vanished, unaccounted, verdict } = self;
+        let Self { stalls, stalls_inside, threads, recorded, laps, given_up, vanished, unaccounted, verdict } = self;
         write!(
             f,
-            "stalls={stalls} inside={stalls_inside} recorded={recorded} laps={laps} given_up={given_up} \
+            "stalls={stalls} inside={stalls_inside} threads={threads} recorded={recorded} laps={laps} given_up={given_up} \
              vanished={vanished} unaccounted={unaccounted} {verdict}"
         )
     }

@@ -4,7 +4,8 @@
 //! then valid are the thief's; an owner that still wrote would spoil them.
 
 use super::event::{
-    CHUNK_BYTES, Got, PAYLOAD_BYTES, Ring, SMALL_BYTES, check_at_rest, count, finish, pass_by, read, record, ring,
+    CHUNK_BYTES, Got, PAYLOAD_BYTES, Ring, SMALL_BYTES, check_at_rest, count, finish, pass_by, read, record,
+    record_empty, ring, ring_with_runs,
 };
 use super::explore::{Tally, explore};
 use crate::ring::memory::ControlWord;
@@ -26,9 +27,14 @@ fn thief(ring: &Arc<Ring>, bytes: u64) -> u64 {
 
 /// Checks the thief's event when all is done.
 fn check_theft(ring: &Ring, seqno: u64, tally: &Tally) {
+    check_theft_at(ring, seqno, PAYLOAD_BYTES, tally);
+}
+
+/// As [`check_theft`], where the chunk in question is the one at `target`.
+fn check_theft_at(ring: &Ring, seqno: u64, target: u64, tally: &Tally) {
     let got = read(ring.memory(), seqno);
     let Observation::Event(event) = observe::descriptor(ring.memory(), seqno) else { panic!("{seqno} is {got:?}") };
-    if event.payload_buf_offset == PAYLOAD_BYTES {
+    if event.payload_buf_offset == target {
         assert!(got == Got::Whole, "the thief's payload is {got:?}");
         tally.saw("taken");
     } else if count(ring, ControlWord::SkippedChunks) > 0 {
@@ -106,6 +112,105 @@ fn a_chunk_is_kept_while_a_reservation_in_it_is_open() {
         // The first chunk's next turn, if the inner one has its place already; else the one before.
         let seqno = thief(&ring, PAYLOAD_BYTES - 2 * CHUNK_BYTES);
         owner.join().unwrap();
+        check_theft(&ring, seqno, tally);
+        check_at_rest(&ring, 4, 0);
+    });
+}
+
+#[test]
+fn the_second_chunk_of_a_run_is_taken_or_used_again_but_not_both() {
+    explore("steal_from_a_run", 4, &["taken", "left alone"], |tally| {
+        let ring = ring_with_runs(8, 2);
+        let lane = ring.lanes().get(0);
+        // The first chunk is used up; the two after it are one run, of which three quarters are used up.
+        (1..=5).for_each(|seqno| assert_eq!(record(&ring, lane, SMALL_BYTES), Some(seqno)));
+        assert_eq!(count(&ring, ControlWord::NextPayloadByte), 3 * CHUNK_BYTES);
+        let owner = thread::spawn({
+            let ring = Arc::clone(&ring);
+            move || record(&ring, ring.lanes().get(0), SMALL_BYTES)
+        });
+        // The next turn of the run's second chunk.
+        let seqno = thief(&ring, PAYLOAD_BYTES - CHUNK_BYTES);
+        assert!(owner.join().unwrap().is_some());
+        check_theft_at(&ring, seqno, PAYLOAD_BYTES + 2 * CHUNK_BYTES, tally);
+        check_at_rest(&ring, 7, 0);
+    });
+}
+
+#[test]
+fn a_run_of_several_chunks_is_kept_while_a_reservation_in_it_is_open() {
+    explore("nested_in_a_run", 3, &["taken", "left alone"], |tally| {
+        let ring = ring_with_runs(16, 2);
+        let lane = ring.lanes().get(0);
+        (1..=4).for_each(|seqno| assert_eq!(record(&ring, lane, SMALL_BYTES), Some(seqno)));
+        // In the second chunk of a run of two; what is recorded inside of it goes to the next run.
+        let outer = ring.reserve(lane, SMALL_BYTES);
+        let also = ring.reserve(lane, SMALL_BYTES);
+        assert_eq!(outer.payload_offset, 2 * CHUNK_BYTES);
+        let owner = thread::spawn({
+            let ring = Arc::clone(&ring);
+            move || {
+                let lane = ring.lanes().get(0);
+                let inner = ring.reserve(lane, SMALL_BYTES);
+                finish(&ring, lane, also, SMALL_BYTES);
+                // Frees both chunks of the first run, while the inner reservation is still open in the next.
+                finish(&ring, lane, outer, SMALL_BYTES);
+                finish(&ring, lane, inner, SMALL_BYTES);
+            }
+        });
+        let seqno = thief(&ring, PAYLOAD_BYTES - 3 * CHUNK_BYTES);
+        owner.join().unwrap();
+        check_theft_at(&ring, seqno, PAYLOAD_BYTES + 2 * CHUNK_BYTES, tally);
+        check_at_rest(&ring, 8, 0);
+    });
+}
+
+#[test]
+fn a_lane_that_is_handed_on_takes_its_run_along() {
+    explore("hand_over", 3, &["the same lane", "another lane", "taken", "left alone"], |tally| {
+        let ring = ring(8);
+        let lane = ring.lanes().acquire().unwrap().id();
+        // The lane's chunk has room for one more.
+        assert_eq!(record(&ring, ring.lanes().get(lane), SMALL_BYTES), Some(1));
+        let ending = thread::spawn({
+            let ring = Arc::clone(&ring);
+            move || ring.give_back(ring.lanes().get(lane).unwrap())
+        });
+        let beginning = thread::spawn({
+            let (ring, tally) = (Arc::clone(&ring), tally.clone());
+            move || {
+                let next = ring.lanes().acquire().unwrap();
+                tally.saw(if next.id() == lane { "the same lane" } else { "another lane" });
+                record(&ring, Some(next), SMALL_BYTES)
+            }
+        });
+        let seqno = thief(&ring, PAYLOAD_BYTES - CHUNK_BYTES);
+        ending.join().unwrap();
+        assert!(beginning.join().unwrap().is_some());
+        check_theft(&ring, seqno, tally);
+        check_at_rest(&ring, 3, 0);
+    });
+}
+
+#[test]
+fn a_lane_with_an_open_reservation_is_not_handed_on() {
+    explore("open_hand_over", 3, &["taken", "left alone"], |tally| {
+        let ring = ring(8);
+        let lane = ring.lanes().acquire().unwrap();
+        let open = ring.reserve(Some(lane), SMALL_BYTES);
+        ring.give_back(lane);
+        let ending = thread::spawn({
+            let (ring, lane) = (Arc::clone(&ring), lane.id());
+            // An event more, whose seqno the thief's may come before or after, so that all orders of the two are tried.
+            move || [finish(&ring, ring.lanes().get(lane), open, SMALL_BYTES), record_empty(&ring).unwrap()]
+        });
+        let beginning = thread::spawn({
+            let ring = Arc::clone(&ring);
+            move || record(&ring, ring.lanes().acquire(), SMALL_BYTES)
+        });
+        let seqno = thief(&ring, PAYLOAD_BYTES - CHUNK_BYTES);
+        assert_eq!(ending.join().unwrap()[0], 1);
+        assert!(beginning.join().unwrap().is_some());
         check_theft(&ring, seqno, tally);
         check_at_rest(&ring, 4, 0);
     });

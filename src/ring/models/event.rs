@@ -30,6 +30,16 @@ pub(super) fn ring(capacity: u64) -> Arc<Ring> {
     Arc::new(RingWriter::new(memory(capacity)))
 }
 
+/// A ring of `capacity` descriptors whose lanes take up to `chunks` chunks at a time, once they have used up their first.
+pub(super) fn ring_with_runs(capacity: u64, chunks: u64) -> Arc<Ring> {
+    let mut ring = RingWriter::new(memory(capacity));
+    if chunks > 1 {
+        ring.run_sizes.run_bytes_max = 2 * chunks * CHUNK_BYTES;
+        ring.run_sizes.all_runs_bytes = chunks * CHUNK_BYTES;
+    }
+    Arc::new(ring)
+}
+
 /// A ring of 2 descriptors that each hold an event already, without payload.
 pub(super) fn full_ring() -> Arc<Ring> {
     let ring = ring(2);
@@ -77,7 +87,7 @@ pub(super) fn record_empty<M: RingMemory>(ring: &Ring<M>) -> Option<u64> {
 pub(super) fn record<M: RingMemory>(ring: &Ring<M>, lane: Option<&Lane>, payload_bytes: u64) -> Option<u64> {
     let claim = match lane {
         None => ring.reserve(None, payload_bytes),
-        Some(lane) if payload_bytes > ring.lane_payload_bytes_max() => ring.reserve(Some(lane), payload_bytes),
+        Some(lane) if payload_bytes > lane.small_bytes_max() => ring.reserve(Some(lane), payload_bytes),
         Some(lane) => match ring.reserve_in_lane(lane, payload_bytes) {
             Ok(claim) => {
                 let seqno = claim.seqno;

@@ -1,7 +1,7 @@
 //! Signal handlers that record while their thread is recording, before each of its accesses to shared words.
 
 use super::event::{
-    CHUNK_BYTES, Got, PAYLOAD_BYTES, Ring, SMALL_BYTES, count, finish, read, record, record_empty, ring,
+    CHUNK_BYTES, Got, PAYLOAD_BYTES, Ring, SMALL_BYTES, count, finish, read, record, record_empty, ring_with_runs,
 };
 use crate::checker;
 use crate::ring::memory::ControlWord;
@@ -50,6 +50,8 @@ struct Case {
     earlier: u64,
     /// Whether a reservation in that chunk is open all the while.
     is_open: bool,
+    /// How many chunks the lane takes at a time.
+    chunks: u64,
     /// Before which access the handler comes.
     step: u64,
 }
@@ -71,7 +73,7 @@ fn go_round(ring: &Ring, spared: Option<u64>) {
 
 /// False if the handler has not come.
 fn interrupt(case: Case) -> bool {
-    let ring = ring(32);
+    let ring = ring_with_runs(32, case.chunks);
     let seqnos = Arc::new(Mutex::new(Vec::new()));
     let lane = ring.lanes().get(0);
     let open = case.is_open.then(|| ring.reserve(lane, SMALL_BYTES));
@@ -108,11 +110,20 @@ fn a_handler_may_record_at_any_step_of_recording() {
     let mut handlers = 0;
     for doing in Doing::ALL {
         for on_top in Doing::ALL {
-            for (earlier, is_open) in [(0, false), (1, false), (2, false), (0, true), (1, true)] {
+            for (chunks, earlier, is_open) in [
+                (1, 0, false),
+                (1, 1, false),
+                (1, 2, false),
+                (1, 0, true),
+                (1, 1, true),
+                (2, 2, false),
+                (2, 5, false),
+                (2, 3, true),
+            ] {
                 for step in 0.. {
                     let came = Arc::new(Mutex::new(true));
                     let came_in_model = Arc::clone(&came);
-                    let case = Case { doing, on_top, earlier, is_open, step };
+                    let case = Case { doing, on_top, earlier, is_open, chunks, step };
                     // One thread: one execution.
                     let mut model = loom::model::Builder::new();
                     model.max_branches = 30_000;

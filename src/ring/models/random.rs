@@ -1,8 +1,9 @@
 //! Rings under random schedules: more writers, readers and laps than can be explored exhaustively.
 
-use super::event::{CHUNK_BYTES, Got, Ring, SMALL_BYTES, check_at_rest, finish, read, record, record_empty, ring};
+use super::event::{
+    CHUNK_BYTES, Got, Ring, SMALL_BYTES, check_at_rest, finish, read, record, record_empty, ring_with_runs,
+};
 use super::explore::{Tally, explore};
-use crate::ring::lane::Lane;
 use crate::ring::observe;
 use crate::sync::{AtomicU64, Ordering};
 use shuttle::rand::{Rng, thread_rng};
@@ -17,7 +18,8 @@ struct Written {
 }
 
 /// Records `steps` events of random kinds. A writer may stop for ever, if `may_stop`, with a reservation open.
-fn write(ring: &Ring, lane: &Lane, steps: usize, may_stop: bool, tally: &Tally) -> Written {
+fn write(ring: &Ring, steps: usize, may_stop: bool, tally: &Tally) -> Written {
+    let mut lane = ring.lanes().acquire().expect("a lane for each writer");
     let mut written = Written::default();
     let mut count = |seqno: Option<u64>| match seqno {
         Some(_) => written.recorded += 1,
@@ -40,8 +42,16 @@ fn write(ring: &Ring, lane: &Lane, steps: usize, may_stop: bool, tally: &Tally) 
                 finish(ring, Some(lane), outer, bytes);
                 count((seqno != 0).then_some(seqno));
             }
-            // The thread ends, and another gets its lane.
-            10 => ring.retire(lane),
+            // The thread ends, and another begins: with this lane, or with one that somebody else has given back.
+            10 => {
+                ring.give_back(lane);
+                if thread_rng().gen_range(0..2) == 0 {
+                    thread::yield_now();
+                }
+                let next = ring.lanes().acquire().expect("a lane that was given back");
+                tally.saw(if next.id() == lane.id() { "its own lane" } else { "another's lane" });
+                lane = next;
+            }
             _ if may_stop => {
                 let claim = ring.reserve(Some(lane), SMALL_BYTES);
                 if claim.seqno != 0 {
@@ -91,9 +101,9 @@ fn follow(ring: &Ring, writing: &AtomicU64, tally: &Tally) {
     tally.saw(if next > last { "came to the end" } else { "waits for a writer that has stopped" });
 }
 
-/// `stops` of `writers` writers may stop for ever.
-fn storm(capacity: u64, writers: usize, stops: usize, steps: usize, tally: &Tally) {
-    let ring = ring(capacity);
+/// `stops` of `writers` writers may stop for ever. Lanes take `chunks` chunks at a time.
+fn storm(capacity: u64, chunks: u64, writers: usize, stops: usize, steps: usize, tally: &Tally) {
+    let ring = ring_with_runs(capacity, chunks);
     let writing = Arc::new(AtomicU64::new(writers as u64));
     let readers = [(); 2].map(|()| {
         let (ring, writing, tally) = (Arc::clone(&ring), Arc::clone(&writing), tally.clone());
@@ -103,8 +113,7 @@ fn storm(capacity: u64, writers: usize, stops: usize, steps: usize, tally: &Tall
         .map(|id| {
             let (ring, writing, tally) = (Arc::clone(&ring), Arc::clone(&writing), tally.clone());
             thread::spawn(move || {
-                let lane = ring.lanes().get(id as u16).expect("a lane for each writer");
-                let written = write(&ring, lane, steps, id < stops, &tally);
+                let written = write(&ring, steps, id < stops, &tally);
                 writing.fetch_sub(1, Ordering::Release);
                 written
             })
@@ -118,18 +127,24 @@ fn storm(capacity: u64, writers: usize, stops: usize, steps: usize, tally: &Tall
 
 #[test]
 fn three_writers_lap_a_ring_of_two() {
-    let expected = ["whole", "expired", "hole", "lapped", "came to the end"];
-    explore("storm_of_two_slots", 20_000, &expected, |tally| storm(2, 3, 0, 8, tally));
+    let expected = ["whole", "expired", "hole", "lapped", "came to the end", "another's lane"];
+    explore("storm_of_two_slots", 20_000, &expected, |tally| storm(2, 1, 3, 0, 8, tally));
 }
 
 #[test]
 fn four_writers_of_which_two_stop_lap_a_ring_of_four() {
-    let expected = ["whole", "expired", "hole", "lapped", "stopped", "came to the end"];
-    explore("storm_with_stops", 20_000, &expected, |tally| storm(4, 4, 2, 10, tally));
+    let expected = ["whole", "expired", "hole", "lapped", "stopped", "came to the end", "another's lane"];
+    explore("storm_with_stops", 20_000, &expected, |tally| storm(4, 1, 4, 2, 10, tally));
+}
+
+#[test]
+fn writers_that_take_two_chunks_at_a_time_never_share_one() {
+    let expected = ["whole", "expired", "stopped", "came to the end", "another's lane"];
+    explore("storm_of_runs", 20_000, &expected, |tally| storm(8, 2, 4, 1, 16, tally));
 }
 
 #[test]
 fn writers_that_stop_in_every_slot_make_the_others_lose_events_but_not_hang() {
     let expected = ["whole", "stopped", "lost"];
-    explore("storm_to_a_standstill", 6000, &expected, |tally| storm(2, 4, 4, 12, tally));
+    explore("storm_to_a_standstill", 6000, &expected, |tally| storm(2, 1, 4, 4, 12, tally));
 }

@@ -1,0 +1,236 @@
+//! A payload is readable as long as what was recorded since fits into half of the payload buffer, whoever recorded it: one
+//! thread, a hundred thousand one after another, or a thousand at a time.
+
+use eventring::reader::{Next, Reader, Seek};
+use eventring::recorder::{ContentDescription, Recorder};
+use std::sync::Barrier;
+
+/// A payload buffer of 8 MiB, as a shard of a perf recorder has by default, for many small events.
+fn small_ring() -> Recorder {
+    let builder = Recorder::builder(ContentDescription::new(300, "PAYLOADS")).anonymous().compact(true);
+    builder.shifts(19, 23).prefault(false).build().unwrap()
+}
+
+fn reader_of(recorder: &Recorder) -> Reader {
+    Reader::options().open_fd(recorder.as_fd()).unwrap()
+}
+
+/// What became of the payloads of a ring.
+#[derive(Debug, Default, Clone, Copy)]
+struct Found {
+    /// Events with payload.
+    payloads: u64,
+    /// Events whose payload has expired.
+    expired: u64,
+    /// Bytes that were recorded after the newest payload that has expired, each payload rounded up to 16.
+    since_newest_expired: u64,
+}
+
+fn look(reader: &Reader) -> Found {
+    let mut cursor = reader.cursor();
+    cursor.seek(Seek::Oldest);
+    let mut found = Found::default();
+    let mut buffer = Vec::new();
+    loop {
+        match cursor.next() {
+            Next::Event(event) if event.payload_size == 0 => {}
+            Next::Event(event) => {
+                found.payloads += 1;
+                if cursor.payload(&event, &mut buffer).valid().is_some() {
+                    found.since_newest_expired += u64::from(event.payload_size).next_multiple_of(16);
+                } else {
+                    found.expired += 1;
+                    found.since_newest_expired = 0;
+                }
+            }
+            Next::Gap(_) => {}
+            Next::NotReady => return found,
+        }
+    }
+}
+
+/// Checks that nothing has expired after which less than half of the payload buffer was recorded, and that something has.
+fn check_half(recorder: &Recorder) {
+    let found = look(&reader_of(recorder));
+    let half = recorder.geometry().payload_buf_bytes() / 2;
+    assert!(found.expired > 0, "too little was recorded to learn anything: {found:?}");
+    assert!(found.since_newest_expired >= half, "a payload has expired {found:?} bytes, less than {half}, after");
+}
+
+/// Numbers that look random, the same each time.
+fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    *state >> 33
+}
+
+/// Payload sizes as they come: each kind of traffic is a function from a random number to a size.
+const TRAFFIC: [(&str, fn(u64) -> u64); 9] = [
+    ("tiny", |_| 16),
+    ("small", |random| 1 + random % 200),
+    ("a quarter of a run and a little", |_| 4200),
+    ("half of a run and a little", |_| 8250),
+    ("more than a run", |_| 17_000),
+    ("of any size up to 64 KiB", |random| 1 + random % (64 << 10)),
+    ("small and half of a run by turns", |random| if random.is_multiple_of(2) { 32 } else { 8250 }),
+    ("small and a few large", |random| if random.is_multiple_of(50) { 100_000 } else { 40 }),
+    ("mostly small, of any order of magnitude", |random| 1 + random % (1 << (4 + random / 7 % 14))),
+];
+
+/// Bytes that the traffic tests record: several turns of the payload buffer.
+const TURNS_BYTES: u64 = 24 << 20;
+
+#[test]
+fn what_one_thread_recorded_is_readable_until_half_of_the_buffer_was_recorded_since() {
+    for (name, size) in TRAFFIC {
+        let recorder = small_ring();
+        let payload = vec![7; 128 << 10];
+        let (mut state, mut bytes) = (1, 0);
+        while bytes < TURNS_BYTES {
+            let size = size(random(&mut state));
+            bytes += size.next_multiple_of(16);
+            recorder.record(2, [0; 4], &payload[..size as usize]);
+        }
+        println!("{name}: {:?}", look(&reader_of(&recorder)));
+        check_half(&recorder);
+    }
+}
+
+#[test]
+fn what_a_few_threads_recorded_at_a_time_is_readable_until_half_of_the_buffer_was_recorded_since() {
+    const THREADS: u64 = 4;
+    for (name, size) in TRAFFIC {
+        let recorder = small_ring();
+        let turn = Barrier::new(THREADS as usize);
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let (recorder, turn) = (&recorder, &turn);
+                scope.spawn(move || {
+                    let payload = vec![7; 128 << 10];
+                    let (mut state, mut bytes) = (thread, 0);
+                    turn.wait();
+                    while bytes < TURNS_BYTES / THREADS {
+                        let size = size(random(&mut state));
+                        bytes += size.next_multiple_of(16);
+                        recorder.record(2, [0; 4], &payload[..size as usize]);
+                        // By turns, however few processors there are.
+                        if random(&mut state).is_multiple_of(4) {
+                            std::thread::yield_now();
+                        }
+                    }
+                });
+            }
+        });
+        println!("{name}: {:?}", look(&reader_of(&recorder)));
+        check_half(&recorder);
+    }
+}
+
+#[test]
+fn one_event_of_each_of_2_500_threads_one_after_another_keeps_its_payload() {
+    let recorder = small_ring();
+    for thread in 0..2500u64 {
+        let recorder = &recorder;
+        std::thread::scope(|scope| {
+            _ = scope.spawn(move || recorder.record(2, [0; 4], &[thread.to_le_bytes(); 2].concat()))
+        });
+    }
+    let found = look(&reader_of(&recorder));
+    assert_eq!((found.payloads, found.expired), (2500, 0));
+}
+
+#[test]
+fn what_100_000_threads_recorded_one_after_another_is_readable_until_half_of_the_buffer_was_recorded_since() {
+    let recorder = small_ring();
+    for thread in 0..100_000u64 {
+        let recorder = &recorder;
+        // Few threads do much more than the others.
+        let events = if thread.is_multiple_of(100) { 50 } else { 1 + thread % 3 };
+        let record = move || (0..events).for_each(|_| _ = recorder.record(2, [0; 4], &[7; 96]));
+        std::thread::scope(|scope| _ = scope.spawn(record));
+    }
+    check_half(&recorder);
+}
+
+#[test]
+fn what_a_thousand_threads_recorded_at_a_time_into_one_ring_is_readable_until_half_of_the_buffer_was_recorded_since() {
+    const THREADS: usize = 1000;
+    let recorder = small_ring();
+    let turn = Barrier::new(THREADS);
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            let (recorder, turn) = (&recorder, &turn);
+            scope.spawn(move || {
+                for _ in 0..250 {
+                    turn.wait();
+                    recorder.record(2, [0; 4], &[7; 48]);
+                }
+            });
+        }
+    });
+    check_half(&recorder);
+}
+
+#[cfg(feature = "tracing")]
+mod spans {
+    use super::{Barrier, Found, look};
+    use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+    use tracing::Dispatch;
+
+    /// As `eventring::tracing::init` makes it, but in anonymous memory.
+    fn default_recorder() -> PerfRecorder {
+        PerfRecorder::builder().prefault(false).build().unwrap()
+    }
+
+    fn found(recorder: &PerfRecorder) -> Vec<Found> {
+        recorder.open_readers().unwrap().iter().map(look).collect()
+    }
+
+    fn span_and_log_record(bytes: &str) {
+        let _span = tracing::info_span!("request", user = bytes).entered();
+        tracing::info!(order = bytes, "placed");
+    }
+
+    #[test]
+    fn a_span_and_a_log_record_of_each_of_2_000_threads_one_after_another_keep_their_fields() {
+        let recorder = default_recorder();
+        let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
+        for _ in 0..2000 {
+            let dispatch = &dispatch;
+            let work = move || tracing::dispatcher::with_default(dispatch, || span_and_log_record("somebody"));
+            std::thread::scope(|scope| _ = scope.spawn(work));
+        }
+        let sum = |what: fn(&Found) -> u64| found(&recorder).iter().map(what).sum::<u64>();
+        // A span, a log record and the beginning of each thread; two call sites.
+        assert_eq!((sum(|found| found.payloads), sum(|found| found.expired)), (6002, 0));
+    }
+
+    #[test]
+    fn what_a_thousand_threads_recorded_at_a_time_is_readable_until_half_of_each_shard_was_recorded_since() {
+        const THREADS: usize = 1000;
+        let shards = (2 * std::thread::available_parallelism().map_or(1, |processors| processors.get()) + 2).min(16);
+        for text in ["somebody", &"x".repeat(300), &"y".repeat(900)] {
+            let recorder = default_recorder();
+            let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
+            let turn = Barrier::new(THREADS);
+            // Half of the buffers, less what the beginnings of the threads take.
+            let rounds = (shards * (8 << 20) / 2 - (1 << 20)) / (THREADS * (2 * text.len() + 96));
+            std::thread::scope(|scope| {
+                for _ in 0..THREADS {
+                    let (dispatch, turn) = (&dispatch, &turn);
+                    scope.spawn(move || {
+                        tracing::dispatcher::with_default(dispatch, || {
+                            for _ in 0..rounds {
+                                turn.wait();
+                                span_and_log_record(text);
+                            }
+                        });
+                    });
+                }
+            });
+            let found = found(&recorder);
+            println!("{rounds} rounds: {found:?}");
+            assert!(found.iter().all(|found| found.expired == 0), "{} bytes of text: {found:?}", text.len());
+            assert!(found.iter().map(|found| found.payloads).sum::<u64>() >= (THREADS * (2 * rounds + 1)) as u64 / 2);
+        }
+    }
+}
