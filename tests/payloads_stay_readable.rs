@@ -63,8 +63,11 @@ fn random(state: &mut u64) -> u64 {
     *state >> 33
 }
 
-/// Payload sizes as they come: each kind of traffic is a function from a random number to a size.
-const TRAFFIC: [(&str, fn(u64) -> u64); 9] = [
+/// Gives the size of the next payload for a random number.
+type NextSize = fn(u64) -> u64;
+
+/// Kinds of traffic.
+const TRAFFIC: [(&str, NextSize); 9] = [
     ("tiny", |_| 16),
     ("small", |random| 1 + random % 200),
     ("a quarter of a run and a little", |_| 4200),

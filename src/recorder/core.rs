@@ -25,12 +25,12 @@ pub(crate) struct Core {
     /// Never used twice in a process: threads find their lanes by it.
     pub(super) id: u64,
     pub(super) clock: &'static Clock,
+    /// Unrounded payload sizes up to here can be recorded: less than 2^32.
+    ordinary_bytes: u64,
     fork_guard: shm::ForkGuard,
     pub(super) writer: RingWriter<MappedMemory>,
     /// From this rounded size on a payload could expire before it is read.
     overflow_expire_bytes: u64,
-    /// Unrounded payload sizes up to here need no further look.
-    ordinary_bytes: u64,
     pub(super) file: shm::OwnedRingFile,
     description: ContentDescription,
     pub(super) taken_events: TakenEvents,
@@ -86,7 +86,7 @@ impl Recorder {
     ///
     /// `event_type` is the event's code, `content_ext` its four extension words. Gives the event's sequence number, 0 if the
     /// recorder is disabled. A payload of 4 GiB or more, or one that with its padding to 16 bytes does not stay below the size of
-    /// the payload buffer less 32 MiB (a quarter of it up to 128 MiB: twice the step of its window), becomes a RECORD_ERROR event that
+    /// the payload buffer less 32 MiB (less a sixteenth of it below 128 MiB: twice the step of its window), becomes a RECORD_ERROR event that
     /// carries its first 8,176 bytes.
     #[inline(always)]
     pub fn record(&self, event_type: u16, content_ext: [u64; 4], payload: &[u8]) -> u64 {
@@ -351,12 +351,10 @@ impl Core {
         bytes: u64,
         payload: &(impl Payload + ?Sized),
     ) -> Result<u64, Option<(&'c Lane, Unfinished, u64)>> {
-        if !self.may_record_at_once() {
+        if !self.may_record_at_once() || bytes > self.ordinary_bytes {
             return Err(None);
         }
-        let Some(lane) = lane::remembered(self).filter(|lane| bytes <= lane.small_bytes_max()) else {
-            return Err(None);
-        };
+        let Some(lane) = lane::remembered(self) else { return Err(None) };
         // Before the locked instructions: reading the tick counter takes longer than all the rest, which the processor does
         // meanwhile. Behind them it would have to wait.
         let Some(epoch_nanos) = now() else { return Err(None) };

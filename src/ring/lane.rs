@@ -44,13 +44,28 @@ pub(crate) struct Lane {
     next: AtomicU64,
     /// Bytes of the run being filled, or of the last one. Only the owner uses it.
     run_bytes: AtomicU64,
-    /// Largest payload that [`Self::enter_and_bump`] may be asked for. Only the owner uses it.
-    small_bytes_max: AtomicU64,
     /// 1 while the owner changes runs. Only the owner uses it: a signal handler that records finds it set.
     placing: AtomicU64,
     /// Bytes that the owner wants of its next run; 0 before the first. Only the owner uses it.
     wanted: AtomicU64,
     id: LaneId,
+}
+
+/// What became of the attempt to take bytes from the run being filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bump {
+    /// They begin at `offset`, in the run at `base`.
+    Fits {
+        /// Unwrapped offset.
+        offset: u64,
+        /// Unwrapped base of the run.
+        base: u64,
+    },
+    /// The run at `base` has no room for them, or there is no run.
+    DoesNotFit {
+        /// Unwrapped base of the run, or [`NONE`].
+        base: u64,
+    },
 }
 
 /// The run that a lane has stopped filling.
@@ -71,7 +86,6 @@ impl Lane {
             filling: AtomicU64::new(NONE),
             next: AtomicU64::new(FAR),
             run_bytes: AtomicU64::new(0),
-            small_bytes_max: AtomicU64::new(0),
             placing: AtomicU64::new(0),
             wanted: AtomicU64::new(0),
             id,
@@ -125,33 +139,39 @@ impl Lane {
         self.inside.load(Ordering::Relaxed) & OPEN_MASK == OPEN
     }
 
-    /// Returns the largest payload of [`Self::enter_and_bump`]: a small part of the run, so that little of it is lost
-    /// where the next payload does not fit.
-    #[inline(always)]
-    pub(crate) fn small_bytes_max(&self) -> u64 {
-        self.small_bytes_max.load(Ordering::Relaxed)
-    }
-
-    /// Says "inside" and takes `bytes` from the run being filled, if they fit: returns their offset and the run's base.
-    /// They may be used if, after the fence, [`Self::is_filling`] that run and it does not lie far behind; if not,
-    /// [`Self::withdraw`]. `None`: only "inside" was said.
+    /// Says "inside" and takes `bytes` from the run being filled, if they fit. If they do, they may be used if, after the
+    /// fence, [`Self::is_filling`] that run and it does not lie far behind; otherwise [`Self::withdraw`]. If they do not fit,
+    /// [`Self::undo_bump`].
     ///
     /// All this uses only what the owner alone stores, so that it can stand before the locked instructions and be done
     /// while they wait. A signal handler of the thread may come in between any two steps.
     #[inline(always)]
-    pub(crate) fn enter_and_bump(&self, bytes: u64) -> Option<(u64, u64)> {
+    pub(crate) fn enter_and_bump(&self, bytes: u64) -> Bump {
         let base = self.filling.load(Ordering::Relaxed);
         // One step against signal handlers. Past the run's end it is no place, and everything after it is none either,
-        // until the next run is filled. Nor is it one if there is no run: see `FAR`.
+        // until this is undone or the next run is filled. Nor is it one if there is no run: see `FAR`.
         let offset = local_fetch_add(&self.next, bytes);
         // If a handler changed runs after the look above, the offset is in the new run, unused, and may pass this look:
         // the caller finds out that the run at `base` is not being filled any more.
         if offset.wrapping_sub(base).wrapping_add(bytes) > self.run_bytes.load(Ordering::Relaxed) {
             self.enter();
-            return None;
+            return Bump::DoesNotFit { base };
         }
         local_add(&self.inside, OPEN + OPEN_HERE);
-        Some((offset, base))
+        Bump::Fits { offset, base }
+    }
+
+    /// Gives back the `bytes` that did not fit into the run at `base`, so that smaller payloads find what is left of it.
+    pub(crate) fn undo_bump(&self, base: u64, bytes: u64) {
+        // While we are placing, no handler changes runs. If the run is still that at `base`, it has been since before the
+        // bump: runs do not come back. So the bytes were taken from this `next`, and handlers that took some meanwhile
+        // found them past the end, too, or have them in what is left.
+        if self.begin_placing() {
+            if self.is_filling(base) {
+                local_add(&self.next, bytes.wrapping_neg());
+            }
+            self.end_placing();
+        }
     }
 
     /// Takes `bytes` from the run being filled for the reservation that is being made, if they fit: returns their offset.
@@ -237,11 +257,10 @@ impl Lane {
 
     /// Begins to fill the run of `run_bytes` at `base`, which the owner has just taken, with `used` bytes gone to the
     /// reservation it is making. Call between begin and end of placing, after [`Self::let_go`].
-    pub(crate) fn fill(&self, base: u64, run_bytes: u64, small_bytes_max: u64, used: u64) {
+    pub(crate) fn fill(&self, base: u64, run_bytes: u64, used: u64) {
         // In this order: a handler in between finds `FAR`, as before.
         self.filling.store(base, Ordering::Relaxed);
         self.run_bytes.store(run_bytes, Ordering::Relaxed);
-        self.small_bytes_max.store(small_bytes_max, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
         self.next.store(base + used, Ordering::Relaxed);
         self.inside.store(self.inside.load(Ordering::Relaxed) + OPEN_HERE, Ordering::Relaxed);

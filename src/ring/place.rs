@@ -16,7 +16,7 @@ use crate::layout::Geometry;
 use crate::layout::limits::PAYLOAD_ALIGN;
 use crate::sync::Ordering;
 
-/// Part of a run that a payload may have on the fast path: where the next one does not fit, less than this part is lost.
+/// Payloads of at most this part of a run are small: where the next one does not fit, less than this part is lost.
 /// (Models use tiny runs, of two payloads.)
 const SMALL_PART: u64 = if cfg!(any(loom, shuttle)) { 2 } else { 4 };
 
@@ -59,19 +59,8 @@ impl<M: RingMemory> RingWriter<M> {
     /// Finds payload bytes for the claimed `seqno` where the lane's run has none, is no longer ours or lies far behind.
     #[cold]
     #[inline(never)]
-    pub(super) fn place_slow(
-        &self,
-        lane: Option<&Lane>,
-        seqno: u64,
-        bumped: Option<(u64, u64)>,
-        payload_bytes: u64,
-    ) -> Claim {
+    pub(super) fn place_slow(&self, lane: Option<&Lane>, seqno: u64, payload_bytes: u64) -> Claim {
         let rounded = padded(payload_bytes);
-        if let Some(lane) = lane
-            && let Some((offset, _)) = bumped
-        {
-            lane.withdraw(offset);
-        }
         if seqno == NO_SLOT {
             return Claim { seqno, payload_offset: 0, one_off_chunks: 0, placed: false };
         }
@@ -122,7 +111,7 @@ impl<M: RingMemory> RingWriter<M> {
         }
         step::at(Step::ChunkLetGo);
         let base = self.take_run(run_bytes / self.run_sizes.chunk_bytes, Taker::Lane(lane))?;
-        lane.fill(base, run_bytes, run_bytes / SMALL_PART, rounded);
+        lane.fill(base, run_bytes, rounded);
         Some(base)
     }
 

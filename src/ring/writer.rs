@@ -2,7 +2,7 @@
 
 use super::chunk::{Chunks, Taker};
 use super::holes;
-use super::lane::{Lane, Lanes};
+use super::lane::{Bump, Lane, Lanes};
 use super::memory::{ControlWord, RingMemory};
 use super::mutation::{self, Mutation};
 use super::place::{RunSizes, padded};
@@ -54,8 +54,8 @@ pub(crate) struct SlotClaim<'r> {
 
 /// How far a reservation came that is not an ordinary one. Its lane says "inside".
 pub(crate) struct Unfinished {
-    /// Offset and run base taken from the lane.
-    bumped: Option<(u64, u64)>,
+    /// What was taken from the lane's run.
+    bump: Bump,
     /// The seqno whose slot was claimed, or [`NO_SLOT`]: none was, or none was tried.
     seqno: u64,
 }
@@ -129,13 +129,8 @@ impl<M: RingMemory> RingWriter<M> {
         let Some(lane) = lane else {
             let seqno = self.next_seqno();
             let seqno = if self.claim(seqno).is_some() { seqno } else { self.claim_another() };
-            return self.place_slow(None, seqno, None, payload_bytes);
+            return self.place_slow(None, seqno, payload_bytes);
         };
-        if payload_bytes > lane.small_bytes_max() {
-            lane.enter();
-            step::at(Step::Entered);
-            return self.resume(lane, Unfinished { bumped: None, seqno: NO_SLOT }, payload_bytes);
-        }
         match self.reserve_in_lane(lane, payload_bytes) {
             Ok(SlotClaim { seqno, payload_offset, .. }) => {
                 Claim { seqno, payload_offset, one_off_chunks: 0, placed: true }
@@ -145,21 +140,19 @@ impl<M: RingMemory> RingWriter<M> {
     }
 
     /// As [`Self::reserve`] in the ordinary case, in few instructions; to be ended with [`Self::commit_in_lane`]. In any
-    /// other case, go on with [`Self::resume`]. `payload_bytes` is at most [`Lane::small_bytes_max`].
+    /// other case, go on with [`Self::resume`].
     #[inline(always)]
     pub(crate) fn reserve_in_lane(&self, lane: &Lane, payload_bytes: u64) -> Result<SlotClaim<'_>, Unfinished> {
-        let rounded = padded(payload_bytes);
-        let Some((payload_offset, base)) = lane.enter_and_bump(rounded) else {
-            step::at(Step::Entered);
-            return Err(Unfinished { bumped: None, seqno: NO_SLOT });
-        };
+        let bump = lane.enter_and_bump(padded(payload_bytes));
         step::at(Step::Entered);
-        let bumped = Some((payload_offset, base));
+        let Bump::Fits { offset: payload_offset, base } = bump else {
+            return Err(Unfinished { bump, seqno: NO_SLOT });
+        };
         // The full fence between "inside" and the look at the lane's run is in here.
         let seqno = self.next_seqno();
-        let Some(words) = self.claim(seqno) else { return Err(Unfinished { bumped, seqno: NO_SLOT }) };
+        let Some(words) = self.claim(seqno) else { return Err(Unfinished { bump, seqno: NO_SLOT }) };
         if !self.may_fill(lane, base) {
-            return Err(Unfinished { bumped, seqno });
+            return Err(Unfinished { bump, seqno });
         }
         Ok(SlotClaim { seqno, payload_offset, words })
     }
@@ -168,15 +161,17 @@ impl<M: RingMemory> RingWriter<M> {
     #[cold]
     #[inline(never)]
     pub(crate) fn resume(&self, lane: &Lane, unfinished: Unfinished, payload_bytes: u64) -> Claim {
-        let Unfinished { bumped, seqno } = unfinished;
+        let Unfinished { bump, seqno } = unfinished;
         let seqno = if seqno == NO_SLOT { self.claim_another() } else { seqno };
-        match bumped {
+        match bump {
             // Only the slot was not to be had.
-            Some((payload_offset, base)) if seqno != NO_SLOT && self.may_fill(lane, base) => {
-                Claim { seqno, payload_offset, one_off_chunks: 0, placed: true }
+            Bump::Fits { offset, base } if seqno != NO_SLOT && self.may_fill(lane, base) => {
+                return Claim { seqno, payload_offset: offset, one_off_chunks: 0, placed: true };
             }
-            _ => self.place_slow(Some(lane), seqno, bumped, payload_bytes),
+            Bump::Fits { offset, .. } => lane.withdraw(offset),
+            Bump::DoesNotFit { base } => lane.undo_bump(base, padded(payload_bytes)),
         }
+        self.place_slow(Some(lane), seqno, payload_bytes)
     }
 
     /// Whether the run at `base`, in which the lane took bytes before the fence, may be written to.

@@ -87,7 +87,6 @@ pub(super) fn record_empty<M: RingMemory>(ring: &Ring<M>) -> Option<u64> {
 pub(super) fn record<M: RingMemory>(ring: &Ring<M>, lane: Option<&Lane>, payload_bytes: u64) -> Option<u64> {
     let claim = match lane {
         None => ring.reserve(None, payload_bytes),
-        Some(lane) if payload_bytes > lane.small_bytes_max() => ring.reserve(Some(lane), payload_bytes),
         Some(lane) => match ring.reserve_in_lane(lane, payload_bytes) {
             Ok(claim) => {
                 let seqno = claim.seqno;

@@ -1,7 +1,7 @@
 //! Rings under random schedules: more writers, readers and laps than can be explored exhaustively.
 
 use super::event::{
-    CHUNK_BYTES, Got, Ring, SMALL_BYTES, check_at_rest, finish, read, record, record_empty, ring_with_runs,
+    CHUNK_BYTES, Got, Ring, SMALL_BYTES, check_at_rest, commit, finish, read, record, record_empty, ring_with_runs,
 };
 use super::explore::{Tally, explore};
 use crate::ring::observe;
@@ -59,6 +59,7 @@ fn write(ring: &Ring, steps: usize, may_stop: bool, tally: &Tally) -> Written {
                     open = 1;
                     break;
                 }
+                commit(ring, Some(lane), claim, 0);
             }
             _ => {}
         }
