@@ -16,14 +16,16 @@ pub(super) struct EnteredSpan {
     pub(super) span_id: u64,
     /// The id that its subscriber knows it by.
     pub(super) local_id: u64,
-    /// Its call site (high half), its owner (low half), and [`DUPLICATE`].
+    /// Its call site (high half), its owner (low half), [`DUPLICATE`] and [`UNRECORDED`].
     tag: u64,
 }
 
 /// Bit of an entry's tag: the thread was in the span already.
 const DUPLICATE: u64 = 1 << 31;
+/// Bit of an entry's tag: the entering was not recorded, for recording was switched off.
+const UNRECORDED: u64 = 1 << 30;
 /// Bits of an entry's tag: which subscriber or layer.
-const OWNER_MASK: u64 = DUPLICATE - 1;
+const OWNER_MASK: u64 = UNRECORDED - 1;
 
 impl EnteredSpan {
     /// Its call site.
@@ -42,17 +44,26 @@ impl EnteredSpan {
         self.tag & DUPLICATE == 0
     }
 
-    /// Both at once: not a duplicate, and of that owner.
+    /// All at once: not a duplicate, of that owner, and recorded.
     #[inline(always)]
-    fn is_current_of(&self, owner: u32) -> bool {
+    fn is_current_and_recorded_of(&self, owner: u32) -> bool {
         self.tag as u32 == owner
+    }
+
+    fn is_current_of(&self, owner: u32) -> bool {
+        self.tag as u32 & !(UNRECORDED as u32) == owner
+    }
+
+    /// Whether the ring has the entering.
+    pub(super) fn is_recorded(&self) -> bool {
+        self.tag & UNRECORDED == 0
     }
 }
 
 /// A number for each subscriber and layer of the process, to tell their entries apart.
 pub(super) fn next_owner() -> u32 {
     static NEXT_OWNER: AtomicU64 = AtomicU64::new(1);
-    // After 2^31 of them the numbers begin again; hardly two of a number will be in use at a time.
+    // After 2^30 of them the numbers begin again; hardly two of a number will be in use at a time.
     (NEXT_OWNER.fetch_add(1, Ordering::Relaxed) & OWNER_MASK) as u32
 }
 
@@ -120,7 +131,7 @@ impl EnteredSpans {
     pub(super) fn pop_at_once(&self, local_id: u64, owner: u32) -> Option<(EnteredSpan, u64)> {
         let last = self.len.get().wrapping_sub(1);
         let exited = self.inline.get(last)?.get();
-        if exited.local_id != local_id || !exited.is_current_of(owner) {
+        if exited.local_id != local_id || !exited.is_current_and_recorded_of(owner) {
             return None;
         }
         let current = match self.inline[..last].last().map(Place::get) {
@@ -140,22 +151,21 @@ impl EnteredSpans {
             return Some(0);
         }
         let last = self.inline.get(len - 1)?.get();
-        last.is_current_of(owner).then_some(last.span_id)
+        last.is_current_and_recorded_of(owner).then_some(last.span_id)
     }
 
     /// The thread enters a span; false if that is a duplicate, and the current span stays what it was.
-    pub(super) fn push(&self, span_id: u64, local_id: u64, call_site_id: u32, owner: u32) -> bool {
-        if self.push_at_once(span_id, local_id, call_site_id, owner) {
-            return true;
-        }
+    pub(super) fn push(&self, span_id: u64, local_id: u64, call_site_id: u32, owner: u32, is_recorded: bool) -> bool {
         let len = self.len.get();
-        let tag = u64::from(call_site_id) << 32 | u64::from(owner);
+        let tag = u64::from(call_site_id) << 32 | u64::from(owner) | if is_recorded { 0 } else { UNRECORDED };
         let Some(place) = self.inline.get(len) else {
             return self.push_deep(EnteredSpan { span_id, local_id, tag });
         };
-        place.set(EnteredSpan { span_id, local_id, tag: tag | DUPLICATE });
+        let is_duplicate = self.inline[..len].iter().any(|place| place.get().is(local_id, owner));
+        let tag = if is_duplicate { tag | DUPLICATE } else { tag };
+        place.set(EnteredSpan { span_id, local_id, tag });
         self.len.set(len + 1);
-        false
+        !is_duplicate
     }
 
     #[cold]
@@ -224,6 +234,12 @@ impl EnteredSpans {
         self.last_where(|entry| entry.is_current_of(owner))
     }
 
+    /// The same of those whose entering was recorded: for who finds out by itself whether it is the current span.
+    #[inline(always)]
+    pub(super) fn current_and_recorded(&self, owner: u32) -> Option<EnteredSpan> {
+        self.last_where(|entry| entry.is_current_and_recorded_of(owner))
+    }
+
     /// The id of [`Self::current`]; 0 for none.
     #[inline(never)]
     pub(super) fn current_of(&self, owner: u32) -> u64 {
@@ -274,7 +290,7 @@ mod tests {
                             model.push((id, owner, is_duplicate));
                             if !spans.push_at_once(id + 1000, id, 0, owner) {
                                 assert!(is_duplicate || model.len() > INLINE);
-                                spans.push(id + 1000, id, 0, owner);
+                                spans.push(id + 1000, id, 0, owner, true);
                             }
                         }
                         Step::Exit(id, owner) => {

@@ -7,10 +7,12 @@ use super::span_map::{MappedSpan, SpanMap};
 use super::target::{Target, record_at_once, record_with};
 use super::thread::{self, ThreadState};
 use crate::schema::perf::{PerfEvent, PerfExt, flags};
-use std::sync::Arc;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, OnceLock};
+use tracing_core::dispatcher::{Dispatch, WeakDispatch, get_default};
 use tracing_core::field::Visit;
 use tracing_core::span::{Attributes, Id, Record};
-use tracing_core::subscriber::{Interest, Subscriber};
+use tracing_core::subscriber::{Interest, NoSubscriber, Subscriber};
 use tracing_core::{Event, Metadata};
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::{LookupSpan, SpanRef};
@@ -38,6 +40,8 @@ pub struct RecorderLayer {
     target: Target,
     spans: SpanMap,
     owner: u32,
+    /// The whole that the layer is a part of.
+    stack: OnceLock<WeakDispatch>,
 }
 
 impl RecorderLayer {
@@ -54,7 +58,7 @@ impl RecorderLayer {
     }
 
     fn to(target: Target) -> Self {
-        Self { target, spans: SpanMap::new(), owner: next_owner() }
+        Self { target, spans: SpanMap::new(), owner: next_owner(), stack: OnceLock::new() }
     }
 
     /// The recorder; `None` if none is installed in [`PERF`](super::PERF) yet.
@@ -141,7 +145,7 @@ impl RecorderLayer {
     {
         let current = context.current_span();
         let Some(id) = current.id() else { return 0 };
-        match thread.entered.current(self.owner) {
+        match thread.entered.current_and_recorded(self.owner) {
             Some(entered) if entered.local_id == id.into_u64() => entered.span_id,
             // The current span is filtered out for this layer, or it was entered when nothing was recorded.
             _ => self.ask(core, thread, ask),
@@ -174,20 +178,23 @@ impl RecorderLayer {
     where
         S: Subscriber + for<'l> LookupSpan<'l>,
     {
+        let core = self.target.recording();
         let known = self.spans.get(id.into_u64());
-        let adopt = || self.adopt(self.target.recording()?, thread, context.span(id)?);
+        let adopt = || self.adopt(core?, thread, context.span(id)?);
         let Some(span) = known.or_else(adopt) else { return };
-        thread.enter(span.span_id, id.into_u64(), span.call_site_id, self.owner);
-        self.target.record(thread, PerfEvent::SpanEnter, PerfExt::of_span(span.span_id, span.call_site_id));
+        thread.enter(span.span_id, id.into_u64(), span.call_site_id, self.owner, core.is_some());
+        if let Some(core) = core {
+            core.record(thread, PerfEvent::SpanEnter, PerfExt::of_span(span.span_id, span.call_site_id), &[]);
+        }
     }
 
     #[cold]
     #[inline(never)]
     fn exit_otherwise(&self, thread: &ThreadState, local_id: u64) {
         let exited = thread.exit(local_id, self.owner);
-        let exited = exited.map(|exited| MappedSpan { span_id: exited.span_id, call_site_id: exited.call_site_id() });
-        let Some(span) = exited.or_else(|| self.spans.get(local_id)) else { return };
-        self.target.record(thread, PerfEvent::SpanExit, PerfExt::of_span(span.span_id, span.call_site_id));
+        let known = exited.map(|exited| MappedSpan { span_id: exited.span_id, call_site_id: exited.call_site_id() });
+        let Some(span) = known.or_else(|| self.spans.get(local_id)) else { return };
+        self.target.record_exit(thread, exited, PerfExt::of_span(span.span_id, span.call_site_id));
     }
 
     #[cold]
@@ -195,7 +202,31 @@ impl RecorderLayer {
     fn close(&self, thread: &ThreadState, local_id: u64) {
         // Also while nothing is recorded: the registry will use the id again.
         let Some(span) = self.spans.remove(local_id) else { return };
-        self.target.record(thread, PerfEvent::SpanClose, PerfExt::of_span(span.span_id, span.call_site_id));
+        self.target.record_end(thread, PerfEvent::SpanClose, PerfExt::of_span(span.span_id, span.call_site_id));
+    }
+
+    /// Closes a new span of which a value has just panicked: nobody gets its id. The `Registry` is told, too, for the span holds its
+    /// parent open.
+    #[cold]
+    #[inline(never)]
+    fn close_unborn<S>(&self, thread: &ThreadState, attributes: &Attributes<'_>, id: &Id, context: &Context<'_, S>)
+    where
+        S: Subscriber + for<'l> LookupSpan<'l>,
+    {
+        // None: the layer was put into its stack later, by `reload`.
+        let Some(stack) = self.stack.get().and_then(WeakDispatch::upgrade) else {
+            return self.close(thread, id.into_u64());
+        };
+        let parent = match attributes.parent() {
+            None if attributes.is_contextual() => context.current_span().id().cloned(),
+            explicit => explicit.cloned(),
+        };
+        // The `Registry` lets go of the parent by way of the thread's current subscriber. While a scoped one is being called there is none.
+        let is_parent_kept = get_default(|current| current.is::<NoSubscriber>());
+        for id in [Some(id.clone()), parent.filter(|_| is_parent_kept)].into_iter().flatten() {
+            // Other layers learn of it, in the middle of a panic: one more would end the program.
+            let _ = catch_unwind(AssertUnwindSafe(|| stack.try_close(id)));
+        }
     }
 }
 
@@ -209,6 +240,11 @@ impl<S> Layer<S> for RecorderLayer
 where
     S: Subscriber + for<'l> LookupSpan<'l>,
 {
+    fn on_register_dispatch(&self, stack: &Dispatch) {
+        // Of several for one stack, any will do.
+        let _ = self.stack.set(stack.downgrade());
+    }
+
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
         if self.recorder().is_some_and(PerfRecorder::belongs_to_this_process) {
             CALL_SITES.id_of(metadata);
@@ -233,8 +269,7 @@ where
             core.encode_fields(thread, ring, visit, |fields| {
                 record_with(ring, thread, PerfEvent::SpanNew, ext, fields);
                 if fields.has_panicked {
-                    // Nobody gets the id: the span ends here.
-                    self.close(thread, id.into_u64());
+                    self.close_unborn(thread, attributes, id, &context);
                 }
             });
         });

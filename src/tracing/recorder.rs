@@ -111,7 +111,8 @@ impl PerfRecorder {
     /// All call sites are asked again, by way of the calling thread's subscriber: if the program has only one, in a scope
     /// (`set_default`), call this in that scope. Off, call sites of a program whose only subscriber is a [`RecorderSubscriber`](super::RecorderSubscriber) cost what they
     /// cost without any subscriber. Spans that were created while it was off stay unrecorded when it is on again, except through a
-    /// layer, which records them from the next time they are entered.
+    /// layer, which records them from the next time they are entered. What was recorded as begun gets its end also while recording is off: when a
+    /// thread exits a span that it had entered before, and when a span is closed that was created before.
     pub fn set_enabled(&self, enabled: bool) {
         self.core.recording_id.store(if enabled { self.core.id } else { SWITCHED_OFF }, Ordering::Relaxed);
         tracing_core::callsite::rebuild_interest_cache();

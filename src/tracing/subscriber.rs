@@ -248,8 +248,11 @@ impl RecorderSubscriber {
     fn enter_otherwise(&self, thread: &ThreadState, span: &Id) {
         let Some(span_id) = recorded(span) else { return };
         let call_site_id = SPAN_CELLS.call_site_id(span_id);
-        thread.enter(span_id, span_id, call_site_id, self.owner);
-        self.target.record(thread, PerfEvent::SpanEnter, PerfExt::of_span(span_id, call_site_id));
+        let core = self.recording();
+        thread.enter(span_id, span_id, call_site_id, self.owner, core.is_some());
+        if let Some(core) = core {
+            core.record(thread, PerfEvent::SpanEnter, PerfExt::of_span(span_id, call_site_id), &[]);
+        }
     }
 
     #[cold]
@@ -258,7 +261,7 @@ impl RecorderSubscriber {
         let Some(span_id) = recorded(span) else { return };
         let exited = thread.exit(span_id, self.owner);
         let call_site_id = exited.map_or_else(|| SPAN_CELLS.call_site_id(span_id), |exited| exited.call_site_id());
-        self.target.record(thread, PerfEvent::SpanExit, PerfExt::of_span(span_id, call_site_id));
+        self.target.record_exit(thread, exited, PerfExt::of_span(span_id, call_site_id));
     }
 
     #[inline(never)]
@@ -266,7 +269,7 @@ impl RecorderSubscriber {
         thread.gives_back_at_its_end();
         match SPAN_CELLS.drop_handle(&thread.free_cells, span_id) {
             Dropped::Last(call_site_id) => {
-                self.target.record(thread, PerfEvent::SpanClose, PerfExt::of_span(span_id, call_site_id));
+                self.target.record_end(thread, PerfEvent::SpanClose, PerfExt::of_span(span_id, call_site_id));
                 true
             }
             Dropped::Open | Dropped::Unknown => false,

@@ -1,5 +1,6 @@
 //! Where a subscriber or layer records to.
 
+use super::entered::EnteredSpan;
 use super::fields::{self, EncodedFields, Redactable};
 use super::recorder::{PerfCore, PerfRecorder};
 use super::redact::Redacting;
@@ -54,6 +55,23 @@ impl Target {
     pub(super) fn record(&self, thread: &ThreadState, event: PerfEvent, ext: PerfExt) {
         if let Some(core) = self.recording() {
             core.record(thread, event, ext, &[]);
+        }
+    }
+
+    /// Records the end of something whose beginning was recorded, also while recording is switched off: it would be without an end for ever.
+    pub(super) fn record_end(&self, thread: &ThreadState, event: PerfEvent, ext: PerfExt) {
+        if let Some(recorder) = self.recorder() {
+            recorder.core.record(thread, event, ext, &[]);
+        }
+    }
+
+    /// Records that a thread exits a span, which it had `entered`, if that is known. While recording is switched off, only if the entering
+    /// was recorded.
+    pub(super) fn record_exit(&self, thread: &ThreadState, entered: Option<EnteredSpan>, ext: PerfExt) {
+        if entered.is_some_and(|entered| entered.is_recorded()) {
+            self.record_end(thread, PerfEvent::SpanExit, ext);
+        } else {
+            self.record(thread, PerfEvent::SpanExit, ext);
         }
     }
 }

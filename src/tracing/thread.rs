@@ -226,8 +226,8 @@ impl ThreadState {
 
     /// The thread enters a span; see [`EnteredSpans::push`].
     #[inline(always)]
-    pub(super) fn enter(&self, span_id: u64, local_id: u64, call_site_id: u32, owner: u32) {
-        if self.entered.push(span_id, local_id, call_site_id, owner) {
+    pub(super) fn enter(&self, span_id: u64, local_id: u64, call_site_id: u32, owner: u32, is_recorded: bool) {
+        if self.entered.push(span_id, local_id, call_site_id, owner, is_recorded) {
             set_current_span_id(span_id);
         }
     }

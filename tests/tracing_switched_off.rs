@@ -1,0 +1,179 @@
+//! Spans that end while recording is switched off: no reader and no export has them open for ever.
+#![cfg(feature = "tracing")]
+
+mod reference;
+
+use eventring::tracing::{
+    PerfContent, PerfReader, PerfRecord, PerfRecorder, PerfRecorderBuilder, RecorderLayer, RecorderSubscriber, SpanTree,
+};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tracing::{Dispatch, Span, info_span};
+use tracing_subscriber::prelude::*;
+
+fn builder() -> PerfRecorderBuilder {
+    PerfRecorder::builder().shifts(20, 24).tables_shift(16).prefault(false)
+}
+
+/// The subscriber and the layer; beside the layer, somebody else still wants every span.
+fn both_kinds(make: impl Fn(&str) -> PerfRecorder) -> [(PerfRecorder, Dispatch); 2] {
+    let (first, second) = (make("subscriber"), make("layer"));
+    let layered = tracing_subscriber::registry().with(RecorderLayer::new(second.clone()));
+    [(first.clone(), Dispatch::new(RecorderSubscriber::new(first))), (second, Dispatch::new(layered))]
+}
+
+fn records(recorder: &PerfRecorder) -> Vec<PerfRecord> {
+    reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()))
+}
+
+/// Spans that meet the switch in every way; all of them end. Gives how many are recorded.
+fn run(recorder: &PerfRecorder, is_layer: bool) -> usize {
+    let deep: Vec<Span> = (0..50).map(|depth| info_span!("deep", depth)).collect();
+    let entered: Vec<_> = deep.into_iter().map(Span::entered).collect();
+    let across = info_span!("across").entered();
+    let twice = info_span!("twice");
+    let guard = twice.enter();
+    let elsewhere = info_span!("elsewhere");
+    let often = info_span!("often");
+    let still = info_span!("still");
+    recorder.set_enabled(false);
+    // Entered, exited and closed on another thread meanwhile.
+    std::thread::scope(|scope| drop(scope.spawn(|| elsewhere.in_scope(|| ())).join()));
+    drop(elsewhere);
+    (0..1000).for_each(|_| often.in_scope(|| drop(info_span!("never"))));
+    twice.in_scope(|| ());
+    drop(guard);
+    drop(across);
+    entered.into_iter().rev().for_each(drop);
+    let late = info_span!("late");
+    let still = still.entered();
+    recorder.set_enabled(true);
+    // In a span that was entered while nothing was recorded.
+    drop(info_span!("child"));
+    drop(still);
+    drop((often, twice));
+    late.in_scope(|| ());
+    drop(late);
+    // The layer adopts `late`.
+    50 + 6 + usize::from(is_layer)
+}
+
+#[test]
+fn what_ends_while_recording_is_off_has_its_end_and_what_begins_then_is_not_recorded() {
+    for (is_layer, (recorder, dispatch)) in
+        [false, true].into_iter().zip(both_kinds(|_| builder().anonymous().build().unwrap()))
+    {
+        let spans = tracing::dispatcher::with_default(&dispatch, || run(&recorder, is_layer));
+        let records = records(&recorder);
+        let tree = SpanTree::from_records(&records);
+        assert_eq!(tree.iter().count(), spans);
+        for span in tree.iter() {
+            let name = span.name();
+            assert!(!span.is_open(), "{name} of {} is open", if is_layer { "the layer" } else { "the subscriber" });
+            let ends: Vec<_> = span
+                .slices
+                .iter()
+                .map(|slice| (slice.entered_epoch_nanos.is_some(), slice.exited_epoch_nanos.is_some()))
+                .collect();
+            match &*name {
+                "deep" | "across" | "twice" => assert_eq!(ends, [(true, true)], "{name}"),
+                "often" | "elsewhere" | "child" => assert_eq!(ends, [], "{name}"),
+                // Nobody saw it being entered; which is said.
+                "still" => assert_eq!((ends, span.may_have_losses), (vec![(false, true)], true)),
+                "late" => assert_eq!(ends, [(true, true)]),
+                other => panic!("{other}"),
+            }
+        }
+        let id = |name: &str| tree.iter().find(|span| span.name() == name).unwrap().id;
+        assert_eq!(tree.get(id("child")).unwrap().parent, Some(id("still")));
+    }
+}
+
+#[test]
+fn a_switch_that_is_turned_beside_threads_full_of_spans_leaves_none_of_them_open() {
+    for (recorder, dispatch) in both_kinds(|_| builder().anonymous().build().unwrap()) {
+        let (has_ended, ended_while_off) = (AtomicBool::new(false), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..3)
+                .map(|_| {
+                    scope.spawn(|| {
+                        tracing::dispatcher::with_default(&dispatch, || {
+                            for _ in 0..15_000 {
+                                let span = info_span!("outer").entered();
+                                info_span!("inner", n = 1).in_scope(|| ());
+                                std::thread::yield_now();
+                                let is_off = !recorder.is_enabled();
+                                drop(span);
+                                ended_while_off.fetch_add(u64::from(is_off), Ordering::Relaxed);
+                            }
+                        });
+                    })
+                })
+                .collect();
+            scope.spawn(|| {
+                // Where the subscriber is the only one, it is asked by way of the thread's own.
+                tracing::dispatcher::with_default(&dispatch, || {
+                    while !has_ended.load(Ordering::Relaxed) {
+                        recorder.set_enabled(false);
+                        std::thread::yield_now();
+                        recorder.set_enabled(true);
+                        std::thread::yield_now();
+                    }
+                });
+            });
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            has_ended.store(true, Ordering::Relaxed);
+        });
+        assert!(ended_while_off.load(Ordering::Relaxed) > 0, "the switch was never off when a span ended");
+        let records = records(&recorder);
+        let tree = SpanTree::from_records(&records);
+        let all = tree.iter().count();
+        let open = tree.iter().filter(|span| span.is_open()).count();
+        let open_slices =
+            tree.iter().flat_map(|span| &span.slices).filter(|slice| slice.exited_epoch_nanos.is_none()).count();
+        assert!(all > 0);
+        assert_eq!((open, open_slices), (0, 0), "open of {all} spans");
+        let closes = records.iter().filter(|record| matches!(record.content, PerfContent::SpanClose { .. })).count();
+        assert_eq!(closes, all);
+    }
+}
+
+#[cfg(feature = "cli")]
+mod program;
+
+#[cfg(feature = "cli")]
+#[test]
+fn no_export_and_no_summary_has_them_open() {
+    use eventring::capture::CaptureFile;
+    use eventring::export::{Format, View, export, summarize};
+
+    let directory = program::directory();
+    let make = |name: &str| builder().config(program::place(&directory, name)).build().unwrap();
+    for (name, (recorder, dispatch)) in ["subscriber", "layer"].into_iter().zip(both_kinds(make)) {
+        let really_open = tracing::dispatcher::with_default(&dispatch, || {
+            run(&recorder, name == "layer");
+            info_span!("really_open").entered()
+        });
+        let file = program::place(&directory, &format!("{name}.evc"));
+        let path = recorder.path().unwrap().to_owned();
+        program::run(&["capture", program::argument(&path), "-o", program::argument(&file), "--now", "--json"]).json();
+        let capture = CaptureFile::open(&file).unwrap();
+        for summary in summarize(&capture).unwrap().spans {
+            assert_eq!(summary.open > 0, summary.name.ends_with("really_open"), "{summary:?}");
+        }
+        for format in [Format::Jsonl, Format::Chrome, Format::Folded, Format::Perfetto] {
+            for view in [View::Thread, View::Span] {
+                let mut out = Vec::new();
+                let told = export(&capture, format, view, &mut out).unwrap();
+                // The control: what is open is told.
+                assert_eq!((told.open_spans, told.lost_ends), (1, 0), "{format:?}");
+                let text = String::from_utf8_lossy(&out);
+                if format == Format::Jsonl || format == Format::Chrome {
+                    let marks: Vec<&str> = text.lines().filter(|line| line.contains("\"open\":true")).collect();
+                    assert_eq!(marks.len(), 1, "{format:?} {view:?} {marks:#?}");
+                    assert!(marks[0].contains("really_open"));
+                }
+            }
+        }
+        tracing::dispatcher::with_default(&dispatch, || drop(really_open));
+    }
+}
