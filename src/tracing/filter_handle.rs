@@ -1,9 +1,10 @@
 //! A filter that can be changed while others ask it.
 
 use super::filter::TargetFilter;
+use super::switch::switch;
 use crate::sync::{AtomicUsize, Ordering};
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, TryLockError};
 use tracing_core::{LevelFilter, Metadata};
 
 /// Changes the filter of a [`RecorderSubscriber`](super::RecorderSubscriber) while the program runs.
@@ -11,7 +12,12 @@ use tracing_core::{LevelFilter, Metadata};
 pub struct FilterHandle(Arc<Shared>);
 
 struct Shared {
-    filter: RwLock<TargetFilter>,
+    /// The filter, and a place for the next one. Who asks never waits: in a forked child a lock could be held for ever.
+    filters: [RwLock<TargetFilter>; 2],
+    /// Which of the two holds.
+    current: AtomicUsize,
+    /// Who has it changes the filter.
+    changing: Mutex<()>,
     /// Place of the filter's only level in [`LEVELS`]; [`BY_TARGET`] if it has several.
     level_of_all: AtomicUsize,
 }
@@ -30,13 +36,14 @@ const BY_TARGET: usize = LEVELS.len();
 impl FilterHandle {
     pub(super) fn new(filter: TargetFilter) -> Self {
         let level_of_all = AtomicUsize::new(place_of_level(&filter));
-        Self(Arc::new(Shared { filter: RwLock::new(filter), level_of_all }))
+        let filters = [RwLock::new(filter.clone()), RwLock::new(filter)];
+        Self(Arc::new(Shared { filters, current: AtomicUsize::new(0), changing: Mutex::new(()), level_of_all }))
     }
 
     /// The filter now.
     #[must_use]
     pub fn get(&self) -> TargetFilter {
-        self.0.filter.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.ask(TargetFilter::clone)
     }
 
     /// Replaces the filter. Spans that are open stay recorded.
@@ -44,23 +51,31 @@ impl FilterHandle {
     /// All call sites are asked again, by way of the calling thread's subscriber: if the program has only one, in a scope
     /// (`set_default`), call this in that scope; elsewhere `tracing` finds nobody who wants anything.
     pub fn set(&self, filter: TargetFilter) {
-        self.replace(filter);
-        tracing_core::callsite::rebuild_interest_cache();
+        switch(|| {
+            self.replace(filter);
+            true
+        });
     }
 
     /// As [`Self::set`] for a subscriber that nobody uses yet.
     pub(super) fn replace(&self, filter: TargetFilter) {
-        let mut old = self.0.filter.write().unwrap_or_else(PoisonError::into_inner);
-        // Relaxed: all call sites are asked again after the change; until then either answer will do.
-        self.0.level_of_all.store(place_of_level(&filter), Ordering::Relaxed);
-        *old = filter;
+        let _changing = self.0.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let level_of_all = place_of_level(&filter);
+        // Relaxed: stored only under the lock.
+        let next = 1 - self.0.current.load(Ordering::Relaxed);
+        // Waits for those who still ask the filter before the last one.
+        *self.0.filters[next].write().unwrap_or_else(PoisonError::into_inner) = filter;
+        // Release, twice: who sees it sees what was stored before.
+        self.0.current.store(next, Ordering::Release);
+        self.0.level_of_all.store(level_of_all, Ordering::Release);
     }
 
     /// Whether a span or event is to be recorded. (If several subscribers of a program do not agree on a call site, this is asked each
     /// time: hence the short way.)
     #[inline]
     pub(super) fn accepts(&self, metadata: &Metadata<'_>) -> bool {
-        match LEVELS.get(self.0.level_of_all.load(Ordering::Relaxed)) {
+        // Acquire: that the filter is one by target comes with that filter, or a later one.
+        match LEVELS.get(self.0.level_of_all.load(Ordering::Acquire)) {
             Some(level) => metadata.level() <= level,
             None => self.accepts_target(metadata),
         }
@@ -68,14 +83,27 @@ impl FilterHandle {
 
     #[inline(never)]
     fn accepts_target(&self, metadata: &Metadata<'_>) -> bool {
-        // Who changes it holds the lock for an instant only, and then all call sites are asked again. (In a forked child it
-        // could be held for ever.)
-        self.0.filter.try_read().map_or(true, |filter| filter.accepts_metadata(metadata))
+        self.0.ask(|filter| filter.accepts_metadata(metadata))
     }
 
-    /// Nothing less important than this is recorded; `None` while the filter is being changed.
-    pub(super) fn max_level(&self) -> Option<LevelFilter> {
-        self.0.filter.try_read().ok().map(|filter| filter.max_level())
+    /// Nothing less important than this is recorded.
+    pub(super) fn max_level(&self) -> LevelFilter {
+        self.0.ask(TargetFilter::max_level)
+    }
+}
+
+impl Shared {
+    /// Asks the filter; while it is being changed, the old or the new one.
+    fn ask<R>(&self, ask: impl Fn(&TargetFilter) -> R) -> R {
+        loop {
+            // Acquire: with the number comes the filter.
+            match self.filters[self.current.load(Ordering::Acquire)].try_read() {
+                Ok(filter) => return ask(&filter),
+                Err(TryLockError::Poisoned(filter)) => return ask(&filter.into_inner()),
+                // Only the one that does not hold is changed: the other one holds by now.
+                Err(TryLockError::WouldBlock) => {}
+            }
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use super::layer::RecorderLayer;
 use super::recorder::PerfRecorder;
 use super::slot::PERF;
 use super::subscriber::RecorderSubscriber;
+use super::switch::switch;
 use crate::recorder::RecorderError;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -107,7 +108,9 @@ pub fn try_init_with(recorder: PerfRecorderBuilder, filter: TargetFilter) -> Res
     let recorder = install(recorder)?;
     let subscriber = RecorderSubscriber::global().with_filter(filter);
     let filter = subscriber.filter_handle();
-    if dispatcher::set_global_default(dispatcher::Dispatch::new(subscriber)).is_err() {
+    // Nobody switches in between, while call sites are asked by way of a subscriber that is not set yet.
+    let is_set = switch(|| dispatcher::set_global_default(dispatcher::Dispatch::new(subscriber)).is_ok());
+    if !is_set {
         PERF.set_enabled(false);
         return Err(SetupError(Cause::Subscriber));
     }

@@ -44,6 +44,7 @@ mod slot;
 mod span_cells;
 mod span_map;
 mod subscriber;
+mod switch;
 mod tables;
 mod target;
 mod thread;

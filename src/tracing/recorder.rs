@@ -5,6 +5,7 @@ use super::call_sites::{CALL_SITES, NO_CALL_SITE};
 use super::fields::FieldLimits;
 use super::redact::RedactedFields;
 use super::shards::Shards;
+use super::switch::switch;
 use super::tables::{Tables, Which};
 use super::thread::ThreadState;
 use crate::reader::{Reader, ReaderError};
@@ -114,8 +115,15 @@ impl PerfRecorder {
     /// layer, which records them from the next time they are entered. What was recorded as begun gets its end also while recording is off: when a
     /// thread exits a span that it had entered before, and when a span is closed that was created before.
     pub fn set_enabled(&self, enabled: bool) {
+        switch(|| {
+            self.store_enabled(enabled);
+            true
+        });
+    }
+
+    /// As [`Self::set_enabled`] within a [`switch`].
+    pub(super) fn store_enabled(&self, enabled: bool) {
         self.core.recording_id.store(if enabled { self.core.id } else { SWITCHED_OFF }, Ordering::Relaxed);
-        tracing_core::callsite::rebuild_interest_cache();
     }
 
     /// Whether the recorder was made by this process, and not inherited by a fork.

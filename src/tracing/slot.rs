@@ -1,20 +1,18 @@
 //! The process-wide perf recorder: a thin slot over a first-class one.
 
 use super::recorder::PerfRecorder;
+use super::switch::switch;
 use crate::global::Leaked;
 use crate::sync::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// The perf recorder of this process: what [`init`](super::init) installs, and where [`Counter`](super::Counter)s and
 /// [`Marker`](super::Marker)s go.
-pub static PERF: PerfSlot =
-    PerfSlot { is_on: AtomicBool::new(false), installed: Leaked::empty(), switch: Mutex::new(()) };
+pub static PERF: PerfSlot = PerfSlot { is_on: AtomicBool::new(false), installed: Leaked::empty() };
 
 /// A slot for a perf recorder. Empty or switched off, recording to it costs a relaxed load and a branch.
 pub struct PerfSlot {
     is_on: AtomicBool,
     installed: Leaked<PerfRecorder>,
-    switch: Mutex<()>,
 }
 
 impl PerfSlot {
@@ -34,25 +32,26 @@ impl PerfSlot {
     /// Installs `recorder` and switches the slot on. False, and nothing changes, if there is one already; one that was inherited
     /// by a fork does not count, so that a forked child can go on with rings of its own.
     pub fn install(&'static self, recorder: PerfRecorder) -> bool {
-        let _switch = self.switch.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.installed().is_some_and(PerfRecorder::belongs_to_this_process) {
-            return false;
-        }
-        // Never freed: threads may be recording.
-        self.installed.set(recorder);
-        self.is_on.store(true, Ordering::Relaxed);
-        // A subscriber that records to this slot had no use for call sites until now.
-        tracing_core::callsite::rebuild_interest_cache();
-        true
+        // A subscriber that records to this slot had no use for call sites until now: they are asked again.
+        switch(|| {
+            if self.installed().is_some_and(PerfRecorder::belongs_to_this_process) {
+                return false;
+            }
+            // Never freed: threads may be recording.
+            self.installed.set(recorder);
+            self.is_on.store(true, Ordering::Relaxed);
+            true
+        })
     }
 
     /// Switches recording on or off while the program runs, as [`PerfRecorder::set_enabled`]. Nothing happens without a recorder.
     pub fn set_enabled(&'static self, enabled: bool) {
-        let _switch = self.switch.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(recorder) = self.installed() {
+        switch(|| {
+            let Some(recorder) = self.installed() else { return false };
             self.is_on.store(enabled, Ordering::Relaxed);
-            recorder.set_enabled(enabled);
-        }
+            recorder.store_enabled(enabled);
+            true
+        });
     }
 }
 

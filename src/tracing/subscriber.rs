@@ -327,7 +327,7 @@ impl Subscriber for RecorderSubscriber {
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
         match self.recording() {
-            Some(_) => self.filter.max_level(),
+            Some(_) => Some(self.filter.max_level()),
             None => Some(LevelFilter::OFF),
         }
     }
