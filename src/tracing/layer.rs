@@ -67,15 +67,15 @@ impl RecorderLayer {
         self.target.recorder()
     }
 
-    /// Takes in a span; `None` if too many are open.
+    /// Takes in a span; `None` if too many are open, or all ids have been used.
     #[inline(always)]
     fn add(&self, core: &PerfCore, thread: &ThreadState, id: &Id, call_site_id: u32) -> Option<MappedSpan> {
-        let span = MappedSpan { span_id: thread.next_layer_span_id(), call_site_id };
-        let is_added = self.spans.insert(id.into_u64(), span);
-        if !is_added {
+        let span = thread.next_layer_span_id().map(|span_id| MappedSpan { span_id, call_site_id });
+        let added = span.filter(|span| self.spans.insert(id.into_u64(), *span));
+        if added.is_none() {
             core.count_lost_span();
         }
-        is_added.then_some(span)
+        added
     }
 
     /// The id of a span that exists, which is taken in now if it is not known, with those of its ancestors that are not.

@@ -3,20 +3,24 @@
 //! A subscriber must say when a span's last handle is gone, hence the count; and `Span::current()` asks for the metadata of a
 //! span of which only the id is known, hence the call site. A span's id names its cell (low [`INDEX_BITS`] bits) and counts how
 //! often that cell was used (the bits above), so that no id is ever used twice; a cell whose count is used up is put away for
-//! good. The top bit of an id is 0: ids of `RecorderLayer` have it set.
+//! good. Ids have [`ID_BITS`] bits: those of `RecorderLayer` have the bit above set, and a number with a fraction (`f64`), which is what JSON
+//! is read into, holds both kinds.
 //!
 //! Cells that are free belong to threads, which create and close spans without any locked instruction. What a thread has too
 //! many of it gives to a common stock, and takes from it when it has none, in chains of [`CHAIN`] cells.
 
+use crate::global::Leaked;
 use crate::sync::{AtomicU64, Ordering};
 use std::cell::Cell;
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 
 /// Bits of a cell's index: nearly 2^24 spans can be open at a time, in 256 MiB.
 const INDEX_BITS: u32 = 24;
 const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;
-/// The generation of a cell counts up to here.
-const GENERATION_MAX: u64 = (1 << (63 - INDEX_BITS)) - 1;
+/// Bits of an id.
+pub(super) const ID_BITS: u32 = 52;
+/// The generation of a cell counts up to here: 2^28 uses, half a minute of a thread that does nothing but make spans.
+const GENERATION_MAX: u64 = if cfg!(test) { 1000 } else { (1 << (ID_BITS - INDEX_BITS)) - 1 };
 /// Cells of the first block; each further block is twice as large as the one before.
 const FIRST_BLOCK: u64 = 1 << FIRST_BLOCK_SHIFT;
 /// 1 MiB of addresses; in tests of this file, which have all cells on the stack, less.
@@ -49,14 +53,15 @@ pub(super) struct SpanCells {
     /// A part of the program's zeroed memory, of which pages exist once they are used: found in few instructions. Most programs
     /// never need more.
     first: [SpanCell; FIRST_BLOCK as usize],
-    further: [OnceLock<Box<[SpanCell]>>; FURTHER_BLOCKS],
+    further: [Leaked<Box<[SpanCell]>>; FURTHER_BLOCKS],
     /// Cells that were never used begin at this index.
     unused: AtomicU64,
-    /// First cell of the first chain in stock (low bits), and a number that changes with it (high bits).
+    /// The first chain in stock, as [`in_stock`] has it, and a number that changes with it (high bits).
     stock: AtomicU64,
 }
 
-/// The cells of this process.
+/// The cells of this process. They begin as zeros, without a byte in between that is none: so they are a part of the program's memory, and not
+/// of its file.
 pub(super) static SPAN_CELLS: SpanCells = SpanCells::new();
 
 /// The free cells that a thread keeps.
@@ -84,13 +89,18 @@ fn link(next_cell: u64, next_chain: u64) -> u64 {
     next_chain << 32 | next_cell
 }
 
+/// How the stock has its first chain: by the first cell of that, so that 0 stands for none. And the other way round.
+fn in_stock(cell: u64) -> u64 {
+    cell & INDEX_MASK ^ NONE
+}
+
 impl SpanCells {
     const fn new() -> Self {
         Self {
             first: [const { SpanCell::new() }; FIRST_BLOCK as usize],
-            further: [const { OnceLock::new() }; FURTHER_BLOCKS],
+            further: [const { Leaked::empty() }; FURTHER_BLOCKS],
             unused: AtomicU64::new(0),
-            stock: AtomicU64::new(NONE),
+            stock: AtomicU64::new(0),
         }
     }
 
@@ -222,8 +232,7 @@ impl SpanCells {
         // Chains do not run over the ends of blocks: both are powers of two.
         let (block, _) = place_of(first);
         if let Some(further) = block.checked_sub(1) {
-            let new = || (0..FIRST_BLOCK << block).map(|_| SpanCell::new()).collect();
-            self.further.get(further)?.get_or_init(new);
+            make_block(self.further.get(further)?, FIRST_BLOCK << block);
         }
         for more in 1..u64::from(CHAIN) {
             free.push(first + more);
@@ -257,8 +266,8 @@ impl SpanCells {
         let chained = cell.state.load(Ordering::Relaxed) & 0xffff_ffff;
         let mut stock = self.stock.load(Ordering::Relaxed);
         loop {
-            cell.state.store(link(chained, stock & INDEX_MASK), Ordering::Relaxed);
-            let new = ((stock >> INDEX_BITS) + 1) << INDEX_BITS | next;
+            cell.state.store(link(chained, in_stock(stock)), Ordering::Relaxed);
+            let new = ((stock >> INDEX_BITS) + 1) << INDEX_BITS | in_stock(next);
             // Release: who takes the chain has its links, and what was done with its cells.
             match self.stock.compare_exchange_weak(stock, new, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return,
@@ -271,14 +280,14 @@ impl SpanCells {
     fn take_chain(&self) -> Option<u64> {
         let mut stock = self.stock.load(Ordering::Acquire);
         loop {
-            let first = stock & INDEX_MASK;
+            let first = in_stock(stock);
             if first == NONE {
                 return None;
             }
             // Another thread may have taken the chain meanwhile and this may be anything: then the number in the stock has
             // changed, and the exchange fails.
             let next = self.cell(first)?.state.load(Ordering::Relaxed) >> 32;
-            let new = ((stock >> INDEX_BITS) + 1) << INDEX_BITS | next & INDEX_MASK;
+            let new = ((stock >> INDEX_BITS) + 1) << INDEX_BITS | in_stock(next);
             match self.stock.compare_exchange_weak(stock, new, Ordering::Acquire, Ordering::Acquire) {
                 Ok(_) => return Some(first),
                 Err(now) => stock = now,
@@ -303,6 +312,16 @@ impl SpanCell {
         self.id.store(id, Ordering::Relaxed);
         self.state.store(u64::from(call_site_id) << 32 | 1, Ordering::Relaxed);
         id
+    }
+}
+
+/// Makes a block of cells, unless it is there.
+fn make_block(block: &Leaked<Box<[SpanCell]>>, cells: u64) {
+    // Of threads that come at once, one makes it.
+    static MAKING: Mutex<()> = Mutex::new(());
+    let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    if block.get().is_none() {
+        block.set((0..cells).map(|_| SpanCell::new()).collect());
     }
 }
 
@@ -393,16 +412,27 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_whose_generations_are_used_up_is_put_away() {
+    fn a_cell_whose_generations_are_used_up_is_put_away_for_good_and_no_id_comes_again() {
         let (cells, free) = (cells(), FreeCells::new());
-        let first = cells.create(&free, 1).unwrap();
-        let cell = cells.cell(first & INDEX_MASK).unwrap();
-        cells.drop_handle(&free, first);
-        cell.id.store((GENERATION_MAX - 1) << INDEX_BITS | first & INDEX_MASK, Ordering::Relaxed);
-        let last = cells.create(&free, 1).unwrap();
-        assert_eq!((last >> INDEX_BITS, last >> 63), (GENERATION_MAX, 0));
-        assert_eq!(cells.drop_handle(&free, last), Dropped::Last(1));
-        assert_ne!(cells.create(&free, 1).unwrap() & INDEX_MASK, last & INDEX_MASK);
+        let mut ids = HashSet::new();
+        // More than three chains have, for either way of closing.
+        for n in 0..3 * u64::from(CHAIN) * GENERATION_MAX + 7 {
+            let id = cells.create(&free, 1).unwrap();
+            assert!(ids.insert(id), "{id:#x} again");
+            if n % 2 == 0 || cells.drop_only_handle_at_once(&free, id).is_none() {
+                assert_eq!(cells.drop_handle(&free, id), Dropped::Last(1));
+            }
+        }
+        assert_eq!(ids.iter().map(|id| id >> INDEX_BITS).max(), Some(GENERATION_MAX));
+        assert_eq!(cells.unused.load(Ordering::Relaxed), 4 * u64::from(CHAIN));
+    }
+
+    #[test]
+    fn the_last_id_of_the_last_cell_has_52_bits() {
+        let cell = SpanCell::new();
+        let generation_max = (1 << (ID_BITS - INDEX_BITS)) - 1;
+        cell.id.store((generation_max - 1) << INDEX_BITS | (NONE - 1), Ordering::Relaxed);
+        assert_eq!(cell.begin(NONE - 1, 1), (1 << ID_BITS) - 2);
     }
 
     #[test]

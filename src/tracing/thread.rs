@@ -3,7 +3,7 @@
 use super::entered::{EnteredSpan, EnteredSpans};
 use super::recorder::PerfCore;
 use super::shards::Seat;
-use super::span_cells::{FreeCells, SPAN_CELLS};
+use super::span_cells::{FreeCells, ID_BITS, SPAN_CELLS};
 use crate::global::set_current_span_id;
 use crate::recorder::Recorder;
 use crate::schema::perf::{PerfEvent, PerfExt};
@@ -16,8 +16,8 @@ use std::sync::{Arc, Weak};
 const REMEMBERED: usize = 4;
 /// Ids that a thread takes at once.
 const ID_BLOCK: u64 = 1 << 12;
-/// Top bit of a span id: it was not made from a cell.
-const LAYER_BIT: u64 = 1 << 63;
+/// Bit of a span id, the highest: it was not made from a cell.
+const LAYER_BIT: u64 = 1 << ID_BITS;
 
 /// The ring in which a thread records to one recorder.
 #[derive(Clone, Copy)]
@@ -240,25 +240,31 @@ impl ThreadState {
         exited
     }
 
-    /// An id for a span of a layer: never used twice, its top bit set.
+    /// An id for a span of a layer: never used twice, with [`LAYER_BIT`]. `None` if all have been used.
     #[inline(always)]
-    pub(super) fn next_layer_span_id(&self) -> u64 {
+    pub(super) fn next_layer_span_id(&self) -> Option<u64> {
         let (next, end) = self.layer_ids.get();
         if next == end {
             return self.take_id_block();
         }
         self.layer_ids.set((next + 1, end));
-        next
+        Some(next)
     }
 
     #[cold]
-    fn take_id_block(&self) -> u64 {
+    fn take_id_block(&self) -> Option<u64> {
         static NEXT_BLOCK: AtomicU64 = AtomicU64::new(LAYER_BIT);
-        // Relaxed: unique by atomicity. 2^63 ids last for some thousand years.
-        let first = NEXT_BLOCK.fetch_add(ID_BLOCK, Ordering::Relaxed);
+        let first = next_id_block(&NEXT_BLOCK)?;
         self.layer_ids.set((first + 1, first + ID_BLOCK));
-        first
+        Some(first)
     }
+}
+
+/// The first of [`ID_BLOCK`] ids that nobody has; `None` if all have been used.
+fn next_id_block(next: &AtomicU64) -> Option<u64> {
+    let behind = |first: u64| (first < 2 * LAYER_BIT).then_some(first + ID_BLOCK);
+    // Relaxed: unique by atomicity. 2^52 ids last for more than ten years of a program that does nothing but make spans.
+    next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, behind).ok()
 }
 
 impl EndOfThread {
@@ -303,6 +309,17 @@ impl Drop for EndOfThread {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ids_of_layers_end_where_a_double_does_not_hold_them_any_more() {
+        let next = AtomicU64::new(2 * LAYER_BIT - 2 * ID_BLOCK);
+        assert_eq!(next_id_block(&next), Some(2 * LAYER_BIT - 2 * ID_BLOCK));
+        assert_eq!(next_id_block(&next), Some(2 * LAYER_BIT - ID_BLOCK));
+        assert_eq!((next_id_block(&next), next_id_block(&next)), (None, None));
+        // The last of them.
+        assert_eq!((2 * LAYER_BIT - 1) as f64 as u64, 2 * LAYER_BIT - 1);
+        assert_ne!((2 * LAYER_BIT + 1) as f64 as u64, 2 * LAYER_BIT + 1);
+    }
 
     #[test]
     fn a_thread_that_runs_takes_2_kib() {

@@ -1,0 +1,103 @@
+//! Span ids that leave the program as JSON: who reads numbers as doubles, as JavaScript and jq do, has the same ids.
+#![cfg(feature = "cli")]
+
+mod program;
+
+use eventring::capture::CaptureFile;
+use eventring::export::{Format, View, export};
+use eventring::tracing::{PerfRecorder, RecorderLayer, RecorderSubscriber};
+use serde_json::Value;
+use std::collections::HashSet;
+use tracing::{Dispatch, info_span};
+use tracing_subscriber::prelude::*;
+
+const SPANS: usize = 5_500;
+
+/// What a double makes of a number.
+fn as_double(id: u64) -> u64 {
+    id as f64 as u64
+}
+
+/// All numbers under these names, however deep.
+fn numbers(value: &Value, names: &[&str], found: &mut HashSet<u64>) {
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                if names.contains(&name.as_str()) {
+                    found.extend(member.as_u64());
+                    found.extend(member.as_array().into_iter().flatten().filter_map(Value::as_u64));
+                }
+                numbers(member, names, found);
+            }
+        }
+        Value::Array(members) => members.iter().for_each(|member| numbers(member, names, found)),
+        _ => {}
+    }
+}
+
+#[track_caller]
+fn check(what: &str, lines: &[Value], names: &[&str]) -> HashSet<u64> {
+    let mut ids = HashSet::new();
+    lines.iter().for_each(|line| numbers(line, names, &mut ids));
+    assert!(ids.len() >= SPANS, "{what}: {} ids", ids.len());
+    let doubles: HashSet<u64> = ids.iter().map(|id| as_double(*id)).collect();
+    assert_eq!(ids.len() - doubles.len(), 0, "{what}: ids that a double takes for another one");
+    assert_eq!(ids, doubles, "{what}");
+    assert!(ids.iter().all(|id| *id < 1 << 53), "{what}");
+    ids
+}
+
+#[test]
+fn a_double_holds_every_span_id_of_every_export_and_of_watch() {
+    let directory = program::directory();
+    let [by_subscriber, by_layer] = ["subscriber", "layer"].map(|name| {
+        let ring = program::place(&directory, name);
+        let builder = PerfRecorder::builder().config(&ring).shifts(17, 22).tables_shift(16);
+        let recorder = builder.prefault(false).keep(true).build().unwrap();
+        let dispatch = if name == "layer" {
+            Dispatch::new(tracing_subscriber::registry().with(RecorderLayer::new(recorder.clone())))
+        } else {
+            Dispatch::new(RecorderSubscriber::new(recorder.clone()))
+        };
+        tracing::dispatcher::with_default(&dispatch, || {
+            for _ in 0..SPANS / 2 {
+                let outer = info_span!("outer").entered();
+                let inner = info_span!("inner");
+                inner.follows_from(&outer);
+                inner.in_scope(|| tracing::info!("hello"));
+            }
+        });
+        drop((dispatch, recorder));
+        let file = program::place(&directory, &format!("{name}.evc"));
+        program::run(&["capture", program::argument(&ring), "-o", program::argument(&file), "--now", "--json"]).json();
+        let capture = CaptureFile::open(&file).unwrap();
+        let exported = |format, view| {
+            let mut out = Vec::new();
+            export(&capture, format, view, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let lines = |text: &str| text.lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<Value>>();
+
+        let jsonl = lines(&exported(Format::Jsonl, View::Thread));
+        let ids = check("jsonl", &jsonl, &["id", "parent", "span", "follows_from"]);
+        for view in [View::Thread, View::Span] {
+            let chrome = serde_json::from_str(&exported(Format::Chrome, view)).unwrap();
+            check("chrome", &[chrome], &["span_id", "parent_id", "parent", "id", "span"]);
+        }
+        let watched = program::run(&["watch", program::argument(&ring), "--from", "oldest", "--json"]);
+        let watched = lines(&watched.out);
+        check("watch", &watched, &["span", "span_id", "parent", "follows"]);
+        let mut first_words = HashSet::new();
+        for line in &watched {
+            first_words.extend(line["ext"][0].as_u64().filter(|id| *id != 0));
+        }
+        assert!(first_words.len() >= SPANS && first_words.iter().all(|id| as_double(*id) == *id));
+
+        // The control: of times, which are documented so, a double holds only some.
+        let mut times = HashSet::new();
+        watched.iter().for_each(|line| numbers(line, &["ts_ns"], &mut times));
+        assert!(times.iter().any(|nanos| as_double(*nanos) != *nanos));
+        ids.into_iter().filter(|id| *id > 1 << 20).collect::<HashSet<u64>>()
+    });
+    assert!(by_subscriber.is_disjoint(&by_layer));
+}
