@@ -1,14 +1,15 @@
 #!/bin/sh
 # What embedding the recorder (default-features = false, macros) adds to a program: bytes of the stripped release binary, and the time
-# of a clean build. Three tables: the program has nothing else; it is a small service, which has what every service has; and, to compare, what
-# making one file as carefully adds to an empty program without any recorder. Needs cargo and strip; works in a temporary folder.
+# of a clean build. Four tables: the program has nothing else; it is a small service, which has what every service has; the recorder of spans
+# (default-features = false, tracing) in a program that uses `tracing`; and, to compare, what making one file as carefully adds to an empty program
+# without any recorder. Needs cargo and strip; works in a temporary folder.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 
-for program in without with service service-with file; do
+for program in without with service service-with traced traced-with file; do
     cargo new --quiet --vcs none "$program"
 done
 
@@ -113,6 +114,26 @@ cp service/src/main.rs service-with/src/main.rs
 cat recording.rs >> service-with/src/main.rs
 printf 'fn start() {}\nfn placed(id: u64) { println!("{id}"); }\n' >> service/src/main.rs
 
+# What uses `tracing`; with a recorder, its `start` begins the recording.
+cat > traced/src/main.rs <<'RUST'
+fn main() {
+    start();
+    let count = std::env::args().count();
+    tracing::info_span!("request", count).in_scope(|| tracing::info!(count, "hello"));
+    println!("{count}");
+}
+RUST
+cp traced/src/main.rs traced-with/src/main.rs
+echo 'fn start() {}' >> traced/src/main.rs
+cat >> traced-with/src/main.rs <<'RUST'
+
+fn start() {
+    if let Err(error) = eventring::tracing::try_init("traced") {
+        println!("{error}");
+    }
+}
+RUST
+
 # No recorder: only a file that is made as a ring's is (temporary name, lock, memory, mapping, final name), with one message.
 cat > file/src/main.rs <<'RUST'
 use rustix::fs::{CWD, FallocateFlags, FlockOperation, RenameFlags, fallocate, flock, renameat_with};
@@ -152,9 +173,13 @@ RUST
 for program in with service-with; do
     printf 'eventring = { path = "%s", default-features = false, features = ["macros"] }\n' "$root" >> "$program/Cargo.toml"
 done
+for program in traced traced-with; do
+    echo 'tracing = { version = "0.1", default-features = false, features = ["std"] }' >> "$program/Cargo.toml"
+done
+printf 'eventring = { path = "%s", default-features = false, features = ["tracing"] }\n' "$root" >> traced-with/Cargo.toml
 echo 'rustix = { version = "1.1", features = ["fs", "mm"] }' >> file/Cargo.toml
 # Downloads are not part of the build.
-for program in with service-with file; do
+for program in with service-with traced traced-with file; do
     (cd "$program" && cargo fetch --quiet)
 done
 
@@ -184,6 +209,7 @@ rows() { # title, programs
 
 rows "a recorder in an empty program" without with
 rows "a recorder in a small service" service service-with
+rows "a recorder of spans" traced traced-with
 rows "no recorder: a file, in an empty one" without file
 rm -rf "$work/target"
 
