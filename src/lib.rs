@@ -57,6 +57,18 @@
 // The derives name this crate `::eventring`, also within it.
 extern crate self as eventring;
 
+/// Has an error debugged as it is displayed, causes and all: this is what a `main` that returns the error prints.
+#[cfg(not(any(loom, shuttle)))]
+macro_rules! debug_as_displayed {
+    ($error:ty) => {
+        impl std::fmt::Debug for $error {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Display::fmt(self, f)
+            }
+        }
+    };
+}
+
 mod arch;
 #[cfg(all(feature = "capture", not(any(loom, shuttle))))]
 pub mod capture;

@@ -11,6 +11,7 @@ use eventring::tracing::{
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use tracing::level_filters::LevelFilter;
 use tracing_subscriber::prelude::*;
 
 const VARIABLES: [&str; 3] = ["EVENTRING_PERF", "EVENTRING_FILTER", "EVENTRING_REDACT"];
@@ -139,6 +140,71 @@ fn a_program_with_layers_of_its_own_is_switched_on_by_its_environment() {
 }
 
 #[test]
+fn a_layer_from_the_environment_has_the_environments_filter_for_itself() {
+    let test = "a_layer_from_the_environment_has_the_environments_filter_for_itself";
+    if part().is_some() {
+        return serve(|| {
+            let layer = RecorderLayer::try_from_env().map_err(|error| {
+                assert_eq!(error.kind(), SetupErrorKind::Filter);
+                assert!(PERF.installed().is_none());
+                error.to_string()
+            })?;
+            let stack = tracing_subscriber::registry()
+                .with(layer)
+                .with(tracing_subscriber::fmt::layer().with_writer(std::io::sink));
+            tracing::subscriber::set_global_default(stack).unwrap();
+            // Other layers see what they saw.
+            assert_eq!(LevelFilter::current(), LevelFilter::TRACE);
+            Ok(true)
+        });
+    }
+    let directory = directory();
+    let outcome = |variables: &[(&str, &str)]| outcome(test, directory.path(), variables);
+    let (said, recorded) = outcome(&[("EVENTRING_PERF", "app:15:21")]);
+    assert_eq!((said.as_str(), recorded.len()), ("recording", ALL.len()), "without the variable nothing is filtered");
+    let (_, recorded) = outcome(&[("EVENTRING_PERF", "app:15:21"), ("EVENTRING_FILTER", "info")]);
+    assert_eq!(recorded, FROM_INFO);
+    let (said, recorded) = outcome(&[("EVENTRING_PERF", "app:15:21"), ("EVENTRING_FILTER", "info,loud=loud")]);
+    assert!(said.contains("`loud=loud`") && said.contains("EVENTRING_FILTER") && recorded.is_empty(), "{said}");
+}
+
+#[test]
+fn what_init_records_is_kept_if_the_program_says_so_also_in_rings_that_are_made_later() {
+    let test = "what_init_records_is_kept_if_the_program_says_so_also_in_rings_that_are_made_later";
+    if let Some(part) = part() {
+        init("app:15:21").keep(part == "keeps");
+        // Two threads at a time: each has a ring.
+        let both = std::sync::Barrier::new(2);
+        std::thread::scope(|scope| {
+            let work = || {
+                tracing::info!("hello");
+                both.wait();
+            };
+            scope.spawn(work);
+            scope.spawn(work);
+        });
+        return say("done");
+    }
+    for (part, remaining) in [("keeps", vec!["app", "app.1"]), ("removes", vec![])] {
+        let directory = directory();
+        let mut command = play(test, part, &directory.path().join("app"));
+        VARIABLES.iter().for_each(|variable| {
+            command.env_remove(variable);
+        });
+        let mut talk = Talk::with({
+            command.env("EVENTRING_DIR", directory.path());
+            command
+        });
+        assert_eq!(talk.hear(), "done");
+        assert!(talk.end().success());
+        let files = fs::read_dir(directory.path()).unwrap();
+        let mut names: Vec<String> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        assert_eq!(names, remaining, "{part}");
+    }
+}
+
+#[test]
 fn a_program_whose_rings_cannot_be_made_is_told_why_and_goes_on() {
     let test = "a_program_whose_rings_cannot_be_made_is_told_why_and_goes_on";
     if part().is_some() {
@@ -212,7 +278,8 @@ fn of_threads_that_initialise_at_once_one_does_and_the_others_are_told_so() {
             let threads = [(); 4].map(|()| {
                 scope.spawn(|| {
                     start.wait();
-                    RecorderLayer::try_from_env().map_or_else(|error| format!("{:?}", error.kind()), |_| "made".into())
+                    RecorderLayer::try_from_env::<tracing_subscriber::Registry>()
+                        .map_or_else(|error| format!("{:?}", error.kind()), |_| "made".into())
                 })
             });
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()

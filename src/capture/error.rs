@@ -140,12 +140,7 @@ impl fmt::Display for CaptureError {
     }
 }
 
-/// As it is displayed: this is what a `main` that returns the error prints.
-impl fmt::Debug for CaptureError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+debug_as_displayed!(CaptureError);
 
 impl std::error::Error for CaptureError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {

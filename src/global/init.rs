@@ -89,12 +89,7 @@ impl fmt::Display for InitError {
     }
 }
 
-/// As it is displayed: this is what a `main` that returns the error prints.
-impl fmt::Debug for InitError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+debug_as_displayed!(InitError);
 
 impl std::error::Error for InitError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {

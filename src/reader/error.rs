@@ -123,12 +123,7 @@ impl fmt::Display for ReaderError {
     }
 }
 
-/// As it is displayed: this is what a `main` that returns the error prints.
-impl fmt::Debug for ReaderError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+debug_as_displayed!(ReaderError);
 
 impl std::error::Error for ReaderError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {

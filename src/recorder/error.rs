@@ -73,12 +73,7 @@ impl fmt::Display for RecorderError {
     }
 }
 
-/// As it is displayed: this is what a `main` that returns the error prints.
-impl fmt::Debug for RecorderError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+debug_as_displayed!(RecorderError);
 
 impl std::error::Error for RecorderError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {

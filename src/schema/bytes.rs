@@ -8,7 +8,7 @@ use super::error::DecodeError;
 use super::field::PayloadField;
 
 /// Text that is not a value of the type that was asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ParseBytesError {
     type_name: &'static str,
     expected: &'static str,
@@ -25,6 +25,8 @@ impl fmt::Display for ParseBytesError {
         write!(f, "not a {}: expected {}", self.type_name, self.expected)
     }
 }
+
+debug_as_displayed!(ParseBytesError);
 
 impl std::error::Error for ParseBytesError {}
 

@@ -8,7 +8,7 @@ use std::fmt;
 /// [`PayloadField::decode_field`](super::PayloadField::decode_field)) and by the views of trailing arrays. The usual reason is
 /// that writer and reader were built from different schemas: compare the schema hashes, or decode by the ring's own schema text
 /// ([`SchemaModel`](super::SchemaModel)).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct DecodeError {
     kind: DecodeErrorKind,
     owner: &'static str,
@@ -115,5 +115,7 @@ impl fmt::Display for DecodeError {
         f.write_str("; was it written with another schema?")
     }
 }
+
+debug_as_displayed!(DecodeError);
 
 impl std::error::Error for DecodeError {}

@@ -177,7 +177,7 @@ pub(super) enum TypeModel {
 /// Schema text that cannot be used.
 ///
 /// The ring's events can still be read as raw bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct SchemaTextError {
     pub(super) kind: SchemaTextErrorKind,
     pub(super) line: usize,
@@ -223,5 +223,7 @@ impl fmt::Display for SchemaTextError {
         write!(f, ": {}", self.problem)
     }
 }
+
+debug_as_displayed!(SchemaTextError);
 
 impl std::error::Error for SchemaTextError {}

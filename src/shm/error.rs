@@ -145,12 +145,7 @@ impl fmt::Display for ShmError {
     }
 }
 
-/// As it is displayed: this is what a `main` that returns the error prints.
-impl fmt::Debug for ShmError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+debug_as_displayed!(ShmError);
 
 impl std::error::Error for ShmError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {

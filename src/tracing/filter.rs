@@ -135,7 +135,7 @@ impl fmt::Display for TargetFilter {
 }
 
 /// A filter that is none.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct FilterError {
     directive: String,
     problem: String,
@@ -158,6 +158,8 @@ impl fmt::Display for FilterError {
         )
     }
 }
+
+debug_as_displayed!(FilterError);
 
 impl std::error::Error for FilterError {}
 

@@ -12,11 +12,13 @@ use crate::recorder::RecorderError;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
-use tracing_core::{LevelFilter, dispatcher};
+use tracing_core::{LevelFilter, Subscriber, dispatcher};
+use tracing_subscriber::layer::Layer;
+use tracing_subscriber::registry::LookupSpan;
 
 /// Environment variable that [`try_init_from_env`] and [`RecorderLayer::try_from_env`] take the rings' name and size from.
 pub const CONFIG_VARIABLE: &str = "EVENTRING_PERF";
-/// Environment variable that [`init`], [`try_init`] and [`try_init_from_env`] take the filter from, if it is set.
+/// Environment variable that [`init`], [`try_init`], [`try_init_from_env`] and [`RecorderLayer::try_from_env`] take the filter from, if it is set.
 pub const FILTER_VARIABLE: &str = "EVENTRING_FILTER";
 /// Environment variable with names of fields that are not to be recorded, separated by commas; see
 /// [`PerfRecorderBuilder::redact_fields`]. Holds for everything here but [`try_init_with`].
@@ -34,6 +36,15 @@ impl Recording {
     #[must_use]
     pub fn recorder(&self) -> &'static PerfRecorder {
         self.recorder
+    }
+
+    /// Whether the files stay when the program exits; after a crash they do in any case. For all rings, also those that are made later.
+    ///
+    /// ```no_run
+    /// eventring::tracing::init("my-app").keep(true);
+    /// ```
+    pub fn keep(&self, keep: bool) {
+        self.recorder.keep(keep);
     }
 
     /// Switches recording on or off while the program runs.
@@ -66,8 +77,8 @@ impl Recording {
 /// // `eventring watch my-app` shows it.
 /// ```
 ///
-/// The files go away when the process exits normally, unless the environment variable `EVENTRING_KEEP` is set to 1; after a crash they stay in
-/// any case. For log records of the `log` crate
+/// The files go away when the process exits normally, unless [`Recording::keep`] or the environment variable `EVENTRING_KEEP` (set to 1) says
+/// otherwise; after a crash they stay in any case. For log records of the `log` crate
 /// call `tracing_log::LogTracer::init()` beside.
 ///
 /// # Panics
@@ -134,7 +145,7 @@ pub fn try_init_from_env() -> Result<Option<Recording>, SetupError> {
 
 impl RecorderLayer {
     /// As [`try_init_from_env`], for programs with layers of their own: a layer if the environment variable `EVENTRING_PERF` is set and not
-    /// empty. Its recorder is installed in [`PERF`]. `EVENTRING_FILTER` is not asked: which filter the layer has, the program says.
+    /// empty. Its recorder is installed in [`PERF`]. If `EVENTRING_FILTER` is set, the layer has that filter for itself; otherwise it filters nothing.
     ///
     /// ```
     /// use eventring::tracing::RecorderLayer;
@@ -146,11 +157,18 @@ impl RecorderLayer {
     /// ```
     ///
     /// # Errors
-    /// There is a recorder in [`PERF`] already, or the rings cannot be created.
-    pub fn try_from_env() -> Result<Option<Self>, SetupError> {
+    /// There is a recorder in [`PERF`] already, the rings cannot be created, or the filter is none.
+    pub fn try_from_env<S>() -> Result<Option<Box<dyn Layer<S> + Send + Sync>>, SetupError>
+    where
+        S: Subscriber + for<'l> LookupSpan<'l>,
+    {
         let Some(config) = config_from_env() else { return Ok(None) };
+        let filter = filter_from_env()?;
         install(builder_from_env(config))?;
-        Ok(Some(Self::global()))
+        Ok(Some(match filter {
+            Some(filter) => Self::global().with_filter(filter).boxed(),
+            None => Self::global().boxed(),
+        }))
     }
 }
 
@@ -196,10 +214,8 @@ fn is_set_globally() -> bool {
 }
 
 /// The process-wide recording could not begin.
-#[derive(Debug)]
 pub struct SetupError(Cause);
 
-#[derive(Debug)]
 enum Cause {
     Subscriber,
     Recorder,
@@ -249,6 +265,8 @@ impl fmt::Display for SetupError {
         }
     }
 }
+
+debug_as_displayed!(SetupError);
 
 impl std::error::Error for SetupError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {

@@ -20,7 +20,7 @@ use tracing_subscriber::registry::{LookupSpan, SpanRef};
 /// A layer for any stack of tracing-subscriber layers over a `Registry` (or another subscriber with `LookupSpan`).
 ///
 /// It records everything that it is shown and filters nothing: put an `EnvFilter` over the stack, or a filter on this layer alone
-/// with `.with_filter(…)`. A program that needs no other layer has the same for less with a
+/// with `.with_filter(…)`. The environment variables, `EVENTRING_FILTER` too, are read by [`Self::try_from_env`] alone. A program that needs no other layer has the same for less with a
 /// [`RecorderSubscriber`](super::RecorderSubscriber).
 ///
 /// Spans that were created before they could be recorded (the recorder was switched off) are recorded from the next time they are

@@ -175,9 +175,9 @@ impl PerfRecorder {
         self.core.shards.get(0)?.warning().map(ToString::to_string)
     }
 
-    /// Whether the files stay when the recorder ends; changes what the builder was told.
+    /// Whether the files stay when the recorder ends; changes what the builder was told, also for shards that are made later.
     pub fn keep(&self, keep: bool) {
-        self.core.shards.iter().for_each(|shard| shard.keep(keep));
+        self.core.shards.keep(keep);
     }
 
     /// Counters.

@@ -24,6 +24,8 @@ struct Seats {
     /// One could not be made: no more are tried.
     failures: u64,
     last_error: Option<RecorderError>,
+    /// Whether the files stay, if that was said after shard 0 was made.
+    keep: Option<bool>,
 }
 
 /// Where a thread records.
@@ -46,7 +48,7 @@ impl Shards {
         let rings: Box<[OnceLock<Recorder>]> = (0..shard.limit.max(1)).map(|_| OnceLock::new()).collect();
         // The first of at least one, and empty.
         let _ = rings[0].set(shard0);
-        let seats = Seats { threads: vec![0], is_growing: false, failures: 0, last_error: None };
+        let seats = Seats { threads: vec![0], is_growing: false, failures: 0, last_error: None, keep: None };
         Self { rings, seats: Mutex::new(seats), template, shard0: shard }
     }
 
@@ -90,6 +92,10 @@ impl Shards {
         seats.is_growing = false;
         match created {
             Ok(()) => {
+                // Who says something else from here on finds the ring.
+                if let (Some(keep), Some(ring)) = (seats.keep, self.get(index)) {
+                    ring.keep(keep);
+                }
                 seats.threads.push(1);
                 Seat { shard: index, is_provisional: false }
             }
@@ -129,6 +135,12 @@ impl Shards {
             let last_seqno = shard.stats().last_seqno;
             shard0.core.publish_header_word(SHARD_LAST_SEQNOS + index * 8, last_seqno.saturating_add(1));
         }
+    }
+
+    /// Whether the files stay at the end, of all shards.
+    pub(super) fn keep(&self, keep: bool) {
+        self.seats().keep = Some(keep);
+        self.iter().for_each(|shard| shard.keep(keep));
     }
 
     /// A thread that had joined ends.

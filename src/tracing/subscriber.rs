@@ -24,6 +24,8 @@ const UNRECORDED: u64 = u64::MAX;
 /// A complete `tracing` subscriber that records everything its filter accepts, and nothing else: for programs that need no other
 /// layers. A span without fields costs less than with tracing-subscriber's `Registry` that does nothing (docs/COST.md has the figures).
 ///
+/// It asks no environment variable: which filter it has, the program says ([`Self::with_filter`]); [`init`](super::init) asks.
+///
 /// Of a span it keeps 16 bytes, to know when its last handle is gone. What the current span is, each thread knows by itself, by
 /// the same rules as `Registry`.
 ///

@@ -253,7 +253,7 @@ fn array<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
 }
 
 /// A payload's bytes that are not fields.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct MalformedFields {
     /// Where in the payload, in bytes.
     pub offset: usize,
@@ -264,6 +264,8 @@ impl fmt::Display for MalformedFields {
         write!(f, "the field at byte {} of the payload is longer than what is left", self.offset)
     }
 }
+
+debug_as_displayed!(MalformedFields);
 
 impl std::error::Error for MalformedFields {}
 
