@@ -1,19 +1,15 @@
 //! `eventring list`.
 
+use super::directories::{self, Kin, is_unfinished};
 use super::exit::Exit;
 use super::format::{bytes, grouped, one_line};
 use super::info::{state_name, writer};
 use super::paint::{DIM, GOOD, WARNING};
 use eventring::layout::header::content_type_name;
 use eventring::reader::{FoundShard, Reader, ReaderErrorKind, RingState, ShardFinder};
-use eventring::shm::RingDirectories;
 use serde_json::{Value, json};
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-
-/// Marks files that are not finished.
-const STICKY: u32 = 0o1000;
 
 /// Show which rings there are, and who writes them
 ///
@@ -39,36 +35,17 @@ struct Found {
     writer: Option<(u32, Option<bool>)>,
     program_name: Option<String>,
     shards: u64,
+    /// It is a shard of a recorder whose first ring is not there any more.
+    is_orphaned: bool,
     /// Events recorded since it was made.
     recorded: u64,
     file_bytes: u64,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
-    let directories = match args.directories.as_slice() {
-        [] => RingDirectories::from_environment().for_reading(),
-        directories => directories.to_vec(),
-    };
-    let mut found = Vec::new();
-    for directory in &directories {
-        match std::fs::read_dir(directory) {
-            Ok(entries) => {
-                let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-                paths.sort();
-                found.extend(paths.iter().filter_map(|path| look_at(path)));
-            }
-            // Made by the first recorder. One that was named must be there.
-            Err(error) if error.kind() == io::ErrorKind::NotFound && args.directories.is_empty() => {}
-            Err(error) => {
-                let what = format!("cannot list the ring directory {}", directory.display());
-                if args.directories.is_empty() {
-                    anstream::eprintln!("{WARNING}warning:{WARNING:#} {what}: {error}");
-                } else {
-                    return Err(super::exit::Failure::io(what, &error).into());
-                }
-            }
-        }
-    }
+    let directories = directories::named_or_usual(&args.directories);
+    let files = directories::files(&directories, !args.directories.is_empty())?;
+    let found: Vec<Found> = files.iter().filter_map(|path| look_at(path)).collect();
     let mut out = anstream::stdout().lock();
     if args.json {
         let rings: Vec<Value> = found.iter().map(object).collect();
@@ -83,17 +60,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Whether it is a file of a ring that is still being made: `<name>.~<pid>`, marked. A ring that is just getting its name has the mark, too, for an instant.
-fn is_unfinished(path: &Path, mode: u32) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let has_pid = |(_, pid): (&str, &str)| !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit());
-    mode & STICKY != 0 && name.rsplit_once(".~").is_some_and(has_pid)
-}
-
-/// The ring in that file. `None` for files of other kinds, and for shards, which belong to their first.
+/// The ring in that file. `None` for files of other kinds, and for shards beside their first, to which they count.
 fn look_at(path: &Path) -> Option<Found> {
     let metadata = std::fs::metadata(path).ok()?;
-    if !metadata.is_file() || is_unfinished(path, metadata.permissions().mode()) {
+    if !metadata.is_file() || is_unfinished(path, &metadata) {
         return None;
     }
     let reader = match Reader::options().header_only().open(path) {
@@ -106,6 +76,7 @@ fn look_at(path: &Path) -> Option<Found> {
         }
     };
     let info = reader.info();
+    let kin = directories::kin(path, &info);
     let mut found = Found {
         name: path.file_name()?.to_string_lossy().into_owned(),
         file: path.to_path_buf(),
@@ -115,29 +86,28 @@ fn look_at(path: &Path) -> Option<Found> {
         writer: writer(&reader),
         program_name: info.extension.as_ref().map(|extension| extension.writer.program_name.clone()),
         shards: 0,
+        is_orphaned: false,
         recorded: recorded(&reader),
         file_bytes: metadata.len(),
     };
-    if let Some(extension) = info.extension.filter(|extension| extension.shard_limit > 0) {
-        if extension.shard_index > 0 && beside(path, &format!(".{}", extension.shard_index)) {
-            return None;
-        }
-        found.shards = reader.shard_count();
-        // Those behind one that is missing are missing as well, or damaged.
-        let mut finder = ShardFinder::new(&reader, 1);
-        while let Some(FoundShard::Opened { reader: shard, .. }) = finder.next() {
-            // Any of them may say anything.
-            found.recorded = found.recorded.saturating_add(recorded(&shard));
-            let bytes = shard.path().and_then(|path| path.metadata().ok()).map_or(0, |metadata| metadata.len());
-            found.file_bytes = found.file_bytes.saturating_add(bytes);
+    match kin {
+        Kin::Shard(_) => return None,
+        // Its recorder was just removing its rings.
+        Kin::Orphan if !path.exists() => return None,
+        Kin::Orphan => found.is_orphaned = true,
+        Kin::First => {
+            found.shards = reader.shard_count();
+            // Those behind one that is missing are missing as well, or damaged.
+            let mut finder = ShardFinder::new(&reader, 1);
+            while let Some(FoundShard::Opened { reader: shard, .. }) = finder.next() {
+                // Any of them may say anything.
+                found.recorded = found.recorded.saturating_add(recorded(&shard));
+                let bytes = shard.path().and_then(|path| path.metadata().ok()).map_or(0, |metadata| metadata.len());
+                found.file_bytes = found.file_bytes.saturating_add(bytes);
+            }
         }
     }
     Some(found)
-}
-
-/// Whether the file's name without `ending` is a file too.
-fn beside(path: &Path, ending: &str) -> bool {
-    path.to_str().and_then(|path| path.strip_suffix(ending)).is_some_and(|first| Path::new(first).is_file())
 }
 
 /// Numbers handed out, without those that stand for no event.
@@ -162,6 +132,7 @@ fn object(found: &Found) -> Value {
         "recorded": found.recorded,
         "file_bytes": found.file_bytes,
         "shards": (found.shards > 0).then_some(found.shards),
+        "orphaned": found.is_orphaned,
     })
 }
 
@@ -170,6 +141,7 @@ fn table(out: &mut impl Write, found: &[Found]) -> io::Result<()> {
         .iter()
         .map(|found| {
             let name = match found.shards {
+                _ if found.is_orphaned => format!("{} (orphaned shard)", one_line(&found.name)),
                 0 | 1 => one_line(&found.name),
                 shards => format!("{} ({shards} shards)", one_line(&found.name)),
             };

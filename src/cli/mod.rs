@@ -4,9 +4,11 @@
 
 mod advice;
 mod capture;
+mod clean;
 mod completions;
 mod decoder;
 mod demo;
+mod directories;
 mod exit;
 mod export;
 mod format;
@@ -47,6 +49,7 @@ enum Verb {
     Capture(capture::Args),
     Export(export::Args),
     Summary(summary::Args),
+    Clean(clean::Args),
     Demo(demo::Args),
     Soak(soak::Args),
     Completions(completions::Args),
@@ -70,6 +73,7 @@ pub(crate) fn main() -> ExitCode {
         Verb::Capture(args) => capture::run(args),
         Verb::Export(args) => export::run(args),
         Verb::Summary(args) => summary::run(args),
+        Verb::Clean(args) => clean::run(args),
         Verb::Demo(args) => demo::run(args),
         Verb::Completions(args) => completions::run(args, &mut Cli::command()),
         Verb::Soak(args) => soak::run(args),

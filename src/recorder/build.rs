@@ -4,6 +4,7 @@ use super::config::ContentDescription;
 use super::core::{Core, Recorder};
 use super::error::{RecorderError, RecorderErrorKind};
 use super::header::{self, Shard};
+use super::old_shards;
 use crate::clock::{Clock, ClockKind};
 use crate::layout::limits::{
     COMPACT_DESCRIPTOR_SHIFTS, COMPACT_PAYLOAD_SHIFTS, DEFAULT_DESCRIPTOR_SHIFT, DEFAULT_PAYLOAD_SHIFT,
@@ -187,7 +188,11 @@ impl RecorderBuilder {
             Some(name) => {
                 let place = shm::RingDirectories::from_environment().place_for_writing(&name);
                 let initialise = |file: &shm::UnpublishedFile<'_>| self.initialise(file, geometry, clock);
-                shm::create(&place, geometry.file_bytes(), &self.options, initialise)?
+                let made = shm::create(&place, geometry.file_bytes(), &self.options, initialise)?;
+                if self.shard.index == 0 {
+                    old_shards::remove(&place.path);
+                }
+                made
             }
         };
         Ok(Recorder::from_core(Core::new(memory, file, fork_guard, clock, self.description)))

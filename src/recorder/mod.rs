@@ -9,6 +9,7 @@ mod events;
 mod header;
 mod in_place;
 mod lane;
+mod old_shards;
 mod payload;
 #[cfg(feature = "tracing")]
 mod stamped;

@@ -213,7 +213,7 @@ impl Unpublished {
                 return if remove_leftover(place) {
                     Ok(None)
                 } else {
-                    Err(already_owned(&target.finished.path, Some(std::process::id())))
+                    Err(already_owned(OPERATION, &target.finished.path, Some(std::process::id())))
                 };
             }
             // The directory was removed because it was empty.
@@ -317,7 +317,7 @@ impl Unpublished {
     }
 
     /// Puts our file in the place of the stale one. `false`: the name leads elsewhere by now, look again.
-    fn replace(&self, stale: StaleFile<'_>) -> Result<bool, Errno> {
+    fn replace(&self, stale: StaleFile) -> Result<bool, Errno> {
         let (ours, finished) = (&*self.target.temporary, &*self.target.finished);
         // A death behind the exchange leaves the stale file under our temporary name.
         stale.mark_unfinished(true);
@@ -351,9 +351,9 @@ fn rename(from: &NamedPlace, to: &NamedPlace, flags: RenameFlags) -> Result<(), 
     renameat_with(&from.directory, &from.name, &to.directory, &to.name, flags)
 }
 
-pub(super) fn already_owned(path: &Path, pid: Option<u32>) -> ShmError {
+pub(super) fn already_owned(operation: &'static str, path: &Path, pid: Option<u32>) -> ShmError {
     let error =
-        |found: fmt::Arguments<'_>| ShmError::new(ShmErrorKind::AlreadyOwned { pid }, OPERATION, found).at(path);
+        |found: fmt::Arguments<'_>| ShmError::new(ShmErrorKind::AlreadyOwned { pid }, operation, found).at(path);
     match pid {
         Some(pid) if pid == std::process::id() => error(format_args!("this process ({pid}) owns it already"))
             .mend("use the recorder that it has, or choose another name"),

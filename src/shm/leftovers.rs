@@ -1,69 +1,127 @@
-//! Unfinished files that killed processes left.
+//! What dead processes left beside a ring: unfinished files, and the files of its shards.
 
 use std::ffi::CStr;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{Mode, OFlags, RawDir, Stat, fstat, openat};
+use rustix::fs::{Stat, fstat};
 
 use super::create::{OPERATION, STICKY};
+use super::error::ShmError;
 use super::identity::is_gone;
-use super::lock::{FileId, try_lock, unlock};
+use super::lock::try_lock;
+use super::open::RingFile;
 use super::owned::NamedPlace;
 use super::paths;
-use super::stale::open_existing;
+use super::stale::{StaleFile, open_existing};
+use super::trust;
 
 /// Removes what killed processes left of unfinished files for this name.
 pub(super) fn remove_leftovers(finished: &NamedPlace) {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    // Without the right to list the directory they stay.
-    let Ok(directory) = openat(&finished.directory, c".", flags, Mode::empty()) else {
-        return;
-    };
-    let mut buffer = Vec::with_capacity(8192);
-    let mut entries = RawDir::new(directory, buffer.spare_capacity_mut());
-    let parent = finished.path.parent().unwrap_or(Path::new(""));
-    while let Some(Ok(entry)) = entries.next() {
-        let Some(pid) = leftover_pid(entry.file_name(), &finished.name) else {
-            continue;
-        };
-        let name = entry.file_name().to_owned();
-        let leftover = NamedPlace::new(&finished.directory, parent, name, finished.in_ring_directory);
-        remove_if_unfinished(&leftover, |stat| is_gone(pid) || is_old(stat));
+    finished.for_each_name_beside(|name| {
+        if let Some(pid) = behind(name, &finished.name).and_then(leftover_pid) {
+            remove_abandoned(&Arc::new(finished.beside(name.to_owned())), pid);
+        }
+    });
+}
+
+/// Removes the files `<path>.<n>`, *n* from 1, that dead owners of `path` left: those of this user that nobody owns any more and that `is_part` knows
+/// by *n* and their bytes, and the unfinished ones of these names. To be called by who owns `path`.
+pub(crate) fn remove_dead_parts(path: &Path, is_part: impl Fn(u64, &RingFile) -> bool) {
+    let Ok(whole) = NamedPlace::of(path) else { return };
+    whole.for_each_name_beside(|name| {
+        let Some(rest) = behind(name, &whole.name).and_then(|rest| rest.strip_prefix(b".")) else { return };
+        let place = Arc::new(whole.beside(name.to_owned()));
+        if let Some(index) = part_index(rest) {
+            remove_dead_part(&place, |file| is_part(index, file));
+        } else if let Some(at) = rest.iter().position(|byte| *byte == b'.')
+            && part_index(&rest[..at]).is_some()
+            && let Some(pid) = leftover_pid(&rest[at..])
+        {
+            remove_abandoned(&place, pid);
+        }
+    });
+}
+
+fn remove_dead_part(place: &Arc<NamedPlace>, is_part: impl Fn(&RingFile) -> bool) {
+    let Ok(Some((file, _))) = open_existing(place, OPERATION) else { return };
+    // What is in the file of a dead owner changes no more, so it may be looked at before the lock.
+    if let Ok(file) = RingFile::from_descriptor(file)
+        && is_part(&file)
+        && let Ok(Some(stale)) = StaleFile::lock_own_at(place)
+        && stale.id == file.id()
+    {
+        stale.remove();
     }
 }
 
-/// The pid in `<name>.~<pid>`.
-fn leftover_pid(name: &CStr, ring: &CStr) -> Option<i32> {
-    let digits = name.to_bytes().strip_prefix(ring.to_bytes())?.strip_prefix(b".~")?;
-    paths::digits(digits)?.try_into().ok()
+/// What stands behind the ring's name.
+fn behind<'a>(name: &'a CStr, ring: &CStr) -> Option<&'a [u8]> {
+    name.to_bytes().strip_prefix(ring.to_bytes())
+}
+
+/// The *n* in `<n>`.
+fn part_index(digits: &[u8]) -> Option<u64> {
+    if digits.starts_with(b"0") { None } else { paths::digits(digits) }
+}
+
+/// The pid in `.~<pid>`.
+fn leftover_pid(behind_name: &[u8]) -> Option<i32> {
+    paths::digits(behind_name.strip_prefix(b".~")?)?.try_into().ok()
 }
 
 /// Removes an unfinished file that nobody holds locked; says whether it did.
-pub(super) fn remove_leftover(place: &NamedPlace) -> bool {
-    remove_if_unfinished(place, |_| true)
+pub(super) fn remove_leftover(place: &Arc<NamedPlace>) -> bool {
+    lock_if_unfinished(place, |_| true).map(StaleFile::remove).is_some()
+}
+
+/// The same of a file whose maker may be before its first steps.
+fn remove_abandoned(place: &Arc<NamedPlace>, pid: i32) {
+    let _ = lock_if_unfinished(place, |stat| is_gone(pid) || is_old(stat)).map(StaleFile::remove);
+}
+
+impl StaleFile {
+    /// Locks the file at `path` if it is an unfinished ring file of this user, `<name>.~<pid>`, whose maker has died. `None`: it is something else, or
+    /// its maker lives.
+    ///
+    /// # Errors
+    /// The file cannot be opened, or is another user's.
+    pub fn lock_unfinished(path: impl AsRef<Path>) -> Result<Option<Self>, ShmError> {
+        const OPERATION: &str = "remove unfinished ring file";
+        let path = path.as_ref();
+        let Ok(place) = NamedPlace::of(path).map(Arc::new) else { return Ok(None) };
+        let name = place.name.to_bytes();
+        let pid = name.iter().rposition(|byte| *byte == b'.').and_then(|at| leftover_pid(&name[at..]));
+        let (Some(pid), Some((_, stat))) = (pid, open_existing(&place, OPERATION)?) else { return Ok(None) };
+        if !is_unfinished(&stat) {
+            return Ok(None);
+        }
+        trust::check_own(OPERATION, &stat, path)?;
+        Ok(lock_if_unfinished(&place, |stat| is_gone(pid) || is_old(stat)))
+    }
+}
+
+fn is_marked(stat: &Stat) -> bool {
+    stat.st_mode & STICKY != 0
+}
+
+/// Marked; or empty without the mark: then its maker is before the second step, or died there.
+fn is_unfinished(stat: &Stat) -> bool {
+    is_marked(stat) || stat.st_size == 0
 }
 
 /// The lock decides: who makes a file holds it from before the mode says "unfinished" until after it has stopped to say so. The process id in the
 /// name, which may be a zombie's or a stranger's by now, is asked only about a file that is not even that far.
-fn remove_if_unfinished(place: &NamedPlace, is_abandoned: impl FnOnce(&Stat) -> bool) -> bool {
-    let Ok(Some((file, stat))) = open_existing(place, OPERATION) else {
-        return false;
-    };
-    let is_marked = |stat: &Stat| stat.st_mode & STICKY != 0;
-    // Empty without the bit: its maker is before the second step, or died there.
-    let is_empty = |stat: &Stat| stat.st_size == 0;
-    if !(is_marked(&stat) || (is_empty(&stat) && is_abandoned(&stat))) || try_lock(&file).is_err() {
-        return false;
+fn lock_if_unfinished(place: &Arc<NamedPlace>, is_abandoned: impl FnOnce(&Stat) -> bool) -> Option<StaleFile> {
+    let (file, stat) = open_existing(place, OPERATION).ok()??;
+    if !(is_marked(&stat) || (is_unfinished(&stat) && is_abandoned(&stat))) || try_lock(&file).is_err() {
+        return None;
     }
-    let id = FileId::of(&stat);
     // Asked again under the lock: until we had it, its maker could go on.
-    let is_still = place.current() == Some(id) && fstat(&file).is_ok_and(|stat| is_marked(&stat) || is_empty(&stat));
-    if is_still {
-        place.remove(id);
-    }
-    unlock(&file);
-    is_still
+    let is_still = fstat(&file).is_ok_and(|stat| is_unfinished(&stat));
+    let locked = StaleFile::locked(place, file, &stat);
+    (is_still && place.current() == Some(locked.id)).then_some(locked)
 }
 
 /// Whether the file was made so long ago that its maker, who has to lock it next, must be dead. One who is not begins again.

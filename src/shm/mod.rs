@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `name` | the configuration string and ring names |
 //! | `directory`, `huge_pages` | where a bare name lives |
-//! | `create`, `target`, `stale`, `leftovers` | making a ring file and replacing an old one |
+//! | `create`, `target`, `stale`, `leftovers` | making a ring file, replacing an old one, removing what dead processes left |
 //! | `allocate`, `room`, `memory` | giving it memory, or saying why not |
 //! | `owned` | owning and removing it |
 //! | `memfd` | a ring without a name |
@@ -53,6 +53,7 @@ pub use error::{ShmError, ShmErrorKind};
 pub use fork_guard::ForkGuard;
 pub use huge_pages::{HugePagePool, huge_page_mounts};
 pub use identity::{Liveness, ProcessIdentity};
+pub(crate) use leftovers::remove_dead_parts;
 pub use liveness::{DeathWatch, writer_liveness};
 pub use lock::{FileId, LockState, lock_state};
 pub use mapping::{Access, MapOptions, Mapping};
@@ -61,3 +62,4 @@ pub use name::{ConfigLimits, RingConfig, RingName, ShiftLimits};
 pub use open::{OpenOptions, RingFile};
 pub use owned::OwnedRingFile;
 pub use sections::Sections;
+pub use stale::StaleFile;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, statat, unlinkat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir, openat, statat, unlinkat};
 use rustix::io::Errno;
 
 use super::descriptor::OwnDescriptor;
@@ -44,6 +44,31 @@ impl NamedPlace {
             path,
             in_ring_directory,
             remove_empty_directory: false,
+        }
+    }
+
+    /// The place that a path names, in a directory that is there.
+    pub(super) fn of(path: &Path) -> Result<Self, Errno> {
+        let name = CString::new(path.file_name().ok_or(Errno::INVAL)?.as_bytes()).map_err(|_| Errno::INVAL)?;
+        let parent = paths::parent(path).unwrap_or(Path::new("."));
+        let directory = paths::open(parent, OFlags::PATH | OFlags::DIRECTORY)?;
+        Ok(Self::new(&Arc::new(OwnDescriptor::new(directory)?), parent, name, false))
+    }
+
+    /// Another name in the same directory.
+    pub(super) fn beside(&self, name: CString) -> Self {
+        let parent = self.path.parent().unwrap_or(Path::new(""));
+        Self::new(&self.directory, parent, name, self.in_ring_directory)
+    }
+
+    /// Calls `each` with all names in the directory; with none if we may not list it.
+    pub(super) fn for_each_name_beside(&self, mut each: impl FnMut(&CStr)) {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let Ok(directory) = openat(&self.directory, c".", flags, Mode::empty()) else { return };
+        let mut buffer = Vec::with_capacity(8192);
+        let mut entries = RawDir::new(directory, buffer.spare_capacity_mut());
+        while let Some(Ok(entry)) = entries.next() {
+            each(entry.file_name());
         }
     }
 

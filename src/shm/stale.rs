@@ -2,57 +2,104 @@
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags, Stat, fchmod, fstat};
 use rustix::io::{Errno, pread};
 
-use super::create::{ATTEMPTS, CreateOptions, STICKY, already_owned, too_much_traffic};
+use super::create::{self, ATTEMPTS, CreateOptions, STICKY, already_owned, too_much_traffic};
 use super::error::{ShmError, ShmErrorKind};
 use super::lock::{FileId, TryLockError, try_lock, unlock};
 use super::owned::NamedPlace;
 use super::trust;
 
-/// A file without an owner, which we have locked so that nobody else replaces it.
-pub(super) struct StaleFile<'a> {
-    place: &'a NamedPlace,
+const REMOVE: &str = "remove ring file";
+
+/// A file without an owner, which this process has locked so that nobody else replaces or removes it. Dropping it gives the lock back.
+#[derive(Debug)]
+pub struct StaleFile {
+    place: Arc<NamedPlace>,
     locked: OwnedFd,
     mode: u32,
-    pub id: FileId,
-    pub bytes: u64,
+    pub(super) id: FileId,
+    pub(super) bytes: u64,
 }
 
-impl<'a> StaleFile<'a> {
-    /// Locks the file that has the name now. `None`: there is none.
-    pub(super) fn lock(place: &'a NamedPlace, options: &CreateOptions) -> Result<Option<Self>, ShmError> {
+impl StaleFile {
+    /// Locks the file at `path`, which must be this user's, if its owner has gone. `None`: there is no such file.
+    ///
+    /// # Errors
+    /// [`AlreadyOwned`](ShmErrorKind::AlreadyOwned), [`PermissionDenied`](ShmErrorKind::PermissionDenied) also if the file is another user's,
+    /// [`NotARegularFile`](ShmErrorKind::NotARegularFile).
+    pub fn lock_own(path: impl AsRef<Path>) -> Result<Option<Self>, ShmError> {
+        let path = path.as_ref();
+        match NamedPlace::of(path) {
+            Ok(place) => Self::lock_own_at(&Arc::new(place)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(ShmError::from_errno(REMOVE, errno).at(path)),
+        }
+    }
+
+    pub(super) fn lock_own_at(place: &Arc<NamedPlace>) -> Result<Option<Self>, ShmError> {
+        Self::lock_current(place, REMOVE, REMOVE, |stat| trust::check_own(REMOVE, stat, &place.path))
+    }
+
+    /// Locks the file that has the name now, to replace it. `None`: there is none.
+    pub(super) fn lock(place: &Arc<NamedPlace>, options: &CreateOptions) -> Result<Option<Self>, ShmError> {
         const OPERATION: &str = "replace stale ring file";
+        let stale = Self::lock_current(place, OPERATION, create::OPERATION, |stat| {
+            let checks = place.in_ring_directory && !options.allow_foreign_owner;
+            if checks { trust::check_ours(OPERATION, stat, &place.path) } else { Ok(()) }
+        })?;
+        if let Some(stale) = &stale {
+            check_prefix(&stale.locked, options.replace_prefix, OPERATION, &place.path)?;
+        }
+        Ok(stale)
+    }
+
+    fn lock_current(
+        place: &Arc<NamedPlace>,
+        operation: &'static str,
+        // What cannot be done if the file has an owner.
+        wanted: &'static str,
+        check: impl Fn(&Stat) -> Result<(), ShmError>,
+    ) -> Result<Option<Self>, ShmError> {
         for _ in 0..ATTEMPTS {
-            let Some((file, stat)) = open_existing(place, OPERATION)? else {
+            let Some((file, stat)) = open_existing(place, operation)? else {
                 return Ok(None);
             };
-            if place.in_ring_directory && !options.allow_foreign_owner {
-                trust::check_ours(OPERATION, &stat, &place.path)?;
-            }
+            check(&stat)?;
             match try_lock(&file) {
                 Ok(()) => {}
-                Err(TryLockError::Held { pid }) => return Err(already_owned(&place.path, pid)),
+                Err(TryLockError::Held { pid }) => return Err(already_owned(wanted, &place.path, pid)),
                 Err(TryLockError::System(errno)) => {
-                    return Err(ShmError::from_errno(OPERATION, errno).at(&place.path));
+                    return Err(ShmError::from_errno(operation, errno).at(&place.path));
                 }
             }
-            let id = FileId::of(&stat);
-            let bytes = u64::try_from(stat.st_size).unwrap_or(0);
-            let stale = Self { place, locked: file, mode: stat.st_mode & 0o7777 & !STICKY, id, bytes };
+            let stale = Self::locked(place, file, &stat);
             // The name may have passed to another file before we had the lock.
-            if place.current() != Some(id) {
-                continue;
+            if place.current() == Some(stale.id) {
+                return Ok(Some(stale));
             }
-            check_prefix(&stale.locked, options.replace_prefix, OPERATION, &place.path)?;
-            return Ok(Some(stale));
         }
         Err(too_much_traffic(&place.path))
     }
 
-    pub(super) fn remove(self) {
+    /// A file whose lock this process has just taken.
+    pub(super) fn locked(place: &Arc<NamedPlace>, locked: OwnedFd, stat: &Stat) -> Self {
+        let bytes = u64::try_from(stat.st_size).unwrap_or(0);
+        let (mode, id) = (stat.st_mode & 0o7777 & !STICKY, FileId::of(stat));
+        Self { place: Arc::clone(place), locked, mode, id, bytes }
+    }
+
+    /// Which file it is.
+    #[must_use]
+    pub fn id(&self) -> FileId {
+        self.id
+    }
+
+    /// Removes the file if its name still leads to it.
+    pub fn remove(self) {
         self.place.remove(self.id);
     }
 
@@ -63,7 +110,7 @@ impl<'a> StaleFile<'a> {
     }
 }
 
-impl Drop for StaleFile<'_> {
+impl Drop for StaleFile {
     fn drop(&mut self) {
         unlock(&self.locked);
     }

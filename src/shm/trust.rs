@@ -74,6 +74,15 @@ pub(super) fn check_ours(operation: &'static str, stat: &Stat, path: &Path) -> R
     if is_ours_or_roots(stat) { Ok(()) } else { Err(stranger(operation, stat, path)) }
 }
 
+/// A file that this very user owns: what we remove.
+pub(super) fn check_own(operation: &'static str, stat: &Stat, path: &Path) -> Result<(), ShmError> {
+    if stat.st_uid == geteuid().as_raw() {
+        return Ok(());
+    }
+    let found = format_args!("it belongs to user {}, we are user {}", stat.st_uid, geteuid().as_raw());
+    Err(ShmError::new(ShmErrorKind::PermissionDenied, operation, found).at(path).mend("let its owner remove it"))
+}
+
 /// A file that we would read: ours, root's, or one shared with a group of ours, which is what the default mode 0640 is for.
 pub(super) fn check_read_file(operation: &'static str, stat: &Stat, path: &Path) -> Result<(), ShmError> {
     if is_ours_or_roots(stat) || is_of_our_groups(stat) { Ok(()) } else { Err(stranger(operation, stat, path)) }

@@ -1,0 +1,279 @@
+//! What a crash leaves of a recorder with many threads, when the next one of that name has few.
+#![cfg(feature = "cli")]
+
+mod child;
+mod program;
+
+use child::{Talk, part, place, play, say, wait_for_parent};
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+use program::{argument, run};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::Barrier;
+
+/// Shards that a recorder of so many threads makes.
+const MANY: usize = 4;
+
+/// A program that records on so many threads at once, keeps its rings if it is told so, and then waits for its parent.
+fn record(threads: usize, keep: bool) {
+    let builder = PerfRecorder::builder().config(place()).shifts(15, 21).shards(MANY).prefault(false);
+    let recorder = builder.keep(keep).build().unwrap();
+    let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder.clone()));
+    let (recorded, told) = (Barrier::new(threads + 1), Barrier::new(threads + 1));
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                // A thread beside others that record, or that make a shard meanwhile, asks again until it has its own.
+                tracing::dispatcher::with_default(&dispatch, || {
+                    while recorder.shard_count() < threads {
+                        tracing::info_span!("work").in_scope(|| ());
+                    }
+                });
+                recorded.wait();
+                told.wait();
+            });
+        }
+        recorded.wait();
+        say(recorder.shard_count());
+        told.wait();
+    });
+    wait_for_parent();
+}
+
+/// A process of this test that records on so many threads.
+fn recording(test: &str, part: &str, ring: &Path, shards: usize) -> Talk {
+    let mut talk = Talk::with(play(test, part, ring));
+    assert_eq!(talk.hear(), shards.to_string());
+    talk
+}
+
+/// Plays the part of the child, if this is one; its name says on how many threads, and whether it keeps its rings.
+fn plays() -> bool {
+    let part = part();
+    match part.as_deref() {
+        Some("many") => record(MANY, false),
+        Some("many that are kept") => record(MANY, true),
+        Some("few") => record(1, false),
+        _ => {}
+    }
+    part.is_some()
+}
+
+/// A recorder with many shards at `ring` that was killed.
+fn crash(test: &str, ring: &Path) {
+    let mut many = recording(test, "many", ring, MANY);
+    many.child.kill().unwrap();
+    many.child.wait().unwrap();
+}
+
+/// A ring that is no shard, of this process.
+fn plain(path: &Path) -> Recorder {
+    let description = ContentDescription::new(300, "OTHER");
+    Recorder::builder(description).config(path).compact(true).shifts(15, 21).prefault(false).build().unwrap()
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).unwrap();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+fn shard(ring: &Path, suffix: &str) -> PathBuf {
+    PathBuf::from(format!("{}{suffix}", ring.display()))
+}
+
+#[test]
+fn the_next_recorder_of_the_name_removes_the_shards_of_a_dead_one_and_nothing_else() {
+    const TEST: &str = "the_next_recorder_of_the_name_removes_the_shards_of_a_dead_one_and_nothing_else";
+    if plays() {
+        return;
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let ring = directory.path().join("shop");
+    crash(TEST, &ring);
+    assert_eq!(names(directory.path()), ["shop", "shop.1", "shop.2", "shop.3"]);
+    // What is not its own: a ring of another kind with the name of a shard, dead; the shard of another index; a shard that lives, or
+    // whose lock says so; what is no ring; the shards of a recorder of another name.
+    std::fs::remove_file(shard(&ring, ".2")).unwrap();
+    let other = plain(&shard(&ring, ".2"));
+    other.keep(true);
+    drop(other);
+    std::fs::copy(shard(&ring, ".1"), shard(&ring, ".7")).unwrap();
+    std::fs::copy(shard(&ring, ".3"), shard(&ring, ".03")).unwrap();
+    std::fs::write(shard(&ring, ".8"), "no ring").unwrap();
+    std::fs::copy(shard(&ring, ".1"), shard(&ring, "2.1")).unwrap();
+    let locked = std::fs::File::open(shard(&ring, ".3")).unwrap();
+    rustix::fs::flock(&locked, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    // Of a process that died while it made a shard; no process has that number.
+    let unfinished = shard(&ring, ".5.~4194305");
+    std::fs::write(&unfinished, "").unwrap();
+    let left = ["shop", "shop.03", "shop.2", "shop.3", "shop.7", "shop.8", "shop2.1"];
+
+    let mut few = recording(TEST, "few", &ring, 1);
+    assert_eq!(names(directory.path()), left);
+    assert!(few.end().success());
+    assert_eq!(names(directory.path()), left[1..]);
+    // The control: the shard goes as soon as nobody has its lock.
+    drop(locked);
+    drop(plain(&ring));
+    assert_eq!(names(directory.path()), ["shop.03", "shop.2", "shop.7", "shop.8", "shop2.1"]);
+}
+
+#[test]
+fn shards_of_a_recorder_that_lives_stay_also_when_its_first_ring_was_removed_by_hand() {
+    const TEST: &str = "shards_of_a_recorder_that_lives_stay_also_when_its_first_ring_was_removed_by_hand";
+    if plays() {
+        return;
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let ring = directory.path().join("shop");
+    let mut many = recording(TEST, "many", &ring, MANY);
+    std::fs::remove_file(&ring).unwrap();
+    let next = plain(&ring);
+    assert_eq!(names(directory.path()), ["shop", "shop.1", "shop.2", "shop.3"]);
+    let cleaned = run(&["clean", "--json", argument(directory.path())]).json();
+    assert_eq!((paths(&cleaned["removed"]), paths(&cleaned["left"]).len()), (vec![], MANY));
+    assert!(many.end().success());
+    drop(next);
+    assert!(names(directory.path()).is_empty());
+}
+
+fn paths(files: &Value) -> Vec<String> {
+    let name =
+        |file: &Value| Path::new(file["file"].as_str().unwrap()).file_name().unwrap().to_str().unwrap().to_owned();
+    files.as_array().unwrap().iter().map(name).collect()
+}
+
+fn whys(files: &Value) -> Vec<(String, String)> {
+    let whys = files.as_array().unwrap().iter().map(|file| file["why"].as_str().unwrap().to_owned());
+    paths(files).into_iter().zip(whys).collect()
+}
+
+fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+    expected.iter().map(|(file, why)| ((*file).to_owned(), (*why).to_owned())).collect()
+}
+
+#[test]
+fn shards_without_their_recorder_are_listed_as_such_and_those_of_a_recorder_count_to_it() {
+    const TEST: &str = "shards_without_their_recorder_are_listed_as_such_and_those_of_a_recorder_count_to_it";
+    if plays() {
+        return;
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let ring = directory.path().join("shop");
+    crash(TEST, &ring);
+    // The control: beside their first they are no orphans.
+    let listed = run(&["list", "--json", argument(directory.path())]).json();
+    assert_eq!(listed["rings"].as_array().unwrap().len(), 1, "{listed:#}");
+    assert_eq!((&listed["rings"][0]["shards"], &listed["rings"][0]["orphaned"]), (&MANY.into(), &false.into()));
+    // A recorder that knows nothing of shards of dead ones: as another program may, or one that was not allowed to remove them.
+    let crashed = directory.path().join("crashed");
+    std::fs::rename(&ring, &crashed).unwrap();
+    for index in 1..MANY {
+        std::fs::rename(shard(&ring, &format!(".{index}")), shard(&crashed, &format!(".{index}"))).unwrap();
+    }
+    let mut few = recording(TEST, "few", &ring, 1);
+    std::fs::rename(shard(&crashed, ".1"), shard(&ring, ".1")).unwrap();
+    std::fs::rename(shard(&crashed, ".2"), shard(&ring, ".2")).unwrap();
+    let listed = run(&["list", "--json", argument(directory.path())]).json();
+    let told: Vec<_> = listed["rings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|ring| (&ring["name"], &ring["state"], &ring["orphaned"]))
+        .collect();
+    let expected = [
+        ("crashed", "writer_died", false),
+        ("shop", "live", false),
+        ("shop.1", "writer_died", true),
+        ("shop.2", "writer_died", true),
+    ];
+    let expected =
+        expected.map(|(name, state, orphaned)| (Value::from(name), Value::from(state), Value::from(orphaned)));
+    assert_eq!(told, expected.each_ref().map(|(name, state, orphaned)| (name, state, orphaned)));
+    let shown = run(&["list", argument(directory.path())]).out;
+    assert_eq!(shown.matches("(orphaned shard)").count(), 2, "{shown}");
+    assert!(shown.lines().any(|line| line.starts_with("shop.1 (orphaned shard)") && line.contains("died")), "{shown}");
+    assert!(few.end().success());
+}
+
+#[test]
+fn clean_removes_what_dead_programs_left_and_says_why_the_rest_stays() {
+    const TEST: &str = "clean_removes_what_dead_programs_left_and_says_why_the_rest_stays";
+    if plays() {
+        return;
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let at = |name: &str| directory.path().join(name);
+    crash(TEST, &at("dead"));
+    crash(TEST, &at("gone"));
+    std::fs::remove_file(at("gone")).unwrap();
+    let mut kept = recording(TEST, "many that are kept", &at("kept"), MANY);
+    assert!(kept.end().success());
+    let mut live = recording(TEST, "many", &at("live"), MANY);
+    std::fs::write(at("letter"), "no ring").unwrap();
+    std::fs::write(at("empty.~4194305"), "").unwrap();
+    std::fs::copy(program::KEPT, at("saved.zst")).unwrap();
+    let before = names(directory.path());
+
+    let removed = pairs(&[
+        ("dead", "writer_died"),
+        ("dead.1", "writer_died"),
+        ("dead.2", "writer_died"),
+        ("dead.3", "writer_died"),
+        ("empty.~4194305", "unfinished"),
+        ("gone.1", "orphaned_shard"),
+        ("gone.2", "orphaned_shard"),
+        ("gone.3", "orphaned_shard"),
+    ]);
+    let left = pairs(&[("kept", "ended"), ("live", "live"), ("saved.zst", "snapshot")]);
+    let dry = run(&["clean", "--dry-run", "--json", argument(directory.path())]).json();
+    assert_eq!((whys(&dry["removed"]), whys(&dry["left"])), (removed.clone(), left.clone()));
+    assert_eq!((&dry["dry_run"], names(directory.path())), (&true.into(), before));
+
+    // Only what belongs to the ring that is named; a path, or a name in the ring directory.
+    let gone = run(&["clean", "--json", argument(&at("gone"))]).json();
+    assert_eq!(whys(&gone["removed"]), removed[5..]);
+    let mut by_name = program::program(&["clean", "dead"]);
+    by_name.env("EVENTRING_DIR", directory.path());
+    let by_name = program::finish(by_name);
+    assert_eq!((by_name.code, by_name.out.lines().count()), (Some(0), MANY), "{by_name:?}");
+    assert!(by_name.out.lines().all(|line| line.starts_with("removed ") && line.ends_with("its writer died")));
+    assert!(by_name.err.starts_with("4 files removed, "), "{by_name:?}");
+
+    let rest = run(&["clean", "--json", argument(directory.path())]).json();
+    assert_eq!((whys(&rest["removed"]), whys(&rest["left"])), (removed[4..5].to_vec(), left));
+    let stay = ["kept", "kept.1", "kept.2", "kept.3", "letter", "live", "live.1", "live.2", "live.3", "saved.zst"];
+    assert_eq!(names(directory.path()), stay);
+    let ended = run(&["clean", "--ended", argument(directory.path())]);
+    let message = format!("process {} writes it", live.child.id());
+    assert!(ended.out.lines().any(|line| line.starts_with("left ") && line.ends_with(&message)), "{ended:?}");
+    assert_eq!(names(directory.path()), stay[4..]);
+    assert!(live.end().success());
+    assert_eq!(names(directory.path()), ["letter", "saved.zst"]);
+    assert_eq!(run(&["clean", argument(&at("nothing"))]).code, Some(3));
+}
+
+#[test]
+fn clean_leaves_the_rings_of_other_users() {
+    const TEST: &str = "clean_leaves_the_rings_of_other_users";
+    if plays() {
+        return;
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let ring = directory.path().join("shop");
+    crash(TEST, &ring);
+    if let Err(error) = std::os::unix::fs::chown(shard(&ring, ".1"), Some(4711), None) {
+        return eprintln!("SKIPPED: only root can give files away: {error}");
+    }
+    std::fs::remove_file(&ring).unwrap();
+    let cleaned = run(&["clean", "--json", argument(directory.path())]).json();
+    assert_eq!(paths(&cleaned["removed"]), ["shop.2", "shop.3"]);
+    assert!(cleaned["left"][0]["message"].as_str().unwrap().contains("it belongs to user 4711"), "{cleaned:#}");
+    assert_eq!(names(directory.path()), ["shop.1"]);
+    // Nor does a recorder remove it.
+    drop(plain(&ring));
+    assert_eq!(names(directory.path()), ["shop.1"]);
+}
