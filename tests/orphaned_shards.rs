@@ -9,6 +9,7 @@ use eventring::recorder::{ContentDescription, Recorder};
 use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use program::{argument, run};
 use serde_json::Value;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 
@@ -104,7 +105,9 @@ fn the_next_recorder_of_the_name_removes_the_shards_of_a_dead_one_and_nothing_el
     std::fs::copy(shard(&ring, ".3"), shard(&ring, ".03")).unwrap();
     std::fs::write(shard(&ring, ".8"), "no ring").unwrap();
     std::fs::copy(shard(&ring, ".1"), shard(&ring, "2.1")).unwrap();
-    let locked = std::fs::File::open(shard(&ring, ".3")).unwrap();
+    // As from another implementation, which has `flock` alone.
+    let locked = std::fs::File::options().read(true).write(true).open(shard(&ring, ".3")).unwrap();
+    locked.write_all_at(&[0; 8], eventring::shm::WRITE_LOCK_OFFSET).unwrap();
     rustix::fs::flock(&locked, rustix::fs::FlockOperation::LockExclusive).unwrap();
     // Of a process that died while it made a shard; no process has that number.
     let unfinished = shard(&ring, ".5.~4194305");

@@ -12,7 +12,7 @@ use std::ptr::NonNull;
 use child::{Talk, part, place, play, say};
 use eventring::shm::{
     CreateOptions, HugePagePool, MapOptions, Mapping, MemfdOptions, OpenOptions, OwnedRingFile, PlaceWarning,
-    RingDirectories, RingFile, RingName, Sections, ShmError, ShmErrorKind, create, create_memfd,
+    RingDirectories, RingFile, RingName, Sections, ShmError, ShmErrorKind, WRITE_LOCK_OFFSET, create, create_memfd,
 };
 use rustix::fs::{FlockOperation, flock};
 
@@ -175,7 +175,13 @@ fn a_pool_that_is_too_small_is_named_and_one_that_is_empty_only_warned_about() {
 fn a_stale_ring_that_fills_the_pool_is_replaced() {
     with_free_pages("a_stale_ring_that_fills_the_pool_is_replaced", PAGES, |mount| {
         let keep = CreateOptions { keep: true, ..CreateOptions::default() };
-        let stale = make("x", SECTIONS, &keep).unwrap().0.id();
+        // As a recorder does, this owner says that it has the lock that no reader can have.
+        let (file, map) = make("x", SECTIONS, &keep).unwrap();
+        store(map.header(), usize::try_from(WRITE_LOCK_OFFSET).unwrap(), 1);
+        let owned = make("x", SECTIONS, &CreateOptions::default()).unwrap_err().kind();
+        assert_eq!(owned, ShmErrorKind::AlreadyOwned { pid: Some(std::process::id()) });
+        let stale = file.id();
+        drop((file, map));
         assert_eq!(HugePagePool::of_this_machine().available, 0);
         let (ring, _map) = make("x", SECTIONS, &CreateOptions::default()).unwrap();
         assert_ne!(ring.id(), stale);

@@ -30,6 +30,11 @@ fn modes_are_exact_whatever_the_umask_is() {
     assert_eq!(mode(&place.path), 0o664);
     assert_eq!(mode(&ring_directory), 0o750, "a directory that exists keeps its mode");
     drop(file);
+    // A directory that others may write to has the bit without which they could exchange our files.
+    fs::remove_dir(&ring_directory).unwrap();
+    let file = make(&wide).unwrap();
+    assert_eq!(mode(&ring_directory), 0o1775);
+    drop(file);
 
     for file_mode in [0o1644, 0o440, 0o100_644, 0] {
         let error = make(&CreateOptions { file_mode, ..wide }).unwrap_err();

@@ -80,6 +80,13 @@ fn a_directory_that_strangers_control_is_not_used() {
     assert!(error.to_string().contains("everybody may replace files in it"), "{error}");
     set_mode(0o1777);
     drop(make(&rings, &CreateOptions::default()).unwrap());
+    // A member of its group could put a ring of his own in the place of one that lives.
+    set_mode(0o770);
+    let error = make(&rings, &CreateOptions::default()).unwrap_err();
+    assert_eq!(error.kind(), ShmErrorKind::PermissionDenied);
+    assert!(error.to_string().contains("its group may replace files in it"), "{error}");
+    set_mode(0o1770);
+    drop(make(&rings, &CreateOptions::default()).unwrap());
     set_mode(0o750);
 
     let link = directory.path().join("link");

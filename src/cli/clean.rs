@@ -122,7 +122,7 @@ fn belongs_to(file: &Path, ring: &std::ffi::OsStr) -> bool {
     let rest = str::from_utf8(rest).unwrap_or("?");
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let (rest, is_whole) = match rest.split_once(".~") {
-        Some((rest, pid)) => (rest, is_number(pid)),
+        Some((rest, pid)) => (rest, is_number(pid) || pid == "lock"),
         None => (rest, true),
     };
     is_whole && (rest.is_empty() || rest.strip_prefix('.').is_some_and(is_number))
@@ -259,7 +259,7 @@ mod tests {
     #[test]
     fn a_ring_has_its_shards_and_what_was_to_become_of_them_and_nothing_else() {
         let is = |file: &str| belongs_to(&Path::new("/dir").join(file), "shop".as_ref());
-        for file in ["shop", "shop.1", "shop.12", "shop.~77", "shop.3.~77"] {
+        for file in ["shop", "shop.1", "shop.12", "shop.~77", "shop.3.~77", "shop.~lock", "shop.2.~lock"] {
             assert!(is(file), "{file}");
         }
         for file in ["shop2", "shop.old", "shop.1.2", "shop.", "shop.~", "shop.~x", "shop.x.~7", "sho", "my-shop"] {

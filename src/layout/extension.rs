@@ -10,8 +10,9 @@ pub const MAGIC_OFFSET: usize = 0x100;
 pub const MAGIC: u64 = u64::from_le_bytes(*b"EVRINGX1");
 /// Version in the low 32 bits (major << 16 | minor); the high 32 bits are reserved, zero.
 pub const VERSION_OFFSET: usize = 0x108;
-/// Version 1.1: [`STATE_EXITING`], [`SHARD_GROUP`] and [`SHARD_LAST_SEQNOS`] are new. Version 1.2: [`HOLE_TABLE`] and [`COUNT_FOREIGN_EVENTS`] are new.
-pub const VERSION: u64 = 1 << 16 | 2;
+/// Version 1.1: [`STATE_EXITING`], [`SHARD_GROUP`] and [`SHARD_LAST_SEQNOS`] are new. Version 1.2: [`HOLE_TABLE`] and [`COUNT_FOREIGN_EVENTS`] are new. Version 1.3: [`WRITER_LOCK`] is
+/// new.
+pub const VERSION: u64 = 1 << 16 | 3;
 
 /// Writer: process id (u32) and reserved (u32).
 pub const WRITER_PID: usize = 0x110;
@@ -55,6 +56,10 @@ pub const SHARD_GROUP: usize = 0x188;
 /// Hole table: [`WIDE_HOLES`] if it is there; 0 in rings before version 1.2 and in those whose schema text needs its place, where
 /// the table at [`HOLES`] is the only one.
 pub const HOLE_TABLE: usize = 0x190;
+
+/// Writer's lock: 1 if the writer, while it has the ring open, holds an open-file-description lock for writing on the byte at this offset; 0 if only
+/// `flock` tells whether it has. New in version 1.3.
+pub const WRITER_LOCK: usize = 0x198;
 
 /// Clock calibration block, see `CLOCK_*`.
 pub const CLOCK: usize = 0x200;

@@ -15,7 +15,6 @@ use crate::ring::memory::MappedMemory;
 use crate::shm;
 use std::ffi::{OsStr, OsString};
 use std::ops::RangeInclusive;
-use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 /// Shifts of an anonymous ring, unless set.
@@ -127,7 +126,7 @@ impl RecorderBuilder {
         self
     }
 
-    /// Permission bits of a ring directory that has to be made. Default: 0750.
+    /// Permission bits of a ring directory that has to be made. Default: 0750. One that others may write to gets the sticky bit, too.
     pub fn directory_mode(mut self, mode: u32) -> Self {
         self.options.directory_mode = mode;
         self
@@ -254,7 +253,7 @@ impl RecorderBuilder {
     /// Maps the new file and writes the header.
     fn initialise(
         &self,
-        file: impl AsFd,
+        file: &shm::UnpublishedFile<'_>,
         geometry: Geometry,
         clock: &'static Clock,
     ) -> Result<MappedMemory, RecorderError> {
@@ -269,7 +268,7 @@ impl RecorderBuilder {
         let memory = MappedMemory::new(mapping, geometry, true).ok_or_else(|| {
             RecorderError::new(RecorderErrorKind::BadConfig, "the ring's sections do not fit its pages")
         })?;
-        header::write(&memory, &self.description, clock, self.shard);
+        header::write(&memory, &self.description, clock, self.shard, file.is_locked_for_writing());
         Ok(memory)
     }
 }

@@ -5,7 +5,7 @@ use crate::clock::{Clock, ClockKind};
 use crate::layout::extension as ext;
 use crate::layout::header::FixedHeader;
 use crate::ring::memory::{MappedMemory, RingMemory};
-use crate::shm::ProcessIdentity;
+use crate::shm::{ProcessIdentity, WRITE_LOCK_OFFSET};
 use crate::sync::Ordering;
 
 /// Which ring of a recorder it is.
@@ -19,8 +19,17 @@ pub(crate) struct Shard {
     pub(crate) group: u64,
 }
 
+// The operating-system layer knows no format, and the format names the byte.
+const _: () = assert!(ext::WRITER_LOCK as u64 == WRITE_LOCK_OFFSET);
+
 /// Fills in everything. The file is not visible yet, so that nothing here needs an order.
-pub(super) fn write(memory: &MappedMemory, description: &ContentDescription, clock: &Clock, shard: Shard) {
+pub(super) fn write(
+    memory: &MappedMemory,
+    description: &ContentDescription,
+    clock: &Clock,
+    shard: Shard,
+    is_locked_for_writing: bool,
+) {
     let geometry = memory.geometry();
     let fixed = FixedHeader {
         content_type: description.content_type,
@@ -47,6 +56,7 @@ pub(super) fn write(memory: &MappedMemory, description: &ContentDescription, clo
     word(ext::SHARD_LIMIT, shard.limit);
     word(ext::SHARD_COUNT, u64::from(shard.limit != 0));
     word(ext::SHARD_GROUP, shard.group);
+    word(ext::WRITER_LOCK, is_locked_for_writing.into());
     write_clock(memory, clock);
     if ext::SCHEMA_TEXT_START + description.schema_text.len() <= ext::WIDE_HOLES {
         word(ext::HOLE_TABLE, ext::WIDE_HOLES as u64);

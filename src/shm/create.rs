@@ -4,7 +4,7 @@
 //!    so what a killed process left behind is told apart from a ring that happens to be called `x.~123`.
 //! 2. The caller fills it.
 //! 3. It gets its final permissions and is renamed to `<name>` without replacing anything.
-//! 4. If there is a file already, its lock decides. Held: the ring is owned, the error names the process. Free: the file is stale. We take its lock,
+//! 4. If there is a file already, its lock decides. Held: the ring is owned, the error names the process. Free: the file is stale. We lock it,
 //!    see that the name still leads to it, give it the sticky bit, and exchange the two files in one step. What comes out of the exchange is looked at
 //!    before it is removed, so that not even somebody who ignores the lock loses a file to us.
 //! 5. It loses the sticky bit, before anybody can record.
@@ -13,8 +13,9 @@
 //! maker removes it: the bit goes only when the file has its name, and a stale file has it before it leaves its own. A death that leaves the bit on
 //! `<name>` itself costs nothing: the ring has no event yet, or was about to be removed.
 //!
-//! A file is renamed and removed by its name, so a name must not pass to another file in between. Hence the rule: only who holds the lock of the file
-//! that has a name now takes the name from it. All threads of a process share one temporary name.
+//! A file is renamed and removed by its name, so a name must not pass to another file in between. Hence the rule: only its owner, who holds its lock, or
+//! who has locked it because it has none (see [`replacer`](super::replacer)), takes the name from the file that has it. All threads of a process share one
+//! temporary name.
 
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -51,7 +52,8 @@ pub struct CreateOptions {
     /// Mode of the file, exactly (the umask does not matter): 0640 by default, the owner writes and the group reads. Only permission bits; the owner
     /// may always read and write.
     pub file_mode: u32,
-    /// Mode of a ring directory that has to be made, exactly: 0750 by default. A directory that exists keeps its mode.
+    /// Mode of a ring directory that has to be made, exactly: 0750 by default. One that others may write to gets the sticky bit, too, without which they
+    /// could exchange our files. A directory that exists keeps its mode.
     pub directory_mode: u32,
     /// Leave the file when its owner ends.
     pub keep: bool,
@@ -73,11 +75,20 @@ pub struct UnpublishedFile<'a> {
     file: BorrowedFd<'a>,
     bytes: u64,
     page_bytes: u64,
+    is_locked_for_writing: bool,
 }
 
 impl<'a> UnpublishedFile<'a> {
-    pub(super) fn new(file: BorrowedFd<'a>, bytes: u64, page_bytes: u64) -> Self {
-        Self { file, bytes, page_bytes }
+    pub(super) fn of(owned: &'a OwnedRingFile) -> Self {
+        let is_locked_for_writing = owned.lock.is_for_writing();
+        Self { file: owned.descriptor(), bytes: owned.bytes, page_bytes: owned.page_bytes, is_locked_for_writing }
+    }
+
+    /// Whether its owner holds the lock that no reader can hold. The file should then say so, by a word that is not 0 at
+    /// [`WRITE_LOCK_OFFSET`](super::WRITE_LOCK_OFFSET): it is judged by that lock alone from then on.
+    #[must_use]
+    pub fn is_locked_for_writing(&self) -> bool {
+        self.is_locked_for_writing
     }
 
     /// Its length: what was asked for, rounded up to whole pages.
@@ -117,7 +128,7 @@ pub fn create<T, E: From<ShmError>>(
     check_modes(options).map_err(|error| error.at(&place.path))?;
     let unpublished = Unpublished::allocated(place, bytes, options)?;
     let owned = &unpublished.owned;
-    let value = initialise(&UnpublishedFile::new(owned.descriptor(), owned.bytes, owned.page_bytes))?;
+    let value = initialise(&UnpublishedFile::of(owned))?;
     unpublished.publish(options)?;
     owned.keep(options.keep);
     Ok((unpublished.owned, value))
@@ -231,7 +242,7 @@ impl Unpublished {
         let file = OwnDescriptor::new(file).map_err(failed)?;
         let id = file.file();
         // A second open file description carries the lock and is never handed out.
-        let lock = match place.open(OFlags::RDONLY, Mode::empty()) {
+        let lock = match place.open(OFlags::RDWR, Mode::empty()) {
             Ok(lock) => lock,
             Err(Errno::NOENT) => return Ok(None),
             Err(errno) => {
@@ -268,7 +279,7 @@ impl Unpublished {
         let held = HeldLock::keep(&lock).map_err(failed)?;
         fchmod(&file, Mode::from_raw_mode(UNFINISHED_MODE)).map_err(failed)?;
         let owned =
-            OwnedRingFile { registration, file, _lock: held, path: None, bytes: 0, page_bytes: 0, warning: None };
+            OwnedRingFile { registration, file, lock: held, path: None, bytes: 0, page_bytes: 0, warning: None };
         Ok(Some(Self { target, owned }))
     }
 

@@ -10,18 +10,21 @@ use rustix::fs::{Stat, fstat};
 use super::create::{OPERATION, STICKY};
 use super::error::ShmError;
 use super::identity::is_gone;
-use super::lock::try_lock;
 use super::open::RingFile;
 use super::owned::NamedPlace;
 use super::paths;
+use super::replacer;
 use super::stale::{StaleFile, open_existing};
 use super::trust;
 
 /// Removes what killed processes left of unfinished files for this name.
 pub(super) fn remove_leftovers(finished: &NamedPlace) {
     finished.for_each_name_beside(|name| {
-        if let Some(pid) = behind(name, &finished.name).and_then(leftover_pid) {
+        let Some(rest) = behind(name, &finished.name) else { return };
+        if let Some(pid) = leftover_pid(rest) {
             remove_abandoned(&Arc::new(finished.beside(name.to_owned())), pid);
+        } else if rest == replacer::SUFFIX {
+            remove_leftover(&Arc::new(finished.beside(name.to_owned())));
         }
     });
 }
@@ -82,7 +85,7 @@ fn remove_abandoned(place: &Arc<NamedPlace>, pid: i32) {
 }
 
 impl StaleFile {
-    /// Locks the file at `path` if it is an unfinished ring file of this user, `<name>.~<pid>`, whose maker has died. `None`: it is something else, or
+    /// Locks the file at `path` if it is an unfinished ring file of this user, `<name>.~<pid>`, whose maker has died, or the lock of a dead replacer, `<name>.~lock`. `None`: it is something else, or
     /// its maker lives.
     ///
     /// # Errors
@@ -93,12 +96,15 @@ impl StaleFile {
         let Ok(place) = NamedPlace::of(path).map(Arc::new) else { return Ok(None) };
         let name = place.name.to_bytes();
         let pid = name.iter().rposition(|byte| *byte == b'.').and_then(|at| leftover_pid(&name[at..]));
-        let (Some(pid), Some((_, stat))) = (pid, open_existing(&place, OPERATION)?) else { return Ok(None) };
+        if pid.is_none() && !name.ends_with(replacer::SUFFIX) {
+            return Ok(None);
+        }
+        let Some((_, stat)) = open_existing(&place, OPERATION)? else { return Ok(None) };
         if !is_unfinished(&stat) {
             return Ok(None);
         }
         trust::check_own(OPERATION, &stat, path)?;
-        Ok(lock_if_unfinished(&place, |stat| is_gone(pid) || is_old(stat)))
+        Ok(lock_if_unfinished(&place, |stat| pid.is_none_or(is_gone) || is_old(stat)))
     }
 }
 
@@ -115,12 +121,12 @@ fn is_unfinished(stat: &Stat) -> bool {
 /// name, which may be a zombie's or a stranger's by now, is asked only about a file that is not even that far.
 fn lock_if_unfinished(place: &Arc<NamedPlace>, is_abandoned: impl FnOnce(&Stat) -> bool) -> Option<StaleFile> {
     let (file, stat) = open_existing(place, OPERATION).ok()??;
-    if !(is_marked(&stat) || (is_unfinished(&stat) && is_abandoned(&stat))) || try_lock(&file).is_err() {
+    if !(is_marked(&stat) || (is_unfinished(&stat) && is_abandoned(&stat))) {
         return None;
     }
+    let locked = StaleFile::try_lock(place, file, &stat, OPERATION).ok()?;
     // Asked again under the lock: until we had it, its maker could go on.
-    let is_still = fstat(&file).is_ok_and(|stat| is_unfinished(&stat));
-    let locked = StaleFile::locked(place, file, &stat);
+    let is_still = fstat(locked.descriptor()).is_ok_and(|stat| is_unfinished(&stat));
     (is_still && place.current() == Some(locked.id)).then_some(locked)
 }
 

@@ -3,8 +3,8 @@
 //! A lock belongs to an open file description, not to a process: a descriptor that is passed on or inherited carries it along. The owner therefore
 //! locks a description of its own, keeps it by a mapping that no forked child inherits, and closes its descriptor: see [`HeldLock`].
 //!
-//! Whoever may read a file may lock it. A reader who does so out of malice can keep a stale file from being replaced, and make it seem to be written
-//! where its writer's identity is unknown; it cannot take the file from a living owner. The file's mode decides who may read.
+//! Whoever may read a file may lock it, and would make a dead ring seem to be written. So the owner's description holds a second lock, which readers cannot
+//! hold, and the file says so: see [`write_lock`](super::write_lock). Where it says so, that lock alone decides; `flock` is for other implementations.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
@@ -16,6 +16,7 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
 use super::page_size::page_bytes;
 use super::paths::{self, field};
+use super::write_lock::{has_writer, try_lock_for_writing};
 
 /// Which file, across renames: device and inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -49,10 +50,19 @@ pub enum LockState {
 
 /// Who holds the exclusive lock on `file`.
 ///
-/// First by `/proc/locks`, which disturbs nobody; where that shows no holder, by trying a shared lock for an instant.
+/// If the file says that its owner holds the second lock too, that one decides: whoever else has locked it is a reader. Otherwise by `/proc/locks`, which
+/// disturbs nobody; where that shows no holder, by trying a shared lock for an instant.
 #[must_use]
 pub fn lock_state(file: impl AsFd) -> LockState {
     let file = file.as_fd();
+    match has_writer(file) {
+        Some(false) => return LockState::Free,
+        Some(true) => {
+            let pid = fstat(file).ok().and_then(|stat| holder(FileId::of(&stat)));
+            return LockState::Held { pid };
+        }
+        None => {}
+    }
     if let Some(pid) = fstat(file).ok().and_then(|stat| holder(FileId::of(&stat))) {
         return LockState::Held { pid: Some(pid) };
     }
@@ -84,8 +94,8 @@ fn find_holder(locks: &str, file: FileId) -> Option<u32> {
 }
 
 /// How often and how long a short shared lock, as [`lock_state`] takes it, is waited for.
-const ATTEMPTS: u32 = 20;
-const PAUSE: Duration = Duration::from_millis(1);
+pub(super) const ATTEMPTS: u32 = 20;
+pub(super) const PAUSE: Duration = Duration::from_millis(1);
 
 /// Takes the exclusive lock, or says who has it.
 pub(super) fn try_lock(file: impl AsFd) -> Result<(), TryLockError> {
@@ -131,6 +141,7 @@ pub(super) struct HeldLock {
     page: NonNull<std::ffi::c_void>,
     page_bytes: usize,
     pid: u32,
+    is_for_writing: bool,
 }
 
 // SAFETY: the page is owned, never touched, and may be unmapped from any thread.
@@ -139,8 +150,10 @@ unsafe impl Send for HeldLock {}
 unsafe impl Sync for HeldLock {}
 
 impl HeldLock {
-    /// Keeps the lock that `file` has got, also when `file` is closed.
+    /// Keeps the lock that `file` has got, also when `file` is closed. Takes and keeps the second one, too, if the file system knows such locks; nobody
+    /// else may be able to open the file yet.
     pub(super) fn keep(file: &OwnedFd) -> Result<Self, Errno> {
+        let is_for_writing = try_lock_for_writing(file);
         let page_bytes = usize::try_from(page_bytes(file.as_fd())?).map_err(|_| Errno::NOMEM)?;
         // NORESERVE: a page of the huge ones' pool is not taken. That the file may still be empty matters to accesses only.
         // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
@@ -148,10 +161,16 @@ impl HeldLock {
             let flags = MapFlags::SHARED | MapFlags::NORESERVE;
             mmap(ptr::null_mut(), page_bytes, ProtFlags::empty(), flags, file, 0)
         }?;
-        let held = Self { page: NonNull::new(page).ok_or(Errno::NOMEM)?, page_bytes, pid: std::process::id() };
+        let held =
+            Self { page: NonNull::new(page).ok_or(Errno::NOMEM)?, page_bytes, pid: std::process::id(), is_for_writing };
         // SAFETY: exactly the page just mapped, which nobody touches.
         unsafe { madvise(page, page_bytes, Advice::LinuxDontFork) }?;
         Ok(held)
+    }
+
+    /// Whether it holds the second lock.
+    pub(super) fn is_for_writing(&self) -> bool {
+        self.is_for_writing
     }
 }
 

@@ -48,7 +48,7 @@ pub fn create_memfd<T, E: From<ShmError>>(
     initialise: impl FnOnce(&UnpublishedFile<'_>) -> Result<T, E>,
 ) -> Result<(OwnedRingFile, T), E> {
     let owned = make(name, bytes, options)?;
-    let value = initialise(&UnpublishedFile::new(owned.descriptor(), owned.bytes, owned.page_bytes))?;
+    let value = initialise(&UnpublishedFile::of(&owned))?;
     Ok((owned, value))
 }
 
@@ -62,6 +62,9 @@ fn make(name: &str, bytes: u64, options: &MemfdOptions) -> Result<OwnedRingFile,
             .mend("fill it (`sysctl vm.nr_hugepages=N`), or do without huge pages"));
     }
     let file = open_memfd(name, options.huge_pages).map_err(failed)?;
+    // Before the file has its mode, which may not let us open it again.
+    let lock = open_for_lock(&file)
+        .map_err(|errno| failed(errno).mend("mount /proc: the lock of an anonymous ring needs /proc/self/fd"))?;
     fchmod(&file, Mode::from_raw_mode(options.file_mode)).map_err(failed)?;
     let huge = huge_page_bytes(file.as_fd()).map_err(failed)?;
     let page_bytes = huge.unwrap_or(rustix::param::page_size() as u64);
@@ -70,8 +73,6 @@ fn make(name: &str, bytes: u64, options: &MemfdOptions) -> Result<OwnedRingFile,
         .ok_or_else(|| ShmError::new(ShmErrorKind::BadSections, OPERATION, "it is larger than any file"))?;
     allocate(file.as_fd(), bytes, huge, label)?;
     fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL).map_err(failed)?;
-    let lock = open_for_lock(&file)
-        .map_err(|errno| failed(errno).mend("mount /proc: the lock of an anonymous ring needs /proc/self/fd"))?;
     match try_lock(&lock) {
         Ok(()) => {}
         Err(TryLockError::System(errno)) => return Err(failed(errno)),
@@ -83,7 +84,7 @@ fn make(name: &str, bytes: u64, options: &MemfdOptions) -> Result<OwnedRingFile,
     Ok(OwnedRingFile {
         registration: Registration::new(None, file.file()),
         file,
-        _lock: HeldLock::keep(&lock).map_err(failed)?,
+        lock: HeldLock::keep(&lock).map_err(failed)?,
         path: None,
         bytes,
         page_bytes,
@@ -106,5 +107,5 @@ fn open_memfd(name: &str, huge_pages: bool) -> Result<OwnedFd, Errno> {
 /// An open file description of its own: the one of `file` may be passed to other processes, and the lock with it.
 fn open_for_lock(file: &OwnedFd) -> Result<OwnedFd, Errno> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    paths::open(path.as_ref(), OFlags::RDONLY)
+    paths::open(path.as_ref(), OFlags::RDWR)
 }

@@ -14,7 +14,8 @@
 //! | `trust` | whose files are accepted |
 //! | `sections`, `page_size`, `mapping` | the file in memory, payload twice |
 //! | `sigbus` | surviving truncation of a mapped file |
-//! | `lock`, `identity`, `liveness` | who writes, and whether it lives |
+//! | `lock`, `write_lock`, `identity`, `liveness` | who writes, and whether it lives |
+//! | `replacer` | who may take a dead file's name |
 //! | `descriptor` | descriptors that the program may close under us |
 //! | `paths` | what the system is asked about paths |
 //! | `fork_guard` | are we a forked child |
@@ -39,6 +40,7 @@ mod open;
 mod owned;
 mod page_size;
 mod paths;
+mod replacer;
 mod room;
 mod sections;
 mod sigbus;
@@ -46,6 +48,7 @@ mod slots;
 mod stale;
 mod target;
 mod trust;
+mod write_lock;
 
 pub use create::{CreateOptions, UnpublishedFile, create};
 pub use directory::{DIRECTORY_VARIABLE, Place, PlaceWarning, RingDirectories};
@@ -63,3 +66,4 @@ pub use open::{OpenOptions, RingFile};
 pub use owned::OwnedRingFile;
 pub use sections::Sections;
 pub use stale::StaleFile;
+pub use write_lock::WRITE_LOCK_OFFSET;

@@ -301,7 +301,7 @@ pub struct OwnedRingFile {
     // Dropped first: the file is removed while the lock is held.
     pub(super) registration: Registration,
     pub(super) file: OwnDescriptor,
-    pub(super) _lock: HeldLock,
+    pub(super) lock: HeldLock,
     pub(super) path: Option<PathBuf>,
     pub(super) bytes: u64,
     pub(super) page_bytes: u64,

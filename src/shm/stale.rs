@@ -1,16 +1,17 @@
 //! A ring file whose owner has gone.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags, Stat, fchmod, fstat};
 use rustix::io::{Errno, pread};
 
-use super::create::{self, ATTEMPTS, CreateOptions, STICKY, already_owned, too_much_traffic};
+use super::create::{self, ATTEMPTS, CreateOptions, STICKY, too_much_traffic};
 use super::error::{ShmError, ShmErrorKind};
-use super::lock::{FileId, TryLockError, try_lock, unlock};
+use super::lock::{FileId, unlock};
 use super::owned::NamedPlace;
+use super::replacer::{self, Replacer};
 use super::trust;
 
 const REMOVE: &str = "remove ring file";
@@ -20,6 +21,7 @@ const REMOVE: &str = "remove ring file";
 pub struct StaleFile {
     place: Arc<NamedPlace>,
     locked: OwnedFd,
+    _replacer: Option<Replacer>,
     mode: u32,
     pub(super) id: FileId,
     pub(super) bytes: u64,
@@ -69,14 +71,7 @@ impl StaleFile {
                 return Ok(None);
             };
             check(&stat)?;
-            match try_lock(&file) {
-                Ok(()) => {}
-                Err(TryLockError::Held { pid }) => return Err(already_owned(wanted, &place.path, pid)),
-                Err(TryLockError::System(errno)) => {
-                    return Err(ShmError::from_errno(operation, errno).at(&place.path));
-                }
-            }
-            let stale = Self::locked(place, file, &stat);
+            let stale = Self::try_lock(place, file, &stat, wanted)?;
             // The name may have passed to another file before we had the lock.
             if place.current() == Some(stale.id) {
                 return Ok(Some(stale));
@@ -85,17 +80,27 @@ impl StaleFile {
         Err(too_much_traffic(&place.path))
     }
 
-    /// A file whose lock this process has just taken.
-    pub(super) fn locked(place: &Arc<NamedPlace>, locked: OwnedFd, stat: &Stat) -> Self {
+    /// Locks an open file, whose name may lead elsewhere by now.
+    pub(super) fn try_lock(
+        place: &Arc<NamedPlace>,
+        file: OwnedFd,
+        stat: &Stat,
+        wanted: &'static str,
+    ) -> Result<Self, ShmError> {
+        let replacer = replacer::try_take(place, &file, wanted)?;
         let bytes = u64::try_from(stat.st_size).unwrap_or(0);
         let (mode, id) = (stat.st_mode & 0o7777 & !STICKY, FileId::of(stat));
-        Self { place: Arc::clone(place), locked, mode, id, bytes }
+        Ok(Self { place: Arc::clone(place), locked: file, _replacer: replacer, mode, id, bytes })
     }
 
     /// Which file it is.
     #[must_use]
     pub fn id(&self) -> FileId {
         self.id
+    }
+
+    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.locked.as_fd()
     }
 
     /// Removes the file if its name still leads to it.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rustix::fs::{Mode, OFlags, fchmod, fstat};
 use rustix::io::Errno;
 
-use super::create::{ATTEMPTS, CreateOptions, OPERATION, too_much_traffic};
+use super::create::{ATTEMPTS, CreateOptions, OPERATION, STICKY, too_much_traffic};
 use super::descriptor::OwnDescriptor;
 use super::directory::Place;
 use super::error::{ShmError, ShmErrorKind};
@@ -103,7 +103,9 @@ fn make_ring_directory(path: &Path, options: &CreateOptions) -> Result<(), ShmEr
     let made = paths::make_directory(path, 0o700).and_then(|()| {
         // By descriptor: only the directory just made gets the mode, and exactly that mode whatever the umask is.
         let made = paths::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW)?;
-        fchmod(made, Mode::from_raw_mode(options.directory_mode))
+        // Who lets others make files in it does not let them exchange his.
+        let sticky = if options.directory_mode & 0o022 != 0 { STICKY } else { 0 };
+        fchmod(made, Mode::from_raw_mode(options.directory_mode | sticky))
     });
     match made {
         // Another process was faster, or has removed it again.

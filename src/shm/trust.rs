@@ -9,8 +9,9 @@ use rustix::process::{getegid, geteuid, getgroups};
 
 use super::error::{ShmError, ShmErrorKind};
 
-/// A file's mode bits for everybody to write, and for deletion by the owner only.
+/// A file's mode bits for everybody and for its group to write, and for deletion by the owner only.
 const WORLD_WRITABLE: u32 = 0o002;
+const GROUP_WRITABLE: u32 = 0o020;
 const STICKY: u32 = 0o1000;
 
 fn is_ours_or_roots(stat: &Stat) -> bool {
@@ -37,10 +38,17 @@ fn stranger(operation: &'static str, stat: &Stat, path: &Path) -> ShmError {
 
 /// A directory in which others can neither replace our files nor plant theirs.
 pub(super) fn check_directory(operation: &'static str, stat: &Stat, path: &Path) -> Result<(), ShmError> {
-    if stat.st_mode & WORLD_WRITABLE != 0 && stat.st_mode & STICKY == 0 {
-        return Err(ShmError::new(ShmErrorKind::PermissionDenied, operation, "everybody may replace files in it")
-            .at(path)
-            .mend("remove the write permission of others: `chmod o-w`"));
+    for (bit, found, mend) in [
+        (WORLD_WRITABLE, "everybody may replace files in it", "remove the write permission of others: `chmod o-w`"),
+        (
+            GROUP_WRITABLE,
+            "its group may replace files in it",
+            "remove the write permission of the group: `chmod g-w`; or let everybody remove his own files only: `chmod +t`",
+        ),
+    ] {
+        if stat.st_mode & bit != 0 && stat.st_mode & STICKY == 0 {
+            return Err(ShmError::new(ShmErrorKind::PermissionDenied, operation, found).at(path).mend(mend));
+        }
     }
     check_ours(operation, stat, path)
 }

@@ -149,7 +149,7 @@ impl PerfRecorderBuilder {
         self
     }
 
-    /// Permission bits of a ring directory that has to be made. Default: 0750.
+    /// Permission bits of a ring directory that has to be made. Default: 0750. One that others may write to gets the sticky bit, too.
     pub fn directory_mode(mut self, mode: u32) -> Self {
         self.ring = self.ring.directory_mode(mode);
         self

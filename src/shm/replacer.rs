@@ -1,0 +1,99 @@
+//! The right to take a dead file's name from it.
+//!
+//! Whoever replaces or removes a file without an owner must keep away others who would do the same. Its own lock cannot do that where readers can hold
+//! it. So he makes `<name>.~lock` beside it, which nobody but its owner may open, locks that, and removes it at the end. If he dies, it stays, empty, and
+//! the next one takes it.
+
+use std::ffi::CString;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{Mode, OFlags, fstat};
+
+use super::create::{ATTEMPTS, already_owned, too_much_traffic};
+use super::error::{ShmError, ShmErrorKind};
+use super::lock::{self, FileId, TryLockError, holder, try_lock, unlock};
+use super::owned::NamedPlace;
+use super::trust;
+use super::write_lock::has_writer;
+
+pub(super) const SUFFIX: &[u8] = b".~lock";
+
+/// Keeps other replacers of a file away until it is dropped.
+#[derive(Debug)]
+pub(super) struct Replacer {
+    place: NamedPlace,
+    file: OwnedFd,
+    id: FileId,
+}
+
+/// Takes the right to replace `file`, which has the name `place`, if nobody writes it. `wanted` is what cannot be done if somebody does.
+///
+/// `None`: the file's own `flock` is the right, because the file says of no other lock.
+pub(super) fn try_take(place: &NamedPlace, file: &OwnedFd, wanted: &'static str) -> Result<Option<Replacer>, ShmError> {
+    let failed = |error| match error {
+        TryLockError::Held { pid } => already_owned(wanted, &place.path, pid),
+        TryLockError::System(errno) => ShmError::from_errno(wanted, errno).at(&place.path),
+    };
+    // Also where it does not decide: for those who know no other lock.
+    let locked = try_lock(file);
+    let taken = match has_writer(file) {
+        None => return locked.map(|()| None).map_err(failed),
+        Some(true) => Err(failed(TryLockError::Held { pid: pid_of_writer(file) })),
+        Some(false) => Replacer::try_make(place, wanted),
+    };
+    if taken.is_err() && locked.is_ok() {
+        unlock(file);
+    }
+    taken.map(Some)
+}
+
+/// The process that has the lock. One that has just let go of it is asked for again for a while, as by [`try_lock`].
+fn pid_of_writer(file: &OwnedFd) -> Option<u32> {
+    let id = FileId::of(&fstat(file).ok()?);
+    (0..lock::ATTEMPTS).find_map(|attempt| {
+        if attempt > 0 {
+            std::thread::sleep(lock::PAUSE);
+        }
+        holder(id)
+    })
+}
+
+impl Replacer {
+    fn try_make(of: &NamedPlace, wanted: &'static str) -> Result<Self, ShmError> {
+        let name = CString::new([of.name.to_bytes(), SUFFIX].concat()).unwrap_or_default();
+        let place = of.beside(name);
+        let failed = |errno| {
+            ShmError::from_errno(wanted, errno).at(&place.path).mend("remove that file, if no process has it open")
+        };
+        for _ in 0..ATTEMPTS {
+            let flags = OFlags::CREATE | OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOCTTY;
+            let file = place.open(flags, Mode::from_raw_mode(0o600)).map_err(failed)?;
+            let stat = fstat(&file).map_err(failed)?;
+            trust::check_regular_file(wanted, &stat, &place.path)?;
+            trust::check_own(wanted, &stat, &place.path)?;
+            if stat.st_size != 0 || stat.st_mode & 0o077 != 0 {
+                let found = "a file that is no lock has that name";
+                return Err(ShmError::new(ShmErrorKind::Occupied, wanted, found).at(&place.path).mend("remove it"));
+            }
+            match try_lock(&file) {
+                Ok(()) => {}
+                Err(TryLockError::Held { pid }) => return Err(already_owned(wanted, &of.path, pid)),
+                Err(TryLockError::System(errno)) => return Err(failed(errno)),
+            }
+            let replacer = Self { place: place.beside(place.name.clone()), file, id: FileId::of(&stat) };
+            // The one before us may have removed it before we had the lock; then ours is nobody's.
+            if replacer.place.current() == Some(replacer.id) {
+                return Ok(replacer);
+            }
+        }
+        Err(too_much_traffic(&of.path))
+    }
+}
+
+impl Drop for Replacer {
+    fn drop(&mut self) {
+        // While it is locked, so that it is not another one's by then.
+        self.place.remove(self.id);
+        unlock(&self.file);
+    }
+}

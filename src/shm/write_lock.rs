@@ -1,0 +1,84 @@
+//! The writer's second lock, which no reader can hold: a lock for writing, on one byte of the ring file, that belongs to an open file description.
+//!
+//! The kernel gives a lock for writing only to who has the file open for writing. A mere reader can lock the byte for reading, and so keep a lock for
+//! writing from being *taken*. Hence a writer takes his while nobody else may open the file yet, and whoever asks whether there is a writer asks
+//! whether somebody holds the byte for writing, which a reader's lock does not touch. The word at the byte says that the file's writer has the lock: files
+//! of other implementations hold 0 there, and are judged by `flock` alone.
+
+use std::os::fd::{AsFd, AsRawFd};
+
+use rustix::io::{Errno, pread};
+
+/// Where a file says, by a word that is not 0, that its writer holds the second lock; and the byte that is locked.
+pub const WRITE_LOCK_OFFSET: u64 = 0x198;
+
+fn lock_of(kind: libc::c_int) -> libc::flock {
+    // SAFETY: a structure of integers, for which 0 is a value.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    // These constants are small, whatever the types are on the machine.
+    lock.l_type = kind as libc::c_short;
+    lock.l_whence = libc::SEEK_SET as libc::c_short;
+    lock.l_start = WRITE_LOCK_OFFSET as libc::off_t;
+    lock.l_len = 1;
+    lock
+}
+
+fn control(file: impl AsFd, command: libc::c_int, lock: &mut libc::flock) -> Result<(), Errno> {
+    // SAFETY: an open descriptor, and a structure that the kernel may read and write.
+    let done = unsafe { libc::fcntl(file.as_fd().as_raw_fd(), command, std::ptr::from_mut(lock)) };
+    let failed = || Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO);
+    if done == -1 { Err(failed()) } else { Ok(()) }
+}
+
+/// Takes the lock for the description behind `file`, which must be open for writing; says whether it has it. (File systems need not know such locks.)
+pub(super) fn try_lock_for_writing(file: impl AsFd) -> bool {
+    control(file, libc::F_OFD_SETLK, &mut lock_of(libc::F_WRLCK)).is_ok()
+}
+
+/// Whether somebody else than the description behind `file` holds the lock; `None` if the system does not tell.
+fn is_locked_for_writing(file: impl AsFd) -> Option<bool> {
+    // What keeps a reader's lock away is a writer's.
+    let mut lock = lock_of(libc::F_RDLCK);
+    control(file, libc::F_OFD_GETLK, &mut lock).ok()?;
+    Some(lock.l_type != libc::F_UNLCK as libc::c_short)
+}
+
+/// Whether a writer has the file, if that can be told by this lock.
+pub(super) fn has_writer(file: impl AsFd) -> Option<bool> {
+    let file = file.as_fd();
+    let mut word = [0; 8];
+    let is_said = pread(file, &mut word, WRITE_LOCK_OFFSET) == Ok(word.len()) && word != [0; 8];
+    if is_said { is_locked_for_writing(file) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{File, OpenOptions};
+
+    fn lock(file: &File, kind: libc::c_int) -> Result<(), Errno> {
+        control(file, libc::F_OFD_SETLK, &mut lock_of(kind))
+    }
+
+    #[test]
+    fn only_a_lock_for_writing_is_a_writer_and_a_reader_cannot_take_it() {
+        let named = tempfile::NamedTempFile::new_in("/dev/shm").unwrap();
+        let path = named.path();
+        let [reader, other] = [(); 2].map(|()| File::open(path).unwrap());
+        assert_eq!(has_writer(&reader), None, "the file does not say that its writer has the lock");
+        named.as_file().set_len(4096).unwrap();
+        rustix::io::pwrite(named.as_file(), &[1], WRITE_LOCK_OFFSET).unwrap();
+        assert_eq!(has_writer(&reader), Some(false));
+
+        assert_eq!(lock(&other, libc::F_WRLCK), Err(Errno::BADF));
+        lock(&other, libc::F_RDLCK).unwrap();
+        assert_eq!(has_writer(&reader), Some(false));
+        let writer = OpenOptions::new().read(true).write(true).open(path).unwrap();
+        assert!(!try_lock_for_writing(&writer), "a reader's lock keeps it away");
+        drop(other);
+        assert!(try_lock_for_writing(&writer));
+        assert_eq!((has_writer(&reader), lock(&reader, libc::F_RDLCK)), (Some(true), Err(Errno::AGAIN)));
+        drop(writer);
+        assert_eq!(has_writer(&reader), Some(false));
+    }
+}

@@ -1,0 +1,223 @@
+//! What users who may only read a ring can do with locks on it: nothing that its owner would notice. Needs root to play two users.
+
+#![cfg(not(any(loom, shuttle)))]
+
+mod child;
+
+use child::{Talk, part, place, play, say, wait_for_parent};
+use eventring::layout::extension as ext;
+use eventring::reader::{Reader, RingState};
+use eventring::recorder::{ContentDescription, Recorder, RecorderError, RecorderErrorKind};
+use rustix::fs::{FlockOperation, flock};
+use std::fs::File;
+use std::io::Write as _;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _, chown};
+use std::path::{Path, PathBuf};
+
+const OWNER: u32 = 54_321;
+const READER: u32 = 54_322;
+/// The group of both.
+const GROUP: u32 = 54_300;
+
+/// The users that a ring's owner and its reader are, and a directory that is the owner's; `None`, with a word, if only root can be both.
+fn two_users() -> Option<(tempfile::TempDir, PathBuf)> {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED: only root can play two users");
+        return None;
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    chown(directory.path(), Some(OWNER), Some(GROUP)).unwrap();
+    std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o750)).unwrap();
+    let path = directory.path().join("ring");
+    Some((directory, path))
+}
+
+/// Makes this process, all of its threads, that user's, in the group and in no other.
+fn become_user(user: u32) {
+    // SAFETY: changes the credentials of the process; no list of groups is read.
+    assert_eq!(unsafe { libc::setgroups(0, std::ptr::null()) }, 0);
+    // SAFETY: as above.
+    assert_eq!(unsafe { libc::setresgid(GROUP, GROUP, GROUP) }, 0);
+    // SAFETY: as above.
+    assert_eq!(unsafe { libc::setresuid(user, user, user) }, 0);
+}
+
+fn recorder(path: &Path) -> Result<Recorder, RecorderError> {
+    let description = ContentDescription::new(300, "LOCKS");
+    Recorder::builder(description).config(path).compact(true).shifts(15, 21).prefault(false).build()
+}
+
+/// The owner's part: makes the ring, says what came of it, and waits to be ended.
+fn own() {
+    become_user(OWNER);
+    match recorder(&place()) {
+        Ok(recorder) => {
+            say(format!("recorded {}", recorder.record(2, [0; 4], b"event")));
+            wait_for_parent();
+        }
+        Err(error) => say(match error.kind() {
+            RecorderErrorKind::AlreadyOwned { .. } => "already owned".to_owned(),
+            _ => error.to_string(),
+        }),
+    }
+}
+
+/// Asks for a lock of that kind on all bytes that a file can have.
+fn lock_bytes(file: &File, kind: i32) -> bool {
+    // SAFETY: a structure of integers, for which 0 is a value: from the first byte, without an end.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    lock.l_type = kind as libc::c_short;
+    // SAFETY: an open descriptor, and a structure that outlives the call.
+    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock) == 0 }
+}
+
+/// The reader's part: opens the ring, and takes what locks it can get, once while its writer lives and once when told to.
+fn read(locks: &str) {
+    become_user(READER);
+    let error = File::options().read(true).write(true).open(place()).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied);
+    let files = [(); 2].map(|()| File::open(place()).unwrap());
+    let lock = || {
+        let whole = locks.contains("flock") && flock(&files[0], FlockOperation::NonBlockingLockExclusive).is_ok();
+        let bytes = locks.contains("bytes") && lock_bytes(&files[1], libc::F_RDLCK);
+        assert!(!lock_bytes(&files[1], libc::F_WRLCK), "a reader locks for writing");
+        [("flock", whole), ("bytes", bytes)].map(|(name, has)| if has { name } else { "" }).concat()
+    };
+    say(format!("while it lives: [{}]", lock()));
+    wait_for_parent();
+    say(format!("when it is dead: [{}]", lock()));
+    wait_for_parent();
+}
+
+fn plays() -> bool {
+    let part = part();
+    match part.as_deref() {
+        Some("owner") => own(),
+        Some(locks) => read(locks),
+        None => {}
+    }
+    part.is_some()
+}
+
+fn go_on(talk: &mut Talk) {
+    talk.child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+}
+
+/// A ring whose owner was killed, and a reader who has these locks on it.
+fn dead_and_locked(test: &str, path: &Path, locks: &str) -> Talk {
+    let mut owner = Talk::with(play(test, "owner", path));
+    assert_eq!(owner.hear(), "recorded 1");
+    let mut reader = Talk::with(play(test, locks, path));
+    assert_eq!(reader.hear(), "while it lives: []");
+    // The control: nobody replaces a ring that lives.
+    assert_eq!(Talk::with(play(test, "owner", path)).hear(), "already owned");
+    owner.child.kill().unwrap();
+    owner.child.wait().unwrap();
+    go_on(&mut reader);
+    assert_eq!(reader.hear(), format!("when it is dead: [{locks}]"));
+    reader
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+#[test]
+fn a_reader_cannot_keep_the_owner_from_replacing_a_dead_ring() {
+    const TEST: &str = "a_reader_cannot_keep_the_owner_from_replacing_a_dead_ring";
+    if plays() {
+        return;
+    }
+    for locks in ["flock", "bytes", "flockbytes"] {
+        let Some((directory, path)) = two_users() else { return };
+        let mut reader = dead_and_locked(TEST, &path, locks);
+        let mut next = Talk::with(play(TEST, "owner", &path));
+        assert_eq!(next.hear(), "recorded 1", "{locks}");
+        assert_eq!(names(directory.path()), ["ring"]);
+        // The published programs see it as before: by the lock of all of the file, and who holds it.
+        let pid = Some(next.child.id());
+        assert_eq!(eventring::shm::lock_state(File::open(&path).unwrap()), eventring::shm::LockState::Held { pid });
+        assert!(flock(File::open(&path).unwrap(), FlockOperation::NonBlockingLockShared).is_err());
+        assert!(reader.end().success() && next.end().success());
+        assert!(names(directory.path()).is_empty());
+    }
+}
+
+#[test]
+fn a_ring_of_another_implementation_is_judged_by_the_lock_of_the_whole_file() {
+    const TEST: &str = "a_ring_of_another_implementation_is_judged_by_the_lock_of_the_whole_file";
+    if plays() {
+        return;
+    }
+    let Some((_directory, path)) = two_users() else { return };
+    let mut holder = dead_and_locked(TEST, &path, "flock");
+    let ring = File::options().read(true).write(true).open(&path).unwrap();
+    ring.write_all_at(&[0; 8], ext::WRITER_LOCK as u64).unwrap();
+    assert_eq!(Talk::with(play(TEST, "owner", &path)).hear(), "already owned");
+    assert!(holder.end().success());
+    assert_eq!(Talk::with(play(TEST, "owner", &path)).hear(), "recorded 1");
+}
+
+#[test]
+fn a_readers_lock_does_not_make_a_dead_ring_live() {
+    const TEST: &str = "a_readers_lock_does_not_make_a_dead_ring_live";
+    if plays() {
+        return;
+    }
+    // What a process in another pid namespace knows of the writer.
+    let forget_writer = |path: &Path| {
+        let ring = File::options().read(true).write(true).open(path).unwrap();
+        ring.write_all_at(&[0; ext::CREATED_EPOCH_NANOS - ext::WRITER_START_TICKS], ext::WRITER_START_TICKS as u64)
+            .unwrap();
+    };
+    let Some((_directory, path)) = two_users() else { return };
+    let mut reader = dead_and_locked(TEST, &path, "flockbytes");
+    forget_writer(&path);
+    assert_eq!(Reader::open(&path).unwrap().state(), RingState::WriterDied);
+    // The control: of one that lives.
+    let mut next = Talk::with(play(TEST, "owner", &path));
+    assert_eq!(next.hear(), "recorded 1");
+    forget_writer(&path);
+    assert_eq!(Reader::open(&path).unwrap().state(), RingState::Live);
+    assert!(reader.end().success() && next.end().success());
+}
+
+#[test]
+fn both_locks_last_until_the_owner_ends_and_no_child_has_them() {
+    const TEST: &str = "both_locks_last_until_the_owner_ends_and_no_child_has_them";
+    if let Some(part) = part() {
+        if part == "next" {
+            say(if recorder(&place()).is_ok() { "recorded" } else { "already owned" });
+            return;
+        }
+        let _recorder = recorder(&place()).unwrap();
+        // SAFETY: the child does nothing but wait for its end.
+        if unsafe { libc::fork() } == 0 {
+            say(format!("child {}", std::process::id()));
+            loop {
+                std::thread::park();
+            }
+        }
+        // SAFETY: what it closes is used only by the ring, whose business it is here.
+        assert_eq!(unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) }, 0);
+        say("closed");
+        wait_for_parent();
+        // SAFETY: ends the process at once; its child lives on.
+        unsafe { libc::_exit(0) };
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = directory.path().join("ring");
+    let mut owner = Talk::with(play(TEST, "owner", &path));
+    let mut said = [owner.hear(), owner.hear()];
+    said.sort();
+    let child: i32 = said[0].strip_prefix("child ").unwrap().parse().unwrap();
+    assert_eq!(said[1], "closed");
+    assert_eq!(Talk::with(play(TEST, "next", &path)).hear(), "already owned");
+    go_on(&mut owner);
+    owner.child.wait().unwrap();
+    assert_eq!(Talk::with(play(TEST, "next", &path)).hear(), "recorded");
+    // It was alive until now.
+    // SAFETY: signals the process that our child has left.
+    assert_eq!(unsafe { libc::kill(child, libc::SIGKILL) }, 0);
+}
