@@ -11,8 +11,8 @@ pub(super) trait TimeSource {
     fn ticks_after_loads(&self) -> u64;
     /// Nanoseconds since the Unix epoch by the system's real-time clock.
     fn realtime_nanos(&self) -> u64;
-    /// Which process this is; not 0.
-    fn process_id(&self) -> u64;
+    /// Which process this is; not 0. No process has the number of one whose memory it inherited, whatever its process id is.
+    fn process_number(&self) -> u64;
 }
 
 /// The machine that the program runs on.
@@ -37,8 +37,8 @@ impl TimeSource for Machine {
         seconds.saturating_mul(1_000_000_000).saturating_add(now.tv_nsec as u64)
     }
 
-    fn process_id(&self) -> u64 {
-        u64::from(std::process::id())
+    fn process_number(&self) -> u64 {
+        crate::shm::process_number()
     }
 }
 

@@ -58,7 +58,7 @@ pub(super) struct TickClock<S> {
 #[derive(Debug)]
 #[repr(align(64))]
 struct Calibrator {
-    /// The process whose thread is calibrating, or 0.
+    /// The number of the process whose thread is calibrating, or 0.
     calibrating: AtomicU64,
     /// The estimator, and how wide a good sample is. Only for who is calibrating, and for show.
     estimator: [AtomicU64; ESTIMATOR_WORDS],
@@ -236,7 +236,7 @@ fn is_asked_seldom(edition: Edition, end_nanos: u64, now: u64) -> bool {
 /// The right to calibrate, given back when dropped.
 ///
 /// A process forked while another thread of its parent was calibrating finds the right taken by a thread that it does
-/// not have. The holder's process id tells; the child takes the right over.
+/// not have. The holder's number tells, which no child has; the child takes the right over.
 struct Right<'a> {
     holder: &'a AtomicU64,
     inherited: bool,
@@ -244,7 +244,7 @@ struct Right<'a> {
 
 impl<'a> Right<'a> {
     fn try_take(holder: &'a AtomicU64, source: &impl TimeSource) -> Option<Self> {
-        let this_process = source.process_id();
+        let this_process = source.process_number();
         // Relaxed: only a look, so that threads that come while another calibrates leave its cache line alone.
         let found = holder.load(Ordering::Relaxed);
         if found == this_process {
@@ -267,5 +267,30 @@ impl Drop for Right<'_> {
     fn drop(&mut self) {
         // Release: the next calibration begins after this one has ended.
         self.holder.store(0, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::source::Machine;
+    use crate::shm::same_pid;
+
+    #[test]
+    fn a_child_that_has_its_parents_pid_takes_over_what_a_thread_of_its_parent_held() {
+        let asked = same_pid::fork_with_parents_pid(
+            || {
+                let clock = TickClock::new(Machine);
+                // A thread that is in the middle of a calibration.
+                std::mem::forget(Right::try_take(&clock.calibrator.calibrating, &Machine));
+                clock
+            },
+            |clock| u8::from(clock.nanos().is_ok() && clock.calibration().is_some()),
+            // The control: in the parent nobody else may calibrate.
+            |clock| clock.nanos().is_ok() && clock.calibration().is_none(),
+        );
+        if let Some(asked) = asked {
+            assert!(asked.is_one());
+        }
     }
 }

@@ -1,10 +1,14 @@
 //! Am I still the process that made this, or its forked child?
 //!
 //! A forked child inherits a writable mapping of its parent's ring, and with it the right to spoil it. The recording path must notice, at the price of
-//! one load. The kernel helps: a page marked `MADV_WIPEONFORK` holds zeros in a child.
+//! one load. The kernel helps: a page marked `MADV_WIPEONFORK` holds zeros in a child. Kernels before 4.14 do not know that mark; but all know
+//! `MADV_DONTFORK`, with which a page is not in a child at all, and can be asked for the page without touching it.
+//!
+//! The process id does not decide: a child in a pid namespace of its own can have its parent's, and so can a grandchild whose grandparent has ended.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
@@ -13,24 +17,33 @@ use super::error::ShmError;
 
 /// What the word holds in the process that made the guard.
 const ORIGINAL: u32 = 1;
-/// The kernel cannot wipe the page: the process id decides.
-const ASK_PID: u32 = 2;
+/// The kernel cannot wipe the page: whether the witness is there decides.
+const ASK_WITNESS: u32 = 2;
+
+/// What the guard's page holds. In a child it is a copy, or zeros.
+#[repr(C)]
+struct Page {
+    word: AtomicU32,
+    /// A page that no child has, which begins with the guard's cookie; null where the word alone tells.
+    witness: AtomicPtr<u32>,
+}
 
 /// A word that is non-zero only in the process that made it.
 ///
-/// It needs Linux 4.14; on an older kernel every question costs a `getpid` call instead. A `vfork` child, which shares its parent's memory until it
+/// It needs Linux 4.14; on an older kernel every question costs a system call instead. A `vfork` child, which shares its parent's memory until it
 /// calls `exec`, counts as the original process.
 #[derive(Debug)]
 #[repr(C)]
 pub struct ForkGuard {
-    word: NonNull<AtomicU32>,
+    page: NonNull<Page>,
     page_bytes: usize,
-    pid: u32,
+    /// Told apart from what a child may have in the witness's place.
+    cookie: u32,
 }
 
-// SAFETY: the guard owns its page; the page holds an atomic and may be unmapped from any thread.
+// SAFETY: the guard owns its pages; they hold atomics and a number that does not change, and may be unmapped from any thread.
 unsafe impl Send for ForkGuard {}
-// SAFETY: through `&self` the page is only read, by atomic loads.
+// SAFETY: through `&self` the page is only read, by atomic loads, and the witness by the kernel.
 unsafe impl Sync for ForkGuard {}
 
 impl ForkGuard {
@@ -39,25 +52,35 @@ impl ForkGuard {
     /// # Errors
     /// If the process can map no more memory.
     pub fn new() -> Result<Self, ShmError> {
+        Self::make(true).map_err(|errno| ShmError::from_errno("map a page for the fork guard", errno))
+    }
+
+    /// Without `may_wipe`, as on a kernel that cannot wipe a page.
+    pub(super) fn make(may_wipe: bool) -> Result<Self, Errno> {
         let page_bytes = rustix::param::page_size();
-        // SAFETY: a fresh anonymous mapping at an address of the kernel's choice overlaps nothing.
-        let page = unsafe {
-            mmap_anonymous(ptr::null_mut(), page_bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
-        }
-        .map_err(|errno| ShmError::from_errno("map a page for the fork guard", errno))?;
+        let page = map_page(page_bytes)?;
+        let cookie = RandomState::new().build_hasher().finish() as u32;
+        let guard = Self { page: page.cast(), page_bytes, cookie };
         // SAFETY: exactly the page just mapped, which holds nothing yet.
-        let wiped = unsafe { madvise(page, page_bytes, Advice::LinuxWipeOnFork) };
-        let word = NonNull::new(page.cast::<AtomicU32>())
-            .ok_or_else(|| ShmError::from_errno("map a page for the fork guard", Errno::NOMEM))?;
-        let guard = Self { word, page_bytes, pid: std::process::id() };
-        let value = if wiped.is_ok() { ORIGINAL } else { ASK_PID };
-        guard.word().store(value, Ordering::Relaxed);
+        let is_wiped = may_wipe && unsafe { madvise(page.as_ptr(), page_bytes, Advice::LinuxWipeOnFork) }.is_ok();
+        if is_wiped {
+            guard.page().word.store(ORIGINAL, Ordering::Relaxed);
+            return Ok(guard);
+        }
+        let witness = map_page(page_bytes)?.cast::<u32>();
+        // SAFETY: mapped, aligned, and nobody else's.
+        unsafe { witness.write(cookie) };
+        // Dropping the guard unmaps it from now on.
+        guard.page().witness.store(witness.as_ptr(), Ordering::Relaxed);
+        // SAFETY: exactly the page just mapped.
+        unsafe { madvise(witness.as_ptr().cast(), page_bytes, Advice::LinuxDontFork) }?;
+        guard.page().word.store(ASK_WITNESS, Ordering::Relaxed);
         Ok(guard)
     }
 
-    fn word(&self) -> &AtomicU32 {
+    fn page(&self) -> &Page {
         // SAFETY: the page is mapped, aligned, zeroed by the kernel and ours until drop; all accesses to it are atomic.
-        unsafe { self.word.as_ref() }
+        unsafe { self.page.as_ref() }
     }
 
     /// Whether the caller runs in the process that made the guard. One relaxed load.
@@ -65,10 +88,10 @@ impl ForkGuard {
     #[must_use]
     pub fn is_original_process(&self) -> bool {
         // Relaxed: the value changes only by the creation of a process, which orders everything.
-        match self.word().load(Ordering::Relaxed) {
+        match self.page().word.load(Ordering::Relaxed) {
             ORIGINAL => true,
             0 => false,
-            _ => self.has_same_pid(),
+            _ => self.has_witness(),
         }
     }
 
@@ -77,64 +100,91 @@ impl ForkGuard {
     #[must_use]
     pub fn is_surely_original_process(&self) -> bool {
         // Relaxed: as above.
-        self.word().load(Ordering::Relaxed) == ORIGINAL
+        self.page().word.load(Ordering::Relaxed) == ORIGINAL
     }
 
+    /// Whether the witness is there, with our cookie in it. In a child nothing is at the address, or something else.
     #[cold]
-    fn has_same_pid(&self) -> bool {
-        std::process::id() == self.pid
+    fn has_witness(&self) -> bool {
+        let witness = self.page().witness.load(Ordering::Relaxed);
+        // The kernel compares the word with the cookie, and then wakes nobody and moves nobody: a question that cannot fault.
+        // SAFETY: the kernel reads at the address if it may, else fails; it writes nothing and wakes nobody.
+        let asked = unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                witness,
+                libc::FUTEX_CMP_REQUEUE | libc::FUTEX_PRIVATE_FLAG,
+                0,
+                0usize,
+                witness,
+                self.cookie,
+            )
+        };
+        asked == 0
     }
+}
+
+/// A page of memory that nobody else has.
+fn map_page(page_bytes: usize) -> Result<NonNull<std::ffi::c_void>, Errno> {
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a fresh anonymous mapping at an address of the kernel's choice overlaps nothing.
+    let page = unsafe { mmap_anonymous(ptr::null_mut(), page_bytes, protection, MapFlags::PRIVATE) }?;
+    NonNull::new(page).ok_or(Errno::NOMEM)
 }
 
 impl Drop for ForkGuard {
     fn drop(&mut self) {
+        let witness = self.page().witness.load(Ordering::Relaxed);
+        if !witness.is_null() && self.has_witness() {
+            // SAFETY: our own page, which only `self` knows; in a child it is not there.
+            let _ = unsafe { munmap(witness.cast(), self.page_bytes) };
+        }
         // SAFETY: our own page; no reference to it outlives `self`.
-        let _ = unsafe { munmap(self.word.as_ptr().cast(), self.page_bytes) };
+        let _ = unsafe { munmap(self.page.as_ptr().cast(), self.page_bytes) };
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::process::same_pid;
     use super::*;
-
-    /// Runs `answer` in a forked child and hands back what it said.
-    fn in_forked_child(answer: impl FnOnce() -> bool) -> bool {
-        // SAFETY: the child only loads atomics and leaves by `_exit`; it touches no lock that another thread might hold.
-        let pid = unsafe { libc::fork() };
-        assert!(pid >= 0);
-        if pid == 0 {
-            let code = i32::from(answer());
-            // SAFETY: ends the child without running the test harness's exit handlers.
-            unsafe { libc::_exit(code) };
-        }
-        let mut status = 0;
-        // SAFETY: `status` is writable.
-        assert_eq!(unsafe { libc::waitpid(pid, &mut status, 0) }, pid);
-        assert!(libc::WIFEXITED(status));
-        libc::WEXITSTATUS(status) == 1
-    }
 
     #[test]
     fn a_forked_child_knows_that_it_is_not_the_original() {
-        let guard = ForkGuard::new().unwrap();
-        assert!(guard.is_original_process());
-        assert!(!in_forked_child(|| guard.is_original_process()));
-        assert!(guard.is_original_process());
+        for may_wipe in [true, false] {
+            let guard = ForkGuard::make(may_wipe).unwrap();
+            assert_eq!(guard.is_surely_original_process(), may_wipe);
+            assert!(guard.is_original_process());
+            assert!(!same_pid::fork(|| u8::from(guard.is_original_process())).is_one());
+            assert!(guard.is_original_process());
+        }
     }
 
     #[test]
     fn a_guard_made_in_the_child_guards_the_child() {
-        assert!(in_forked_child(|| ForkGuard::new().is_ok_and(|guard| guard.is_original_process())));
+        for may_wipe in [true, false] {
+            let made =
+                same_pid::fork(|| u8::from(ForkGuard::make(may_wipe).is_ok_and(|guard| guard.is_original_process())));
+            assert!(made.is_one());
+        }
     }
 
     #[test]
-    fn without_the_kernels_help_the_process_id_decides() {
-        let guard = ForkGuard::new().unwrap();
-        // SAFETY: the guard's own page; MADV_KEEPONFORK undoes WIPEONFORK as on a kernel that lacks it.
-        let kept = unsafe { madvise(guard.word.as_ptr().cast(), guard.page_bytes, Advice::LinuxKeepOnFork) };
-        kept.unwrap();
-        guard.word().store(ASK_PID, Ordering::Relaxed);
-        assert!(guard.is_original_process());
-        assert!(!in_forked_child(|| guard.is_original_process()));
+    fn a_child_that_has_its_parents_pid_knows_that_it_is_not_the_original() {
+        for may_wipe in [true, false] {
+            let asked = same_pid::fork_with_parents_pid(
+                || ForkGuard::make(may_wipe).unwrap(),
+                |guard| {
+                    // Whatever the child maps may come to lie where its parent has the witness.
+                    let others = [(); 64].map(|()| map_page(guard.page_bytes));
+                    u8::from(others.iter().all(Result::is_ok) && !guard.is_original_process())
+                },
+                // The control: the parent.
+                |guard| guard.is_original_process(),
+            );
+            if let Some(asked) = asked {
+                assert!(asked.is_one(), "may wipe: {may_wipe}");
+            }
+        }
     }
 }

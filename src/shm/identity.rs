@@ -68,7 +68,7 @@ impl ProcessIdentity {
             return Liveness::Dead;
         }
         // Somebody has the id. Without his stat (hidepid) it may be a stranger.
-        match ProcessStat::read(&self.pid.to_string()) {
+        match ProcessStat::of(pid) {
             Some(stat) if stat.is_zombie => Liveness::Dead,
             Some(_) if self.time_namespace != namespace("time") => Liveness::Unknown,
             Some(stat) if stat.start_ticks == self.start_ticks => Liveness::Alive,
@@ -81,8 +81,9 @@ impl ProcessIdentity {
 
 /// Whether nobody has that process id, or a zombie.
 pub(super) fn is_gone(pid: i32) -> bool {
-    Pid::from_raw(pid).is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH))
-        || ProcessStat::read(&pid.to_string()).is_some_and(|stat| stat.is_zombie)
+    Pid::from_raw(pid).is_none_or(|pid| {
+        test_kill_process(pid) == Err(Errno::SRCH) || ProcessStat::of(pid).is_some_and(|stat| stat.is_zombie)
+    })
 }
 
 struct ProcessStat {
@@ -91,6 +92,13 @@ struct ProcessStat {
 }
 
 impl ProcessStat {
+    /// Of the process that has that id here. `None` also where `/proc` is that of another pid namespace, and has another process under the number.
+    fn of(pid: Pid) -> Option<Self> {
+        let me = rustix::fs::readlink(c"/proc/self", Vec::new()).ok()?;
+        let is_ours = paths::digits(me.to_bytes()) == Some(std::process::id().into());
+        if is_ours { Self::read(&pid.as_raw_nonzero().to_string()) } else { None }
+    }
+
     fn read(process: &str) -> Option<Self> {
         // Not `read_text`: a process may have any bytes as its name.
         let text = paths::read(Path::new(&format!("/proc/{process}/stat")))?;

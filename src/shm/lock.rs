@@ -16,6 +16,7 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
 use super::page_size::page_bytes;
 use super::paths::{self, field};
+use super::process::ThisProcess;
 use super::write_lock::{has_writer, try_lock_for_writing};
 
 /// Which file, across renames: device and inode.
@@ -140,7 +141,7 @@ pub(super) enum TryLockError {
 pub(super) struct HeldLock {
     page: NonNull<std::ffi::c_void>,
     page_bytes: usize,
-    pid: u32,
+    process: ThisProcess,
     is_for_writing: bool,
 }
 
@@ -161,8 +162,12 @@ impl HeldLock {
             let flags = MapFlags::SHARED | MapFlags::NORESERVE;
             mmap(ptr::null_mut(), page_bytes, ProtFlags::empty(), flags, file, 0)
         }?;
-        let held =
-            Self { page: NonNull::new(page).ok_or(Errno::NOMEM)?, page_bytes, pid: std::process::id(), is_for_writing };
+        let held = Self {
+            page: NonNull::new(page).ok_or(Errno::NOMEM)?,
+            page_bytes,
+            process: ThisProcess::now(),
+            is_for_writing,
+        };
         // SAFETY: exactly the page just mapped, which nobody touches.
         unsafe { madvise(page, page_bytes, Advice::LinuxDontFork) }?;
         Ok(held)
@@ -177,7 +182,7 @@ impl HeldLock {
 impl Drop for HeldLock {
     fn drop(&mut self) {
         // In a forked child something else may be at the address.
-        if self.pid == std::process::id() {
+        if self.process.is_this() {
             // SAFETY: our own mapping, to which nobody has a pointer.
             let _ = unsafe { munmap(self.page.as_ptr(), self.page_bytes) };
         }

@@ -18,7 +18,7 @@
 //! | `replacer` | who may take a dead file's name |
 //! | `descriptor` | descriptors that the program may close under us |
 //! | `paths` | what the system is asked about paths |
-//! | `fork_guard` | are we a forked child |
+//! | `fork_guard`, `process` | are we a forked child |
 //! | `slots` | the list that signal and exit handlers walk |
 
 mod allocate;
@@ -40,6 +40,7 @@ mod open;
 mod owned;
 mod page_size;
 mod paths;
+mod process;
 mod replacer;
 mod room;
 mod sections;
@@ -64,6 +65,9 @@ pub use memfd::{MemfdOptions, create_memfd};
 pub use name::{ConfigLimits, RingConfig, RingName, ShiftLimits};
 pub use open::{OpenOptions, RingFile};
 pub use owned::OwnedRingFile;
+pub(crate) use process::process_number;
+#[cfg(test)]
+pub(crate) use process::same_pid;
 pub use sections::Sections;
 pub use stale::StaleFile;
 pub use write_lock::WRITE_LOCK_OFFSET;

@@ -18,6 +18,7 @@ use super::descriptor::OwnDescriptor;
 use super::directory::PlaceWarning;
 use super::lock::{FileId, HeldLock};
 use super::paths;
+use super::process::ThisProcess;
 use super::slots::{Slot, SlotList};
 
 /// A file name in an open directory: keeps its meaning when the process changes its working directory or somebody renames the directory.
@@ -124,7 +125,7 @@ impl std::fmt::Debug for ExitHook {
 /// What the exit handler must know about an owned file.
 #[derive(Debug)]
 struct Entry {
-    pid: u32,
+    process: ThisProcess,
     place: Option<Arc<NamedPlace>>,
     file: FileId,
     keep: bool,
@@ -137,7 +138,7 @@ impl Entry {
     /// Removes the file, unless it shall stay or another process made it. What is in a ring stays in a crash; one that is still
     /// being made holds nothing.
     fn remove_file(&self, crashes: bool) {
-        if self.pid == std::process::id()
+        if self.process.is_this()
             && !self.keep
             && !(crashes && self.is_published)
             && let Some(place) = &self.place
@@ -208,7 +209,7 @@ fn tell_owners() {
     for slot in ENTRIES.iter() {
         let Ok(entry) = slot.entry.try_lock() else { continue };
         let hooks = match &*entry {
-            Some(entry) if entry.pid == std::process::id() => entry.at_exit.clone(),
+            Some(entry) if entry.process.is_this() => entry.at_exit.clone(),
             _ => continue,
         };
         // What a hook calls may end the owner, who takes the lock.
@@ -234,7 +235,7 @@ fn remove_files(crashes: bool) {
 #[derive(Debug)]
 pub(super) struct Registration {
     slot: &'static EntrySlot,
-    pid: u32,
+    process: ThisProcess,
 }
 
 impl Registration {
@@ -244,10 +245,10 @@ impl Registration {
         if !HANDLERS.swap(true, Ordering::Relaxed) {
             listen_for_exit();
         }
-        let registration = Self { slot: ENTRIES.claim(), pid: std::process::id() };
+        let registration = Self { slot: ENTRIES.claim(), process: ThisProcess::now() };
         if let Some(mut entry) = registration.entry() {
-            let pid = registration.pid;
-            *entry = Some(Entry { pid, place, file, keep: false, is_published: false, at_exit: Vec::new() });
+            let process = registration.process;
+            *entry = Some(Entry { process, place, file, keep: false, is_published: false, at_exit: Vec::new() });
         }
         registration
     }
@@ -275,8 +276,7 @@ impl Registration {
     /// What the handler knows; `None` in a forked child: there the mutex may have been locked by a thread that the child does not have.
     #[inline(never)]
     fn entry(&self) -> Option<MutexGuard<'_, Option<Entry>>> {
-        let is_ours = self.pid == std::process::id();
-        is_ours.then(|| self.slot.entry.lock().unwrap_or_else(PoisonError::into_inner))
+        self.process.is_this().then(|| self.slot.entry.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

@@ -167,7 +167,7 @@ impl TimeSource for &'static Simulation {
         })
     }
 
-    fn process_id(&self) -> u64 {
+    fn process_number(&self) -> u64 {
         self.process.load(Ordering::Relaxed)
     }
 }

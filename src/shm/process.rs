@@ -1,0 +1,171 @@
+//! Which process is this, for what it inherited when it was forked?
+
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+use super::fork_guard::ForkGuard;
+
+/// A number that this process has, and none of those whose memory it inherited. Not 0.
+#[must_use]
+pub(crate) fn process_number() -> u64 {
+    static THIS: Numbered = Numbered::new(true);
+    THIS.number()
+}
+
+/// The process that this was made in. A child has another one, whatever its process id is; so has a process that shares our memory and not our id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ThisProcess {
+    number: u64,
+    pid: u32,
+}
+
+impl ThisProcess {
+    pub(super) fn now() -> Self {
+        Self { number: process_number(), pid: std::process::id() }
+    }
+
+    /// Whether the caller runs in it.
+    pub(super) fn is_this(self) -> bool {
+        self == Self::now()
+    }
+}
+
+/// Gives each process its number.
+struct Numbered {
+    /// The newest process's; never freed, so that it may be looked at in any process.
+    newest: AtomicPtr<(ForkGuard, u64)>,
+    /// The largest number that was given. A child has a copy, so that it gives larger ones.
+    given: AtomicU64,
+    may_wipe: bool,
+}
+
+impl Numbered {
+    const fn new(may_wipe: bool) -> Self {
+        Self { newest: AtomicPtr::new(ptr::null_mut()), given: AtomicU64::new(0), may_wipe }
+    }
+
+    fn number(&self) -> u64 {
+        // Acquire: the guard is complete.
+        let newest = self.newest.load(Ordering::Acquire);
+        // SAFETY: null, or a box that was leaked below.
+        match unsafe { newest.as_ref() } {
+            Some((guard, number)) if guard.is_original_process() => *number,
+            _ => self.number_slow(newest),
+        }
+    }
+
+    /// The first question in this process.
+    #[cold]
+    fn number_slow(&self, old: *mut (ForkGuard, u64)) -> u64 {
+        let Ok(guard) = ForkGuard::make(self.may_wipe) else {
+            // Without memory for a page the process id has to do, as a number that no process is given.
+            return 1 << 63 | u64::from(std::process::id());
+        };
+        let number = self.given.fetch_add(1, Ordering::Relaxed) + 1;
+        let made = Box::into_raw(Box::new((guard, number)));
+        match self.newest.compare_exchange(old, made, Ordering::AcqRel, Ordering::Relaxed) {
+            Ok(_) => number,
+            Err(_) => {
+                // SAFETY: made above, and nobody else has it.
+                drop(unsafe { Box::from_raw(made) });
+                // Another thread of this process was faster.
+                self.number()
+            }
+        }
+    }
+}
+
+/// Forked children for tests, also with the process id of their parent.
+#[cfg(test)]
+pub(crate) mod same_pid {
+    /// What a child said by its exit code.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) struct Said(i32);
+
+    impl Said {
+        pub(crate) fn is_one(self) -> bool {
+            self.0 == 1
+        }
+    }
+
+    const NOT_PERMITTED: u8 = 77;
+    const FAILED: u8 = 78;
+
+    /// Runs `answer` in a forked child.
+    pub(crate) fn fork(answer: impl FnOnce() -> u8) -> Said {
+        // SAFETY: the child does what is made for forked children and leaves by `_exit`; it touches no lock that another thread might hold.
+        let pid = unsafe { libc::fork() };
+        assert!(pid >= 0);
+        if pid == 0 {
+            let code = i32::from(answer());
+            // SAFETY: ends the child without running the test harness's exit handlers.
+            unsafe { libc::_exit(code) };
+        }
+        let mut status = 0;
+        // SAFETY: `status` is writable.
+        assert_eq!(unsafe { libc::waitpid(pid, &mut status, 0) }, pid);
+        assert!(libc::WIFEXITED(status), "{status}");
+        Said(libc::WEXITSTATUS(status))
+    }
+
+    /// Has the next child begin a pid namespace, in which it is process 1.
+    fn begin_namespace() -> bool {
+        // SAFETY: changes nothing but where the next child goes.
+        unsafe { libc::unshare(libc::CLONE_NEWPID) == 0 }
+    }
+
+    /// Runs `prepare` in a process, and `answer` with what it gave in a child of that, which has the same process id; then asks whether
+    /// all is well in the parent. `None`, with a word, if that is not permitted here.
+    pub(crate) fn fork_with_parents_pid<T>(
+        prepare: impl FnOnce() -> T,
+        answer: impl FnOnce(&T) -> u8,
+        is_well: impl FnOnce(&T) -> bool,
+    ) -> Option<Said> {
+        let said = fork(|| {
+            if !begin_namespace() {
+                return NOT_PERMITTED;
+            }
+            let parent = || {
+                let prepared = prepare();
+                if std::process::id() != 1 || !begin_namespace() {
+                    return FAILED;
+                }
+                let said = fork(|| if std::process::id() == 1 { answer(&prepared) } else { FAILED });
+                if is_well(&prepared) { said.0 as u8 } else { FAILED }
+            };
+            fork(parent).0 as u8
+        });
+        if said.0 == i32::from(NOT_PERMITTED) {
+            eprintln!("SKIPPED: a pid namespace may not be made here");
+            return None;
+        }
+        Some(said)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_keeps_its_number_and_a_child_has_another_whatever_its_pid_is() {
+        for may_wipe in [true, false] {
+            let numbered = Numbered::new(may_wipe);
+            let number = numbered.number();
+            assert_eq!((number, numbered.number()), (1, 1));
+            assert!(same_pid::fork(|| u8::from(numbered.number() == 2 && numbered.number() == 2)).is_one());
+            let asked = same_pid::fork_with_parents_pid(
+                || {
+                    let numbered = Numbered::new(may_wipe);
+                    numbered.number();
+                    (numbered, ThisProcess::now())
+                },
+                |(numbered, process)| u8::from(numbered.number() == 2 && !process.is_this()),
+                |(numbered, process)| numbered.number() == 1 && process.is_this(),
+            );
+            if let Some(asked) = asked {
+                assert!(asked.is_one(), "may wipe: {may_wipe}");
+            }
+        }
+    }
+}
