@@ -70,12 +70,14 @@ impl RecorderLayer {
     /// Takes in a span; `None` if too many are open, or all ids have been used.
     #[inline(always)]
     fn add(&self, core: &PerfCore, thread: &ThreadState, id: &Id, call_site_id: u32) -> Option<MappedSpan> {
-        let span = thread.next_layer_span_id().map(|span_id| MappedSpan { span_id, call_site_id });
-        let added = span.filter(|span| self.spans.insert(id.into_u64(), *span));
-        if added.is_none() {
-            core.count_lost_span();
+        if let Some(span_id) = thread.next_layer_span_id() {
+            let span = MappedSpan { span_id, call_site_id };
+            if self.spans.insert(id.into_u64(), span) {
+                return Some(span);
+            }
         }
-        added
+        core.count_lost_span();
+        None
     }
 
     /// The id of a span that exists, which is taken in now if it is not known, with those of its ancestors that are not.
