@@ -38,6 +38,8 @@ pub enum CaptureErrorKind {
     NoSpace,
     /// The output exists.
     Exists,
+    /// The output is something that is never replaced: a file that is read, a link, a directory.
+    NotReplaceable,
     /// The options cannot be.
     BadOptions,
     /// The capture holds no spans, where spans are needed.
@@ -135,6 +137,9 @@ impl fmt::Display for CaptureError {
         match (&self.0.path, self.0.kind) {
             // The reader has named the file.
             (_, CaptureErrorKind::Ring) | (None, _) => f.write_str(&self.0.message),
+            (Some(path), CaptureErrorKind::Exists | CaptureErrorKind::NotReplaceable) => {
+                write!(f, "cannot write {}: {}", path.display(), self.0.message)
+            }
             (Some(path), _) => write!(f, "{}: {}", path.display(), self.0.message),
         }
     }

@@ -12,6 +12,7 @@
 //! | `tables` | call sites and threads |
 //! | `account` | how many events each ring gave and lost |
 //! | `write` | blocks, index, footer |
+//! | `place` | where files are written, and what is never written over |
 //! | `parts` | the files of a capture that is rotated |
 //! | `overlaps` | payloads that name the same bytes, which no ring has |
 //! | `sources` | the rings that are read, shards too, as they appear |
@@ -31,6 +32,7 @@ mod options;
 mod output;
 mod overlaps;
 mod parts;
+mod place;
 mod read;
 mod ring;
 mod run;
@@ -46,6 +48,9 @@ pub use error::{CaptureError, CaptureErrorKind};
 pub use events::CaptureEvents;
 pub use item::{CapturedContent, CapturedItem, CapturedPayload, LossCause};
 pub use options::CaptureOptions;
+// For the program `eventring`, whose other files are made as captures are.
+#[doc(hidden)]
+pub use place::{OutputPlace, OutputTarget, ReadFiles, UnfinishedFile, nameless_file};
 pub use read::CaptureFile;
 pub use ring::{CapturedRing, RingRole};
 pub use run::{capture, capture_rings, capture_rings_to, capture_to};

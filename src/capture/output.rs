@@ -5,6 +5,7 @@ use super::error::{CaptureError, CaptureErrorKind};
 use super::format::{FileHeader, HEADER_BYTES, PAYLOAD_BYTES_MAX};
 use super::options::CaptureOptions;
 use super::parts::Parts;
+use super::place::ReadFiles;
 use super::sources::{SourceRecorder, SourceRing};
 use super::write::{CaptureWriter, block_bytes_max};
 use std::collections::VecDeque;
@@ -54,7 +55,7 @@ impl<'o> Output<'o> {
         let part = u32::from(options.rotates());
         let now = Instant::now();
         let mut output = Self {
-            writer: begin_file(&mut parts, options, part)?,
+            writer: begin_file(&mut parts, options, part, rings)?,
             options,
             parts,
             part,
@@ -181,7 +182,7 @@ impl<'o> Output<'o> {
         }
         self.finish_part(rings, recorders, EndReason::Rotated)?;
         self.part += 1;
-        self.writer = begin_file(&mut self.parts, self.options, self.part)?;
+        self.writer = begin_file(&mut self.parts, self.options, self.part, rings)?;
         self.part_started = Instant::now();
         (self.has_items, self.table_bytes) = (false, 0);
         self.set_limit();
@@ -307,14 +308,21 @@ impl<'o> Output<'o> {
     }
 }
 
-fn begin_file(parts: &mut Parts, options: &CaptureOptions, part: u32) -> Result<CaptureWriter, CaptureError> {
+fn begin_file(
+    parts: &mut Parts,
+    options: &CaptureOptions,
+    part: u32,
+    rings: &[SourceRing],
+) -> Result<CaptureWriter, CaptureError> {
     let header = FileHeader {
         part,
         started_epoch_nanos: now_epoch_nanos(),
         started_boot_nanos: clock_nanos(rustix::time::ClockId::Boottime),
         started_monotonic_nanos: clock_nanos(rustix::time::ClockId::Monotonic),
     };
-    let out = parts.next(part)?;
+    let mut read = ReadFiles::default();
+    rings.iter().filter_map(|ring| ring.reader.as_ref()).for_each(|reader| read.add_ring(reader));
+    let out = parts.next(part, &read)?;
     let writer = CaptureWriter::new(out, options.level, &header);
     writer.map_err(|error| match parts.current() {
         Some(path) => error.at(path),

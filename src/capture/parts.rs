@@ -1,10 +1,10 @@
 //! The files of a capture.
 
 use super::error::CaptureError;
+use super::place::{OutputPlace, ReadFiles};
 use std::collections::VecDeque;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// Where a capture goes: one file, or a row of them.
@@ -28,11 +28,11 @@ pub(super) struct PathParts {
 }
 
 impl Parts {
-    /// Opens file `part` (from 1).
-    pub(super) fn next(&mut self, part: u32) -> Result<Box<dyn Write>, CaptureError> {
+    /// Opens file `part` (from 1). It takes the place of no file that is read.
+    pub(super) fn next(&mut self, part: u32, read: &ReadFiles) -> Result<Box<dyn Write>, CaptureError> {
         match self {
             Self::Writer(out) => Ok(out.take().unwrap_or_else(|| Box::new(std::io::sink()))),
-            Self::Path(parts) => Ok(Box::new(parts.next(part)?)),
+            Self::Path(parts) => Ok(Box::new(parts.next(part, read)?)),
         }
     }
 
@@ -62,24 +62,9 @@ impl Parts {
 }
 
 impl PathParts {
-    fn next(&mut self, part: u32) -> Result<File, CaptureError> {
+    fn next(&mut self, part: u32, read: &ReadFiles) -> Result<File, CaptureError> {
         let path = if self.rotates { part_path(&self.output, part) } else { self.output.clone() };
-        let mut options = OpenOptions::new();
-        // As the rings themselves: the owner, and the group to read.
-        options.write(true).mode(0o640);
-        if self.overwrite {
-            options.create(true).truncate(true)
-        } else {
-            options.create_new(true)
-        };
-        let file = options.open(&path).map_err(|error| match error.kind() {
-            std::io::ErrorKind::AlreadyExists => {
-                let message =
-                    "cannot write it: the file exists; choose another name, or have it replaced (`overwrite`)";
-                CaptureError::new(super::CaptureErrorKind::Exists, message).at(&path)
-            }
-            _ => CaptureError::io_writing("write it", error).at(&path),
-        })?;
+        let file = OutputPlace::open(&path)?.create(self.overwrite, read)?;
         self.written.push_back(path);
         if let Some(keep) = self.keep {
             while self.written.len() > keep.max(1) {

@@ -313,6 +313,11 @@ impl CaptureFile {
         CaptureEvents::new(blocks.filter(|(_, block)| block.header.kind == BlockKind::Events), self.rings.len())
     }
 
+    /// The files that it is in.
+    pub(super) fn files(&self) -> impl Iterator<Item = &File> {
+        std::iter::once(&self.file).chain(self.later.iter().map(|part| &part.file))
+    }
+
     /// How it ends; `None` if it is truncated.
     #[must_use]
     pub fn end(&self) -> Option<&CaptureEnd> {

@@ -177,7 +177,7 @@ fn of_capture(kind: CaptureErrorKind) -> Option<Exit> {
         CaptureErrorKind::WrongVersion => Exit::WrongVersion,
         CaptureErrorKind::Damaged => Exit::Damaged,
         CaptureErrorKind::NoSpace => Exit::NoSpace,
-        CaptureErrorKind::Exists => Exit::Exists,
+        CaptureErrorKind::Exists | CaptureErrorKind::NotReplaceable => Exit::Exists,
         CaptureErrorKind::BadOptions => Exit::Usage,
         CaptureErrorKind::NoSpans => Exit::WrongContentType,
         CaptureErrorKind::WrongSchema => Exit::WrongSchema,

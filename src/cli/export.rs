@@ -2,7 +2,7 @@
 
 use super::exit::{Exit, Failure};
 use super::format::grouped;
-use super::output::{Target, Unfinished};
+use super::output;
 use super::paint::WARNING;
 use super::saved::{open, stdout_twice};
 use eventring::capture::{CaptureError, CaptureFile};
@@ -96,30 +96,24 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         let message = "a Perfetto trace is not for a terminal; send it into a file or a pipe";
         return Err(Failure::new(Exit::Usage, message).into());
     }
-    let target = if is_stdout { None } else { Some(Target::of(&output, args.force)?) };
+    let target = if is_stdout { None } else { Some(output::look(&output, args.force)?) };
     let saved = open(&args.names, args.format == Formats::Folded)?;
-    let failed = |error: io::Error| Failure::writing(&output, &error);
     let write_to = |file: &File| {
         write(args, &saved.capture, &mut BufWriter::new(file)).map_err(|error| match error.io_error() {
-            Some(io) => failed(io::Error::new(io.kind(), io.to_string())).into(),
+            Some(io) => Failure::writing(&output, io).into(),
             None => anyhow::Error::new(error),
         })
     };
     let summary = match target {
         None => {
+            saved.read.check_stream(io::stdout(), "stdout")?;
             let written = write(args, &saved.capture, &mut BufWriter::new(io::stdout().lock()));
             written.map_err(|error| match error.io_error() {
                 Some(io) => Failure::io("cannot write to stdout", io).into(),
                 None => anyhow::Error::new(error),
             })?
         }
-        Some(Target::Open(file)) => write_to(&file)?,
-        Some(Target::File) => {
-            let unfinished = Unfinished::create(&output).map_err(failed)?;
-            let summary = write_to(&unfinished.file)?;
-            unfinished.publish(&output, args.force).map_err(failed)?;
-            summary
-        }
+        Some(target) => output::write_whole((&output, target), args.force, &saved.read, write_to)?,
     };
     report(args, &output, &summary)?;
     match saved.report(&args.names[0], &summary.problems) {

@@ -5,21 +5,20 @@ use super::capture::report_table_losses;
 use super::exit::{Exit, Failure};
 use super::format::one_line;
 use super::paint::WARNING;
-use eventring::capture::{CaptureFile, CaptureOptions, NextRing, capture_rings_to};
+use eventring::capture::{CaptureFile, CaptureOptions, NextRing, ReadFiles, capture_rings_to, nameless_file};
 use eventring::layout::header::CONTENT_TYPE_PERF;
 use eventring::reader::Reader;
 use eventring::schema::perf::PerfEvent;
-use std::fs::{File, OpenOptions};
-use std::hash::{BuildHasher as _, Hasher as _, RandomState};
-use std::io::{self, ErrorKind};
+use std::io;
 use std::ops::ControlFlow;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A capture to read.
 pub(super) struct Saved {
     pub capture: CaptureFile,
+    /// The files that were read for it.
+    pub read: ReadFiles,
     /// What went wrong when it was made just now from a ring: shards that were left out.
     problems: Vec<String>,
     /// The ring's file was truncated meanwhile.
@@ -77,37 +76,24 @@ fn capture_now(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved> {
         );
         Failure::new(Exit::of(&error.into()), message)
     };
-    let file = temporary_file(&std::env::temp_dir()).map_err(no_file)?;
+    let file = nameless_file(&std::env::temp_dir()).map_err(no_file)?;
     let copy = file.try_clone().map_err(no_file)?;
     let options = CaptureOptions::new().compression_level(1).duration(Duration::ZERO);
+    let mut read = ReadFiles::default();
+    rings.iter().for_each(|ring| read.add_ring(ring));
     let mut rings = rings.into_iter();
     let mut next_ring = || rings.next().map_or(NextRing::NoMore, NextRing::Ring);
     let made = capture_rings_to(&mut next_ring, copy, &options, &mut |_| ControlFlow::Continue(()))
         .map_err(|error| advice::on_saved(&names[0], error))?;
-    Ok(Saved { capture: CaptureFile::from_file(file)?, problems: made.problems, is_cut: !made.truncated.is_empty() })
-}
-
-/// A file without a name, which goes away with us. Nobody else may open it: it holds what a ring holds.
-fn temporary_file(directory: &Path) -> io::Result<File> {
-    const ATTEMPTS: u32 = 16;
-    for attempt in 1.. {
-        // In a directory where everybody writes: a name that nobody can foresee, and neither a file nor a link that is there already.
-        let path = directory.join(format!(".eventring.{:016x}", RandomState::new().build_hasher().finish()));
-        match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path) {
-            Ok(file) => {
-                std::fs::remove_file(&path)?;
-                return Ok(file);
-            }
-            Err(error) if error.kind() == ErrorKind::AlreadyExists && attempt < ATTEMPTS => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Err(ErrorKind::AlreadyExists.into())
+    let is_cut = !made.truncated.is_empty();
+    Ok(Saved { capture: CaptureFile::from_file(file)?, read, problems: made.problems, is_cut })
 }
 
 impl Saved {
     fn from_capture(capture: CaptureFile) -> Self {
-        Self { capture, problems: Vec::new(), is_cut: false }
+        let mut read = ReadFiles::default();
+        read.add_capture(&capture);
+        Self { capture, read, problems: Vec::new(), is_cut: false }
     }
 
     /// Says what was wrong with what was read, `problems` of its export among it; gives the exit code that belongs to it.
@@ -159,19 +145,6 @@ pub(super) fn stdout_twice() -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt as _;
-
-    #[test]
-    fn a_temporary_file_is_nobody_elses_and_its_name_cannot_be_taken_before() {
-        let directory = tempfile::tempdir().unwrap();
-        let foreseen = directory.path().join(format!(".eventring.{}", std::process::id()));
-        std::os::unix::fs::symlink("/nowhere", &foreseen).unwrap();
-        let file = temporary_file(directory.path()).unwrap();
-        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-        // Nothing is left but the link.
-        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
-        assert!(temporary_file(&directory.path().join("missing")).is_err());
-    }
 
     #[test]
     fn sizes_and_times_are_read_as_people_write_them() {

@@ -3,8 +3,9 @@
 use super::exit::{Exit, Failure};
 use super::format::{bytes, events, grouped};
 use super::open::RingArgs;
-use super::output::{Target, Unfinished};
+use super::output;
 use super::paint::{DIM, WARNING};
+use eventring::capture::ReadFiles;
 use eventring::reader::{Reader, SnapshotOptions, SnapshotSummary};
 use serde_json::json;
 use std::fs::File;
@@ -58,13 +59,17 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         );
     }
     let output = args.output.clone().unwrap_or_else(|| default_output(&reader));
+    let mut read = ReadFiles::default();
+    read.add_ring(&reader);
     let summary = if output == Path::new("-") {
         if args.json {
             return Err(Failure::new(Exit::Usage, "--json and `--output -` both want stdout; give a file").into());
         }
+        read.check_stream(io::stdout(), "stdout")?;
         to_stdout(&reader, &options)?
     } else {
-        to_file(&reader, &output, args.force, &options)?
+        let target = output::look(&output, args.force)?;
+        output::write_whole((&output, target), args.force, &read, |file| to_file(&reader, &output, file, &options))?
     };
     if args.json {
         let mut out = anstream::stdout();
@@ -91,24 +96,12 @@ fn to_stdout(reader: &Reader, options: &SnapshotOptions) -> anyhow::Result<Snaps
     Ok(reader.write_snapshot(BufWriter::new(out.lock()), options)?)
 }
 
-/// Writes beside the target and renames: nobody sees half a snapshot, and a failure costs nobody his file. Devices and pipes are
-/// written to.
-fn to_file(reader: &Reader, output: &Path, force: bool, options: &SnapshotOptions) -> anyhow::Result<SnapshotSummary> {
-    let failed = |error: io::Error| Failure::writing(output, &error);
-    let write = |file: &File| {
-        reader.write_snapshot(BufWriter::new(file), options).map_err(|error| {
-            // The reader knows no names of outputs.
-            let message = format!("{}: {error}", output.display());
-            Failure::new(Exit::of(&error.into()), message)
-        })
-    };
-    if let Target::Open(file) = Target::of(output, force)? {
-        return Ok(write(&file)?);
-    }
-    let unfinished = Unfinished::create(output).map_err(failed)?;
-    let summary = write(&unfinished.file)?;
-    unfinished.publish(output, force).map_err(failed)?;
-    Ok(summary)
+fn to_file(reader: &Reader, output: &Path, file: &File, options: &SnapshotOptions) -> anyhow::Result<SnapshotSummary> {
+    reader.write_snapshot(BufWriter::new(file), options).map_err(|error| {
+        // The reader knows no names of outputs.
+        let message = format!("{}: {error}", output.display());
+        Failure::new(Exit::of(&error.into()), message).into()
+    })
 }
 
 fn object(output: &Path, summary: &SnapshotSummary) -> serde_json::Value {

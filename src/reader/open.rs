@@ -21,6 +21,9 @@ use std::sync::{Arc, OnceLock};
 pub(super) struct Source {
     memory: MappedMemory,
     file: shm::RingFile,
+    /// The file that was opened, which of a snapshot is not `file`.
+    #[cfg_attr(not(feature = "capture"), allow(dead_code, reason = "who writes files asks"))]
+    file_id: shm::FileId,
     /// The snapshot's path: `file` is then anonymous memory.
     saved_as: Option<PathBuf>,
     /// Set once it is certain that nothing will be recorded any more.
@@ -181,6 +184,17 @@ impl Reader {
         self.source.saved_as.as_deref().or(self.source.file.path())
     }
 
+    /// Which file it is; of a snapshot, the compressed one.
+    #[cfg(feature = "capture")]
+    pub(crate) fn file_id(&self) -> shm::FileId {
+        self.source.file_id
+    }
+
+    /// Whether it is the first shard of a sharded recorder. Whoever names another shard gets that alone.
+    pub(crate) fn is_shard_0(&self) -> bool {
+        self.info().extension.is_some_and(|extension| extension.shard_limit > 0 && extension.shard_index == 0)
+    }
+
     /// The user who owns the file.
     pub(super) fn file_owner(&self) -> u32 {
         self.source.file.owner()
@@ -255,7 +269,7 @@ impl ReaderOptions {
     pub fn open(&self, name_or_path: impl AsRef<Path>) -> Result<Reader, ReaderError> {
         let file = find(name_or_path.as_ref()).map_err(ReaderError::shm)?;
         let path = file.path().unwrap_or(name_or_path.as_ref()).to_path_buf();
-        let opened = if starts_as_zstd(&file) { self.open_snapshot(&file, &path) } else { self.map(file, None) };
+        let opened = if starts_as_zstd(&file) { self.open_snapshot(&file, &path) } else { self.map_ring(file) };
         opened.map_err(|error| error.at(&path))
     }
 
@@ -266,14 +280,15 @@ impl ReaderOptions {
     pub fn open_fd(&self, fd: impl AsFd) -> Result<Reader, ReaderError> {
         let file =
             fd.as_fd().try_clone_to_owned().map_err(|error| ReaderError::io("duplicate the descriptor", error))?;
-        self.map(shm::RingFile::from_descriptor(file).map_err(ReaderError::shm)?, None)
+        self.map_ring(shm::RingFile::from_descriptor(file).map_err(ReaderError::shm)?)
     }
 
     #[cfg(feature = "snapshot")]
     fn open_snapshot(&self, file: &shm::RingFile, path: &Path) -> Result<Reader, ReaderError> {
         let bytes_max = self.snapshot_bytes_max.unwrap_or(SNAPSHOT_BYTES_MAX);
         let image = super::snapshot::decompress(file.descriptor(), bytes_max, self.is_header_enough)?;
-        self.map(shm::RingFile::from_descriptor(image).map_err(ReaderError::shm)?, Some(path.to_path_buf()))
+        let image = shm::RingFile::from_descriptor(image).map_err(ReaderError::shm)?;
+        self.map(image, file.id(), Some(path.to_path_buf()))
     }
 
     #[cfg(not(feature = "snapshot"))]
@@ -285,8 +300,13 @@ impl ReaderOptions {
         ))
     }
 
+    fn map_ring(&self, file: shm::RingFile) -> Result<Reader, ReaderError> {
+        let file_id = file.id();
+        self.map(file, file_id, None)
+    }
+
     /// Maps and checks.
-    fn map(&self, file: shm::RingFile, saved_as: Option<PathBuf>) -> Result<Reader, ReaderError> {
+    fn map(&self, file: shm::RingFile, file_id: shm::FileId, saved_as: Option<PathBuf>) -> Result<Reader, ReaderError> {
         let (fixed, has_extension) = read_header(&file)?;
         let geometry = Geometry::new(fixed.descriptor_capacity, fixed.payload_buf_bytes, fixed.context_area_bytes)
             .map_err(|error| ReaderError::bad_header(&error))?;
@@ -303,7 +323,7 @@ impl ReaderOptions {
         let memory = MappedMemory::new(mapping, geometry, has_extension).ok_or_else(|| {
             ReaderError::new(ReaderErrorKind::BadHeader, "the mapped sections differ from the header")
         })?;
-        let source = Source { memory, file, saved_as, finished: OnceLock::new() };
+        let source = Source { memory, file, file_id, saved_as, finished: OnceLock::new() };
         source.state();
         Ok(Reader { source: Arc::new(source) })
     }

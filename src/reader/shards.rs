@@ -55,7 +55,7 @@ impl ShardFinder {
     /// For the recorder whose shard 0 this is. Shards below `first` (at least 1) are known to the caller.
     #[must_use]
     pub fn new(shard0: &Reader, first: u32) -> Self {
-        let path = shard0.path().map(Path::to_path_buf).filter(|_| is_shard_0(shard0));
+        let path = shard0.path().map(Path::to_path_buf).filter(|_| shard0.is_shard_0());
         Self { shard0: shard0.clone(), path, next: first.max(1), unopened: VecDeque::new() }
     }
 
@@ -137,11 +137,6 @@ impl ShardFinder {
             self.shard0.is_finished() && self.shard0.shard_count() <= self.next.into() && self.unopened.is_empty();
         self.path.is_none() || is_over
     }
-}
-
-/// Whoever names another shard gets that alone.
-fn is_shard_0(reader: &Reader) -> bool {
-    reader.info().extension.is_some_and(|extension| extension.shard_limit > 0 && extension.shard_index == 0)
 }
 
 /// The file of shard `index` (from 1) of the recorder whose shard 0 is at `path`.

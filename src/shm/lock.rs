@@ -29,7 +29,7 @@ pub struct FileId {
 }
 
 impl FileId {
-    pub(super) fn of(stat: &Stat) -> Self {
+    pub(crate) fn of(stat: &Stat) -> Self {
         Self { device: stat.st_dev, inode: stat.st_ino }
     }
 }

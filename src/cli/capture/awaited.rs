@@ -5,7 +5,7 @@ use crate::cli::advice;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::interrupt::Interrupt;
 use crate::cli::silence::Silence;
-use eventring::capture::NextRing;
+use eventring::capture::{NextRing, ReadFiles};
 use eventring::layout::header::CONTENT_TYPE_PERF;
 use eventring::reader::{Reader, ReaderError, ReaderErrorKind};
 use eventring::schema::perf::PerfEvent;
@@ -132,6 +132,13 @@ impl Rings {
     fn hold(&mut self, reader: Reader) {
         self.opened.push(reader.clone());
         self.found.push_back(reader);
+    }
+
+    /// The files of those that were there.
+    pub(super) fn read_files(&self) -> ReadFiles {
+        let mut read = ReadFiles::default();
+        self.opened.iter().for_each(|ring| read.add_ring(ring));
+        read
     }
 
     /// Those that were never there.

@@ -9,12 +9,12 @@ pub(super) use report::report_table_losses;
 use crate::cli::advice;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::interrupt::Interrupt;
-use crate::cli::output::Target;
+use crate::cli::output;
 use crate::cli::saved::{parse_bytes, parse_duration, stdout_twice};
 use awaited::Rings;
 use eventring::capture::{
-    CaptureError, CaptureErrorKind, CaptureOptions, CaptureProgress, CaptureSummary, EndReason, capture_rings,
-    capture_rings_to,
+    CaptureError, CaptureErrorKind, CaptureOptions, CaptureProgress, CaptureSummary, EndReason, OutputTarget,
+    capture_rings, capture_rings_to,
 };
 use eventring::reader::{ReaderError, ReaderErrorKind};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -108,9 +108,9 @@ impl Args {
     }
 
     /// What `output` is. The files of a row have names of their own, which are looked at when they are made.
-    fn target(&self, output: &Path) -> Result<Target, Failure> {
+    fn target(&self, output: &Path) -> anyhow::Result<OutputTarget> {
         let is_row = self.rotate_size.is_some() || self.rotate_every.is_some();
-        if is_row { Ok(Target::File) } else { Target::of(output, self.force) }
+        if is_row { Ok(OutputTarget::File) } else { output::look(output, self.force) }
     }
 
     fn output(&self) -> PathBuf {
@@ -157,6 +157,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         }
     }
     let rings = RefCell::new(rings);
+    if target.is_none() {
+        rings.borrow().read_files().check_stream(io::stdout(), "stdout")?;
+    }
     let summary = copy(&options, &output, target, &rings, &interrupt)?;
     let mut rings = rings.into_inner();
     if args.json {
@@ -186,7 +189,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
 fn copy(
     options: &CaptureOptions,
     output: &Path,
-    target: Option<Target>,
+    target: Option<OutputTarget>,
     rings: &RefCell<Rings>,
     interrupt: &Interrupt,
 ) -> anyhow::Result<CaptureSummary> {
@@ -217,11 +220,13 @@ fn copy(
     };
     match target {
         None => to_stream(capture_rings_to(&mut next_ring, io::stdout(), options, &mut progress), "stdout".as_ref()),
-        Some(Target::Open(file)) => to_stream(capture_rings_to(&mut next_ring, file, options, &mut progress), output),
-        Some(Target::File) => {
+        Some(OutputTarget::Stream(file)) => {
+            to_stream(capture_rings_to(&mut next_ring, file, options, &mut progress), output)
+        }
+        Some(OutputTarget::File) => {
             let summary = capture_rings(&mut next_ring, output, options, &mut progress);
             bar.finish_and_clear();
-            summary.map_err(with_advice)
+            summary.map_err(of_output)
         }
     }
 }
@@ -236,11 +241,6 @@ fn with_advice_to_wait(error: ReaderError) -> anyhow::Error {
     }
 }
 
-fn with_advice(error: CaptureError) -> anyhow::Error {
-    if error.kind() != CaptureErrorKind::Exists {
-        return error.into();
-    }
-    let path = error.path().unwrap_or("".as_ref()).display();
-    let message = format!("cannot write {path}: it exists; choose another name, or --force");
-    Failure::new(Exit::Exists, message).into()
+fn of_output(error: CaptureError) -> anyhow::Error {
+    if error.kind() == CaptureErrorKind::Exists { output::failure(error) } else { error.into() }
 }

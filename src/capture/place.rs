@@ -1,0 +1,320 @@
+//! Where files are written: what stands there already, how a file comes there, and what is never written over.
+//!
+//! Nothing that is there is opened for writing, but a device or a pipe that the user has named. A file is made by a name of its own in its
+//! directory, which is held open, and is then given the name that was asked for: so no link is followed, and a file with other names keeps them.
+
+use super::error::{CaptureError, CaptureErrorKind};
+use super::read::CaptureFile;
+use crate::reader::{Reader, shard_path};
+use crate::shm::FileId;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+/// As the rings themselves: the owner, and the group to read.
+const MODE: Mode = Mode::from_raw_mode(0o640);
+
+/// The files that are read: nothing is written over them.
+#[derive(Debug, Default)]
+pub struct ReadFiles {
+    files: Vec<FileId>,
+    /// Directory and name of shards 0: beside them, their recorders make others.
+    recorders: Vec<(FileId, OsString)>,
+}
+
+impl ReadFiles {
+    /// Adds a ring, with the shards that its recorder has made and those that it may make.
+    pub fn add_ring(&mut self, ring: &Reader) {
+        let path = ring.path().unwrap_or("".as_ref());
+        self.files.push(ring.file_id());
+        if !ring.is_shard_0() {
+            return;
+        }
+        for index in 1..ring.shard_count() {
+            self.files.extend(rustix::fs::stat(shard_path(path, index)).ok().map(|stat| FileId::of(&stat)));
+        }
+        if let (Ok(directory), Some(name)) = (rustix::fs::stat(directory_of(path)), path.file_name()) {
+            self.recorders.push((FileId::of(&directory), name.to_os_string()));
+        }
+    }
+
+    /// Adds a capture, and the files of the same capture that were opened with it.
+    pub fn add_capture(&mut self, capture: &CaptureFile) {
+        let stats = capture.files().filter_map(|file| rustix::fs::fstat(file).ok());
+        self.files.extend(stats.map(|stat| FileId::of(&stat)));
+    }
+
+    /// Checks a stream that somebody else has opened: that it is none of these files.
+    ///
+    /// # Errors
+    /// It is [`NotReplaceable`](CaptureErrorKind::NotReplaceable).
+    pub fn check_stream(&self, stream: impl AsFd, name: &str) -> Result<(), CaptureError> {
+        match rustix::fs::fstat(stream) {
+            Ok(stat) if self.holds(&stat) => Err(refused(IS_READ).at(name.as_ref())),
+            _ => Ok(()),
+        }
+    }
+
+    fn holds(&self, stat: &Stat) -> bool {
+        FileType::from_raw_mode(stat.st_mode).is_file() && self.files.contains(&FileId::of(stat))
+    }
+
+    /// The recorder whose shards have names like this.
+    fn recorder_of_shard(&self, directory: FileId, name: &OsStr) -> Option<&OsStr> {
+        let is_number = |end: &[u8]| end.len() > 1 && end[0] == b'.' && end[1..].iter().all(u8::is_ascii_digit);
+        let is_its = |(place, first): &&(FileId, OsString)| {
+            let end = name.as_encoded_bytes().strip_prefix(first.as_encoded_bytes());
+            *place == directory && end.is_some_and(is_number)
+        };
+        self.recorders.iter().find(is_its).map(|(_, first)| first.as_os_str())
+    }
+}
+
+/// The place of a file that is to be written: a directory, which is held open, and a name in it.
+#[derive(Debug)]
+pub struct OutputPlace {
+    directory: OwnedFd,
+    directory_id: FileId,
+    name: OsString,
+    path: PathBuf,
+}
+
+/// What [`OutputPlace::look`] has found.
+#[derive(Debug)]
+pub enum OutputTarget {
+    /// A file is to be made.
+    File,
+    /// A device or a pipe: it is written to as it is.
+    Stream(File),
+}
+
+impl OutputPlace {
+    /// Opens the directory of `path`.
+    ///
+    /// # Errors
+    /// It cannot be opened, or `path` ends with no name.
+    pub fn open(path: &Path) -> Result<Self, CaptureError> {
+        let name = path.file_name().ok_or_else(|| refused(IS_DIRECTORY).at(path))?;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = rustix::fs::open(directory_of(path), flags, Mode::empty())
+            .and_then(|directory| Ok((rustix::fs::fstat(&directory)?, directory)));
+        let (stat, directory) = opened.map_err(|errno| failed(path, errno))?;
+        Ok(Self { directory, directory_id: FileId::of(&stat), name: name.to_os_string(), path: path.to_path_buf() })
+    }
+
+    /// Its path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Looks what is there. A device or a pipe, also behind a link (`/dev/stdout` is one), is opened; a regular file is replaced if
+    /// `overwrite` says so and nobody reads it; what else there is never is.
+    ///
+    /// # Errors
+    /// Something is there that is not replaced.
+    pub fn look(&self, overwrite: bool, read: &ReadFiles) -> Result<OutputTarget, CaptureError> {
+        if let Ok(behind) = rustix::fs::stat(&self.path) {
+            let kind = FileType::from_raw_mode(behind.st_mode);
+            if kind.is_dir() {
+                return Err(refused(IS_DIRECTORY).at(&self.path));
+            }
+            if !kind.is_file() && kind != FileType::Socket {
+                let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
+                let stream = rustix::fs::open(&self.path, flags, Mode::empty());
+                let stream = stream.map_err(|errno| failed(&self.path, errno))?;
+                // It may have become a file meanwhile, which nobody has looked at; nothing of it is written.
+                let now = rustix::fs::fstat(&stream).map_err(|errno| failed(&self.path, errno))?;
+                if !FileType::from_raw_mode(now.st_mode).is_file() {
+                    return Ok(OutputTarget::Stream(stream.into()));
+                }
+            }
+        }
+        self.check(overwrite, read)?;
+        Ok(OutputTarget::File)
+    }
+
+    /// That there is nothing, or a regular file that may be replaced.
+    fn check(&self, overwrite: bool, read: &ReadFiles) -> Result<(), CaptureError> {
+        self.check_what_is_there(overwrite, read).map_err(|error| error.at(&self.path))
+    }
+
+    fn check_what_is_there(&self, overwrite: bool, read: &ReadFiles) -> Result<(), CaptureError> {
+        if let Some(recorder) = read.recorder_of_shard(self.directory_id, &self.name) {
+            let message = format!(
+                "it has the name of a shard of the ring {}, which is read; choose another name",
+                recorder.to_string_lossy()
+            );
+            return Err(refused(message));
+        }
+        let stat = match rustix::fs::statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => stat,
+            Err(Errno::NOENT) => return Ok(()),
+            Err(errno) => return Err(failed(&self.path, errno)),
+        };
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile if read.holds(&stat) => Err(refused(IS_READ)),
+            FileType::RegularFile if overwrite => Ok(()),
+            FileType::RegularFile => {
+                let message = "it exists; choose another name, or have it replaced (`overwrite`)";
+                Err(CaptureError::new(CaptureErrorKind::Exists, message))
+            }
+            FileType::Symlink => {
+                Err(refused("it is a symbolic link, which is not replaced; name the file that it leads to"))
+            }
+            FileType::Directory => Err(refused(IS_DIRECTORY)),
+            FileType::Socket => {
+                Err(refused("it is a socket; write to stdout (`-`) and pipe that into a program that connects"))
+            }
+            _ => Err(refused("it is a device or a pipe, expected a file; choose another name")),
+        }
+    }
+
+    /// Makes a file that has its name from its begin, and can be read while it grows.
+    pub(super) fn create(&self, overwrite: bool, read: &ReadFiles) -> Result<File, CaptureError> {
+        let unfinished = self.create_unfinished()?;
+        let file = unfinished.file.try_clone().map_err(|error| io_failed(&self.path, error))?;
+        unfinished.take_place(overwrite, read)?;
+        Ok(file)
+    }
+
+    /// Makes a file that has another name until it is [published](UnfinishedFile::publish).
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    pub fn create_unfinished(&self) -> Result<UnfinishedFile<'_>, CaptureError> {
+        let made = create_new(&self.directory, MODE);
+        let (file, name) = made.map_err(|errno| failed(&self.path, errno))?;
+        Ok(UnfinishedFile { file, name, place: self })
+    }
+}
+
+/// A file that is removed again unless it is published.
+#[derive(Debug)]
+pub struct UnfinishedFile<'p> {
+    file: File,
+    name: OsString,
+    place: &'p OutputPlace,
+}
+
+impl UnfinishedFile<'_> {
+    /// The file, open for writing.
+    #[must_use]
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Gives it its name, after it is on the disk. What stands there by now is looked at as [`OutputPlace::look`] does.
+    ///
+    /// # Errors
+    /// Something is there that is not replaced; the operating system refuses.
+    pub fn publish(self, overwrite: bool, read: &ReadFiles) -> Result<(), CaptureError> {
+        self.file.sync_all().map_err(|error| io_failed(self.place.path(), error))?;
+        self.take_place(overwrite, read)
+    }
+
+    fn take_place(self, overwrite: bool, read: &ReadFiles) -> Result<(), CaptureError> {
+        let OutputPlace { directory, name, path, .. } = self.place;
+        self.place.check(overwrite, read)?;
+        if !overwrite {
+            // Unlike a rename, a link does not replace what has come meanwhile. The first name goes when `self` does.
+            match rustix::fs::linkat(directory, &self.name, directory, name, AtFlags::empty()) {
+                Ok(()) => return Ok(()),
+                Err(Errno::EXIST) => return self.place.check(false, read).and(Err(failed(path, Errno::EXIST))),
+                // There are file systems without links.
+                Err(_) => self.place.check(false, read)?,
+            }
+        }
+        // What comes between the look and this is replaced, and neither opened nor followed.
+        rustix::fs::renameat(directory, &self.name, directory, name).map_err(|errno| failed(path, errno))
+    }
+}
+
+impl Drop for UnfinishedFile<'_> {
+    fn drop(&mut self) {
+        // After a rename there is nothing to remove.
+        let _ = rustix::fs::unlinkat(&self.place.directory, &self.name, AtFlags::empty());
+    }
+}
+
+/// Makes a file without a name in `directory`, for reading and writing. Nobody else may open it.
+///
+/// # Errors
+/// The operating system refuses.
+pub fn nameless_file(directory: &Path) -> io::Result<File> {
+    let directory = rustix::fs::open(directory, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let (file, name) = create_new(&directory, Mode::RUSR | Mode::WUSR)?;
+    rustix::fs::unlinkat(&directory, &name, AtFlags::empty())?;
+    Ok(file)
+}
+
+/// Makes a file with a name that nobody can foresee: in a directory where everybody writes, neither a file nor a link is there already.
+fn create_new(directory: &OwnedFd, mode: Mode) -> Result<(File, OsString), Errno> {
+    const ATTEMPTS: u32 = 16;
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    for _ in 0..ATTEMPTS {
+        let name = OsString::from(format!(".eventring.{:016x}", RandomState::new().build_hasher().finish()));
+        match rustix::fs::openat(directory, &name, flags, mode) {
+            Ok(file) => return Ok((file.into(), name)),
+            Err(Errno::EXIST) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Err(Errno::EXIST)
+}
+
+const IS_DIRECTORY: &str = "it is a directory; name a file in it";
+const IS_READ: &str = "it is a file that is read, which is not written over; choose another name";
+
+fn refused(what: impl Into<String>) -> CaptureError {
+    CaptureError::new(CaptureErrorKind::NotReplaceable, what)
+}
+
+fn failed(path: &Path, errno: Errno) -> CaptureError {
+    io_failed(path, errno.into())
+}
+
+fn io_failed(path: &Path, error: io::Error) -> CaptureError {
+    CaptureError::io_writing("write it", error).at(path)
+}
+
+fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(".".as_ref())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn a_nameless_file_is_nobody_elses_and_leaves_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = nameless_file(directory.path()).unwrap();
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+        assert!(nameless_file(&directory.path().join("missing")).is_err());
+    }
+
+    #[test]
+    fn an_unfinished_file_is_gone_unless_it_is_published_and_replaces_nothing_unasked() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("out");
+        let place = OutputPlace::open(&path).unwrap();
+        let read = ReadFiles::default();
+        drop(place.create_unfinished().unwrap());
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+        let unfinished = place.create_unfinished().unwrap();
+        // Comes after the look.
+        std::fs::write(&path, "earlier").unwrap();
+        assert_eq!(unfinished.publish(false, &read).unwrap_err().kind(), CaptureErrorKind::Exists);
+        assert_eq!(std::fs::read(&path).unwrap(), b"earlier");
+        place.create_unfinished().unwrap().publish(true, &read).unwrap();
+        assert_eq!((std::fs::read(&path).unwrap().len(), std::fs::read_dir(directory.path()).unwrap().count()), (0, 1));
+    }
+}
