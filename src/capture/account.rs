@@ -69,7 +69,7 @@ impl RingAccount {
         self.was_live = match reader.state() {
             RingState::Live | RingState::Unknown => true,
             // Its writer may well go on.
-            RingState::Truncated => reader.lock_owner_pid().is_some(),
+            RingState::Truncated | RingState::NoMemory | RingState::Unreadable => reader.lock_owner_pid().is_some(),
             _ => false,
         };
         self.record_errors = info.extension.map_or(0, |extension| extension.record_errors);
@@ -162,11 +162,20 @@ pub enum EndReason {
     Rotated,
     /// The file of a ring was truncated, whose writer may well go on: of that nothing can be read. The writers of the other rings had ended.
     Truncated,
+    /// As [`Self::Truncated`], but pages of the file could not be read for another cause: there was no memory for them, or an I/O error.
+    Unreadable,
 }
 
 impl EndReason {
-    const ALL: [Self; 6] =
-        [Self::WritersEnded, Self::Duration, Self::Size, Self::Interrupted, Self::Rotated, Self::Truncated];
+    const ALL: [Self; 7] = [
+        Self::WritersEnded,
+        Self::Duration,
+        Self::Size,
+        Self::Interrupted,
+        Self::Rotated,
+        Self::Truncated,
+        Self::Unreadable,
+    ];
 }
 
 /// Words of a ring's account in a file.

@@ -11,7 +11,7 @@ use super::sources::{SourceRing, Sources};
 use super::stop::Stop;
 use super::told::{CaptureProgress, CaptureSummary, NextRing};
 use crate::clock::Clock;
-use crate::reader::{Descriptor, GapCause, MergedItem, PayloadRead, Reader};
+use crate::reader::{Descriptor, GapCause, LostPages, MergedItem, PayloadRead, Reader};
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -180,23 +180,28 @@ impl<'o> Capture<'o> {
         mut self,
         progress: &mut dyn FnMut(&CaptureProgress) -> ControlFlow<()>,
     ) -> Result<CaptureSummary, CaptureError> {
-        let is_cut = |ring: &&SourceRing| ring.reader.as_ref().is_some_and(Reader::was_truncated);
+        let lost_pages = |ring: &SourceRing| ring.reader.as_ref().and_then(Reader::lost_pages);
         let mut reason = self.copy(progress).map_err(|error| self.output.named(error))?;
-        if reason == EndReason::WritersEnded && self.sources.rings.iter().any(|ring| is_cut(&ring)) {
-            reason = EndReason::Truncated;
+        if reason == EndReason::WritersEnded
+            && let Some(lost) = self.sources.rings.iter().find_map(lost_pages)
+        {
+            let is_truncated = lost == LostPages::Truncated;
+            reason = if is_truncated { EndReason::Truncated } else { EndReason::Unreadable };
         }
         let elapsed = self.started.elapsed();
         let finished = self.output.finish_part(&mut self.sources.rings, &mut self.sources.recorders, reason);
         finished.map_err(|error| self.output.named(error))?;
         let _ = progress(&self.progress());
-        let cut = self.sources.rings.iter().filter(is_cut);
-        let truncated: Vec<String> = cut.map(|ring| ring.described.name.clone()).collect();
+        let named = |ring: &SourceRing| lost_pages(ring).map(|lost| (ring.described.name.clone(), lost));
+        let lost_pages: Vec<(String, LostPages)> = self.sources.rings.iter().filter_map(named).collect();
         let mut problems = self.sources.problems;
-        problems.extend(truncated.iter().map(|name| {
-            format!(
-                "the file of the ring {name} was truncated while it was read: events behind its new end are lost, and how many cannot be told; \
-                 start its program again, which makes the ring anew"
-            )
+        problems.extend(lost_pages.iter().map(|(name, lost)| {
+            let remedy = match lost {
+                LostPages::NoMemory => "free some, and capture the ring again",
+                LostPages::Truncated => "start its program again, which makes the ring anew",
+                _ => "copy the file to another disk, as far as it can be read",
+            };
+            format!("{name}: {lost}: events are lost, and how many cannot be told; {remedy}")
         }));
         let overlapping = self.sources.rings.iter().filter(|ring| ring.payloads.refused > 0);
         problems.extend(overlapping.map(|ring| {
@@ -218,7 +223,7 @@ impl<'o> Capture<'o> {
             removed_bytes: self.output.removed_bytes,
             files: self.output.parts.into_files(),
             problems,
-            truncated,
+            lost_pages,
         })
     }
 

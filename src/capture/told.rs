@@ -1,7 +1,7 @@
 //! What a capture tells, while it runs and at its end.
 
 use super::account::{CaptureAccount, EndReason};
-use crate::reader::Reader;
+use crate::reader::{LostPages, Reader};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -56,6 +56,6 @@ pub struct CaptureSummary {
     pub files: Vec<PathBuf>,
     /// What went wrong without ending the capture: shards that could not be opened, files that were truncated.
     pub problems: Vec<String>,
-    /// Rings whose files somebody truncated while they were read: what lay behind their new ends is missing, uncounted.
-    pub truncated: Vec<String>,
+    /// Rings of whose files pages could not be read, mostly because somebody truncated them: what was there is missing, uncounted.
+    pub lost_pages: Vec<(String, LostPages)>,
 }

@@ -2,7 +2,7 @@
 
 use eventring::capture::{CaptureError, CaptureErrorKind};
 use eventring::global::InitError;
-use eventring::reader::{ReaderError, ReaderErrorKind};
+use eventring::reader::{LostPages, ReaderError, ReaderErrorKind};
 use eventring::recorder::{RecorderError, RecorderErrorKind};
 use eventring::shm::{ShmError, ShmErrorKind};
 use std::fmt;
@@ -29,10 +29,11 @@ pub(super) enum Exit {
     Exists = 14,
     Unsupported = 15,
     Lost = 16,
+    Unreadable = 17,
 }
 
 /// Code by code, what it means. `docs/CLI.md` and `--help` show this table.
-const MEANINGS: [(Exit, &str); 17] = [
+const MEANINGS: [(Exit, &str); 18] = [
     (Exit::Done, "done; also when ended by Ctrl-C, or because the pipe behind it was closed"),
     (Exit::Failed, "anything else went wrong, or a check of `demo` failed"),
     (Exit::Usage, "the command line is wrong"),
@@ -50,6 +51,7 @@ const MEANINGS: [(Exit, &str); 17] = [
     (Exit::Exists, "the file exists and is not overwritten"),
     (Exit::Unsupported, "this system cannot do it"),
     (Exit::Lost, "with --strict: events were lost"),
+    (Exit::Unreadable, "a page of a ring's file could not be read (an I/O error)"),
 ];
 
 /// The table for `--help`.
@@ -114,6 +116,15 @@ impl Exit {
         MEANINGS.iter().map(|(exit, _)| *exit).find(|exit| i32::from(*exit as u8) == code)
     }
 
+    /// The code of a ring of which pages could not be read.
+    pub(super) fn of_lost_pages(lost: LostPages) -> Self {
+        match lost {
+            LostPages::NoMemory => Self::NoSpace,
+            LostPages::Unreadable => Self::Unreadable,
+            _ => Self::Truncated,
+        }
+    }
+
     /// The code of an error.
     pub(super) fn of(error: &anyhow::Error) -> Self {
         let mut exits = error.chain().filter_map(|cause| {
@@ -163,6 +174,7 @@ fn of_reader(kind: ReaderErrorKind) -> Option<Exit> {
         ReaderErrorKind::WrongSchema { .. } => Exit::WrongSchema,
         ReaderErrorKind::NoSpace => Exit::NoSpace,
         ReaderErrorKind::Unsupported => Exit::Unsupported,
+        ReaderErrorKind::Unreadable => Exit::Unreadable,
         ReaderErrorKind::Io => return None,
         _ => Exit::Failed,
     })

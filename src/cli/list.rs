@@ -171,6 +171,8 @@ fn table(out: &mut impl Write, found: &[Found]) -> io::Result<()> {
             RingState::WriterDied => (WARNING, "died"),
             RingState::Saved => (DIM, "snapshot"),
             RingState::Truncated => (WARNING, "cut off"),
+            RingState::NoMemory => (WARNING, "no room"),
+            RingState::Unreadable => (WARNING, "damaged"),
             RingState::Unknown => (DIM, "unknown"),
         };
         writeln!(

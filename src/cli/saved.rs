@@ -7,7 +7,7 @@ use super::format::one_line;
 use super::paint::WARNING;
 use eventring::capture::{CaptureFile, CaptureOptions, NextRing, ReadFiles, capture_rings_to, nameless_file};
 use eventring::layout::header::CONTENT_TYPE_PERF;
-use eventring::reader::Reader;
+use eventring::reader::{LostPages, Reader};
 use eventring::schema::perf::PerfEvent;
 use std::io;
 use std::ops::ControlFlow;
@@ -21,8 +21,8 @@ pub(super) struct Saved {
     pub read: ReadFiles,
     /// What went wrong when it was made just now from a ring: shards that were left out.
     problems: Vec<String>,
-    /// The ring's file was truncated meanwhile.
-    is_cut: bool,
+    /// Why pages of a ring's file could not be read.
+    lost_pages: Option<LostPages>,
 }
 
 /// Opens the capture file, or the files of a rotated one; or captures what the rings of these names hold now, together. With `needs_spans`,
@@ -85,15 +85,15 @@ fn capture_now(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved> {
     let mut next_ring = || rings.next().map_or(NextRing::NoMore, NextRing::Ring);
     let made = capture_rings_to(&mut next_ring, copy, &options, &mut |_| ControlFlow::Continue(()))
         .map_err(|error| advice::on_saved(&names[0], error))?;
-    let is_cut = !made.truncated.is_empty();
-    Ok(Saved { capture: CaptureFile::from_file(file)?, read, problems: made.problems, is_cut })
+    let lost_pages = made.lost_pages.first().map(|(_, lost)| *lost);
+    Ok(Saved { capture: CaptureFile::from_file(file)?, read, problems: made.problems, lost_pages })
 }
 
 impl Saved {
     fn from_capture(capture: CaptureFile) -> Self {
         let mut read = ReadFiles::default();
         read.add_capture(&capture);
-        Self { capture, read, problems: Vec::new(), is_cut: false }
+        Self { capture, read, problems: Vec::new(), lost_pages: None }
     }
 
     /// Says what was wrong with what was read, `problems` of its export among it; gives the exit code that belongs to it.
@@ -105,7 +105,7 @@ impl Saved {
             report_table_losses(&end.account);
         }
         if problems.is_empty() {
-            if self.is_cut { Exit::Truncated } else { Exit::Done }
+            self.lost_pages.map_or(Exit::Done, Exit::of_lost_pages)
         } else if self.capture.is_truncated() && problems.len() == self.capture.problems().len() {
             Exit::Truncated
         } else {

@@ -162,13 +162,16 @@ impl Cursor {
     #[expect(clippy::should_implement_trait, reason = "an iterator would end; a cursor waits, jumps and seeks")]
     pub fn next(&mut self) -> Next {
         let seqno = self.next_seqno;
-        match observe::slot(self.source.memory(), seqno) {
-            Slot::Event(descriptor) => {
-                self.next_seqno = seqno + 1;
-                Next::Event(descriptor)
+        loop {
+            match observe::slot(self.source.memory(), seqno) {
+                Slot::Event(descriptor) => {
+                    self.next_seqno = seqno + 1;
+                    return Next::Event(descriptor);
+                }
+                Slot::Other(0) if self.source.memory().is_sparse() && self.source.slot_has_come(seqno) => {}
+                Slot::Other(seen) => return self.not_in_its_slot(Some(seen)),
+                Slot::Lapped => return self.not_in_its_slot(None),
             }
-            Slot::Other(seen) => self.not_in_its_slot(Some(seen)),
-            Slot::Lapped => self.not_in_its_slot(None),
         }
     }
 
@@ -273,7 +276,17 @@ impl Cursor {
         let memory = self.source.memory();
         let last = observe::last_seqno(memory);
         let mut target = self.next_seqno + 1;
+        let mut page_end = if memory.is_sparse() { self.next_seqno } else { u64::MAX };
         while target <= last && target - self.next_seqno < HOLES_AT_ONCE {
+            if target >= page_end {
+                // Whatever lies between, and may be most of a file of terabytes, was never written.
+                if cause == GapCause::NeverCommitted {
+                    target = self.source.first_slot_there(target, last);
+                }
+                self.source.slot_has_come(target);
+                page_end = self.source.first_slot_behind_the_page(target);
+                continue;
+            }
             match (observe::descriptor(memory, target), cause) {
                 (Observation::Hole, GapCause::GivenUp) => target += 1,
                 // Only a finished ring has any.
@@ -320,6 +333,21 @@ impl Cursor {
         };
         self.read_from = self.next_seqno.wrapping_sub(read);
         self.known_last = last;
+    }
+
+    /// Passes the next event, which is not ready, and with it those up to `last_seqno` that lie in the same hole of a sparse file. Says how many;
+    /// none if it may be ready by now.
+    pub fn pass_unready(&mut self, last_seqno: u64) -> u64 {
+        let first = self.next_seqno;
+        let mut target = first.saturating_add(1);
+        if self.source.memory().is_sparse() {
+            if self.source.slot_has_come(first) {
+                return 0;
+            }
+            target = target.max(self.source.first_slot_there(first, last_seqno));
+        }
+        self.seek(Seek::Seqno(target));
+        self.next_seqno - first
     }
 
     /// The sequence number that [`Self::next`] will look at.

@@ -1,6 +1,8 @@
 //! Why a ring could not be opened.
 
 use crate::layout::GeometryError;
+#[cfg(feature = "snapshot")]
+use crate::shm::LostPages;
 use crate::shm::{ShmError, ShmErrorKind};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -58,6 +60,8 @@ pub enum ReaderErrorKind {
     NoSpace,
     /// The feature for this was not compiled in, or the system cannot do it.
     Unsupported,
+    /// A page of the file could not be read: an I/O error.
+    Unreadable,
     /// Anything else that the operating system reported.
     Io,
 }
@@ -91,6 +95,17 @@ impl ReaderError {
             _ => ReaderErrorKind::Io,
         };
         Self(Box::new(Inner { kind, path: None, message, source: Some(Source::Io(error)) }))
+    }
+
+    /// That what lies in pages which could not be read is missing.
+    #[cfg(feature = "snapshot")]
+    pub(super) fn lost_pages(lost: LostPages) -> Self {
+        let kind = match lost {
+            LostPages::NoMemory => ReaderErrorKind::NoSpace,
+            LostPages::Unreadable => ReaderErrorKind::Unreadable,
+            _ => ReaderErrorKind::Truncated,
+        };
+        Self::new(kind, format!("{lost}: events are lost, and how many cannot be told"))
     }
 
     pub(super) fn bad_header(error: &GeometryError) -> Self {

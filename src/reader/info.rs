@@ -112,6 +112,10 @@ pub enum RingState {
     /// Somebody truncated the file while it was open here: what lay behind its new end is lost, and nothing that is recorded
     /// from now on can be read through this handle.
     Truncated,
+    /// There was no memory for a page of the file that was to be read. Otherwise as [`Self::Truncated`].
+    NoMemory,
+    /// A page of the file could not be read: an I/O error. Otherwise as [`Self::Truncated`].
+    Unreadable,
     /// It cannot be told from here (another pid namespace, no lock information).
     Unknown,
 }

@@ -12,9 +12,11 @@ mod open;
 mod shards;
 #[cfg(feature = "snapshot")]
 mod snapshot;
+mod sparse;
 mod wait;
 
 pub use crate::layout::Descriptor;
+pub use crate::shm::LostPages;
 pub use batch::ReadyEvent;
 pub use cursor::{Cursor, Gap, GapCause, Next, PayloadRead, Seek};
 pub use error::{ReaderError, ReaderErrorKind};

@@ -11,7 +11,7 @@ use crate::ring::memory::{MappedMemory, RingMemory};
 use crate::ring::mutation::{self, Mutation};
 use crate::ring::observe;
 use crate::schema::{EventType, SchemaModel, SchemaTextError};
-use crate::shm::{self, Liveness};
+use crate::shm::{self, Liveness, LostPages};
 use std::borrow::Cow;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -208,7 +208,12 @@ impl Reader {
 
     /// Whether somebody truncated the file while it was mapped. What was behind the new end reads as zeros: no events.
     pub fn was_truncated(&self) -> bool {
-        self.source.memory.mapping().was_truncated()
+        self.lost_pages() == Some(LostPages::Truncated)
+    }
+
+    /// Whether pages of the file could not be read, and why. What was in them reads as zeros: no events.
+    pub fn lost_pages(&self) -> Option<LostPages> {
+        self.source.lost_pages()
     }
 
     /// Copies bytes of the context area; false if the range is not inside of it.
@@ -316,8 +321,9 @@ impl ReaderOptions {
             payload_bytes: geometry.payload_buf_bytes(),
             context_bytes: geometry.context_area_bytes(),
         };
-        let mapping =
-            shm::Mapping::map(file.descriptor(), sections, shm::MapOptions::reader()).map_err(ReaderError::shm)?;
+        // The image of a snapshot is ours: nobody writes to it, and how large it may be was asked.
+        let options = shm::MapOptions { map_holes: saved_as.is_some(), ..shm::MapOptions::reader() };
+        let mapping = shm::Mapping::map(file.descriptor(), sections, options).map_err(ReaderError::shm)?;
         // Behind the mapping, which has found the file long enough: a ring that is cut off is that in the first place.
         self.check_content(fixed.content_type, fixed.schema_hash)?;
         let memory = MappedMemory::new(mapping, geometry, has_extension).ok_or_else(|| {
@@ -370,10 +376,18 @@ impl Source {
     }
 
     fn state(&self) -> RingState {
-        if self.memory.mapping().was_truncated() {
+        if let Some(lost) = self.lost_pages() {
+            let state = match lost {
+                LostPages::NoMemory => RingState::NoMemory,
+                LostPages::Unreadable => RingState::Unreadable,
+                _ => RingState::Truncated,
+            };
             // Cursors shall not wait for what cannot come.
-            let _ = self.finished.set(RingState::Truncated);
-            return RingState::Truncated;
+            let _ = self.finished.set(state);
+            return state;
+        }
+        if self.memory.is_sparse() {
+            self.reach_header_and_context();
         }
         if let Some(state) = self.finished.get() {
             return *state;
@@ -395,10 +409,17 @@ impl Source {
         *self.finished.get_or_init(|| state)
     }
 
+    fn lost_pages(&self) -> Option<LostPages> {
+        self.memory.mapping().lost_pages(self.file.descriptor())
+    }
+
     #[inline(always)]
     pub(super) fn payload<'b>(&self, descriptor: &Descriptor, buffer: &'b mut Vec<u8>) -> PayloadRead<'b> {
         let bytes = descriptor.payload_size as usize;
         let is_as_long = buffer.len() == bytes;
+        if self.memory.is_sparse() && !self.reach_payload(descriptor.payload_buf_offset, descriptor.payload_size) {
+            return PayloadRead::Expired;
+        }
         // Two ways that do the same, each of which need not ask what the other must.
         if is_as_long && self.memory.is_ordinary_payload(bytes) {
             return self.copy_payload(descriptor, buffer);

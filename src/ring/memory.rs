@@ -84,6 +84,7 @@ mod mapped {
         payload_mask: u64,
         copier: Copier,
         has_holes: bool,
+        is_sparse: bool,
         geometry: Geometry,
         mapping: Mapping,
     }
@@ -111,6 +112,7 @@ mod mapped {
                 geometry,
                 copier: Copier::new().within(geometry.payload_buf_bytes() as usize),
                 has_holes,
+                is_sparse: mapping.is_sparse(),
                 mapping,
             })
         }
@@ -118,6 +120,12 @@ mod mapped {
         /// The mapping.
         pub(crate) fn mapping(&self) -> &Mapping {
             &self.mapping
+        }
+
+        /// Whether the file has holes, of which only some may be mapped.
+        #[inline(always)]
+        pub(crate) fn is_sparse(&self) -> bool {
+            self.is_sparse
         }
 
         /// Whether a payload of so many bytes is of the ordinary size: it fits the buffer, and whoever asks first has its

@@ -9,6 +9,7 @@
 //! whole range is first reserved without access rights, then the pieces are mapped over the reservation: no other thread's mapping can get between.
 
 use std::ffi::c_void;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr::{self, NonNull};
 
@@ -17,7 +18,8 @@ use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
 use super::error::{ShmError, ShmErrorKind};
-use super::page_size::{HUGE_PAGE_BYTES, page_bytes};
+use super::extents::{Reached, SparseFile, too_many_parts};
+use super::page_size::{HUGE_PAGE_BYTES, has_memory_pages, page_bytes};
 use super::sections::{OPERATION, Plan, Sections};
 use super::sigbus;
 
@@ -39,19 +41,32 @@ pub struct MapOptions {
     pub prefault: bool,
     /// Survive it if somebody truncates the file; see [`Mapping::was_truncated`].
     pub survive_truncation: bool,
+    /// Map the holes of a sparse file, too: who loads from one then gives it a page. Otherwise what is read there is zero, and takes no memory;
+    /// what is written there later is seen after [`Mapping::reach`]. A mapping that is writable or prefaulted always has them.
+    pub map_holes: bool,
 }
 
 impl MapOptions {
-    /// Read-only, not prefaulted, surviving truncation.
+    /// Read-only, not prefaulted, surviving truncation, without the holes of a sparse file.
     #[must_use]
     pub const fn reader() -> Self {
-        Self { access: Access::ReadOnly, prefault: false, survive_truncation: true }
+        Self { access: Access::ReadOnly, prefault: false, survive_truncation: true, map_holes: false }
     }
 
     /// Writable, prefaulted, surviving truncation.
     #[must_use]
     pub const fn writer() -> Self {
-        Self { access: Access::ReadWrite, prefault: true, survive_truncation: true }
+        Self { access: Access::ReadWrite, prefault: true, survive_truncation: true, map_holes: true }
+    }
+}
+
+impl std::fmt::Display for LostPages {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Truncated => "the file was truncated while it was read",
+            Self::NoMemory => "there was no memory for a page of the file while it was read (its file system is full)",
+            Self::Unreadable => "a page of the file could not be read (an I/O error)",
+        })
     }
 }
 
@@ -68,7 +83,21 @@ pub struct Mapping {
     sections: Sections,
     page_bytes: usize,
     access: Access,
+    /// Where only some of the file is mapped.
+    sparse: Option<SparseFile>,
     protection: Option<sigbus::Registration>,
+}
+
+/// Why an access found no page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LostPages {
+    /// Somebody has truncated the file.
+    Truncated,
+    /// The file is memory, and there was none left for it.
+    NoMemory,
+    /// The file system could not read it: an I/O error.
+    Unreadable,
 }
 
 // SAFETY: a mapping is owned memory of the process, not of a thread; unmapping it from another thread than the one that mapped it is allowed.
@@ -120,13 +149,19 @@ impl Mapping {
             sections,
             page_bytes: page,
             access: options.access,
+            sparse: None,
             protection: None,
         };
-        mapping.place(file, 0, plan.mirror, 0)?;
-        mapping.place(file, plan.mirror, plan.context - plan.mirror, plan.payload as u64)?;
-        if plan.end > plan.context {
-            // The context follows the only copy of the payload in the file.
-            mapping.place(file, plan.context, plan.end - plan.context, plan.mirror as u64)?;
+        let has_all = options.map_holes || options.prefault || options.access == Access::ReadWrite;
+        match if has_all { None } else { SparseFile::of(file, page as u64)? } {
+            None => mapping.place_part(file, 0..u64::MAX)?,
+            Some(sparse) => {
+                mapping.place_zeros()?;
+                mapping.sparse = Some(sparse);
+                if mapping.reach(0, u64::MAX).is_none() {
+                    return Err(too_many_parts());
+                }
+            }
         }
         if options.survive_truncation {
             // Exposed: the signal handler makes pointers from these numbers.
@@ -143,6 +178,59 @@ impl Mapping {
             mapping.prefault(plan.context, plan.end - plan.context)?;
         }
         Ok(mapping)
+    }
+
+    /// Maps a part of the file, whole pages, wherever it belongs.
+    fn place_part(&self, file: BorrowedFd<'_>, part: Range<u64>) -> Result<(), ShmError> {
+        let plan = &self.plan;
+        // The context follows the only copy of the payload in the file.
+        let places =
+            [(0, plan.mirror, 0), (plan.mirror, plan.context, plan.payload), (plan.context, plan.end, plan.mirror)];
+        for (start, end, file_offset) in places {
+            let first = part.start.max(file_offset as u64);
+            let behind = part.end.min((file_offset + (end - start)) as u64);
+            if first < behind {
+                // Both lie within the plan, whose places are `usize`.
+                self.place(file, start + (first as usize - file_offset), (behind - first) as usize, first)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts zero pages everywhere, which take no memory.
+    fn place_zeros(&self) -> Result<(), ShmError> {
+        let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE;
+        // SAFETY: [0, plan.end) lies within our own reservation, so that MAP_FIXED replaces only pages that nobody else uses.
+        let mapped = unsafe { mmap_anonymous(self.address(0), self.plan.end, ProtFlags::READ, flags) };
+        mapped.map(|_| ()).map_err(no_address_space)
+    }
+
+    /// Whether only some of the file is mapped, because it has holes.
+    #[must_use]
+    pub fn is_sparse(&self) -> bool {
+        self.sparse.is_some()
+    }
+
+    /// Of a sparse file, maps what has been written since to these bytes of it. Whether something was; `None` if something is there that cannot be
+    /// mapped, and reads as zeros.
+    pub fn reach(&self, file_offset: u64, bytes: u64) -> Option<bool> {
+        let Some(sparse) = &self.sparse else { return Some(false) };
+        let end = file_offset.saturating_add(bytes).min(self.plan.file_end());
+        let reached = sparse.reach(file_offset..end, |file, part| self.place_part(file, part).is_ok());
+        match reached {
+            Reached::Nothing => Some(false),
+            Reached::More => Some(true),
+            Reached::Failed => None,
+        }
+    }
+
+    /// Of a sparse file, where the first part at or behind `file_offset` begins that is there; `None` if nothing is.
+    #[must_use]
+    pub fn next_data(&self, file_offset: u64) -> Option<u64> {
+        match &self.sparse {
+            Some(sparse) => sparse.next_data(file_offset),
+            None => Some(file_offset),
+        }
     }
 
     /// Maps `bytes` of the file from `file_offset` over the reservation at `place`.
@@ -272,13 +360,29 @@ impl Mapping {
         self.access
     }
 
-    /// Whether an access found the file shorter than it was when it was mapped.
+    /// Whether an access found no page: the file is shorter than it was when it was mapped, or it is as [`Self::lost_pages`] says.
     ///
     /// From then on the lost part reads as zeros, and stores to it go nowhere. `false` does not mean that nobody truncated the file: only that no
     /// access has met the missing part. Always `false` without [`MapOptions::survive_truncation`].
     #[must_use]
     pub fn was_truncated(&self) -> bool {
         self.protection.as_ref().is_some_and(sigbus::Registration::was_truncated)
+    }
+}
+
+impl Mapping {
+    /// Why an access found no page, if one did; `file` is the file that was mapped.
+    #[must_use]
+    pub fn lost_pages(&self, file: impl AsFd) -> Option<LostPages> {
+        self.was_truncated().then(|| {
+            if require_length(file.as_fd(), &self.sections, self.page_bytes as u64).is_err() {
+                LostPages::Truncated
+            } else if has_memory_pages(file.as_fd()) {
+                LostPages::NoMemory
+            } else {
+                LostPages::Unreadable
+            }
+        })
     }
 }
 

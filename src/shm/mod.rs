@@ -13,6 +13,7 @@
 //! | `open` | opening a ring file for reading |
 //! | `trust` | whose files are accepted |
 //! | `sections`, `page_size`, `mapping` | the file in memory, payload twice |
+//! | `extents` | what is there of a sparse file |
 //! | `sigbus` | surviving truncation of a mapped file |
 //! | `lock`, `write_lock`, `identity`, `liveness` | who writes, and whether it lives |
 //! | `replacer` | who may take a dead file's name |
@@ -26,6 +27,7 @@ mod create;
 mod descriptor;
 mod directory;
 mod error;
+mod extents;
 mod fork_guard;
 mod huge_pages;
 mod identity;
@@ -60,7 +62,7 @@ pub use identity::{Liveness, ProcessIdentity};
 pub(crate) use leftovers::remove_dead_parts;
 pub use liveness::{DeathWatch, writer_liveness};
 pub use lock::{FileId, LockState, lock_state};
-pub use mapping::{Access, MapOptions, Mapping};
+pub use mapping::{Access, LostPages, MapOptions, Mapping};
 pub use memfd::{MemfdOptions, create_memfd};
 pub use name::{ConfigLimits, RingConfig, RingName, ShiftLimits};
 pub use open::{OpenOptions, RingFile};

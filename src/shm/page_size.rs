@@ -33,6 +33,11 @@ pub(super) fn is_in_memory(file: BorrowedFd<'_>) -> bool {
     fstatfs(file).is_ok_and(|statfs| matches!(magic(&statfs), TMPFS_MAGIC | RAMFS_MAGIC))
 }
 
+/// Whether the file's pages are memory, small or huge.
+pub(super) fn has_memory_pages(file: BorrowedFd<'_>) -> bool {
+    is_in_memory(file) || matches!(huge_page_bytes(file), Ok(Some(_)))
+}
+
 /// `f_type` is signed on some machines; the magic numbers fit 32 bits.
 fn magic(statfs: &StatFs) -> u64 {
     (statfs.f_type as u64) & 0xffff_ffff

@@ -51,6 +51,11 @@ pub(super) struct Plan {
 }
 
 impl Plan {
+    /// End of the file, rounded to whole pages. The payload stands once in it.
+    pub(super) fn file_end(&self) -> u64 {
+        (self.end - (self.context - self.mirror)) as u64
+    }
+
     /// Lays the sections out for pages of `page_bytes`.
     pub(super) fn new(sections: &Sections, page_bytes: u64) -> Result<Self, ShmError> {
         let bad = |found: fmt::Arguments<'_>| ShmError::new(ShmErrorKind::BadSections, OPERATION, found);

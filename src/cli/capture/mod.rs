@@ -177,7 +177,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         return Err(failure);
     }
     match code {
-        _ if !summary.truncated.is_empty() => Ok(Exit::Truncated),
+        _ if !summary.lost_pages.is_empty() => Ok(Exit::of_lost_pages(summary.lost_pages[0].1)),
         _ if args.strict && summary.account.lost() > 0 => Ok(Exit::Lost),
         // As the shell does: the program's.
         Some(code) if code != 0 => std::process::exit(code),

@@ -28,6 +28,7 @@ fn reason(reason: EndReason) -> &'static str {
         EndReason::Size => "size",
         EndReason::Interrupted => "interrupted",
         EndReason::Truncated => "truncated",
+        EndReason::Unreadable => "unreadable",
         _ => "other",
     }
 }
@@ -109,6 +110,7 @@ pub(super) fn report(summary: &CaptureSummary, is_of_now: bool) {
             EndReason::Duration => "the time was over",
             EndReason::Size => "the size was reached",
             EndReason::Truncated => "the file of a ring was truncated",
+            EndReason::Unreadable => "the file of a ring could not be read",
             _ => "interrupted",
         }
     );

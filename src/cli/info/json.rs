@@ -106,6 +106,8 @@ pub(in crate::cli) fn state(state: RingState) -> &'static str {
         RingState::WriterDied => "writer_died",
         RingState::Saved => "snapshot",
         RingState::Truncated => "truncated",
+        RingState::NoMemory => "no_memory",
+        RingState::Unreadable => "unreadable",
         RingState::Unknown => "unknown",
     }
 }

@@ -45,6 +45,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     out.flush()?;
     let mut exit = Exit::Done;
     for ring in whole.readers(&reader) {
+        if let Some(lost) = ring.lost_pages() {
+            exit = Exit::of_lost_pages(lost);
+        }
         if let Some(problem) = damage::of(ring) {
             let name = ring.path().map(|path| one_line(&path.to_string_lossy())).unwrap_or_default();
             anstream::eprintln!(
@@ -67,7 +70,7 @@ pub(super) fn writer(reader: &Reader) -> Option<(u32, Option<bool>)> {
 fn is_alive(state: RingState) -> Option<bool> {
     match state {
         RingState::Live => Some(true),
-        RingState::Unknown | RingState::Truncated => None,
+        RingState::Unknown | RingState::Truncated | RingState::NoMemory | RingState::Unreadable => None,
         RingState::Ended | RingState::WriterDied | RingState::Saved => Some(false),
     }
 }

@@ -63,10 +63,7 @@ impl Survey {
                 Next::Gap(_) => {}
                 // The header says by now that so many were never handed out: it is damaged.
                 Next::NotReady if cursor.lag() == 0 => break,
-                Next::NotReady => {
-                    survey.being_written += 1;
-                    cursor.seek(Seek::Seqno(cursor.next_seqno() + 1));
-                }
+                Next::NotReady => survey.being_written += cursor.pass_unready(last_seqno),
             }
         }
         survey.lost = last_seqno.saturating_sub(survey.count + survey.being_written);

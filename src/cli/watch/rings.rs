@@ -10,7 +10,7 @@ use crate::cli::open::Expect;
 use crate::cli::paint::WARNING;
 use crate::cli::silence::Silence;
 use eventring::layout::header::CONTENT_TYPE_EXEC;
-use eventring::reader::{Descriptor, FoundShard, Gap, Reader, ReaderErrorKind, RingState, ShardFinder};
+use eventring::reader::{Descriptor, FoundShard, Gap, LostPages, Reader, ReaderErrorKind, RingState, ShardFinder};
 use eventring::schema::perf::{PerfEvent, PerfExt};
 use eventring::schema::{EventType as _, SPAN_WORD};
 use std::collections::VecDeque;
@@ -228,15 +228,17 @@ impl Rings {
         }
     }
 
-    /// That nobody has cut off the file of any of them while it was read.
+    /// That all pages of their files could be read: nobody has cut one off.
     pub(super) fn check_whole(&self) -> Result<(), Failure> {
-        let Some(ring) = self.rings.iter().find(|ring| ring.reader.was_truncated()) else { return Ok(()) };
-        let message = format!(
-            "the file of the ring {} was truncated while it was read: the events behind its new end are lost, and how many \
-             cannot be told; leave ring files alone while their programs run, and start the program again",
-            ring.label
-        );
-        Err(Failure::new(Exit::Truncated, message))
+        let lost = self.rings.iter().find_map(|ring| Some((ring, ring.reader.lost_pages()?)));
+        let Some((ring, lost)) = lost else { return Ok(()) };
+        let remedy = match lost {
+            LostPages::NoMemory => "free some, and watch it again",
+            LostPages::Truncated => "leave ring files alone while their programs run, and start the program again",
+            _ => "copy the file to another disk, as far as it can be read",
+        };
+        let message = format!("{}: {lost}: events are lost, and how many cannot be told; {remedy}", ring.label);
+        Err(Failure::new(Exit::of_lost_pages(lost), message))
     }
 
     /// The content type EXEC gives `--block`, `--txn` and the like their meaning.

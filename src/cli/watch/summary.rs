@@ -142,6 +142,7 @@ fn end(rings: &Rings) -> &'static str {
             (RingState::WriterDied, false) => "its program died, and the ring was removed",
             (RingState::Saved, _) => "end of the snapshot",
             (RingState::Truncated, _) => "the file was truncated",
+            (RingState::NoMemory | RingState::Unreadable, _) => "the file could not be read",
         },
         _ if ends.iter().any(|(state, _)| *state == RingState::WriterDied) => {
             "all rings have ended; not all programs in good order"

@@ -91,9 +91,9 @@ pub(super) fn collect(reader: &Reader, first_seqno: u64, last_seqno: u64) -> Res
                 break;
             }
             Next::NotReady => {
-                collected.lost += 1;
-                collected.being_written += 1;
-                cursor.seek(Seek::Seqno(cursor.next_seqno().saturating_add(1)));
+                let passed = cursor.pass_unready(last_seqno);
+                collected.lost += passed;
+                collected.being_written += passed;
             }
         }
         if collected.payloads.bytes() > payload_bytes_max {

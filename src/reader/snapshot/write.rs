@@ -1,6 +1,6 @@
 //! Writing snapshots.
 
-use super::super::error::{ReaderError, ReaderErrorKind};
+use super::super::error::ReaderError;
 use super::super::open::Reader;
 use super::collect;
 use super::image::Image;
@@ -107,9 +107,8 @@ impl Reader {
         let last_seqno = self.info().last_seqno.min(options.last_seqno);
         let is_empty = last_seqno < options.first_seqno;
         let collected = collect::collect(self, options.first_seqno, last_seqno)?;
-        if self.was_truncated() {
-            let message = "the file was truncated while it was read: events behind its new end are lost, and how many cannot be told";
-            return Err(ReaderError::new(ReaderErrorKind::Truncated, message));
+        if let Some(lost) = self.lost_pages() {
+            return Err(ReaderError::lost_pages(lost));
         }
         let image = Image::new(self, collected)?;
         let mut out = Counted { out, bytes: 0 };

@@ -1,0 +1,192 @@
+//! The parts of a sparse file that are there.
+//!
+//! A load from a hole of a mapped tmpfs file gives the hole a page, for a private mapping as for a shared one: whoever reads a file of 4 KiB whose
+//! length is a terabyte takes all memory. So a reader maps what is there, and has zero pages that cost nothing where there is nothing. What
+//! somebody writes into a hole later is mapped when it is looked for: see [`SparseFile::reach`].
+
+use std::ops::Range;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::{OFlags, SeekFrom, fstat, seek};
+use rustix::io::Errno;
+
+use super::descriptor::OwnDescriptor;
+use super::error::{ShmError, ShmErrorKind};
+use super::paths;
+use super::sections::OPERATION;
+
+/// More parts are not mapped: the system allows a process 65,530 mappings.
+const EXTENTS_MAX: usize = 8192;
+
+/// A file with holes, and which of its parts are mapped.
+#[derive(Debug)]
+pub(super) struct SparseFile {
+    file: OwnDescriptor,
+    page_bytes: u64,
+    /// In order, and apart from one another; multiples of pages.
+    mapped: Mutex<Vec<Range<u64>>>,
+}
+
+/// What [`SparseFile::reach`] has found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Reached {
+    /// All that is there was mapped before.
+    Nothing,
+    /// Something is mapped that was not.
+    More,
+    /// Something is there and cannot be mapped.
+    Failed,
+}
+
+impl SparseFile {
+    /// The file if it has holes, as far as the file system tells: hugetlbfs does not.
+    pub(super) fn of(file: BorrowedFd<'_>, page_bytes: u64) -> Result<Option<Self>, ShmError> {
+        let failed = |errno| ShmError::from_errno(OPERATION, errno);
+        let stat = fstat(file).map_err(failed)?;
+        let is_whole = (stat.st_blocks as u64).saturating_mul(512) >= stat.st_size as u64;
+        if is_whole || page_bytes != rustix::param::page_size() as u64 {
+            return Ok(None);
+        }
+        // A description of its own: others may use the offset of this one.
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let own = match paths::open(path.as_ref(), OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY) {
+            Ok(own) => own,
+            Err(_) => rustix::io::fcntl_dupfd_cloexec(file, 0).map_err(failed)?,
+        };
+        match seek(&own, SeekFrom::Data(0)) {
+            Ok(_) | Err(Errno::NXIO) => {}
+            // The file system knows no holes.
+            Err(_) => return Ok(None),
+        }
+        let file = OwnDescriptor::new(own).map_err(failed)?;
+        Ok(Some(Self { file, page_bytes, mapped: Mutex::new(Vec::new()) }))
+    }
+
+    /// Has `map` map what is there of `wanted`, and behind it without a hole between, if it is not mapped.
+    pub(super) fn reach(&self, wanted: Range<u64>, mut map: impl FnMut(BorrowedFd<'_>, Range<u64>) -> bool) -> Reached {
+        let mut mapped = self.mapped.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut at = wanted.start - wanted.start % self.page_bytes;
+        let mut reached = Reached::Nothing;
+        while at < wanted.end {
+            // The first one that ends behind it.
+            let index = mapped.partition_point(|known| known.end <= at);
+            let known = mapped.get(index).cloned();
+            if let Some(known) = known.as_ref().filter(|known| known.start <= at) {
+                at = known.end;
+                continue;
+            }
+            let Some(file) = self.file.checked() else { return Reached::Failed };
+            let Some(data) = self.data_from(file, at) else { break };
+            let found = data.start..known.map_or(data.end, |known| known.start.min(data.end));
+            if data.start >= wanted.end {
+                break;
+            }
+            if found.is_empty() {
+                at = data.start;
+                continue;
+            }
+            at = found.end;
+            if mapped.len() >= EXTENTS_MAX || !map(file, found.clone()) {
+                return Reached::Failed;
+            }
+            insert(&mut mapped, index, found);
+            reached = Reached::More;
+        }
+        reached
+    }
+
+    /// Where the first part at or behind `offset` begins that is there; `None` if nothing is.
+    pub(super) fn next_data(&self, offset: u64) -> Option<u64> {
+        self.data_from(self.file.checked()?, offset).map(|data| data.start)
+    }
+
+    fn data_from(&self, file: BorrowedFd<'_>, offset: u64) -> Option<Range<u64>> {
+        let start = seek(file, SeekFrom::Data(offset)).ok()?;
+        let start = start.max(offset);
+        let end = seek(file, SeekFrom::Hole(start)).ok()?.max(start + 1);
+        Some(start - start % self.page_bytes..end.checked_next_multiple_of(self.page_bytes)?)
+    }
+}
+
+/// Puts `found` before the part at `index`, or makes it part of its neighbours.
+fn insert(mapped: &mut Vec<Range<u64>>, index: usize, found: Range<u64>) {
+    let (start, end) = (found.start, found.end);
+    mapped.insert(index, found);
+    if mapped.get(index + 1).is_some_and(|next| next.start == end) {
+        mapped[index].end = mapped[index + 1].end;
+        mapped.remove(index + 1);
+    }
+    if index > 0 && mapped[index - 1].end == start {
+        mapped[index - 1].end = mapped[index].end;
+        mapped.remove(index);
+    }
+}
+
+/// That the file is in too many parts.
+pub(super) fn too_many_parts() -> ShmError {
+    ShmError::new(
+        ShmErrorKind::Unsupported,
+        OPERATION,
+        format_args!("what is there of the file is in more than {EXTENTS_MAX} parts with holes between"),
+    )
+    .mend("copy it (`cp --sparse=never`) and open the copy")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::os::fd::AsFd as _;
+    use std::os::unix::fs::FileExt as _;
+
+    const PAGE: u64 = 4096;
+
+    /// With the first page of each part that was mapped, and the first behind it.
+    fn reach(sparse: &SparseFile, wanted: Range<u64>) -> (Reached, Vec<(u64, u64)>) {
+        let mut found = Vec::new();
+        let reached = sparse.reach(wanted, |_, part| {
+            found.push((part.start / PAGE, part.end / PAGE));
+            true
+        });
+        (reached, found)
+    }
+
+    fn file(pages: &[u64]) -> File {
+        let file = tempfile::tempfile_in("/dev/shm").unwrap();
+        file.set_len(1 << 40).unwrap();
+        pages.iter().for_each(|page| file.write_all_at(b"here", page * PAGE).unwrap());
+        file
+    }
+
+    #[test]
+    fn what_is_there_is_found_once_and_what_comes_is_found_when_it_is_looked_for() {
+        let file = file(&[0, 1, 5, 1000]);
+        let sparse = SparseFile::of(file.as_fd(), PAGE).unwrap().unwrap();
+        assert_eq!(reach(&sparse, 0..PAGE), (Reached::More, vec![(0, 2)]));
+        assert_eq!(reach(&sparse, 0..1 << 40), (Reached::More, vec![(5, 6), (1000, 1001)]));
+        assert_eq!(reach(&sparse, 0..1 << 40), (Reached::Nothing, vec![]));
+        [2, 4, 6].iter().for_each(|page| file.write_all_at(b"here", page * PAGE).unwrap());
+        assert_eq!(reach(&sparse, 3 * PAGE..4 * PAGE), (Reached::Nothing, vec![]));
+        assert_eq!(reach(&sparse, 2 * PAGE..7 * PAGE), (Reached::More, vec![(2, 3), (4, 5), (6, 7)]));
+        assert_eq!(*sparse.mapped.lock().unwrap(), [0..3 * PAGE, 4 * PAGE..7 * PAGE, 1000 * PAGE..1001 * PAGE]);
+        assert_eq!((sparse.next_data(7 * PAGE), sparse.next_data(1001 * PAGE)), (Some(1000 * PAGE), None));
+    }
+
+    #[test]
+    fn a_file_in_too_many_parts_is_not_mapped_without_end() {
+        let pages: Vec<u64> = (0..2 * EXTENTS_MAX as u64).map(|part| 2 * part).collect();
+        let sparse = SparseFile::of(file(&pages).as_fd(), PAGE).unwrap().unwrap();
+        let (reached, found) = reach(&sparse, 0..1 << 40);
+        assert_eq!((reached, found.len()), (Reached::Failed, EXTENTS_MAX));
+    }
+
+    #[test]
+    fn a_file_without_holes_is_not_sparse() {
+        let file = tempfile::tempfile_in("/dev/shm").unwrap();
+        file.write_all_at(&[1; 8192], 0).unwrap();
+        assert!(SparseFile::of(file.as_fd(), PAGE).unwrap().is_none());
+        rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, 1 << 20).unwrap();
+        assert!(SparseFile::of(file.as_fd(), PAGE).unwrap().is_none(), "allocated, and not written");
+    }
+}
