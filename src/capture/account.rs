@@ -44,6 +44,12 @@ impl RingAccount {
         losses.fold(0, |sum, cause| sum.saturating_add(self.missing_by(cause)))
     }
 
+    /// Events that are there, without the payload that they had.
+    #[must_use]
+    pub fn lost_payloads(&self) -> u64 {
+        self.expired_payloads.saturating_add(self.malformed_payloads).saturating_add(self.omitted_payloads)
+    }
+
     /// Sequence numbers that stand for no event: nothing is lost with them.
     #[must_use]
     pub fn given_up(&self) -> u64 {
@@ -131,6 +137,12 @@ impl CaptureAccount {
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.rings.iter().fold(0, |sum, ring| sum.saturating_add(ring.lost()))
+    }
+
+    /// Events of all rings that are there, without the payload that they had.
+    #[must_use]
+    pub fn lost_payloads(&self) -> u64 {
+        self.rings.iter().fold(0, |sum, ring| sum.saturating_add(ring.lost_payloads()))
     }
 
     /// Sequence numbers that stand for no event, of all rings.

@@ -50,7 +50,7 @@ const MEANINGS: [(Exit, &str); 18] = [
     (Exit::BadConfig, "the ring's name or configuration string is malformed"),
     (Exit::Exists, "the file exists and is not overwritten"),
     (Exit::Unsupported, "this system cannot do it"),
-    (Exit::Lost, "with --strict: events were lost"),
+    (Exit::Lost, "with --strict: events were lost, or their payloads"),
     (Exit::Unreadable, "a page of a ring's file could not be read (an I/O error)"),
 ];
 

@@ -34,7 +34,7 @@ pub(super) struct Args {
     /// Print one JSON object about the export
     #[arg(long)]
     json: bool,
-    /// Exit with code 16 if events were lost
+    /// Exit with code 16 if events were lost, or their payloads
     #[arg(long)]
     strict: bool,
 }
@@ -116,8 +116,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         Some(target) => output::write_whole((&output, target), args.force, &saved.read, write_to)?,
     };
     report(args, &output, &summary)?;
-    match saved.report(&args.names[0], &summary.problems) {
-        Exit::Done if args.strict && summary.lost > 0 => Ok(Exit::Lost),
+    match saved.report(&args.names[0], &summary.problems, &summary.payload_losses) {
+        Exit::Done if args.strict && summary.lost.saturating_add(summary.lost_payloads()) > 0 => Ok(Exit::Lost),
         exit => Ok(exit),
     }
 }
@@ -143,6 +143,7 @@ fn report(args: &Args, output: &Path, summary: &ExportSummary) -> anyhow::Result
             "lost_ends": summary.lost_ends,
             "slices": summary.slices, "events": summary.events, "exec_events": summary.exec_events,
             "counters": summary.counters, "markers": summary.markers, "lost": summary.lost,
+            "lost_payloads": summary.lost_payloads(),
             "problems": summary.problems,
         });
         writeln!(anstream::stdout(), "{object}")?;

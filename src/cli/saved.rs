@@ -1,11 +1,12 @@
 //! What `export` and `summary` read: a capture file, or what a ring holds now.
 
 use super::advice;
-use super::capture::report_table_losses;
+use super::capture::{report_payload_losses, report_table_losses};
 use super::exit::{Exit, Failure};
 use super::format::one_line;
 use super::paint::WARNING;
 use eventring::capture::{CaptureFile, CaptureOptions, NextRing, ReadFiles, capture_rings_to, nameless_file};
+use eventring::export::PayloadLosses;
 use eventring::layout::header::CONTENT_TYPE_PERF;
 use eventring::reader::{LostPages, Reader};
 use eventring::schema::perf::PerfEvent;
@@ -96,11 +97,14 @@ impl Saved {
         Self { capture, read, problems: Vec::new(), lost_pages: None }
     }
 
-    /// Says what was wrong with what was read, `problems` of its export among it; gives the exit code that belongs to it.
-    pub(super) fn report(&self, name: &Path, problems: &[String]) -> Exit {
+    /// Says what was wrong with what was read, `problems` of its export among it, and which payloads it has lost; gives the exit code that belongs
+    /// to the problems.
+    pub(super) fn report(&self, name: &Path, problems: &[String], payload_losses: &[PayloadLosses]) -> Exit {
         for problem in self.problems.iter().chain(problems) {
             anstream::eprintln!("{WARNING}{}: {}{WARNING:#}", name.display(), one_line(problem));
         }
+        let by_ring = payload_losses.iter();
+        report_payload_losses(by_ring.map(|of| (of.ring.as_str(), [of.expired, of.malformed, of.omitted])));
         if let Some(end) = self.capture.end() {
             report_table_losses(&end.account);
         }

@@ -17,7 +17,7 @@ pub(super) struct Args {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// Exit with code 16 if events were lost
+    /// Exit with code 16 if events were lost, or their payloads
     #[arg(long)]
     strict: bool,
 }
@@ -32,8 +32,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         table(&mut out, &summary, &saved)?;
     }
     out.flush()?;
-    match saved.report(&args.names[0], &summary.problems) {
-        Exit::Done if args.strict && summary.lost > 0 => Ok(Exit::Lost),
+    match saved.report(&args.names[0], &summary.problems, &summary.payload_losses) {
+        Exit::Done if args.strict && summary.lost.saturating_add(summary.lost_payloads()) > 0 => Ok(Exit::Lost),
         exit => Ok(exit),
     }
 }

@@ -34,6 +34,9 @@ pub(super) struct Args(pub(super) Vec<Arg>);
 /// Under this name stand, field by field, what is wrong with values that are not whole. `watch` says it in the same way.
 pub(super) const CUT: &str = "cut";
 
+/// Stands where fields were recorded and are not there, so that nobody takes that for something without fields.
+const FIELDS_LOST: &str = "fields_lost";
+
 impl Args {
     pub(super) fn push(&mut self, name: &str, value: ArgValue) {
         self.0.push(Arg { name: name.into(), value, cut: None });
@@ -64,6 +67,7 @@ impl Args {
                 FieldsProblem::Expired => "overwritten before they were read",
                 _ => "damaged",
             };
+            self.push(FIELDS_LOST, ArgValue::Bool(true));
             self.push("problem", ArgValue::Text(text.into()));
         }
     }

@@ -1,6 +1,7 @@
 //! A JSON object a line. The first says which rings there were; the last what was counted.
 
 use super::args::{ArgValue, Args, CUT};
+use super::payloads;
 use super::recording::{Content, Recording};
 use super::sink::level_name;
 use super::timeline::Timeline;
@@ -55,6 +56,7 @@ pub(super) fn write(recording: &Recording<'_>, timeline: &Timeline, out: &mut dy
             "lost_ends": counts.lost_ends, "slices": counts.slices,
             "events": counts.events, "exec_events": counts.exec_events, "counters": counts.counters,
             "markers": counts.markers, "lost": counts.lost,
+            "lost_payloads": counts.lost_payloads(), "payload_losses": payloads::to_json(&counts.payload_losses),
         }),
     )
 }

@@ -9,7 +9,9 @@
 //! | `timeline` | first look: when each span began and ended, how long threads were in it |
 //! | `lanes` | slices that do not nest, apart |
 //! | `losses` | when events were lost |
+//! | `payloads` | which events are without their payload |
 //! | `picture` | second look: tracks, slices, instants, counters |
+//! | `drawn` | what has not ended in a picture |
 //! | `sink` | what a picture is drawn on |
 //! | `args` | fields and payloads as named values |
 //! | `perfetto/`, `chrome` | pictures as files |
@@ -18,10 +20,12 @@
 
 mod args;
 mod chrome;
+mod drawn;
 mod folded;
 mod jsonl;
 mod lanes;
 mod losses;
+mod payloads;
 mod perfetto;
 mod picture;
 mod recording;
@@ -29,6 +33,7 @@ mod sink;
 mod summary;
 mod timeline;
 
+pub use payloads::PayloadLosses;
 pub use summary::{SpanSummary, Summary, summarize};
 
 use crate::capture::{CaptureError, CaptureErrorKind, CaptureFile};
@@ -84,8 +89,18 @@ pub struct ExportSummary {
     pub markers: u64,
     /// Events that were lost.
     pub lost: u64,
+    /// Events that have lost their payload, and with it the fields of spans and log records: by ring, without those that have lost none.
+    pub payload_losses: Vec<PayloadLosses>,
     /// What was wrong with the capture, a line each: the rest was exported.
     pub problems: Vec<String>,
+}
+
+impl ExportSummary {
+    /// Events of all rings that have lost their payload.
+    #[must_use]
+    pub fn lost_payloads(&self) -> u64 {
+        payloads::count(&self.payload_losses)
+    }
 }
 
 /// Writes a capture in another format.

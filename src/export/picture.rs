@@ -2,13 +2,14 @@
 
 use super::View;
 use super::args::{ArgValue, Args};
+use super::drawn::{OpenSlice, OpenSpan, Shown, add_fields, lost_end, span_args};
 use super::recording::{Content, Recording};
 use super::sink::{Label, Sink, SliceId, Track, TrackId, TrackKind, level_name};
 use super::timeline::{SpanKey, ThreadKey, Timeline};
 use crate::capture::CapturedPayload;
 use crate::reader::Descriptor;
 use crate::schema::exec::flow::FlowTags;
-use crate::tracing::{CallSite, Field, Fields, PerfContent, PerfRecord, SpanId, Thread};
+use crate::tracing::{CallSite, Field, PerfContent, PerfRecord, SpanId, Thread};
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
@@ -61,28 +62,6 @@ enum Row {
         process: u32,
         name: String,
     },
-}
-
-/// A span that has begun.
-#[derive(Default)]
-struct OpenSpan {
-    call_site: Option<Arc<CallSite>>,
-    parent: Option<SpanId>,
-    fields: Fields,
-    /// Its slice in span view.
-    slice: Option<SliceId>,
-    /// How many of its fields the slice has.
-    shown_fields: usize,
-    /// Where threads are in it now.
-    entered: Vec<TrackId>,
-}
-
-/// A stay of a thread in a span.
-struct OpenSlice {
-    span: SpanKey,
-    slice: SliceId,
-    track: TrackId,
-    shown_fields: usize,
 }
 
 struct Picture<'p> {
@@ -198,7 +177,7 @@ impl Picture<'_> {
         let slice = self.slice();
         let Some(open) = self.spans.get_mut(&key) else { return Ok(()) };
         open.slice = Some(slice);
-        open.shown_fields = open.fields.values.len();
+        open.shown = Shown::of(&open.fields);
         let mut args = span_args(key.1, open);
         if !times.is_start_known {
             args.push("start", ArgValue::Text("lost".into()));
@@ -240,7 +219,7 @@ impl Picture<'_> {
         if self.timeline.open_slices.contains(&enter) {
             args.push("open", ArgValue::Bool(true));
         }
-        let shown_fields = open.fields.values.len();
+        let shown = Shown::of(&open.fields);
         let call_site = open.call_site.clone();
         match &call_site {
             Some(call_site) => self.sink.begin(track, slice, nanos, Label::of(&call_site.name, call_site), args)?,
@@ -253,7 +232,7 @@ impl Picture<'_> {
             // At once: what else happens at the same time lies behind it.
             return self.sink.end(track, slice, *seen_nanos, lost_end());
         }
-        self.threads.entry(thread).or_default().push(OpenSlice { span: key, slice, track, shown_fields });
+        self.threads.entry(thread).or_default().push(OpenSlice { span: key, slice, track, shown });
         Ok(())
     }
 
@@ -269,7 +248,7 @@ impl Picture<'_> {
             if let Some(at) = open.entered.iter().rposition(|track| *track == slice.track) {
                 open.entered.remove(at);
             }
-            open.fields.values.iter().skip(slice.shown_fields).for_each(|field| args.push_field(field));
+            slice.shown.push_rest(&open.fields, &mut args);
         }
         self.sink.end(slice.track, slice.slice, nanos, args)
     }
@@ -282,7 +261,7 @@ impl Picture<'_> {
         let Some(open) = self.spans.remove(&key) else { return Ok(()) };
         let (Some(slice), Some(times)) = (open.slice, self.timeline.get(key)) else { return Ok(()) };
         let mut args = Args::default();
-        open.fields.values.iter().skip(open.shown_fields).for_each(|field| args.push_field(field));
+        open.shown.push_rest(&open.fields, &mut args);
         let track = self.row(Row::Spans { process: key.0, lane: times.lane }, None)?;
         self.sink.end(track, slice, nanos.max(times.start_nanos), args)
     }
@@ -311,7 +290,7 @@ impl Picture<'_> {
             let Some(times) = timeline.get(key).filter(|times| times.is_end_lost) else { continue };
             let (Some(open), Some(end_nanos)) = (self.spans.remove(&key), times.drawn_end_nanos()) else { continue };
             let mut args = lost_end();
-            open.fields.values.iter().skip(open.shown_fields).for_each(|field| args.push_field(field));
+            open.shown.push_rest(&open.fields, &mut args);
             let track = self.row(Row::Spans { process: key.0, lane: times.lane }, None)?;
             self.sink.end(track, slice, end_nanos, args)?;
         }
@@ -470,28 +449,4 @@ impl Picture<'_> {
         self.sink.track(id, &Track { kind, name: &name, pid })?;
         Ok(id)
     }
-}
-
-fn span_args(id: SpanId, open: &OpenSpan) -> Args {
-    let mut args = Args::default();
-    args.push_fields(&open.fields);
-    args.push("span_id", ArgValue::Uint(id.get()));
-    if let Some(parent) = open.parent {
-        args.push("parent_span_id", ArgValue::Uint(parent.get()));
-    }
-    args
-}
-
-/// Says that what is drawn up to here may have gone on.
-fn lost_end() -> Args {
-    let mut args = Args::default();
-    args.push("end", ArgValue::Text("lost".into()));
-    args
-}
-
-/// Appends: what a slice shows already is not shown again.
-fn add_fields(fields: &mut Fields, more: &Fields) {
-    fields.values.extend(more.values.iter().cloned());
-    fields.missing = fields.missing.saturating_add(more.missing);
-    fields.problem = fields.problem.or(more.problem);
 }

@@ -1,6 +1,7 @@
 //! The events of a capture, decoded.
 
 use super::no_spans;
+use super::payloads::PayloadLosses;
 use crate::capture::{
     CaptureError, CaptureErrorKind, CaptureEvents, CaptureFile, CapturedContent, CapturedItem, CapturedPayload,
     CapturedRing, LossCause, RingRole,
@@ -50,6 +51,8 @@ pub(super) struct Entries<'r> {
     recording: &'r Recording<'r>,
     events: CaptureEvents<'r>,
     catalogs: HashMap<u32, Catalog>,
+    /// By ring.
+    payload_losses: Vec<PayloadLosses>,
 }
 
 impl<'c> Recording<'c> {
@@ -82,7 +85,8 @@ impl<'c> Recording<'c> {
     }
 
     pub(super) fn entries(&self) -> Entries<'_> {
-        Entries { recording: self, events: self.capture.events(), catalogs: HashMap::new() }
+        let payload_losses = self.capture.rings().iter().map(|ring| PayloadLosses::of_ring(&ring.name)).collect();
+        Entries { recording: self, events: self.capture.events(), catalogs: HashMap::new(), payload_losses }
     }
 
     pub(super) fn ring(&self, ring: u32) -> &CapturedRing {
@@ -115,6 +119,11 @@ impl Entries<'_> {
     pub(super) fn problems(&self) -> &[String] {
         self.events.problems()
     }
+
+    /// The rings of which payloads were missing so far.
+    pub(super) fn payload_losses(&self) -> Vec<PayloadLosses> {
+        self.payload_losses.iter().filter(|losses| losses.count() > 0).cloned().collect()
+    }
 }
 
 impl Iterator for Entries<'_> {
@@ -128,6 +137,9 @@ impl Iterator for Entries<'_> {
         };
         let item = self.events.by_ref().find(shows)?;
         let ring = self.recording.ring(item.ring);
+        if let CapturedContent::Event { payload, .. } = &item.content {
+            self.payload_losses[item.ring as usize].add(payload);
+        }
         let content = match item.content {
             CapturedContent::Gap { first_seqno, count, cause } => Content::Gap { first_seqno, count, cause },
             CapturedContent::Event { descriptor, payload } if ring.is_perf() => {

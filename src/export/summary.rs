@@ -1,6 +1,7 @@
 //! Spans counted by name.
 
 use super::no_spans;
+use super::payloads::{self, PayloadLosses};
 use super::recording::Recording;
 use super::timeline::Timeline;
 use crate::capture::{CaptureError, CaptureFile};
@@ -15,6 +16,8 @@ pub struct Summary {
     pub spans: Vec<SpanSummary>,
     /// Events that were lost, whatever the cause.
     pub lost: u64,
+    /// Events that have lost their payload: by ring, without those that have lost none.
+    pub payload_losses: Vec<PayloadLosses>,
     /// Events that were captured, in files that the capture has removed again: spans may have begun there. They are not lost.
     pub removed: u64,
     /// What was wrong with the capture, a line each.
@@ -80,12 +83,19 @@ pub fn summarize(capture: &CaptureFile) -> Result<Summary, CaptureError> {
     spans.sort_by_key(|span| std::cmp::Reverse(span.total_nanos));
     let problems = capture.problems().iter().chain(&timeline.counts.problems).cloned().collect();
     let removed = capture.end().map_or(0, |end| end.account.removed());
-    Ok(Summary { spans, lost: timeline.counts.lost, removed, problems })
+    let (lost, payload_losses) = (timeline.counts.lost, timeline.counts.payload_losses);
+    Ok(Summary { spans, lost, payload_losses, removed, problems })
 }
 
 impl Summary {
+    /// Events of all rings that have lost their payload.
+    #[must_use]
+    pub fn lost_payloads(&self) -> u64 {
+        payloads::count(&self.payload_losses)
+    }
+
     /// For programs: `{"spans": [{"name", "target", "count", "total_ns", "self_ns", "busy_ns", "p50_ns", "p90_ns", "p99_ns",
-    /// "max_ns"}, …], "lost", "removed"}`.
+    /// "max_ns"}, …], "lost", "lost_payloads", "payload_losses": [{"ring", "expired", "malformed", "omitted"}, …], "removed"}`.
     #[must_use]
     pub fn to_json(&self) -> String {
         let spans: Vec<serde_json::Value> = self
@@ -99,7 +109,11 @@ impl Summary {
                 })
             })
             .collect();
-        json!({ "spans": spans, "lost": self.lost, "removed": self.removed }).to_string()
+        json!({
+            "spans": spans, "lost": self.lost, "lost_payloads": self.lost_payloads(),
+            "payload_losses": payloads::to_json(&self.payload_losses), "removed": self.removed,
+        })
+        .to_string()
     }
 }
 

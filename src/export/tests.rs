@@ -97,6 +97,7 @@ fn counts_are_those_of_the_capture() {
         counters: 1,
         markers: 0,
         lost: 42,
+        payload_losses: Vec::new(),
         problems: Vec::new(),
     };
     assert_eq!(counts, expected);

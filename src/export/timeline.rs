@@ -186,6 +186,7 @@ impl Timeline {
             last_nanos = last_nanos.max(nanos);
         }
         let problems = entries.problems().to_vec();
+        let payload_losses = entries.payload_losses();
         let first_nanos = first_nanos.min(last_nanos);
         let losses = losses.finish(recording, first_nanos, last_nanos);
         let lost = LostUntil::new(recording, &losses, &seen_rings);
@@ -194,6 +195,7 @@ impl Timeline {
         let mut timeline = builder.finish(recording, &lost);
         timeline.losses = losses;
         timeline.counts.problems = problems;
+        timeline.counts.payload_losses = payload_losses;
         timeline
     }
 

@@ -4,7 +4,7 @@ mod awaited;
 mod program;
 mod report;
 
-pub(super) use report::report_table_losses;
+pub(super) use report::{report_payload_losses, report_table_losses};
 
 use crate::cli::advice;
 use crate::cli::exit::{Exit, Failure};
@@ -67,7 +67,7 @@ pub(super) struct Args {
     /// Print one JSON object about the capture
     #[arg(long)]
     json: bool,
-    /// Exit with code 16 if events were lost
+    /// Exit with code 16 if events were lost, or their payloads
     #[arg(long)]
     strict: bool,
     /// Wait for rings that are not there yet; those that are there are read meanwhile
@@ -178,7 +178,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     match code {
         _ if !summary.lost_pages.is_empty() => Ok(Exit::of_lost_pages(summary.lost_pages[0].1)),
-        _ if args.strict && summary.account.lost() > 0 => Ok(Exit::Lost),
+        _ if args.strict && summary.account.lost().saturating_add(summary.account.lost_payloads()) > 0 => {
+            Ok(Exit::Lost)
+        }
         // As the shell does: the program's.
         Some(code) if code != 0 => std::process::exit(code),
         _ => Ok(Exit::Done),

@@ -140,24 +140,36 @@ pub(super) fn report(summary: &CaptureSummary, is_of_now: bool) {
             anstream::eprintln!("{WARNING}{} {what}{WARNING:#}", events(count));
         }
     }
-    for (count, what) in [
-        (
-            sum(&summary.account, |ring| ring.expired_payloads),
-            "have lost their payload, which was overwritten before it could be copied: larger rings hold more",
-        ),
-        (
-            sum(&summary.account, |ring| ring.malformed_payloads),
-            "name a payload that their ring cannot have, which is left out: the ring is damaged",
-        ),
-        (sum(&summary.account, |ring| ring.omitted_payloads), "have a payload of more than 64 MiB, which is left out"),
-    ] {
-        if count > 0 {
-            anstream::eprintln!("{WARNING}{} {what}{WARNING:#}", events(count));
-        }
-    }
+    let rings = summary.rings.iter().zip(&summary.account.rings);
+    report_payload_losses(
+        rings.map(|(name, ring)| {
+            (name.as_str(), [ring.expired_payloads, ring.malformed_payloads, ring.omitted_payloads])
+        }),
+    );
     report_table_losses(&summary.account);
     for problem in &summary.problems {
         anstream::eprintln!("{WARNING}{}{WARNING:#}", one_line(problem));
+    }
+}
+
+/// How many events of each ring have lost their payload (it was overwritten, is none, or was too large), for people, on stderr.
+pub(in crate::cli) fn report_payload_losses<'n>(rings: impl Iterator<Item = (&'n str, [u64; 3])> + Clone) {
+    for (kind, what) in [
+        "have lost their payload, which was overwritten before it could be copied",
+        "name a payload that their ring cannot have, which is left out",
+        "have a payload of more than 64 MiB, which is left out",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let counts = rings.clone().map(|(name, counts)| (name, counts[kind])).filter(|(_, count)| *count > 0);
+        let by_ring: Vec<String> =
+            counts.clone().map(|(name, count)| format!("{} in {}", grouped(count), one_line(name))).collect();
+        let remedy = [": larger rings hold more", ": the ring is damaged", ""][kind];
+        if !by_ring.is_empty() {
+            let count = events(counts.map(|(_, count)| count).fold(0, u64::saturating_add));
+            anstream::eprintln!("{WARNING}{count} {what} ({}){remedy}{WARNING:#}", by_ring.join(", "));
+        }
     }
 }
 
