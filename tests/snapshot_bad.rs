@@ -166,7 +166,8 @@ fn a_damaged_last_seqno_costs_a_gap_and_not_an_endless_loop() {
     assert!((0..1 << 20).any(|_| cursor.next() == Next::NotReady && cursor.lag() == 0));
     // Later ones than this are taken for this one.
     let last = i64::MAX as u64;
-    assert_eq!((summary.events, summary.lost, summary.last_seqno), (0, last, last));
+    // And what the first slot holds is there, whatever the header says.
+    assert_eq!((summary.events, summary.lost, summary.last_seqno), (1, last - 1, last));
 }
 
 #[test]

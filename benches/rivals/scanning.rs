@@ -39,7 +39,8 @@ fn of(ring: &Scanned, suffix: &str, rounds: usize) -> Medians {
         Next::Event(event) => {
             black_box(&event);
         }
-        _ => cursor.seek(Seek::Oldest),
+        Next::NotReady => cursor.seek(Seek::Oldest),
+        Next::Gap(_) => {}
     });
     // The same by `each_ready`, which keeps the place in a register.
     let mut cursor = ring.cursor_at(part());
@@ -53,7 +54,8 @@ fn of(ring: &Scanned, suffix: &str, rounds: usize) -> Medians {
         Next::Event(event) => {
             black_box(cursor.payload(&event, &mut buffer).valid());
         }
-        _ => cursor.seek(Seek::Oldest),
+        Next::NotReady => cursor.seek(Seek::Oldest),
+        Next::Gap(_) => {}
     });
     let (mut cursor, mut buffer) = (ring.cursor_at(part()), Vec::new());
     cases.add_batch(format!("scan_each_copy82{suffix}"), OPERATIONS, move |operations| {
@@ -110,7 +112,7 @@ fn timed(cursor: &mut Cursor, events: u64, mut f: impl FnMut(&ReadyEvent<'_>)) -
             left -= 1;
             if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
-        if end.is_some() {
+        if end == Some(Next::NotReady) {
             cursor.seek(Seek::Oldest);
         }
     }

@@ -103,6 +103,7 @@ impl From<GapCause> for LossCause {
             GapCause::GivenUp => Self::GivenUp,
             GapCause::NeverOpened => Self::NeverOpened,
             GapCause::Overwritten => Self::Overwritten,
+            GapCause::OverwrittenBefore => Self::OverwrittenBefore,
         }
     }
 }

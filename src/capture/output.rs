@@ -268,10 +268,9 @@ impl<'o> Output<'o> {
         reason: EndReason,
     ) -> Result<(), CaptureError> {
         for (index, ring) in rings[..self.described].iter_mut().enumerate() {
-            // A ring that was gone before anything of it could be read.
-            let missing = ring.missing.map_or(0, |(missing, _)| missing);
-            let next = ring.account.last_seqno.saturating_add(missing).saturating_add(1);
-            ring.tell_missing(&mut self.writer, index as u32, next);
+            if let Some(gap) = ring.missing.take() {
+                ring.tell_gap(&mut self.writer, index as u32, gap);
+            }
             if let Some(reader) = &ring.reader {
                 ring.account.close(reader);
             }

@@ -3,7 +3,7 @@
 use super::account::{EndReason, RingAccount};
 use super::error::{CaptureError, CaptureErrorKind};
 use super::format::PAYLOAD_BYTES_MAX;
-use super::item::{GAP_BYTES, LossCause, event_bytes};
+use super::item::{GAP_BYTES, event_bytes};
 use super::options::CaptureOptions;
 use super::output::Output;
 use super::parts::{Parts, PathParts};
@@ -11,7 +11,7 @@ use super::sources::{SourceRing, Sources};
 use super::stop::Stop;
 use super::told::{CaptureProgress, CaptureSummary, NextRing};
 use crate::clock::Clock;
-use crate::reader::{Descriptor, GapCause, LostPages, MergedItem, PayloadRead, Reader};
+use crate::reader::{Descriptor, LostPages, MergedItem, PayloadRead, Reader};
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -333,26 +333,14 @@ impl<'o> Capture<'o> {
         let writer = &mut self.output.writer;
         let index = ring_of_input[input];
         let ring = &mut rings[index as usize];
-        let is_first = !std::mem::replace(&mut ring.has_read, true);
         let mut payload_bytes = 0;
         match item {
             MergedItem::NotReady => {}
             MergedItem::Gap { gap, .. } => {
-                let (mut first_seqno, mut count) = (gap.first_seqno, gap.count);
-                let mut cause = LossCause::from(gap.cause);
-                // The ring went round before its first event was read: that belongs to what was missing before.
-                if is_first && gap.cause == GapCause::Overwritten {
-                    let missing = ring.missing.take().map_or(0, |(missing, _)| missing);
-                    (first_seqno, count) = (first_seqno.saturating_sub(missing), count.saturating_add(missing));
-                    cause = LossCause::OverwrittenBefore;
-                }
-                ring.tell_missing(writer, index, first_seqno);
-                writer.gap(index, ring.key.gap(), first_seqno, count, cause);
-                ring.account.count_gap(first_seqno, count, cause);
+                ring.tell_gap(writer, index, gap);
             }
             MergedItem::Event { descriptor, payload, .. } => {
                 payload_bytes = descriptor.payload_size.into();
-                ring.tell_missing(writer, index, descriptor.seqno);
                 let key = ring.key.event(descriptor.record_epoch_nanos);
                 writer.event(index, key, &descriptor, payload);
                 count_event(&mut ring.account, &descriptor, payload);

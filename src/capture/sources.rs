@@ -3,7 +3,7 @@
 use super::account::RingAccount;
 use super::error::{CaptureError, CaptureErrorKind};
 use super::format::RINGS_MAX;
-use super::item::{LossCause, SortKey};
+use super::item::SortKey;
 use super::overlaps::PayloadExtent;
 use super::ring::{CapturedRing, RingRole};
 use super::tables::Tables;
@@ -29,13 +29,11 @@ pub(super) struct SourceRing {
     /// `None` for a shard that could not be opened.
     pub(super) reader: Option<Reader>,
     pub(super) described: CapturedRing,
-    /// Numbers before the first one that is still there, and why: to be told.
-    pub(super) missing: Option<(u64, LossCause)>,
+    /// Of a shard that could not be opened: what is missing, to be told.
+    pub(super) missing: Option<Gap>,
     pub(super) key: SortKey,
     pub(super) account: RingAccount,
     pub(super) payloads: PayloadExtent,
-    /// Whether anything of it has been read.
-    pub(super) has_read: bool,
 }
 
 /// A perf recorder.
@@ -46,13 +44,11 @@ pub(super) struct SourceRecorder {
 }
 
 impl SourceRing {
-    /// Tells what is missing, if that was not told, before what comes next.
-    pub(super) fn tell_missing(&mut self, writer: &mut CaptureWriter, ring: u32, next_seqno: u64) {
-        if let Some((count, cause)) = self.missing.take() {
-            let first_seqno = next_seqno.saturating_sub(count);
-            writer.gap(ring, self.key.gap(), first_seqno, count, cause);
-            self.account.count_gap(first_seqno, count, cause);
-        }
+    /// Tells and counts what is missing.
+    pub(super) fn tell_gap(&mut self, writer: &mut CaptureWriter, ring: u32, gap: Gap) {
+        let Gap { first_seqno, count, cause } = gap;
+        writer.gap(ring, self.key.gap(), first_seqno, count, cause.into());
+        self.account.count_gap(first_seqno, count, cause.into());
     }
 }
 
@@ -115,9 +111,8 @@ impl Sources {
         self.check_number()?;
         let mut cursor = reader.cursor();
         cursor.seek(if only_new { Seek::Newest } else { Seek::Oldest });
-        let at = cursor.next_seqno();
-        let (first_seqno, missing) = if only_new { (at, 0) } else { (1, at.saturating_sub(1)) };
-        let missing = (missing > 0).then_some((missing, LossCause::OverwrittenBefore));
+        // The first, or the next one: what had been overwritten is told by the cursor.
+        let first_seqno = cursor.next_seqno();
         let process = self.process_of(&reader, role);
         let described = CapturedRing::describe(&reader, process, role, first_seqno);
         let account = RingAccount { last_seqno: first_seqno.saturating_sub(1), ..RingAccount::default() };
@@ -125,15 +120,7 @@ impl Sources {
         self.ring_of_input.push(self.rings.len() as u32);
         let key = SortKey::default();
         let payloads = PayloadExtent::default();
-        self.rings.push(SourceRing {
-            reader: Some(reader),
-            described,
-            missing,
-            key,
-            account,
-            payloads,
-            has_read: false,
-        });
+        self.rings.push(SourceRing { reader: Some(reader), described, missing: None, key, account, payloads });
         Ok(())
     }
 
@@ -151,11 +138,10 @@ impl Sources {
         self.rings.push(SourceRing {
             reader: None,
             described,
-            missing: Some((Gap::of_missed_shard(seqnos).count, LossCause::NeverOpened)),
+            missing: Some(Gap::of_missed_shard(seqnos)),
             key: SortKey::default(),
             account: RingAccount::default(),
             payloads: PayloadExtent::default(),
-            has_read: false,
         });
         Ok(())
     }

@@ -36,7 +36,8 @@ impl Stop {
 
 /// Up to which seqno the ring has given everything.
 fn given(ring: &SourceRing) -> u64 {
-    ring.account.last_seqno.saturating_add(ring.missing.map_or(0, |(count, _)| count))
+    // What had been overwritten before is in it: the merger gives no event before every ring has told its first gap.
+    ring.account.last_seqno.saturating_add(ring.missing.map_or(0, |gap| gap.count))
 }
 
 #[cfg(test)]

@@ -27,12 +27,13 @@ const LOOKS_PER_TIME: u32 = 16;
 /// One reader's place in a ring. Cheap; any number may stand on the same [`Reader`], each on its own thread.
 ///
 /// A cursor that went from seqno *a* to seqno *b* has returned each seqno in between exactly once: as an event, or counted
-/// in a gap.
+/// in a gap. From [`Seek::Oldest`] on, that is each seqno since the ring's first.
 #[derive(Clone)]
 pub struct Cursor {
     source: Arc<Source>,
     next_seqno: u64,
     lost: u64,
+    start: Start,
     /// What `next_seqno` would be if every seqno since its first place had been read: their difference is how many were.
     read_from: u64,
     /// A seqno that is known to have been handed out.
@@ -44,6 +45,19 @@ pub struct Cursor {
     idle_since_epoch_nanos: u64,
     /// When [`Cursor::is_finished`] asked whether the writer lives.
     state_asked: Cell<Option<Instant>>,
+}
+
+/// Where a cursor began: what was gone by then is told before its first event.
+#[derive(Clone, Copy)]
+struct Start {
+    /// What is before this number had been overwritten already.
+    oldest_seqno: u64,
+    /// The first number that had not been handed out.
+    end_seqno: u64,
+    /// How many events had been read before.
+    read: u64,
+    /// What is said of numbers that are overwritten before the first event is read.
+    cause: GapCause,
 }
 
 /// What [`Cursor::next`] found.
@@ -72,7 +86,8 @@ pub struct Gap {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum GapCause {
-    /// The reader was too slow (or started too late): the ring went round and they were overwritten.
+    /// The reader was too slow: the ring went round and they were overwritten. (Or they were asked for by number, [`Seek::Seqno`], when they
+    /// were gone already.)
     Overwritten,
     /// They were reserved and never committed, because their writer was killed, or is still inside on a ring that has ended.
     NeverCommitted,
@@ -82,6 +97,9 @@ pub enum GapCause {
     /// The whole shard could not be opened, mostly because it was made and removed again between two looks of the reader. See
     /// [`FoundShard::Missed`](super::FoundShard::Missed).
     NeverOpened,
+    /// They had been overwritten before the cursor began, at [`Seek::Oldest`] or [`Seek::Last`], or were while it looked for its first
+    /// event: nobody has missed them here, and nobody can have them.
+    OverwrittenBefore,
 }
 
 impl Gap {
@@ -101,11 +119,15 @@ impl Gap {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Seek {
-    /// The oldest event that is still there.
+    /// The oldest event that is still there. If others were overwritten before it, the next call reports them, from 1 on, as a gap of the
+    /// cause [`GapCause::OverwrittenBefore`].
     Oldest,
     /// Behind the newest event: the next one recorded will be returned.
     Newest,
-    /// The event with this sequence number; if it is gone, the next call reports the gap.
+    /// So many events before the end. If the first of them are gone, the next call reports these as with [`Self::Oldest`].
+    Last(u64),
+    /// The event with this sequence number; if it is gone, the next call reports a gap from there on, whose cause is
+    /// [`GapCause::Overwritten`].
     Seqno(u64),
     /// The first event of the block that the newest event belongs to (content type EXEC: flow tag 0 is the seqno of
     /// BLOCK_START); the newest event, if it belongs to none.
@@ -142,6 +164,7 @@ impl Cursor {
             source,
             next_seqno,
             lost: 0,
+            start: Start { oldest_seqno: 0, end_seqno: next_seqno, read: 0, cause: GapCause::Overwritten },
             read_from: next_seqno,
             known_last,
             idle_looks: 0,
@@ -236,6 +259,9 @@ impl Cursor {
     /// was there, and is overwritten).
     #[cold]
     fn absent(&mut self, seen: Option<u64>) -> Option<Gap> {
+        if self.next_seqno < self.start.oldest_seqno {
+            return self.skip_gone_at_start();
+        }
         let memory = self.source.memory();
         self.known_last = observe::last_seqno(memory);
         match seen.map_or(Observation::Lapped, |seen| observe::absent(memory, self.next_seqno, seen)) {
@@ -258,6 +284,14 @@ impl Cursor {
         }
     }
 
+    /// Jumps over what was gone when the cursor began, and since, to the oldest event that is there.
+    fn skip_gone_at_start(&mut self) -> Option<Gap> {
+        let memory = self.source.memory();
+        let oldest = observe::oldest_seqno(memory, observe::last_seqno(memory));
+        // What was recorded after the begin was not gone before.
+        self.gap_up_to(oldest.max(self.start.oldest_seqno).min(self.start.end_seqno), self.start.cause)
+    }
+
     /// Jumps to the oldest event that is safely there: on a live ring with an eighth of the ring as a head start.
     fn skip_overwritten(&mut self) -> Option<Gap> {
         let memory = self.source.memory();
@@ -268,6 +302,10 @@ impl Cursor {
         }
         let head_start = if self.source.is_finished() { 0 } else { memory.geometry().descriptor_capacity() / 8 };
         let target = (observe::oldest_seqno(memory, last) + head_start).min(last + 1);
+        // Beside a fast writer, what was the oldest event at the begin is gone before it is read.
+        if self.next_seqno < self.start.end_seqno && self.read_count() == self.start.read {
+            return self.gap_up_to(target.min(self.start.end_seqno), self.start.cause);
+        }
         self.gap_up_to(target, GapCause::Overwritten)
     }
 
@@ -325,12 +363,15 @@ impl Cursor {
         let memory = self.source.memory();
         let last = observe::last_seqno(memory);
         let read = self.read_count();
-        self.next_seqno = match to {
-            Seek::Oldest => observe::oldest_seqno(memory, last),
-            Seek::Newest => last + 1,
-            Seek::Seqno(seqno) => seqno.clamp(1, SEQNO_MAX + 1),
-            Seek::CurrentBlock => super::blocks::start_of_current_block(memory, last).clamp(1, SEQNO_MAX + 1),
+        let (next_seqno, cause) = match to {
+            Seek::Oldest => (1, GapCause::OverwrittenBefore),
+            Seek::Newest => (last + 1, GapCause::Overwritten),
+            Seek::Last(count) => ((last + 1).saturating_sub(count), GapCause::OverwrittenBefore),
+            Seek::Seqno(seqno) => (seqno, GapCause::Overwritten),
+            Seek::CurrentBlock => (super::blocks::start_of_current_block(memory, last), GapCause::Overwritten),
         };
+        self.next_seqno = next_seqno.clamp(1, SEQNO_MAX + 1);
+        self.start = Start { oldest_seqno: observe::oldest_seqno(memory, last), end_seqno: last + 1, read, cause };
         self.read_from = self.next_seqno.wrapping_sub(read);
         self.known_last = last;
     }
@@ -392,8 +433,8 @@ impl Cursor {
         self.next_seqno.wrapping_sub(self.read_from)
     }
 
-    /// Sequence numbers counted in gaps so far, those that were given up and stand for no event ([`GapCause::GivenUp`]) among
-    /// them: `read_count + lost_count` is the way that the cursor has gone.
+    /// Sequence numbers counted in gaps so far, whatever the cause: those that were gone before the begin
+    /// ([`GapCause::OverwrittenBefore`]) and those that stand for no event ([`GapCause::GivenUp`]), too. `read_count + lost_count` is the way that the cursor has gone.
     pub fn lost_count(&self) -> u64 {
         self.lost
     }

@@ -111,7 +111,7 @@ pub fn follow(reader: &Reader) -> (Cursor, Verdict) {
 /// What is in the ring of a dead writer: the seqnos, judged.
 pub fn post_mortem(reader: &Reader) -> (HashSet<u64>, Verdict) {
     let mut cursor = reader.cursor();
-    cursor.seek(Seek::Oldest);
+    cursor.seek(Seek::Seqno(reader.info().last_seqno.saturating_sub(1 << 15) + 1));
     let (mut seqnos, mut verdict, mut buffer) = (HashSet::new(), Verdict::default(), Vec::new());
     loop {
         match cursor.next() {

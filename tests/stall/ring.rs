@@ -77,7 +77,7 @@ impl Subject for EventRing {
 
     fn read_post_mortem(&self, verdict: &mut Verdict, seen: &mut dyn FnMut(u64)) {
         let mut cursor = self.cursor_at_start();
-        cursor.seek(Seek::Oldest);
+        cursor.seek(Seek::Seqno(self.last_seqno().saturating_sub(1 << DESCRIPTOR_SHIFT) + 1));
         let mut buffer = Vec::new();
         loop {
             match cursor.next() {

@@ -1,7 +1,6 @@
 //! Events and losses as JSON, one object a line.
 
 use super::rings::{Ring, Rings};
-use super::stream::Before;
 use super::{Printer, perf};
 use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead};
 use serde_json::json;
@@ -85,19 +84,12 @@ impl Printer for JsonLines {
             GapCause::NeverCommitted => "never_committed",
             GapCause::GivenUp => "given_up",
             GapCause::NeverOpened => "never_opened",
+            GapCause::OverwrittenBefore => "overwritten_before",
             _ => "unknown",
         };
         let gap = json!({ "first_seqno": gap.first_seqno, "count": gap.count, "cause": cause });
         let _ = write!(self.line, "{{\"gap\":{gap}");
         self.end_line(ring)
-    }
-
-    fn before(&mut self, rings: &Rings, before: &[Before]) -> io::Result<()> {
-        before.iter().try_for_each(|Before { ring, first_seqno, count }| {
-            let gap = json!({ "first_seqno": first_seqno, "count": count, "cause": "overwritten_before" });
-            let _ = write!(self.line, "{{\"gap\":{gap}");
-            self.end_line(rings.get(*ring))
-        })
     }
 
     fn made_anew(&mut self, ring: &Ring) -> io::Result<()> {

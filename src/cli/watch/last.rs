@@ -1,12 +1,11 @@
 //! Where the last events of several rings begin.
 
 use super::rings::Rings;
-use super::stream::Before;
 use eventring::reader::{Cursor, Next, Seek};
 
 /// Moves cursors, each of which stands before the last `count` events of its ring, on to where the last `count` events of all rings together
 /// begin. What had been overwritten before events that are left out now is of no interest.
-pub(super) fn of_all(rings: &Rings, cursors: &mut [Cursor], before: &mut Vec<Before>, count: u64) {
+pub(super) fn of_all(rings: &Rings, cursors: &mut [Cursor], count: u64) {
     // When, in which ring, which number.
     let mut events: Vec<(u64, usize, u64)> = Vec::new();
     let mut behind = Vec::new();
@@ -34,7 +33,6 @@ pub(super) fn of_all(rings: &Rings, cursors: &mut [Cursor], before: &mut Vec<Bef
         let is_left_out = |(_, ring, seqno): &(u64, usize, u64)| *ring == index && *seqno < start;
         if events[..left_out].iter().any(is_left_out) {
             cursor.seek(Seek::Seqno(start));
-            before.retain(|before| before.ring != index);
         }
     }
 }

@@ -22,7 +22,7 @@ use select::{Select, Selection};
 use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use stream::{Before, Item, Start, Stream};
+use stream::{Item, Start, Stream};
 use summary::Summary;
 
 /// How long nothing may come before what was printed is sent off, and the user's wishes are asked.
@@ -80,8 +80,6 @@ trait Printer {
     -> io::Result<()>;
     /// Shows a loss, or numbers without an event.
     fn gap(&mut self, ring: &Ring, gap: Gap) -> io::Result<()>;
-    /// Shows what had been overwritten before this began: nobody has missed it here, and nobody can have it.
-    fn before(&mut self, rings: &Rings, before: &[Before]) -> io::Result<()>;
     /// Shows that from here on the ring of that name is another one, whose numbers begin with 1 again.
     fn made_anew(&mut self, ring: &Ring) -> io::Result<()>;
     /// Sends off what was shown.
@@ -158,11 +156,6 @@ fn follow(
 ) -> anyhow::Result<()> {
     let View { selection, hides_descriptions, printer, summary, silence } = view;
     let mut patience = Duration::ZERO;
-    let before = stream.before();
-    if !before.is_empty() {
-        summary.before(before);
-        printer.before(rings, before)?;
-    }
     loop {
         if count.is_some_and(|count| summary.shown() >= count) {
             summary.complete("as many as asked for");

@@ -55,18 +55,9 @@ pub(super) enum Item {
     Ended,
 }
 
-/// Events of a ring that would have been shown, had they not been overwritten before the stream began.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Before {
-    pub ring: usize,
-    pub first_seqno: u64,
-    pub count: u64,
-}
-
 /// Stands in one or several rings.
 pub(super) struct Stream {
     feed: Feed,
-    before: Vec<Before>,
     /// The event returned last, and its payload once it was asked for.
     event: Descriptor,
     payload: Vec<u8>,
@@ -89,15 +80,7 @@ enum Fetched {
 impl Stream {
     /// Starts at the oldest event of rings that have ended, behind the newest of live ones, or where it is told to.
     pub(super) fn new(rings: &Rings, start: Option<Start>) -> Result<Self, Failure> {
-        let (mut cursors, mut before) = (Vec::new(), Vec::new());
-        for (index, ring) in rings.iter().enumerate() {
-            let (cursor, wanted_seqno) = cursor(ring, start);
-            let count = cursor.next_seqno().saturating_sub(wanted_seqno);
-            if count > 0 {
-                before.push(Before { ring: index, first_seqno: wanted_seqno, count });
-            }
-            cursors.push(cursor);
-        }
+        let mut cursors: Vec<Cursor> = rings.iter().map(|ring| cursor(ring, start)).collect();
         if start == Some(Start::Block) {
             rings.need_exec("--from block")?;
         }
@@ -105,19 +88,14 @@ impl Stream {
             return Err(Failure::new(Exit::Usage, "--from SEQNO needs a single ring: each ring has its own numbers"));
         }
         if let (Some(Start::Last(count)), true) = (start, rings.has_several()) {
-            last::of_all(rings, &mut cursors, &mut before, count);
+            last::of_all(rings, &mut cursors, count);
         }
         let one = if rings.may_grow() || cursors.len() != 1 { None } else { cursors.pop() };
         let feed = match one {
             Some(cursor) => Feed::One(Follower::new(cursor, WaitStrategy::Adaptive)),
             None => Feed::Many { merger: Merger::new(cursors), payload: Fetched::Expired },
         };
-        Ok(Self { feed, before, event: Descriptor::default(), payload: Vec::new(), next_check: Instant::now() })
-    }
-
-    /// What of each ring had been overwritten before this began.
-    pub(super) fn before(&self) -> &[Before] {
-        &self.before
+        Ok(Self { feed, event: Descriptor::default(), payload: Vec::new(), next_check: Instant::now() })
     }
 
     /// The next item, waiting at most `patience`. New shards are added to `rings`.
@@ -167,7 +145,7 @@ impl Stream {
         let now = Clock::global().now_epoch_nanos();
         while let Some(shard) = rings.next_shard() {
             match shard {
-                AddedShard::Ring(index) => _ = merger.add(cursor(rings.get(index), None).0),
+                AddedShard::Ring(index) => _ = merger.add(cursor(rings.get(index), None)),
                 AddedShard::Missed { ring, gap } => return Some(Item::Gap { ring, gap }),
             }
         }
@@ -210,8 +188,8 @@ impl Stream {
     }
 }
 
-/// A cursor, and the number that it would stand before if nothing had been overwritten.
-fn cursor(ring: &Ring, start: Option<Start>) -> (Cursor, u64) {
+/// A cursor at that start. What had been overwritten before it is what the cursor tells first.
+fn cursor(ring: &Ring, start: Option<Start>) -> Cursor {
     let mut cursor = ring.reader.cursor();
     let may_come_more = matches!(ring.reader.state(), RingState::Live | RingState::Unknown);
     let place = match start {
@@ -221,21 +199,10 @@ fn cursor(ring: &Ring, start: Option<Start>) -> (Cursor, u64) {
         Some(Start::Oldest) => Seek::Oldest,
         Some(Start::Block) => Seek::CurrentBlock,
         Some(Start::Seqno(seqno)) => Seek::Seqno(seqno),
-        Some(Start::Last(count)) => return last(cursor, count),
+        Some(Start::Last(count)) => Seek::Last(count),
         None if may_come_more => Seek::Newest,
         None => Seek::Oldest,
     };
     cursor.seek(place);
-    let wanted_seqno = if place == Seek::Oldest { 1 } else { cursor.next_seqno() };
-    (cursor, wanted_seqno)
-}
-
-/// The same for the last `count` events.
-fn last(mut cursor: Cursor, count: u64) -> (Cursor, u64) {
-    cursor.seek(Seek::Oldest);
-    let oldest = cursor.next_seqno();
-    cursor.seek(Seek::Newest);
-    let wanted_seqno = cursor.next_seqno().saturating_sub(count).max(1);
-    cursor.seek(Seek::Seqno(wanted_seqno.max(oldest)));
-    (cursor, wanted_seqno)
+    cursor
 }

@@ -1,10 +1,9 @@
 //! What there was to see, at the end.
 
 use super::rings::Rings;
-use super::stream::Before;
 use crate::cli::format::{columns, duration, events, grouped};
 use crate::cli::paint::{DIM, WARNING};
-use eventring::reader::{Gap, PayloadRead, RingState};
+use eventring::reader::{Gap, GapCause, PayloadRead, RingState};
 use std::io::IsTerminal as _;
 use std::path::Path;
 use std::time::Instant;
@@ -57,14 +56,12 @@ impl Summary {
         self.descriptions += 1;
     }
 
-    pub(super) fn before(&mut self, before: &[Before]) {
-        for before in before {
-            self.overwritten_before = self.overwritten_before.saturating_add(before.count);
-        }
-    }
-
     pub(super) fn gap(&mut self, gap: Gap) {
-        let count = if gap.is_loss() { &mut self.lost } else { &mut self.given_up };
+        let count = match gap.cause {
+            GapCause::OverwrittenBefore => &mut self.overwritten_before,
+            _ if gap.is_loss() => &mut self.lost,
+            _ => &mut self.given_up,
+        };
         *count = count.saturating_add(gap.count);
     }
 

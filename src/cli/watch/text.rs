@@ -2,7 +2,6 @@
 
 use super::columns::{Columns, fit};
 use super::rings::{Ring, Rings};
-use super::stream::Before;
 use super::{Printer, perf};
 use crate::cli::format::{Clock, columns, events, grouped, one_line};
 use crate::cli::paint::{self, BOLD, DIM, PLAIN, WARNING};
@@ -27,6 +26,8 @@ pub(super) struct Lines<O: Write> {
     /// The columns have changed since the heading was shown.
     needs_heading: bool,
     line: Line,
+    /// What had been overwritten before the watch began, of which ring: said of all together, for of shards there may be many.
+    before: Vec<(String, u64)>,
 }
 
 impl Lines<BufWriter<anstream::AutoStream<io::StdoutLock<'static>>>> {
@@ -42,7 +43,20 @@ impl<O: Write> Lines<O> {
         let width = ask_width();
         let columns = Columns::new(rings, width);
         let (date, line) = (String::new(), Line::default());
-        Self { out, clock, ask_width, width, full, columns, date, needs_heading: true, line }
+        Self { out, clock, ask_width, width, full, columns, date, needs_heading: true, line, before: Vec::new() }
+    }
+
+    /// Says what had been overwritten before: JSON says it of each ring.
+    fn say_before(&mut self) -> io::Result<()> {
+        let of = match self.before.as_slice() {
+            [] => return Ok(()),
+            [(label, _)] if self.columns.ring.is_some() => format!(" of {}", one_line(label)),
+            [_] => String::new(),
+            several => format!(" of {} rings", several.len()),
+        };
+        let count = self.before.drain(..).fold(0, |sum: u64, (_, count)| sum.saturating_add(count));
+        self.line.push(DIM, format!("── {}{of} had been overwritten before the watch began ──", events(count)));
+        self.end_line()
     }
 
     /// The date where it changes, and the heading.
@@ -214,6 +228,7 @@ impl<O: Write> Lines<O> {
 
 impl<O: Write> Printer for Lines<O> {
     fn event(&mut self, ring: &Ring, event: &Descriptor, payload: PayloadRead<'_>) -> io::Result<()> {
+        self.say_before()?;
         self.headings(event.record_epoch_nanos)?;
         let record = ring.perf.as_ref().map(|perf| perf.record(event, payload));
         self.columns(ring, event, record.as_ref());
@@ -241,6 +256,15 @@ impl<O: Write> Printer for Lines<O> {
     }
 
     fn gap(&mut self, ring: &Ring, gap: Gap) -> io::Result<()> {
+        if gap.cause == GapCause::OverwrittenBefore {
+            // Beside a fast writer a cursor tells it in two parts.
+            match self.before.iter_mut().find(|(label, _)| *label == ring.label) {
+                Some((_, count)) => *count = count.saturating_add(gap.count),
+                None => self.before.push((ring.label.clone(), gap.count)),
+            }
+            return Ok(());
+        }
+        self.say_before()?;
         let of = if self.columns.ring.is_some() { format!(" of {}", one_line(&ring.label)) } else { String::new() };
         let (first, last) = (gap.first_seqno, gap.first_seqno.saturating_add(gap.count - 1));
         let is_one = gap.count == 1;
@@ -272,24 +296,13 @@ impl<O: Write> Printer for Lines<O> {
         self.end_line()
     }
 
-    fn before(&mut self, rings: &Rings, before: &[Before]) -> io::Result<()> {
-        let count = before.iter().fold(0, |sum: u64, before| sum.saturating_add(before.count));
-        // Of shards there may be many; JSON says it of each.
-        let of = match before {
-            [before] if rings.has_several() => format!(" of {}", one_line(&rings.get(before.ring).label)),
-            [_] => String::new(),
-            several => format!(" of {} rings", several.len()),
-        };
-        self.line.push(DIM, format!("── {}{of} had been overwritten before the watch began ──", events(count)));
-        self.end_line()
-    }
-
     fn made_anew(&mut self, _: &Ring) -> io::Result<()> {
         // Told on stderr.
         Ok(())
     }
 
     fn flush(&mut self, rings: &Rings) -> io::Result<()> {
+        self.say_before()?;
         // The window may have changed its size, and there may be more shards.
         self.width = (self.ask_width)();
         let columns = Columns::new(rings, self.width);

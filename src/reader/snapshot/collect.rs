@@ -67,12 +67,8 @@ impl Blocks {
 /// The payloads add up to more than the ring can hold: the descriptors are damaged.
 pub(super) fn collect(reader: &Reader, first_seqno: u64, last_seqno: u64) -> Result<Collected, ReaderError> {
     let mut cursor = reader.cursor();
-    cursor.seek(Seek::Oldest);
-    cursor.seek(Seek::Seqno(cursor.next_seqno().max(first_seqno)));
+    cursor.seek(Seek::Seqno(first_seqno));
     let mut collected = Collected::default();
-    let range = last_seqno.saturating_add(1).saturating_sub(first_seqno);
-    // No cursor goes beyond the largest seqno, which `first_seqno` may.
-    collected.lost = cursor.next_seqno().saturating_sub(first_seqno).min(range);
     let mut buffer = Vec::new();
     let mut patience = Patience::default();
     // Valid payloads do not overlap, but each may be rounded up here: so much can be there at the very most.

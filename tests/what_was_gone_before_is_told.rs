@@ -1,0 +1,191 @@
+//! A reader that begins when the ring has gone round already: what was gone before is the first thing that its cursor tells, so that every number is
+//! accounted for from 1 on, and is told apart from what the reader has lost itself.
+
+use eventring::reader::{
+    Cursor, Followed, Follower, Gap, GapCause, MergedItem, Merger, Next, Reader, RingState, Seek, WaitStrategy,
+};
+use eventring::recorder::{ContentDescription, Recorder};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+const GONE: u64 = 1000;
+
+/// A ring that holds the last events of those that were recorded, `GONE` more than it can.
+fn gone_round() -> (Recorder, Reader, u64) {
+    let builder = Recorder::builder(ContentDescription::new(300, "SHOP")).anonymous().compact(true);
+    let recorder = builder.shifts(15, 21).prefault(false).build().unwrap();
+    let last = recorder.geometry().descriptor_capacity() + GONE;
+    (1..=last).for_each(|seqno| assert_eq!(recorder.record(2, [seqno, 0, 0, 0], b"x"), seqno));
+    let reader = Reader::options().open_fd(recorder.as_fd()).unwrap();
+    (recorder, reader, last)
+}
+
+fn cursor(reader: &Reader, to: Seek) -> Cursor {
+    let mut cursor = reader.cursor();
+    cursor.seek(to);
+    cursor
+}
+
+fn before(first_seqno: u64, count: u64) -> Next {
+    Next::Gap(Gap { first_seqno, count, cause: GapCause::OverwrittenBefore })
+}
+
+/// The README's loop: read, overwritten before the start, lost, given up.
+fn account(cursor: &mut Cursor) -> [u64; 4] {
+    let mut counts = [0; 4];
+    let mut next_seqno = cursor.next_seqno();
+    loop {
+        let (first, count, kind) = match cursor.next() {
+            Next::Event(event) => (event.seqno, 1, 0),
+            Next::Gap(gap) if gap.cause == GapCause::OverwrittenBefore => (gap.first_seqno, gap.count, 1),
+            Next::Gap(gap) if gap.is_loss() => (gap.first_seqno, gap.count, 2),
+            Next::Gap(gap) => (gap.first_seqno, gap.count, 3),
+            Next::NotReady => return counts,
+        };
+        assert_eq!(first, next_seqno, "in order, and each once");
+        next_seqno = first + count;
+        counts[kind] += count;
+    }
+}
+
+#[test]
+fn from_the_oldest_event_on_every_number_since_the_first_is_accounted_for() {
+    let (recorder, reader, last) = gone_round();
+    let mut recorder = Some(recorder);
+    for state in [RingState::Live, RingState::Ended] {
+        assert_eq!(reader.state(), state);
+        let mut cursor = cursor(&reader, Seek::Oldest);
+        assert_eq!(cursor.next_seqno(), 1);
+        assert_eq!(cursor.next(), before(1, GONE), "{state:?}");
+        assert_eq!(account(&mut cursor), [last - GONE, 0, 0, 0], "{state:?}");
+        assert_eq!((cursor.read_count(), cursor.lost_count()), (last - GONE, GONE));
+        // Again.
+        cursor.seek(Seek::Oldest);
+        assert_eq!(account(&mut cursor), [last - GONE, GONE, 0, 0], "{state:?}");
+        recorder.take();
+    }
+}
+
+#[test]
+fn where_nothing_is_gone_nothing_is_told() {
+    let recorder = Recorder::builder(ContentDescription::new(300, "SHOP")).anonymous().prefault(false).build().unwrap();
+    let reader = Reader::options().open_fd(recorder.as_fd()).unwrap();
+    let mut cursor = cursor(&reader, Seek::Oldest);
+    assert_eq!(cursor.next(), Next::NotReady);
+    (0..3).for_each(|_| assert_ne!(recorder.record(2, [0; 4], b""), 0));
+    assert_eq!(account(&mut cursor), [3, 0, 0, 0]);
+    cursor.seek(Seek::Last(2));
+    assert_eq!(account(&mut cursor), [2, 0, 0, 0]);
+}
+
+#[test]
+fn every_way_to_read_tells_it() {
+    let (recorder, reader, last) = gone_round();
+    let mut each = cursor(&reader, Seek::Oldest);
+    assert_eq!(each.each_ready(|_| panic!("nothing is there")), Some(before(1, GONE)));
+    let mut read = 0;
+    let end = each.each_ready(|_| {
+        read += 1;
+        ControlFlow::Continue(())
+    });
+    assert_eq!((read, end), (last - GONE, Some(Next::NotReady)));
+
+    let mut follower = Follower::new(cursor(&reader, Seek::Oldest), WaitStrategy::default());
+    let Followed::Gap(gap) = follower.next_timeout(Duration::ZERO) else { panic!() };
+    assert_eq!(Next::Gap(gap), before(1, GONE));
+
+    let mut merger = Merger::new([cursor(&reader, Seek::Newest), cursor(&reader, Seek::Oldest)]);
+    let MergedItem::Gap { input: 1, gap } = merger.next() else { panic!() };
+    assert_eq!(Next::Gap(gap), before(1, GONE));
+    drop(recorder);
+}
+
+#[test]
+fn the_gap_begins_at_the_number_that_was_wanted() {
+    let (recorder, reader, last) = gone_round();
+    // So many before the newest: some of them are gone.
+    let mut cursor = cursor(&reader, Seek::Last(last - GONE + 10));
+    assert_eq!(cursor.next_seqno(), GONE - 9);
+    assert_eq!(cursor.next(), before(GONE - 9, 10));
+    assert_eq!(account(&mut cursor), [last - GONE, 0, 0, 0]);
+    cursor.seek(Seek::Last(u64::MAX));
+    assert_eq!(cursor.next(), before(1, GONE));
+    for (wanted, seqno) in [(0, last + 1), (5, last - 4)] {
+        cursor.seek(Seek::Last(wanted));
+        assert_eq!(cursor.next_seqno(), seqno);
+    }
+    // Who asks for a number has lost the events from there on.
+    cursor.seek(Seek::Seqno(5));
+    let gap = Gap { first_seqno: 5, count: GONE - 4, cause: GapCause::Overwritten };
+    assert_eq!(cursor.next(), Next::Gap(gap));
+    assert_eq!(account(&mut cursor), [last - GONE, 0, 0, 0]);
+    cursor.seek(Seek::Newest);
+    assert_eq!(cursor.next(), Next::NotReady);
+    drop(recorder);
+}
+
+#[test]
+fn what_is_overwritten_later_is_the_readers_loss() {
+    let (recorder, reader, last) = gone_round();
+    let mut oldest = cursor(&reader, Seek::Oldest);
+    let mut newest = cursor(&reader, Seek::Newest);
+    assert_eq!(oldest.next(), before(1, GONE));
+    assert!(matches!(oldest.next(), Next::Event(_)));
+    // Two turns.
+    let more = 2 * (last - GONE);
+    (0..more).for_each(|_| assert_ne!(recorder.record(2, [0; 4], b""), 0));
+    drop(recorder);
+    assert_eq!(reader.state(), RingState::Ended);
+    let first = Gap { first_seqno: GONE + 2, count: last - GONE - 1 + (last - GONE), cause: GapCause::Overwritten };
+    assert_eq!(oldest.next(), Next::Gap(first));
+    // Nothing of what it wanted was gone when it began.
+    let [read, before, lost, given_up] = account(&mut newest);
+    assert_eq!((read + lost, before, given_up), (more, 0, 0));
+    assert!(lost > 0);
+}
+
+/// Ends the writer, also if a check fails.
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn beside_a_writer_that_is_faster_it_is_exact_too() {
+    let (recorder, reader, _) = gone_round();
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_done.load(Ordering::Relaxed) {
+                assert_ne!(recorder.record(2, [0; 4], b"x"), 0);
+            }
+        });
+        let _stop = StopOnDrop(&is_done);
+        for _ in 0..50 {
+            let last = reader.info().last_seqno;
+            let mut cursor = cursor(&reader, Seek::Oldest);
+            let later = reader.info().last_seqno;
+            let (mut next_seqno, mut gone) = (1, 0);
+            for _ in 0..1000 {
+                let (first, count) = match cursor.next() {
+                    Next::Event(event) => (event.seqno, 1),
+                    Next::Gap(gap) => {
+                        gone += if gap.cause == GapCause::OverwrittenBefore { gap.count } else { 0 };
+                        (gap.first_seqno, gap.count)
+                    }
+                    Next::NotReady => continue,
+                };
+                assert_eq!(first, next_seqno);
+                next_seqno += count;
+            }
+            assert_eq!(cursor.read_count() + cursor.lost_count(), next_seqno - 1);
+            // At least what was gone at the begin, and nothing that was recorded after it.
+            let gone_at_least = last.saturating_sub(recorder.geometry().descriptor_capacity());
+            assert!((gone_at_least..=later).contains(&gone), "{gone} of {last} to {later}");
+        }
+    });
+}
