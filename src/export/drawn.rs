@@ -2,6 +2,7 @@
 
 use super::args::{ArgValue, Args};
 use super::sink::{SliceId, TrackId};
+use super::stays::Stay;
 use super::timeline::SpanKey;
 use crate::tracing::{CallSite, Fields, FieldsProblem, SpanId};
 use std::sync::Arc;
@@ -15,8 +16,6 @@ pub(super) struct OpenSpan {
     /// Its slice in span view.
     pub(super) slice: Option<SliceId>,
     pub(super) shown: Shown,
-    /// Where threads are in it now.
-    pub(super) entered: Vec<TrackId>,
 }
 
 /// A stay of a thread in a span.
@@ -24,7 +23,19 @@ pub(super) struct OpenSlice {
     pub(super) span: SpanKey,
     pub(super) slice: SliceId,
     pub(super) track: TrackId,
+    /// When it is drawn to begin.
+    pub(super) start_nanos: u64,
     pub(super) shown: Shown,
+}
+
+/// Something in a slice that is not drawn yet.
+pub(super) struct Waiting {
+    pub(super) stay: Stay,
+    pub(super) nanos: u64,
+    pub(super) name: String,
+    pub(super) category: String,
+    pub(super) source: Option<(String, u32)>,
+    pub(super) args: Args,
 }
 
 /// What a slice has of its span's fields.

@@ -2,6 +2,7 @@
 
 use super::recording::Recording;
 use crate::capture::LossCause;
+use std::collections::{HashMap, HashSet};
 
 /// Events of one ring that were lost between two that were not.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -88,5 +89,43 @@ impl LossCollector {
         }
         self.losses.sort_by_key(|loss| (loss.ring, loss.from_nanos));
         self.losses
+    }
+}
+
+/// Until when events were lost, nanoseconds since the epoch. An event that was never committed counts for none: its thread was recording it when the
+/// program died, and was in the same spans until then.
+#[derive(Default)]
+pub(super) struct LostUntil {
+    /// In each ring.
+    ring: HashMap<u32, u64>,
+    /// In any perf ring of a process.
+    process: HashMap<u32, u64>,
+    /// In those perf rings of it of which nothing is left: anybody can have recorded there.
+    unseen: HashMap<u32, u64>,
+}
+
+impl LostUntil {
+    pub(super) fn new(recording: &Recording<'_>, losses: &[Loss], seen_rings: &HashSet<u32>) -> Self {
+        let mut lost = Self::default();
+        for loss in losses.iter().filter(|loss| loss.is_of_overwritten() && recording.ring(loss.ring).is_perf()) {
+            let process = recording.ring(loss.ring).process;
+            let raise = |until: &mut u64| *until = loss.until_nanos.max(*until);
+            raise(lost.ring.entry(loss.ring).or_default());
+            raise(lost.process.entry(process).or_default());
+            if !seen_rings.contains(&loss.ring) {
+                raise(lost.unseen.entry(process).or_default());
+            }
+        }
+        lost
+    }
+
+    pub(super) fn of_process(&self, process: u32) -> u64 {
+        self.process.get(&process).copied().unwrap_or(0)
+    }
+
+    /// Of what a thread recorded, which was seen in these rings.
+    pub(super) fn of_thread(&self, process: u32, rings: &[u32]) -> u64 {
+        let unseen = self.unseen.get(&process).copied().unwrap_or(0);
+        rings.iter().filter_map(|ring| self.ring.get(ring).copied()).fold(unseen, u64::max)
     }
 }

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `recording` | the events of a capture, decoded |
 //! | `timeline` | first look: when each span began and ended, how long threads were in it |
+//! | `stays` | which stay in a span something lies in |
 //! | `lanes` | slices that do not nest, apart |
 //! | `losses` | when events were lost |
 //! | `payloads` | which events are without their payload |
@@ -30,6 +31,7 @@ mod perfetto;
 mod picture;
 mod recording;
 mod sink;
+mod stays;
 mod summary;
 mod timeline;
 

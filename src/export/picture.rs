@@ -1,15 +1,19 @@
 //! The second look at a capture: tracks, slices, instants, counters.
 
+mod rows;
+
 use super::View;
 use super::args::{ArgValue, Args};
-use super::drawn::{OpenSlice, OpenSpan, Shown, add_fields, lost_end, span_args};
+use super::drawn::{OpenSlice, OpenSpan, Shown, Waiting, add_fields, lost_end, span_args};
 use super::recording::{Content, Recording};
-use super::sink::{Label, Sink, SliceId, Track, TrackId, TrackKind, level_name};
+use super::sink::{Label, Sink, SliceId, TrackId, level_name};
+use super::stays::{Stay, drawn_end};
 use super::timeline::{SpanKey, ThreadKey, Timeline};
 use crate::capture::CapturedPayload;
 use crate::reader::Descriptor;
 use crate::schema::exec::flow::FlowTags;
 use crate::tracing::{CallSite, Field, PerfContent, PerfRecord, SpanId, Thread};
+use rows::Row;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
@@ -24,6 +28,9 @@ pub(super) fn draw(recording: &Recording<'_>, timeline: &Timeline, view: View, s
         tracks: HashMap::new(),
         next_slice: 0,
         enters: 0,
+        waiting: HashMap::new(),
+        moved: HashMap::new(),
+        free_from: HashMap::new(),
         spans: HashMap::new(),
         threads: HashMap::new(),
         lossy: HashSet::new(),
@@ -44,24 +51,10 @@ pub(super) fn draw(recording: &Recording<'_>, timeline: &Timeline, view: View, s
     picture.sink.finish()
 }
 
-/// What a track is for.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-enum Row {
-    Process(u32),
-    Thread(ThreadKey),
-    /// Slices of a thread that do not nest in the others.
-    ThreadApart(ThreadKey, u32),
-    Spans {
-        process: u32,
-        lane: u32,
-    },
-    /// Events of a ring outside of spans.
+/// Where an instant is drawn that lies in no slice.
+enum Place<'a> {
+    Thread(ThreadKey, &'a Thread),
     Ring(u32),
-    Losses(u32),
-    Counter {
-        process: u32,
-        name: String,
-    },
 }
 
 struct Picture<'p> {
@@ -72,6 +65,12 @@ struct Picture<'p> {
     tracks: HashMap<Row, TrackId>,
     next_slice: u64,
     enters: u64,
+    /// What lies in slices that have not begun, by the number of their enter: rings race by nanoseconds.
+    waiting: HashMap<u64, Vec<Waiting>>,
+    /// When slices begin that had to make room, by the number of their enter.
+    moved: HashMap<u64, u64>,
+    /// Threads with slices that took no time and are drawn with some: from when on the next ones can be drawn.
+    free_from: HashMap<ThreadKey, u64>,
     spans: HashMap<SpanKey, OpenSpan>,
     threads: HashMap<ThreadKey, Vec<OpenSlice>>,
     lossy: HashSet<u32>,
@@ -123,8 +122,14 @@ impl Picture<'_> {
                 self.in_span_args(&mut args, *span);
                 let message = fields.get("message").map(ToString::to_string);
                 let name = message.as_deref().unwrap_or(&call_site.name);
-                let track = self.place(process, thread, &record.thread, *span)?;
-                self.sink.instant(track, nanos, Label::of(name, call_site), args)
+                self.instant(
+                    process,
+                    Place::Thread(thread, &record.thread),
+                    *span,
+                    nanos,
+                    Label::of(name, call_site),
+                    args,
+                )
             }
             PerfContent::Counter { call_site, value, .. } => {
                 let track = self.row(Row::Counter { process, name: call_site.name.clone() }, None)?;
@@ -136,8 +141,8 @@ impl Picture<'_> {
                     args.push("text", ArgValue::Text(text.clone()));
                 }
                 self.in_span_args(&mut args, *span);
-                let track = self.place(process, thread, &record.thread, *span)?;
-                self.sink.instant(track, nanos, Label::of(&call_site.name, call_site), args)
+                let label = Label::of(&call_site.name, call_site);
+                self.instant(process, Place::Thread(thread, &record.thread), *span, nanos, label, args)
             }
             PerfContent::NotRecorded { span, error } => {
                 let mut args = Args::default();
@@ -145,9 +150,8 @@ impl Picture<'_> {
                     args.push("why", ArgValue::Text(format!("{error:?}")));
                 }
                 self.in_span_args(&mut args, *span);
-                let track = self.place(process, thread, &record.thread, *span)?;
                 let label = Label { name: "not recorded", category: "eventring", source: None };
-                self.sink.instant(track, nanos, label, args)
+                self.instant(process, Place::Thread(thread, &record.thread), *span, nanos, label, args)
             }
             _ => Ok(()),
         }
@@ -213,8 +217,11 @@ impl Picture<'_> {
         }
         let slice = self.slice();
         let key = (process, span);
+        let start_nanos = self.free_from.get(&thread).map_or(nanos, |free| nanos.max(*free));
+        if start_nanos > nanos {
+            self.moved.insert(enter, start_nanos);
+        }
         let open = self.spans.entry(key).or_default();
-        open.entered.push(track);
         let mut args = span_args(span, open);
         if self.timeline.open_slices.contains(&enter) {
             args.push("open", ArgValue::Bool(true));
@@ -222,17 +229,29 @@ impl Picture<'_> {
         let shown = Shown::of(&open.fields);
         let call_site = open.call_site.clone();
         match &call_site {
-            Some(call_site) => self.sink.begin(track, slice, nanos, Label::of(&call_site.name, call_site), args)?,
+            Some(call_site) => {
+                self.sink.begin(track, slice, start_nanos, Label::of(&call_site.name, call_site), args)?
+            }
             None => {
                 let name = format!("span {span}");
-                self.sink.begin(track, slice, nanos, Label { name: &name, ..Label::default() }, args)?;
+                self.sink.begin(track, slice, start_nanos, Label { name: &name, ..Label::default() }, args)?;
             }
+        }
+        for Waiting { stay, nanos, name, category, source, args } in self.waiting.remove(&enter).unwrap_or_default() {
+            let source = source.as_ref().map(|(file, line)| (file.as_str(), *line));
+            self.sink.instant(
+                track,
+                stay.drawn(start_nanos, nanos),
+                Label { name: &name, category: &category, source },
+                args,
+            )?;
         }
         if let Some(seen_nanos) = self.timeline.lost_slices.get(&enter) {
             // At once: what else happens at the same time lies behind it.
-            return self.sink.end(track, slice, *seen_nanos, lost_end());
+            let end_nanos = self.end_nanos(thread, start_nanos, *seen_nanos);
+            return self.sink.end(track, slice, end_nanos, lost_end());
         }
-        self.threads.entry(thread).or_default().push(OpenSlice { span: key, slice, track, shown });
+        self.threads.entry(thread).or_default().push(OpenSlice { span: key, slice, track, start_nanos, shown });
         Ok(())
     }
 
@@ -240,17 +259,25 @@ impl Picture<'_> {
         let Some(stack) = self.threads.get_mut(&thread) else { return Ok(()) };
         let Some(at) = stack.iter().rposition(|slice| slice.span == key) else { return Ok(()) };
         let slice = stack.remove(at);
-        self.end_slice(&slice, nanos, Args::default())
+        self.end_slice(thread, &slice, nanos, Args::default())
     }
 
-    fn end_slice(&mut self, slice: &OpenSlice, nanos: u64, mut args: Args) -> io::Result<()> {
+    /// When a slice of a thread is drawn to end; what follows it is drawn behind.
+    fn end_nanos(&mut self, thread: ThreadKey, start_nanos: u64, nanos: u64) -> u64 {
+        let free = self.free_from.get(&thread).map_or(nanos, |free| nanos.max(*free));
+        let end = drawn_end(start_nanos, free);
+        if end > nanos {
+            self.free_from.insert(thread, end);
+        }
+        end
+    }
+
+    fn end_slice(&mut self, thread: ThreadKey, slice: &OpenSlice, nanos: u64, mut args: Args) -> io::Result<()> {
         if let Some(open) = self.spans.get_mut(&slice.span) {
-            if let Some(at) = open.entered.iter().rposition(|track| *track == slice.track) {
-                open.entered.remove(at);
-            }
             slice.shown.push_rest(&open.fields, &mut args);
         }
-        self.sink.end(slice.track, slice.slice, nanos, args)
+        let end_nanos = self.end_nanos(thread, slice.start_nanos, nanos);
+        self.sink.end(slice.track, slice.slice, end_nanos, args)
     }
 
     fn close(&mut self, recorder: u32, key: SpanKey, nanos: u64) -> io::Result<()> {
@@ -269,13 +296,13 @@ impl Picture<'_> {
     /// No thread is in a span that is closed: its exit was lost.
     fn end_lost_slices(&mut self, recorder: u32, key: SpanKey, nanos: u64) -> io::Result<()> {
         let mut ended = Vec::new();
-        for (_, stack) in self.threads.iter_mut().filter(|(thread, _)| thread.0 == recorder) {
+        for (thread, stack) in self.threads.iter_mut().filter(|(thread, _)| thread.0 == recorder) {
             while let Some(at) = stack.iter().rposition(|slice| slice.span == key) {
-                ended.push(stack.remove(at));
+                ended.push((*thread, stack.remove(at)));
             }
         }
-        for slice in ended {
-            self.end_slice(&slice, nanos, lost_end())?;
+        for (thread, slice) in ended {
+            self.end_slice(thread, &slice, nanos, lost_end())?;
         }
         Ok(())
     }
@@ -324,44 +351,62 @@ impl Picture<'_> {
             _ => args.push("payload", ArgValue::Text("lost".into())),
         }
         self.in_span_args(&mut args, span);
-        let track = match self.span_track(process, span)? {
-            Some(track) => track,
-            None => self.row(Row::Ring(ring), None)?,
-        };
         let name = recording.event_name(ring, descriptor.event_type);
         let category = match recording.ring(ring).content_name.as_str() {
             "" => "exec",
             name => name,
         };
-        self.sink.instant(track, descriptor.record_epoch_nanos, Label { name: &name, category, source: None }, args)
+        let label = Label { name: &name, category, source: None };
+        self.instant(process, Place::Ring(ring), span, descriptor.record_epoch_nanos, label, args)
     }
 
-    /// Where something in a span is drawn, if that span is drawn now.
-    fn span_track(&mut self, process: u32, span: Option<SpanId>) -> io::Result<Option<TrackId>> {
-        let Some(span) = span else { return Ok(None) };
-        match self.view {
-            View::Thread => Ok(self.spans.get(&(process, span)).and_then(|open| open.entered.last().copied())),
-            View::Span => match self.timeline.get((process, span)) {
-                Some(times) => self.row(Row::Spans { process, lane: times.lane }, None).map(Some),
-                None => Ok(None),
-            },
-        }
-    }
-
-    /// Where an instant of a thread is drawn.
-    fn place(
+    /// Draws an instant: in the slice of its span, which it names, or at its place.
+    fn instant(
         &mut self,
         process: u32,
-        thread: ThreadKey,
-        described: &Thread,
+        place: Place<'_>,
         span: Option<SpanId>,
-    ) -> io::Result<TrackId> {
-        match self.view {
-            View::Span => match self.span_track(process, span)? {
-                Some(track) => Ok(track),
-                None => self.thread_row(process, thread, described),
-            },
-            View::Thread => self.thread_row(process, thread, described),
+        nanos: u64,
+        label: Label<'_>,
+        args: Args,
+    ) -> io::Result<()> {
+        let thread = match place {
+            Place::Thread(thread, _) => Some(thread),
+            Place::Ring(_) => None,
+        };
+        if let Some(times) = span.and_then(|span| self.timeline.get((process, span))) {
+            if self.view == View::Span {
+                let track = self.row(Row::Spans { process, lane: times.lane }, None)?;
+                return self.sink.instant(track, times.drawn(nanos), label, args);
+            }
+            if let Some(stay) = times.stays.at(thread, nanos) {
+                return self.instant_in(stay, nanos, label, args);
+            }
+        }
+        let track = match place {
+            Place::Thread(thread, described) => self.thread_row(process, thread, described)?,
+            Place::Ring(ring) => self.row(Row::Ring(ring), None)?,
+        };
+        self.sink.instant(track, nanos, label, args)
+    }
+
+    fn instant_in(&mut self, stay: Stay, nanos: u64, label: Label<'_>, args: Args) -> io::Result<()> {
+        let row = match self.timeline.apart.get(&stay.enter) {
+            Some(lane) => Row::ThreadApart(stay.thread, *lane),
+            None => Row::Thread(stay.thread),
+        };
+        match self.tracks.get(&row) {
+            Some(track) if stay.enter < self.enters => {
+                let start_nanos = self.moved.get(&stay.enter).copied().unwrap_or(stay.start_nanos);
+                self.sink.instant(*track, stay.drawn(start_nanos, nanos), label, args)
+            }
+            _ => {
+                let source = label.source.map(|(file, line)| (file.to_owned(), line));
+                let (name, category) = (label.name.to_owned(), label.category.to_owned());
+                let waiting = Waiting { stay, nanos, name, category, source, args };
+                self.waiting.entry(stay.enter).or_default().push(waiting);
+                Ok(())
+            }
         }
     }
 
@@ -391,62 +436,5 @@ impl Picture<'_> {
     fn slice(&mut self) -> SliceId {
         self.next_slice += 1;
         SliceId(self.next_slice)
-    }
-
-    fn thread_row(&mut self, process: u32, thread: ThreadKey, described: &Thread) -> io::Result<TrackId> {
-        self.row(Row::Thread(thread), Some((process, described)))
-    }
-
-    /// The track of a row, made when it is first asked for.
-    fn row(&mut self, row: Row, thread: Option<(u32, &Thread)>) -> io::Result<TrackId> {
-        if let Some(id) = self.tracks.get(&row) {
-            return Ok(*id);
-        }
-        let recording = self.recording;
-        let process = match &row {
-            Row::Process(process) | Row::Spans { process, .. } | Row::Counter { process, .. } => *process,
-            Row::Ring(ring) | Row::Losses(ring) => recording.ring(*ring).process,
-            Row::Thread(key) | Row::ThreadApart(key, _) => thread.map_or(recording.ring(key.0).process, |(p, _)| p),
-        };
-        let ring = recording.capture.rings().iter().find(|ring| ring.process == process);
-        let pid = ring.map_or(0, |ring| ring.pid);
-        let thread_name = |thread: Option<(u32, &Thread)>| match thread {
-            Some((_, Thread { name: Some(name), .. })) => name.clone(),
-            Some((_, thread)) => format!("thread {}", thread.os_thread_id.unwrap_or(thread.id)),
-            None => "thread".into(),
-        };
-        let (kind, name) = match &row {
-            Row::Process(_) => {
-                let program = ring.map(|ring| ring.program_name.as_str()).filter(|name| !name.is_empty());
-                let name = program.or(ring.map(|ring| ring.name.as_str())).unwrap_or("process");
-                (TrackKind::Process, name.to_owned())
-            }
-            Row::Thread(key) => {
-                let process = self.row(Row::Process(process), None)?;
-                let os_thread_id = thread.and_then(|(_, thread)| thread.os_thread_id).unwrap_or(key.1);
-                (TrackKind::Thread { process, os_thread_id }, thread_name(thread))
-            }
-            Row::ThreadApart(key, _) => {
-                let parent = self.row(Row::Thread(*key), thread)?;
-                (TrackKind::Plain { parent }, format!("{} (overlapping)", thread_name(thread)))
-            }
-            Row::Spans { .. } => (TrackKind::Plain { parent: self.row(Row::Process(process), None)? }, "spans".into()),
-            Row::Ring(ring) => {
-                let parent = self.row(Row::Process(process), None)?;
-                (TrackKind::Plain { parent }, format!("events of {}", recording.ring(*ring).name))
-            }
-            Row::Losses(ring) => {
-                let parent = self.row(Row::Process(process), None)?;
-                (TrackKind::Plain { parent }, format!("losses of {}", recording.ring(*ring).name))
-            }
-            Row::Counter { name, .. } => {
-                let process = self.row(Row::Process(process), None)?;
-                (TrackKind::Counter { process }, name.clone())
-            }
-        };
-        let id = TrackId(self.tracks.len() as u64 + 1);
-        self.tracks.insert(row, id);
-        self.sink.track(id, &Track { kind, name: &name, pid })?;
-        Ok(id)
     }
 }

@@ -258,7 +258,7 @@ fn a_span_whose_end_may_be_lost_is_drawn_as_far_as_it_is_known_and_one_that_cann
         drawn(&capture, View::Span),
         [lost(7, 0.0), lost(8, 0.3), open(9), open(10), lost(11, 0.005), seen(12, 0.1), open(13)]
     );
-    assert_eq!(drawn(&capture, View::Thread), [seen(8, 0.1), open(9), open(10), lost(11, 0.0), seen(13, 0.1)]);
+    assert_eq!(drawn(&capture, View::Thread), [seen(8, 0.1), open(9), open(10), lost(11, 0.001), seen(13, 0.1)]);
 
     let of = |id: u64| {
         let line = span_line(&capture, id);

@@ -2,8 +2,9 @@
 
 use super::ExportSummary;
 use super::lanes::{self, Interval};
-use super::losses::{Loss, LossCollector};
+use super::losses::{Loss, LossCollector, LostUntil};
 use super::recording::{Content, Recording};
+use super::stays::{Stay, Stays};
 use crate::tracing::{CallSite, PerfContent, PerfRecord, SpanId};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -57,6 +58,8 @@ pub(super) struct SpanTimes {
     /// Its time without that in which a child of it was there, of an open span until the end of the recording; `None` if its beginning or its end was
     /// lost.
     pub(super) self_nanos: Option<u64>,
+    /// Of threads in it.
+    pub(super) stays: Stays,
     /// Where it is drawn among the spans of its process.
     pub(super) lane: u32,
 }
@@ -78,6 +81,11 @@ impl SpanTimes {
         Some(end.max(self.start_nanos))
     }
 
+    /// When something is drawn in it that happened in it: not at its end, which is no part of a slice.
+    pub(super) fn drawn(&self, nanos: u64) -> u64 {
+        self.drawn_end_nanos().map_or(nanos, |end| nanos.min(end.saturating_sub(1))).max(self.start_nanos)
+    }
+
     /// Its name; `span N` if that was lost.
     pub(super) fn name(&self) -> String {
         self.call_site.as_ref().map_or_else(|| format!("span {}", self.id), |call_site| call_site.name.clone())
@@ -97,6 +105,12 @@ struct OpenSlice {
     seen_nanos: u64,
 }
 
+impl OpenSlice {
+    fn until(&self, thread: ThreadKey, end_nanos: u64) -> Stay {
+        Stay { thread, enter: self.enter, start_nanos: self.start_nanos, end_nanos }
+    }
+}
+
 /// A slice that did not end as the innermost one.
 struct ApartSlice {
     thread: ThreadKey,
@@ -112,44 +126,6 @@ struct Builder {
     apart: Vec<ApartSlice>,
     /// Processes that have lost events.
     lossy: HashSet<u32>,
-}
-
-/// Until when events were lost, nanoseconds since the epoch. An event that was never committed counts for none: its thread was recording it when the
-/// program died, and was in the same spans until then.
-#[derive(Default)]
-struct LostUntil {
-    /// In each ring.
-    ring: HashMap<u32, u64>,
-    /// In any perf ring of a process.
-    process: HashMap<u32, u64>,
-    /// In those perf rings of it of which nothing is left: anybody can have recorded there.
-    unseen: HashMap<u32, u64>,
-}
-
-impl LostUntil {
-    fn new(recording: &Recording<'_>, losses: &[Loss], seen_rings: &HashSet<u32>) -> Self {
-        let mut lost = Self::default();
-        for loss in losses.iter().filter(|loss| loss.is_of_overwritten() && recording.ring(loss.ring).is_perf()) {
-            let process = recording.ring(loss.ring).process;
-            let raise = |until: &mut u64| *until = loss.until_nanos.max(*until);
-            raise(lost.ring.entry(loss.ring).or_default());
-            raise(lost.process.entry(process).or_default());
-            if !seen_rings.contains(&loss.ring) {
-                raise(lost.unseen.entry(process).or_default());
-            }
-        }
-        lost
-    }
-
-    fn of_process(&self, process: u32) -> u64 {
-        self.process.get(&process).copied().unwrap_or(0)
-    }
-
-    /// Of what a thread recorded, which was seen in these rings.
-    fn of_thread(&self, process: u32, rings: &[u32]) -> u64 {
-        let unseen = self.unseen.get(&process).copied().unwrap_or(0);
-        rings.iter().filter_map(|ring| self.ring.get(ring).copied()).fold(unseen, u64::max)
-    }
 }
 
 impl Timeline {
@@ -229,6 +205,7 @@ impl Timeline {
                 busy_nanos: 0,
                 is_busy_known: true,
                 self_nanos: None,
+                stays: Stays::default(),
                 lane: 0,
             });
             spans.len() - 1
@@ -401,6 +378,7 @@ impl Builder {
         let Some(at) = stack.iter().rposition(|slice| slice.span == span) else { return };
         let is_innermost = at + 1 == stack.len();
         let slice = stack.remove(at);
+        self.timeline.spans[span].stays.add(slice.until(thread, nanos));
         if !is_innermost {
             self.apart.push(ApartSlice {
                 thread,
@@ -420,7 +398,9 @@ impl Builder {
         for (thread, stack) in self.threads.iter_mut().filter(|(thread, _)| thread.0 == recorder) {
             while let Some(at) = stack.iter().rposition(|slice| slice.span == span) {
                 let is_innermost = at + 1 == stack.len();
-                let OpenSlice { enter, start_nanos, .. } = stack.remove(at);
+                let slice = stack.remove(at);
+                self.timeline.spans[span].stays.add(slice.until(*thread, nanos));
+                let OpenSlice { enter, start_nanos, .. } = slice;
                 if !is_innermost {
                     self.apart.push(ApartSlice { thread: *thread, enter, start_nanos, end_nanos: nanos });
                 }
@@ -439,7 +419,9 @@ impl Builder {
             let mut counted = HashSet::new();
             for slice in stack {
                 let span = &mut timeline.spans[slice.span];
-                if lost_until > slice.seen_nanos {
+                let is_lost = lost_until > slice.seen_nanos;
+                span.stays.add(slice.until(*thread, if is_lost { slice.seen_nanos } else { u64::MAX }));
+                if is_lost {
                     timeline.lost_slices.insert(slice.enter, slice.seen_nanos);
                     continue;
                 }
@@ -479,6 +461,7 @@ impl Builder {
             let lanes = lanes::assign(&intervals);
             timeline.apart.extend(slices.iter().zip(lanes).map(|(slice, lane)| (slice.enter, lane + 1)));
         }
+        timeline.spans.iter_mut().for_each(|span| span.stays.sort());
         timeline.place_spans();
         timeline.find_self_times();
         timeline.counts.spans = timeline.spans.len() as u64;

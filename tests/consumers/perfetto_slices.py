@@ -71,7 +71,7 @@ for nanos, _, event, interned in events:
     elif event.type == TrackEvent.TYPE_INSTANT:
         # The slices in which it lies, from the outside in.
         inside = [slice["args"].get("span_id") for slice in stack]
-        instants.append({"name": interned["names"][event.name_iid], "time": nanos, "inside": inside, "args": args(event, interned)})
+        instants.append({"name": interned["names"][event.name_iid], "time": nanos, "track": event.track_uuid, "inside": inside, "args": args(event, interned)})
     elif event.type == TrackEvent.TYPE_COUNTER:
         counters += 1
 
