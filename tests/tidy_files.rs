@@ -52,16 +52,34 @@ fn every_link_between_documents_leads_somewhere() {
     let mut wrong = Vec::new();
     for document in &documents {
         for link in links(&fs::read_to_string(document).unwrap()) {
-            // Not there yet.
-            if ["docs/ORDERING.md", "docs/RELIABILITY.md"].contains(&link.as_str()) {
-                continue;
-            }
             if !document.parent().unwrap().join(&link).exists() {
                 wrong.push(format!("{}: {link}", document.display()));
             }
         }
     }
     assert!(wrong.is_empty(), "links that lead nowhere:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_script_that_is_named_is_there() {
+    let mut texts = files(&root().join("docs"), "md");
+    ["src", "tests", "benches"].iter().for_each(|directory| texts.extend(files(&root().join(directory), "rs")));
+    texts.extend(
+        ["README.md", "Cargo.toml", "models/Cargo.toml", "mutants/Cargo.toml", "fuzz/Cargo.toml"]
+            .map(|name| root().join(name)),
+    );
+    let (mut named, mut wrong) = (0, Vec::new());
+    for path in &texts {
+        for rest in fs::read_to_string(path).unwrap().split(".ci/").skip(1) {
+            let name: String = rest.chars().take_while(|c| c.is_ascii_lowercase() || *c == '-').collect();
+            named += 1;
+            if !name.is_empty() && !root().join(".ci").join(&name).is_file() {
+                wrong.push(format!("{}: .ci/{name}", path.strip_prefix(root()).unwrap().display()));
+            }
+        }
+    }
+    assert!(named > 10, "only {named} names were found");
+    assert!(wrong.is_empty(), "scripts that are missing:\n{}", wrong.join("\n"));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use eventring::reader::Reader;
 use eventring::schema::exec::ExecEvent;
 use eventring::schema::perf::PerfEvent;
 use eventring::schema::test::TestEvent;
-use eventring::schema::{EventType, RECORD_ERROR_CODE, SchemaModel, Value};
+use eventring::schema::{EventType, RECORD_ERROR_CODE, SchemaModel, Value, decode_event};
 
 /// Decodes the events of one ring: by a schema that this program was built with, else by the schema text that the ring
 /// carries, else not at all.
@@ -77,11 +77,7 @@ impl Decoder {
 
     /// What the payload holds; bytes if nothing is known of it.
     pub(super) fn decode<'a>(&'a self, code: u16, payload: &'a [u8]) -> Value<'a> {
-        let record_error = || TestEvent::schema().model().ok().filter(|_| code == RECORD_ERROR_CODE);
-        match self.model().filter(|model| model.event(code).is_some()).or_else(record_error) {
-            Some(model) => model.decode(code, payload),
-            None => Value::Bytes(payload),
-        }
+        decode_event(self.model(), code, payload)
     }
 }
 

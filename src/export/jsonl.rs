@@ -7,6 +7,7 @@ use super::sink::level_name;
 use super::timeline::Timeline;
 use crate::capture::{CapturedPayload, RingRole};
 use crate::reader::Descriptor;
+use crate::schema::decode_event;
 use crate::schema::exec::flow::FlowTags;
 use crate::tracing::{Fields, PerfContent, PerfRecord, Slice, Span, SpanId, SpanRebuilder, Thread};
 use serde_json::{Value, json};
@@ -193,13 +194,10 @@ fn other_object(
     payload: &CapturedPayload,
 ) -> Value {
     let described = recording.ring(ring);
-    let decoded = match (payload, recording.model(ring)) {
-        (CapturedPayload::Valid(bytes), Some(model)) => {
-            let json = model.decode(descriptor.event_type, bytes).to_json();
+    let decoded = match payload {
+        CapturedPayload::Valid(bytes) => {
+            let json = decode_event(recording.model(ring), descriptor.event_type, bytes).to_json();
             serde_json::from_str(&json).unwrap_or(Value::String(json))
-        }
-        (CapturedPayload::Valid(bytes), None) => {
-            Value::String(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
         }
         _ => Value::Null,
     };

@@ -11,6 +11,7 @@ use super::stays::{Stay, drawn_end};
 use super::timeline::{SpanKey, ThreadKey, Timeline};
 use crate::capture::CapturedPayload;
 use crate::reader::Descriptor;
+use crate::schema::decode_event;
 use crate::schema::exec::flow::FlowTags;
 use crate::tracing::{CallSite, Field, PerfContent, PerfRecord, SpanId, Thread};
 use rows::Row;
@@ -340,13 +341,10 @@ impl Picture<'_> {
                 args.push("txn_index", ArgValue::Uint(txn_index));
             }
         }
-        match (payload, recording.model(ring)) {
-            (CapturedPayload::Valid(bytes), Some(model)) => {
-                args.push_payload(&model.decode(descriptor.event_type, bytes));
-            }
-            (CapturedPayload::Valid(bytes), None) if bytes.is_empty() => {}
-            (CapturedPayload::Valid(bytes), None) => {
-                args.push_payload(&crate::schema::Value::Bytes(bytes));
+        match payload {
+            CapturedPayload::Valid(bytes) if bytes.is_empty() && recording.model(ring).is_none() => {}
+            CapturedPayload::Valid(bytes) => {
+                args.push_payload(&decode_event(recording.model(ring), descriptor.event_type, bytes));
             }
             _ => args.push("payload", ArgValue::Text("lost".into())),
         }

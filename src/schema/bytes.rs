@@ -181,17 +181,11 @@ impl Utf8 {
     #[must_use]
     pub fn padded<const N: usize>(text: &str) -> [Self; N] {
         let mut bytes = [Self(0); N];
-        for (byte, source) in bytes.iter_mut().zip(&text.as_bytes()[..floor_char_boundary(text, N)]) {
+        for (byte, source) in bytes.iter_mut().zip(&text.as_bytes()[..text.floor_char_boundary(N)]) {
             byte.0 = *source;
         }
         bytes
     }
-}
-
-/// The largest index up to `index` at which `text` can be cut: `str::floor_char_boundary`, which is newer than the compiler that
-/// this crate asks for.
-fn floor_char_boundary(text: &str, index: usize) -> usize {
-    (0..=index.min(text.len())).rev().find(|&i| text.is_char_boundary(i)).unwrap_or(0)
 }
 
 impl PayloadField for Utf8 {

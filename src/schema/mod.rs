@@ -43,7 +43,7 @@ pub use self::model::{
 };
 pub use self::of_ring::carries_span;
 #[cfg(feature = "macros")]
-pub use self::of_ring::published_schema;
+pub use self::of_ring::{decode_event, published_schema};
 pub use self::payload::{EventPayload, EventType, PayloadOf};
 pub use self::record_error::{RECORD_ERROR_CODE, RecordError, RecordErrorView};
 pub use self::text::{Schema, schema_text_hash};

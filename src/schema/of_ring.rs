@@ -7,7 +7,9 @@ use crate::layout::header::CONTENT_TYPE_EXEC;
 use super::model::{SchemaModel, SchemaTextError, SchemaTextErrorKind};
 
 #[cfg(feature = "macros")]
-use super::{EventType as _, Schema, exec::ExecEvent, test::TestEvent};
+use super::{
+    EventPayload as _, EventType as _, RECORD_ERROR_CODE, RecordError, Schema, Value, exec::ExecEvent, test::TestEvent,
+};
 
 /// The schema of this crate with that content type and hash: TEST or EXEC.
 #[cfg(feature = "macros")]
@@ -23,6 +25,27 @@ pub fn published_schema(content_type: u16, schema_hash: [u8; 32]) -> Option<&'st
 #[must_use]
 pub fn carries_span(content_type: u16, model: Option<&SchemaModel>) -> bool {
     content_type == CONTENT_TYPE_EXEC || model.is_some_and(SchemaModel::carries_span)
+}
+
+/// Decodes the payload of event `code` of a ring of which `model` is what is known. Where there is no such event in the model, or no model, the
+/// bytes are given; but a payload of code 1 is that of a RECORD_ERROR if it is one as a whole, for that is event 1 in all schemas that we know.
+#[cfg(feature = "macros")]
+#[must_use]
+pub fn decode_event<'a>(model: Option<&'a SchemaModel>, code: u16, payload: &'a [u8]) -> Value<'a> {
+    if let Some(model) = model.filter(|model| model.event(code).is_some()) {
+        return model.decode(code, payload);
+    }
+    let error = TestEvent::schema().model().ok().filter(|_| code == RECORD_ERROR_CODE && is_record_error(payload));
+    error.map_or(Value::Bytes(payload), |model| model.decode(code, payload))
+}
+
+#[cfg(feature = "macros")]
+fn is_record_error(payload: &[u8]) -> bool {
+    let is_whole = |(error, rest): (RecordError, &[u8])| {
+        error.reason().is_some() && rest.len() as u64 == u64::from(error.truncated_payload_size)
+    };
+    // The event that is missing without any payload memory has none.
+    payload.is_empty() || RecordError::decode(payload).is_ok_and(is_whole)
 }
 
 impl SchemaModel {
