@@ -15,9 +15,8 @@ pub(super) fn on(error: anyhow::Error) -> anyhow::Error {
         return Failure::io("cannot write to stdout", stdout).into();
     }
     let of_reader = error.chain().find_map(|cause| cause.downcast_ref::<ReaderError>());
-    if let Some((ReaderErrorKind::NotFound, Some(path))) = of_reader.map(|error| (error.kind(), error.path()))
-        && let Some(message) = instead_of_a_name(path)
-    {
+    if let Some((ReaderErrorKind::NotFound, Some(path))) = of_reader.map(|error| (error.kind(), error.path())) {
+        let message = instead_of_a_name(path).unwrap_or_else(|| format!("{error}{}", why_gone(path)));
         return Failure::new(Exit::NotFound, message).into();
     }
     let Some((ReaderErrorKind::NotARing, Some(path))) = of_reader.map(|error| (error.kind(), error.path())) else {
@@ -45,15 +44,33 @@ pub(super) fn warn_of_shard(name: &Path, reader: &Reader) {
     );
 }
 
-/// If what is not there is called like a recorder's configuration string: how the ring is called.
-pub(super) fn instead_of_a_name(path: &Path) -> Option<String> {
+/// As the user names it: what is in a ring directory, without that.
+fn short_name(path: &Path) -> Option<&str> {
     let is_in_ring_directory =
         |directory| RingDirectories::from_environment().for_reading().iter().any(|it| it == directory);
     let name = match path.parent() {
         Some(directory) if is_in_ring_directory(directory) => Path::new(path.file_name()?),
         _ => path,
     };
-    let name = name.to_str()?;
+    name.to_str()
+}
+
+/// Why a ring that was there may be gone, and how to have it, for the end of a message; nothing where a capture is meant.
+pub(super) fn why_gone(path: &Path) -> String {
+    if path.extension().is_some_and(|extension| extension == "evc") {
+        return String::new();
+    }
+    let name = short_name(path).unwrap_or("RING");
+    let file = Path::new(name).file_name().map_or("ring".into(), |file| file.to_string_lossy());
+    format!(
+        "; a ring goes away when its program exits in good order: keep it with EVENTRING_KEEP=1 in the program's environment, or save it with \
+         `eventring capture {name} -o {file}.evc -- PROGRAM`"
+    )
+}
+
+/// If what is not there is called like a recorder's configuration string: how the ring is called.
+pub(super) fn instead_of_a_name(path: &Path) -> Option<String> {
+    let name = short_name(path)?;
     let is_shift = |field: &str| field.len() <= 2 && field.bytes().all(|byte| byte.is_ascii_digit());
     let (first, last) = name.rsplit_once(':').filter(|(_, last)| is_shift(last))?;
     let (ring, sizes) = match first.rsplit_once(':') {
@@ -131,8 +148,9 @@ fn on_spans(name: &Path, error: &ReaderError) -> Option<anyhow::Error> {
             Exit::NotFound,
             instead_of_a_name(name).unwrap_or_else(|| format!(
                 "cannot find {}: there is neither a capture nor a ring of that name; `eventring list` shows the rings, \
-                 `eventring capture RING -o FILE` makes a capture",
-                name.display()
+                 `eventring capture RING -o FILE` makes a capture{}",
+                name.display(),
+                why_gone(name)
             )),
         ),
         ReaderErrorKind::WrongContentType { found, .. } => (

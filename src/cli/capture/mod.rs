@@ -237,7 +237,8 @@ fn with_advice_to_wait(error: ReaderError) -> anyhow::Error {
     match error.kind() {
         // A name that no ring can have is not waited for.
         ReaderErrorKind::NotFound if error.path().and_then(advice::instead_of_a_name).is_none() => {
-            Failure::new(Exit::NotFound, format!("{error}, or have the capture wait for it (--wait)")).into()
+            let why = error.path().map(advice::why_gone).unwrap_or_default();
+            Failure::new(Exit::NotFound, format!("{error}, or have the capture wait for it (--wait){why}")).into()
         }
         _ => error.into(),
     }

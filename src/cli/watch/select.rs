@@ -12,7 +12,7 @@ const NAMED: usize = 12;
 /// The options that narrow what is shown.
 #[derive(clap::Args)]
 pub(super) struct Select {
-    /// Only events of this type: a name (TXN_LOG) or a code (18); may be repeated
+    /// Only events of this type: a name (TXN_LOG, or TxnLog as in the source) or a code (18); may be repeated
     #[arg(long = "type", value_name = "NAME|CODE", value_delimiter = ',')]
     types: Vec<String>,
     /// Only events of the block whose BLOCK_START has this sequence number (execution events)
@@ -74,9 +74,15 @@ fn codes(rings: &Rings, name: &str) -> Result<Vec<u16>, Failure> {
         return Ok(vec![code]);
     }
     let all = || rings.iter().flat_map(|ring| ring.decoder.events());
-    let found: Vec<u16> = all().filter(|(_, known)| known.eq_ignore_ascii_case(name)).map(|(code, _)| code).collect();
-    if !found.is_empty() {
-        return Ok(found);
+    // ORDER_SHIPPED is OrderShipped in the program's source.
+    let plain = |name: &str| name.replace('_', "").to_ascii_lowercase();
+    let is_called = |known: &str| known.eq_ignore_ascii_case(name);
+    let is_called_in_source = |known: &str| plain(known) == plain(name);
+    for is_it in [&is_called as &dyn Fn(&str) -> bool, &is_called_in_source] {
+        let found: Vec<u16> = all().filter(|(_, known)| is_it(known)).map(|(code, _)| code).collect();
+        if !found.is_empty() {
+            return Ok(found);
+        }
     }
     let mut names: Vec<&str> = all().map(|(_, known)| known).collect();
     let message = if names.is_empty() {

@@ -1,0 +1,85 @@
+//! A ring goes away when its program exits in good order: whoever looks for it then is told so, and how to have it. And types of events are
+//! named as the program's source names them, too.
+#![cfg(feature = "cli")]
+
+mod program;
+
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring::{EventPayload, EventType, record};
+use program::{argument, finish, place, run};
+
+#[derive(EventPayload)]
+struct Order {
+    id: u64,
+}
+
+#[derive(EventType, Clone, Copy)]
+#[event(content_type = 300, name = "SHOP")]
+#[repr(u16)]
+enum Shop {
+    #[event(payload = Order)]
+    OrderPlaced = 2,
+    #[event(payload = Order)]
+    OrderShipped = 3,
+}
+
+fn ring(path: &std::path::Path) -> Recorder {
+    let builder = Recorder::builder(ContentDescription::of::<Shop>()).config(path).prefault(false);
+    let ring = builder.build().unwrap();
+    for id in 0..3 {
+        record!(ring => Shop::OrderPlaced, &Order { id });
+        record!(ring => Shop::OrderShipped, &Order { id });
+    }
+    ring
+}
+
+#[test]
+fn every_verb_says_why_a_ring_may_be_gone_and_how_to_keep_it() {
+    let directory = program::directory();
+    let path = place(&directory, "shop");
+    let verb = |arguments: &[&str]| {
+        let mut command = program::program(arguments);
+        command.env("EVENTRING_DIR", directory.path()).current_dir(directory.path());
+        finish(command)
+    };
+    let verbs =
+        [&["info", "shop"][..], &["watch", "shop"], &["snapshot", "shop"], &["export", "shop"], &["summary", "shop"]];
+    let verbs = verbs.into_iter().chain([&["capture", "shop", "-o", "/dev/null"][..]]);
+    let recorder = ring(&path);
+    assert_eq!(verb(&["info", "shop"]).code, Some(0));
+    drop(recorder);
+    for arguments in verbs {
+        let said = verb(arguments);
+        assert!(said.code == Some(3) && said.out.is_empty() && said.err.lines().count() == 1, "{said:?}");
+        for words in [
+            "goes away when its program exits in good order",
+            "EVENTRING_KEEP=1",
+            "`eventring capture shop -o shop.evc -- PROGRAM`",
+        ] {
+            assert!(said.err.contains(words), "{arguments:?}: {said:?}");
+        }
+    }
+    // What is called like a capture was never a ring, and a name with sizes is no ring's.
+    for (name, words) in [("shop.evc", "neither a capture nor a ring"), ("shop:16:27", "give the name alone: shop")] {
+        let said = verb(&["summary", name]);
+        assert!(said.err.contains(words) && !said.err.contains("EVENTRING_KEEP"), "{said:?}");
+    }
+}
+
+#[test]
+fn a_type_is_named_as_in_the_ring_or_as_in_the_source() {
+    let directory = program::directory();
+    let path = place(&directory, "shop");
+    let _recorder = ring(&path);
+    let count = |name: &str| {
+        let watched = run(&["watch", argument(&path), "--from", "oldest", "--count", "3", "--json", "--type", name]);
+        assert_eq!(watched.code, Some(0), "{watched:?}");
+        watched.json_lines().iter().filter(|line| line["name"] == "ORDER_SHIPPED").count()
+    };
+    assert_eq!(["ORDER_SHIPPED", "order_shipped", "OrderShipped", "3"].map(count), [3; 4]);
+    let other = run(&["watch", argument(&path), "--type", "OrderSent"]);
+    assert!(
+        other.code == Some(2) && other.err.contains("there are RECORD_ERROR, ORDER_PLACED, ORDER_SHIPPED"),
+        "{other:?}"
+    );
+}
