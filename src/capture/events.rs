@@ -8,7 +8,7 @@ use super::wire::Bytes;
 use std::collections::BTreeMap;
 
 /// Blocks overlap by little in real captures. When what waits to be sorted takes this much memory, in bytes, no block is added.
-const WAITING_BYTES_MAX: usize = 1 << 28;
+const WAITING_BYTES_MAX: usize = 1 << 26;
 /// No block has more items: it is written when it is full, whatever its last payload adds to it.
 const ITEMS_MAX: u64 = (2 * BLOCK_BYTES_TARGET / GAP_BYTES) as u64;
 

@@ -156,6 +156,11 @@ impl Made {
         self.writer.gap(ring as u32, self.keys[ring].gap(), first_seqno, count, cause);
     }
 
+    /// A block of entries of tables, as they stand in a file.
+    pub(crate) fn tables(&mut self, bytes: &[u8], entries: u64) {
+        self.writer.tables(bytes, entries).unwrap();
+    }
+
     /// What comes next is in another block.
     pub(crate) fn end_block(&mut self) {
         self.writer.flush_events().unwrap();

@@ -247,20 +247,22 @@ impl CaptureFile {
 
     /// Rings, tables and the end.
     fn read_descriptions(&mut self) -> Result<(), CaptureError> {
-        /// Together, in bytes: more is no real table.
-        const DESCRIPTIONS_BYTES_MAX: u64 = 1 << 30;
+        /// Together, in bytes, of any file, and for each byte of it besides: more is no real table. What is learnt from them takes up to twenty times as much.
+        const DESCRIPTIONS_BYTES_FREE: u64 = 8 << 20;
+        const DESCRIPTIONS_BYTES_PER_BYTE: u64 = 8;
         let damaged = |what: &str| {
             CaptureError::new(
                 CaptureErrorKind::Damaged,
                 format!("{what} is damaged; copy the file anew from where it was made"),
             )
         };
-        let mut bytes_left = DESCRIPTIONS_BYTES_MAX;
+        let bytes_max = self.file_bytes.saturating_mul(DESCRIPTIONS_BYTES_PER_BYTE);
+        let mut bytes_left = bytes_max.saturating_add(DESCRIPTIONS_BYTES_FREE);
         let blocks = self.blocks.clone();
         for kind in [BlockKind::Ring, BlockKind::Tables, BlockKind::End] {
             for block in blocks.iter().filter(|block| block.header.kind == kind) {
                 bytes_left = bytes_left.checked_sub(block.header.bytes).ok_or_else(|| {
-                    damaged("what it says about rings, more than the 1 GiB that is expected at most,")
+                    damaged("what it says about rings, more than a file of its size can have at most,")
                 })?;
                 match (kind, self.block_bytes(block)) {
                     (BlockKind::Ring, bytes) => {
@@ -311,6 +313,11 @@ impl CaptureFile {
         let files = std::iter::once(self).chain(&self.later);
         let blocks = files.flat_map(|file| file.blocks.iter().map(move |block| (file, *block)));
         CaptureEvents::new(blocks.filter(|(_, block)| block.header.kind == BlockKind::Events), self.rings.len())
+    }
+
+    /// Bytes of all its files.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        self.later.iter().fold(self.file_bytes, |sum, part| sum.saturating_add(part.file_bytes))
     }
 
     /// The files that it is in.

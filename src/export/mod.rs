@@ -6,6 +6,7 @@
 //! | file | idea |
 //! |---|---|
 //! | `recording` | the events of a capture, decoded |
+//! | `kept` | how much of them is kept in memory |
 //! | `timeline` | first look: when each span began and ended, how long threads were in it |
 //! | `stays` | which stay in a span something lies in |
 //! | `lanes` | slices that do not nest, apart |
@@ -24,6 +25,7 @@ mod chrome;
 mod drawn;
 mod folded;
 mod jsonl;
+mod kept;
 mod lanes;
 mod losses;
 mod payloads;
@@ -107,10 +109,11 @@ impl ExportSummary {
 
 /// Writes a capture in another format.
 ///
-/// It is read twice; memory is that of a hundred bytes for each span.
+/// It is read twice; memory is that of some hundred bytes for each span, and no more than 384 MiB and 192 times the bytes of the file: what would take more is no
+/// program's capture, and refused.
 ///
 /// # Errors
-/// Writing fails ([`CaptureError::io_error`]), a perf ring has a schema of another version, or stacks are asked for and there
+/// The capture is so damaged; writing fails ([`CaptureError::io_error`]), a perf ring has a schema of another version, or stacks are asked for and there
 /// is no perf ring.
 pub fn export(
     capture: &CaptureFile,
@@ -122,7 +125,7 @@ pub fn export(
     if format == Format::Folded {
         recording.expect_spans()?;
     }
-    let timeline = Timeline::of(&recording);
+    let timeline = Timeline::of(&recording)?;
     let mut summary = timeline.counts.clone();
     let written = match format {
         Format::Perfetto => draw(&recording, &timeline, view, &mut perfetto::PerfettoSink::new(out, capture)),
@@ -152,5 +155,7 @@ fn no_spans(capture: &CaptureFile) -> CaptureError {
     CaptureError::new(CaptureErrorKind::NoSpans, message)
 }
 
+#[cfg(test)]
+mod bombs;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,6 @@
 //! The events of a capture, decoded.
 
+use super::kept::Kept;
 use super::no_spans;
 use super::payloads::PayloadLosses;
 use crate::capture::{
@@ -53,6 +54,9 @@ pub(super) struct Entries<'r> {
     catalogs: HashMap<u32, Catalog>,
     /// By ring.
     payload_losses: Vec<PayloadLosses>,
+    kept: Kept,
+    /// Why they end before their end.
+    refused: Option<CaptureError>,
 }
 
 impl<'c> Recording<'c> {
@@ -86,7 +90,15 @@ impl<'c> Recording<'c> {
 
     pub(super) fn entries(&self) -> Entries<'_> {
         let payload_losses = self.capture.rings().iter().map(|ring| PayloadLosses::of_ring(&ring.name)).collect();
-        Entries { recording: self, events: self.capture.events(), catalogs: HashMap::new(), payload_losses }
+        let kept = Kept::new(self.capture.file_bytes());
+        Entries {
+            recording: self,
+            events: self.capture.events(),
+            catalogs: HashMap::new(),
+            payload_losses,
+            kept,
+            refused: None,
+        }
     }
 
     pub(super) fn ring(&self, ring: u32) -> &CapturedRing {
@@ -124,6 +136,11 @@ impl Entries<'_> {
     pub(super) fn payload_losses(&self) -> Vec<PayloadLosses> {
         self.payload_losses.iter().filter(|losses| losses.count() > 0).cloned().collect()
     }
+
+    /// Why they ended before their end, if they did.
+    pub(super) fn refused(&mut self) -> Option<CaptureError> {
+        self.refused.take()
+    }
 }
 
 impl Iterator for Entries<'_> {
@@ -135,6 +152,9 @@ impl Iterator for Entries<'_> {
             CapturedContent::Gap { cause, .. } => cause.is_loss(),
             CapturedContent::Event { .. } => true,
         };
+        if self.refused.is_some() {
+            return None;
+        }
         let item = self.events.by_ref().find(shows)?;
         let ring = self.recording.ring(item.ring);
         if let CapturedContent::Event { payload, .. } = &item.content {
@@ -148,11 +168,22 @@ impl Iterator for Entries<'_> {
                     RingRole::Single => (item.ring, 0),
                 };
                 let capture = self.recording.capture;
+                if [PerfEvent::CallSite as u16, PerfEvent::ThreadStarted as u16].contains(&descriptor.event_type) {
+                    self.kept.learn(payload.as_read().valid().map_or(0, <[u8]>::len));
+                }
                 let catalog = self.catalogs.entry(recorder).or_insert_with(|| capture.catalog(recorder));
                 Content::Perf { recorder, record: decode_record(catalog, shard, &descriptor, payload.as_read()) }
             }
             CapturedContent::Event { descriptor, payload } => Content::Other { descriptor, payload },
         };
-        Some(Entry { ring: item.ring, process: ring.process, content })
+        let entry = Entry { ring: item.ring, process: ring.process, content };
+        self.kept.count(&entry);
+        match self.kept.check() {
+            Ok(()) => Some(entry),
+            Err(error) => {
+                self.refused = Some(error);
+                None
+            }
+        }
     }
 }

@@ -67,7 +67,7 @@ pub fn summarize(capture: &CaptureFile) -> Result<Summary, CaptureError> {
     if !capture.rings().iter().any(|ring| ring.is_perf()) {
         return Err(no_spans(capture));
     }
-    let timeline = Timeline::of(&recording);
+    let timeline = Timeline::of(&recording)?;
     let mut groups: BTreeMap<(String, String), Group> = BTreeMap::new();
     for span in &timeline.spans {
         let group = groups.entry((span.name(), span.target().to_owned())).or_default();

@@ -5,6 +5,7 @@ use super::lanes::{self, Interval};
 use super::losses::{Loss, LossCollector, LostUntil};
 use super::recording::{Content, Recording};
 use super::stays::{Stay, Stays};
+use crate::capture::CaptureError;
 use crate::tracing::{CallSite, PerfContent, PerfRecord, SpanId};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -129,7 +130,9 @@ struct Builder {
 }
 
 impl Timeline {
-    pub(super) fn of(recording: &Recording<'_>) -> Self {
+    /// # Errors
+    /// It would keep more than a capture of that size can hold.
+    pub(super) fn of(recording: &Recording<'_>) -> Result<Self, CaptureError> {
         let mut losses = LossCollector::new(recording.capture.rings().len());
         let mut builder = Builder::default();
         let mut first_nanos = u64::MAX;
@@ -161,6 +164,9 @@ impl Timeline {
             first_nanos = first_nanos.min(nanos);
             last_nanos = last_nanos.max(nanos);
         }
+        if let Some(error) = entries.refused() {
+            return Err(error);
+        }
         let problems = entries.problems().to_vec();
         let payload_losses = entries.payload_losses();
         let first_nanos = first_nanos.min(last_nanos);
@@ -172,7 +178,7 @@ impl Timeline {
         timeline.losses = losses;
         timeline.counts.problems = problems;
         timeline.counts.payload_losses = payload_losses;
-        timeline
+        Ok(timeline)
     }
 
     pub(super) fn index_of(&self, key: SpanKey) -> Option<usize> {

@@ -1,0 +1,131 @@
+//! Small captures that hold very much: exporting them takes no more memory than is promised.
+
+use super::{Format, View, export, summarize};
+use crate::capture::CaptureFile;
+use crate::capture::made::{Made, text};
+use crate::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfEvent};
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+const PLACE: &str = "EVENTRING_BOMB";
+
+fn of_spans(made: &mut Made, span: u64) {
+    made.span_new(1000, 1, (span + 1, 0), 1, &[text(0, "x")]);
+}
+
+fn of_threads(made: &mut Made, n: u64) {
+    made.span(PerfEvent::SpanEnter, 1000, n as u32, 1, 1);
+}
+
+fn of_fields(made: &mut Made, span: u64) {
+    let fields: Vec<Vec<u8>> = (0..200).map(|index| text(index, "")).collect();
+    made.span_new(1000, 1, (span + 1, 0), 1, &fields);
+}
+
+fn of_call_sites(made: &mut Made, n: u64) {
+    made.call_site(1000, n as u32, CallSiteKind::Span, "s", &["a"; 200]);
+}
+
+fn of_losses(made: &mut Made, _: u64) {
+    made.gap(1, 1, crate::capture::LossCause::Overwritten);
+    made.event(1, 20, 1000, [0; 4], b"");
+}
+
+/// All blocks begin at the same time, and none can be written before all are there.
+fn of_payloads(made: &mut Made, n: u64) {
+    made.event(1, 20, if n.is_multiple_of(2) { 1 } else { u64::MAX / 2 }, [0; 4], &[0; 1 << 20]);
+}
+
+fn of_tables(made: &mut Made, n: u64) {
+    let view = CallSiteView {
+        kind: CallSiteKind::Span,
+        level: CallSiteLevel::Info,
+        name: "s".into(),
+        target: "".into(),
+        module: "".into(),
+        file: "".into(),
+        line: 0,
+        field_names: vec!["a".into(); 200],
+    };
+    let body = view.encode();
+    let mut block = Vec::new();
+    for entry in 0..20_000 {
+        let head = [0, 1, (n * 20_000 + entry) as u32, body.len() as u32];
+        block.extend(head.iter().flat_map(|word: &u32| word.to_le_bytes()));
+        block.extend(&body);
+    }
+    made.tables(&block, 20_000);
+}
+
+/// With how many of each, and after how many a block ends.
+type Bomb = (&'static str, fn(&mut Made, u64), u64, u64);
+const BOMBS: [Bomb; 7] = [
+    ("spans", of_spans, 260_000, 10_000),
+    ("threads", of_threads, 100_000, 10_000),
+    ("fields", of_fields, 40_000, 1000),
+    ("call sites", of_call_sites, 60_000, 1000),
+    ("losses", of_losses, 20_000, 10_000),
+    ("payloads", of_payloads, 100, 1),
+    ("tables", of_tables, 10, 1),
+];
+
+/// Most memory that this process has had resident, in bytes.
+fn peak_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
+/// In a process of its own: what it took, and what came of it.
+fn export_alone(path: &Path) {
+    let before = peak_bytes();
+    let outcome = CaptureFile::open(path).and_then(|capture| {
+        let mut all = vec![summarize(&capture).map(|_| ())];
+        for format in [Format::Jsonl, Format::Chrome] {
+            all.push(export(&capture, format, View::Span, &mut std::io::sink()).map(|_| ()));
+        }
+        all.into_iter().collect()
+    });
+    let outcome = outcome.map_or_else(|error| error.to_string(), |()| "exported".into());
+    std::fs::write(path.with_extension("peak"), format!("{} {outcome}", peak_bytes() - before)).unwrap();
+}
+
+#[test]
+fn a_small_capture_that_holds_very_much_takes_no_more_memory_than_is_promised() {
+    if let Some(path) = std::env::var_os(PLACE) {
+        return export_alone(Path::new(&path));
+    }
+    let place = tempfile::tempdir().unwrap();
+    let peak_of = |(name, put, count, per_block): Bomb| {
+        let path = place.path().join("bomb");
+        let mut made = Made::new();
+        for n in 0..count {
+            put(&mut made, n);
+            if n % per_block == per_block - 1 {
+                made.end_block();
+            }
+        }
+        let mut file = made.file();
+        std::io::Seek::rewind(&mut file).unwrap();
+        let mut copy = std::fs::File::create(&path).unwrap();
+        let bytes = std::io::copy(&mut file, &mut copy).unwrap();
+        copy.flush().unwrap();
+        let test = "export::bombs::a_small_capture_that_holds_very_much_takes_no_more_memory_than_is_promised";
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", test]).env(PLACE, &path).stdout(std::process::Stdio::null());
+        assert!(child.status().unwrap().success(), "{name}");
+        let told = std::fs::read_to_string(path.with_extension("peak")).unwrap();
+        let (peak, outcome) = told.split_once(' ').unwrap();
+        let peak: u64 = peak.parse().unwrap();
+        println!("{name}: {bytes} bytes, {} MiB at most: {outcome}", peak >> 20);
+        assert!(peak <= (384 << 20) + 192 * bytes, "{name}: {bytes} bytes, {} MiB: {outcome}", peak >> 20);
+        (name, outcome == "exported")
+    };
+    let refused: Vec<&str> =
+        BOMBS.map(peak_of).into_iter().filter(|(_, is_whole)| !is_whole).map(|(name, _)| name).collect();
+    assert!(refused.contains(&"spans") && refused.contains(&"tables") && !refused.contains(&"payloads"), "{refused:?}");
+    // As a control: a tenth of it is exported as a whole.
+    let (name, put, count, per_block) = BOMBS[0];
+    assert_eq!(peak_of((name, put, count / 10, per_block)), (name, true));
+}
