@@ -124,7 +124,7 @@ impl Geometry {
         }
     }
 
-    /// Most bytes that a thread takes of the payload buffer at a time, for its small payloads: 128 KiB, a 256th of a buffer
+    /// Most bytes that a thread takes of the payload buffer at a time, for its small payloads: 1 MiB, a 256th of a buffer
     /// for which that is less, and at least a chunk.
     #[inline]
     pub const fn run_bytes_max(&self) -> u64 {
@@ -185,7 +185,7 @@ mod tests {
     fn published_sizes_have_the_published_window() {
         let g = Geometry::new(1 << 16, 1 << 27, 0).unwrap();
         assert_eq!(g.window_incr_bytes(), 1 << 24);
-        assert_eq!((g.chunk_bytes(), g.run_bytes_max()), (8 << 10, 128 << 10));
+        assert_eq!((g.chunk_bytes(), g.run_bytes_max()), (8 << 10, 512 << 10));
         assert_eq!(g.file_bytes(), 140_509_184);
         assert_eq!(g.slot(1), 0);
         assert_eq!(g.slot((1 << 16) + 1), 0);

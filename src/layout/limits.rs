@@ -44,6 +44,6 @@ pub const LEAST_CHUNKS: u64 = 1 << 14;
 /// Larger buffers are divided into this many chunks.
 pub const MOST_CHUNKS: u64 = 1 << 16;
 /// Most bytes that a thread takes of the payload buffer at a time, for its small payloads.
-pub const USUAL_RUN_BYTES: u64 = 128 << 10;
+pub const USUAL_RUN_BYTES: u64 = 1 << 20;
 /// In smaller buffers a thread takes this part of the buffer at most.
 pub const LEAST_RUNS: u64 = 256;

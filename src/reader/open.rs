@@ -417,14 +417,11 @@ impl Source {
     pub(super) fn payload<'b>(&self, descriptor: &Descriptor, buffer: &'b mut Vec<u8>) -> PayloadRead<'b> {
         let bytes = descriptor.payload_size as usize;
         let is_as_long = buffer.len() == bytes;
-        if self.memory.is_sparse() && !self.reach_payload(descriptor.payload_buf_offset, descriptor.payload_size) {
-            return PayloadRead::Expired;
-        }
-        // Two ways that do the same, each of which need not ask what the other must.
+        // Two ways that do the same, each of which need not ask what the other must. In a sparse file no payload is ordinary.
         if is_as_long && self.memory.is_ordinary_payload(bytes) {
             return self.copy_payload(descriptor, buffer);
         }
-        if is_as_long && bytes < SMALL_PAYLOAD_BYTES {
+        if is_as_long && bytes < SMALL_PAYLOAD_BYTES && !self.memory.is_sparse() {
             return self.copy_payload(descriptor, buffer);
         }
         // Not the descriptor itself, which would have to be in memory.
@@ -442,6 +439,9 @@ impl Source {
             && !mutation::active(Mutation::TrustedPayloadSize)
         {
             return None;
+        }
+        if self.memory.is_sparse() && !self.reach_payload(offset, size) {
+            return Some(false);
         }
         // Only what grows is zeroed.
         buffer.resize(size as usize, 0);

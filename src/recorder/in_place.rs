@@ -147,6 +147,7 @@ impl Reservation<'_> {
         let seqno = claim.seqno;
         if !claim.placed {
             self.core.commit_unplaced(self.lane, claim, self.fields);
+            self.leave_lane();
             return seqno;
         }
         if let Some(overflow) = self.overflow {
@@ -161,7 +162,15 @@ impl Reservation<'_> {
             self.core.count_record_error();
         }
         self.core.writer.commit(self.lane, claim, &self.fields);
+        self.leave_lane();
         seqno
+    }
+
+    /// Gives the lane to the next thread, if its own ended before this reservation did.
+    fn leave_lane(&mut self) {
+        if let Some(lane) = self.lane.take() {
+            self.core.writer.give_back_orphan(lane);
+        }
     }
 
     /// Stores zeros from what has been written up to `end`.
@@ -184,7 +193,8 @@ impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         let Some(claim) = self.claim.take().filter(|_| self.core.is_original_process()) else { return };
         if !claim.placed {
-            return self.core.commit_unplaced(self.lane, claim, self.fields);
+            self.core.commit_unplaced(self.lane, claim, self.fields);
+            return self.leave_lane();
         }
         let error = record_error::encode(ErrorType::MissingEvent, self.fields.event_type, 0, self.requested);
         self.core.writer.fill(&claim, 0, &error);
@@ -192,6 +202,7 @@ impl Drop for Reservation<'_> {
         let payload_bytes = record_error::FIXED_BYTES as u32;
         let fields = Fields { event_type: record_error::EVENT_TYPE, payload_bytes, ..self.fields };
         self.core.writer.commit(self.lane, claim, &fields);
+        self.leave_lane();
     }
 }
 

@@ -76,7 +76,8 @@ impl Drop for HeldLanes {
         // Other destructors of this thread may still record: without a lane.
         REMEMBER.with(|slots| slots.iter().for_each(|slot| slot.set(NOTHING)));
         for held in self.0.get_mut().drain(..) {
-            let Some(core) = held.core.upgrade() else { continue };
+            // A forked child has the lock of the lanes as it was when it was made: perhaps held by a thread that it has not.
+            let Some(core) = held.core.upgrade().filter(|core| core.is_original_process()) else { continue };
             let Some(lane) = core.writer.lanes().get(held.lane) else { continue };
             core.writer.give_back(lane);
         }

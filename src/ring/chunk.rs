@@ -52,6 +52,10 @@ impl Taker<'_> {
     }
 }
 
+fn free_order() -> Ordering {
+    if mutation::active(Mutation::RelaxedFree) { Ordering::Relaxed } else { Ordering::Release }
+}
+
 /// The owner words of a ring's chunks.
 pub(crate) struct Chunks {
     owners: Box<[AtomicU64]>,
@@ -144,19 +148,28 @@ impl Chunks {
     pub(crate) fn free(&self, base: u64, taker: Taker<'_>) {
         let lap = self.lap(base) << HOLDER_BITS;
         let held = lap | taker.holder();
-        let order = if mutation::active(Mutation::RelaxedFree) { Ordering::Relaxed } else { Ordering::Release };
         // Release: our payload stores happen before those of whoever takes it next. If it fails, somebody has taken it from us.
-        let _ = self.owner(base).compare_exchange(held, lap | FREE, order, Ordering::Relaxed);
+        let _ = self.owner(base).compare_exchange(held, lap | FREE, free_order(), Ordering::Relaxed);
     }
 
     /// Ends `lane`'s filling of `run`, in which `run.open` of its reservations still have their payload.
     ///
     /// The last of them frees it (see [`Self::unpin`]); or thieves take its chunks when the lane is outside. So one
     /// reservation that is kept open for long, or leaked, keeps one run, and not all that its thread fills meanwhile.
-    pub(crate) fn let_go(&self, run: LeftRun, lane: &Lane) {
+    ///
+    /// `is_kept` says that nobody can have taken a chunk of it: the lane is inside, and the run was near after the fence. Whoever
+    /// would take a chunk leaves it alone then, so that no exchange is needed.
+    pub(crate) fn let_go(&self, run: LeftRun, lane: &Lane, is_kept: bool) {
         let chunks = run.bytes >> self.chunk_shift;
         if run.open == 0 || mutation::active(Mutation::MissingPin) {
-            (0..chunks).for_each(|n| self.free(self.chunk_at(run.base, n), Taker::Lane(lane)));
+            for base in (0..chunks).map(|n| self.chunk_at(run.base, n)) {
+                if is_kept {
+                    // Release: as in `free`.
+                    self.owner(base).store(self.lap(base) << HOLDER_BITS | FREE, free_order());
+                } else {
+                    self.free(base, Taker::Lane(lane));
+                }
+            }
             return;
         }
         // Relaxed, as in `unpin`: the holder's own. With the lap, for `open` may be wrong about a run of which chunks have

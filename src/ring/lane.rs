@@ -48,6 +48,10 @@ pub(crate) struct Lane {
     placing: AtomicU64,
     /// Bytes that the owner wants of its next run; 0 before the first. Only the owner uses it.
     wanted: AtomicU64,
+    /// One more than the epoch in which the owner took a run last; see [`super::active`]. Only the owner uses it.
+    epoch: AtomicU64,
+    /// 1 after the owner has ended while a reservation was open. Only the owner uses it.
+    is_orphan: AtomicU64,
     id: LaneId,
 }
 
@@ -88,6 +92,8 @@ impl Lane {
             run_bytes: AtomicU64::new(0),
             placing: AtomicU64::new(0),
             wanted: AtomicU64::new(0),
+            epoch: AtomicU64::new(0),
+            is_orphan: AtomicU64::new(0),
             id,
         }
     }
@@ -232,6 +238,27 @@ impl Lane {
         self.wanted.load(Ordering::Relaxed)
     }
 
+    /// Says that the owner comes for a run in this epoch; returns whether it does for the first time.
+    pub(super) fn enter_epoch(&self, epoch: u64) -> bool {
+        let is_new = self.epoch.load(Ordering::Relaxed) != epoch + 1;
+        self.epoch.store(epoch + 1, Ordering::Relaxed);
+        is_new
+    }
+
+    /// Says that the owner has ended while a reservation was open.
+    pub(super) fn orphan(&self) {
+        self.is_orphan.store(1, Ordering::Relaxed);
+    }
+
+    /// Returns whether the owner had ended; it is no orphan from then on.
+    pub(super) fn take_from_orphans(&self) -> bool {
+        let is_orphan = self.is_orphan.load(Ordering::Relaxed) == 1;
+        if is_orphan {
+            self.is_orphan.store(0, Ordering::Relaxed);
+        }
+        is_orphan
+    }
+
     /// Says how many bytes the owner wants of its next run.
     pub(crate) fn want(&self, bytes: u64) {
         self.wanted.store(bytes, Ordering::Relaxed);
@@ -297,9 +324,6 @@ pub(crate) struct Lanes {
     #[cfg(any(loom, shuttle))]
     lanes: Vec<Lane>,
     free: Mutex<FreeLanes>,
-    /// Lanes that threads have. Only the sizes of runs depend on it.
-    #[cfg(not(any(loom, shuttle)))]
-    in_use: AtomicU64,
 }
 
 #[derive(Default)]
@@ -325,13 +349,11 @@ impl Lanes {
                 None => return None,
             }
         };
-        self.count_in_use(1);
         self.get_or_make(id)
     }
 
     /// Gives a lane back; its thread will not use it any more.
     pub(crate) fn release(&self, id: LaneId) {
-        self.count_in_use(u64::MAX);
         self.free.lock().unwrap_or_else(PoisonError::into_inner).returned.push(id);
     }
 }
@@ -340,25 +362,11 @@ impl Lanes {
 impl Lanes {
     /// Makes no lanes yet.
     pub(crate) fn new() -> Self {
-        Self {
-            segments: (0..SEGMENTS).map(|_| std::sync::OnceLock::new()).collect(),
-            free: Mutex::default(),
-            in_use: AtomicU64::new(0),
-        }
+        Self { segments: (0..SEGMENTS).map(|_| std::sync::OnceLock::new()).collect(), free: Mutex::default() }
     }
 
     fn limit(&self) -> usize {
         MAX_LANES
-    }
-
-    fn count_in_use(&self, change: u64) {
-        // Relaxed: a count.
-        self.in_use.fetch_add(change, Ordering::Relaxed);
-    }
-
-    /// Returns how many lanes threads have, at least 1.
-    pub(crate) fn in_use(&self) -> u64 {
-        self.in_use.load(Ordering::Relaxed).clamp(1, MAX_LANES as u64)
     }
 
     fn get_or_make(&self, id: LaneId) -> Option<&Lane> {
@@ -384,13 +392,6 @@ impl Lanes {
 
     fn limit(&self) -> usize {
         self.lanes.len()
-    }
-
-    fn count_in_use(&self, _: u64) {}
-
-    /// Returns how many lanes share the payload memory; models need no small shares.
-    pub(crate) fn in_use(&self) -> u64 {
-        1
     }
 
     fn get_or_make(&self, id: LaneId) -> Option<&Lane> {

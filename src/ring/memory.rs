@@ -110,7 +110,12 @@ mod mapped {
                 slot_mask: geometry.descriptor_capacity() - 1,
                 payload_mask: geometry.payload_buf_bytes() - 1,
                 geometry,
-                copier: Copier::new().within(geometry.payload_buf_bytes() as usize),
+                // Of a sparse file nothing is ordinary: a payload is mapped before it is copied.
+                copier: Copier::new().within(if mapping.is_sparse() {
+                    0
+                } else {
+                    geometry.payload_buf_bytes() as usize
+                }),
                 has_holes,
                 is_sparse: mapping.is_sparse(),
                 mapping,

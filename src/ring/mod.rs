@@ -4,6 +4,7 @@
 //! program, a heap vector in unit tests and a loom or shuttle model in model checks. The steps are explained in
 //! `docs/ARCHITECTURE.md`; `docs/ORDERING.md` argues every pair of orderings named here.
 
+mod active;
 pub(crate) mod chunk;
 pub(crate) mod holes;
 pub(crate) mod lane;
@@ -17,6 +18,8 @@ pub(crate) mod writer;
 
 #[cfg(any(test, loom, shuttle))]
 pub(crate) mod heap;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod lifetimes;
 #[cfg(all(test, any(loom, shuttle)))]
 mod models;
 #[cfg(all(test, not(any(loom, shuttle))))]

@@ -115,8 +115,8 @@ fn a_chunk_that_was_taken_from_a_lane_is_pinned_by_its_new_holder_alone() {
     new.enter();
     assert!(chunks.take(PAYLOAD, Taker::Lane(new), &lanes));
     // Two of its reservations are open in it. The old one counts what it will have to withdraw.
-    chunks.let_go(LeftRun { base: PAYLOAD, bytes: CHUNK, open: 2 }, new);
-    chunks.let_go(LeftRun { base: 0, bytes: CHUNK, open: 1 }, old);
+    chunks.let_go(LeftRun { base: PAYLOAD, bytes: CHUNK, open: 2 }, new, false);
+    chunks.let_go(LeftRun { base: 0, bytes: CHUNK, open: 1 }, old, false);
     chunks.unpin(PAYLOAD, new);
     assert!(!chunks.take(2 * PAYLOAD, Taker::Lane(other), &lanes), "one is still open");
     assert!(new.leave_outermost());

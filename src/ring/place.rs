@@ -3,7 +3,7 @@
 //! Payload memory is handed out in whole chunks, in the order of `next_payload_byte`, and what a lane does not use of its
 //! run is lost to the others until the buffer has gone round. So runs are sized such that little is lost: they begin with a
 //! chunk and grow with what the lane records, all lanes together hold a sixteenth of the buffer at most, and a payload
-//! that fits neither what is left of the run nor a run of its kind gets chunks of its own.
+//! of which a run would hold few gets chunks of its own.
 
 use super::chunk::Taker;
 use super::lane::Lane;
@@ -16,9 +16,9 @@ use crate::layout::Geometry;
 use crate::layout::limits::PAYLOAD_ALIGN;
 use crate::sync::Ordering;
 
-/// Payloads of at most this part of a run are small: where the next one does not fit, less than this part is lost.
-/// (Models use tiny runs, of two payloads.)
-const SMALL_PART: u64 = if cfg!(any(loom, shuttle)) { 2 } else { 4 };
+/// A run holds so many payloads or more: where the next one does not fit, less than this part of the run is lost. (Models
+/// use tiny runs, of two payloads.)
+const PAYLOADS_MIN: u64 = if cfg!(any(loom, shuttle)) { 2 } else { 4 };
 
 /// How large runs are.
 #[derive(Clone, Copy)]
@@ -26,8 +26,8 @@ pub(super) struct RunSizes {
     pub(super) chunk_bytes: u64,
     /// No run is longer.
     pub(super) run_bytes_max: u64,
-    /// What the runs of all lanes together should take at most. A lane goes on with its run while others allocate twice as
-    /// much: so lanes that record alike use up their runs before these lie far behind.
+    /// What the runs of all lanes together should take, or twice as much if payloads are large. A lane goes on with its run
+    /// while the others allocate twice that: so lanes that record by turns use up their runs before these lie far behind.
     pub(super) all_runs_bytes: u64,
 }
 
@@ -36,21 +36,28 @@ impl RunSizes {
         Self {
             chunk_bytes: geometry.chunk_bytes(),
             run_bytes_max: geometry.run_bytes_max(),
-            all_runs_bytes: geometry.payload_buf_bytes() / 16,
+            all_runs_bytes: geometry.payload_buf_bytes() / 32,
         }
     }
 
-    /// Returns the bytes that a run should have for a lane that wants `wanted`, among `lanes` of them.
+    /// Returns the bytes that a run should have for a lane that wants `wanted`, among `lanes` that record.
     fn goal_bytes(&self, wanted: u64, lanes: u64) -> u64 {
         let share = (self.all_runs_bytes / lanes).min(self.run_bytes_max / 2);
         wanted.min(share).max(self.chunk_bytes)
     }
 
-    /// Returns the bytes of a run of about `goal` bytes for payloads of `rounded` bytes: a multiple of the chunk size that
-    /// several of them fill with little left. `None`: it would hold only one.
+    /// Returns the bytes of a run of about `goal` bytes, a multiple of the chunk size, for payloads of `rounded` bytes. `None`:
+    /// less is lost if the payload gets chunks of its own.
     fn run_bytes(&self, goal: u64, rounded: u64) -> Option<u64> {
-        let most = if rounded.saturating_mul(SMALL_PART) <= goal { goal } else { 2 * goal };
-        let count = most.min(self.run_bytes_max.max(self.chunk_bytes)) / rounded;
+        let whole_chunks = |bytes: u64| bytes / self.chunk_bytes * self.chunk_bytes;
+        if rounded.saturating_mul(PAYLOADS_MIN) <= goal {
+            return Some(whole_chunks(goal));
+        }
+        let alone = rounded.checked_next_multiple_of(self.chunk_bytes)?;
+        if (alone - rounded).saturating_mul(PAYLOADS_MIN) <= rounded && rounded > self.chunk_bytes {
+            return None;
+        }
+        let count = whole_chunks(2 * goal).min(self.run_bytes_max) / rounded;
         (count > 1).then(|| (count * rounded).next_multiple_of(self.chunk_bytes))
     }
 }
@@ -86,33 +93,46 @@ impl<M: RingMemory> RingWriter<M> {
         if is_near && let Some(offset) = lane.try_bump(rounded) {
             return Some(offset);
         }
-        let wanted = match lane.base() {
-            None => lane.wanted(),
+        let is_stale = lane.base().is_some() && !is_near;
+        if is_stale {
+            self.leave_run(lane, false);
+        }
+        let epoch = self.epoch();
+        let is_first = lane.enter_epoch(epoch);
+        let enough = rounded.saturating_mul(PAYLOADS_MIN);
+        let (wanted, wanted_next) = match lane.wanted() {
+            // The others were faster, and what was left of the run is lost: it shall be little the next time.
+            _ if is_stale => (0, 0),
             // The run is used up: the thread records more than that.
-            Some(_) if is_near => (2 * lane.wanted()).min(self.run_sizes.run_bytes_max),
-            // The others were faster.
-            Some(_) => lane.wanted() / 2,
+            before if is_near => [before.saturating_mul(2).max(enough); 2].into(),
+            // A lane that comes once in an epoch would lose what it takes.
+            before if is_first => (before, before),
+            before => (before, before.max(enough)),
         };
-        let wanted = wanted.max(self.run_sizes.chunk_bytes);
-        let goal = self.run_sizes.goal_bytes(wanted.max(rounded), self.lanes.in_use());
-        let left = if is_near { lane.room() } else { 0 };
-        if rounded > goal || left > goal / 2 {
+        lane.want(wanted_next.min(self.run_sizes.run_bytes_max));
+        let goal = self.run_sizes.goal_bytes(wanted, self.active.lanes(epoch, is_first));
+        if lane.room() > goal / 2 {
             return None;
         }
         let run_bytes = self.run_sizes.run_bytes(goal, rounded)?;
-        lane.want(wanted);
-        self.refill(lane, run_bytes, rounded)
-    }
-
-    /// Gives `lane` a new run and takes `rounded` bytes of it. Call between begin and end of placing.
-    fn refill(&self, lane: &Lane, run_bytes: u64, rounded: u64) -> Option<u64> {
-        if let Some(left) = lane.let_go() {
-            self.chunks.let_go(left, lane);
-        }
+        self.leave_run(lane, is_near);
         step::at(Step::ChunkLetGo);
         let base = self.take_run(run_bytes / self.run_sizes.chunk_bytes, Taker::Lane(lane))?;
         lane.fill(base, run_bytes, rounded);
         Some(base)
+    }
+
+    /// Ends the lane's filling of its run, if it has one. Call between begin and end of placing, or when no handler can record.
+    /// `is_kept` is that of [`Chunks::let_go`](super::chunk::Chunks::let_go).
+    fn leave_run(&self, lane: &Lane, is_kept: bool) {
+        if let Some(left) = lane.let_go() {
+            self.chunks.let_go(left, lane, is_kept);
+        }
+    }
+
+    /// Returns the number of the present stretch of payload memory: after each, every run that was not used up lies far behind.
+    fn epoch(&self) -> u64 {
+        self.memory.control(ControlWord::NextPayloadByte).load(Ordering::Relaxed) / self.stale_bytes
     }
 
     /// Places a large payload, or one of a thread without a lane, in chunks of its own: (offset, chunks, found).
@@ -167,13 +187,21 @@ impl<M: RingMemory> RingWriter<M> {
     /// Gives a thread's lane back at its end, for the next thread, with the run that it fills. No handler of the thread may
     /// record meanwhile.
     ///
-    /// A lane in which a reservation is still open (in another thread-local, or forgotten) is nobody's any more: its run is
-    /// freed with the last of them.
+    /// A lane in which a reservation is still open (in another thread-local, or forgotten) is an orphan until
+    /// [`Self::give_back_orphan`]; its run is freed with the last of its reservations.
     pub(crate) fn give_back(&self, lane: &Lane) {
         if lane.is_outside() || mutation::active(Mutation::EarlyHandOver) {
             self.lanes.release(lane.id());
-        } else if let Some(left) = lane.let_go() {
-            self.chunks.let_go(left, lane);
+            return;
+        }
+        self.leave_run(lane, false);
+        lane.orphan();
+    }
+
+    /// Gives an orphan back, if the last of its reservations has ended. To be called by who has ended one.
+    pub(crate) fn give_back_orphan(&self, lane: &Lane) {
+        if lane.is_outside() && lane.take_from_orphans() {
+            self.lanes.release(lane.id());
         }
     }
 }

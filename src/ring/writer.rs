@@ -1,5 +1,6 @@
 //! Reserve, claim, place, fill, commit: the writing half of the protocol.
 
+use super::active::ActiveLanes;
 use super::chunk::{Chunks, Taker};
 use super::holes;
 use super::lane::{Bump, Lane, Lanes};
@@ -23,11 +24,12 @@ pub(super) const NO_SLOT: u64 = 0;
 pub(crate) struct RingWriter<M> {
     capacity: u64,
     /// How far a run may lie behind the next payload byte for its lane to go on with it: much less than a turn.
-    stale_bytes: u64,
+    pub(super) stale_bytes: u64,
     pub(super) run_sizes: RunSizes,
     pub(super) memory: M,
     pub(super) chunks: Chunks,
     pub(super) lanes: Lanes,
+    pub(super) active: ActiveLanes,
 }
 
 /// A claimed slot and placed payload bytes: the right to write them, until commit.
@@ -80,6 +82,7 @@ impl<M: RingMemory> RingWriter<M> {
         Self {
             chunks: Chunks::new(&geometry),
             lanes: Lanes::new(),
+            active: ActiveLanes::new(),
             capacity: geometry.descriptor_capacity(),
             stale_bytes: geometry.payload_buf_bytes() / 8,
             run_sizes: RunSizes::of(&geometry),

@@ -1,0 +1,38 @@
+//! How many lanes record at present, so that their runs together take a bounded part of the payload memory.
+
+use crate::sync::{AtomicU64, Ordering};
+
+/// Bits of a word that count lanes; the epoch is above.
+const COUNT_BITS: u32 = 20;
+const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
+
+/// Counts the lanes that took a run in the present stretch of payload memory (an *epoch*), and in the one before.
+///
+/// Only the sizes of runs depend on the counts, so they need no order, and may be wrong by those who count at the same time.
+pub(super) struct ActiveLanes {
+    /// `epoch << COUNT_BITS | lanes`, of even and of odd epochs.
+    counts: [AtomicU64; 2],
+}
+
+impl ActiveLanes {
+    pub(super) fn new() -> Self {
+        Self { counts: [AtomicU64::new(0), AtomicU64::new(0)] }
+    }
+
+    /// Counts a lane, if it comes for a run for the first time in this epoch, and returns how many lanes are active: at least 1.
+    pub(super) fn lanes(&self, epoch: u64, is_first: bool) -> u64 {
+        // Models need no small shares, and have enough words to explore.
+        if cfg!(any(loom, shuttle)) {
+            return 1;
+        }
+        let word = &self.counts[(epoch & 1) as usize];
+        let seen = word.load(Ordering::Relaxed);
+        let now = if seen >> COUNT_BITS == epoch { seen + u64::from(is_first) } else { epoch << COUNT_BITS | 1 };
+        if now != seen {
+            word.store(now, Ordering::Relaxed);
+        }
+        let before = self.counts[(epoch & 1 ^ 1) as usize].load(Ordering::Relaxed);
+        let before = if before >> COUNT_BITS == epoch.wrapping_sub(1) { before & COUNT_MASK } else { 0 };
+        before.max(now & COUNT_MASK).max(1)
+    }
+}

@@ -1,0 +1,153 @@
+//! How long payloads stay readable: the part of the payload buffer that is recorded between a payload and its end, in traffic
+//! that is as unfavourable as can be thought of. Lanes take turns here as no scheduler would have threads do it.
+
+use super::heap::HeapMemory;
+use super::memory::{ControlWord, RingMemory};
+use super::writer::{Fields, RingWriter};
+use crate::layout::Geometry;
+use crate::sync::Ordering;
+use std::collections::BTreeMap;
+
+/// Records without reading, and notes when payloads expire.
+struct Traffic {
+    ring: RingWriter<HeapMemory>,
+    lanes: Vec<u16>,
+    /// Bytes recorded before the payload at each offset that is still readable.
+    readable: BTreeMap<u64, u64>,
+    recorded: u64,
+    /// Fewest bytes that were recorded between a payload and its end.
+    shortest: u64,
+}
+
+impl Traffic {
+    fn new(payload_shift: u32, lanes: usize) -> Self {
+        // The payload bytes themselves do not matter.
+        let memory = HeapMemory::new(Geometry::new(16, 1 << payload_shift, 0).unwrap(), 1);
+        let ring = RingWriter::new(memory);
+        let lanes = (0..lanes).map(|_| ring.lanes().acquire().unwrap().id()).collect();
+        Self { ring, lanes, readable: BTreeMap::new(), recorded: 0, shortest: u64::MAX }
+    }
+
+    fn record(&mut self, lane: usize, bytes: u64) {
+        let lane = self.ring.lanes().get(self.lanes[lane]);
+        let claim = self.ring.reserve(lane, bytes);
+        self.recorded += bytes.next_multiple_of(16);
+        self.readable.insert(claim.payload_offset, self.recorded);
+        let fields = Fields { event_type: 2, payload_bytes: bytes as u32, epoch_nanos: 0, content_ext: [0; 4] };
+        self.ring.commit(lane, claim, &fields);
+        let window = self.ring.memory().control(ControlWord::BufferWindowStart).load(Ordering::Relaxed);
+        while let Some(oldest) = self.readable.first_entry().filter(|oldest| *oldest.key() < window) {
+            self.shortest = self.shortest.min(self.recorded - oldest.remove());
+        }
+    }
+
+    /// Whether four turns of the buffer were recorded.
+    fn is_enough(&self) -> bool {
+        self.recorded > 4 * self.ring.memory().geometry().payload_buf_bytes()
+    }
+
+    /// The shortest life of a payload, in hundredths of the payload buffer.
+    fn shortest_percent(&self) -> u64 {
+        assert!(self.shortest < u64::MAX, "nothing has expired");
+        self.shortest * 100 / self.ring.memory().geometry().payload_buf_bytes()
+    }
+}
+
+/// Lanes take turns, each with a payload of these bytes; in each round another lane records `busy` bytes, in pieces of 30 KiB at most.
+fn by_turns(payload_shift: u32, lanes: usize, bytes: u64, busy: u64) -> u64 {
+    let mut traffic = Traffic::new(payload_shift, lanes + 1);
+    while !traffic.is_enough() {
+        (0..lanes).for_each(|lane| traffic.record(lane, bytes));
+        let mut left = busy;
+        while left > 0 {
+            let piece = left.min(30 << 10);
+            traffic.record(lanes, piece);
+            left -= piece;
+        }
+    }
+    let percent = traffic.shortest_percent();
+    println!("2^{payload_shift}: {lanes} lanes of {bytes} bytes by turns, and {busy} bytes: {percent} %");
+    percent
+}
+
+/// A default perf recorder has four shards on one processor: 250 of a thousand threads each.
+const SHARD_SHIFT: u32 = 23;
+const SHARD_THREADS: usize = 250;
+
+/// Sizes around which runs and chunks of their own take turns to be better.
+const SIZES: [u64; 28] = [
+    16, 48, 80, 112, 144, 208, 256, 272, 400, 496, 512, 528, 784, 1024, 1040, 1104, 1552, 1584, 2048, 2064, 3136, 4112,
+    4192, 8208, 8320, 13_104, 15_872, 16_400,
+];
+
+#[test]
+fn lanes_of_a_default_shard_that_take_turns_keep_payloads_for_half_of_the_buffer() {
+    for lanes in [1, 2, 6, 40, 63, 167, SHARD_THREADS] {
+        for bytes in SIZES {
+            assert!(by_turns(SHARD_SHIFT, lanes, bytes, 0) >= 50);
+        }
+    }
+}
+
+#[test]
+fn slow_lanes_of_a_default_shard_beside_a_busy_one_keep_payloads_for_half_of_the_buffer() {
+    for lanes in [33, 167, SHARD_THREADS] {
+        for bytes in SIZES {
+            for busy in [3 << 10, 300 << 10] {
+                assert!(by_turns(SHARD_SHIFT, lanes, bytes, busy) >= 50);
+            }
+        }
+    }
+}
+
+#[test]
+fn one_lane_keeps_payloads_of_mixed_sizes_for_half_of_the_buffer_of_any_size() {
+    // As many small ones as fill so many bytes, after a large one.
+    let mixes = [
+        (43_696, 13_700, 100),
+        (8208, 16_400, 16_400),
+        (16_400, 49_200, 16_400),
+        (100_000, 4000, 40),
+        (4112, 32, 32),
+        (70_000, 66_000, 66_000),
+    ];
+    for payload_shift in [21, 23, 27, 28] {
+        for (large, small_in_all, small) in mixes {
+            let mut traffic = Traffic::new(payload_shift, 1);
+            while !traffic.is_enough() {
+                traffic.record(0, large);
+                (0..small_in_all / small).for_each(|_| traffic.record(0, small));
+            }
+            let percent = traffic.shortest_percent();
+            println!("2^{payload_shift}: {large} bytes, then {small_in_all} in pieces of {small}: {percent} %");
+            assert!(percent >= 50);
+        }
+    }
+}
+
+#[test]
+fn a_lane_beside_a_thousand_idle_ones_has_runs_as_if_it_were_alone() {
+    let mut traffic = Traffic::new(SHARD_SHIFT, 1000);
+    (0..1000).for_each(|lane| traffic.record(lane, 100));
+    for _ in 0..2 {
+        // The idle ones are counted until a quarter of the buffer has gone by.
+        (traffic.shortest, traffic.recorded) = (u64::MAX, 0);
+        traffic.readable.clear();
+        while !traffic.is_enough() {
+            traffic.record(0, 528);
+        }
+    }
+    assert!(traffic.shortest_percent() >= 80, "{}", traffic.shortest_percent());
+}
+
+/// What docs/RELIABILITY.md says of more threads than that, and of the smallest rings that others can open.
+#[test]
+fn many_lanes_of_one_ring_keep_payloads_for_an_eighth_of_the_buffer() {
+    for (payload_shift, lanes) in [(21, 500), (SHARD_SHIFT, 1000), (27, 1000)] {
+        for bytes in [48, 144, 528, 1040, 8208] {
+            for busy in [0, 30 << 10] {
+                assert!(by_turns(payload_shift, lanes, bytes, busy) >= 12);
+            }
+        }
+    }
+}
