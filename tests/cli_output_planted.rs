@@ -272,3 +272,33 @@ fn no_shard_is_written_over_neither_one_that_is_there_nor_the_place_of_one_that_
     assert_eq!(run(&["capture", name, "--now", "-o", argument(&free)]).code, Some(0));
     assert!(!fs::metadata(&free).unwrap().file_type().is_fifo());
 }
+
+#[test]
+fn no_ring_that_a_living_process_writes_is_replaced_even_if_nobody_reads_it() {
+    let scene = Scene::new();
+    let read = Scene::new();
+    for verb in read.verbs() {
+        assert_refused(&run(&[&verb[..], &["--force", "-o", argument(&scene.ring)]].concat()), &scene.ring);
+        scene.assert_nothing_is_harmed("a living ring that is no input");
+    }
+    // Once its writer has gone it is a file like others.
+    scene.recorder.keep(true);
+    drop(scene.recorder);
+    let run = run(&[&read.verbs()[0][..], &["--force", "-o", argument(&scene.ring)]].concat());
+    assert_eq!(run.code, Some(0), "{run:?}");
+}
+
+#[test]
+fn no_row_of_files_is_made_beside_a_device_or_a_pipe() {
+    let scene = Scene::new();
+    let pipe = place(&scene.directory, "pipe");
+    let _end = plant(&scene, "fifo", &pipe);
+    for output in [Path::new("/dev/null"), &pipe] {
+        let rotated = ["--now", "--rotate-size", "4K", "-o", argument(output)];
+        let run = run(&[&["capture", argument(&scene.ring)][..], &rotated].concat());
+        assert_eq!(run.code, Some(14), "{run:?}");
+        assert!(run.err.contains("is a device or a pipe"), "{run:?}");
+        assert!(!Path::new("/dev/null.0001").exists());
+        scene.assert_nothing_is_harmed("a row beside a device");
+    }
+}

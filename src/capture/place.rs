@@ -6,7 +6,7 @@
 use super::error::{CaptureError, CaptureErrorKind};
 use super::read::CaptureFile;
 use crate::reader::{Reader, shard_path};
-use crate::shm::FileId;
+use crate::shm::{FileId, LockState, lock_state};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -159,7 +159,7 @@ impl OutputPlace {
         };
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile if read.holds(&stat) => Err(refused(IS_READ)),
-            FileType::RegularFile if overwrite => Ok(()),
+            FileType::RegularFile if overwrite => self.check_that_nobody_writes_it(),
             FileType::RegularFile => {
                 let message = "it exists; choose another name, or have it replaced (`overwrite`)";
                 Err(CaptureError::new(CaptureErrorKind::Exists, message))
@@ -172,6 +172,20 @@ impl OutputPlace {
                 Err(refused("it is a socket; write to stdout (`-`) and pipe that into a program that connects"))
             }
             _ => Err(refused("it is a device or a pipe, expected a file; choose another name")),
+        }
+    }
+
+    /// Checks that the file that is there is no ring with a living writer, who would go on writing to a file without a name.
+    fn check_that_nobody_writes_it(&self) -> Result<(), CaptureError> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        // Who may not read the file cannot tell; the directory says whether he may replace it.
+        let Ok(file) = rustix::fs::openat(&self.directory, &self.name, flags, Mode::empty()) else { return Ok(()) };
+        match lock_state(&file) {
+            LockState::Held { pid } => {
+                let by = pid.map_or_else(String::new, |pid| format!(" (process {pid})"));
+                Err(refused(format!("it is a ring that a living process writes{by}; choose another name")))
+            }
+            _ => Ok(()),
         }
     }
 

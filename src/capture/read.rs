@@ -316,6 +316,7 @@ impl CaptureFile {
     }
 
     /// Bytes of all its files.
+    #[cfg_attr(not(feature = "export"), allow(dead_code, reason = "the exports' business"))]
     pub(crate) fn file_bytes(&self) -> u64 {
         self.later.iter().fold(self.file_bytes, |sum, part| sum.saturating_add(part.file_bytes))
     }
