@@ -39,8 +39,7 @@ fn of(ring: &Scanned, suffix: &str, rounds: usize) -> Medians {
         Next::Event(event) => {
             black_box(&event);
         }
-        Next::NotReady => cursor.seek(Seek::Oldest),
-        Next::Gap(_) => {}
+        _ => cursor.seek(Seek::Seqno(1)),
     });
     // The same by `each_ready`, which keeps the place in a register.
     let mut cursor = ring.cursor_at(part());
@@ -54,8 +53,7 @@ fn of(ring: &Scanned, suffix: &str, rounds: usize) -> Medians {
         Next::Event(event) => {
             black_box(cursor.payload(&event, &mut buffer).valid());
         }
-        Next::NotReady => cursor.seek(Seek::Oldest),
-        Next::Gap(_) => {}
+        _ => cursor.seek(Seek::Seqno(1)),
     });
     let (mut cursor, mut buffer) = (ring.cursor_at(part()), Vec::new());
     cases.add_batch(format!("scan_each_copy82{suffix}"), OPERATIONS, move |operations| {
@@ -112,8 +110,8 @@ fn timed(cursor: &mut Cursor, events: u64, mut f: impl FnMut(&ReadyEvent<'_>)) -
             left -= 1;
             if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
-        if end == Some(Next::NotReady) {
-            cursor.seek(Seek::Oldest);
+        if end.is_some() {
+            cursor.seek(Seek::Seqno(1));
         }
     }
     start.elapsed()

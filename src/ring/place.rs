@@ -100,7 +100,7 @@ impl<M: RingMemory> RingWriter<M> {
         let epoch = self.epoch();
         let is_first = lane.enter_epoch(epoch);
         let enough = rounded.saturating_mul(PAYLOADS_MIN);
-        let (wanted, wanted_next) = match lane.wanted() {
+        let (wanted, wanted_next) = match lane.wanted().max(self.run_sizes.chunk_bytes) {
             // The others were faster, and what was left of the run is lost: it shall be little the next time.
             _ if is_stale => (0, 0),
             // The run is used up: the thread records more than that.

@@ -92,6 +92,24 @@ fn a_chunk_that_was_freed_comes_with_what_was_written_to_it() {
 }
 
 #[test]
+fn a_chunk_that_a_lane_has_used_up_comes_with_what_was_written_to_it() {
+    explore("let_go", 3, &["taken"], |tally| {
+        let ring = ring(4);
+        assert_eq!(record(&ring, ring.lanes().get(0), SMALL_BYTES), Some(1));
+        let owner = thread::spawn({
+            let ring = Arc::clone(&ring);
+            // The first fills the chunk; the second lets it go, and stays inside until it has ended.
+            move || [(); 2].map(|()| record(&ring, ring.lanes().get(0), SMALL_BYTES))
+        });
+        // The chunk's next turn, after the owner has taken another; else the last chunk of this turn.
+        let seqno = thief(&ring, PAYLOAD_BYTES - 2 * CHUNK_BYTES);
+        assert!(owner.join().unwrap().iter().all(Option::is_some));
+        check_theft(&ring, seqno, tally);
+        check_at_rest(&ring, 4, 0);
+    });
+}
+
+#[test]
 fn a_chunk_is_kept_while_a_reservation_in_it_is_open() {
     explore("nested", 4, &["taken", "left alone"], |tally| {
         let ring = ring(4);
