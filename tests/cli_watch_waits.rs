@@ -133,7 +133,7 @@ fn a_ring_that_is_cut_off_while_it_is_watched_is_an_error() {
     let run = live.end();
     assert_eq!(run.code, Some(6), "{run:?}");
     let error = run.err.lines().last().unwrap();
-    assert!(error.starts_with(&format!("error: the file of the ring {} was truncated", path.display())), "{error}");
+    assert!(error.starts_with(&format!("error: {}: the file was truncated", path.display())), "{error}");
     assert!(!run.err.contains("none lost"), "{run:?}");
 }
 
