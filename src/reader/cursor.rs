@@ -185,13 +185,16 @@ impl Cursor {
     #[expect(clippy::should_implement_trait, reason = "an iterator would end; a cursor waits, jumps and seeks")]
     pub fn next(&mut self) -> Next {
         let seqno = self.next_seqno;
-        match observe::slot(self.source.memory(), seqno) {
-            Slot::Event(descriptor) => {
-                self.next_seqno = seqno + 1;
-                Next::Event(descriptor)
+        loop {
+            match observe::slot(self.source.memory(), seqno) {
+                Slot::Event(descriptor) => {
+                    self.next_seqno = seqno + 1;
+                    return Next::Event(descriptor);
+                }
+                Slot::Other(0) if self.source.slot_has_come(seqno) => {}
+                Slot::Other(seen) => return self.not_in_its_slot(Some(seen)),
+                Slot::Lapped => return self.not_in_its_slot(None),
             }
-            Slot::Other(seen) => self.not_in_its_slot(Some(seen)),
-            Slot::Lapped => self.not_in_its_slot(None),
         }
     }
 
@@ -214,11 +217,6 @@ impl Cursor {
 
     #[inline(never)]
     fn absent_or_not_ready(&mut self, seen: u64) -> Option<Gap> {
-        // In a sparse file the slot may have come since it was mapped: then the next look finds it.
-        if seen == 0 && self.source.memory().is_sparse() && self.source.slot_has_come(self.next_seqno) {
-            self.look_closely();
-            return None;
-        }
         if seen < self.next_seqno && !self.is_time_to_ask() { None } else { self.absent(Some(seen)) }
     }
 

@@ -13,10 +13,12 @@ impl Source {
         HEADER_SECTION_BYTES + slot * DESCRIPTOR_BYTES
     }
 
-    /// Whether the slot of `seqno` is there by now and was not when it was looked for last.
+    /// Whether the file is sparse, and the slot of `seqno` is there by now and was not when it was looked for last.
     #[cold]
+    #[inline(never)]
     pub(super) fn slot_has_come(&self, seqno: u64) -> bool {
-        self.memory().mapping().reach(self.slot_offset(seqno), DESCRIPTOR_BYTES) == Some(true)
+        self.memory().is_sparse()
+            && self.memory().mapping().reach(self.slot_offset(seqno), DESCRIPTOR_BYTES) == Some(true)
     }
 
     /// The first number from `seqno` on whose slot is there; `last + 1` if there is none.
