@@ -88,7 +88,6 @@ impl Cursor {
                             return None;
                         }
                     }
-                    Slot::Other(0) if source.slot_has_come(place.next_seqno) => {}
                     Slot::Other(seen) => break Some(seen),
                     Slot::Lapped => break None,
                 }

@@ -185,16 +185,13 @@ impl Cursor {
     #[expect(clippy::should_implement_trait, reason = "an iterator would end; a cursor waits, jumps and seeks")]
     pub fn next(&mut self) -> Next {
         let seqno = self.next_seqno;
-        loop {
-            match observe::slot(self.source.memory(), seqno) {
-                Slot::Event(descriptor) => {
-                    self.next_seqno = seqno + 1;
-                    return Next::Event(descriptor);
-                }
-                Slot::Other(0) if self.source.slot_has_come(seqno) => {}
-                Slot::Other(seen) => return self.not_in_its_slot(Some(seen)),
-                Slot::Lapped => return self.not_in_its_slot(None),
+        match observe::slot(self.source.memory(), seqno) {
+            Slot::Event(descriptor) => {
+                self.next_seqno = seqno + 1;
+                Next::Event(descriptor)
             }
+            Slot::Other(seen) => self.not_in_its_slot(Some(seen)),
+            Slot::Lapped => self.not_in_its_slot(None),
         }
     }
 
@@ -217,6 +214,12 @@ impl Cursor {
 
     #[inline(never)]
     fn absent_or_not_ready(&mut self, seen: u64) -> Option<Gap> {
+        // In a sparse file the slot may have come since it was mapped: the next look finds it. (Not this one: a second look here
+        // would make every ordinary event slower.)
+        if seen == 0 && self.source.slot_has_come(self.next_seqno) {
+            self.look_closely();
+            return None;
+        }
         if seen < self.next_seqno && !self.is_time_to_ask() { None } else { self.absent(Some(seen)) }
     }
 
@@ -360,6 +363,7 @@ impl Cursor {
 
     /// Goes to another place.
     pub fn seek(&mut self, to: Seek) {
+        self.source.reach_all();
         let memory = self.source.memory();
         let last = observe::last_seqno(memory);
         let read = self.read_count();

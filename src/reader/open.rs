@@ -386,9 +386,7 @@ impl Source {
             let _ = self.finished.set(state);
             return state;
         }
-        if self.memory.is_sparse() {
-            self.reach_header_and_context();
-        }
+        self.reach_all();
         if let Some(state) = self.finished.get() {
             return *state;
         }

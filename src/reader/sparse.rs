@@ -58,13 +58,11 @@ impl Source {
         mapping.reach(start + first, before_end).is_some() && mapping.reach(start, bytes - before_end).is_some()
     }
 
-    /// The same of what is neither descriptors nor payload.
-    #[cold]
-    pub(super) fn reach_header_and_context(&self) {
-        let geometry = self.memory().geometry();
-        let context = geometry.file_bytes().saturating_sub(geometry.context_area_bytes());
-        let mapping = self.memory().mapping();
-        let _ = mapping.reach(0, HEADER_SECTION_BYTES);
-        let _ = mapping.reach(context, geometry.context_area_bytes());
+    /// Maps all that is there by now: what had been recorded before is found at the first look from then on.
+    #[inline]
+    pub(super) fn reach_all(&self) {
+        if self.memory().is_sparse() {
+            let _ = self.memory().mapping().reach(0, self.memory().geometry().file_bytes());
+        }
     }
 }
