@@ -178,7 +178,8 @@ impl Cursor {
     ///
     /// An event that will never come (a gap whose cause is [`GapCause::NeverCommitted`] or [`GapCause::GivenUp`]) is reported at once where a later one
     /// is known of: below [`Self::lag`]'s count, or the seqno that was the newest at the last [`Self::seek`]. At the ring's end
-    /// it takes some calls, and about 100 µs.
+    /// it takes some calls, and about 100 µs. In a sparse file, an event that was recorded since the last [`Self::seek`] may be found by the second
+    /// call only.
     ///
     /// [`Next::NotReady`] is the end if [`Self::is_finished`] says so.
     #[inline(always)]
