@@ -63,7 +63,12 @@ impl Parts {
 
 impl PathParts {
     fn next(&mut self, part: u32, read: &ReadFiles) -> Result<File, CaptureError> {
-        let path = if self.rotates { part_path(&self.output, part) } else { self.output.clone() };
+        let path = if self.rotates {
+            OutputPlace::open(&self.output)?.check_no_stream()?;
+            part_path(&self.output, part)
+        } else {
+            self.output.clone()
+        };
         let file = OutputPlace::open(&path)?.create(self.overwrite, read)?;
         self.written.push_back(path);
         if let Some(keep) = self.keep {

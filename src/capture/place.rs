@@ -119,24 +119,32 @@ impl OutputPlace {
     /// # Errors
     /// Something is there that is not replaced.
     pub fn look(&self, overwrite: bool, read: &ReadFiles) -> Result<OutputTarget, CaptureError> {
-        if let Ok(behind) = rustix::fs::stat(&self.path) {
-            let kind = FileType::from_raw_mode(behind.st_mode);
-            if kind.is_dir() {
-                return Err(refused(IS_DIRECTORY).at(&self.path));
-            }
-            if !kind.is_file() && kind != FileType::Socket {
-                let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
-                let stream = rustix::fs::open(&self.path, flags, Mode::empty());
-                let stream = stream.map_err(|errno| failed(&self.path, errno))?;
-                // It may have become a file meanwhile, which nobody has looked at; nothing of it is written.
-                let now = rustix::fs::fstat(&stream).map_err(|errno| failed(&self.path, errno))?;
-                if !FileType::from_raw_mode(now.st_mode).is_file() {
-                    return Ok(OutputTarget::Stream(stream.into()));
-                }
+        let kind = self.kind_behind_links();
+        if kind.is_some_and(FileType::is_dir) {
+            return Err(refused(IS_DIRECTORY).at(&self.path));
+        }
+        if kind.is_some_and(is_stream) {
+            let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
+            let stream = rustix::fs::open(&self.path, flags, Mode::empty());
+            let stream = stream.map_err(|errno| failed(&self.path, errno))?;
+            // It may have become a file meanwhile, which nobody has looked at; nothing of it is written.
+            let now = rustix::fs::fstat(&stream).map_err(|errno| failed(&self.path, errno))?;
+            if !FileType::from_raw_mode(now.st_mode).is_file() {
+                return Ok(OutputTarget::Stream(stream.into()));
             }
         }
         self.check(overwrite, read)?;
         Ok(OutputTarget::File)
+    }
+
+    /// Checks that no device and no pipe is there, which stand for one stream and not for a row of files beside them.
+    pub(super) fn check_no_stream(&self) -> Result<(), CaptureError> {
+        if self.kind_behind_links().is_some_and(is_stream) { Err(refused(IS_STREAM).at(&self.path)) } else { Ok(()) }
+    }
+
+    /// Returns what is there, or where a link that is there leads to.
+    fn kind_behind_links(&self) -> Option<FileType> {
+        Some(FileType::from_raw_mode(rustix::fs::stat(&self.path).ok()?.st_mode))
     }
 
     /// That there is nothing, or a regular file that may be replaced.
@@ -171,7 +179,7 @@ impl OutputPlace {
             FileType::Socket => {
                 Err(refused("it is a socket; write to stdout (`-`) and pipe that into a program that connects"))
             }
-            _ => Err(refused("it is a device or a pipe, expected a file; choose another name")),
+            _ => Err(refused(IS_STREAM)),
         }
     }
 
@@ -283,7 +291,12 @@ fn create_new(directory: &OwnedFd, mode: Mode) -> Result<(File, OsString), Errno
 }
 
 const IS_DIRECTORY: &str = "it is a directory; name a file in it";
+const IS_STREAM: &str = "it is a device or a pipe, expected a file; choose another name";
 const IS_READ: &str = "it is a file that is read, which is not written over; choose another name";
+
+fn is_stream(kind: FileType) -> bool {
+    !kind.is_file() && !kind.is_dir() && kind != FileType::Socket
+}
 
 fn refused(what: impl Into<String>) -> CaptureError {
     CaptureError::new(CaptureErrorKind::NotReplaceable, what)

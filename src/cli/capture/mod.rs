@@ -109,18 +109,8 @@ impl Args {
 
     /// What `output` is. The files of a row have names of their own, which are looked at when they are made.
     fn target(&self, output: &Path) -> anyhow::Result<OutputTarget> {
-        if self.rotate_size.is_none() && self.rotate_every.is_none() {
-            return output::look(output, self.force);
-        }
-        match std::fs::metadata(output) {
-            Ok(there) if !there.is_file() && !there.is_dir() => {
-                let message = format!("cannot write files beside {}: it is a device or a pipe", output.display());
-                Err(Failure::new(Exit::Exists, message)
-                    .and("name a file, or leave out --rotate-size and --rotate-every")
-                    .into())
-            }
-            _ => Ok(OutputTarget::File),
-        }
+        let is_row = self.rotate_size.is_some() || self.rotate_every.is_some();
+        if is_row { Ok(OutputTarget::File) } else { output::look(output, self.force) }
     }
 
     fn output(&self) -> PathBuf {
