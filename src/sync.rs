@@ -1,4 +1,4 @@
-//! The only file that names atomics: std's in ordinary builds, the model checker's (`models/src/checker.rs`) in models.
+//! The only file that names atomics: std's in ordinary builds, the model checker's (`tests/models/src/checker.rs`) in models.
 
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering, compiler_fence, fence};

@@ -65,7 +65,7 @@ fn every_script_that_is_named_is_there() {
     let mut texts = files(&root().join("docs"), "md");
     ["src", "tests", "benches"].iter().for_each(|directory| texts.extend(files(&root().join(directory), "rs")));
     texts.extend(
-        ["README.md", "Cargo.toml", "models/Cargo.toml", "mutants/Cargo.toml", "fuzz/Cargo.toml"]
+        ["README.md", "Cargo.toml", "tests/models/Cargo.toml", "tests/mutants/Cargo.toml", "tests/fuzz/Cargo.toml"]
             .map(|name| root().join(name)),
     );
     let (mut named, mut wrong) = (0, Vec::new());

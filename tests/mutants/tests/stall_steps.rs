@@ -1,7 +1,7 @@
 //! A writer that stops at a certain step, whichever it is, for as long as you like, spoils nobody's events, neither while it
 //! stands nor at any step that it takes afterwards.
 
-#[path = "../../tests/stall/mod.rs"]
+#[path = "../../stall/mod.rs"]
 mod stall;
 
 use eventring::step;

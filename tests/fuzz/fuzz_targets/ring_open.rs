@@ -1,7 +1,7 @@
 //! See `tests/hostile/mod.rs`.
 #![no_main]
 
-#[path = "../../tests/hostile/mod.rs"]
+#[path = "../../hostile/mod.rs"]
 mod hostile;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| hostile::ring_open(data));

@@ -1,11 +1,11 @@
 //! A writer that is killed at a certain step, whichever it is, at once or when others have gone round the ring, leaves
 //! nothing that is half and nobody who waits.
 
-#[path = "../../tests/child/mod.rs"]
+#[path = "../../child/mod.rs"]
 mod child;
-#[path = "../../tests/death/mod.rs"]
+#[path = "../../death/mod.rs"]
 mod death;
-#[path = "../../tests/stall/mod.rs"]
+#[path = "../../stall/mod.rs"]
 mod stall;
 
 use child::{Talk, part, place, play, say};

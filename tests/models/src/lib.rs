@@ -9,9 +9,9 @@ compile_error!("choose one of the features loom and shuttle");
 
 mod checker;
 mod clock;
-#[path = "../../src/layout/mod.rs"]
+#[path = "../../../src/layout/mod.rs"]
 mod layout;
-#[path = "../../src/ring/mod.rs"]
+#[path = "../../../src/ring/mod.rs"]
 mod ring;
-#[path = "../../src/sync.rs"]
+#[path = "../../../src/sync.rs"]
 mod sync;
