@@ -5,10 +5,9 @@
 
 #![allow(missing_docs, clippy::undocumented_unsafe_blocks, clippy::multiple_unsafe_ops_per_block)]
 
-#[path = "rivals/at_once.rs"]
-mod at_once;
+#[allow(dead_code, reason = "the rivals benchmark pins threads itself, too")]
+mod threads;
 
-use at_once::at_once;
 use eventring::reader::{Follower, Reader, WaitStrategy};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::tracing::{PerfRecorder, RecorderSubscriber};
@@ -77,7 +76,7 @@ const THREAD_EVENTS: u64 = 400_000;
 
 /// The wall time in which so many threads do `work`, which is that of a number of events, and all their events.
 fn on_threads(count: usize, work: impl Fn(u64) + Sync) -> (Duration, u64) {
-    (at_once(count, || work(1), |_| work(THREAD_EVENTS)), count as u64 * THREAD_EVENTS)
+    (threads::run_together(count, || work(1), |_| work(THREAD_EVENTS)), count as u64 * THREAD_EVENTS)
 }
 
 fn threads() {

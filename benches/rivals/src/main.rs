@@ -1,39 +1,33 @@
-//! What recording costs beside what others cost, in one run: a table on stdout, and `rivals.json` in the target directory.
+//! The cost of recording and reading beside the cost of other recorders, measured in one run.
 //!
-//! `cargo bench --bench rivals`, with `--features rivals` for the third-party recorders. Every number is the median of many
-//! short batches that take turns; beside it in the table, and in brackets, what the fastest twentieth of the batches did not exceed.
-//! Compare numbers of one run only. `-- --quick` for a look; `-- recording scanning` for parts of
-//! it, which are written to `rivals-recording-scanning.json`. See `docs/COST.md`.
+//! `cargo bench --manifest-path benches/rivals/Cargo.toml` prints a table and writes `rivals.json` into the target directory
+//! in use. `-- --quick` takes a minute. `-- recording scanning` measures these parts only and writes
+//! `rivals-recording-scanning.json`.
+//!
+//! Each number is the median of many short batches; the batches of all cases take turns. The second number, in brackets in
+//! the lines of ratios, is the fifth percentile of the batches. Numbers of different runs cannot be compared. See
+//! `docs/COST.md`.
 
 #![allow(missing_docs, clippy::undocumented_unsafe_blocks, clippy::multiple_unsafe_ops_per_block)]
 
-#[path = "rivals/at_once.rs"]
-mod at_once;
-#[path = "rivals/cross_core.rs"]
 mod cross_core;
-#[path = "rivals/floors.rs"]
 mod floors;
-#[path = "rivals/interleave.rs"]
 mod interleave;
-#[path = "rivals/ipc.rs"]
 mod ipc;
-#[path = "rivals/recording.rs"]
 mod recording;
+#[path = "../../reference/mod.rs"]
 mod reference;
-#[path = "rivals/scan_floors.rs"]
 mod scan_floors;
-#[path = "rivals/scanning.rs"]
 mod scanning;
-#[path = "rivals/spans.rs"]
 mod spans;
-#[cfg(feature = "rivals")]
-#[path = "rivals/third_party.rs"]
 mod third_party;
+#[path = "../../threads/mod.rs"]
+mod threads;
 
 use interleave::{FASTEST, fastest};
 use std::collections::BTreeMap;
 
-/// Nanoseconds per operation, by name; under [`fastest`] of it, those of its fastest batches.
+/// Nanoseconds per operation by name; the name that [`fastest`] makes of it has the nanoseconds of the fastest batches.
 pub type Medians = BTreeMap<String, f64>;
 
 fn main() {
@@ -45,7 +39,7 @@ fn main() {
     }
     let is_wanted = |part: &str| parts.is_empty() || parts.iter().any(|wanted| wanted == part);
     let mut medians = Medians::new();
-    // First, while the process has one thread: it forks.
+    // This part forks, so it runs while the process has one thread.
     if is_wanted("ipc") {
         medians.extend(ipc::measure(if quick { 5_000 } else { 50_000 }));
     }
@@ -55,20 +49,19 @@ fn main() {
         }
     }
     print(&medians);
-    // The file without a part's name is always of a whole run.
+    // Only a run of all parts writes the file without a part's name.
     let name: String = parts.iter().map(|part| format!("-{part}")).collect();
     write_json(&medians, &format!("rivals{name}.json"));
 }
 
 type Measure = fn(usize) -> Medians;
 
-/// What can be named on the command line to be measured alone, beside `ipc`.
+/// The parts, beside `ipc`, that the command line can name.
 const PARTS: &[(&str, Measure)] = &[
     ("recording", recording::measure),
     ("scanning", scanning::measure),
     ("cross_core", cross_core::measure),
     ("spans", spans::measure),
-    #[cfg(feature = "rivals")]
     ("third_party", third_party::measure),
 ];
 
@@ -92,17 +85,17 @@ fn print(medians: &Medians) {
     }
 }
 
-/// What was found by the medians, and by the fastest batches.
+/// Prints one line: the ratio or time by the medians and by the fastest batches, and whether the target is missed.
 fn print_verdict(name: &str, found: f64, fastest: Option<f64>, target: f64, unit: &str) {
     let verdict = if found <= target { "" } else { "  MISSED" };
     let fastest = fastest.map(|fastest| format!("({fastest:.3})")).unwrap_or_default();
     println!("{name:<58} {found:>6.3} {fastest:>9}  target {target:.2}{unit}{verdict}");
 }
 
-/// Nanoseconds that are not to be more than a number.
+/// Upper bounds of nanoseconds.
 const NANOS_TARGETS: &[(&str, f64)] = &[("record_disabled_over_empty", 1.0), ("span_layer_0f_over_registry", 30.0)];
 
-/// Ratios that are not to be more than a number.
+/// Upper bounds of ratios.
 const TARGETS: &[(&str, &str, f64)] = &[
     ("record_82", "reference_82", 0.42),
     ("record_0", "reference_0", 0.40),

@@ -1,14 +1,17 @@
 //! The least that a call like `Cursor::next` can do, over memory that nobody writes to: no ring behind a pointer, no mapping that may be cut.
 
-use eventring::layout::Descriptor;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Four vectors, by instructions that the compiler cannot take apart: of a plain copy it makes two, one in memory.
+/// The words of a descriptor.
+type Words = [u64; 8];
+
+/// Loads four vectors, by instructions that the compiler cannot take apart. (From a plain copy it makes two copies, one of
+/// them in memory.)
 ///
 /// # Safety
-/// 64 readable bytes, which nobody stores to.
+/// `words` points to 64 readable bytes that nobody stores to.
 #[inline(always)]
-unsafe fn load(words: *const u64) -> Descriptor {
+unsafe fn load(words: *const u64) -> Words {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::__m128i;
@@ -21,13 +24,13 @@ unsafe fn load(words: *const u64) -> Descriptor {
                 options(nostack, preserves_flags, readonly),
             );
         }
-        // SAFETY: 64 bytes; every bit pattern is a descriptor.
+        // SAFETY: 64 bytes; every bit pattern is eight words.
         unsafe { std::mem::transmute([a, b, c, d]) }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    // SAFETY: the caller's promise; every bit pattern is a descriptor.
+    // SAFETY: the caller's promise; every bit pattern is eight words.
     unsafe {
-        words.cast::<Descriptor>().read()
+        words.cast::<Words>().read()
     }
 }
 
@@ -49,7 +52,7 @@ impl FloorCursor {
     /// The seqno before and after the words, with the order that they need; the words by value; one step on. `None` at the end;
     /// then it is at the first event again.
     #[inline(always)]
-    pub fn next(&mut self) -> Option<Descriptor> {
+    pub fn next(&mut self) -> Option<Words> {
         let seqno = self.next_seqno;
         let slot = (seqno - 1) & self.slot_mask;
         // SAFETY: a slot of the slice that the pointer is from.

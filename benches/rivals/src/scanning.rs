@@ -5,6 +5,7 @@ use crate::interleave::Cases;
 use crate::scan_floors::FloorCursor;
 use eventring::reader::{Cursor, Next, Reader, ReadyEvent, Seek};
 use eventring::recorder::{ContentDescription, Recorder};
+use std::fs::File;
 use std::hint::black_box;
 use std::ops::ControlFlow;
 use std::os::fd::AsRawFd;
@@ -140,7 +141,7 @@ impl Scanned {
         let image = Image::of(&recorder);
         let descriptors_at = 1 << 21;
         let descriptors = image.at(descriptors_at, events * 64);
-        let payloads_at = descriptors_at + recorder.geometry().descriptor_section_bytes();
+        let payloads_at = descriptors_at + (64 << descriptor_shift);
         // A chunk's end is too small for one more.
         let payloads = image.at(payloads_at, events * (PAYLOAD_STRIDE as u64 + 1));
         let ring = Self { _recorder: recorder, reader, descriptors, payloads, events, parts };
@@ -170,8 +171,9 @@ struct Image {
 
 impl Image {
     fn of(recorder: &Recorder) -> Self {
-        let bytes = recorder.geometry().file_bytes() as usize;
-        let fd = recorder.as_fd().as_raw_fd();
+        let file = File::from(recorder.as_fd().try_clone_to_owned().expect("a second descriptor"));
+        let bytes = file.metadata().expect("the file's length").len() as usize;
+        let fd = file.as_raw_fd();
         // SAFETY: a new mapping of an open file, checked below, never unmapped.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ, libc::MAP_SHARED, fd, 0) };
         assert_ne!(start, libc::MAP_FAILED);

@@ -76,7 +76,6 @@ pub fn measure(rounds: usize) -> Medians {
         4_000,
         Dispatch::new(Registry::default().with(Floor(Unclaimed(warm_reference_shard())))),
     );
-    #[cfg(feature = "rivals")]
     crate::third_party::add_tracy(&mut cases);
     let mut medians = cases.measure(rounds);
     // A filter that says no to every call site; and no subscriber at all. Later than the others, who all want everything: while two

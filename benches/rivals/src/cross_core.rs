@@ -1,10 +1,10 @@
 //! Two threads at once. A cache line's way between the cores decides these numbers: `pingpong` is measured beside them.
 
 use crate::Medians;
-use crate::at_once::{at_once, stay_on_processor};
 use crate::interleave::{Cases, insert};
 use crate::recording::{warm_recorder, warm_reference};
 use crate::spans::perf_recorder;
+use crate::threads::{run_together, stay_on_processor};
 use eventring::reader::{Follower, Reader, WaitStrategy};
 use eventring::recorder::Recorder;
 use eventring::tracing::RecorderSubscriber;
@@ -38,17 +38,19 @@ pub fn measure(rounds: usize) -> Medians {
             recorder.record(2, EXT, black_box(&payload));
         })
     };
-    cases.add_batch("record_2threads_exec", EVENTS, |operations| at_once(2, || exec(1), |_| exec(each(operations))));
+    cases.add_batch("record_2threads_exec", EVENTS, |operations| {
+        run_together(2, || exec(1), |_| exec(each(operations)))
+    });
     let published = |operations: u64| {
         (0..operations).for_each(|_| {
             reference.record(2, EXT, black_box(&payload));
         })
     };
     cases.add_batch("reference_2threads", EVENTS, |operations| {
-        at_once(2, || published(1), |_| published(each(operations)))
+        run_together(2, || published(1), |_| published(each(operations)))
     });
-    cases.add_batch("record_2threads_perf", EVENTS, |operations| at_once(2, || log(1), |_| log(each(operations))));
-    cases.add_batch("record_1thread_perf", EVENTS, |operations| at_once(1, || log(1), |_| log(operations)));
+    cases.add_batch("record_2threads_perf", EVENTS, |operations| run_together(2, || log(1), |_| log(each(operations))));
+    cases.add_batch("record_1thread_perf", EVENTS, |operations| run_together(1, || log(1), |_| log(operations)));
     let ball = AtomicU64::new(0);
     cases.add_batch("pingpong", 40_000, |operations| {
         ball.store(0, Ordering::SeqCst);
@@ -65,7 +67,7 @@ pub fn measure(rounds: usize) -> Medians {
                 ball.store(turn + 1, Ordering::Release);
             }
         };
-        at_once(2, || (), play)
+        run_together(2, || (), play)
     });
     let mut medians = cases.measure(rounds);
     medians.extend(drag(&recorder, rounds));

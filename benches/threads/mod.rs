@@ -1,16 +1,16 @@
-//! Several threads at once, by the wall's clock.
+//! Threads that run at the same time, timed by the wall clock.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Runs `work(thread)` on so many new threads at once: the time from the earliest start to the latest end.
+/// Runs `work(thread)` on `threads` new threads and returns the time from the earliest start to the latest end.
 ///
-/// Each has a processor of its own, as long as there are enough.
+/// Each thread has a processor of its own while there are enough processors. Each thread calls `first` before the start, so
+/// that work that a thread does only once is not measured.
 ///
-/// Each thread notes its own start and end. (Times of their own would make threads that ran one after the other look as if they
-/// had run at once; a clock in another thread is read late, when the processors are taken.) `first` is run by each thread before
-/// they start: what a thread does once is not what is measured.
-pub fn at_once(threads: usize, first: impl Fn() + Sync, work: impl Fn(usize) + Sync) -> Duration {
+/// Each thread notes its own start and end. One clock in another thread would be read late while the processors are busy,
+/// and a sum of the threads' durations would not show that threads ran one after the other.
+pub fn run_together(threads: usize, first: impl Fn() + Sync, work: impl Fn(usize) + Sync) -> Duration {
     let ready = AtomicUsize::new(0);
     let times: Vec<(Instant, Instant)> = std::thread::scope(|scope| {
         let (first, work, ready) = (&first, &work, &ready);
@@ -18,7 +18,7 @@ pub fn at_once(threads: usize, first: impl Fn() + Sync, work: impl Fn(usize) + S
             stay_on_processor(thread);
             first();
             ready.fetch_add(1, Ordering::SeqCst);
-            // Nobody sleeps, for some threads may have to be waited for.
+            // A thread that slept here would start late.
             while ready.load(Ordering::SeqCst) < threads {
                 std::thread::yield_now();
             }
@@ -34,14 +34,14 @@ pub fn at_once(threads: usize, first: impl Fn() + Sync, work: impl Fn(usize) + S
     end - start
 }
 
-/// Keeps the calling thread on one of the processors that it may use; where there are more threads, they share in turn. (The kernel
-/// likes to put a thread beside the one that made or woke it.)
+/// Keeps the calling thread on one of the processors that it may use; thread numbers beyond the number of processors start
+/// again at the first one. Without this the kernel tends to put a thread on the processor of the thread that made or woke it.
 pub fn stay_on_processor(thread: usize) {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
     let Ok(allowed) = sched_getaffinity(None) else { return };
     let processors: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|processor| allowed.is_set(*processor)).collect();
     let mut one = CpuSet::new();
     one.set(processors[thread % processors.len()]);
-    // Refused: it goes wherever the kernel puts it.
+    // If the kernel refuses, the thread runs wherever the kernel puts it.
     let _ = sched_setaffinity(None, &one);
 }
