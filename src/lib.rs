@@ -54,6 +54,8 @@
 //! | `export` | Perfetto, Chrome, folded stacks, JSON lines: `eventring::export` | no |
 //! | `cli` | the program `eventring` | no |
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 // The derives name this crate `::eventring`, also within it.
 extern crate self as eventring;
 

@@ -48,7 +48,7 @@ fn links(text: &str) -> Vec<String> {
 #[test]
 fn every_link_between_documents_leads_somewhere() {
     let mut documents = files(&root().join("docs"), "md");
-    documents.push(root().join("README.md"));
+    documents.extend(["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"].map(|name| root().join(name)));
     let mut wrong = Vec::new();
     for document in &documents {
         for link in links(&fs::read_to_string(document).unwrap()) {
@@ -65,8 +65,15 @@ fn every_script_that_is_named_is_there() {
     let mut texts = files(&root().join("docs"), "md");
     ["src", "tests", "benches"].iter().for_each(|directory| texts.extend(files(&root().join(directory), "rs")));
     texts.extend(
-        ["README.md", "Cargo.toml", "tests/models/Cargo.toml", "tests/mutants/Cargo.toml", "tests/fuzz/Cargo.toml"]
-            .map(|name| root().join(name)),
+        [
+            "README.md",
+            "CONTRIBUTING.md",
+            "Cargo.toml",
+            "tests/models/Cargo.toml",
+            "tests/mutants/Cargo.toml",
+            "tests/fuzz/Cargo.toml",
+        ]
+        .map(|name| root().join(name)),
     );
     let (mut named, mut wrong) = (0, Vec::new());
     for path in &texts {

@@ -1,5 +1,7 @@
 //! Derives of the `eventring` crate; use them through `eventring::schema`, where the traits of the same names document them.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod attributes;
 mod event_payload;
 mod event_type;
