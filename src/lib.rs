@@ -91,6 +91,8 @@ pub mod recorder;
 mod ring;
 #[cfg(not(any(loom, shuttle)))]
 pub mod schema;
+#[cfg_attr(any(loom, shuttle), allow(dead_code, reason = "models use part of it"))]
+mod segmented;
 #[cfg(not(any(loom, shuttle)))]
 pub mod shm;
 mod sync;

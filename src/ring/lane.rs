@@ -8,7 +8,9 @@
 //! A thread that ends gives its lane back with the run that the lane fills, and the next thread goes on in that run.
 
 use super::mutation::{self, Mutation};
+use crate::segmented::SegmentedArray;
 use crate::sync::{AtomicU64, Mutex, Ordering, compiler_fence, local_add, local_fetch_add};
+use crossbeam_utils::CachePadded;
 use std::sync::PoisonError;
 
 /// Index of a lane among the lanes of a ring.
@@ -16,9 +18,10 @@ pub(crate) type LaneId = u16;
 
 /// Most lanes of one ring; further threads record through one-off chunks. (Owner words have 16 bits for a lane, with 0
 /// for "free" and 65,535 for "one-off".)
-pub(crate) const MAX_LANES: usize = SEGMENTS * SEGMENT_LANES;
-const SEGMENTS: usize = 64;
-const SEGMENT_LANES: usize = 256;
+pub(crate) const MAX_LANES: usize = LaneArray::LEN_MAX;
+/// Lanes of a block, as a shift. Models have four lanes in all.
+const BLOCK_SHIFT: u32 = if cfg!(any(loom, shuttle)) { 2 } else { 8 };
+const BLOCKS: usize = if cfg!(any(loom, shuttle)) { 1 } else { 64 };
 
 /// Instead of a base: no run is being filled. (Bases are multiples of the padding.)
 const NONE: u64 = u64::MAX;
@@ -32,8 +35,7 @@ const OPEN: u64 = 1;
 const OPEN_HERE: u64 = 1 << 32;
 const OPEN_MASK: u64 = OPEN_HERE - 1;
 
-/// One thread's cursor. Padded: neighbours belong to other threads.
-#[repr(align(128))]
+/// One thread's cursor.
 pub(crate) struct Lane {
     /// Open reservations of the owner (low half), and how many of them have their payload in the run being filled (high
     /// half). 0 says "outside". Stored only by the owner.
@@ -316,13 +318,12 @@ fn leave_order() -> Ordering {
     if mutation::active(Mutation::RelaxedLeave) { Ordering::Relaxed } else { Ordering::Release }
 }
 
-/// The lanes of one ring, made a segment at a time.
+/// Padded: neighbours belong to other threads.
+type LaneArray = SegmentedArray<CachePadded<Lane>, BLOCK_SHIFT, 0, BLOCKS>;
+
+/// The lanes of one ring.
 pub(crate) struct Lanes {
-    #[cfg(not(any(loom, shuttle)))]
-    segments: Box<[std::sync::OnceLock<Box<[Lane]>>]>,
-    /// Models have these from the start.
-    #[cfg(any(loom, shuttle))]
-    lanes: Vec<Lane>,
+    lanes: LaneArray,
     free: Mutex<FreeLanes>,
 }
 
@@ -333,6 +334,15 @@ struct FreeLanes {
 }
 
 impl Lanes {
+    /// Creates the set without lanes; in models, with all of them.
+    pub(crate) fn new() -> Self {
+        let lanes = Self { lanes: SegmentedArray::new(), free: Mutex::new(FreeLanes::default()) };
+        if cfg!(any(loom, shuttle)) {
+            lanes.get_or_make(0);
+        }
+        lanes
+    }
+
     /// Returns a lane for a thread, or `None` when all are in use. Takes a lock: once per thread and ring.
     ///
     /// The lane that was given back last comes first, with the run that it fills: who gave it back stored all of the lane's
@@ -342,7 +352,7 @@ impl Lanes {
             let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
             match free.returned.pop() {
                 Some(id) => id,
-                None if free.used < self.limit() => {
+                None if free.used < MAX_LANES => {
                     free.used += 1;
                     (free.used - 1) as LaneId
                 }
@@ -356,51 +366,14 @@ impl Lanes {
     pub(crate) fn release(&self, id: LaneId) {
         self.free.lock().unwrap_or_else(PoisonError::into_inner).returned.push(id);
     }
-}
-
-#[cfg(not(any(loom, shuttle)))]
-impl Lanes {
-    /// Makes no lanes yet.
-    pub(crate) fn new() -> Self {
-        Self { segments: (0..SEGMENTS).map(|_| std::sync::OnceLock::new()).collect(), free: Mutex::default() }
-    }
-
-    fn limit(&self) -> usize {
-        MAX_LANES
-    }
 
     fn get_or_make(&self, id: LaneId) -> Option<&Lane> {
-        let segment = self.segments[id as usize / SEGMENT_LANES].get_or_init(|| {
-            let first = id as usize / SEGMENT_LANES * SEGMENT_LANES;
-            (first..first + SEGMENT_LANES).map(|id| Lane::new(id as LaneId)).collect()
-        });
-        segment.get(id as usize % SEGMENT_LANES)
+        self.lanes.get_or_make(id.into(), |id| CachePadded::new(Lane::new(id as LaneId))).map(|lane| &**lane)
     }
 
     /// Returns the lane with this index, if it was ever made.
     pub(crate) fn get(&self, id: LaneId) -> Option<&Lane> {
-        self.segments.get(id as usize / SEGMENT_LANES)?.get()?.get(id as usize % SEGMENT_LANES)
-    }
-}
-
-#[cfg(any(loom, shuttle))]
-impl Lanes {
-    /// Makes a few lanes, one for each modelled thread.
-    pub(crate) fn new() -> Self {
-        Self { lanes: (0..4).map(Lane::new).collect(), free: Mutex::new(FreeLanes::default()) }
-    }
-
-    fn limit(&self) -> usize {
-        self.lanes.len()
-    }
-
-    fn get_or_make(&self, id: LaneId) -> Option<&Lane> {
-        self.get(id)
-    }
-
-    /// Returns the lane with this index.
-    pub(crate) fn get(&self, id: LaneId) -> Option<&Lane> {
-        self.lanes.get(id as usize)
+        self.lanes.get(id.into()).map(|lane| &**lane)
     }
 }
 

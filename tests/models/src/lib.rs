@@ -13,5 +13,7 @@ mod clock;
 mod layout;
 #[path = "../../../src/ring/mod.rs"]
 mod ring;
+#[path = "../../../src/segmented.rs"]
+mod segmented;
 #[path = "../../../src/sync.rs"]
 mod sync;
