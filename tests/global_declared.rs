@@ -27,18 +27,18 @@ enum Shop {
 static OTHERS: GlobalRecorder = GlobalRecorder::new("others");
 
 #[test]
-fn a_slot_refuses_events_that_are_recorded_elsewhere() {
+fn a_global_recorder_refuses_events_that_are_recorded_elsewhere() {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let config = format!("{}:16:27", directory.path().join("others").display());
     let error = OTHERS.try_init::<Shop>(&config).unwrap_err();
-    assert_eq!(error.kind(), InitErrorKind::OtherSlot);
+    assert_eq!(error.kind(), InitErrorKind::OtherRecorder);
     insta::assert_snapshot!(error, @"initialise the global recorder `others` for the events SHOP: these are recorded to the global recorder `orders`, expected events that are recorded here; initialise `orders`, or name this one in `#[event(recorder = …)]` on the enum");
     // What a `main` that returns it prints.
     assert_eq!(format!("{error:?}"), error.to_string());
     assert!(OTHERS.installed().is_none() && std::fs::read_dir(directory.path()).unwrap().next().is_none());
     // From the environment as well; the variable is one that is set wherever tests run.
     let error = OTHERS.try_init_from_env::<Shop>("PATH").unwrap_err();
-    assert_eq!(error.kind(), InitErrorKind::OtherSlot);
+    assert_eq!(error.kind(), InitErrorKind::OtherRecorder);
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn its_events_go_into_its_own_ring_and_are_decoded_by_the_ring_alone() {
     let order = Order { id: 7, items: 2 };
     assert_eq!(recordv!(Shop::OrderPlaced, &order, [b"in a hurry"]; ext[3] = 5), 1);
     assert_eq!(record!(Shop::DayEnded), 2);
-    // The exec slot is another one.
+    // The global recorder of execution events is another one.
     assert!(EXEC.installed().is_none());
 
     let reader = Reader::open_typed::<Shop>(&path).unwrap();
@@ -120,7 +120,7 @@ fn two_event_types_do_not_share_a_recorder_though_they_name_the_same() {
     }
     assert_eq!(other.stats().foreign_events, 1);
     assert_ne!(record!(Lamp::SwitchedOn), 0);
-    assert!(ORDERS_BY_MISTAKE.install(lamps()));
+    ORDERS_BY_MISTAKE.install(lamps()).unwrap();
     assert_eq!(record!(Mistaken::DayEnded), 0);
     assert_eq!(ORDERS_BY_MISTAKE.installed().unwrap().stats().foreign_events, 1);
 }
@@ -167,7 +167,7 @@ enum Race {
 }
 
 #[test]
-fn of_threads_that_initialise_a_slot_at_once_one_does_and_the_others_are_told_so() {
+fn of_threads_that_initialise_a_global_recorder_at_once_one_does_and_the_others_are_told_so() {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let config = format!("{}:16:27", directory.path().join("raced").display());
     let start = std::sync::Barrier::new(4);

@@ -35,10 +35,10 @@ fn arguments_are_evaluated_only_while_the_recorder_is_on() {
 
     let recorder =
         Recorder::builder(ContentDescription::of::<ExecEvent>()).anonymous().prefault(false).build().unwrap();
-    assert!(EXEC.install(recorder.clone()));
+    EXEC.install(recorder.clone()).unwrap();
     assert_eq!((record_all(), evaluated.get()), ([1, 2], 4));
 
-    // Switched off at the slot, while the program runs.
+    // Switched off at the global recorder, while the program runs.
     EXEC.set_enabled(false);
     assert_eq!((record_all(), evaluated.get()), ([0, 0], 4));
     EXEC.set_enabled(true);

@@ -30,7 +30,7 @@ fn an_override_is_of_its_thread_nests_and_ends_with_its_guard() {
     assert!(!EXEC.is_enabled());
     assert_eq!((record!(ExecEvent::TxnEnd), counts(all)), (0, [0, 1, 0]));
 
-    assert!(EXEC.install(installed.clone()));
+    EXEC.install(installed.clone()).unwrap();
     let guard = EXEC.override_with(outer.clone());
     record!(ExecEvent::TxnEnd);
     {
@@ -51,7 +51,7 @@ fn an_override_is_of_its_thread_nests_and_ends_with_its_guard() {
     let guard = EXEC.override_with(outer.clone());
     drop(inner_guard);
 
-    // Switching the slot off does not touch an override, which is for tests.
+    // Switching the global recorder off does not touch an override, which is for tests.
     EXEC.set_enabled(false);
     record!(ExecEvent::TxnEnd);
     drop(guard);

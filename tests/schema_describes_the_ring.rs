@@ -43,7 +43,7 @@ fn a_reader_without_the_types_decodes_by_the_text_in_the_ring() {
     let description = ContentDescription::of::<ShopEvent>();
     let recorder = Recorder::builder(description).anonymous().compact(true).shifts(15, 21).build().unwrap();
     let reader = Reader::options().open_fd(recorder.as_fd()).unwrap();
-    assert!(SHOP.install(recorder));
+    SHOP.install(recorder).unwrap();
     let fills = [250u64.to_le_bytes(), 300u64.to_le_bytes()];
     assert_eq!(recordv!(ShopEvent::OrderFilled, order(Side::Sell), [fills.as_flattened(), "gift".as_bytes()]), 1);
     assert_eq!(recordv!(ShopEvent::OrderFilled, &order(Side::Buy), [fills.as_flattened()]), 2);

@@ -79,7 +79,7 @@ fn a_forked_child_leaves_its_parents_rings_alone_and_records_into_its_own() {
             return 2;
         }
         let Ok(recorder) = builder(&child_path).keep(true).build() else { return 3 };
-        if !PERF.install(recorder) {
+        if PERF.install(recorder).is_err() {
             return 4;
         }
         work("child");

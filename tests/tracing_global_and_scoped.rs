@@ -34,9 +34,16 @@ fn a_scoped_subscriber_takes_the_place_of_the_global_one_as_long_as_it_lasts() {
     // One global subscriber is enough; what is there goes on.
     let error = try_init("another").unwrap_err();
     assert_eq!(error.kind(), SetupErrorKind::SubscriberSet);
-    assert!(!PERF.install(small().build().unwrap()));
+    let refused = PERF.install(small().build().unwrap()).unwrap_err();
+    insta::assert_snapshot!(refused, @"install a recorder in the global recorder `perf`: found an installed recorder, expected none; use its `set_enabled` to switch that one");
+    assert!(refused.into_recorder().is_enabled());
     recording.set_enabled(false);
     tracing::info!("off");
+    // One switch, whoever turns it.
+    recording.recorder().set_enabled(true);
+    assert!(PERF.active().is_some());
+    PERF.set_enabled(false);
+    assert!(!recording.recorder().is_enabled());
     recording.set_enabled(true);
     recording.set_filter(TargetFilter::parse("error").unwrap());
     tracing::info!("filtered");

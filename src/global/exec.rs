@@ -1,7 +1,7 @@
 //! Execution events on the exec recorder: which flow tags they carry, and scopes that set them.
 
 use super::flow::{AmbientExt, ambient_ext};
-use super::slot::{ActiveRecorder, GlobalRecorder, RecordsTo};
+use super::{ActiveRecorder, GlobalRecorder, RecordsTo};
 use crate::schema::exec::{BlockStart, ExecEvent, flow};
 use crate::schema::{EventPayload, EventType};
 

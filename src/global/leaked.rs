@@ -1,23 +1,24 @@
-//! A value for the rest of the program, set when its time comes.
+//! A value that is set once or more often and lives for the rest of the program.
 
 use crate::sync::{AtomicPtr, Ordering};
 use std::ptr;
 
-/// Empty, or a value that is never freed, because threads may be using it. Setting another one leaks the one before.
+/// An optional value that is never freed, because threads may be using it. Setting another value leaks the one before.
 pub(crate) struct Leaked<T: Send + Sync + 'static>(AtomicPtr<T>);
 
 impl<T: Send + Sync + 'static> Leaked<T> {
-    /// Nothing yet.
+    /// Makes it empty.
     pub(crate) const fn empty() -> Self {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// The value set last.
+    /// Returns the value that was set last.
     #[inline(always)]
     pub(crate) fn get(&self) -> Option<&'static T> {
-        // Acquire: pairs with the release in `set`; with the pointer comes the value behind it.
+        // Acquire: pairs with the release in `set`, so that the value is initialised before it is used.
         let value = self.0.load(Ordering::Acquire);
-        // SAFETY: null, or a box that `set` leaked: valid, and only shared, for the rest of the program.
+        // SAFETY: the pointer is null, or it is of a box that `set` leaked: its value is initialised (see above), lives for the rest of
+        // the program, and is only ever shared.
         unsafe { value.as_ref() }
     }
 

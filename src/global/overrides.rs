@@ -1,64 +1,64 @@
-//! Scoped overrides: another recorder for one slot on one thread, for tests.
+//! Scoped overrides: another recorder in the place of a global one, on one thread, for tests.
 
-use super::slot::GlobalRecorder;
+use super::global_recorder::GlobalRecorder;
 use crate::recorder::Recorder;
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 
 thread_local! {
-    /// In the order in which they were made, each with the number of its guard.
+    /// The thread's overrides, in the order in which they were made, each with the number of its guard.
     static OVERRIDES: RefCell<Vec<Override>> = const { RefCell::new(Vec::new()) };
     static NEXT_ID: Cell<u64> = const { Cell::new(0) };
 }
 
 struct Override {
     id: u64,
-    slot: &'static GlobalRecorder,
+    global: &'static GlobalRecorder,
     recorder: Recorder,
 }
 
-/// While it lives, the calling thread records to another recorder. Made by [`GlobalRecorder::override_with`].
+/// A guard while which the calling thread records to another recorder. Made by [`GlobalRecorder::override_with`].
 #[derive(Debug)]
 #[must_use = "the override ends when this is dropped"]
 pub struct OverrideGuard {
-    slot: &'static GlobalRecorder,
+    global: &'static GlobalRecorder,
     id: u64,
     /// The override belongs to a thread.
     _not_send: PhantomData<*const ()>,
 }
 
 impl GlobalRecorder {
-    /// Makes the calling thread record to `recorder` through this slot until the guard is dropped. Guards nest, and may be dropped
-    /// in any order: the recorder is that of the guard that was made last of those that still live. Other threads are not affected, except
-    /// that their `record!` takes a slower way meanwhile.
+    /// Makes the calling thread record to `recorder` through this global recorder until the guard is dropped. Guards nest, and may be
+    /// dropped in any order: of the guards that still live, the one that was made last holds. Other threads are not affected, except
+    /// that their `record!` takes the slow path meanwhile.
     pub fn override_with(&'static self, recorder: Recorder) -> OverrideGuard {
         let id = NEXT_ID.replace(NEXT_ID.get() + 1);
-        OVERRIDES.with_borrow_mut(|overrides| overrides.push(Override { id, slot: self, recorder }));
+        OVERRIDES.with_borrow_mut(|overrides| overrides.push(Override { id, global: self, recorder }));
         self.change_overrides(1);
-        OverrideGuard { slot: self, id, _not_send: PhantomData }
+        OverrideGuard { global: self, id, _not_send: PhantomData }
     }
 }
 
-/// The calling thread's override of `slot`.
-pub(super) fn of_this_thread(slot: &'static GlobalRecorder) -> Option<Recorder> {
-    // At the thread's end there are none any more.
+/// Returns the calling thread's override of `global`.
+pub(super) fn of_this_thread(global: &'static GlobalRecorder) -> Option<Recorder> {
+    // At the thread's end there are no overrides any more.
     let look = |overrides: &RefCell<Vec<Override>>| {
         let overrides = overrides.try_borrow().ok()?;
-        let innermost = overrides.iter().rev().find(|one| std::ptr::eq(one.slot, slot));
-        innermost.map(|one| one.recorder.clone())
+        let innermost = overrides.iter().rev().find(|other| std::ptr::eq(other.global, global));
+        innermost.map(|innermost| innermost.recorder.clone())
     };
     OVERRIDES.try_with(look).ok().flatten()
 }
 
 impl Drop for OverrideGuard {
     fn drop(&mut self) {
-        self.slot.change_overrides(-1);
+        self.global.change_overrides(-1);
         let remove = |overrides: &RefCell<Vec<Override>>| {
             let mut overrides = overrides.try_borrow_mut().ok()?;
-            let at = overrides.iter().rposition(|one| one.id == self.id)?;
+            let at = overrides.iter().rposition(|other| other.id == self.id)?;
             Some(overrides.remove(at).recorder)
         };
-        // The recorder is dropped after the borrow: its end may record.
+        // The recorder is dropped after the borrow ends: its destructor may record.
         drop(OVERRIDES.try_with(remove));
     }
 }

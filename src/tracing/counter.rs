@@ -1,8 +1,8 @@
 //! Counters and markers: what is worth seeing beside the spans.
 
 use super::call_sites::CALL_SITES;
+use super::global::PERF;
 use super::recorder::PerfRecorder;
-use super::slot::PERF;
 use super::thread;
 use crate::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfEvent, PerfExt, ValueType};
 use crate::sync::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use std::ptr;
 ///
 /// static QUEUE_LENGTH: Counter = Counter::new("queue length");
 ///
-/// PERF.install(PerfRecorder::builder().anonymous().build()?);
+/// PERF.install(PerfRecorder::builder().anonymous().build()?)?;
 /// QUEUE_LENGTH.sample(17);
 /// QUEUE_LENGTH.sample(0.5);
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -3,15 +3,15 @@
 use super::builder::PerfRecorderBuilder;
 use super::filter::{FilterError, TargetFilter};
 use super::filter_handle::FilterHandle;
+use super::global::PERF;
 use super::layer::RecorderLayer;
 use super::recorder::PerfRecorder;
-use super::slot::PERF;
 use super::subscriber::RecorderSubscriber;
 use super::switch::switch;
+use crate::global::NotInstalled;
 use crate::recorder::RecorderError;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
 use tracing_core::{LevelFilter, Subscriber, dispatcher};
 use tracing_subscriber::layer::Layer;
 use tracing_subscriber::registry::LookupSpan;
@@ -173,18 +173,11 @@ impl RecorderLayer {
 }
 
 /// Makes the rings and installs their recorder for the whole process.
-fn install(recorder: PerfRecorderBuilder) -> Result<&'static PerfRecorder, SetupError> {
-    // Of several threads that come at once, one makes the rings, and the others learn that they are there.
-    static MAKING: Mutex<()> = Mutex::new(());
-    let _turn = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
-    if PERF.installed().is_some_and(PerfRecorder::belongs_to_this_process) {
-        return Err(SetupError(Cause::Recorder));
-    }
-    let recorder = recorder.build().map_err(|error| SetupError(Cause::Rings(error)))?;
-    if !PERF.install(recorder) {
-        return Err(SetupError(Cause::Recorder));
-    }
-    PERF.installed().ok_or(SetupError(Cause::Recorder))
+fn install(builder: PerfRecorderBuilder) -> Result<&'static PerfRecorder, SetupError> {
+    PERF.install_new(|| builder.build()).map_err(|reason| match reason {
+        NotInstalled::AlreadyInstalled => SetupError(Cause::Recorder),
+        NotInstalled::NotMade(error) => SetupError(Cause::Rings(error)),
+    })
 }
 
 fn set_and_not_empty(variable: &str) -> Option<OsString> {

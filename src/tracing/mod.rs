@@ -34,13 +34,13 @@ mod entered;
 mod fields;
 mod filter;
 mod filter_handle;
+mod global;
 mod init;
 mod layer;
 mod read;
 mod recorder;
 mod redact;
 mod shards;
-mod slot;
 mod span_cells;
 mod span_map;
 mod subscriber;
@@ -53,6 +53,7 @@ pub use builder::PerfRecorderBuilder;
 pub use counter::{Counter, CounterValue, Marker};
 pub use filter::{FilterError, TargetFilter};
 pub use filter_handle::FilterHandle;
+pub use global::PERF;
 pub use init::{
     CONFIG_VARIABLE, FILTER_VARIABLE, REDACT_VARIABLE, Recording, SetupError, SetupErrorKind, init, try_init,
     try_init_from_env, try_init_with,
@@ -63,5 +64,4 @@ pub use read::{
     PerfReader, PerfRecord, PerfSource, Slice, Span, SpanId, SpanRebuilder, SpanTree, Thread, decode_record,
 };
 pub use recorder::{PerfRecorder, PerfStats};
-pub use slot::{PERF, PerfSlot};
 pub use subscriber::RecorderSubscriber;

@@ -3,6 +3,7 @@
 use super::builder::PerfRecorderBuilder;
 use super::call_sites::{CALL_SITES, NO_CALL_SITE};
 use super::fields::FieldLimits;
+use super::global::PERF;
 use super::redact::RedactedFields;
 use super::shards::Shards;
 use super::switch::switch;
@@ -34,7 +35,7 @@ use tracing_core::Metadata;
 /// ([`PerfStats::lost_spans`]).
 ///
 /// In a forked child the recorder is disabled for good: its rings belong to the parent. Create a new one there, or
-/// [`PERF.install`](super::PerfSlot::install) one for the global subscriber.
+/// [`PERF.install`](crate::global::GlobalRecorder::install) one for the global subscriber.
 #[derive(Clone)]
 pub struct PerfRecorder {
     pub(super) core: Arc<PerfCore>,
@@ -116,14 +117,12 @@ impl PerfRecorder {
     /// thread exits a span that it had entered before, and when a span is closed that was created before.
     pub fn set_enabled(&self, enabled: bool) {
         switch(|| {
-            self.store_enabled(enabled);
+            self.core.recording_id.store(if enabled { self.core.id } else { SWITCHED_OFF }, Ordering::Relaxed);
+            if PERF.installed().is_some_and(|installed| Arc::ptr_eq(&installed.core, &self.core)) {
+                PERF.store_switch(enabled);
+            }
             true
         });
-    }
-
-    /// As [`Self::set_enabled`] within a [`switch`].
-    pub(super) fn store_enabled(&self, enabled: bool) {
-        self.core.recording_id.store(if enabled { self.core.id } else { SWITCHED_OFF }, Ordering::Relaxed);
     }
 
     /// Whether the recorder was made by this process, and not inherited by a fork.

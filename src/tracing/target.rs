@@ -2,9 +2,9 @@
 
 use super::entered::EnteredSpan;
 use super::fields::{self, EncodedFields, Redactable};
+use super::global::PERF;
 use super::recorder::{PerfCore, PerfRecorder};
 use super::redact::Redacting;
-use super::slot::PERF;
 use super::thread::ThreadState;
 use crate::recorder::Recorder;
 use crate::schema::perf::{PerfEvent, PerfExt};

@@ -1,0 +1,154 @@
+//! What `record!` asks a global recorder: which recorder to record to now.
+
+use super::global_recorder::{ASK, GlobalRecorder, OFF, OVERRIDES_ONLY};
+use super::overrides;
+use crate::recorder::{EventsIdentity, Recorder, Reservation};
+use crate::schema::EventType;
+
+/// The recorder to record to now, as [`GlobalRecorder::active`] returns it.
+#[derive(Clone, Debug)]
+pub enum ActiveRecorder {
+    /// The installed recorder.
+    Installed(&'static Recorder),
+    /// The calling thread's override.
+    Override(Recorder),
+}
+
+/// An event type that names a global recorder. The `recorder` attribute of the `EventType` derive implements it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no recorder of its own",
+    note = "declare one: `#[event(recorder = GLOBAL)]` on the enum; or name one: `record!(recorder => EVENT, …)`"
+)]
+pub trait RecordsTo: EventType {
+    /// Returns the global recorder.
+    fn slot() -> &'static GlobalRecorder;
+
+    /// Returns the content extension of this event, for the words that `record!` does not name: the id of the thread's current span in
+    /// [`SPAN_WORD`](crate::schema::SPAN_WORD), if the schema has it there.
+    #[inline(always)]
+    fn default_ext(self) -> [u64; 4] {
+        super::flow::span_ext::<Self>()
+    }
+}
+
+/// Returns what recorders know `E` by.
+#[inline(always)]
+pub(crate) const fn identity<E: EventType>() -> &'static EventsIdentity {
+    const {
+        &EventsIdentity {
+            // The derive's static. An `INFO` that is no static may have several addresses; then the hash is compared more often.
+            id: std::ptr::from_ref(E::INFO).cast(),
+            content_type: E::CONTENT_TYPE,
+            schema_hash: E::schema_hash,
+        }
+    }
+}
+
+impl GlobalRecorder {
+    /// Makes a global recorder that holds none yet; `name` is for messages.
+    pub const fn new(name: &'static str) -> Self {
+        Self::empty(name)
+    }
+
+    /// Returns the recorder to record to now, whatever its events are; `None` if there is none, or it is switched off. In a forked child
+    /// it is the parent's recorder, which records nothing there ([`ActiveRecorder::is_enabled`] returns false), until the child installs
+    /// another recorder.
+    #[inline(always)]
+    pub fn active(&'static self) -> Option<ActiveRecorder> {
+        match self.state() {
+            OFF => None,
+            OVERRIDES_ONLY | ASK => self.active_slow(),
+            _ => self.installed().map(ActiveRecorder::Installed),
+        }
+    }
+
+    /// Returns the recorder to record events of `E` to now, for `record!`: as [`Self::active`], but `None` also if the
+    /// recorder's ring was made for events with another content type or schema hash. A reader would take such an event for an event of
+    /// the ring's schema; it is refused and counted ([`RecorderStats::foreign_events`](crate::recorder::RecorderStats)).
+    #[inline(always)]
+    pub fn active_for<E: EventType>(&'static self) -> Option<ActiveRecorder> {
+        let identity = identity::<E>();
+        match self.state() {
+            OFF => None,
+            events if events == identity.id.addr() => self.installed().map(ActiveRecorder::Installed),
+            _ => self.active_for_slow(identity),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn active_slow(&'static self) -> Option<ActiveRecorder> {
+        // Without a lock: `record!` may run in a signal handler that has interrupted the lock's holder, or in a forked child, where
+        // nobody will release the lock.
+        let overriding = overrides::of_this_thread(self).map(ActiveRecorder::Override);
+        overriding.or_else(|| match self.state() {
+            OFF | OVERRIDES_ONLY => None,
+            _ => self.installed().map(ActiveRecorder::Installed),
+        })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn active_for_slow(&'static self, events: &'static EventsIdentity) -> Option<ActiveRecorder> {
+        let active = self.active_slow()?;
+        if !active.recorder().takes(events) {
+            active.recorder().refuse_event();
+            return None;
+        }
+        if let ActiveRecorder::Installed(recorder) = active {
+            // If another thread holds the lock, the next event comes here again.
+            if let Some(mut switch) = self.try_lock()
+                // In a forked child another recorder may have been installed meanwhile.
+                && self.installed().is_some_and(|installed| std::ptr::eq(installed, recorder))
+            {
+                switch.events = events.id.addr();
+                self.update(&switch);
+            }
+        }
+        Some(active)
+    }
+
+    /// Returns true if `record!` records here now, overrides of this thread included.
+    pub fn is_enabled(&'static self) -> bool {
+        self.active().is_some_and(|active| active.is_enabled())
+    }
+
+    pub(super) fn change_overrides(&'static self, change: isize) {
+        let mut switch = self.lock();
+        switch.overrides = switch.overrides.saturating_add_signed(change);
+        self.update(&switch);
+    }
+}
+
+impl ActiveRecorder {
+    /// Returns the recorder.
+    #[inline(always)]
+    pub fn recorder(&self) -> &Recorder {
+        match self {
+            Self::Installed(recorder) => recorder,
+            Self::Override(recorder) => recorder,
+        }
+    }
+
+    /// As [`Recorder::record`].
+    #[inline(always)]
+    pub fn record(&self, event_type: u16, content_ext: [u64; 4], payload: &[u8]) -> u64 {
+        self.recorder().record(event_type, content_ext, payload)
+    }
+
+    /// As [`Recorder::recordv`].
+    #[inline(always)]
+    pub fn recordv(&self, event_type: u16, content_ext: [u64; 4], payload: &[&[u8]]) -> u64 {
+        self.recorder().recordv(event_type, content_ext, payload)
+    }
+
+    /// As [`Recorder::reserve`].
+    pub fn reserve(&self, event_type: u16, content_ext: [u64; 4], payload_bytes: u64) -> Option<Reservation<'_>> {
+        self.recorder().reserve(event_type, content_ext, payload_bytes)
+    }
+
+    /// As [`Recorder::is_enabled`].
+    pub fn is_enabled(&self) -> bool {
+        self.recorder().is_enabled()
+    }
+}

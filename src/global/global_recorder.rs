@@ -1,0 +1,206 @@
+//! A process-wide `static` that holds an installed recorder, or none.
+
+use super::already_installed::AlreadyInstalled;
+use super::leaked::Leaked;
+use crate::recorder::Recorder;
+use crate::sync::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// State: nothing records.
+pub(super) const OFF: usize = 0;
+/// State: some thread has an override, and no other thread records.
+pub(super) const OVERRIDES_ONLY: usize = 1;
+/// State: the installed recorder is on; some thread may have an override, or nobody has asked yet whose events the recorder takes.
+pub(super) const ASK: usize = 2;
+
+/// A process-wide recorder: a `static` that is off until a recorder is installed in it.
+///
+/// Off, a `record!` to it costs one relaxed load and a branch. A program declares a global recorder for each content type of its own
+/// and names it in the event-type enum (`#[event(recorder = ORDERS)]`).
+///
+/// ```
+/// use eventring::global::GlobalRecorder;
+///
+/// static ORDERS: GlobalRecorder = GlobalRecorder::new("orders");
+/// assert!(ORDERS.active().is_none());
+/// ```
+///
+/// The global recorder of `tracing` spans is [`PERF`](crate::tracing::PERF), which holds a
+/// [`PerfRecorder`](crate::tracing::PerfRecorder).
+pub struct GlobalRecorder<R: Installable = Recorder> {
+    name: &'static str,
+    /// The one word that says whether anything is recorded here: [`OFF`], [`OVERRIDES_ONLY`], [`ASK`], or the identity of the events for
+    /// which the installed recorder is on. Stored by [`Self::update`] alone, which derives it from `switch`.
+    state: AtomicUsize,
+    /// Recorders that were installed once are never freed, because threads may be inside them.
+    installed: Leaked<R>,
+    switch: Mutex<Switch>,
+    /// Held while a ring is made for this global recorder.
+    making: Mutex<()>,
+}
+
+/// All that the state depends on.
+pub(super) struct Switch {
+    /// Whether the installed recorder is switched on.
+    pub(super) is_on: bool,
+    /// How many overrides there are, of all threads.
+    pub(super) overrides: usize,
+    /// The events that the installed recorder takes, or [`ASK`].
+    pub(super) events: usize,
+}
+
+/// A kind of recorder that a [`GlobalRecorder`] can hold.
+pub trait Installable: Sized + Send + Sync + 'static {
+    /// Whether the recorder was made by this process, and not inherited by a fork.
+    fn belongs_to_this_process(&self) -> bool;
+
+    /// Whether the recorder is on when it is installed.
+    fn is_on_when_installed(&self) -> bool {
+        true
+    }
+
+    /// Makes `change`, which changes what the process records and returns whether it changed anything.
+    fn change(change: impl FnOnce() -> bool) {
+        change();
+    }
+
+    /// Switches the recorder, which is installed in `global`.
+    fn switch_installed(&'static self, global: &'static GlobalRecorder<Self>, is_on: bool) {
+        global.store_switch(is_on);
+    }
+}
+
+impl Installable for Recorder {
+    fn belongs_to_this_process(&self) -> bool {
+        self.belongs_to_this_process()
+    }
+}
+
+impl<R: Installable> GlobalRecorder<R> {
+    /// Makes a global recorder that holds none; `name` is for messages.
+    pub(crate) const fn empty(name: &'static str) -> Self {
+        Self {
+            name,
+            state: AtomicUsize::new(OFF),
+            installed: Leaked::empty(),
+            switch: Mutex::new(Switch { is_on: false, overrides: 0, events: ASK }),
+            making: Mutex::new(()),
+        }
+    }
+
+    /// Returns the name.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Returns the installed recorder, switched on or not.
+    #[inline(always)]
+    pub fn installed(&'static self) -> Option<&'static R> {
+        self.installed.get()
+    }
+
+    /// Returns the state.
+    #[inline(always)]
+    pub(super) fn state(&self) -> usize {
+        // Relaxed: the word only says where to look; the pointer to the recorder is loaded with acquire.
+        self.state.load(Ordering::Relaxed)
+    }
+
+    /// Returns true if nothing is recorded here: one relaxed load.
+    #[cfg(feature = "tracing")]
+    #[inline(always)]
+    pub(crate) fn is_off(&self) -> bool {
+        self.state() == OFF
+    }
+
+    /// Locks what the state depends on.
+    pub(super) fn lock(&self) -> MutexGuard<'_, Switch> {
+        // Nothing in here panics while it holds the lock; if it did, the numbers would still be consistent.
+        self.switch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As [`Self::lock`]; `None` if another thread holds the lock.
+    pub(super) fn try_lock(&self) -> Option<MutexGuard<'_, Switch>> {
+        self.switch.try_lock().ok()
+    }
+
+    /// Decides whether anything is recorded here, and publishes the decision.
+    pub(super) fn update(&self, switch: &Switch) {
+        let state = match (switch.is_on, switch.overrides) {
+            (false, 0) => OFF,
+            (false, _) => OVERRIDES_ONLY,
+            (true, 0) => switch.events,
+            (true, _) => ASK,
+        };
+        self.state.store(state, Ordering::Relaxed);
+    }
+
+    /// Stores whether the installed recorder is switched on.
+    pub(crate) fn store_switch(&self, is_on: bool) {
+        let mut switch = self.lock();
+        switch.is_on = is_on;
+        self.update(&switch);
+    }
+}
+
+impl<R: Installable> GlobalRecorder<R> {
+    /// Installs `recorder` and switches the global recorder on. A recorder that was inherited by a fork does not count as installed, so
+    /// that a forked child can go on with a ring of its own.
+    ///
+    /// # Errors
+    /// There is a recorder already; nothing changes, and the error gives `recorder` back.
+    pub fn install(&'static self, recorder: R) -> Result<(), AlreadyInstalled<R>> {
+        let mut refused = Some(recorder);
+        R::change(|| {
+            let mut switch = self.lock();
+            if self.installed().is_some_and(R::belongs_to_this_process) {
+                return false;
+            }
+            let Some(recorder) = refused.take() else { return false };
+            switch.is_on = recorder.is_on_when_installed();
+            switch.events = ASK;
+            // The mapping of an inherited recorder stays: it is the parent's ring.
+            self.installed.set(recorder);
+            self.update(&switch);
+            true
+        });
+        refused.map_or(Ok(()), |recorder| Err(AlreadyInstalled::new(self.name, recorder)))
+    }
+
+    /// Switches recording through this global recorder on or off while the program runs. Without an installed recorder it stays off.
+    pub fn set_enabled(&'static self, enabled: bool) {
+        if let Some(recorder) = self.installed() {
+            recorder.switch_installed(self, enabled);
+        }
+    }
+
+    /// Installs the recorder that `make` makes, and returns it. Of several threads that call this at the same time, one calls `make`, and the
+    /// others learn that a recorder is installed.
+    pub(crate) fn install_new<E>(
+        &'static self,
+        make: impl FnOnce() -> Result<R, E>,
+    ) -> Result<&'static R, NotInstalled<E>> {
+        let _turn = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        // Before a ring is made for nothing.
+        if self.installed().is_some_and(R::belongs_to_this_process) {
+            return Err(NotInstalled::AlreadyInstalled);
+        }
+        let recorder = make().map_err(NotInstalled::NotMade)?;
+        self.install(recorder).map_err(|_| NotInstalled::AlreadyInstalled)?;
+        self.installed().ok_or(NotInstalled::AlreadyInstalled)
+    }
+}
+
+/// The reason why no new recorder was installed.
+pub(crate) enum NotInstalled<E> {
+    /// There is one already.
+    AlreadyInstalled,
+    /// The recorder could not be made.
+    NotMade(E),
+}
+
+impl<R: Installable> std::fmt::Debug for GlobalRecorder<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GlobalRecorder").field("name", &self.name).finish_non_exhaustive()
+    }
+}
