@@ -1,0 +1,51 @@
+//! Follows a ring of any program while it is being written, and decodes its events.
+//!
+//! ```console
+//! $ cargo run --example reader -- typed-events
+//! ```
+//!
+//! It waits until there is a ring of that name, and ends when the ring's writer does.
+
+use eventring::reader::{Cursor, Followed, Follower, Reader, ReaderErrorKind, Seek, WaitStrategy};
+use std::error::Error;
+use std::thread::sleep;
+use std::time::Duration;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let name = std::env::args().nth(1).unwrap_or_else(|| "typed-events".into());
+    let reader = wait_for_ring(&name)?;
+    // The ring carries its own schema, so this program need not know the types.
+    let schema = reader.schema()?;
+
+    let mut cursor: Cursor = reader.cursor();
+    cursor.seek(Seek::Oldest);
+    let mut follower = Follower::new(cursor, WaitStrategy::default());
+    let mut buffer = Vec::new();
+    loop {
+        match follower.next_blocking() {
+            Followed::Event(event) => {
+                let name = schema.event(event.event_type).map_or("unknown", |event| event.name());
+                // A payload is copied out of the ring. If the writer has overwritten it by now, there is none.
+                match follower.cursor().payload(&event, &mut buffer).valid() {
+                    Some(payload) => println!("{} {name} {}", event.seqno, schema.decode(event.event_type, payload)),
+                    None => println!("{} {name}: its payload has been overwritten", event.seqno),
+                }
+            }
+            // Every sequence number is accounted for. A gap that is no loss is of numbers that never had an event.
+            Followed::Gap(gap) if gap.is_loss() => println!("{} events are lost", gap.count),
+            Followed::Gap(_) | Followed::TimedOut => {}
+            Followed::Ended => break,
+        }
+    }
+    println!("{} events read, {} lost", follower.cursor().read_count(), follower.cursor().lost_count());
+    Ok(())
+}
+
+fn wait_for_ring(name: &str) -> Result<Reader, Box<dyn Error>> {
+    loop {
+        match Reader::open(name) {
+            Err(error) if error.kind() == ReaderErrorKind::NotFound => sleep(Duration::from_millis(20)),
+            opened => return Ok(opened?),
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Records events of the program's own types.
+//!
+//! ```console
+//! $ cargo run --example typed_events
+//! $ cargo run --example reader        # in another terminal: decodes them
+//! ```
+
+use eventring::global::GlobalRecorder;
+use eventring::schema::{PayloadField, Utf8};
+use eventring::{EventPayload, EventType, record, recordv};
+use std::error::Error;
+use std::thread::sleep;
+use std::time::Duration;
+
+/// How an order is paid. An enum without fields is recorded as its number; readers show its name.
+#[derive(PayloadField, Clone, Copy)]
+#[repr(u8)]
+enum Payment {
+    Card = 1,
+    Invoice = 2,
+}
+
+/// A payload: a struct of numbers, arrays and further structs, whose fields are stored one after the other.
+#[derive(EventPayload)]
+struct OrderPlaced {
+    order_id: u64,
+    price_cents: u64,
+    payment: Payment,
+}
+
+#[derive(EventPayload)]
+struct OrderShipped {
+    order_id: u64,
+    parcel_count: u16,
+}
+
+/// The events of one ring. The numbers are part of the format: they stay when events are added.
+#[derive(EventType, Clone, Copy)]
+#[event(content_type = 300, name = "SHOP", recorder = SHOP)]
+#[repr(u16)]
+enum Shop {
+    #[event(payload = OrderPlaced)]
+    OrderPlaced = 2,
+    // After the struct come as many parcel numbers as `parcel_count` says, and then a text to the payload's end.
+    #[event(payload = OrderShipped, trailing(parcels: u64 * parcel_count, note: Utf8))]
+    OrderShipped = 3,
+    // An event without a payload.
+    DayEnded = 4,
+}
+
+/// Where `record!` finds the recorder of `Shop`. It is off until the program switches it on.
+static SHOP: GlobalRecorder = GlobalRecorder::new("shop");
+
+fn main() -> Result<(), Box<dyn Error>> {
+    // The name of the ring, 2^16 events, 2^27 bytes of payloads.
+    SHOP.try_init::<Shop>("typed-events:16:27")?;
+
+    for order_id in 1..=20 {
+        let payment = if order_id % 5 == 0 { Payment::Invoice } else { Payment::Card };
+        record!(Shop::OrderPlaced, &OrderPlaced { order_id, price_cents: 1250, payment });
+        if order_id % 4 == 0 {
+            let parcels = [4711 + order_id, 4811 + order_id].map(u64::to_le_bytes);
+            let shipped = OrderShipped { order_id, parcel_count: 2 };
+            // `recordv!` gathers the arrays from wherever they are.
+            recordv!(Shop::OrderShipped, &shipped, [parcels.as_flattened(), b"leave it with the neighbours"]);
+        }
+        sleep(Duration::from_millis(5));
+    }
+    record!(Shop::DayEnded);
+    println!("recorded 26 events");
+    Ok(())
+}

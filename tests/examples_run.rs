@@ -1,0 +1,161 @@
+//! Every program in `examples/` does what its comments say.
+
+#![cfg(feature = "tracing")]
+
+use eventring::reader::{Next, Reader, Seek};
+use eventring::tracing::{PerfContent, PerfItem, PerfReader, SpanTree};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+
+/// The program of an example. `cargo test` builds the examples, unless it is told to build one test only.
+fn program(name: &str) -> PathBuf {
+    // This test is in TARGET/PROFILE/deps.
+    let profile = std::env::current_exe().unwrap().parent().unwrap().parent().unwrap().to_owned();
+    let program = profile.join("examples").join(name);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name).with_extension("rs");
+    let changed = |path: &Path| path.metadata().and_then(|metadata| metadata.modified()).ok();
+    assert!(
+        changed(&program) >= changed(&source),
+        "{} is missing or older than its source; build it: cargo build --examples --features cli",
+        program.display()
+    );
+    program
+}
+
+/// A directory for the rings of one test.
+fn directory() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").unwrap()
+}
+
+fn command(directory: &TempDir, name: &str) -> Command {
+    let mut command = Command::new(program(name));
+    command.env("EVENTRING_DIR", directory.path()).stdin(Stdio::null());
+    for variable in ["EVENTRING_PERF", "EVENTRING_FILTER", "EVENTRING_REDACT", "EVENTRING_KEEP"] {
+        command.env_remove(variable);
+    }
+    command
+}
+
+/// Runs the program to its end and returns what it printed.
+fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The spans and the texts of log records of a recording.
+fn spans_and_messages(path: &Path) -> (SpanTree, Vec<String>) {
+    let mut reader = PerfReader::open(path).unwrap();
+    let records: Vec<_> = std::iter::from_fn(|| reader.next())
+        .map(|item| match item {
+            PerfItem::Record(record) => record,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let messages = records.iter().filter_map(|record| match &record.content {
+        PerfContent::Event { fields, .. } => Some(fields.get("message")?.to_string()),
+        _ => None,
+    });
+    (SpanTree::from_records(&records), messages.collect())
+}
+
+/// How many of the spans have that name.
+fn count(spans: &SpanTree, name: &str) -> usize {
+    spans.iter().filter(|span| span.call_site.as_ref().is_some_and(|site| site.name == name)).count()
+}
+
+/// How many events the ring at `path` holds.
+fn count_events(path: &Path) -> usize {
+    let mut cursor = Reader::open(path).unwrap().cursor();
+    cursor.seek(Seek::Oldest);
+    std::iter::from_fn(|| matches!(cursor.next(), Next::Event(_)).then_some(())).count()
+}
+
+#[test]
+fn quickstart_records_its_spans_and_custom_export_writes_them() {
+    let directory = directory();
+    let said = run(command(&directory, "quickstart").env("EVENTRING_KEEP", "1"));
+    assert_eq!(said, "answered 20 requests\n");
+    let (spans, messages) = spans_and_messages(&directory.path().join("quickstart"));
+    assert_eq!((count(&spans, "request"), count(&spans, "answer"), messages.len()), (20, 20, 20));
+
+    let table = run(command(&directory, "custom_export").arg("quickstart"));
+    let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(rows.len(), 1 + 40, "{table}");
+    assert!(rows.iter().all(|row| row.len() == rows[0].len()), "{table}");
+    let answer = rows.iter().find(|row| row[0].ends_with("answer")).unwrap();
+    assert!(rows.iter().any(|row| row[0].ends_with("request") && row[1] == answer[2]), "{table}");
+    assert!(answer[5].parse::<u64>().unwrap() >= 5_000_000, "{table}");
+}
+
+#[test]
+fn quickstart_leaves_nothing_and_goes_on_without_a_recording() {
+    let directory = directory();
+    run(&mut command(&directory, "quickstart"));
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+
+    let output = command(&directory, "quickstart").env("EVENTRING_FILTER", "=").output().unwrap();
+    assert!(output.status.success() && !output.stderr.is_empty(), "{output:?}");
+}
+
+#[test]
+fn reader_waits_for_the_ring_of_typed_events_and_decodes_all_of_it() {
+    let directory = directory();
+    let reader = command(&directory, "reader").arg("typed-events").stdout(Stdio::piped()).spawn().unwrap();
+    let said = run(command(&directory, "typed_events").env("EVENTRING_KEEP", "1"));
+    assert_eq!(said, "recorded 26 events\n");
+    let read = String::from_utf8(reader.wait_with_output().unwrap().stdout).unwrap();
+    let lines: Vec<&str> = read.lines().collect();
+    assert_eq!(lines.len(), 27, "{read}");
+    assert_eq!(lines[0], "1 ORDER_PLACED order_id=1 price_cents=1250 payment=CARD");
+    assert_eq!(
+        lines[4],
+        r#"5 ORDER_SHIPPED order_id=4 parcel_count=2 parcels=[4715, 4815] note="leave it with the neighbours""#
+    );
+    assert_eq!(lines[25..], ["26 DAY_ENDED ", "26 events read, 0 lost"]);
+}
+
+#[test]
+fn layer_with_fmt_shows_less_than_it_records_and_no_secret() {
+    let directory = directory();
+    let said = run(&mut command(&directory, "layer_with_fmt"));
+    assert_eq!((said.matches("logged in").count(), said.matches("looking").count()), (3, 0), "{said}");
+    let (spans, messages) = spans_and_messages(&directory.path().join("layer-with-fmt"));
+    let about = |text: &str| messages.iter().filter(|message| *message == text).count();
+    assert_eq!((about("logged in"), about("looking the user up")), (3, 3), "{messages:?}");
+    let fields = format!("{:?}", spans.iter().map(|span| &span.fields).collect::<Vec<_>>());
+    assert!(fields.contains("grace") && !fields.contains("secret"), "{fields}");
+}
+
+#[test]
+fn switch_by_environment_is_off_unless_the_environment_says_otherwise() {
+    let directory = directory();
+    assert_eq!(run(&mut command(&directory, "switch_by_environment")), "spans: off\norders: off\n");
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+
+    let mut on = command(&directory, "switch_by_environment");
+    on.envs([("EVENTRING_PERF", "service"), ("EVENTRING_FILTER", "debug"), ("ORDERS_RING", "orders:16:27")]);
+    assert_eq!(run(on.env("EVENTRING_KEEP", "1")), "spans: recorded\norders: recorded\n");
+    let (spans, messages) = spans_and_messages(&directory.path().join("service"));
+    assert_eq!((count(&spans, "order"), count(&spans, "not recorded"), messages.len()), (10, 0, 10));
+    assert_eq!(count_events(&directory.path().join("orders")), 10);
+}
+
+#[test]
+fn after_a_crash_the_last_step_is_known() {
+    let directory = directory();
+    let said = run(&mut command(&directory, "after_a_crash"));
+    assert!(said.ends_with("the last event: step 7 begun\n"), "{said}");
+    assert!(said.starts_with("the program has ended: signal: 6"), "{said}");
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn http_service_records_every_request() {
+    let directory = directory();
+    run(command(&directory, "http_service").args(["--requests", "200", "--ring", "shop", "--keep"]));
+    let (spans, _) = spans_and_messages(&directory.path().join("shop"));
+    assert_eq!(count(&spans, "request"), 200);
+    assert!(count(&spans, "query") >= 200);
+}
