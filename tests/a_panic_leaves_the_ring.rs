@@ -1,4 +1,4 @@
-//! What happened before a panic can be read after it: the ring's file stays, as after any other crash.
+//! The events before a panic can be read after it: the ring's file stays, as after any other crash.
 #![cfg(feature = "macros")]
 
 mod child;
@@ -11,7 +11,7 @@ use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::ExecEvent;
 use std::path::Path;
 
-/// Types of the events in the ring, and how it ended.
+/// Reads the ring: the types of its events, and how it ended.
 fn left_in(path: &Path) -> (Vec<u16>, RingState) {
     let reader = Reader::open(path).unwrap();
     let mut cursor = reader.cursor();
@@ -29,7 +29,7 @@ fn a_program_that_panics_leaves_the_ring_of_its_slot_and_one_that_returns_does_n
     if let Some(part) = part() {
         EXEC.try_init::<ExecEvent>(&format!("{}:16:27", place().display())).unwrap();
         record!(ExecEvent::TxnEnd);
-        // The harness exits as a program does whose `main` panics: with status 101.
+        // The test harness exits like a program whose `main` panics: with status 101.
         assert_ne!(part, "panics", "as told");
         return;
     }
@@ -41,7 +41,7 @@ fn a_program_that_panics_leaves_the_ring_of_its_slot_and_one_that_returns_does_n
     {
         assert_eq!(play(test, "panics", &path).output().unwrap().status.code(), Some(101));
         assert_eq!(left_in(&path), (vec![ExecEvent::TxnEnd as u16], RingState::WriterDied));
-        // The next one takes its place.
+        // The next recorder takes its place.
         assert!(play(test, "returns", &path).output().unwrap().status.success());
         assert!(!path.exists());
     }

@@ -1,4 +1,5 @@
-//! A writer is killed and started again: readers of the old ring read it to its end, learn that it ended, and go on with the new one.
+//! A writer is killed and started again. Readers of the old ring read it to its end, notice that it ended, and go on
+//! with the new ring.
 
 mod child;
 
@@ -35,7 +36,7 @@ fn readers_learn_that_the_ring_ended_and_follow_to_the_new_one() {
         (0..3).for_each(|i| assert_eq!(recorder.record(2, [first + i, 0, 0, 0], b"x"), i + 1));
         say("recorded");
         wait_for_parent();
-        // Ended in good order.
+        // The writer ended in good order.
         return;
     }
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
@@ -47,7 +48,7 @@ fn readers_learn_that_the_ring_ended_and_follow_to_the_new_one() {
     let mut old = follower(&path);
     let old_reader = old.cursor().reader();
     assert_eq!((mark(&mut old), old_reader.state(), old_reader.was_replaced()), (10, RingState::Live, false));
-    // While it lives, nobody else gets its name.
+    // While the writer lives, no other process gets the name.
     let error = recorder_at(&path).unwrap_err();
     assert_eq!(error.kind(), RecorderErrorKind::AlreadyOwned { pid: Some(first.child.id()) });
     first.child.kill().unwrap();
@@ -55,7 +56,7 @@ fn readers_learn_that_the_ring_ended_and_follow_to_the_new_one() {
 
     let mut second = Talk::with(play(test, "second", &path));
     assert_eq!(second.hear(), "recorded");
-    // The old ring is still there for those who have it open.
+    // The old ring is still there for readers that have it open.
     assert_eq!((mark(&mut old), mark(&mut old)), (11, 12));
     assert_eq!(old.next_blocking(), Followed::Ended);
     assert_eq!((old_reader.state(), old_reader.was_replaced()), (RingState::WriterDied, true));

@@ -1,4 +1,4 @@
-//! Blocks rebuilt from the events of thirty real blocks agree with what the published system's own oracle says of them.
+//! Blocks rebuilt from the events of thirty real blocks agree with the published system's own account of these blocks.
 #![cfg(all(feature = "macros", feature = "snapshot"))]
 
 mod real_data;
@@ -21,7 +21,7 @@ struct Block {
 struct Transaction {
     start: Option<(TxnHeaderStart, Vec<u8>)>,
     output: Option<TxnEvmOutput>,
-    /// By index.
+    /// Logs by index.
     logs: BTreeMap<u32, Log>,
     call_frames: u32,
 }
@@ -32,7 +32,7 @@ struct Log {
     data: Vec<u8>,
 }
 
-/// Reads a ring to its end; blocks by the seqno of their BLOCK_START.
+/// Reads a ring to its end and returns its blocks by the seqno of their BLOCK_START.
 fn rebuild(reader: &Reader) -> BTreeMap<u64, Block> {
     let mut cursor = reader.cursor();
     cursor.seek(Seek::Oldest);
@@ -48,7 +48,7 @@ fn rebuild(reader: &Reader) -> BTreeMap<u64, Block> {
             continue;
         }
         let Some(block) = blocks.get_mut(&tags.block_seqno) else {
-            // Of no block: what consensus says of blocks.
+            // Consensus events about blocks belong to no block.
             assert!(matches!(
                 payload,
                 ExecPayload::BlockQc(_) | ExecPayload::BlockFinalized(_) | ExecPayload::BlockVerified(_)
@@ -119,7 +119,7 @@ fn assert_header(block: &Block, expected: &Value) {
     );
 }
 
-/// Compares a transaction; gives the gas it used.
+/// Compares a transaction and returns the gas that it used.
 fn assert_transaction(transaction: &Transaction, index: u64, gas_before: u64, expected: &Value) -> u64 {
     let (start, data) = transaction.start.as_ref().unwrap();
     let output = transaction.output.as_ref().unwrap();

@@ -1,4 +1,4 @@
-//! `eventring capture`, `export` and `summary`: ways to end, rotation, and a message for each bad input.
+//! `eventring capture`, `export` and `summary`: the ways to end, rotation, and a message for each bad input.
 #![cfg(feature = "cli")]
 
 mod program;
@@ -32,7 +32,7 @@ impl Place {
         recorder
     }
 
-    /// 10,000 spans, and one that begins in the first file of a rotated capture and ends in the last.
+    /// Records 10,000 spans, and one span that begins in the first file of a rotated capture and ends in the last.
     fn perf_of_many_files(&self) -> Recorder {
         let recorder = self.ring("perf", ContentDescription::of::<PerfEvent>());
         let record = |event: PerfEvent| {
@@ -62,7 +62,7 @@ fn shown(place: &Place, run: &Run) -> String {
     format!("{:?}: {}", run.code, without_byte_counts(&err))
 }
 
-/// `N of M bytes` for the counts of bytes, which vary with pids, paths and time stamps.
+/// Replaces counts of bytes by `N of M bytes`: they vary with pids, paths and time stamps.
 fn without_byte_counts(line: &str) -> String {
     let words: Vec<&str> = line.split(' ').collect();
     let is_count = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
@@ -129,7 +129,8 @@ fn a_ring_that_went_round_says_exactly_what_is_missing() {
 fn numbers_that_were_given_up_are_counted_beside_the_losses() {
     let place = Place::new();
     let recorder = place.ring("perf", ContentDescription::of::<PerfEvent>());
-    // Stalls in the first slot while the ring goes round: the number that comes to that slot next is given up.
+    // This reservation stalls in the first slot while the ring goes round, so the seqno that comes to that slot next is
+    // given up.
     let stalled = recorder.reserve(PerfEvent::Marker.code(), [0; 4], 0).unwrap();
     let capacity = recorder.geometry().descriptor_capacity();
     record_spans(&recorder, 1, capacity / 4);
@@ -229,7 +230,7 @@ fn every_bad_input_has_its_line_and_its_code() {
     .map(|run| shown(&place, run))
     .collect();
     insta::assert_snapshot!(lines.join("\n"));
-    // What could be read was.
+    // The readable part was exported.
     let cut = run(&["summary", &place.path("cut.evc"), "--json"]);
     let summary: serde_json::Value = serde_json::from_str(&cut.out).unwrap();
     assert_eq!((cut.code, &summary["spans"][0]["count"]), (Some(6), &500.into()));
@@ -253,7 +254,7 @@ fn the_files_of_a_rotated_capture_are_counted_and_exported_as_one() {
         arguments.extend(files.iter().map(String::as_str));
         run(&arguments)
     };
-    // In whatever order.
+    // The order of the files does not matter.
     parts.reverse();
     let expected = summary(&whole).json();
     assert_eq!(expected["spans"][0]["count"], 10_001);
@@ -293,7 +294,7 @@ fn rings_are_counted_and_exported_together() {
     let place = Place::new();
     let perf = place.perf(10);
     let exec = place.ring("exec", ContentDescription::of::<ExecEvent>());
-    // In a span of the other ring.
+    // This event was recorded in a span of the other ring.
     exec.record(ExecEvent::TxnEnd.code(), [0, 0, 0, 7], &[]);
     let both = [place.path("exec"), place.path("perf")];
     let lines = run(&["export", &both[0], &both[1], "--format", "jsonl"]).json_lines();
@@ -301,7 +302,7 @@ fn rings_are_counted_and_exported_together() {
     assert_eq!(of_type("span").len(), 10);
     assert_eq!(of_type("exec")[0]["span"], 7);
     assert_eq!(run(&["summary", &both[0], &both[1], "--json"]).json()["spans"][0]["count"], 10);
-    // None has spans.
+    // None of these rings has spans.
     let refused = run(&["summary", &both[0], &both[0]]);
     assert_eq!(refused.code, Some(8), "{refused:?}");
     assert!(refused.err.contains("holds EXEC events (content type 2) and no spans"), "{refused:?}");

@@ -1,4 +1,5 @@
-//! A program that is killed leaves rings: what it had committed is captured, what was open is shown as open.
+//! A program that is killed leaves rings. The events that it had committed are captured, and spans that were open are
+//! shown as open.
 #![cfg(feature = "cli")]
 
 mod child;
@@ -12,7 +13,7 @@ use program::run;
 
 const TEST: &str = "what_a_killed_program_has_committed_is_captured_and_open_spans_are_open";
 
-/// Records spans without end, ever deeper by one each thousand, and says how many.
+/// Records spans without end, nested one deeper after each thousand, and prints how many.
 fn victim() -> ! {
     let builder = Recorder::builder(ContentDescription::of::<PerfEvent>()).config(child::place()).shifts(20, 27);
     let recorder = builder.prefault(false).build().unwrap();
@@ -57,7 +58,7 @@ fn what_a_killed_program_has_committed_is_captured_and_open_spans_are_open() {
     assert_eq!(captured["reason"], "writers_ended");
     let ring = &captured["rings"][0];
     let (events, lost) = (ring["events"].as_u64().unwrap(), ring["lost"].as_u64().unwrap());
-    // At most the one event in which it was killed.
+    // At most one event is missing: the event in which the program was killed.
     assert!(lost <= 1 && ring["lost_by_cause"]["never_committed"] == lost, "{captured}");
     assert_eq!(events + lost, ring["last_seqno"].as_u64().unwrap());
     assert_eq!(ring["unread"], 0);
@@ -83,7 +84,8 @@ fn what_a_killed_program_has_committed_is_captured_and_open_spans_are_open() {
             })
             .collect();
         shown.sort_unstable();
-        // Killed between creation and entering, the last span is open, but no thread is in it; after its exit likewise.
+        // If the program was killed between the creation of the last span and its entering, or after its exit, the span
+        // is open but no thread is in it.
         if view == "thread" {
             let entered: Vec<u64> = open.iter().copied().filter(|id| shown.contains(id) || id % 1000 == 0).collect();
             assert_eq!(shown, entered);

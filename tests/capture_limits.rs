@@ -13,7 +13,7 @@ use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-/// Bytes that do not compress.
+/// Returns bytes that do not compress.
 fn noise(seed: &mut u64, bytes: usize) -> Vec<u8> {
     let mut next = || {
         *seed ^= *seed << 13;
@@ -24,7 +24,7 @@ fn noise(seed: &mut u64, bytes: usize) -> Vec<u8> {
     (0..bytes).map(|_| next() as u8).collect()
 }
 
-/// Records on this thread and on another, so that there are two shards and new call sites on the way.
+/// Records on this thread and on another one, so that there are two shards, and new call sites on the way.
 fn record(recorder: &PerfRecorder, events: u64, noise_bytes: usize) {
     let body = || {
         let mut seed = 0x9e37_79b9_7f4a_7c15;
@@ -75,7 +75,7 @@ fn bytes_of(path: &Path) -> u64 {
     std::fs::metadata(path).unwrap().len()
 }
 
-/// Every seqno of every ring is in one of the files, as an event or in a gap.
+/// Checks that every seqno of every ring is in one of the files, as an event or in a gap. Returns the number of events.
 fn check_account(files: &[PathBuf]) -> u64 {
     let mut events = 0;
     for file in files {
@@ -148,7 +148,7 @@ fn an_event_larger_than_the_files_has_a_file_of_its_own() {
     let ring = Ring::new(30, 6000);
     let summary = ring.capture(&CaptureOptions::new().rotate_bytes(1000));
     assert_eq!(check_account(&summary.files), ring.handed_out());
-    // What must be in it, and one event.
+    // Each file holds what it must hold, and one event.
     assert!(summary.files.iter().all(|file| bytes_of(file) < 16_000));
 }
 
@@ -173,7 +173,7 @@ fn a_ring_that_is_held_open_is_captured_though_its_file_is_gone() {
         assert!(!path.exists());
         reader
     };
-    // The second one comes when the first has long ended; what it holds is new, too.
+    // The second ring appears when the first has long ended. All its events are new, too.
     let mut rings = vec![NextRing::NoMore, NextRing::Ring(made("b")), NextRing::NotYet, NextRing::NotYet];
     rings.push(NextRing::Ring(made("a")));
     let output = directory.path().join("t.evc");
@@ -217,7 +217,7 @@ fn events_in_files_that_were_removed_are_counted_apart() {
             assert_eq!(ring.events + ring.removed + ring.given_up(), ring.last_seqno);
         }
         assert_eq!(account.events() + account.removed() + account.given_up(), ring.handed_out());
-        // The files know it themselves.
+        // The files themselves say this.
         let files = CaptureFile::open_parts(&summary.files).unwrap();
         let kept = &files.end().unwrap().account;
         assert_eq!((kept.events(), kept.removed(), kept.lost()), (account.events(), account.removed(), 0));
@@ -251,7 +251,7 @@ fn payloads_that_share_their_bytes_do_not_make_a_capture_larger_than_the_ring() 
     let recorder = builder.prefault(false).keep(true).build().unwrap();
     (0..EVENTS).for_each(|_| assert_ne!(recorder.record(2, [0; 4], &noise(&mut 7, 8)), 0));
     drop(recorder);
-    // Every descriptor names the same bytes, one half of them as if the buffer had gone round in between.
+    // Every descriptor names the same bytes; in half of them the offset is a turn of the buffer later.
     let file = std::fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
     for index in 0..EVENTS {
         let place = HEADER_SECTION_BYTES + index * DESCRIPTOR_BYTES;
@@ -264,7 +264,7 @@ fn payloads_that_share_their_bytes_do_not_make_a_capture_larger_than_the_ring() 
     let output = directory.path().join("t.evc");
     let summary = capture(&[path], &output, &CaptureOptions::new(), &mut |_| ControlFlow::Continue(())).unwrap();
     let ring = &summary.account.rings[0];
-    // Nothing of the descriptors is lost.
+    // No descriptor is lost.
     assert_eq!((ring.events, ring.malformed_payloads, ring.lost()), (EVENTS, EVENTS - 1, 0));
     assert!(summary.problems[0].contains("1999 of its payloads share bytes"), "{:?}", summary.problems);
     let capture = CaptureFile::open(&output).unwrap();

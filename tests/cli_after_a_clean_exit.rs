@@ -1,5 +1,5 @@
-//! A ring goes away when its program exits in good order: whoever looks for it then is told so, and how to have it. And types of events are
-//! named as the program's source names them, too.
+//! A program that exits in good order removes its ring. An attempt to open the ring then fails with a message that says
+//! so, and how to keep it. Event types may also be named as in the program's source.
 #![cfg(feature = "cli")]
 
 mod program;
@@ -59,7 +59,7 @@ fn every_verb_says_why_a_ring_may_be_gone_and_how_to_keep_it() {
             assert!(said.err.contains(words), "{arguments:?}: {said:?}");
         }
     }
-    // What is called like a capture was never a ring, and a name with sizes is no ring's.
+    // A name like that of a capture was never a ring's name, and neither is a name with sizes.
     for (name, words) in [("shop.evc", "neither a capture nor a ring"), ("shop:16:27", "give the name alone: shop")] {
         let said = verb(&["summary", name]);
         assert!(said.err.contains(words) && !said.err.contains("EVENTRING_KEEP"), "{said:?}");

@@ -1,4 +1,4 @@
-//! Bad input: one clear line and a documented exit code, whatever it is. Nothing panics.
+//! Bad input gives one clear line and a documented exit code. Nothing panics.
 #![cfg(feature = "cli")]
 
 mod program;
@@ -12,7 +12,7 @@ use std::fs;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 
-/// Runs collected for a snapshot, with what differs from run to run taken out.
+/// The runs for one snapshot, without the parts that differ from run to run.
 struct Table {
     text: String,
     directory: String,
@@ -99,7 +99,7 @@ fn every_bad_input_has_its_line_and_its_code() {
     for verb in ["watch", "summary", "export", "capture"] {
         table.run(&[verb, argument(&dir.join("empty"))]);
     }
-    // What a recorder is given.
+    // This is the name with sizes that a recorder is given.
     for verb in ["info", "watch", "snapshot", "capture", "summary", "export"] {
         table.run(&[verb, "missing:21:29"]);
     }
@@ -167,7 +167,7 @@ fn a_file_of_somebody_else_is_permission_denied() {
     };
     mode(&file, if is_root { 0o600 } else { 0 });
     mode(directory.path(), 0o755);
-    // Another user may not reach the place where the program was built.
+    // The other user may not reach the directory where the program was built, so a copy is made.
     let copy = directory.path().join("eventring");
     fs::copy(program::PROGRAM, &copy).unwrap();
     mode(&copy, 0o755);
@@ -195,7 +195,7 @@ fn a_file_of_somebody_else_is_permission_denied() {
     }
 }
 
-/// Mounts a file system that only the calling thread, and what it starts, sees. Needs root.
+/// Mounts a file system that only the calling thread and its children see. Needs root.
 fn mount(directory: &Path, kind: &std::ffi::CStr, options: &std::ffi::CStr) -> std::io::Result<()> {
     let check = |result: i32| if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) };
     let path = std::ffi::CString::new(directory.to_str().unwrap()).unwrap();

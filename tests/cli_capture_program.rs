@@ -1,4 +1,5 @@
-//! `eventring capture RINGS -- PROGRAM`, `--wait`, rings that are never made, and rings that stay because the environment says so.
+//! `eventring capture RINGS -- PROGRAM`, `--wait`, rings that are never made, and rings that stay because of the
+//! environment.
 #![cfg(feature = "cli")]
 
 mod child;
@@ -17,9 +18,9 @@ use tempfile::TempDir;
 
 const EVENTS: u64 = 50;
 
-/// Records, on two threads, and ends at once.
+/// Records on two threads and ends at once.
 fn brief_program(part: &str) -> ! {
-    // Without anything to record with.
+    // This part makes no ring.
     if part == "idle" {
         std::process::exit(0);
     }
@@ -35,7 +36,7 @@ fn brief_program(part: &str) -> ! {
     }
 }
 
-/// `eventring` with these arguments, then `--` and this executable in the given part.
+/// Makes a command: `eventring` with these arguments, then `--` and this executable in the given part.
 fn capturing(test: &str, part: &str, place: &Path, arguments: &[&str]) -> Command {
     let program = play(test, part, place);
     let mut command = Command::new(PROGRAM);
@@ -45,7 +46,8 @@ fn capturing(test: &str, part: &str, place: &Path, arguments: &[&str]) -> Comman
     command
 }
 
-/// In the started process, the brief program; else a folder, with the places of its ring and of a capture.
+/// Plays the brief program in the started process. Otherwise returns a folder, with the paths of its ring and of a
+/// capture.
 fn brief() -> (TempDir, PathBuf, PathBuf) {
     if let Some(part) = part() {
         brief_program(&part);
@@ -64,7 +66,7 @@ const BRIEF: &str = "a_program_that_ends_at_once_is_captured_whole_and_its_exit_
 #[test]
 fn a_program_that_ends_at_once_is_captured_whole_and_its_exit_code_is_ours() {
     let (directory, place, file) = brief();
-    // What somebody else has left there is not taken for it.
+    // A ring that another program has left there is not mistaken for the program's ring.
     let left = Recorder::builder(ContentDescription::new(300, "OLD")).config(&place).shifts(16, 27).prefault(false);
     drop(left.keep(true).build().unwrap());
     let arguments = ["capture", argument(&place), "-o", argument(&file), "--json", "--strict"];
@@ -76,7 +78,7 @@ fn a_program_that_ends_at_once_is_captured_whole_and_its_exit_code_is_ours() {
     let logged =
         lines.iter().filter(|line| line["type"] == "event" && line["fields"]["message"] == "something").count();
     assert_eq!(logged as u64, 2 * EVENTS);
-    // Its rings stayed for the capture only.
+    // The rings had stayed only for the capture.
     let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
     assert_eq!(left, ["t.evc"]);
     assert!(ended.err.contains("the program's own words"), "{}", ended.err);
@@ -195,7 +197,7 @@ fn a_ring_is_read_while_another_is_awaited_and_may_be_gone_by_then() {
     let mut live = Live::start(&arguments);
     let recorder = things(&first);
     wait_for(&file);
-    // More than the ring holds.
+    // These are more events than the ring holds.
     for _ in 0..9 {
         record_things(&recorder, 10_000);
         std::thread::sleep(std::time::Duration::from_millis(100));
@@ -209,7 +211,7 @@ fn a_ring_is_read_while_another_is_awaited_and_may_be_gone_by_then() {
     assert!(said.contains(&format!("waiting for the ring {} to be made ──", second.display())), "{said}");
     let recorder = things(&second);
     record_things(&recorder, 10);
-    // It is open as soon as it is seen; whether it was in time for that is not what this is about.
+    // The ring is opened as soon as it is seen. This test does not check whether that was before the first overwriting.
     std::thread::sleep(std::time::Duration::from_secs(1));
     drop(recorder);
     let ended = live.end();
@@ -217,7 +219,8 @@ fn a_ring_is_read_while_another_is_awaited_and_may_be_gone_by_then() {
     let captured = captured(&ended);
     let number = |what: &str| captured[what].as_u64().unwrap();
     assert_eq!(number("events") + number("lost"), 90_010, "{captured}");
-    // On a busy machine it may be late for some; whoever had begun when both were there would have a ringful of the first at most.
+    // On a busy machine the capture may miss some events. If it had begun only when both rings existed, it would have
+    // at most one ringful of the first.
     assert!(number("events") > (1 << 16) + 10, "{captured}");
     assert_eq!((&captured["reason"], &captured["missing"]), (&"writers_ended".into(), &serde_json::json!([])));
 }
@@ -284,7 +287,7 @@ const KEPT: &str = "a_ring_stays_after_an_exit_if_the_environment_says_so";
 fn a_ring_stays_after_an_exit_if_the_environment_says_so() {
     if let Some(part) = part() {
         if part == "built" {
-            // Whoever sets everything by himself is not overruled.
+            // A variable that the user has set is not overruled.
             let builder = PerfRecorder::builder().config(place()).shifts(15, 21).prefault(false);
             Box::leak(Box::new(builder.build().unwrap()));
             std::process::exit(0);
@@ -300,7 +303,7 @@ fn a_ring_stays_after_an_exit_if_the_environment_says_so() {
         assert_eq!(status.code(), Some(if part == "built" { 0 } else { 7 }));
         assert_eq!(place.exists(), stays, "{part} {value}");
         if stays {
-            // Not a death: the program has ended as it should.
+            // This is no death: the program has ended in good order.
             assert_eq!(Reader::open(&place).unwrap().state(), RingState::Ended);
             assert_eq!(run(&["info", argument(&place), "--json"]).json()["state"], "ended");
         }

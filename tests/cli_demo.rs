@@ -33,7 +33,7 @@ fn people_get_a_result_and_a_line_a_second() {
         assert!(run.out.contains(word), "{run:?}");
     }
     assert!(run.err.contains("recorded") && run.err.contains("torn 0"), "{run:?}");
-    // What was kept can be looked at.
+    // The ring that was kept can be opened.
     let info = program::run(&["info", "--json", argument(&place(&directory, "ring"))]).json();
     assert_eq!((&info["state"], &info["descriptor_capacity"]), (&"ended".into(), &65_536.into()));
 }

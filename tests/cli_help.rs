@@ -1,4 +1,4 @@
-//! What the program says of itself, and that `docs/CLI.md` says the same.
+//! The help texts of the program, and that `docs/CLI.md` agrees with them.
 #![cfg(feature = "cli")]
 
 mod program;
@@ -8,13 +8,13 @@ use std::collections::BTreeSet;
 
 const DOCUMENT: &str = include_str!("../docs/CLI.md");
 
-/// The words of a help text that begin with `--`, without what belongs to all verbs.
+/// Returns the words of a help text that begin with `--`, without the options that all verbs have.
 fn options(help: &str) -> BTreeSet<&str> {
     let words = help.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
     words.filter(|word| word.starts_with("--") && word.len() > 2 && *word != "--help" && *word != "--version").collect()
 }
 
-/// The verbs that the program lists.
+/// Returns the verbs that the program lists.
 fn verbs() -> Vec<String> {
     let help = run(&["help"]).out;
     let (_, list) = help.split_once("Commands:\n").unwrap();

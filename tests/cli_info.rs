@@ -216,7 +216,7 @@ fn of_a_sharded_recorder_all_shards_are_shown_and_counted_together() {
         });
     };
     log(10);
-    // It finds this thread's shard taken.
+    // The new thread finds the first thread's shard taken, and gets a shard of its own.
     std::thread::scope(|scope| scope.spawn(|| log(20)).join().unwrap());
     let handed_out: Vec<u64> = recorder.stats().shards.iter().map(|shard| shard.last_seqno).collect();
     assert_eq!(handed_out.len(), 2);
@@ -228,7 +228,7 @@ fn of_a_sharded_recorder_all_shards_are_shown_and_counted_together() {
         assert_eq!((&shard["last_seqno"], &shard["events"]["count"]), (&json!(last_seqno), &json!(last_seqno)));
         assert!(shard["shards"].is_null(), "{shard}");
     }
-    // The fields of a single ring stay: the header's are those of the file that is named, the counts are those of all.
+    // The fields of a single ring stay: those of the header are of the named file, the counts are of all shards.
     assert_eq!((&info["file"], &info["last_seqno"]), (&json!(path), &json!(handed_out[0])));
     assert_eq!(
         (&info["events"]["count"], &info["events"]["newest_seqno"]),
@@ -251,7 +251,7 @@ fn of_a_sharded_recorder_all_shards_are_shown_and_counted_together() {
     };
     assert_eq!(row("all"), handed_out.iter().sum::<u64>().to_string());
 
-    // A shard that is named itself stands alone.
+    // A shard that is named itself is shown alone.
     let shard_1 = place(&directory, "shop.1");
     let alone = run(&["info", "--json", argument(&shard_1)]);
     let warning = format!(
@@ -266,9 +266,9 @@ fn of_a_sharded_recorder_all_shards_are_shown_and_counted_together() {
     }
     let alone = alone.json();
     assert_eq!((&alone["events"]["count"], alone.get("shards")), (&json!(handed_out[1]), None));
-    // Nor has a ring that is not sharded any.
+    // A ring that is not sharded has no list of shards either.
     assert_eq!(run(&["info", "--json", program::KEPT]).json().get("shards"), None);
-    // One that is gone is said to be.
+    // A shard that is gone is reported as gone.
     std::fs::remove_file(place(&directory, "shop.1")).unwrap();
     let info = run(&["info", "--json", argument(&path)]).json();
     assert_eq!((&info["events"]["count"], &info["shards"][1]["index"]), (&json!(handed_out[0]), &json!(1)));

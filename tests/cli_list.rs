@@ -26,7 +26,7 @@ fn rings_are_listed_with_their_writers_and_other_files_are_not() {
     fs::write(place(&directory, "letter"), "no ring").unwrap();
     fs::create_dir(place(&directory, "more")).unwrap();
 
-    // Where bare names are looked up.
+    // Bare names are looked up here.
     let mut command = program(&["list", "--json"]);
     command.env("EVENTRING_DIR", directory.path());
     let list = finish(command).json();
@@ -53,7 +53,7 @@ fn rings_are_listed_with_their_writers_and_other_files_are_not() {
     );
     assert_eq!(rings[0]["file_bytes"], fs::metadata(place(&directory, "kept")).unwrap().len());
 
-    // For people, in a directory that is named.
+    // This is the table for people, of a directory that is named.
     let run = run(&["list", argument(directory.path())]);
     assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
     let rows: Vec<Vec<&str>> = run.out.lines().map(|line| line.split_whitespace().collect()).collect();
@@ -81,13 +81,13 @@ fn where_there_are_none_it_says_where_it_looked() {
 
 #[test]
 fn of_a_snapshot_only_the_header_is_decompressed() {
-    /// The header section.
+    /// The size of the header section.
     const HEADER_BYTES: usize = 2 << 20;
     let directory = directory();
     let image = zstd::decode_all(fs::File::open(program::KEPT).unwrap()).unwrap();
     let mut encoder = zstd::Encoder::new(Vec::new(), 1).unwrap();
     encoder.write_all(&image[..HEADER_BYTES]).unwrap();
-    // What comes then can be decompressed by nobody.
+    // The bytes after the header cannot be decompressed.
     encoder.flush().unwrap();
     let mut snapshot = encoder.get_ref().clone();
     snapshot.extend([0xff; 1000]);
@@ -101,7 +101,7 @@ fn of_a_snapshot_only_the_header_is_decompressed() {
         (&ring["state"], &ring["recorded"], &ring["content_type"]["code"]),
         (&"snapshot".into(), &36.into(), &2.into())
     );
-    // One that ends within its header is not.
+    // A snapshot that ends within its header is not listed.
     fs::write(&path, &encoder.get_ref()[..100]).unwrap();
     let list = run(&["list", "--json", argument(directory.path())]);
     assert!(list.err.contains("the snapshot ends in the middle"), "{list:?}");

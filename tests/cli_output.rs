@@ -1,4 +1,5 @@
-//! Where `--output` of `snapshot`, `capture` and `export` may lead, and what is never replaced.
+//! The places to which `--output` of `snapshot`, `capture` and `export` may lead, and the files that are never
+//! replaced.
 #![cfg(feature = "cli")]
 
 mod program;
@@ -19,7 +20,7 @@ fn recorder_at(path: &Path, events: u64) -> Recorder {
     recorder
 }
 
-/// Each verb that writes a file, without its output.
+/// Returns the verbs that write a file, without their outputs.
 fn verbs(ring: &Path) -> [Vec<&str>; 3] {
     let ring = argument(ring);
     [vec!["snapshot", ring], vec!["capture", ring, "--now"], vec!["export", ring, "--format", "jsonl"]]
@@ -64,13 +65,13 @@ fn a_pipe_is_written_to_and_stays_a_pipe() {
     for verb in verbs(&ring) {
         let output = pipe.clone();
         let reader = std::thread::spawn(move || fs::read(output).unwrap());
-        // With or without --force.
+        // A pipe is written to with and without --force.
         let run = run(&[&verb[..], &["-o", argument(&pipe)]].concat());
         assert_eq!(run.code, Some(0), "{run:?}");
         assert!(fs::symlink_metadata(&pipe).unwrap().file_type().is_fifo());
         assert!(!reader.join().unwrap().is_empty());
     }
-    // Nor does anybody wait for a pipe that was named in place of a ring.
+    // The program does not wait for a pipe that was named in place of a ring, either.
     for verb in ["export", "summary"] {
         let run = run(&[verb, argument(&pipe)]);
         assert_eq!(run.code, Some(4), "{run:?}");
@@ -83,7 +84,7 @@ fn a_device_stays_a_device() {
     let ring = place(&directory, "ring");
     let _recorder = recorder_at(&ring, 2);
     for verb in verbs(&ring) {
-        // Written to like a pipe, and always full. (/dev/null itself is not put at risk.)
+        // /dev/full is written to like a pipe, and is always full. (The test does not put /dev/null at risk.)
         let run = run(&[&verb[..], &["-o", "/dev/full", "--force"]].concat());
         assert_eq!(run.code, Some(12), "{run:?}");
         assert!(fs::symlink_metadata("/dev/full").unwrap().file_type().is_char_device());

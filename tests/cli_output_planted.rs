@@ -1,5 +1,5 @@
-//! What somebody has planted where `capture`, `snapshot` and `export` write is neither written through nor followed, and what is read is never
-//! written over.
+//! Files, links and pipes that somebody has planted where `capture`, `snapshot` and `export` write are neither written
+//! through nor followed, and files that are being read are never written over.
 #![cfg(feature = "cli")]
 
 mod program;
@@ -15,7 +15,7 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, symlink};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// A live ring of two events, and a file that is dear to somebody.
+/// A live ring of two events, and a precious file.
 struct Scene {
     directory: TempDir,
     ring: PathBuf,
@@ -34,7 +34,7 @@ impl Scene {
         Self { directory, ring, precious, recorder }
     }
 
-    /// Each verb that writes a file, without its output.
+    /// Returns the verbs that write a file, without their outputs.
     fn verbs(&self) -> [Vec<&str>; 3] {
         let ring = argument(&self.ring);
         [vec!["snapshot", ring], vec!["capture", ring, "--now"], vec!["export", ring, "--format", "jsonl"]]
@@ -56,7 +56,7 @@ fn assert_ring_is_whole(path: &Path, events: u64) {
 
 const PLANTS: [&str; 5] = ["symlink", "dangling symlink", "hard link", "fifo", "directory"];
 
-/// Puts something at `at`. A pipe comes with an end that keeps writers from waiting.
+/// Puts something at `at`. A pipe is returned with a reading end, so that writers do not wait.
 fn plant(scene: &Scene, what: &str, at: &Path) -> Option<File> {
     match what {
         "symlink" => symlink(&scene.precious, at).unwrap(),
@@ -92,7 +92,7 @@ fn a_rotated_capture_writes_through_nothing_that_stands_in_the_place_of_its_file
             scene.assert_nothing_is_harmed(what);
             let now = fs::symlink_metadata(&first).unwrap();
             if what == "hard link" && options == ["--force"] {
-                // The name is a new file's, the old file keeps its other name.
+                // The name is now the new file's; the old file keeps its other name.
                 assert_eq!((run.code, now.is_file(), now.nlink()), (Some(0), true, 1), "{run:?}");
                 assert_eq!(CaptureFile::open(&first).unwrap().events().count(), 2);
             } else {
@@ -101,7 +101,7 @@ fn a_rotated_capture_writes_through_nothing_that_stands_in_the_place_of_its_file
             }
             uproot(&first);
         }
-        // As a control: where nothing is planted, a file is made.
+        // This is the control: where nothing is planted, a file is made.
         assert_eq!(run(&arguments).code, Some(0));
         assert_eq!(CaptureFile::open(&first).unwrap().events().count(), 2);
         uproot(&first);
@@ -179,7 +179,7 @@ fn what_is_planted_between_look_and_open_is_not_written_through() {
             }
         }
         is_over.store(true, std::sync::atomic::Ordering::Relaxed);
-        // Some met a file, some a link.
+        // Some of the runs met a file, some a link.
         assert!(codes.iter().all(|code| [Some(0), Some(14)].contains(code)), "{codes:?}");
     });
     let _ = fs::remove_file(place(&scene.directory, "staged"));
@@ -188,7 +188,7 @@ fn what_is_planted_between_look_and_open_is_not_written_through() {
 
 fn assert_refused(run: &Run, path: &Path) {
     assert_eq!(run.code, Some(14), "{run:?}");
-    // Behind a warning that there are other shards.
+    // A warning about the other shards comes first.
     let last = run.err.lines().last().unwrap();
     assert!(last.starts_with(&format!("error: cannot write {}: ", path.display())), "{run:?}");
 }
@@ -203,7 +203,7 @@ fn a_ring_is_not_written_over_by_what_is_read_of_it() {
             assert_refused(&run(&[&verb[..], &["--force", "-o", argument(output)]].concat()), output);
             assert_ring_is_whole(&scene.ring, 2);
         }
-        // Beside another ring, too; and stdout may be the ring.
+        // The same holds beside another ring. And stdout may be the ring.
         let out = File::options().append(true).open(&scene.ring).unwrap();
         let run = program::finish({
             let mut command = program::program(&[&verb[..], &["-o", "-"]].concat());
@@ -212,14 +212,14 @@ fn a_ring_is_not_written_over_by_what_is_read_of_it() {
         });
         assert!(run.err.starts_with("error: cannot write stdout: "), "{run:?}");
     }
-    // The files of a row.
+    // These are the files of a rotated capture.
     let rows_ring = place(&scene.directory, "t.0001.evc");
     fs::rename(&scene.ring, &rows_ring).unwrap();
     let output = place(&scene.directory, "t.evc");
     let rotated = ["--rotate-size", "1M", "--force", "-o", argument(&output)];
     assert_refused(&run(&[&["capture", argument(&rows_ring), "--now"][..], &rotated].concat()), &rows_ring);
     assert_ring_is_whole(&rows_ring, 2);
-    // It is live: what is recorded now is read.
+    // The ring is live: events that are recorded now are read.
     scene.recorder.record(ExecEvent::TxnEnd as u16, [0; 4], b"");
     assert_ring_is_whole(&rows_ring, 3);
 }
@@ -267,7 +267,7 @@ fn no_shard_is_written_over_neither_one_that_is_there_nor_the_place_of_one_that_
             }
         }
     }
-    // A name that no shard has.
+    // No shard can have this name.
     let free = place(&directory, "perf.evc");
     assert_eq!(run(&["capture", name, "--now", "-o", argument(&free)]).code, Some(0));
     assert!(!fs::metadata(&free).unwrap().file_type().is_fifo());
@@ -281,7 +281,7 @@ fn no_ring_that_a_living_process_writes_is_replaced_even_if_nobody_reads_it() {
         assert_refused(&run(&[&verb[..], &["--force", "-o", argument(&scene.ring)]].concat()), &scene.ring);
         scene.assert_nothing_is_harmed("a living ring that is no input");
     }
-    // Once its writer has gone it is a file like others.
+    // Once the writer is gone, the file is like any other file.
     scene.recorder.keep(true);
     drop(scene.recorder);
     let run = run(&[&read.verbs()[0][..], &["--force", "-o", argument(&scene.ring)]].concat());

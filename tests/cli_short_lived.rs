@@ -1,4 +1,5 @@
-//! Programs that end before anybody has looked at all they recorded: what was not captured or watched is counted, to the last event.
+//! Programs that end before a reader has looked at all their events: the events that were not captured or watched are
+//! counted, to the last one.
 #![cfg(feature = "cli")]
 
 mod child;
@@ -19,16 +20,17 @@ fn log(recorder: &PerfRecorder, events: u64) {
     });
 }
 
-/// Records in shard 0; then, when it is told so, in three new shards, says how many numbers all have handed out, and exits.
+/// Records in shard 0. When it is told to, records in three new shards, prints how many seqnos all shards have handed
+/// out, and exits.
 fn program() -> ! {
     let builder = PerfRecorder::builder().config(place()).shifts(15, 21).tables_shift(16).shards(8).prefault(false);
-    // Nobody drops it.
+    // Nothing drops the recorder.
     let recorder: &'static PerfRecorder = Box::leak(Box::new(builder.build().unwrap()));
     let (said, has_logged) = channel::<()>();
     std::thread::spawn(move || {
         log(recorder, 5);
         drop(said);
-        // Its end, which would be recorded, it does not see.
+        // This thread does not end before the process does: its end would be recorded.
         loop {
             std::thread::park();
         }
@@ -55,8 +57,8 @@ fn program() -> ! {
     std::process::exit(0);
 }
 
-/// Starts the program, and `look` at it. While the program makes its shards and exits, the look is stopped if `is_stopped`. Gives what each
-/// shard had handed out, and how the look ended.
+/// Starts the program, and `look` at it. If `is_stopped`, the look is stopped while the program makes its shards and
+/// exits. Returns the number of seqnos that each shard had handed out, and how the look ended.
 fn look_at(test: &str, place: &Path, look: &[&str], is_there: impl Fn(), is_stopped: bool) -> (Vec<u64>, program::Run) {
     let mut talk = Talk::with(play(test, "program", place));
     assert_eq!(talk.hear(), "recording");
@@ -97,7 +99,7 @@ fn what_a_capture_was_too_late_for_is_lost_and_counted_exactly() {
     let place = program::place(&directory, "ring");
     let file = program::place(&directory, "t.evc");
     let arguments = ["capture", argument(&place), "-o", argument(&file), "--json", "--strict"];
-    // The file is there when the ring is open.
+    // The file exists when the ring is open.
     let is_there = || wait_until(|| std::fs::metadata(&file).is_ok_and(|file| file.len() > 500));
     let (handed_out, ended) = look_at(CAPTURED, &place, &arguments, is_there, true);
     assert_eq!(ended.code, Some(16), "{ended:?}");
@@ -130,7 +132,7 @@ fn what_watch_was_too_late_for_is_lost_and_counted_exactly() {
     let directory = directory();
     let place = program::place(&directory, "ring");
     let out = ["watch", argument(&place), "--json", "--from", "oldest", "--strict"];
-    // It stands in the ring a moment after its start; the test is about what it does not see.
+    // The watch has its place in the ring a moment after its start. The test is about the events that it does not see.
     let is_there = || std::thread::sleep(Duration::from_millis(300));
     let (handed_out, ended) = look_at(WATCHED, &place, &out, is_there, true);
     let missed: u64 = handed_out[1..].iter().sum();

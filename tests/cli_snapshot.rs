@@ -61,7 +61,7 @@ fn a_part_is_saved_with_what_was_lost_of_it() {
         ["snapshot", argument(&ring), "-o", argument(&file), "--from", &from, "--to", &to, "--json", "--level", "1"];
     let saved = run(&arguments).json();
     assert_eq!(saved["events"].as_u64().unwrap() + saved["lost"].as_u64().unwrap(), capacity + 5);
-    // A live ring is read with some distance from its writer.
+    // A live ring is read at some distance from its writer.
     assert!(saved["lost"].as_u64().unwrap() >= 10, "{saved}");
     assert_eq!((&saved["expired"], &saved["last_seqno"]), (&json!(0), &json!(2 * capacity - 5)));
     assert_eq!(saved["file"], argument(&file));
@@ -121,7 +121,7 @@ fn a_snapshot_of_a_snapshot_is_the_same_snapshot() {
     assert_eq!(run(&["snapshot", program::KEPT, "-o", argument(&file), "--level", "19"]).code, Some(0));
     let image = |path: &std::path::Path| zstd::decode_all(&fs::read(path).unwrap()[..]).unwrap();
     let (mut kept, copy) = (image(program::KEPT.as_ref()), image(&file));
-    // It was made by version 1.0; a copy says which version made that.
+    // The ring was made by version 1.0. The copy has the version of the program that made the copy.
     let version = eventring::layout::extension::VERSION_OFFSET;
     kept[version..version + 8].copy_from_slice(&eventring::layout::extension::VERSION.to_le_bytes());
     assert!(copy == kept, "the bytes differ");

@@ -11,7 +11,7 @@ use std::process::Stdio;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Each soak alone takes all processors.
+/// The lock of the tests of this file: one soak alone takes all processors.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
@@ -21,7 +21,7 @@ fn alone() -> MutexGuard<'static, ()> {
 #[test]
 fn a_second_of_everything_is_accounted_for_and_nothing_is_torn() {
     let _alone = alone();
-    // More seconds where others have the processors.
+    // The soak gets more seconds if other programs use the processors.
     for seconds in ["1", "4", "16", "64"] {
         let soak = run(&["soak", "--seconds", seconds, "--threads", "2", "--json"]);
         assert_eq!(soak.code, Some(0), "{soak:?}");
@@ -39,12 +39,12 @@ fn a_second_of_everything_is_accounted_for_and_nothing_is_torn() {
     panic!("in more than a minute it did next to nothing");
 }
 
-/// Where the rings of a soak are.
+/// Returns the directory of a soak's rings.
 fn rings(soak: &Live) -> PathBuf {
     format!("/dev/shm/eventring-soak-{}", soak.child.id()).into()
 }
 
-/// A soak whose last ring is just there.
+/// Starts a soak and waits until its last ring exists.
 fn soak_with_rings() -> Live {
     let mut live = Live::start(&["soak", "--seconds", "600", "--threads", "2"]);
     let perf = rings(&live).join("ring.perf");
@@ -56,7 +56,7 @@ fn soak_with_rings() -> Live {
     live
 }
 
-/// Kills a soak. Its writer notices, and clears up.
+/// Kills a soak. Its writer notices this and cleans up.
 fn kill_and_wait_until_cleared_up(mut soak: Live) {
     let rings = rings(&soak);
     soak.child.kill().unwrap();
@@ -72,7 +72,7 @@ fn kill_and_wait_until_cleared_up(mut soak: Live) {
 #[test]
 fn a_soak_that_is_killed_leaves_no_ring_behind() {
     let _alone = alone();
-    // At once, when its writer may not have said yet that it is ready, and later.
+    // The soak is killed at once, when its writer may not have reported that it is ready, and later.
     for later in [0, 30, 300] {
         let soak = soak_with_rings();
         std::thread::sleep(Duration::from_millis(later));
@@ -87,7 +87,7 @@ fn a_soak_that_is_killed_while_it_has_its_writer_stopped_leaves_no_ring_behind()
     let ring = std::fs::File::open(rings(&soak).join("ring.perf")).unwrap();
     let LockState::Held { pid: Some(writer) } = lock_state(&ring) else { panic!("nobody writes") };
     let writer = Pid::from_raw(writer.try_into().unwrap()).unwrap();
-    // The soak first, so that it does not let the writer go on.
+    // The soak is killed first, so that it does not release the writer.
     kill_process(Pid::from_child(&soak.child), Signal::STOP).unwrap();
     kill_process(writer, Signal::STOP).unwrap();
     kill_and_wait_until_cleared_up(soak);
@@ -102,7 +102,7 @@ fn a_writer_whose_soak_is_dead_before_it_is_ready_clears_up() {
     let (nobody, out) = std::io::pipe().unwrap();
     drop(nobody);
     let status = writer.stdout(out).stderr(Stdio::null()).status().unwrap();
-    // What it does when a pipe is closed behind it.
+    // This is the exit code of a program whose output pipe was closed.
     assert_eq!(status.code(), Some(0));
     let cleared_up = !rings.exists();
     let _ = std::fs::remove_dir_all(&rings);

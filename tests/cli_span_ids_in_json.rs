@@ -1,4 +1,4 @@
-//! Span ids that leave the program as JSON: who reads numbers as doubles, as JavaScript and jq do, has the same ids.
+//! Span ids in JSON: a program that reads numbers as doubles, as JavaScript and jq do, gets the same ids.
 #![cfg(feature = "cli")]
 
 mod program;
@@ -13,12 +13,12 @@ use tracing_subscriber::prelude::*;
 
 const SPANS: usize = 5_500;
 
-/// What a double makes of a number.
+/// Returns the number that a double makes of a number.
 fn as_double(id: u64) -> u64 {
     id as f64 as u64
 }
 
-/// All numbers under these names, however deep.
+/// Collects all numbers under these names, at any depth.
 fn numbers(value: &Value, names: &[&str], found: &mut HashSet<u64>) {
     match value {
         Value::Object(members) => {
@@ -93,7 +93,7 @@ fn a_double_holds_every_span_id_of_every_export_and_of_watch() {
         }
         assert!(first_words.len() >= SPANS && first_words.iter().all(|id| as_double(*id) == *id));
 
-        // The control: of times, which are documented so, a double holds only some.
+        // This is the control: times are documented as larger, and a double holds only some of them.
         let mut times = HashSet::new();
         watched.iter().for_each(|line| numbers(line, &["ts_ns"], &mut times));
         assert!(times.iter().any(|nanos| as_double(*nanos) != *nanos));

@@ -1,4 +1,5 @@
-//! Rings in sparse files: reading them takes no memory for what is not there, and no time; and nothing is overlooked that comes while they are read.
+//! Rings in sparse files: reading them allocates no memory for holes and takes no time for them, and no event that is
+//! written meanwhile is overlooked.
 #![cfg(feature = "cli")]
 
 mod program;
@@ -20,7 +21,7 @@ use std::path::Path;
 
 const PAYLOAD_BUF_BYTES: u64 = 1 << 27;
 
-/// A ring of 2^`shift` descriptors of which nothing is there but the first page.
+/// Makes a ring of 2^`shift` descriptors of which only the first page exists.
 fn sparse_ring(path: &Path, shift: u32, last_seqno: u64) -> File {
     let header = FixedHeader {
         content_type: ExecEvent::CONTENT_TYPE,
@@ -36,7 +37,7 @@ fn sparse_ring(path: &Path, shift: u32, last_seqno: u64) -> File {
     file
 }
 
-/// Writes an event as any program may: payload, descriptor, then its number, then the header.
+/// Writes an event as any program may: payload, descriptor, then its seqno, then the header.
 fn write_event(file: &File, shift: u32, seqno: u64, payload_at: u64, payload: &[u8]) {
     let payloads = HEADER_SECTION_BYTES + (DESCRIPTOR_BYTES << shift);
     let slot = HEADER_SECTION_BYTES + ((seqno - 1) % (1 << shift)) * DESCRIPTOR_BYTES;
@@ -51,7 +52,7 @@ fn write_event(file: &File, shift: u32, seqno: u64, payload_at: u64, payload: &[
     file.write_all_at(&seqno.to_le_bytes(), LAST_SEQNO as u64).unwrap();
 }
 
-/// As [`run`], but what hangs is ended, with code 124.
+/// Runs the program like [`run`], but ends it with code 124 if it hangs.
 fn run_to_its_end(arguments: &[&str]) -> Run {
     let mut command = std::process::Command::new("timeout");
     command.args(["120", program::PROGRAM]).args(arguments).env("NO_COLOR", "1").stdin(std::process::Stdio::null());
@@ -66,10 +67,10 @@ fn what_is_not_there_is_neither_given_memory_nor_looked_at_slot_by_slot() {
     for (shift, is_locked) in [(24, false), (24, true), (32, false), (32, true)] {
         let last_seqno = 1 << shift;
         let file = sparse_ring(&ring, shift, last_seqno);
-        // An event in the middle of nothing.
+        // One event lies in the middle of holes.
         write_event(&file, shift, last_seqno / 2, 1 << 26, b"here");
         file.write_all_at(&last_seqno.to_le_bytes(), LAST_SEQNO as u64).unwrap();
-        // Of a ring that is locked nobody can say that nothing will come.
+        // If a ring is locked, more events may come.
         rustix::fs::flock(&file, if is_locked { FlockOperation::LockExclusive } else { FlockOperation::Unlock })
             .unwrap();
         let blocks = file.metadata().unwrap().blocks();
@@ -115,7 +116,7 @@ fn as_a_control_an_ordinary_mapping_fills_what_it_reads() {
     let reads = |options| {
         let before = file.metadata().unwrap().blocks();
         let mapping = Mapping::map(&file, sections, options).unwrap();
-        // SAFETY: within the descriptors, which are mapped.
+        // SAFETY: the offset is within the descriptors, which are mapped.
         let place = unsafe { mapping.descriptors().add(1 << 20) };
         // SAFETY: as above.
         assert_eq!(unsafe { place.read_volatile() }, 0);
@@ -135,14 +136,16 @@ fn what_is_written_into_holes_while_they_are_read_is_read() {
     let reader = Reader::open(&path).unwrap();
     let mut cursor = reader.cursor();
     let mut buffer = Vec::new();
-    // Numbers that go round the descriptors in large steps would be gaps: they are all written, and the last of them lie in other holes.
+    // Seqnos that go round the descriptors in large steps would be gaps, so all of them are written. The last ones lie
+    // in other holes.
     for seqno in 1..=EVENTS {
-        // Each payload in a page of its own with a hole before it; some go over a page's end, one over the buffer's.
+        // Each payload is in a page of its own, with a hole before it. Some payloads cross the end of a page, one
+        // crosses the end of the buffer.
         let payload = vec![seqno as u8 | 1; 3000 + (seqno % 3) as usize * 1000];
         let payload_at =
             if seqno == EVENTS { PAYLOAD_BUF_BYTES - 100 } else { (1 << 20) + (seqno - 1) * 3 * 4096 + 64 };
         if seqno % 500 == 0 {
-            // Somebody looks before it is there.
+            // A cursor looks before the event is there.
             assert_eq!(cursor.next(), Next::NotReady);
         }
         write_event(&file, SHIFT, seqno, payload_at, &payload);
@@ -156,7 +159,7 @@ fn what_is_written_into_holes_while_they_are_read_is_read() {
         assert_eq!(event.seqno, seqno);
         assert!(cursor.payload(&event, &mut buffer).valid() == Some(&payload[..]), "seqno {seqno}");
     }
-    // From the begin, by those who come later, and by one who was there.
+    // The events are read from the beginning by new cursors, and by the cursor that was there before.
     for mut cursor in [cursor, Reader::open(&path).unwrap().cursor()] {
         cursor.seek(Seek::Oldest);
         for seqno in 1..=EVENTS {
@@ -173,7 +176,7 @@ fn a_copy_with_holes_is_read_as_its_original() {
     let builder = Recorder::builder(ContentDescription::of::<ExecEvent>()).config(&ring).shifts(16, 27);
     let recorder = builder.prefault(false).keep(true).build().unwrap();
     for n in 0..5000_u64 {
-        // Zeros become holes in the middle of payloads.
+        // These zeros become holes in the middle of payloads.
         let payload = if n % 50 == 0 { vec![0; 20_000] } else { n.to_le_bytes().to_vec() };
         assert_ne!(recorder.record(ExecEvent::TxnEnd as u16, [n; 4], &payload), 0);
     }
@@ -192,7 +195,7 @@ fn a_copy_with_holes_is_read_as_its_original() {
     assert_eq!(fs::metadata(&copy).unwrap().blocks(), blocks);
 }
 
-/// Mounts a tmpfs that only the calling thread sees and that goes with it. Needs root.
+/// Mounts a tmpfs that only the calling thread sees and that goes away with the thread. Needs root.
 fn mount_small_tmpfs(directory: &Path, size: &std::ffi::CStr) -> Result<(), std::io::Error> {
     let check = |result: i32| if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) };
     let path = std::ffi::CString::new(directory.to_str().unwrap()).unwrap();
@@ -222,7 +225,7 @@ fn a_page_for_which_there_is_no_memory_is_no_cut() {
         (LostPages::Truncated, RingState::Truncated, ReaderErrorKind::Truncated, EndReason::Truncated),
     ] {
         let file = File::options().read(true).write(true).open(&path).unwrap();
-        // A file without holes is mapped as a whole. What then becomes of it is somebody else's doing.
+        // A file without holes is mapped as a whole. Holes that somebody punches later are not our matter.
         let reader = Reader::open(&path).unwrap();
         let full = directory.path().join("full");
         if lost == LostPages::NoMemory {

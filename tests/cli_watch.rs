@@ -1,4 +1,4 @@
-//! `eventring watch` on what is not written any more: selection, forms of output, losses, exit codes.
+//! `eventring watch` on rings without a writer: selection, forms of output, losses, exit codes.
 #![cfg(feature = "cli")]
 
 mod program;
@@ -20,7 +20,7 @@ fn seqnos(run: &Run) -> Vec<u64> {
     run.json_lines().iter().map(|line| line["seqno"].as_u64().unwrap()).collect()
 }
 
-/// A ring that has ended and is kept.
+/// Makes a ring that has ended and is kept.
 fn kept_ring(path: &Path, description: ContentDescription, record: impl FnOnce(&Recorder)) {
     let recorder = Recorder::builder(description).config(path).compact(true).shifts(15, 21).keep(true).build().unwrap();
     record(&recorder);
@@ -104,7 +104,7 @@ fn losses_are_lines_of_their_own_are_counted_and_strict_makes_them_an_error() {
     let mut capacity = 0;
     kept_ring(&path, ContentDescription::of::<ExecEvent>(), |recorder| {
         capacity = recorder.geometry().descriptor_capacity();
-        // The events outlive the ring's descriptors, and payloads of the last outlive its payload buffer.
+        // The events go round the ring's descriptors, and the payloads of the last events go round its payload buffer.
         for i in 0..capacity + 10 {
             recorder.record(ExecEvent::TxnEnd as u16, [0, i, 0, 0], b"");
         }
@@ -157,10 +157,10 @@ fn what_was_overwritten_before_is_said_and_is_no_loss_of_the_watch() {
         assert_eq!(lines[0], json!({ "gap": { "first_seqno": 1, "count": 13, "cause": "overwritten_before" } }));
         assert_eq!((lines.len(), &lines[1]["seqno"]), (4, &json!(14)));
     }
-    // As `capture` says it.
+    // The words are those of `capture`.
     let capture = run(&["capture", argument(&path), "-o", argument(&place(&directory, "ring.evc"))]);
     assert!(capture.err.contains("13 events had been overwritten before the capture began"), "{capture:?}");
-    // Of the events that were asked for, three were overwritten.
+    // Three of the events that were asked for were overwritten.
     let wanted = (capacity + 3).to_string();
     let last = watch(&["--last", &wanted, "--json"]);
     assert_eq!(
@@ -179,7 +179,7 @@ fn holes_that_a_killed_writer_left_are_gaps() {
     let path = place(&directory, "ring");
     kept_ring(&path, ContentDescription::of::<ExecEvent>(), |recorder| {
         recorder.record(20, [0; 4], b"");
-        // Never committed, never dropped: as if its thread had been killed.
+        // The reservation is neither committed nor dropped, as if its thread had been killed.
         std::mem::forget(recorder.reserve(20, [0; 4], 0));
         recorder.record(20, [0; 4], b"");
     });
@@ -250,7 +250,7 @@ fn several_rings_are_merged_by_time_and_lines_say_which_ring_they_are_of() {
     let found: Vec<usize> =
         lines.iter().map(|line| rings.iter().position(|ring| line["ring"] == *ring).unwrap()).collect();
     assert_eq!(found, order);
-    // The last of all, wherever they are.
+    // These are the last events of all rings together, whichever ring they are in.
     for last in 0..=order.len() + 1 {
         let last_lines = program::run(&[&arguments[..], &["--last", &last.to_string()]].concat()).json_lines();
         assert!(last_lines == lines[order.len().saturating_sub(last)..], "{last}: {last_lines:?}");
@@ -285,7 +285,7 @@ fn what_only_describes_call_sites_and_threads_is_shown_when_it_is_asked_for() {
     };
     let plain = watch(&[]);
     assert_eq!(names(&plain), ["SPAN_CLOSE"]);
-    // What was left out is known nevertheless.
+    // The events that were left out are counted nevertheless.
     assert!(plain.out.contains(" worker "), "{plain:?}");
     assert!(plain.err.starts_with("── 1 event shown, 2 of call sites and threads left out, none lost, "), "{plain:?}");
     assert_eq!(watch(&["--count", "1", "--quiet"]).out, plain.out);

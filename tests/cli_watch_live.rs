@@ -27,7 +27,7 @@ fn a_live_ring_is_followed_from_its_newest_event_until_its_writer_ends_it() {
     let recorder = recorder_at(&path);
     record(&recorder, 1);
     let mut live = Live::start(&["watch", argument(&path), "--json"]);
-    // It is not known when it stands in the ring: record until it shows something.
+    // The test cannot know when the watch has its place in the ring, so it records until the watch shows something.
     let (shown, seen) = channel();
     let watcher = std::thread::spawn(move || {
         let first = live.json_line();
@@ -60,7 +60,7 @@ fn ctrl_c_ends_with_a_summary() {
     let recorder = recorder_at(&path);
     (0..3).for_each(|mark| assert_ne!(record(&recorder, mark), 0));
     let mut live = Live::start(&["watch", argument(&path), "--from", "oldest"]);
-    // Date, headings, three events: shown while the writer is silent.
+    // The date, the headings and three events are shown while the writer is silent.
     let lines: Vec<String> = (0..5).map(|_| live.line()).collect();
     assert!(lines[4].contains("TXN_END"), "{lines:?}");
     live.interrupt();
@@ -100,7 +100,7 @@ fn how_a_ring_ended_is_told_in_so_many_words() {
         record(&recorder, 7);
         child::say("recorded");
         child::wait_for_parent();
-        // Without unwinding: the recorder is not dropped.
+        // The process ends without unwinding, so the recorder is not dropped.
         std::process::exit(0);
     }
     let told = ["exit", "kept", "killed", "killed and removed"].map(|part| {
@@ -148,7 +148,7 @@ fn reopen_waits_for_the_ring_and_goes_on_with_the_one_made_anew_from_its_oldest_
             let line = live.json_line();
             assert_eq!(line["ext"][1], mark);
         }
-        // The last event of the old ring comes before the first of the new one.
+        // The last event of the old ring comes before the first event of the new one.
         record(&recorder, round + 20);
         drop(recorder);
         assert_eq!(live.json_line()["ext"][1], round + 20);

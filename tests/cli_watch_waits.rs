@@ -1,4 +1,5 @@
-//! `eventring watch` says what it waits for, accounts for rings that are made while it waits, and notices a ring that is cut off.
+//! `eventring watch` says what it waits for, accounts for rings that are made while it waits, and notices that a ring's
+//! file is truncated.
 #![cfg(feature = "cli")]
 
 mod program;
@@ -20,14 +21,14 @@ fn record(recorder: &Recorder, times: u64) {
     (0..times).for_each(|_| assert_ne!(recorder.record(ExecEvent::TxnEnd as u16, [0; 4], b""), 0));
 }
 
-/// The next line of stderr.
+/// Returns the next line of stderr.
 fn told(live: &mut Live) -> String {
     let mut line = String::new();
     live.err.read_line(&mut line).unwrap();
     line
 }
 
-/// The next line of stderr, after which the user stops it.
+/// Returns the next line of stderr, and then stops the watch as a user would.
 fn only_told(arguments: &[&str]) -> String {
     let mut live = Live::start(arguments);
     let line = told(&mut live);
@@ -36,7 +37,7 @@ fn only_told(arguments: &[&str]) -> String {
     line
 }
 
-/// The numbers that a line accounts for: that of an event, or those in a gap.
+/// Returns the seqnos that a line accounts for: that of an event, or those of a gap.
 fn accounted_for(line: &Value) -> u64 {
     line["gap"]["count"].as_u64().unwrap_or(u64::from(line["seqno"].is_u64()))
 }
@@ -60,7 +61,7 @@ fn it_says_what_it_waits_for() {
     assert_eq!(told(&mut live), "── event 3 is still being written ──\n");
     live.interrupt();
     live.end();
-    // With --quiet it says nothing.
+    // With --quiet, the watch prints nothing.
     let live = Live::start(&["watch", ring, "--quiet"]);
     std::thread::sleep(Duration::from_millis(1500));
     live.interrupt();
@@ -93,7 +94,7 @@ fn what_a_ring_loses_before_it_is_opened_again_is_counted() {
     let directory = directory();
     let path = place(&directory, "ring");
     let mut live = Live::start(&["watch", argument(&path), "--reopen", "--json", "--strict"]);
-    // It waits for the ring: so it is to account for all of it.
+    // The watch waits for the ring, so it must account for all of the ring.
     assert!(told(&mut live).contains("waiting for the ring"));
     let mut anew = Vec::new();
     for _ in 0..2 {
@@ -113,7 +114,7 @@ fn what_a_ring_loses_before_it_is_opened_again_is_counted() {
     live.interrupt();
     let run = live.end();
     assert_eq!(run.code, Some(16), "{run:?}");
-    // A line says where the numbers begin again.
+    // A line says where the seqnos begin again.
     assert_eq!(anew.len(), 1);
     assert_eq!(
         (&anew[0]["made_anew"]["name"], &anew[0]["made_anew"]["pid"]),
@@ -143,7 +144,7 @@ fn a_number_that_was_given_up_is_shown_and_is_no_loss() {
     let path = place(&directory, "ring");
     let recorder = recorder_at(&path);
     let capacity = recorder.geometry().descriptor_capacity();
-    // Stalls in the slot that the last of these comes to; which then takes the next number.
+    // This reservation stalls in the slot of the last of these events; the event then takes the next seqno.
     let stalled = recorder.reserve(ExecEvent::TxnEnd as u16, [0; 4], 0).unwrap();
     record(&recorder, capacity);
     drop(stalled);

@@ -1,4 +1,4 @@
-//! Times of two processes, each with a clock of its own, and of a forked child that goes on with its parent's.
+//! Times of two processes, each with a clock of its own, and of a forked child that continues with its parent's clock.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -8,15 +8,15 @@ use std::time::Duration;
 use eventring::clock::Clock;
 use rustix::time::{ClockId, clock_gettime};
 
-/// What two processes' times may disagree by.
+/// The largest allowed difference between the times of two processes.
 const DISAGREEMENT_NANOS_MAX: u64 = 1_000;
 
 const ANSWERING: &str = "EVENTRING_TEST_CLOCK_ANSWERS";
 
-/// The other process: answers every line with the time.
+/// Plays the other process: answers every line with the time.
 fn answer() {
     for _ in std::io::stdin().lines() {
-        // Not `println`, which the test harness may keep back.
+        // `println` is not used because the test harness may hold its output back.
         let mut out = std::io::stdout();
         writeln!(out, "time {}", Clock::global().now_epoch_nanos()).unwrap();
         out.flush().unwrap();
@@ -58,7 +58,7 @@ fn two_processes_agree_on_the_time() {
     assert!(other.wait().unwrap().success());
 }
 
-/// What a child found wrong, for its exit status.
+/// Checks the clock in a child process; returns the exit status, which names the fault.
 fn fault_of_a_childs_clock(mut last: u64) -> i32 {
     let realtime = || {
         let now = clock_gettime(ClockId::Realtime);
@@ -96,17 +96,17 @@ fn a_forked_child_goes_on_with_the_clock_while_its_parents_threads_calibrate() {
         .collect();
     for _ in 0..40 {
         let before_fork = Clock::global().now_epoch_nanos();
-        // SAFETY: the child allocates nothing, takes no lock and leaves by `_exit`: all that it calls is
-        // async-signal-safe, which includes the clock.
+        // SAFETY: the child allocates nothing, takes no lock and leaves by `_exit`. All functions that it calls are
+        // async-signal-safe; the clock is.
         let child = unsafe { libc::fork() };
         assert!(child >= 0);
         if child == 0 {
             let fault = fault_of_a_childs_clock(before_fork);
-            // SAFETY: ends the child without running anything of its parent's.
+            // SAFETY: `_exit` ends the child without running any code of its parent.
             unsafe { libc::_exit(fault) };
         }
         let mut status = 0;
-        // SAFETY: `child` is a child of this process that nobody else waits for; `status` is a live int.
+        // SAFETY: `child` is a child of this process that no other code waits for; `status` is a live int.
         let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
         assert_eq!(waited, child);
         assert!(libc::WIFEXITED(status), "the child was ended by a signal: status {status}");

@@ -1,4 +1,4 @@
-//! The clock where the tick counter is not to be used.
+//! The clock on a machine whose tick counter must not be used.
 
 use eventring::clock::{Clock, ClockKind, TickCounter};
 use rustix::time::{ClockId, clock_gettime};
@@ -17,7 +17,7 @@ fn the_fallback_is_the_real_time_clock_itself() {
             let before = realtime_nanos();
             let given = clock.now_epoch_nanos();
             let after = realtime_nanos();
-            // Unless the system's clock is set back in between.
+            // This holds unless the system's clock is set back in between.
             exact += u32::from(before <= given && given <= after);
         }
         assert!(exact > 99_000, "{exact} of 100000 readings were between two of CLOCK_REALTIME");
@@ -45,14 +45,14 @@ fn a_clock_reads_the_tick_counter_exactly_if_that_is_usable() {
     }
 }
 
-/// In a thread of its own: the permission is a thread's.
+/// Runs the test in a thread of its own, because the permission belongs to a thread.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #[test]
 fn a_thread_that_may_not_read_the_counter_is_told_so() {
     let found = std::thread::spawn(|| {
         let clock = Clock::new(ClockKind::TickCounter);
-        // SAFETY: PR_SET_TSC takes its argument by value. Nothing between the two calls reads the counter, neither by
-        // itself nor through the vDSO: that would be a fault, which the test is about.
+        // SAFETY: PR_SET_TSC takes its argument by value. Nothing between the two calls reads the counter, directly or
+        // through the vDSO: reading it would be the fault that this test is about.
         let forbidden = unsafe { libc::prctl(libc::PR_SET_TSC, libc::PR_TSC_SIGSEGV) };
         let found = clock.tick_counter();
         // SAFETY: as above.

@@ -1,11 +1,11 @@
-//! Threads that ask for the time all at once, and pass it to each other.
+//! Threads that all ask for the time, and pass it to each other.
 
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use eventring::clock::{Clock, ClockKind};
 
-/// What times of two threads may disagree by.
+/// The largest allowed difference between the times of two threads.
 const DISAGREEMENT_NANOS_MAX: u64 = 1_000;
 
 fn ask_from_threads(clock: &Clock, threads: usize, duration: Duration) {
@@ -22,7 +22,7 @@ fn ask_from_threads(clock: &Clock, threads: usize, duration: Duration) {
                         last = now;
                     }
                     given += 1_000;
-                    // Others get to run, and to calibrate, at other points than a tick of the scheduler.
+                    // Yielding lets other threads run, and calibrate, at other points than a tick of the scheduler.
                     std::thread::yield_now();
                 }
                 assert!(given > 0);

@@ -1,5 +1,5 @@
-//! The clock's promise, against the machine's own real-time clock: over two minutes, or for as many seconds as
-//! `EVENTRING_CLOCK_TEST_SECONDS` says. Mostly asleep.
+//! The clock's promise, compared with the machine's own real-time clock: for two minutes, or for as many seconds as
+//! `EVENTRING_CLOCK_TEST_SECONDS` says. The test sleeps most of the time.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 const DEFAULT_SECONDS: u64 = 120;
 
-/// The promise.
+/// The promised largest error.
 const ERROR_NANOS_MAX: u64 = 1_000;
 
 fn nanos(id: ClockId) -> u64 {
@@ -16,7 +16,7 @@ fn nanos(id: ClockId) -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// `CLOCK_REALTIME` less `CLOCK_MONOTONIC`. Both are slewed alike, so that this changes by steps only.
+/// Returns `CLOCK_REALTIME` less `CLOCK_MONOTONIC`. Both clocks are slewed alike, so this value changes only by steps.
 fn realtime_beyond_monotonic() -> i64 {
     (0..10)
         .map(|_| {
@@ -30,12 +30,12 @@ fn realtime_beyond_monotonic() -> i64 {
         .1
 }
 
-/// One reading between two of the real-time clock.
+/// One reading of the clock between two readings of the real-time clock.
 struct Reading {
     given: u64,
-    /// How far outside of the two.
+    /// The distance of the reading from the nearer of the two, if it is outside of them.
     error_nanos: u64,
-    /// How far from the middle of the two.
+    /// The distance of the reading from the middle of the two.
     from_middle_nanos: u64,
 }
 
@@ -45,7 +45,7 @@ fn read(clock: &Clock) -> Reading {
     let after = nanos(ClockId::Realtime);
     Reading {
         given,
-        // However long the thread was kept from running in between, the true time of the call is between the two.
+        // However long the thread was preempted in between, the true time of the call is between the two.
         error_nanos: before.saturating_sub(given).max(given.saturating_sub(after)),
         from_middle_nanos: given.abs_diff(before.midpoint(after)),
     }
@@ -66,9 +66,9 @@ fn the_clock_stays_within_a_microsecond_of_the_real_time_clock() {
         if Instant::now() >= end {
             break;
         }
-        // Naps of 3 to 40 ms, and of more than a second now and then: the line in use has ended long ago.
+        // The naps last 3 to 40 ms, and sometimes more than a second: the segment in use has ended long before.
         std::thread::sleep(Duration::from_millis(if round % 200 == 199 { 1_500 } else { 3 + round * 7 % 38 }));
-        // Then readings all over the lines of a millisecond.
+        // These readings are spread over all segments of a millisecond.
         let readings: Vec<Reading> = (0..40)
             .map(|_| {
                 let pause = Instant::now();
@@ -87,7 +87,8 @@ fn the_clock_stays_within_a_microsecond_of_the_real_time_clock() {
         let step = new_offset - offset;
         offset = new_offset;
         if step.abs() > 500 {
-            // The clock follows, forward at once, back at half the rate. Nothing is promised meanwhile.
+            // The clock follows a step forward at once, and a step back at half the rate. Nothing is promised
+            // meanwhile.
             steps += 1;
             eprintln!("CLOCK_REALTIME was stepped by {step} ns");
             let catching_up = Instant::now();

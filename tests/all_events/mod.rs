@@ -1,4 +1,4 @@
-//! Two small blocks of execution, in which every event of the EXEC schema occurs, recorded as a program would.
+//! Two small blocks of execution that contain every event of the EXEC schema, recorded as a program would record them.
 
 use eventring::global::{BlockScope, EXEC};
 use eventring::recorder::{ContentDescription, Recorder};
@@ -109,13 +109,13 @@ fn two_blocks() {
     let txn = block.transaction(0);
     record!(ExecEvent::TxnReject, TxnReject { reason: 3 });
     record!(ExecEvent::EvmError, EvmError { domain_id: 9, status_code: -7 });
-    // Reserved and given up: RECORD_ERROR takes its place.
+    // This reservation is dropped: a RECORD_ERROR takes its place.
     drop(EXEC.active().unwrap().reserve(ExecEvent::TxnLog as u16, [block.seqno(), 1, 0, 0], 1000));
     drop(txn);
     record!(ExecEvent::BlockReject, BlockReject { reason: 2 });
 }
 
-/// A private ring with them.
+/// Makes a private ring that holds them.
 pub fn recorded() -> Recorder {
     let recorder =
         Recorder::builder(ContentDescription::of::<ExecEvent>()).anonymous().prefault(false).build().unwrap();

@@ -1,4 +1,5 @@
-//! Tests that play a second part in a process of its own: the test starts its own executable again, with itself as the only test.
+//! Tests that play a second part in a process of its own: the test starts its own executable again, with itself as the
+//! only test.
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 
@@ -9,17 +10,17 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 const PART: &str = "EVENTRING_TEST_PART";
 const PLACE: &str = "EVENTRING_TEST_PLACE";
 
-/// The part that this process plays; `None` in the process that the user started.
+/// Returns the part that this process plays; `None` in the process that the user started.
 pub fn part() -> Option<String> {
     std::env::var(PART).ok()
 }
 
-/// The path that the parent handed over.
+/// Returns the path that the parent handed over.
 pub fn place() -> std::path::PathBuf {
     std::env::var_os(PLACE).expect("the parent sets it").into()
 }
 
-/// This executable, running only `test` in the given part.
+/// Makes a command that runs only `test` of this executable, in the given part.
 pub fn play(test: &str, part: &str, place: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", test, "--nocapture", "--test-threads=1"]);
@@ -28,16 +29,16 @@ pub fn play(test: &str, part: &str, place: &Path) -> Command {
     command
 }
 
-/// A child whose lines of talk are read one by one. It ends when it is dropped or told so.
+/// A child process whose messages are read line by line. It ends when it is dropped or told to end.
 pub struct Talk {
     pub child: Child,
     lines: BufReader<ChildStdout>,
 }
 
-/// Lines of talk start with this, so that the test harness's own output is told apart from them.
+/// The mark at the beginning of each message, which distinguishes messages from the test harness's own output.
 const MARK: &str = "talk: ";
 
-/// Says something to the parent.
+/// Sends a message to the parent.
 pub fn say(line: impl std::fmt::Display) {
     // The harness may have begun a line.
     println!("\n{MARK}{line}");
@@ -56,7 +57,7 @@ impl Talk {
         Self { child, lines }
     }
 
-    /// The next thing the child says; panics if it ends without a word.
+    /// Returns the child's next message. Panics if the child ends without one.
     pub fn hear(&mut self) -> String {
         let mut line = String::new();
         loop {
@@ -71,7 +72,7 @@ impl Talk {
     /// Closes the child's input and waits for its end.
     pub fn end(&mut self) -> std::process::ExitStatus {
         drop(self.child.stdin.take());
-        // Drain, so that it cannot block on a full pipe.
+        // The output is drained so that the child cannot block on a full pipe.
         std::io::copy(&mut self.lines, &mut std::io::sink()).unwrap();
         self.child.wait().unwrap()
     }

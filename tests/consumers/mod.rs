@@ -1,4 +1,4 @@
-//! Exports read by other people's programs.
+//! Exports, read by other people's programs.
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 
@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-/// Runs a script of this folder on a file; `None`, with a line that says so, if there is no Python for it.
+/// Runs a script of this folder on a file. Returns `None`, after printing a line that says so, if there is no Python
+/// for it.
 pub fn read(script: &str, file: &Path) -> Option<Value> {
     let python = std::env::var("EVENTRING_PYTHON").unwrap_or_else(|_| "python3".into());
     let module =
@@ -25,7 +26,7 @@ pub fn read(script: &str, file: &Path) -> Option<Value> {
     Some(serde_json::from_slice(&output.stdout).unwrap())
 }
 
-/// Of slices with a `span_id`: their durations by span, sorted.
+/// Returns the durations of the slices with a `span_id`, by span, sorted.
 pub fn durations(trace: &Value) -> BTreeMap<u64, Vec<u64>> {
     let mut spans: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     for slice in trace["slices"].as_array().unwrap() {
