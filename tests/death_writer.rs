@@ -1,4 +1,4 @@
-//! A writer that is killed at any instruction loses nothing that it had committed, and leaves nothing that is half.
+//! A writer that is killed at any instruction loses no event that it had committed, and leaves no half event.
 
 #![cfg(not(any(loom, shuttle)))]
 
@@ -15,12 +15,12 @@ use std::process::{Child, Stdio};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Kills: some hundred, or what EVENTRING_KILLS says.
+/// Returns the number of kills: some hundred, or EVENTRING_KILLS.
 fn kills() -> u64 {
     std::env::var("EVENTRING_KILLS").map_or(120, |told| told.parse().expect("a number of kills"))
 }
 
-/// A child that plays `part` of `test` at `path`, and what it tells.
+/// Starts a child that plays `part` of `test` at `path`, and collects the seqnos that it reports.
 fn start(test: &str, part: &str, path: &Path) -> (Child, JoinHandle<Vec<u64>>) {
     let mut child = play(test, part, path).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     let told = listen(&mut child);
@@ -40,7 +40,7 @@ fn kill_early(path: &Path, random: &mut Random) {
     }
 }
 
-/// Kills a writer while it records, a reader attached; gives that reader.
+/// Kills a writer while it records and a reader is attached. Returns that reader.
 fn kill_while_recording(
     (test, part): (&str, &str),
     path: &Path,
@@ -51,7 +51,7 @@ fn kill_while_recording(
     let (mut child, told) = start(test, part, path);
     let reader = loop {
         match Reader::open(path) {
-            // The ring of the one before is there until it is replaced, whole.
+            // The ring of the previous writer is there, whole, until it is replaced.
             Ok(reader) if reader.state() == RingState::Live => break reader,
             Ok(_) => {}
             Err(error) => assert_eq!(error.kind(), ReaderErrorKind::NotFound, "{error}"),
@@ -76,14 +76,15 @@ fn kill_while_recording(
 
 const TEST: &str = "what_was_committed_before_a_kill_is_read_and_nothing_is_half";
 
-/// More: `EVENTRING_KILLS=5000 cargo test --test death_writer -- --nocapture`.
+/// The test of all kills. For more of them: `EVENTRING_KILLS=5000 cargo test --test death_writer -- --nocapture`.
 #[test]
 fn what_was_committed_before_a_kill_is_read_and_nothing_is_half() {
     if part().is_some() {
         return death::write_until_killed(&place(), death::record_and_tell);
     }
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    // Side by side, for most of the time goes into waiting until the follower asks whether the writer lives.
+    // The rows run side by side, because most of the time goes into waiting until the follower checks whether the
+    // writer lives.
     let rows: Vec<Findings> = std::thread::scope(|scope| {
         let rows: Vec<_> = (0..4)
             .map(|row| {
@@ -117,8 +118,8 @@ fn what_was_committed_before_a_kill_is_read_and_nothing_is_half() {
     assert!(all.told_and_found > 0 && (all.while_creating > 0 || kills() < 32));
 }
 
-/// The positive control: the same examination of writers that do it wrong. (Each is caught by the first kill nearly always;
-/// it has a hundred.)
+/// The positive control: the same examination of faulty writers. (The first kill nearly always shows the fault; the
+/// test has a hundred kills.)
 #[test]
 fn a_writer_that_tells_before_it_commits_or_commits_what_is_half_is_found_out() {
     const TEST: &str = "a_writer_that_tells_before_it_commits_or_commits_what_is_half_is_found_out";

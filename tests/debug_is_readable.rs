@@ -1,4 +1,5 @@
-//! A `main` that returns an error prints its `Debug`: people must be able to read it. And a recorder's is no page of schema.
+//! A `main` that returns an error prints the error's `Debug`, so people must be able to read it. The `Debug` of a
+//! recorder does not print a page of schema.
 
 use eventring::reader::Reader;
 use eventring::recorder::{ContentDescription, Recorder};
@@ -13,7 +14,7 @@ fn errors_are_debugged_as_they_are_displayed() {
     assert!(format!("{boxed:?}").starts_with("cannot use ring configuration: \"x:3:4\""), "{boxed:?}");
 }
 
-/// An error reads well when `main` returns it, and says what its causes say.
+/// Checks that an error reads well when `main` returns it, and includes the messages of its causes.
 #[track_caller]
 fn check(error: &dyn std::error::Error) {
     let debugged = format!("{error:?}");

@@ -1,9 +1,9 @@
-//! A program that only embeds the recorder compiles nothing of the command line, of compression or of exports; and
-//! docs/EMBEDDING.md shows exactly what it compiles.
+//! A program that only embeds the recorder compiles nothing of the command line, of compression or of exports, and
+//! docs/EMBEDDING.md shows exactly which crates it compiles.
 
 use std::process::Command;
 
-/// What only tools, compression and exports need.
+/// The crates that only tools, compression and exports need.
 const FOREIGN: [&str; 13] = [
     "anstream",
     "anyhow",
@@ -29,7 +29,7 @@ fn tree(features: &[&str]) -> String {
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    // Without the paths of this checkout.
+    // The paths of this checkout are removed.
     let text = String::from_utf8(output.stdout).unwrap();
     let lines = text.lines().map(|line| line.split(" (/").next().unwrap().trim_end());
     lines.collect::<Vec<_>>().join("\n")

@@ -1,4 +1,5 @@
-//! All exports of a recording say the same, as other people's programs read them: counts, and durations to the nanosecond.
+//! All exports of a recording agree when other people's programs read them: in counts, and in durations to the
+//! nanosecond.
 #![cfg(feature = "cli")]
 
 mod consumers;
@@ -34,7 +35,8 @@ fn call_site(recorder: &Recorder, call_site_id: u32, kind: CallSiteKind, name: &
     event(recorder, PerfEvent::CallSite, PerfExt { call_site_id, ..PerfExt::default() }, &view.encode());
 }
 
-/// Tasks that begin on one worker and go on on the next, each with a child; two of a worker's tasks overlap without nesting.
+/// Records tasks that begin on one worker and continue on the next, each with a child. Two of a worker's tasks overlap
+/// without nesting.
 fn record(perf: &Recorder, exec: &Recorder) {
     call_site(perf, 1, CallSiteKind::Span, "task", &["number"]);
     call_site(perf, 2, CallSiteKind::Span, "step", &[]);
@@ -57,7 +59,7 @@ fn record(perf: &Recorder, exec: &Recorder) {
                     let text: Vec<u8> = [0, ValueType::Str as u8, 2, 0, b'h', b'i'].to_vec();
                     event(perf, PerfEvent::Event, PerfExt { field_count: 1, ..of(task + 1, 3) }, &text);
                     if number % 10 == 0 {
-                        // Out of order: the outer one is left first.
+                        // The spans are exited out of order: the outer one first.
                         event(perf, PerfEvent::SpanExit, of(task, 1), &[]);
                         event(perf, PerfEvent::SpanExit, of(task + 1, 2), &[]);
                     } else {

@@ -1,4 +1,5 @@
-//! 200,000 tasks on tokio's threads: span view has each once with its true time, thread view each stay of a thread.
+//! 200,000 tasks on tokio's threads: span view has each task once with its true time, thread view has each time slice
+//! of each thread.
 #![cfg(feature = "cli")]
 
 mod program;
@@ -19,7 +20,7 @@ fn now_nanos() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64
 }
 
-/// Runs the tasks; gives for each when it was about to begin and when it had ended.
+/// Runs the tasks. Returns for each task when it was about to begin and when it had ended.
 fn run_tasks() -> HashMap<u64, (u64, u64)> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_time().build().unwrap();
     runtime.block_on(async {
@@ -62,7 +63,7 @@ fn nanos(micros: &Value) -> u64 {
 
 #[test]
 fn every_task_is_there_once_with_its_true_time_and_every_stay_of_a_thread() {
-    /// The two clocks agree within a microsecond; tests share the machine.
+    /// The two clocks agree within a microsecond. The limit is larger because tests share the machine.
     const CLOCK_NANOS: u64 = 20_000;
     let dir = tempfile::tempdir().unwrap();
     let ring = dir.path().join("tasks");
@@ -87,7 +88,7 @@ fn every_task_is_there_once_with_its_true_time_and_every_stay_of_a_thread() {
         let number = span["args"]["number"].as_u64().unwrap();
         let (before, after) = times[&number];
         let duration = nanos(&span["dur"]);
-        // It slept within the span.
+        // The task slept within the span.
         assert!(number % 1000 != 7 || duration >= 5_000_000, "{span}");
         assert!(duration <= after - before + CLOCK_NANOS, "{span} {before} {after}");
         let id = span["args"]["span_id"].as_u64().unwrap();
@@ -109,7 +110,7 @@ fn every_task_is_there_once_with_its_true_time_and_every_stay_of_a_thread() {
         by_thread.entry(stay["tid"].as_u64().unwrap()).or_default().push((start, start + duration));
     }
     assert_eq!(busy, summary.spans[0].busy_nanos);
-    // Polled at least before and after it yielded, and once to be dropped.
+    // Each task was polled at least before and after it yielded, and once to be dropped.
     assert!(of_span.len() as u64 == TASKS && of_span.values().all(|stays| *stays >= 2));
     assert!(by_thread.len() <= 5, "tracks: {}", by_thread.len());
     for stays in by_thread.values_mut() {

@@ -1,4 +1,4 @@
-//! A follower that sleeps longer than it may wait wakes in time.
+//! A follower whose sleep is longer than its timeout wakes in time.
 
 use eventring::reader::{Followed, Follower, Reader, WaitStrategy};
 use eventring::recorder::{ContentDescription, Recorder};
@@ -12,6 +12,6 @@ fn a_sleep_of_an_hour_ends_with_a_timeout_of_milliseconds() {
     let mut follower = Follower::new(cursor, WaitStrategy::Sleep(Duration::from_secs(3600)));
     let start = Instant::now();
     assert!(matches!(follower.next_timeout(Duration::from_millis(20)), Followed::TimedOut));
-    // Not a measurement: an hour is meant.
+    // This is no measurement: the follower's sleep would be an hour.
     assert!(start.elapsed() < Duration::from_secs(600));
 }

@@ -1,5 +1,5 @@
-//! Event 1 of a ring whose schema nobody knows: what is a RECORD_ERROR, whole, is shown as such; whatever else it is stays bytes, for that schema may
-//! mean something else by it.
+//! Event 1 of a ring with an unknown schema: a payload that is a well-formed RECORD_ERROR is shown as one. Any other
+//! payload is shown as bytes, because that schema may use code 1 for something else.
 #![cfg(feature = "cli")]
 
 mod program;

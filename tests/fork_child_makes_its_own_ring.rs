@@ -1,4 +1,5 @@
-//! A forked child may switch the inherited slot on again with a ring of its own; parent and child then record side by side.
+//! A forked child may switch the inherited recorder on again with a ring of its own. Parent and child then record side
+//! by side.
 #![cfg(feature = "macros")]
 
 mod forked;
@@ -48,6 +49,6 @@ fn parent_and_child_record_into_rings_of_their_own() {
     assert_eq!(code, 0);
     record!(ExecEvent::BlockVerified, BlockVerified { block_number: 5 });
     assert_eq!((block_numbers(&path), block_numbers(&child_path)), (vec![1, 5], vec![3, 4]));
-    // In the parent the slot is taken.
+    // In the parent, a recorder is installed already.
     assert_eq!(EXEC.try_init_with(builder(&path)).unwrap_err().kind(), InitErrorKind::AlreadyInstalled);
 }

@@ -1,4 +1,5 @@
-//! A forked child records nothing into its parent's ring, whatever it tries, and takes nothing of it along when it ends.
+//! A forked child records nothing into its parent's ring, whatever it tries, and removes nothing of the ring when it
+//! ends.
 
 mod forked;
 
@@ -49,7 +50,7 @@ fn a_child_leaves_its_parents_rings_alone() {
     assert_eq!(code, 0);
     assert!(image == std::fs::read(&path).unwrap(), "a byte of the ring has changed");
 
-    // The parent goes on where it was.
+    // The parent continues where it was.
     let mut open = open.unwrap();
     open.append(b"done");
     assert_eq!(open.commit(), 2);

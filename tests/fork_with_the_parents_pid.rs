@@ -1,4 +1,5 @@
-//! A forked child that has its parent's process id, as the first process of a pid namespace within another: it owns nothing of its parent's.
+//! A forked child that has its parent's process id, because it is the first process of a pid namespace within another
+//! one, owns nothing of its parent's.
 
 #![cfg(not(any(loom, shuttle)))]
 
@@ -12,7 +13,7 @@ use std::sync::OnceLock;
 
 const TEST: &str = "a_child_with_its_parents_pid_leaves_its_parents_rings_alone";
 
-/// Rings that nobody drops.
+/// A ring that is never dropped.
 static RING: OnceLock<Recorder> = OnceLock::new();
 
 fn recorder(path: &Path) -> Recorder {
@@ -20,7 +21,7 @@ fn recorder(path: &Path) -> Recorder {
     Recorder::builder(description).config(path).compact(true).shifts(15, 21).prefault(false).build().unwrap()
 }
 
-/// Forks; the child runs `child` and exits, by the exit handlers. Waits for it.
+/// Forks. The child runs `child` and exits through the exit handlers. Waits for the child.
 fn fork(child: impl FnOnce()) {
     // SAFETY: of this process's threads only this one does something (the harness's main thread waits).
     let pid = unsafe { libc::fork() };
@@ -36,7 +37,7 @@ fn fork(child: impl FnOnce()) {
     assert_eq!(status, 0);
 }
 
-/// Has the next child be process 1 of a new pid namespace.
+/// Makes the next child process 1 of a new pid namespace.
 fn begin_namespace() -> bool {
     // SAFETY: changes nothing but where the next child goes.
     unsafe { libc::unshare(libc::CLONE_NEWPID) == 0 }
@@ -61,7 +62,7 @@ fn parent() {
     });
     say(format!("{stay:?} {}", ring.record(2, [0; 4], b"of the parent")));
     drop(dropped);
-    // The control: in the process itself they go.
+    // This is the control: in the process itself the files go.
     say(format!("{:?}", place().with_extension("dropped").exists()));
 }
 

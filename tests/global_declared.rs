@@ -33,10 +33,10 @@ fn a_global_recorder_refuses_events_that_are_recorded_elsewhere() {
     let error = OTHERS.try_init::<Shop>(&config).unwrap_err();
     assert_eq!(error.kind(), InitErrorKind::OtherRecorder);
     insta::assert_snapshot!(error, @"initialise the global recorder `others` for the events SHOP: these are recorded to the global recorder `orders`, expected events that are recorded here; initialise `orders`, or name this one in `#[event(recorder = …)]` on the enum");
-    // What a `main` that returns it prints.
+    // A `main` that returns the error prints this text.
     assert_eq!(format!("{error:?}"), error.to_string());
     assert!(OTHERS.installed().is_none() && std::fs::read_dir(directory.path()).unwrap().next().is_none());
-    // From the environment as well; the variable is one that is set wherever tests run.
+    // The same holds for a configuration from the environment. PATH is a variable that is set wherever tests run.
     let error = OTHERS.try_init_from_env::<Shop>("PATH").unwrap_err();
     assert_eq!(error.kind(), InitErrorKind::OtherRecorder);
 }
@@ -52,7 +52,7 @@ fn its_events_go_into_its_own_ring_and_are_decoded_by_the_ring_alone() {
     let order = Order { id: 7, items: 2 };
     assert_eq!(recordv!(Shop::OrderPlaced, &order, [b"in a hurry"]; ext[3] = 5), 1);
     assert_eq!(record!(Shop::DayEnded), 2);
-    // The global recorder of execution events is another one.
+    // The recorder `EXEC` is not affected.
     assert!(EXEC.installed().is_none());
 
     let reader = Reader::open_typed::<Shop>(&path).unwrap();
@@ -84,7 +84,7 @@ enum Lamp {
     SwitchedOn = 2,
 }
 
-/// Names the same recorder, and means something else with code 2.
+/// Events that name the same recorder, and whose code 2 has another meaning.
 #[derive(EventType, Clone, Copy)]
 #[event(content_type = 301, name = "DOORS", recorder = SHARED)]
 #[repr(u16)]
@@ -101,17 +101,17 @@ fn two_event_types_do_not_share_a_recorder_though_they_name_the_same() {
     assert_eq!(error.kind(), InitErrorKind::OtherEvents);
     insta::assert_snapshot!(error, @"initialise the global recorder `shared` for the events DOORS: it records the events LAMPS, whose schema is another, expected one schema for each recorder; give each event type a recorder of its own: `#[event(recorder = …)]` on the enum");
 
-    // Whichever comes first, and again when the other one has been seen.
+    // The order of the events does not matter, and the refusal repeats after the ring's own event was seen.
     for _ in 0..3 {
         assert_eq!(record!(Door::Opened), 0);
         assert_ne!(record!(Lamp::SwitchedOn), 0);
     }
     assert_eq!((recorder.stats().last_seqno, recorder.stats().foreign_events), (3, 3));
-    // Readers learn of it.
+    // Readers see the count.
     let reader = Reader::options().open_fd(recorder.as_fd()).unwrap();
     assert_eq!(reader.info().extension.unwrap().foreign_events, 3);
 
-    // Neither through an override, nor if somebody installs a recorder that was made for others.
+    // An override does not help, nor does installing a recorder that was made for other events.
     let lamps = || Recorder::builder(ContentDescription::of::<Lamp>()).anonymous().prefault(false).build().unwrap();
     let other = lamps();
     {
@@ -150,7 +150,7 @@ fn a_named_recorder_takes_no_events_of_another_schema() {
     assert_eq!(recordv!(recorder => Shop::OrderPlaced, &Order { id: 1, items: 0 }, [b"no"]), 0);
     assert_eq!(evaluated.get(), 0);
     assert_eq!((recorder.stats().last_seqno, recorder.stats().foreign_events), (2, 5));
-    // Events whose type nobody knows are not looked at; a ring that says no schema holds what is recorded in it.
+    // Raw events, whose type is not known, are not checked. A ring without a schema hash takes every event.
     assert_eq!(recordv!(recorder => raw(9), [b"anything"]), 3);
     let description = ContentDescription::new(301, "THINGS");
     let recorder = Recorder::builder(description).anonymous().prefault(false).build().unwrap();

@@ -40,7 +40,7 @@ fn the_variable_names_the_ring_and_without_it_nothing_happens() {
         assert!(service.end().success());
     }
 
-    // A bare name with sizes.
+    // The variable holds a bare name with sizes.
     let mut service = serve(Some("service:16:27".into()));
     assert_eq!(service.hear(), path.display().to_string());
     assert_eq!(service.hear(), "1");
@@ -51,9 +51,9 @@ fn the_variable_names_the_ring_and_without_it_nothing_happens() {
     let Next::Event(event) = cursor.next() else { panic!() };
     assert_eq!((event.event_type, event.content_ext[1]), (ExecEvent::TxnEnd as u16, 5));
     assert!(service.end().success());
-    // The exit has ended the ring and removed the file, though the recorder is in a static.
+    // The exit has ended the ring and removed the file, although the recorder is in a static.
     assert!(!path.exists());
-    // Who has it open knows that this was no death.
+    // A reader that has the ring open knows that this was no death.
     assert_eq!(reader.state(), RingState::Ended);
 
     let mut service = serve(Some("service:3:27".into()));

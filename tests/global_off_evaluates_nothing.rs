@@ -30,7 +30,7 @@ fn arguments_are_evaluated_only_while_the_recorder_is_on() {
         ]
     };
 
-    // No recorder at all.
+    // No recorder is installed.
     assert_eq!((record_all(), evaluated.get()), ([0, 0], 0));
 
     let recorder =
@@ -38,13 +38,13 @@ fn arguments_are_evaluated_only_while_the_recorder_is_on() {
     EXEC.install(recorder.clone()).unwrap();
     assert_eq!((record_all(), evaluated.get()), ([1, 2], 4));
 
-    // Switched off at the global recorder, while the program runs.
+    // The global recorder is switched off while the program runs.
     EXEC.set_enabled(false);
     assert_eq!((record_all(), evaluated.get()), ([0, 0], 4));
     EXEC.set_enabled(true);
     assert_eq!((record_all(), evaluated.get()), ([3, 4], 8));
 
-    // A recorder named in the macro, switched off itself.
+    // The recorder that the macro names is switched off itself.
     let own = || {
         [
             record!(recorder => ExecEvent::BlockVerified, payload(); txn = word()),

@@ -1,4 +1,4 @@
-//! A scoped override: one thread records to another recorder for a while; other threads do not notice.
+//! A scoped override: one thread records to another recorder for a while, and other threads do not notice.
 #![cfg(feature = "macros")]
 
 use eventring::global::EXEC;
@@ -19,7 +19,7 @@ fn an_override_is_of_its_thread_nests_and_ends_with_its_guard() {
     let (installed, outer, inner) = (recorder(), recorder(), recorder());
     let all = [&installed, &outer, &inner];
     {
-        // It works where nothing is installed.
+        // An override works where no recorder is installed.
         let _outer = EXEC.override_with(outer.clone());
         assert!(EXEC.is_enabled());
         record!(ExecEvent::TxnEnd);
@@ -43,7 +43,7 @@ fn an_override_is_of_its_thread_nests_and_ends_with_its_guard() {
     record!(ExecEvent::TxnEnd);
     assert_eq!(counts(all), [1, 3, 1]);
 
-    // Whichever guard goes first.
+    // The guards may be dropped in any order.
     let inner_guard = EXEC.override_with(inner.clone());
     drop(guard);
     record!(ExecEvent::TxnEnd);
@@ -51,7 +51,7 @@ fn an_override_is_of_its_thread_nests_and_ends_with_its_guard() {
     let guard = EXEC.override_with(outer.clone());
     drop(inner_guard);
 
-    // Switching the global recorder off does not touch an override, which is for tests.
+    // Switching the global recorder off does not affect an override, which is for tests.
     EXEC.set_enabled(false);
     record!(ExecEvent::TxnEnd);
     drop(guard);

@@ -1,4 +1,4 @@
-//! Every input that a fuzzer was started from or has found, again.
+//! Every kept input of the fuzz targets is run again: the seeds, and the inputs that the fuzzer has found.
 
 #![cfg(all(feature = "capture", not(any(loom, shuttle))))]
 
@@ -17,7 +17,7 @@ fn inputs_that_were_kept_are_an_error_or_a_counted_loss() {
             let input = std::fs::read(&path).unwrap();
             println!("{}", path.display());
             target(&input);
-            // Cut short, it is as hostile.
+            // Half of the input is as hostile.
             target(&input[..input.len() / 2]);
             count += 1;
         }

@@ -1,4 +1,4 @@
-//! A live ring that somebody scribbles over, cuts, or swaps under its readers.
+//! A live ring that somebody scribbles over, truncates, or exchanges under its readers.
 
 #![cfg(all(feature = "capture", not(any(loom, shuttle))))]
 
@@ -20,8 +20,8 @@ fn recorder(path: &Path) -> Recorder {
     builder.context_shift(16).build().unwrap()
 }
 
-/// Writes random bytes to random places, for ever: words of the header and of descriptors mostly. Now and then the fixed header
-/// is put right, so that the ring can be opened.
+/// Writes random bytes to random places without end, mostly to words of the header and of descriptors. Now and then it
+/// restores the fixed header, so that the ring can be opened.
 fn scribble(path: &Path) {
     let file = std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
     let mut fixed = [0; 64];
@@ -57,7 +57,7 @@ fn scribble(path: &Path) {
     }
 }
 
-/// Most memory that this process has had resident, in KiB.
+/// Returns the largest amount of memory that this process has had resident, in KiB.
 fn peak_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -69,7 +69,7 @@ fn readers_of_a_ring_that_is_scribbled_over_get_errors_and_losses_in_bounded_tim
     const TEST: &str = "readers_of_a_ring_that_is_scribbled_over_get_errors_and_losses_in_bounded_time_and_memory";
     match part().as_deref() {
         Some("scribbler") => return scribble(&place()),
-        // In a process of its own, so that its memory is its own.
+        // The reading runs in a process of its own, so that only its memory is measured.
         Some(_) => {
             let end = Instant::now() + Duration::from_secs(5);
             let (mut opened, mut refused, mut slowest) = (0, 0, Duration::ZERO);
@@ -133,7 +133,7 @@ fn a_ring_that_is_cut_under_its_reader_gives_no_events_and_says_so() {
         let error = Reader::open(&path).unwrap_err();
         assert!(error.to_string().contains("bytes"), "{error}");
     }
-    // The writer goes on, into nothing.
+    // The writer continues, although its file is gone.
     assert_ne!(recorder.record(2, [0; 4], b"payload"), 0);
     assert!(recorder.was_truncated());
 }

@@ -1,5 +1,5 @@
-//! Ring files that an enemy has put beside one another, swapped or cut under the program: an error, a warning or a counted
-//! loss each time, and never a ring that is read for another one.
+//! Ring files that an enemy has put beside one another, exchanged or truncated under the program: each case is an
+//! error, a warning or a counted loss, and no ring is ever mistaken for another one.
 #![cfg(feature = "cli")]
 
 mod program;
@@ -19,7 +19,7 @@ use std::time::Duration;
 const CAPACITY: u64 = 64;
 const PAYLOAD_BYTES: u64 = 4096;
 
-/// A perf ring that was ended by its writer, of `events` events; then these words of its header.
+/// Makes a perf ring of `events` events that its writer has ended, and then sets these words of its header.
 fn ring(path: &Path, events: u64, words: &[(usize, u64)]) -> File {
     let file = File::options().read(true).write(true).create(true).truncate(true).open(path).unwrap();
     file.set_len((2 << 20) + CAPACITY * 64 + PAYLOAD_BYTES).unwrap();
@@ -59,7 +59,7 @@ fn shards(index: u64, count: u64) -> [(usize, u64); 3] {
     [(ext::SHARD_INDEX, index), (ext::SHARD_COUNT, count), (ext::SHARD_LIMIT, count)]
 }
 
-/// What becomes of shard 1 of the ring at `path`.
+/// Returns the reason why shard 1 of the ring at `path` is refused.
 fn refused(path: &Path) -> (ReaderErrorKind, String) {
     match ShardFinder::new(&Reader::open(path).unwrap(), 1).next() {
         Some(FoundShard::Unreadable { index: 1, error }) => (error.kind(), error.to_string()),
@@ -73,7 +73,7 @@ fn only_what_says_that_it_is_the_shard_is_taken_for_it() {
     let path = place(&directory, "r");
     ring(&path, 5, &shards(0, 2));
     let shard = place(&directory, "r.1");
-    // Shard 0 once more: its events would count twice.
+    // The file is shard 0 once more; its events would count twice.
     std::fs::hard_link(&path, &shard).unwrap();
     let other_file = "is not shard 1 of the recorder that is read";
     assert!(refused(&path).1.contains(other_file), "{:?}", refused(&path));
@@ -81,7 +81,7 @@ fn only_what_says_that_it_is_the_shard_is_taken_for_it() {
     let events = watched.json_lines().into_iter().filter(|line| line.get("seqno").is_some()).count();
     assert_eq!((watched.code, events), (Some(0), 5), "{watched:?}");
     assert!(watched.err.contains("shard 1 is left out"), "{watched:?}");
-    // What counts spans says it, too.
+    // The verbs that count spans report it, too.
     let summary = run(&["summary", argument(&path), "--json"]);
     assert!(summary.err.contains("shard 1 is left out"), "{summary:?}");
     let export = run(&["export", argument(&path), "--format", "jsonl", "-o", "-"]);
@@ -94,7 +94,7 @@ fn only_what_says_that_it_is_the_shard_is_taken_for_it() {
         matches!(&found, Some(FoundShard::Opened { index: 1, reader }) if reader.info().last_seqno == 5),
         "{found:?}"
     );
-    // Of another process, and of other events.
+    // This ring belongs to another process, and then it has other events.
     other.write_all_at(&4711u64.to_le_bytes(), ext::WRITER_PID as u64).unwrap();
     assert!(refused(&path).1.contains(other_file), "{:?}", refused(&path));
     other.write_all_at(&0u64.to_le_bytes(), ext::WRITER_PID as u64).unwrap();
@@ -132,7 +132,8 @@ fn a_header_that_claims_any_number_of_shards_does_not_cost_much() {
     let watched = run(&["watch", argument(&path), "--json"]);
     let events = watched.json_lines().into_iter().filter(|line| line.get("seqno").is_some()).count();
     assert_eq!((watched.code, events), (Some(0), 5), "{}", watched.err.len());
-    // That many of one file, each of which claims the same: the square of it would take minutes.
+    // There are many names of one file, each of which claims many shards. Work that grows with the square of their
+    // number would take minutes.
     for index in 1..count {
         std::fs::hard_link(&path, place(&directory, &format!("r.{index}"))).unwrap();
     }
@@ -156,7 +157,7 @@ fn counts_that_add_up_to_too_much_are_listed_all_the_same() {
 fn what_lies_behind_the_end_of_a_file_that_is_cut_is_missed_aloud() {
     let directory = directory();
     let path = place(&directory, "r");
-    // Nobody has ended it, and somebody holds the lock: a live ring.
+    // The ring was not ended and somebody holds its lock, so it is a live ring.
     let file = ring(&path, 40, &[(ext::STATE, ext::STATE_LIVE)]);
     rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).unwrap();
     let reader = Reader::open(&path).unwrap();
@@ -170,7 +171,7 @@ fn what_lies_behind_the_end_of_a_file_that_is_cut_is_missed_aloud() {
     let capture = capture.end();
     assert_eq!(capture.code, Some(6), "{capture:?}");
     assert!(capture.err.contains("was truncated while it was read"), "{capture:?}");
-    // Its program has not ended.
+    // The ring's program has not ended.
     assert!(capture.err.contains(" (the file of a ring was truncated)\n"), "{capture:?}");
     let saved = CaptureFile::open(&output).unwrap();
     let end = saved.end().unwrap();

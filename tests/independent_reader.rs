@@ -1,5 +1,5 @@
-//! A file of ours, read by a reader that knows the published format only, and nothing of this crate: the offsets are those of
-//! `docs/FORMAT.md`, the file is read with ordinary reads.
+//! A file of ours, read by a reader that knows only the published format and nothing of this crate. Its offsets are
+//! those of `docs/FORMAT.md`, and it reads the file with plain reads.
 #![cfg(feature = "macros")]
 
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-/// The reader. Uses the standard library alone.
+/// The independent reader, which uses only the standard library.
 mod published {
     use super::*;
 
@@ -23,7 +23,7 @@ mod published {
         pub event_type: u16,
         pub epoch_nanos: u64,
         pub content_ext: [u64; 4],
-        /// `None` if it has expired.
+        /// The payload, or `None` if it has expired.
         pub payload: Option<Vec<u8>>,
     }
 
@@ -57,7 +57,7 @@ mod published {
             self.word(64)
         }
 
-        /// The event with that seqno, if it is there.
+        /// Returns the event with that seqno, if it is there.
         pub fn event(&self, seqno: u64) -> Option<Event> {
             let slot = (seqno - 1) % self.capacity;
             let descriptor = self.bytes((2 << 20) + slot * 64, 64);
@@ -112,7 +112,8 @@ fn a_reader_of_the_published_format_reads_what_we_record() {
     let ring = Ring::open(&path, 2, HASH);
     assert_eq!((ring.last_seqno(), ring.event(1)), (0, None));
 
-    // More events than descriptors, more bytes than the payload buffer, payloads of all sizes, also from several threads.
+    // There are more events than descriptors and more bytes than the payload buffer holds, payloads of all sizes, and
+    // several threads.
     let sizes = [0, 1, 15, 16, 17, 4096, 70_000, 5 << 20];
     let mut expected = BTreeMap::new();
     for index in 0..70_000u64 {
@@ -143,7 +144,7 @@ fn a_reader_of_the_published_format_reads_what_we_record() {
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
     });
     expected.extend(counted);
-    // Too large for the ring; given up.
+    // This payload is too large for the ring and is not recorded.
     let large = payload(3, 100 << 20);
     let oversized = recorder.record(20, [9; 4], &large);
     drop(recorder.reserve(21, [8; 4], 77));
@@ -156,7 +157,7 @@ fn a_reader_of_the_published_format_reads_what_we_record() {
         let event = ring.event(seqno).unwrap();
         let (event_type, ext, payload) = &expected[&seqno];
         assert_eq!((event.event_type, event.content_ext), (*event_type, *ext));
-        // Within milliseconds of one another, and of now.
+        // The times are within milliseconds of one another, and of now.
         assert!(event.epoch_nanos.abs_diff(before) < 60_000_000_000 || before == 0);
         before = event.epoch_nanos;
         if let Some(found) = event.payload {

@@ -1,5 +1,5 @@
-//! A file written by the published algorithm, transcribed from the facts in `docs/FORMAT.md` without using this crate, and
-//! read by ours: live, lapped, and after its writer has gone.
+//! A file written by the published algorithm, transcribed from the facts in `docs/FORMAT.md` without using this crate.
+//! Our reader reads it live, lapped, and after its writer has gone.
 #![cfg(feature = "macros")]
 
 use eventring::reader::{Followed, Follower, Gap, GapCause, Next, PayloadRead, Reader, RingState, Seek, WaitStrategy};
@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-/// A writer of the published format. Uses the standard library, and `flock`.
+/// A writer of the published format. It uses only the standard library, and `flock`.
 struct Writer {
     file: File,
     capacity: u64,
@@ -43,7 +43,7 @@ impl Writer {
         self.file.write_all_at(&value.to_le_bytes(), offset).unwrap();
     }
 
-    /// Reserves, writes all but the seqno, and gives what commits it.
+    /// Reserves an event and writes all of it except the seqno. Returns the values that commit it.
     fn begin(&mut self, event_type: u16, ext: [u64; 4], payload: &[u8]) -> (u64, u64) {
         self.last_seqno += 1;
         self.put(64, self.last_seqno);
@@ -106,13 +106,13 @@ fn a_live_file_of_another_writer_is_followed_to_its_end() {
     let mut buffer = Vec::new();
     assert_eq!(follower.cursor().payload(&event, &mut buffer), PayloadRead::Valid(b"some payload"));
 
-    // Reserved, and not committed for a while.
+    // This event is reserved, and not committed for a while.
     let begun = writer.begin(19, [0; 4], b"");
     assert_eq!(follower.cursor_mut().next(), Next::NotReady);
     writer.commit(begun);
     assert!(matches!(follower.cursor_mut().next(), Next::Event(event) if event.seqno == 2));
 
-    // Its writer goes without a word, in the middle of an event.
+    // The writer goes away without ending the ring, in the middle of an event.
     writer.begin(19, [0; 4], b"never finished");
     writer.record(20, [0; 4], b"");
     drop(writer);
@@ -131,7 +131,7 @@ fn payloads_that_straddle_the_end_and_those_that_have_expired_are_told_apart() {
     let path = directory.path().join("ring");
     let mut writer = Writer::create(&path, 1, &[0; 32], (16, 27), 16);
     let reader = Reader::open_typed::<TestEvent>(&path).unwrap();
-    // An odd size: one of them lies across the end of the buffer.
+    // The size is odd, so that one of the payloads crosses the end of the buffer.
     let payload = |i: u64| -> Vec<u8> {
         let mut payload = vec![i as u8; 3_000_001];
         payload[3_000_000] = 99;
@@ -167,7 +167,7 @@ fn payloads_that_straddle_the_end_and_those_that_have_expired_are_told_apart() {
 fn a_ring_that_has_gone_round_gives_an_exact_gap() {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let path = directory.path().join("ring");
-    // The older payload alignment of the same magic.
+    // Older files of the same magic have this payload alignment.
     let mut writer = Writer::create(&path, 2, &exec_hash(), (16, 27), 8);
     let reader = Reader::open(&path).unwrap();
     let mut cursor = reader.cursor();

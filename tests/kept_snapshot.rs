@@ -1,6 +1,7 @@
-//! The snapshot in `tests/data`, which an earlier build recorded and wrote: today's reads it, and would record the same.
+//! The snapshot in `tests/data` was recorded and written by an earlier build. Today's build reads it, and would record
+//! the same.
 //!
-//! `EVENTRING_BLESS=1 cargo test --test kept_snapshot` records it anew.
+//! `EVENTRING_BLESS=1 cargo test --test kept_snapshot` records it again.
 #![cfg(all(feature = "macros", feature = "snapshot"))]
 
 mod all_events;
@@ -12,7 +13,7 @@ use std::collections::BTreeSet;
 
 const SNAPSHOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/all-exec-events.snapshot.zst");
 
-/// Seqno, type, extension, payload: all but the time.
+/// An event's seqno, type, extension and payload: all of it except the time.
 type Event = (u64, u16, [u64; 4], Vec<u8>);
 
 fn events(reader: &Reader) -> Vec<Event> {
@@ -38,7 +39,7 @@ fn what_an_earlier_build_recorded_is_read_and_recorded_alike_today() {
     }
     let kept = Reader::open_typed::<ExecEvent>(SNAPSHOT).unwrap();
     assert_eq!(events(&kept), events(&today));
-    // Comments, and what is said in lines that look like some, may differ: the hash does not cover them.
+    // Comments, and lines that look like comments, may differ: the hash does not cover them.
     let text = kept.schema_text().unwrap();
     let lines: String = text.lines().filter(|line| !line.starts_with('#')).flat_map(|line| [line, "\n"]).collect();
     assert_eq!(lines, ExecEvent::schema().canonical_text());

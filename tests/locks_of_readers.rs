@@ -1,4 +1,5 @@
-//! What users who may only read a ring can do with locks on it: nothing that its owner would notice. Needs root to play two users.
+//! The locks that users who may only read a ring can take on it: the owner notices none of them. Needs root to play two
+//! users.
 
 #![cfg(not(any(loom, shuttle)))]
 
@@ -17,10 +18,11 @@ use std::path::{Path, PathBuf};
 
 const OWNER: u32 = 54_321;
 const READER: u32 = 54_322;
-/// The group of both.
+/// The group of both users.
 const GROUP: u32 = 54_300;
 
-/// The users that a ring's owner and its reader are, and a directory that is the owner's; `None`, with a word, if only root can be both.
+/// Makes a directory for a ring's owner and its reader. Returns `None`, after printing why, if this process is not root
+/// and cannot become the two users.
 fn two_users() -> Option<(tempfile::TempDir, PathBuf)> {
     if !rustix::process::geteuid().is_root() {
         eprintln!("SKIPPED: only root can play two users");
@@ -33,7 +35,7 @@ fn two_users() -> Option<(tempfile::TempDir, PathBuf)> {
     Some((directory, path))
 }
 
-/// Makes this process, all of its threads, that user's, in the group and in no other.
+/// Turns this process, with all of its threads, into that user, in the group and in no other group.
 fn become_user(user: u32) {
     // SAFETY: changes the credentials of the process; no list of groups is read.
     assert_eq!(unsafe { libc::setgroups(0, std::ptr::null()) }, 0);
@@ -48,7 +50,7 @@ fn recorder(path: &Path) -> Result<Recorder, RecorderError> {
     Recorder::builder(description).config(path).compact(true).shifts(15, 21).prefault(false).build()
 }
 
-/// The owner's part: makes the ring, says what came of it, and waits to be ended.
+/// Plays the owner: makes the ring, reports the result, and waits to be ended.
 fn own() {
     become_user(OWNER);
     match recorder(&place()) {
@@ -63,7 +65,7 @@ fn own() {
     }
 }
 
-/// Asks for a lock of that kind on all bytes that a file can have.
+/// Tries to take a lock of that kind on all bytes that a file can have.
 fn lock_bytes(file: &File, kind: i32) -> bool {
     // SAFETY: a structure of integers, for which 0 is a value: from the first byte, without an end.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
@@ -72,7 +74,8 @@ fn lock_bytes(file: &File, kind: i32) -> bool {
     unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock) == 0 }
 }
 
-/// The reader's part: opens the ring, and takes what locks it can get, once while its writer lives and once when told to.
+/// Plays the reader: opens the ring and takes the locks that it can get, once while its writer lives and once when told
+/// to.
 fn read(locks: &str) {
     become_user(READER);
     let error = File::options().read(true).write(true).open(place()).unwrap_err();
@@ -104,13 +107,13 @@ fn go_on(talk: &mut Talk) {
     talk.child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
 }
 
-/// A ring whose owner was killed, and a reader who has these locks on it.
+/// Makes a ring whose owner was killed, and a reader that holds these locks on it.
 fn dead_and_locked(test: &str, path: &Path, locks: &str) -> Talk {
     let mut owner = Talk::with(play(test, "owner", path));
     assert_eq!(owner.hear(), "recorded 1");
     let mut reader = Talk::with(play(test, locks, path));
     assert_eq!(reader.hear(), "while it lives: []");
-    // The control: nobody replaces a ring that lives.
+    // This is the control: a live ring is not replaced.
     assert_eq!(Talk::with(play(test, "owner", path)).hear(), "already owned");
     owner.child.kill().unwrap();
     owner.child.wait().unwrap();
@@ -135,7 +138,7 @@ fn a_reader_cannot_keep_the_owner_from_replacing_a_dead_ring() {
         let mut next = Talk::with(play(TEST, "owner", &path));
         assert_eq!(next.hear(), "recorded 1", "{locks}");
         assert_eq!(names(directory.path()), ["ring"]);
-        // The published programs see it as before: by the lock of all of the file, and who holds it.
+        // The published programs see the lock as before: it covers all of the file, and its owner is known.
         let pid = Some(next.child.id());
         assert_eq!(eventring::shm::lock_state(File::open(&path).unwrap()), eventring::shm::LockState::Held { pid });
         assert!(flock(File::open(&path).unwrap(), FlockOperation::NonBlockingLockShared).is_err());
@@ -165,7 +168,7 @@ fn a_readers_lock_does_not_make_a_dead_ring_live() {
     if plays() {
         return;
     }
-    // What a process in another pid namespace knows of the writer.
+    // A process in another pid namespace sees the writer so.
     let forget_writer = |path: &Path| {
         let ring = File::options().read(true).write(true).open(path).unwrap();
         ring.write_all_at(&[0; ext::CREATED_EPOCH_NANOS - ext::WRITER_START_TICKS], ext::WRITER_START_TICKS as u64)
@@ -175,7 +178,7 @@ fn a_readers_lock_does_not_make_a_dead_ring_live() {
     let mut reader = dead_and_locked(TEST, &path, "flockbytes");
     forget_writer(&path);
     assert_eq!(Reader::open(&path).unwrap().state(), RingState::WriterDied);
-    // The control: of one that lives.
+    // This is the control: the same for a live writer.
     let mut next = Talk::with(play(TEST, "owner", &path));
     assert_eq!(next.hear(), "recorded 1");
     forget_writer(&path);
@@ -217,7 +220,6 @@ fn both_locks_last_until_the_owner_ends_and_no_child_has_them() {
     go_on(&mut owner);
     owner.child.wait().unwrap();
     assert_eq!(Talk::with(play(TEST, "next", &path)).hear(), "recorded");
-    // It was alive until now.
-    // SAFETY: signals the process that our child has left.
+    // SAFETY: signals the process that our child has left, which was alive until now.
     assert_eq!(unsafe { libc::kill(child, libc::SIGKILL) }, 0);
 }

@@ -1,4 +1,4 @@
-//! What `record!` expands to does not meddle with the names of its caller, and takes what a list in Rust takes.
+//! The expansion of `record!` does not interfere with the names of its caller, and accepts lists as Rust does.
 #![cfg(feature = "macros")]
 
 use eventring::global::GlobalRecorder;
@@ -35,7 +35,7 @@ fn recorder() -> Recorder {
     Recorder::builder(ContentDescription::of::<Shop>()).anonymous().build().unwrap()
 }
 
-/// Type, extension and payload of all that was recorded.
+/// Returns the type, extension and payload of each recorded event.
 fn recorded(recorder: &Recorder) -> Vec<(u16, [u64; 4], Vec<u8>)> {
     let mut cursor = Reader::options().open_fd(recorder.as_fd()).unwrap().cursor();
     cursor.seek(Seek::Oldest);

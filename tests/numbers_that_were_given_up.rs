@@ -1,4 +1,4 @@
-//! A number that a writer gave up stands for no event: readers tell it from a loss, and the sums are exact.
+//! A seqno that a writer gave up stands for no event: readers tell it from a loss, and the sums are exact.
 
 use eventring::reader::{Gap, GapCause, Next, Reader, Seek};
 use eventring::recorder::{ContentDescription, Recorder};
@@ -10,16 +10,16 @@ fn a_number_given_up_to_a_stalled_writer_is_no_loss() {
     let capacity = recorder.geometry().descriptor_capacity();
     let mut cursor = Reader::options().open_fd(recorder.as_fd()).unwrap().cursor();
 
-    // Stalls in slot 0 while the ring goes round.
+    // This reservation stalls in slot 0 while the ring goes round.
     let stalled = recorder.reserve(2, [0; 4], 0).unwrap();
     let (mut recorded, mut read, mut given_up) = (0, 0, 0);
     for _ in 1..=capacity {
         assert_ne!(recorder.record(3, [0; 4], b""), 0);
         recorded += 1;
     }
-    // The event that found the slot taken has the number behind.
+    // The event that found the slot taken has the next seqno.
     assert_eq!(recorder.stats().last_seqno, capacity + 2);
-    // Which took the place of event 2.
+    // That event took the slot of event 2.
     cursor.seek(Seek::Seqno(3));
     loop {
         match cursor.next() {
@@ -40,8 +40,8 @@ fn a_number_given_up_to_a_stalled_writer_is_no_loss() {
     drop(stalled);
 }
 
-/// Opens `open` reservations, each `distance` numbers behind the one before, and lets the ring go round: each of their slots has a
-/// number that is given up, and the reader says so at once.
+/// Opens `open` reservations, each `distance` seqnos after the one before, and lets the ring go round. For each of
+/// their slots a seqno is given up, and the reader must report it at once.
 fn all_are_told(descriptor_shift: u32, open: u64, distance: u64) {
     let description = ContentDescription::new(300, "THINGS");
     let recorder =
@@ -68,7 +68,7 @@ fn all_are_told(descriptor_shift: u32, open: u64, distance: u64) {
                 assert_eq!(gap.cause, GapCause::GivenUp, "at {}", gap.first_seqno);
                 given_up += gap.count;
             }
-            // Where a cursor thinks that the ring ends it looks at the slot alone, for 100 microseconds.
+            // A cursor that believes to be at the end of the ring looks only at the slot for 100 microseconds.
             Next::NotReady if waited < 1000 => {
                 waited += 1;
                 std::thread::sleep(std::time::Duration::from_millis(1));

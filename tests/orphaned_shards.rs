@@ -1,4 +1,4 @@
-//! What a crash leaves of a recorder with many threads, when the next one of that name has few.
+//! The shards that a crashed recorder with many threads leaves, when the next recorder of that name has few threads.
 #![cfg(feature = "cli")]
 
 mod child;
@@ -13,10 +13,11 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 
-/// Shards that a recorder of so many threads makes.
+/// The number of shards, and of the threads that record at the same time.
 const MANY: usize = 4;
 
-/// A program that records on so many threads at once, keeps its rings if it is told so, and then waits for its parent.
+/// Plays a program that records on so many threads at the same time, keeps its rings if it is told to, and then waits
+/// for its parent.
 fn record(threads: usize, keep: bool) {
     let builder = PerfRecorder::builder().config(place()).shifts(15, 21).shards(MANY).prefault(false);
     let recorder = builder.keep(keep).build().unwrap();
@@ -25,7 +26,8 @@ fn record(threads: usize, keep: bool) {
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                // A thread beside others that record, or that make a shard meanwhile, asks again until it has its own.
+                // A thread that meets other recording threads, or another thread that makes a shard, asks again until
+                // it has a shard of its own.
                 tracing::dispatcher::with_default(&dispatch, || {
                     while recorder.shard_count() < threads {
                         tracing::info_span!("work").in_scope(|| ());
@@ -42,14 +44,15 @@ fn record(threads: usize, keep: bool) {
     wait_for_parent();
 }
 
-/// A process of this test that records on so many threads.
+/// Starts a process of this test that records on so many threads.
 fn recording(test: &str, part: &str, ring: &Path, shards: usize) -> Talk {
     let mut talk = Talk::with(play(test, part, ring));
     assert_eq!(talk.hear(), shards.to_string());
     talk
 }
 
-/// Plays the part of the child, if this is one; its name says on how many threads, and whether it keeps its rings.
+/// Plays the part of the child, if this process is one. The name of the part says on how many threads it records, and
+/// whether it keeps its rings.
 fn plays() -> bool {
     let part = part();
     match part.as_deref() {
@@ -61,14 +64,14 @@ fn plays() -> bool {
     part.is_some()
 }
 
-/// A recorder with many shards at `ring` that was killed.
+/// Leaves a recorder with many shards at `ring` that was killed.
 fn crash(test: &str, ring: &Path) {
     let mut many = recording(test, "many", ring, MANY);
     many.child.kill().unwrap();
     many.child.wait().unwrap();
 }
 
-/// A ring that is no shard, of this process.
+/// Makes a ring of this process that is not a shard.
 fn plain(path: &Path) -> Recorder {
     let description = ContentDescription::new(300, "OTHER");
     Recorder::builder(description).config(path).compact(true).shifts(15, 21).prefault(false).build().unwrap()
@@ -95,8 +98,9 @@ fn the_next_recorder_of_the_name_removes_the_shards_of_a_dead_one_and_nothing_el
     let ring = directory.path().join("shop");
     crash(TEST, &ring);
     assert_eq!(names(directory.path()), ["shop", "shop.1", "shop.2", "shop.3"]);
-    // What is not its own: a ring of another kind with the name of a shard, dead; the shard of another index; a shard that lives, or
-    // whose lock says so; what is no ring; the shards of a recorder of another name.
+    // These files are not left-over shards and must stay: a dead ring of another kind with the name of a shard; a shard
+    // with another index; a shard that is live, or whose lock says so; a file that is no ring; the shards of a recorder
+    // of another name.
     std::fs::remove_file(shard(&ring, ".2")).unwrap();
     let other = plain(&shard(&ring, ".2"));
     other.keep(true);
@@ -105,11 +109,11 @@ fn the_next_recorder_of_the_name_removes_the_shards_of_a_dead_one_and_nothing_el
     std::fs::copy(shard(&ring, ".3"), shard(&ring, ".03")).unwrap();
     std::fs::write(shard(&ring, ".8"), "no ring").unwrap();
     std::fs::copy(shard(&ring, ".1"), shard(&ring, "2.1")).unwrap();
-    // As from another implementation, which has `flock` alone.
+    // The lock is that of another implementation, which has only the `flock`.
     let locked = std::fs::File::options().read(true).write(true).open(shard(&ring, ".3")).unwrap();
     locked.write_all_at(&[0; 8], eventring::shm::WRITE_LOCK_OFFSET).unwrap();
     rustix::fs::flock(&locked, rustix::fs::FlockOperation::LockExclusive).unwrap();
-    // Of a process that died while it made a shard; no process has that number.
+    // A process died while it made this shard; no process has that number.
     let unfinished = shard(&ring, ".5.~4194305");
     std::fs::write(&unfinished, "").unwrap();
     let left = ["shop", "shop.03", "shop.2", "shop.3", "shop.7", "shop.8", "shop2.1"];
@@ -118,7 +122,7 @@ fn the_next_recorder_of_the_name_removes_the_shards_of_a_dead_one_and_nothing_el
     assert_eq!(names(directory.path()), left);
     assert!(few.end().success());
     assert_eq!(names(directory.path()), left[1..]);
-    // The control: the shard goes as soon as nobody has its lock.
+    // This is the control: the shard goes as soon as nobody has its lock.
     drop(locked);
     drop(plain(&ring));
     assert_eq!(names(directory.path()), ["shop.03", "shop.2", "shop.7", "shop.8", "shop2.1"]);
@@ -167,11 +171,12 @@ fn shards_without_their_recorder_are_listed_as_such_and_those_of_a_recorder_coun
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let ring = directory.path().join("shop");
     crash(TEST, &ring);
-    // The control: beside their first they are no orphans.
+    // This is the control: beside their shard 0 they are no orphans.
     let listed = run(&["list", "--json", argument(directory.path())]).json();
     assert_eq!(listed["rings"].as_array().unwrap().len(), 1, "{listed:#}");
     assert_eq!((&listed["rings"][0]["shards"], &listed["rings"][0]["orphaned"]), (&MANY.into(), &false.into()));
-    // A recorder that knows nothing of shards of dead ones: as another program may, or one that was not allowed to remove them.
+    // The next recorder leaves shards of dead recorders alone: it may be another program, or a program that may not
+    // remove them.
     let crashed = directory.path().join("crashed");
     std::fs::rename(&ring, &crashed).unwrap();
     for index in 1..MANY {
@@ -236,7 +241,7 @@ fn clean_removes_what_dead_programs_left_and_says_why_the_rest_stays() {
     assert_eq!((whys(&dry["removed"]), whys(&dry["left"])), (removed.clone(), left.clone()));
     assert_eq!((&dry["dry_run"], names(directory.path())), (&true.into(), before));
 
-    // Only what belongs to the ring that is named; a path, or a name in the ring directory.
+    // Only files of the named ring are removed. The ring is named by a path, or by a name in the ring directory.
     let gone = run(&["clean", "--json", argument(&at("gone"))]).json();
     assert_eq!(whys(&gone["removed"]), removed[5..]);
     let mut by_name = program::program(&["clean", "dead"]);
@@ -276,7 +281,7 @@ fn clean_leaves_the_rings_of_other_users() {
     assert_eq!(paths(&cleaned["removed"]), ["shop.2", "shop.3"]);
     assert!(cleaned["left"][0]["message"].as_str().unwrap().contains("it belongs to user 4711"), "{cleaned:#}");
     assert_eq!(names(directory.path()), ["shop.1"]);
-    // Nor does a recorder remove it.
+    // A recorder does not remove it, either.
     drop(plain(&ring));
     assert_eq!(names(directory.path()), ["shop.1"]);
 }

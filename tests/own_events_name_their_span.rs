@@ -1,5 +1,6 @@
-//! A program's own event types inside its spans: each event says in which span it was recorded — live, read by one's own program, and in every export —
-//! and a ring whose events use that word for something else is left alone.
+//! Typed events inside of spans: each event names the span in which it was recorded, whether it is read live, by a
+//! program with its types, or in an export. A ring whose events use that extension word for something else is left
+//! alone.
 #![cfg(feature = "cli")]
 
 mod child;
@@ -35,7 +36,7 @@ enum Shop {
     DayEnded = 4,
 }
 
-/// The word means something else here.
+/// Events that use the word for something else.
 #[derive(EventType, Clone, Copy)]
 #[event(content_type = 301, name = "STOCK", no_span)]
 #[repr(u16)]
@@ -50,7 +51,8 @@ fn beside(place: &Path, name: &str) -> PathBuf {
     place.with_extension(name)
 }
 
-/// What is recorded, and the span it says: `order` is the id of the span of that number.
+/// Plays the program: records orders, where `order` is the id of the span in which the order of that number is
+/// recorded.
 fn program() {
     let config = |name: &str| format!("{}:16:27", beside(&place(), name).display());
     SHOP.try_init::<Shop>(&config("shop")).unwrap();
@@ -64,9 +66,9 @@ fn program() {
             record!(Shop::OrderPlaced, &Order { id });
             tracing::info_span!("payment").in_scope(|| drop(tracing::info_span!("other")));
             recordv!(Shop::OrderNoted, &Order { id: 10 + id }, [b"in a hurry"]);
-            // To a recorder of one's own choice, too.
+            // An event for a recorder that the macro names has the span, too.
             record!(SHOP.installed().unwrap() => Shop::OrderPlaced, &Order { id: 20 + id });
-            // What is given is taken, none included.
+            // A span that the macro is given is taken, even if it is none.
             record!(Shop::OrderPlaced, &Order { id: 30 + id }; span = 0, ext[0] = 7);
             record!(stock => Stock::Counted, &Order { id });
             record!(stock => Stock::Counted, &Order { id }; ext[3] = 77);
@@ -77,10 +79,10 @@ fn program() {
     wait_for_parent();
 }
 
-/// By the number of the order, the span that its event names.
+/// The span that each order's event names, by the number of the order.
 type Spans = BTreeMap<u64, Option<u64>>;
 
-/// What all must say, given the spans' own ids.
+/// Returns the spans that all readers must show, from the spans' own ids.
 fn expected(orders: &BTreeMap<u64, u64>) -> Spans {
     assert!(orders.keys().copied().eq(1..=3), "{orders:?}");
     let inside = [0, 10, 20].into_iter().flat_map(|plus| orders.iter().map(move |(n, span)| (plus + n, Some(*span))));
@@ -106,7 +108,7 @@ fn check_merged(place: &Path) {
         }
         let Some((id, _)) = payload.split_first_chunk() else { continue };
         let id = u64::from_le_bytes(*id);
-        // Not those of the stock that have nothing in the word.
+        // Events of the stock that have nothing in the word are left out.
         if record.span.is_some() || id >= 30 {
             named.insert(id, record.span.map(|span| span.get()));
         }
@@ -166,7 +168,7 @@ fn check_exports(place: &Path) -> BTreeMap<u64, u64> {
         run(&["export", argument(&capture), "--format", "chrome", "--view", view, "-o", argument(&chrome), "--force"]);
         let trace: Value = serde_json::from_slice(&std::fs::read(&chrome).unwrap()).unwrap();
         let events = trace["traceEvents"].as_array().unwrap();
-        // The row on which each order's span lies, and those on which its events do.
+        // The row of each order's span must be the row of its events.
         let row_of = |span: u64| {
             let drawn = |event: &&Value| event["name"] == "order" && event["args"]["span_id"] == span;
             &events.iter().find(drawn).unwrap_or_else(|| panic!("span {span}, {view} view"))["tid"]

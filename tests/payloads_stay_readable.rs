@@ -1,11 +1,11 @@
-//! A payload is readable as long as what was recorded since fits into half of the payload buffer, whoever recorded it: one
-//! thread, a hundred thousand one after another, or a thousand at a time.
+//! A payload is readable until half of the payload buffer has been recorded after it, by one thread, by a hundred
+//! thousand threads one after another, or by a thousand at the same time.
 
 use eventring::reader::{Next, Reader, Seek};
 use eventring::recorder::{ContentDescription, Recorder};
 use std::sync::Barrier;
 
-/// A payload buffer of 8 MiB, as a shard of a perf recorder has by default, for many small events.
+/// Makes a ring for many small events with a payload buffer of 8 MiB, the default of a perf recorder's shard.
 fn small_ring() -> Recorder {
     let builder = Recorder::builder(ContentDescription::new(300, "PAYLOADS")).anonymous().compact(true);
     builder.shifts(19, 23).prefault(false).build().unwrap()
@@ -15,7 +15,7 @@ fn reader_of(recorder: &Recorder) -> Reader {
     Reader::options().open_fd(recorder.as_fd()).unwrap()
 }
 
-/// What became of the payloads of a ring.
+/// The state of the payloads of a ring.
 #[derive(Debug, Default, Clone, Copy)]
 struct Found {
     /// Events with payload.
@@ -49,7 +49,8 @@ fn look(reader: &Reader) -> Found {
     }
 }
 
-/// Checks that nothing has expired after which less than half of the payload buffer was recorded, and that something has.
+/// Checks that some payloads have expired, and that at least half of the payload buffer was recorded after each of
+/// them.
 fn check_half(recorder: &Recorder) {
     let found = look(&reader_of(recorder));
     let half = recorder.geometry().payload_buf_bytes() / 2;
@@ -57,13 +58,13 @@ fn check_half(recorder: &Recorder) {
     assert!(found.since_newest_expired >= half, "a payload has expired {found:?} bytes, less than {half}, after");
 }
 
-/// Numbers that look random, the same each time.
+/// Returns numbers that look random, the same ones in each run.
 fn random(state: &mut u64) -> u64 {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     *state >> 33
 }
 
-/// Gives the size of the next payload for a random number.
+/// A function that returns the size of the next payload for a random number.
 type NextSize = fn(u64) -> u64;
 
 /// Kinds of traffic.
@@ -115,7 +116,7 @@ fn what_a_few_threads_recorded_at_a_time_is_readable_until_half_of_the_buffer_wa
                         let size = size(random(&mut state));
                         bytes += size.next_multiple_of(16);
                         recorder.record(2, [0; 4], &payload[..size as usize]);
-                        // By turns, however few processors there are.
+                        // The threads take turns, however few processors there are.
                         if random(&mut state).is_multiple_of(4) {
                             std::thread::yield_now();
                         }
@@ -146,7 +147,7 @@ fn what_100_000_threads_recorded_one_after_another_is_readable_until_half_of_the
     let recorder = small_ring();
     for thread in 0..100_000u64 {
         let recorder = &recorder;
-        // Few threads do much more than the others.
+        // A few threads record much more than the others.
         let events = if thread.is_multiple_of(100) { 50 } else { 1 + thread % 3 };
         let record = move || (0..events).for_each(|_| _ = recorder.record(2, [0; 4], &[7; 96]));
         std::thread::scope(|scope| _ = scope.spawn(record));
@@ -179,7 +180,7 @@ mod spans {
     use eventring::tracing::{PerfRecorder, RecorderSubscriber};
     use tracing::Dispatch;
 
-    /// As `eventring::tracing::init` makes it, but in anonymous memory.
+    /// Makes a recorder like that of `eventring::tracing::init`, but in anonymous memory.
     fn default_recorder() -> PerfRecorder {
         PerfRecorder::builder().prefault(false).build().unwrap()
     }
@@ -203,7 +204,7 @@ mod spans {
             std::thread::scope(|scope| _ = scope.spawn(work));
         }
         let sum = |what: fn(&Found) -> u64| found(&recorder).iter().map(what).sum::<u64>();
-        // A span, a log record and the beginning of each thread; two call sites.
+        // Each thread has a span, a log record and its THREAD_STARTED; there are two call sites.
         assert_eq!((sum(|found| found.payloads), sum(|found| found.expired)), (6002, 0));
     }
 
@@ -215,7 +216,7 @@ mod spans {
             let recorder = default_recorder();
             let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
             let turn = Barrier::new(THREADS);
-            // Half of the buffers, less what the beginnings of the threads take.
+            // The threads record half of the buffers, less the space of the THREAD_STARTED events.
             let rounds = (shards * (8 << 20) / 2 - (1 << 20)) / (THREADS * (2 * text.len() + 96));
             std::thread::scope(|scope| {
                 for _ in 0..THREADS {

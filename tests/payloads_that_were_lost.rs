@@ -1,5 +1,6 @@
-//! Payloads go before their events do: how many of a recording's events are without theirs is said by whoever reads it, `--strict` counts them as
-//! losses, and a span whose fields are gone does not look like one that never had any.
+//! Payloads are overwritten before their descriptors are. Every reader reports how many events of a recording have lost
+//! their payload, `--strict` counts them as losses, and a span whose fields are lost does not look like a span without
+//! fields.
 #![cfg(feature = "cli")]
 
 mod program;
@@ -13,7 +14,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 const SPANS: u64 = 4000;
-/// So large that the payload buffer holds far fewer than the descriptors.
+/// A size so large that the payload buffer holds far fewer payloads than the ring has descriptors.
 const TEXT_BYTES: usize = 2000;
 
 struct Recorded {
@@ -35,7 +36,8 @@ enum Shop {
     OrderNoted = 2,
 }
 
-/// What a program leaves that has recorded spans and events with payloads of that length, whose rings keep all descriptors.
+/// Makes the rings of a program that has recorded spans and events with payloads of that length. The rings keep all
+/// descriptors.
 fn recorded(text_bytes: usize) -> Recorded {
     let directory = program::directory();
     let [spans, orders] = ["shop", "shop-orders"].map(|name| program::place(&directory, name));
@@ -79,7 +81,7 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value}"))
 }
 
-/// The counts of both rings as people read them, on stderr.
+/// Returns true if stderr reports the counts of both rings, as people read them.
 fn says(err: &str, expected: [u64; 2]) -> bool {
     let total = grouped(expected[0] + expected[1]);
     err.contains(&format!("{total} events have lost their payload, which was overwritten before it could be copied"))
@@ -120,7 +122,7 @@ fn payloads_that_were_lost_are_told_by_every_verb_and_count_for_strict() {
         assert_eq!(number(&exported["lost_payloads"]), expired[0] + expired[1], "{format}: {exported}");
     }
 
-    // What a ring holds now, too.
+    // The events that a ring holds now are counted, too.
     let now = run(&["summary", argument(&recorded.spans), "--strict"]);
     assert!(now.code == Some(16) && now.err.contains(&format!("({} in shop)", grouped(expired[0]))), "{now:?}");
 }
@@ -142,10 +144,10 @@ fn a_span_whose_fields_were_lost_does_not_look_like_one_without_fields() {
     assert_eq!((lost.len() as u64, whole.len() as u64), (expired, SPANS - expired));
     assert!(lost.iter().all(|span| span["fields"] == serde_json::json!({})));
     assert!(whole.iter().all(|span| span["fields"]["number"].is_u64()));
-    // It never had any.
+    // These spans never had fields.
     assert!(spans("bare").count() as u64 == SPANS && spans("bare").all(|span| span.get("fields_lost").is_none()));
     let end = lines.last().unwrap();
-    // The descriptions of call sites and threads have lost theirs, too.
+    // The descriptions of call sites and threads have lost their payloads, too.
     assert_eq!(end["payload_losses"][0]["expired"], captured["rings"][0]["expired_payloads"], "{end}");
 
     for view in ["thread", "span"] {

@@ -1,4 +1,4 @@
-//! A writer that is killed, and what its readers find: the examination that all tests of death share.
+//! A writer that is killed, and the events that its readers find: the examination that all tests of death share.
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 
@@ -13,25 +13,26 @@ use std::process::Child;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Recording threads of a writer.
+/// The number of recording threads of a writer.
 pub const WRITERS: u64 = 3;
 
 /// A writer's way of recording one event: writer, count, words, payload.
 pub type Recording = fn(&Recorder, u64, Count, [u64; 3], &[u8]);
 
-/// The ring at `path`.
+/// Makes the ring at `path`.
 pub fn recorder(path: &Path) -> Recorder {
     let description = ContentDescription::new(300, "DEATH");
     Recorder::builder(description).config(path).compact(true).shifts(15, 21).build().unwrap()
 }
 
-/// Tells the parent, over stderr, that this seqno was committed.
+/// Reports to the parent, over stderr, that this seqno was committed.
 pub fn tell(seqno: u64) {
-    // One write of less than PIPE_BUF bytes: whole or not at all.
+    // One write of less than PIPE_BUF bytes arrives whole or not at all.
     std::io::stderr().write_all(&seqno.to_le_bytes()).unwrap();
 }
 
-/// Records, then tells: the first writer each of its events, the others, which spend their time recording, every 50th.
+/// Records, then reports the seqno. The first writer reports each of its events. The others spend their time recording,
+/// and report every 50th event.
 pub fn record_and_tell(recorder: &Recorder, writer: u64, count: Count, words: [u64; 3], payload: &[u8]) {
     let seqno = record(recorder, count, words, payload);
     if writer == 0 || count.is_multiple_of(50) {
@@ -39,7 +40,7 @@ pub fn record_and_tell(recorder: &Recorder, writer: u64, count: Count, words: [u
     }
 }
 
-/// Wrong: tells before it commits.
+/// Reports the seqno before it commits, which is wrong.
 pub fn tell_and_record(recorder: &Recorder, writer: u64, count: Count, words: [u64; 3], payload: &[u8]) {
     if writer > 0 {
         return record_and_tell(recorder, writer, count, words, payload);
@@ -52,7 +53,7 @@ pub fn tell_and_record(recorder: &Recorder, writer: u64, count: Count, words: [u
     reservation.commit();
 }
 
-/// Wrong: commits when half of the payload is there.
+/// Commits when half of the payload is written, which is wrong.
 pub fn record_half(recorder: &Recorder, _: u64, _: Count, words: [u64; 3], payload: &[u8]) {
     let ext = [words[0], words[1], words[2], seal::seal(0, WITHOUT_SEQNO, payload.len(), words)];
     let mut reservation = recorder.reserve(WITHOUT_SEQNO, ext, payload.len() as u64).unwrap();
@@ -60,7 +61,7 @@ pub fn record_half(recorder: &Recorder, _: u64, _: Count, words: [u64; 3], paylo
     tell(reservation.commit());
 }
 
-/// Records until killed.
+/// Records until the process is killed.
 pub fn write_until_killed(path: &Path, recording: Recording) {
     let recorder = recorder(path);
     std::thread::scope(|scope| {
@@ -77,7 +78,7 @@ pub fn write_until_killed(path: &Path, recording: Recording) {
     });
 }
 
-/// Every seqno that the child tells until its end.
+/// Collects every seqno that the child reports until its end.
 pub fn listen(child: &mut Child) -> JoinHandle<Vec<u64>> {
     let mut pipe = child.stderr.take().unwrap();
     std::thread::spawn(move || {
@@ -87,12 +88,12 @@ pub fn listen(child: &mut Child) -> JoinHandle<Vec<u64>> {
     })
 }
 
-/// How long a reader may wait before it hangs: EVENTRING_PATIENCE seconds, or a minute.
+/// Returns how long a reader may wait before the test calls it stuck: EVENTRING_PATIENCE seconds, or a minute.
 fn patience() -> Duration {
     Duration::from_secs(std::env::var("EVENTRING_PATIENCE").map_or(60, |told| told.parse().expect("seconds")))
 }
 
-/// Follows the ring to its end, judging all events; gives the cursor.
+/// Follows the ring to its end and judges all events. Returns the cursor.
 pub fn follow(reader: &Reader) -> (Cursor, Verdict) {
     let mut cursor = reader.cursor();
     cursor.seek(Seek::Seqno(1));
@@ -108,7 +109,7 @@ pub fn follow(reader: &Reader) -> (Cursor, Verdict) {
     }
 }
 
-/// What is in the ring of a dead writer: the seqnos, judged.
+/// Reads the ring of a dead writer. Returns the seqnos of its events, and the verdict on the events.
 pub fn post_mortem(reader: &Reader) -> (HashSet<u64>, Verdict) {
     let mut cursor = reader.cursor();
     cursor.seek(Seek::Seqno(reader.info().last_seqno.saturating_sub(1 << 15) + 1));
@@ -125,24 +126,26 @@ pub fn post_mortem(reader: &Reader) -> (HashSet<u64>, Verdict) {
     }
 }
 
-/// What deaths have shown.
+/// The findings about killed writers.
 #[derive(Default)]
 pub struct Findings {
-    /// Writers killed.
+    /// Writers that were killed.
     pub kills: u64,
-    /// Of them, about when they made their ring.
+    /// Writers that were killed around the time when they made their ring.
     pub while_creating: u64,
-    /// Seqnos told before the kill, not older than the ring, and there.
+    /// Seqnos that were reported before the kill, that are not older than the ring's oldest event, and whose events
+    /// were found.
     pub told_and_found: u64,
-    /// The same, and not there.
+    /// Such seqnos whose events were not found.
     pub told_and_missing: u64,
-    /// Seqnos that no reader found, as nobody had told them.
+    /// Seqnos without an event in the ring that were not reported either.
     pub never_committed: u64,
-    /// Of the follower and of the reader after the end together.
+    /// The verdict of the follower and of the reader after the end together.
     pub verdict: Verdict,
 }
 
-/// Examines the ring of a writer that has been killed, with a reader that was attached before and what `following` it found.
+/// Examines the ring of a writer that has been killed, with a reader that was attached before and the findings of that
+/// reader, `following`.
 pub fn examine(reader: &Reader, following: (Cursor, Verdict), told: &[u64], findings: &mut Findings) {
     let (cursor, followed) = following;
     let last = reader.info().last_seqno;
@@ -158,7 +161,7 @@ pub fn examine(reader: &Reader, following: (Cursor, Verdict), told: &[u64], find
             false => findings.told_and_missing += 1,
         }
     }
-    // Each writer can have died inside one event; besides, seqnos are given up only if somebody stalls for a lap.
+    // Each writer can have died inside one event. Other seqnos are given up only if a writer stalls for a lap.
     let stats = reader.info().extension.unwrap();
     assert!(verdict.lost <= WRITERS + stats.refused_claims + stats.lapped_claims, "{verdict}");
     findings.never_committed += verdict.lost;
@@ -167,7 +170,7 @@ pub fn examine(reader: &Reader, following: (Cursor, Verdict), told: &[u64], find
 }
 
 impl Findings {
-    /// Adds up.
+    /// Adds up the findings.
     pub fn add(&mut self, other: &Self) {
         self.kills += other.kills;
         self.while_creating += other.while_creating;
@@ -177,7 +180,7 @@ impl Findings {
         self.verdict.add(&other.verdict);
     }
 
-    /// Everything that must not be.
+    /// Returns the number of faults, which must be 0.
     pub fn wrong(&self) -> u64 {
         self.told_and_missing + self.verdict.wrong()
     }

@@ -1,10 +1,11 @@
-//! Running something in a forked child.
+//! Running a function in a forked child.
 
 use rustix::process::{Pid, WaitOptions, waitpid};
 
-/// Forks; the child runs `body` and exits without any clean-up, with what it returns or 101 if it panics. Gives its exit code.
+/// Forks. The child runs `body` and exits without any clean-up, with the result of `body`, or with 101 if it panics.
+/// Returns the child's exit code.
 ///
-/// The caller's test is alone in its process, so that no other thread holds a lock in the moment of the fork.
+/// The caller's test must be alone in its process, so that no other thread holds a lock at the moment of the fork.
 pub fn in_child(body: impl FnOnce() -> i32) -> i32 {
     // SAFETY: the child only runs `body` and `_exit`.
     let pid = unsafe { libc::fork() };

@@ -1,4 +1,4 @@
-//! What is done with bytes from an enemy: the bodies of the fuzz targets, which the tests run on all kept inputs.
+//! The handling of hostile bytes: the bodies of the fuzz targets, which the tests run on all kept inputs.
 //!
 //! Nothing here may panic, hang or take more memory than is allowed, whatever the bytes are.
 
@@ -25,7 +25,7 @@ pub const TARGETS: &[Target] = &[
     ("capture", capture),
 ];
 
-/// Anonymous memory with these contents.
+/// Makes a file in anonymous memory with this content.
 fn memory_file(bytes: &[u8]) -> OwnedFd {
     // SAFETY: a plain system call with a valid name.
     let fd = unsafe { libc::memfd_create(c"hostile".as_ptr(), libc::MFD_CLOEXEC) };
@@ -37,7 +37,7 @@ fn memory_file(bytes: &[u8]) -> OwnedFd {
     file.into()
 }
 
-/// The bytes are the start of a ring file, whose length they choose.
+/// Takes the bytes as the length and the start of a ring file.
 pub fn ring_open(data: &[u8]) {
     let Some((length, bytes)) = data.split_first_chunk::<4>() else { return };
     let file = std::fs::File::from(memory_file(bytes));
@@ -47,7 +47,7 @@ pub fn ring_open(data: &[u8]) {
     }
 }
 
-/// The bytes are changes to a good ring; see [`script`].
+/// Takes the bytes as changes to a good ring; see [`script`].
 pub fn ring_events(data: &[u8]) {
     let file = memory_file(&script::image(data));
     if let Ok(reader) = Reader::options().open_fd(&file) {
@@ -55,7 +55,7 @@ pub fn ring_events(data: &[u8]) {
     }
 }
 
-/// The bytes are schema text, and a payload behind the first NUL.
+/// Takes the bytes as schema text, and a payload after the first NUL.
 pub fn schema_text(data: &[u8]) {
     let mut parts = data.splitn(2, |byte| *byte == 0);
     let Some(Ok(text)) = parts.next().map(std::str::from_utf8) else { return };
@@ -68,20 +68,20 @@ fn decode_all(model: &SchemaModel, payload: &[u8]) {
     let mut json = String::new();
     for event in model.events().iter().take(64) {
         model.decode(event.code(), payload).write_json(&mut json);
-        // What is shown grows with the payload, whatever the schema says.
+        // The output grows with the payload, whatever the schema says.
         assert!(json.len() <= 100_000 + payload.len() * 4096, "{} bytes of JSON", json.len());
         json.clear();
     }
 }
 
-/// The bytes are a context area, or the bodies of entries and fields.
+/// Takes the bytes as a context area, and as the bodies of entries and fields.
 pub fn perf_tables(data: &[u8]) {
     let mut catalog = Catalog::new();
     catalog.update_from_bytes(data);
     for _ in 0..2 {
         catalog.learn_call_site(1, data);
         catalog.learn_thread(1, data);
-        // What was learnt is used.
+        // The catalog that was filled is used now.
         catalog.update_from_bytes(data);
     }
     let mut words = data.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap()));
@@ -96,7 +96,8 @@ pub fn perf_tables(data: &[u8]) {
     }
 }
 
-/// The bytes are a compressed snapshot, or (odd first byte) a script of changes to a ring that then is compressed.
+/// Takes the bytes as a compressed snapshot, or (if the first byte is odd) as a script of changes to a ring that is
+/// then compressed.
 pub fn snapshot(data: &[u8]) {
     let Some((kind, data)) = data.split_first() else { return };
     let frame = if kind & 1 == 0 { data.to_vec() } else { zstd::encode_all(&script::image(data)[..], 1).unwrap() };
@@ -106,14 +107,14 @@ pub fn snapshot(data: &[u8]) {
     if let Ok(reader) = Reader::options().snapshot_bytes_max(BYTES_MAX).open(path) {
         assert!(reader.info().geometry.file_bytes() <= BYTES_MAX, "a snapshot that is larger than allowed");
         exercise(&reader, 100);
-        // Costs a tenth of a second, for the image has the size of a published ring.
+        // This costs a tenth of a second, because the image has the size of a published ring.
         if kind & 0x70 == 0x70 {
             let _ = reader.write_snapshot(std::io::sink(), &SnapshotOptions::new().compression_level(1));
         }
     }
 }
 
-/// The bytes are a capture file.
+/// Takes the bytes as a capture file.
 pub fn capture(data: &[u8]) {
     let Ok(capture) = CaptureFile::from_file(memory_file(data).into()) else { return };
     let _ = format!("{:?} {:?} {:?} {}", capture.rings(), capture.end(), capture.problems(), capture.is_truncated());
@@ -124,7 +125,7 @@ pub fn capture(data: &[u8]) {
     }
 }
 
-/// Does with an opened ring whatever a program would.
+/// Does with an opened ring everything that a program may do.
 pub fn exercise(reader: &Reader, steps: usize) {
     let info = reader.info();
     let _ = format!("{info:?} {:?} {:?} {:?}", reader.state(), reader.path(), reader.was_replaced());
@@ -147,7 +148,7 @@ pub fn exercise(reader: &Reader, steps: usize) {
     }
 }
 
-/// Reads on from where the cursor stands, and checks that every step gets somewhere.
+/// Reads on from the position of the cursor, and checks that every step makes progress.
 fn walk(cursor: &mut Cursor, steps: usize, schema: Option<&SchemaModel>, catalog: &mut Catalog) {
     let mut buffer = Vec::new();
     for _ in 0..steps {

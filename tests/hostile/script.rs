@@ -1,4 +1,4 @@
-//! A good little ring, and changes to it: inputs that get behind the first checks.
+//! A good little ring, and changes to it: inputs that pass the first checks.
 
 use eventring::layout::descriptor::{WORD_PAYLOAD_OFFSET, WORD_SEQNO, WORD_TYPE_AND_SIZE, pack_type_and_size};
 use eventring::layout::extension as ext;
@@ -11,13 +11,13 @@ const CONTEXT_BYTES: usize = 8192;
 const HEADER_BYTES: usize = HEADER_SECTION_BYTES as usize;
 /// The last event's seqno, in the ring's second lap.
 const LAST_SEQNO: u64 = 100;
-/// Files get no longer than this.
+/// The upper limit of the file's length.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// The image of a ring file: the good ring, changed as `script` says.
+/// Makes the image of a ring file: the good ring, changed by `script`.
 ///
-/// The script's first byte chooses the content type; then each change is a section (0 header, 1 descriptors, 2 payload, 3
-/// context, 4 schema text, 5 file length), an offset (u16), a count (u8) and that many bytes.
+/// The script's first byte chooses the content type. Then each change is a section (0 header, 1 descriptors, 2 payload,
+/// 3 context, 4 schema text, 5 file length), an offset (u16), a count (u8) and that many bytes.
 pub fn image(script: &[u8]) -> Vec<u8> {
     let (kind, mut rest) = script.split_first().map_or((0, script), |(kind, rest)| (*kind, rest));
     let mut image = good(1 + u16::from(kind % 4));

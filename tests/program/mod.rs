@@ -11,7 +11,7 @@ pub const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/all-exec
 
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_eventring");
 
-/// What a run of the program gave.
+/// The output and exit code of a run of the program.
 #[derive(Debug)]
 pub struct Run {
     pub code: Option<i32>,
@@ -20,13 +20,13 @@ pub struct Run {
 }
 
 impl Run {
-    /// stdout as JSON, of a run that went well.
+    /// Returns the JSON on stdout of a run that must have succeeded.
     pub fn json(&self) -> serde_json::Value {
         assert_eq!(self.code, Some(0), "{self:?}");
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// stdout as lines of JSON.
+    /// Returns the lines of JSON on stdout.
     pub fn json_lines(&self) -> Vec<serde_json::Value> {
         self.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
@@ -35,7 +35,7 @@ impl Run {
 pub fn program(arguments: &[&str]) -> Command {
     let mut command = Command::new(PROGRAM);
     command.args(arguments).stdin(Stdio::null());
-    // What the user has set must not show.
+    // The user's own settings must not affect the tests.
     command.env("NO_COLOR", "1").env("TZ", "UTC").env_remove("CLICOLOR_FORCE");
     command
 }
@@ -68,7 +68,7 @@ impl Live {
         Self { child, out, err }
     }
 
-    /// The next line of stdout; panics at its end.
+    /// Returns the next line of stdout. Panics at its end.
     pub fn line(&mut self) -> String {
         let mut line = String::new();
         assert_ne!(self.out.read_line(&mut line).unwrap(), 0, "stdout has ended");
@@ -85,7 +85,7 @@ impl Live {
         rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     }
 
-    /// Waits for the end; gives the rest of the output.
+    /// Waits for the end and returns the rest of the output.
     pub fn end(mut self) -> Run {
         let (mut out, mut err) = (String::new(), String::new());
         std::io::Read::read_to_string(&mut self.out, &mut out).unwrap();
@@ -94,17 +94,17 @@ impl Live {
     }
 }
 
-/// A directory in memory for rings.
+/// Makes a directory in memory for rings.
 pub fn directory() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").unwrap()
 }
 
-/// A path as an argument.
+/// Returns a path as an argument.
 pub fn argument(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// `name` in `directory`.
+/// Returns the path of `name` in `directory`.
 pub fn place(directory: &tempfile::TempDir, name: &str) -> PathBuf {
     directory.path().join(name)
 }
