@@ -1,4 +1,4 @@
-//! The file of a live ring is cut under its reader: no payload of zeros is given out as what was recorded.
+//! The file of a live ring is truncated under its reader: no payload of zeros is returned as a recorded payload.
 
 use eventring::reader::{Next, PayloadRead, Reader};
 use eventring::recorder::{ContentDescription, Recorder};
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 const PAYLOAD: [u8; 64] = [0xaa; 64];
 
-/// A ring in a folder of its own.
+/// Makes a ring in a folder of its own.
 fn ring() -> (TempDir, PathBuf, Recorder) {
     let place = tempfile::tempdir_in("/dev/shm").unwrap();
     let path = place.path().join("cut");
@@ -41,7 +41,7 @@ fn what_lies_behind_the_new_end_is_expired_and_never_zeros() {
         (valid, expired)
     };
     assert_eq!(read(&mut cursor, 500), (500, 0));
-    // Behind the descriptors: all of the payload buffer is gone.
+    // The file ends with the descriptors: all of the payload buffer is gone.
     let geometry = recorder.geometry();
     let payloads_at = (2 << 20) + geometry.descriptor_section_bytes();
     File::options().write(true).open(&path).unwrap().set_len(payloads_at).unwrap();
@@ -53,7 +53,7 @@ fn what_lies_behind_the_new_end_is_expired_and_never_zeros() {
 #[test]
 fn a_writer_whose_descriptors_are_gone_does_not_search_all_of_them_for_each_event() {
     let (_place, path, recorder) = ring();
-    // Beyond the first lap: there an empty slot is a free one.
+    // The ring is beyond its first lap, in which an empty slot is a free slot.
     (0..70_000).for_each(|n| assert!(recorder.record(2, [n; 4], &PAYLOAD) > 0));
     File::options().write(true).open(&path).unwrap().set_len(2 << 20).unwrap();
     let before = recorder.stats().last_seqno;

@@ -1,4 +1,4 @@
-//! `Cursor::each_ready` hands out what a loop around `Cursor::next` does.
+//! `Cursor::each_ready` returns the same events as a loop around `Cursor::next`.
 
 use eventring::reader::{Cursor, Next, Reader, Seek};
 use eventring::recorder::{ContentDescription, Recorder};
@@ -20,7 +20,7 @@ fn record(recorder: &Recorder, events: u64) {
     }
 }
 
-/// What a cursor found, in words: seqno and payload of an event, or a gap.
+/// Returns the findings of a cursor in words: seqno and payload of an event, or a gap.
 fn one_by_one(cursor: &mut Cursor) -> Vec<String> {
     let (mut found, mut buffer) = (Vec::new(), Vec::new());
     loop {
@@ -54,7 +54,7 @@ fn it_gives_the_events_and_gaps_that_one_by_one_reading_gives() {
     let (mut each, mut next) = (reader.cursor(), reader.cursor());
     record(&recorder, 100);
     assert_eq!(at_once(&mut each, |_| false), one_by_one(&mut next));
-    // Lapped: both begin with the same gap.
+    // The cursors were lapped: both begin with the same gap.
     record(&recorder, CAPACITY + 5_000);
     let found = at_once(&mut each, |_| false);
     assert!(found[0].contains("Overwritten"), "{}", found[0]);
@@ -113,7 +113,7 @@ fn a_loop_around_next_ends_with_the_writer_and_not_before_its_last_event_and_hol
         for burst in 0..20 {
             record(&recorder, 500);
             if burst == 10 {
-                // A hole in the midst, which holds the reader up until the end.
+                // This hole in the middle holds the reader up until the end.
                 std::mem::forget(recorder.reserve(2, [0; 4], 8));
             }
             std::thread::sleep(std::time::Duration::from_millis(1));

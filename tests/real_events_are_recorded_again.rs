@@ -1,4 +1,5 @@
-//! The main job on real input: one process records 136,891 real events anew, two others read them at the same time.
+//! The main job on real input: one process records 136,891 real events again, and two others read them at the same
+//! time.
 #![cfg(all(feature = "macros", feature = "snapshot"))]
 
 mod child;
@@ -13,15 +14,15 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-/// Events of the published recording.
+/// The number of events in the published recording.
 const EVENTS: u64 = 136_891;
-/// Events that a thread records before another one takes its turn.
+/// The number of events that a thread records before the next thread takes its turn.
 const TURN: usize = 50;
 
-/// Which events are recorded again.
+/// The recording whose events are recorded again.
 #[derive(Clone, Copy)]
 enum Recording {
-    /// Thirty real blocks, where they are present.
+    /// Thirty real blocks, if they are present.
     Published,
     /// Two made-up blocks that are kept with the project.
     Kept,
@@ -36,7 +37,7 @@ impl Recording {
     }
 }
 
-/// The original events, in order.
+/// Reads the original events, in order.
 fn originals(recording: Recording) -> Vec<(Descriptor, Vec<u8>)> {
     let path = recording.path().expect("the parent has seen it");
     let mut cursor = Reader::open_typed::<ExecEvent>(path).unwrap().cursor();
@@ -50,19 +51,19 @@ fn originals(recording: Recording) -> Vec<(Descriptor, Vec<u8>)> {
     events
 }
 
-/// How a run is performed.
+/// The settings of a run.
 #[derive(Clone, Copy)]
 struct Run {
     recording: Recording,
     /// Sizes of the ring.
     shifts: (u32, u32),
-    /// Threads that record, in turns: the order of events is that of the original.
+    /// The number of threads, which record in turns, so that the order of events is that of the original.
     threads: u32,
-    /// Whether payloads are decoded and encoded anew. That clears the padding, in which the original has dirt.
+    /// True if payloads are decoded and encoded again. This clears the padding, which is not zero in the original.
     encodes: bool,
 }
 
-/// Records them all.
+/// Records all of the events.
 fn write(ring: &Path, run: Run) {
     let originals = originals(run.recording);
     let description = ContentDescription::of::<ExecEvent>();
@@ -91,7 +92,7 @@ fn write(ring: &Path, run: Run) {
     say("done");
 }
 
-/// Reads to the end of the ring and compares; says how many events it read and lost.
+/// Reads to the end of the ring and compares. Prints how many events it read and lost.
 fn read(ring: &Path, run: Run) {
     let originals = originals(run.recording);
     let mut cursor = Reader::open_typed::<ExecEvent>(ring).unwrap().cursor();
@@ -106,7 +107,7 @@ fn read(ring: &Path, run: Run) {
                 assert_eq!(event.seqno, expected);
                 expected += 1;
                 let (original, original_payload) = &originals[event.seqno as usize - 1];
-                // Payload place and time are this recording's own.
+                // Payload offset and time belong to the new recording.
                 let like_original = Descriptor {
                     payload_buf_offset: original.payload_buf_offset,
                     record_epoch_nanos: original.record_epoch_nanos,
@@ -140,7 +141,7 @@ fn read(ring: &Path, run: Run) {
     say(format_args!("{read} {}", lost + expired));
 }
 
-/// Plays the part of this process, or starts the three others; gives what the two readers read and lost.
+/// Plays the part of this process, or starts the three others. Returns how many events the two readers read and lost.
 fn perform(test: &str, run: Run) -> Option<Vec<(u64, u64)>> {
     match part().as_deref() {
         Some("writer") => write(&place(), run),
@@ -197,7 +198,7 @@ fn in_the_smallest_ring_which_they_lap_twice_each_event_is_read_or_counted_as_lo
     {
         for (read, lost) in readers {
             assert_eq!(read + lost, EVENTS);
-            // What the ring still holds at the end is read in any case.
+            // The events that the ring still holds at the end are read in any case.
             assert!(read >= 1 << 15, "{read}");
         }
     }

@@ -1,4 +1,4 @@
-//! Recording while a thread ends, from the destructors of its thread-locals: nothing is lost, nothing panics.
+//! Recording while a thread ends, from the destructors of its thread-locals: no event is lost, nothing panics.
 
 use eventring::reader::{Next, Reader, Seek};
 use eventring::recorder::{ContentDescription, Recorder};
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 const THREADS: u64 = 200;
 
-/// Records when it is dropped: at once, and reserved.
+/// A thread-local that records when it is dropped, with and without a reservation.
 struct Last {
     recorder: Recorder,
     thread: u64,
@@ -37,7 +37,8 @@ fn destructors_of_thread_locals_record_before_and_behind_our_own() {
         let recorder = recorder.clone();
         let ended = std::thread::spawn(move || {
             let last = || Some(Last { recorder: recorder.clone(), thread });
-            // Thread-locals are destroyed in some order: one stands on each side of those that recording makes.
+            // Thread-locals are destroyed in an order of their own. One of these is initialised before those that
+            // recording makes, one after.
             BEFORE.set(last());
             if thread % 3 > 0 {
                 recorder.record(2, [thread, 0, 0, 0], b"alive");

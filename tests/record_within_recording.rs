@@ -1,4 +1,4 @@
-//! Re-entrancy: a payload's own code records, in every place where it can run.
+//! Re-entrancy: the code of a payload records, in every place where it can run.
 #![cfg(feature = "macros")]
 
 use eventring::global::EXEC;
@@ -29,12 +29,12 @@ fn arguments_panics_and_open_reservations_record_too() {
         Recorder::builder(ContentDescription::of::<ExecEvent>()).anonymous().prefault(false).build().unwrap();
     let _guard = EXEC.override_with(recorder.clone());
 
-    // In the arguments: they come first.
+    // The code runs in the arguments, which are evaluated first.
     record!(ExecEvent::BlockVerified, noted(&recorder, 1); txn = record!(ExecEvent::TxnEnd));
-    // Through another recorder's macro, nested twice.
+    // The code runs in the arguments of another recorder's macro, nested twice.
     recordv!(recorder => raw(18), [&noted(&recorder, 2).block_number.to_le_bytes()]);
 
-    // In an open reservation, and in another one within it.
+    // The code runs in an open reservation, and in another reservation within it.
     let mut outer = recorder.reserve(19, [0; 4], 10).unwrap();
     outer.append(b"outer");
     let mut inner = recorder.reserve(22, [0; 4], 10).unwrap();
@@ -43,7 +43,7 @@ fn arguments_panics_and_open_reservations_record_too() {
     inner.commit_written();
     outer.commit_written();
 
-    // While a panic unwinds through an open reservation.
+    // The code runs while a panic unwinds through an open reservation.
     struct Notes<'r>(&'r Recorder);
     impl Drop for Notes<'_> {
         fn drop(&mut self) {

@@ -1,4 +1,5 @@
-//! A program's own events, recorded through a declared recorder, are decoded by a reader that knows nothing but the ring.
+//! A program's typed events, recorded through a declared recorder, are decoded by a reader that has nothing but the
+//! ring.
 #![cfg(feature = "macros")]
 
 use eventring::global::GlobalRecorder;

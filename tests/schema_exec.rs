@@ -1,4 +1,5 @@
-//! Every event of the EXEC schema: any payload that its struct and arrays allow decodes, typed and by schema text; others do not.
+//! Every event of the EXEC schema: any payload that its struct and arrays allow is decoded, typed and by schema text.
+//! Other payloads are not.
 #![cfg(feature = "macros")]
 
 use eventring::schema::exec::{ExecEvent, ExecPayload};
@@ -7,7 +8,7 @@ use eventring::schema::{
 };
 use proptest::prelude::*;
 
-/// Makes random bytes a value of `ty`: bools are 0 or 1, enums have a value, padding is zero.
+/// Turns random bytes into a value of `ty`: bools are 0 or 1, enums have a value, padding is zero.
 fn make_valid(ty: &FieldType, bytes: &mut [u8]) {
     match ty {
         FieldType::Scalar(Scalar::Bool) => bytes[0] &= 1,
@@ -31,7 +32,7 @@ fn make_valid(ty: &FieldType, bytes: &mut [u8]) {
     }
 }
 
-/// Where the field at a dotted path lies in the fixed struct.
+/// Returns the range of the field at a dotted path in the fixed struct.
 fn field_range(info: &StructInfo, path: &str) -> std::ops::Range<usize> {
     match path.split_once('.') {
         None => {
@@ -47,7 +48,7 @@ fn field_range(info: &StructInfo, path: &str) -> std::ops::Range<usize> {
     }
 }
 
-/// A payload that the event allows; `counts` elements in its arrays.
+/// Makes a payload that the event allows, with `counts` elements in its arrays.
 fn payload(event: &EventInfo, mut random: Vec<u8>, counts: &[usize]) -> Vec<u8> {
     let Some(info) = event.payload else { return Vec::new() };
     let trailing = random.split_off(info.bytes);
@@ -64,7 +65,7 @@ fn payload(event: &EventInfo, mut random: Vec<u8>, counts: &[usize]) -> Vec<u8> 
     payload
 }
 
-/// The fixed struct and the arrays, encoded again.
+/// Encodes the fixed struct and the arrays again.
 fn encode(payload: &ExecPayload<'_>) -> Vec<u8> {
     let fixed = |value: &dyn Fn(&mut [u8]), bytes: usize| {
         let mut out = vec![0xee; bytes];
@@ -115,7 +116,8 @@ fn wire_bytes<T: PayloadField>(_: &T) -> usize {
     T::WIRE_BYTES
 }
 
-/// Whether an enum in it has a number without a name, which typed decoding refuses and decoding by text shows.
+/// Returns true if an enum in the value has a number without a name. Typed decoding refuses such a number; decoding by
+/// text shows it.
 fn has_unknown_enum(value: &Value<'_>) -> bool {
     match value {
         Value::Enum { name, .. } => name.is_none(),
@@ -152,7 +154,7 @@ proptest! {
             prop_assert_eq!(encode(&typed), &payload[..]);
             let value = model.decode(event.code, &payload);
             prop_assert!(!value.has_malformed() && !has_unknown_enum(&value), "{}", value);
-            // One byte more, one byte less.
+            // The payload has one byte more, then one byte less.
             let longer = [&payload[..], &[0]].concat();
             prop_assert!(ExecPayload::decode(event.code, &longer).is_err());
             prop_assert!(model.decode(event.code, &longer).has_malformed());

@@ -1,11 +1,12 @@
-//! Schema text from a ring file is trusted in nothing: whatever it says, reading it and decoding by it end with a value or an error.
+//! Schema text from a ring file is not trusted: whatever it says, parsing it and decoding by it end with a value or an
+//! error.
 #![cfg(feature = "macros")]
 
 use eventring::schema::exec::ExecEvent;
 use eventring::schema::{EventType, MAX_TEXT_BYTES, SchemaModel, SchemaTextErrorKind as Kind};
 use proptest::prelude::*;
 
-/// A text whose first two lines are right.
+/// Makes a text whose first two lines are right.
 fn text(lines: &str) -> String {
     format!("schema-text 1\ncontent 300 X 1\n{lines}")
 }
@@ -150,14 +151,14 @@ fn what_exceeds_a_limit_is_refused() {
 
 #[test]
 fn types_that_multiply_are_decoded_up_to_a_limit() {
-    // Each struct holds the one before it a thousand times, in no bytes at all.
+    // Each struct holds the struct before it a thousand times, in no bytes at all.
     let structs: String = (1..9).map(|i| format!("struct S{i} 0\nfield a S{}[1000] 0 0\n", i - 1)).collect();
     let model = SchemaModel::parse(&text(&format!("struct S0 0\n{structs}event 2 BOMB S8\n"))).unwrap();
     let value = model.decode(2, &[]);
     assert!(value.has_malformed());
     assert!(value.to_json().len() < 64 << 20);
 
-    // A count that no payload can have, of elements without bytes.
+    // The count is one that no payload can have, of elements without bytes.
     let lines = "struct E 0\nstruct S 8\nfield count u64 0 8\nevent 2 BOMB S\ntrailing a E count\n";
     let model = SchemaModel::parse(&text(lines)).unwrap();
     assert!(model.decode(2, &[0xff; 8]).has_malformed());
@@ -169,7 +170,7 @@ proptest! {
         let _ = SchemaModel::parse(&text);
     }
 
-    /// Real schema text with some words exchanged for others of its words, or for extreme numbers.
+    /// Exchanges some words of a real schema text for others of its words, or for extreme numbers.
     #[test]
     fn a_damaged_schema_text_is_a_schema_or_an_error(
         changes in prop::collection::vec(any::<(prop::sample::Index, prop::sample::Index, u8)>(), 1..6),

@@ -1,4 +1,4 @@
-//! Every payload of the published recordings decodes, typed and by schema text alone, and both agree.
+//! Every payload of the published recordings is decoded, typed and by schema text alone, and both results agree.
 #![cfg(all(feature = "macros", feature = "snapshot"))]
 
 use std::collections::BTreeMap;
@@ -7,13 +7,13 @@ use std::io::Read as _;
 use eventring::schema::exec::{ExecEvent, ExecPayload};
 use eventring::schema::{EventType, Value};
 
-/// Decompressed files are some 150 MB; more than this is a wrong file.
+/// An upper limit: decompressed files are some 150 MB, and a larger file is a wrong file.
 const MAX_IMAGE_BYTES: u64 = 1 << 30;
 
 /// An event of a ring image: code and payload.
 type Event = (u16, Vec<u8>);
 
-/// Walks the descriptors of a ring image by the published offsets, without the crate's reader.
+/// Reads the descriptors of a ring image by the published offsets, without the crate's reader.
 fn events(image: &[u8]) -> Vec<Event> {
     let word = |offset: usize| u64::from_le_bytes(image[offset..offset + 8].try_into().unwrap());
     assert_eq!(&image[..6], b"RING01");
@@ -33,7 +33,7 @@ fn events(image: &[u8]) -> Vec<Event> {
         .collect()
 }
 
-/// The events of a file among the shared data; `None`, visibly, if it is not there.
+/// Returns the events of a file among the shared data; `None`, after printing so, if it is not there.
 fn recorded(file: &str) -> Option<Vec<Event>> {
     let path = format!("{}/../shared/data/{file}", env!("CARGO_MANIFEST_DIR"));
     let Ok(compressed) = std::fs::File::open(&path) else {
@@ -47,7 +47,8 @@ fn recorded(file: &str) -> Option<Vec<Event>> {
     Some(events(&image))
 }
 
-/// Compares some fields of each kind: a hash, an address, a 256-bit number, a bool, an enum, counts and trailing arrays.
+/// Compares some fields of each kind: a hash, an address, a 256-bit number, a bool, an enum, counts and trailing
+/// arrays.
 fn assert_same(typed: &ExecPayload<'_>, value: &Value<'_>) {
     let text = |path: &str| format!("{:#}", value.get(path).unwrap_or_else(|| panic!("no {path} in {value}")));
     match typed {

@@ -1,4 +1,4 @@
-//! Schema text and schema hashes: what people and other programs see of a schema.
+//! Schema texts and schema hashes, as people and other programs see them.
 #![cfg(feature = "macros")]
 
 use eventring::schema::exec::ExecEvent;
@@ -32,7 +32,7 @@ fn the_published_hashes_are_constants() {
 
 #[test]
 fn the_hash_of_a_text_is_keccak_256_of_its_lines_without_comments() {
-    // The hash of no bytes, as everybody publishes it.
+    // The published hash of no bytes.
     let empty = "c5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470";
     assert_eq!(hex(&schema_text_hash("")), empty);
     assert_eq!(hex(&schema_text_hash("# only a comment\n")), empty);
@@ -50,7 +50,7 @@ const FIELD: FieldInfo = FieldInfo {
     description: "In cents",
 };
 
-/// A schema of one event with one field, and its hash.
+/// Returns the hash of a schema of one event with one field.
 fn hash_of(change: impl FnOnce(&mut SchemaInfo, &mut EventInfo, &mut StructInfo, &mut FieldInfo)) -> [u8; 32] {
     let mut schema = SchemaInfo {
         content_type: 300,
@@ -104,12 +104,12 @@ fn that_events_carry_their_span_is_said_in_a_line_that_older_readers_and_the_has
     let text = BothEntries::schema().text();
     assert_eq!(text.lines().filter(|line| *line == "#ext 3 span").count(), 1);
     assert!(SchemaModel::parse(text).unwrap().carries_span());
-    // As it was written before.
+    // Older writers left the line out.
     let older = text.replace("#ext 3 span\n", "");
     let model = SchemaModel::parse(&older).unwrap();
     assert!(!model.carries_span());
     assert_eq!(model.schema_hash(), BothEntries::schema_hash());
-    // What a description says is no such line, and what a later writer says is not taken for one.
+    // A similar line of a description is not this line, and a similar line of a later writer is not taken for it.
     for other in ["# ext 3 span", "#ext 2 span", "#ext 3 spans", "# #ext 3 span"] {
         let model = SchemaModel::parse(&text.replace("#ext 3 span", other)).unwrap();
         assert!(!model.carries_span(), "{other}");
@@ -190,7 +190,7 @@ fn a_ring_is_decoded_by_its_own_text_if_that_is_of_its_hash() {
         let error = SchemaModel::of_ring(content_type, hash, text).unwrap_err();
         assert_eq!(error.kind(), SchemaTextErrorKind::NotOfThisRing, "{error}");
     }
-    // Files of other implementations carry no text; and no text replaces a schema that is known.
+    // Files of other implementations carry no text. No text replaces a known schema.
     for text in [None, Some(schema.text()), Some("nonsense")] {
         assert_eq!(SchemaModel::of_ring(2, ExecEvent::schema_hash(), text).unwrap().name(), "EXEC");
     }

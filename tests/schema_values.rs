@@ -1,4 +1,4 @@
-//! What is encoded is what is decoded: typed, and by schema text alone.
+//! Values that are encoded are decoded to the same values: typed, and by schema text alone.
 #![cfg(feature = "macros")]
 
 use eventring::schema::{
@@ -108,7 +108,7 @@ fn part_value(part: &Part) -> Value<'static> {
     ])
 }
 
-/// What decoding by schema text must give, written out by hand.
+/// Returns the expected result of decoding by schema text, written out by hand.
 fn everything_value<'a>(e: &'a Everything, integers: &[i32], live: &[Part], note: &'a str) -> Value<'a> {
     Value::Struct(vec![
         ("byte", Value::Uint(e.byte.into())),
@@ -229,8 +229,9 @@ fn every_byte_that_belongs_to_no_field_is_zero() {
         tiny: !0,
     };
     const PART: Part = Part { is_live: true, word: !0, kind: Kind::BelowZero, count: !0 };
-    // byte, padding to 16, large, short, padding to 4, numbers, address, padding to 8, double, huge, part (1 + pad 1 + 2 + 2 + 1 + pad 1),
-    // parts, padding to 16, negative, temperature, name, padding to 8, long, grid, key (redacted), padding to 4, count, tiny, padding to 16.
+    // The bytes in order: byte, padding to 16, large, short, padding to 4, numbers, address, padding to 8, double,
+    // huge, part (1 + pad 1 + 2 + 2 + 1 + pad 1), parts, padding to 16, negative, temperature, name, padding to 8,
+    // long, grid, key (redacted), padding to 4, count, tiny, padding to 16.
     let mut expected = Vec::new();
     let mut put = |bytes: &[u8], times: usize| (0..times).for_each(|_| expected.extend_from_slice(bytes));
     let part = [1, 0, 255, 255, 0xd4, 0xfe, 255, 0];
@@ -305,7 +306,7 @@ fn an_error_event_decodes_in_every_schema() {
         model.decode(1, &payload).to_string(),
         "error_type=2 dropped_event_type=3 truncated_payload_size=2 requested_payload_size=8589934592 truncated_payload=0xabcd"
     );
-    // No payload memory could be had.
+    // A RECORD_ERROR without payload: no payload memory could be had.
     assert_eq!(model.decode(1, &[]), Value::Struct(vec![]));
 }
 

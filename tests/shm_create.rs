@@ -111,7 +111,7 @@ fn a_failed_or_panicking_initialisation_leaves_nothing() {
     });
     assert!(panicked.is_err());
     assert!(names_in(directory.path()).is_empty());
-    // And nothing is locked.
+    // Nothing is locked, either.
     make(&path, &options).unwrap();
 }
 
@@ -181,9 +181,10 @@ fn what_a_killed_process_left_is_removed_and_nothing_else() {
     let mut leftovers = vec![
         file(format!("ring.~{dead}"), 0o1600, "x"),
         file(format!("ring.~{zombie}"), 0o1600, "x"),
-        // The process id has passed to a stranger: who makes a file holds its lock.
+        // The process id has passed to another process. A process that makes a file holds the file's lock, and this one
+        // is not locked.
         file(format!("ring.~{living}"), 0o1600, "x"),
-        // Of an earlier process with our own id.
+        // This file is of an earlier process with our own id.
         file(format!("ring.~{}", std::process::id()), 0o1600, "x"),
     ];
     let of_another_ring = file(format!("rings.~{dead}"), 0o1600, "x");
@@ -200,7 +201,8 @@ fn what_a_killed_process_left_is_removed_and_nothing_else() {
     }
     drop(made);
 
-    // Before the first step was complete: a living process may be about to take the lock, but not for a minute.
+    // These files were left before their makers had taken the lock. A living process may be about to take the lock, but
+    // not for a minute.
     leftovers = vec![file(format!("ring.~{dead}"), 0o600, ""), file(format!("ring.~{zombie}"), 0o600, "")];
     let of_a_living = file(format!("ring.~{living}"), 0o600, "");
     let made = make(&path, &CreateOptions::default()).unwrap();
@@ -220,7 +222,7 @@ fn a_missing_directory_is_named_for_a_path_and_made_for_a_bare_name() {
     let error = make(&missing.join("ring"), &CreateOptions::default()).unwrap_err();
     assert_eq!(error.kind(), ShmErrorKind::NotFound);
     assert_eq!(error.path(), Some(&*missing));
-    // A directory that is there and takes no files.
+    // This directory exists and takes no files.
     let path = Path::new("/proc/eventring-test");
     let message = make(path, &CreateOptions::default()).unwrap_err().to_string();
     assert!(message.starts_with("cannot create ring file /proc/eventring-test: "), "{message}");

@@ -1,4 +1,4 @@
-//! What becomes of a ring file when its process ends, forks, or is killed.
+//! The fate of a ring file when its process ends, forks, or is killed.
 
 #![cfg(not(any(loom, shuttle)))]
 
@@ -15,7 +15,7 @@ use eventring::shm::{
 };
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
-/// Where a recorder lives that nobody ever drops.
+/// The place of a ring file that is never dropped.
 static RING: OnceLock<OwnedRingFile> = OnceLock::new();
 
 fn make(path: &Path, keep: bool) -> Result<OwnedRingFile, ShmError> {
@@ -28,7 +28,7 @@ fn open(path: &Path) -> RingFile {
     RingFile::open_path(path, &OpenOptions::default()).unwrap()
 }
 
-/// Forks; the child runs `child` and leaves without the harness. Hands back the child's id.
+/// Forks. The child runs `child` and leaves without the harness. Returns the child's id.
 fn fork(child: impl FnOnce()) -> libc::pid_t {
     // SAFETY: the tests call this in a child process whose other threads (the harness's main thread) only wait.
     let pid = unsafe { libc::fork() };
@@ -82,7 +82,7 @@ fn a_forked_child_neither_removes_the_file_nor_keeps_the_lock() {
         let dropped = make(&place().with_extension("dropped"), false).unwrap();
         let guard = ForkGuard::new().unwrap();
         let mut dropped = Some(dropped);
-        // One child exits through the exit handlers, with a drop before.
+        // One child exits through the exit handlers, after a drop.
         let pid = fork(|| {
             assert!(!guard.is_original_process());
             drop(dropped.take());
@@ -92,10 +92,12 @@ fn a_forked_child_neither_removes_the_file_nor_keeps_the_lock() {
         wait_for(pid);
         assert!(place().exists() && place().with_extension("dropped").exists());
         assert_eq!(lock_state(RING.get().unwrap()), LockState::Held { pid: Some(std::process::id()) });
-        // Another one outlives us, as a daemon outlives the process that started it. Its own ring takes the name over.
+        // Another child outlives us, as a daemon outlives the process that started it. Its own ring takes over the
+        // name.
         let path = place();
         fork(|| {
-            // Only now has it surely let go of the lock: a fork returns in the parent before the child's handlers have run.
+            // Only now has the child surely let go of the lock: a fork returns in the parent before the child's
+            // handlers have run.
             say("forked");
             wait_for_parent();
             let taken_over = make(&path, false);
@@ -110,7 +112,7 @@ fn a_forked_child_neither_removes_the_file_nor_keeps_the_lock() {
     let path = directory.path().join("ring");
     let mut owner = Talk::with(play(TEST, "owner", &path));
     assert_eq!(owner.hear(), "forked");
-    // Wait for the owner's end, not for its child's (who has our pipe), and leave the rest to `end`.
+    // The test waits for the owner's end, not for that of its child (which has our pipe), and leaves the rest to `end`.
     let pid = i32::try_from(owner.child.id()).ok().and_then(Pid::from_raw).unwrap();
     waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap();
     assert!(!path.with_extension("dropped").exists());
@@ -152,7 +154,7 @@ fn a_killed_owner_is_noticed_and_its_file_is_read_and_replaced() {
     assert!(!watch.has_ended());
     owner.child.kill().unwrap();
     assert!(watch.wait(std::time::Duration::from_secs(60)));
-    // Dead also while nobody has waited for it.
+    // A process is dead even if its parent has not waited for it yet.
     for identity in [Some(&identity), None] {
         assert_eq!(writer_liveness(&file, identity), Liveness::Dead);
     }
@@ -171,7 +173,7 @@ fn a_program_that_closes_every_descriptor_keeps_its_locks_and_ends_in_good_order
         let read = open(&place());
         // SAFETY: what it closes is used only by rings, whose business it is here.
         assert_eq!(unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) }, 0);
-        // The numbers are used again, for files that nobody else may close.
+        // The descriptor numbers are used again, for files that no other code may close.
         let others = [(); 16].map(|()| std::fs::File::open("/dev/null").unwrap());
         let (me, gone) =
             (ProcessIdentity::current(), ProcessIdentity { pid: u32::MAX >> 1, ..ProcessIdentity::current() });

@@ -1,4 +1,5 @@
-//! Rings on real huge pages. Needs root: it enlarges the pool by some pages, mounts hugetlbfs where only the test sees it, and puts all back.
+//! Rings on real huge pages. Needs root: the test enlarges the pool by some pages, mounts hugetlbfs where only the test
+//! sees it, and restores everything.
 
 #![cfg(not(any(loom, shuttle)))]
 
@@ -19,7 +20,7 @@ use rustix::fs::{FlockOperation, flock};
 const PAGE: usize = 2 << 20;
 const PAGES: u64 = 10;
 const POOL: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB";
-/// Ten pages with the context in the last one.
+/// Ten pages, with the context area in the last one.
 const SECTIONS: Sections =
     Sections { header_bytes: 2 << 20, descriptor_bytes: 4 << 20, payload_bytes: 12 << 20, context_bytes: 4096 };
 
@@ -27,19 +28,20 @@ fn count(file: &str) -> u64 {
     fs::read_to_string(Path::new(POOL).join(file)).unwrap().trim().parse().unwrap()
 }
 
-/// Runs `body` in a child process, with a pool of exactly so many pages and a hugetlbfs mount that only the child sees. One at a time on the machine,
-/// and only on one that uses no huge pages. The pool is emptied again whatever becomes of the child.
+/// Runs `body` in a child process, with a pool of exactly so many pages and a hugetlbfs mount that only the child sees.
+/// Only one such test runs at a time, and only on a machine that uses no huge pages. The pool is emptied again whatever
+/// happens to the child.
 fn with_free_pages(test: &str, pages: u64, body: impl FnOnce(&Path)) {
     if part().is_some() {
         body(&place());
         return say("done");
     }
-    // A thread of its own, because it changes what the thread sees of the file system.
+    // The child is started by a thread of its own, because the thread's view of the file system changes.
     let test = test.to_owned();
     let played = std::thread::spawn(move || {
         let machine = Machine::with_pages(pages)?;
         let mut child = Talk::with(play(&test, "body", machine.mount.path()));
-        // It says nothing when it fails, or when there is no test of that name.
+        // The child says nothing if it fails, or if there is no test of that name.
         assert_eq!(child.hear(), "done");
         assert!(child.end().success());
         Ok::<_, Error>(())
@@ -124,7 +126,7 @@ fn a_bare_name_goes_to_huge_pages_and_needs_no_page_more_than_the_file_has() {
                 .unwrap();
         assert!(reader.has_huge_pages());
         assert_eq!(reader.id(), ring.id());
-        // With the pool empty: neither the second payload mapping nor a reader's mapping takes pages.
+        // The pool is empty: neither the second payload mapping nor a reader's mapping takes pages.
         let read_map = Mapping::map(&reader, SECTIONS, MapOptions { prefault: true, ..MapOptions::reader() }).unwrap();
         let end = map.payload_bytes();
         store(map.payload(), end + 7, 5);
@@ -175,7 +177,7 @@ fn a_pool_that_is_too_small_is_named_and_one_that_is_empty_only_warned_about() {
 fn a_stale_ring_that_fills_the_pool_is_replaced() {
     with_free_pages("a_stale_ring_that_fills_the_pool_is_replaced", PAGES, |mount| {
         let keep = CreateOptions { keep: true, ..CreateOptions::default() };
-        // As a recorder does, this owner says that it has the lock that no reader can have.
+        // Like a recorder, this owner says that it holds the lock that no reader can take.
         let (file, map) = make("x", SECTIONS, &keep).unwrap();
         store(map.header(), usize::try_from(WRITE_LOCK_OFFSET).unwrap(), 1);
         let owned = make("x", SECTIONS, &CreateOptions::default()).unwrap_err().kind();

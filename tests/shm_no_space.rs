@@ -1,4 +1,5 @@
-//! A ring that does not fit. On a small file system of its own, so that a failure of the test cannot take the machine's memory.
+//! A ring that does not fit. It is on a small file system of its own, so that a failure of the test cannot use up the
+//! machine's memory.
 
 #![cfg(not(any(loom, shuttle)))]
 
@@ -9,7 +10,7 @@ use eventring::shm::{CreateOptions, OwnedRingFile, RingDirectories, RingName, Sh
 
 const MEBIBYTE: u64 = 1 << 20;
 
-/// Mounts a tmpfs that only the calling thread sees and that goes with it. Needs root.
+/// Mounts a tmpfs that only the calling thread sees and that goes away with the thread. Needs root.
 fn mount_small_tmpfs(directory: &Path, size: &str) -> Result<(), std::io::Error> {
     let check = |result: i32| if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) };
     let path = std::ffi::CString::new(directory.to_str().unwrap()).unwrap();
@@ -43,7 +44,7 @@ fn a_ring_larger_than_its_file_system_is_refused_and_a_stale_one_gives_its_room(
     assert!(message.contains("no space left on the file system: it needs 644 MiB, 4 MiB are free"), "{message}");
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
 
-    // Three of four mebibytes are held by what a dead process left.
+    // A dead process's file holds three of four mebibytes.
     let stale = make(&path, 3 * MEBIBYTE, &CreateOptions { keep: true, ..options }).unwrap().id();
     let error = make(&path, 5 * MEBIBYTE, &options).unwrap_err();
     assert_eq!(error.kind(), ShmErrorKind::NoSpace);

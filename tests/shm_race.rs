@@ -1,4 +1,5 @@
-//! Many processes that make the same ring at once: one wins, the others learn who, and nobody sees half a file.
+//! Many processes that make the same ring at the same time: one wins, the others are told who it is, and nobody sees
+//! half a file.
 
 #![cfg(not(any(loom, shuttle)))]
 
@@ -23,7 +24,7 @@ const SECTIONS: Sections =
     Sections { header_bytes: 4096, descriptor_bytes: 4096, payload_bytes: 64 << 10, context_bytes: 0 };
 const WORDS: usize = 9216;
 
-/// Fills every word of the file with one number other than 0, slowly enough for others to look.
+/// Makes the file and fills every word of it with the same number, which is not 0, slowly enough for others to look.
 fn make(path: &Path) -> Result<(OwnedRingFile, Mapping), ShmError> {
     let place = RingDirectories::from_environment().place_for_writing(&RingName::new(path)?);
     let options = CreateOptions { replace_prefix: b"RING", ..CreateOptions::default() };
@@ -43,7 +44,7 @@ fn make(path: &Path) -> Result<(OwnedRingFile, Mapping), ShmError> {
     })
 }
 
-/// Opens the file again and again and demands that it is whole.
+/// Opens the file again and again and checks that it is whole.
 fn read_until(stop: &AtomicBool, path: &Path) -> u32 {
     let mut seen = 0;
     while !stop.load(Ordering::Relaxed) {
@@ -58,7 +59,7 @@ fn read_until(stop: &AtomicBool, path: &Path) -> u32 {
     seen
 }
 
-/// The names, modes and lengths of the files in a directory.
+/// Returns the names, modes and lengths of the files in a directory.
 fn left_in(directory: &Path) -> Vec<(OsString, String, u64)> {
     let entries = fs::read_dir(directory).unwrap().map(|entry| {
         let entry = entry.unwrap();
@@ -68,7 +69,7 @@ fn left_in(directory: &Path) -> Vec<(OsString, String, u64)> {
     entries.collect()
 }
 
-/// Ends the reader also when the test fails, which would otherwise wait for it for ever.
+/// A guard that ends the reader even if the test fails; otherwise the test would wait for the reader without end.
 struct StopOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for StopOnDrop<'_> {
@@ -83,7 +84,7 @@ fn of_many_processes_exactly_one_owns_the_ring_and_readers_see_whole_files_only(
     const PROCESSES: usize = 6;
     if part().is_some() {
         say("ready");
-        // All start when the parent has made this file.
+        // All processes start when the parent has made this file.
         let start = place().with_extension("start");
         while !start.exists() {}
         match make(&place()) {
@@ -117,7 +118,8 @@ fn of_many_processes_exactly_one_owns_the_ring_and_readers_see_whole_files_only(
             assert_eq!(winners.len(), 1, "round {round}: {said:?}");
             let pids: Vec<_> = children.iter().map(|child| child.child.id()).collect();
             for (index, said) in said.iter().enumerate().filter(|(index, _)| *index != winners[0]) {
-                // Whoever replaces a stale file holds its lock for an instant, so that a loser may name another loser, but never a stranger.
+                // A process that replaces a stale file holds its lock for a moment. So a loser may name another loser,
+                // but never another process.
                 let named = pids.iter().any(|pid| *said == format!("lost to {pid}"));
                 assert!(named, "round {round}, process {}: {said}", pids[index]);
             }
@@ -154,7 +156,7 @@ fn of_many_threads_exactly_one_owns_the_ring() {
                 std::thread::spawn(move || {
                     barrier.wait();
                     let made = make(&path);
-                    // Nobody lets go before all have tried.
+                    // No thread lets go before all have tried.
                     barrier.wait();
                     made.map(drop)
                 })
@@ -234,7 +236,7 @@ fn a_maker_that_is_killed_at_any_moment_leaves_nothing_in_the_way() {
         say("ready");
         loop {
             let (ring, _map) = make(&place()).unwrap();
-            // One maker finds the name free each time, the other a stale file.
+            // One maker finds the name free each time, the other finds a stale file.
             ring.keep(part == "replacer");
         }
     }
@@ -245,7 +247,7 @@ fn a_maker_that_is_killed_at_any_moment_leaves_nothing_in_the_way() {
         let part = if round % 2 == 0 { "maker" } else { "replacer" };
         let mut maker = Talk::with(play(TEST, part, &path));
         assert_eq!(maker.hear(), "ready");
-        // A different moment of the loop each time.
+        // The end comes at a different moment of the loop each time.
         std::thread::sleep(Duration::from_micros(u64::from(begin.elapsed().subsec_nanos()) % 997));
         drop(maker);
         drop(make(&path).unwrap());

@@ -24,7 +24,7 @@ fn ring_directory() -> (tempfile::TempDir, PathBuf) {
     (directory, path)
 }
 
-/// Gives a file away; `false`, with a word, if we may not.
+/// Gives a file away. Returns false, after printing why, if we may not.
 fn give_away(path: &Path, user: u32, group: u32) -> bool {
     match chown(path, Some(user), Some(group)) {
         Ok(()) => true,
@@ -80,7 +80,7 @@ fn a_directory_that_strangers_control_is_not_used() {
     assert!(error.to_string().contains("everybody may replace files in it"), "{error}");
     set_mode(0o1777);
     drop(make(&rings, &CreateOptions::default()).unwrap());
-    // A member of its group could put a ring of his own in the place of one that lives.
+    // A member of the directory's group could put a ring of its own in the place of a live ring.
     set_mode(0o770);
     let error = make(&rings, &CreateOptions::default()).unwrap_err();
     assert_eq!(error.kind(), ShmErrorKind::PermissionDenied);
@@ -103,7 +103,7 @@ fn a_directory_that_strangers_control_is_not_used() {
     }
 }
 
-/// Makes the calling thread, and only it, an ordinary user.
+/// Turns the calling thread, and no other, into an ordinary user.
 fn become_a_stranger() -> bool {
     let ids = i64::from(STRANGER);
     // SAFETY: changes the credentials of this thread; the raw call, unlike the function of the same name, leaves the others alone.
@@ -151,7 +151,7 @@ fn a_writer_in_another_pid_namespace_is_judged_by_its_lock() {
         let _ring = make(&directory, &CreateOptions::default()).unwrap();
         let me = ProcessIdentity::current();
         say(format!("{} {} {}", me.pid, me.start_ticks, me.pid_namespace));
-        // The writer outside has no number here.
+        // The writer outside has no process id in this namespace.
         let outside = RingFile::open_path(directory.join("outside"), &OpenOptions::default()).unwrap();
         say(format!("{:?}", lock_state(&outside)));
         wait_for_parent();

@@ -1,4 +1,4 @@
-//! A file that is cut while it is mapped.
+//! A file that is truncated while it is mapped.
 
 #![cfg(not(any(loom, shuttle)))]
 
@@ -14,7 +14,7 @@ const MEBIBYTE: usize = 1 << 20;
 const SECTIONS: Sections =
     Sections { header_bytes: 2 << 20, descriptor_bytes: 4 << 20, payload_bytes: 2 << 20, context_bytes: 2 << 20 };
 
-/// A file full of ones.
+/// Makes a file full of ones.
 fn file() -> File {
     let file = tempfile::tempfile_in("/dev/shm").unwrap();
     let ones = vec![1; usize::try_from(SECTIONS.file_bytes().unwrap()).unwrap()];
@@ -45,7 +45,7 @@ fn a_reader_of_a_cut_file_reads_zeros_and_learns_of_it() {
     assert_eq!(load(map.payload(), 0), 1);
     file.set_len(3 * MEBIBYTE as u64).unwrap();
     assert!(!map.was_truncated(), "nobody has met the missing part");
-    // What is left of the file is still there.
+    // The part of the file that is left is still there.
     assert_eq!(load(map.header(), 0), 1);
     assert_eq!(load(map.descriptors(), MEBIBYTE - 1), 1);
     assert!(!map.was_truncated());
@@ -102,7 +102,7 @@ fn threads_that_are_reading_survive_while_another_process_cuts_the_file() {
             for start in [0, 777, 2 * MEBIBYTE + 99] {
                 let map = &map;
                 scope.spawn(move || {
-                    // Until the cut is seen: the loop's end is the check.
+                    // The loop runs until the truncation is seen: the end of the loop is the check.
                     while (start..4 * MEBIBYTE).step_by(4096).all(|offset| load(map.payload(), offset) == 1) {}
                 });
             }
@@ -113,7 +113,7 @@ fn threads_that_are_reading_survive_while_another_process_cuts_the_file() {
     }
 }
 
-/// An access behind the end of a file that is mapped, but not by us.
+/// Accesses memory beyond the end of a file that this crate has not mapped.
 fn fault_elsewhere() {
     let file = file();
     // SAFETY: a fresh mapping at an address of the kernel's choice.
@@ -136,7 +136,7 @@ extern "C" fn leave_with_42(_: libc::c_int) {
     unsafe { libc::_exit(42) };
 }
 
-/// Installs the program's own handler, as it would be before a recorder is made.
+/// Installs a handler of the program's own, before a recorder is made.
 fn install_own_handler() {
     let handler = leave_with_42 as extern "C" fn(libc::c_int);
     // SAFETY: the handler only ends the process.
@@ -147,7 +147,7 @@ fn install_own_handler() {
 fn a_fault_elsewhere_and_a_signal_sent_by_hand_do_what_they_did_before() {
     let test = "a_fault_elsewhere_and_a_signal_sent_by_hand_do_what_they_did_before";
     if let Some(part) = child::part() {
-        // A core dump of a test helps nobody.
+        // Nobody needs a core dump of a test.
         rustix::process::setrlimit(
             rustix::process::Resource::Core,
             rustix::process::Rlimit { current: Some(0), maximum: Some(0) },

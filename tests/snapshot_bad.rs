@@ -1,4 +1,4 @@
-//! Snapshots from an enemy, or from a broken disk: an error that says what it is, in bounded memory.
+//! Snapshots from an enemy, or from a broken disk: an error says what is wrong, in bounded memory.
 #![cfg(feature = "snapshot")]
 
 use eventring::layout::header::{self, FixedHeader};
@@ -15,7 +15,7 @@ const FIXED: FixedHeader = FixedHeader {
 };
 const IMAGE_BYTES: u64 = (2 << 20) + (64 << 16) + (1 << 27);
 
-/// A frame of a header and zeros.
+/// Makes a frame of a header and zeros.
 fn frame(fixed: FixedHeader, image_bytes: u64) -> Vec<u8> {
     let mut encoder = zstd::Encoder::new(Vec::new(), 1).unwrap();
     encoder.write_all(&fixed.encode()).unwrap();
@@ -58,7 +58,7 @@ fn an_image_that_lacks_up_to_15_bytes_opens_and_one_that_lacks_more_does_not() {
 
 #[test]
 fn a_bomb_is_refused_as_soon_as_it_exceeds_its_header() {
-    // 1 GiB of zeros in some 30 kB, behind a header of 140 MB.
+    // The frame holds 1 GiB of zeros in some 30 kB, and its header claims 140 MB.
     let small = frame(FIXED, IMAGE_BYTES + 1);
     assert_eq!(
         refused(&small),
@@ -164,9 +164,9 @@ fn a_damaged_last_seqno_costs_a_gap_and_not_an_endless_loop() {
     let mut cursor = reader.cursor();
     cursor.seek(Seek::Oldest);
     assert!((0..1 << 20).any(|_| cursor.next() == Next::NotReady && cursor.lag() == 0));
-    // Later ones than this are taken for this one.
+    // Later seqnos than this one are taken for this one.
     let last = i64::MAX as u64;
-    // And what the first slot holds is there, whatever the header says.
+    // The first slot's event is there, whatever the header says.
     assert_eq!((summary.events, summary.lost, summary.last_seqno), (1, last - 1, last));
 }
 

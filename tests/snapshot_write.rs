@@ -1,4 +1,4 @@
-//! Snapshots that we write: small, renumbered, whole, the same bytes each time.
+//! The snapshots that we write: small, renumbered, whole, the same bytes each time.
 #![cfg(all(feature = "macros", feature = "snapshot"))]
 
 mod real_data;
@@ -16,7 +16,7 @@ const BLOCK_START: u16 = ExecEvent::BlockStart as u16;
 const TXN_LOG: u16 = ExecEvent::TxnLog as u16;
 const DESCRIPTORS: usize = 2 << 20;
 
-/// Seqno, type, extension, payload.
+/// An event's seqno, type, extension and payload.
 type Event = (u64, u16, [u64; 4], Vec<u8>);
 
 fn compact_exec_recorder() -> Recorder {
@@ -41,7 +41,7 @@ fn opened(snapshot: &[u8]) -> Reader {
     Reader::open(file.path()).unwrap()
 }
 
-/// Every event, with its payload; there must be no gap.
+/// Reads every event with its payload. There must be no gap.
 fn events(reader: &Reader) -> Vec<Event> {
     let mut cursor = reader.cursor();
     cursor.seek(Seek::Seqno(1));

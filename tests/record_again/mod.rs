@@ -1,4 +1,5 @@
-//! Recording an execution event that was read: byte for byte, or decoded and with its own struct and arrays.
+//! Recording an execution event that was read before: byte for byte, or decoded, and encoded from its own struct and
+//! arrays.
 
 use eventring::reader::Descriptor;
 use eventring::recorder::Recorder;
@@ -6,16 +7,16 @@ use eventring::schema::EventType as _;
 use eventring::schema::exec::{ExecEvent, ExecPayload};
 use eventring::{record, recordv};
 
-/// Records an event with the same type, payload bytes and flow tags; gives its seqno.
+/// Records an event with the same type, payload bytes and extension words. Returns its seqno.
 pub fn pass_on(to: &Recorder, event: &Descriptor, payload: &[u8]) -> u64 {
     let [block, txn, account, span] = event.content_ext;
-    // In pieces, as its first writer had them: the fixed struct, and what follows.
+    // The payload is recorded in parts, as its first writer had them: the fixed struct, and the rest.
     let fixed = ExecEvent::schema().event(event.event_type).unwrap().payload.map_or(0, |info| info.bytes);
     let (fixed, behind) = payload.split_at(fixed);
     recordv!(to => raw(event.event_type), [fixed, behind]; block = block, txn = txn, account = account, span = span)
 }
 
-/// Records an event with the same type, fields, arrays and flow tags, encoded anew; gives its seqno.
+/// Encodes and records an event with the same type, fields, arrays and extension words. Returns its seqno.
 pub fn encode_again(to: &Recorder, event: &Descriptor, payload: &[u8]) -> u64 {
     let [block, txn, account, span] = event.content_ext;
     macro_rules! again {

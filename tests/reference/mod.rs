@@ -1,7 +1,7 @@
-//! What `tracing` did, kept in memory by a reference that shares no code with the recorder, in a form in which it can be compared
-//! with what was read back from the ring.
+//! The actions of `tracing`, collected in memory by a reference that shares no code with the recorder, in a form that
+//! can be compared with the events that are read back from the ring.
 //!
-//! Spans and events of the tests carry a field `uid`, by which the two sides find each other.
+//! Spans and events of the tests carry a field `uid`, by which the two sides are matched.
 
 #![allow(dead_code, unused_imports, reason = "each test file uses a part of it")]
 
@@ -15,16 +15,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
-/// A span by everything that both sides know of it.
+/// A span: everything that both sides know of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpanFacts {
     pub name: String,
     pub target: String,
-    /// `uid` of the parent.
+    /// The parent's `uid`.
     pub parent: Option<u64>,
     /// Fields by name, printed.
     pub fields: BTreeMap<String, String>,
-    /// By thread id of the operating system: `E` for each enter, `X` for each exit, in their order.
+    /// The enters (`E`) and exits (`X`) of each thread in their order, by the thread's id in the operating system.
     pub stays: BTreeMap<u32, String>,
     pub follows: BTreeSet<u64>,
     pub is_closed: bool,
@@ -40,18 +40,18 @@ pub struct EventFacts {
     pub thread: u32,
 }
 
-/// All of it, by `uid`.
+/// All spans and events, by `uid`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     pub spans: BTreeMap<u64, SpanFacts>,
     pub events: BTreeMap<u64, EventFacts>,
 }
 
-/// Facts that a reference collects.
+/// The facts that a reference collects.
 pub type Collected = Arc<Mutex<Facts>>;
 
 impl Facts {
-    /// One line for each span and event: to be written by one process and compared in another.
+    /// Returns one line for each span and event. One process writes the text and another one compares it.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         for (uid, span) in &self.spans {
@@ -64,14 +64,15 @@ impl Facts {
     }
 }
 
-/// From here on, for some hundred microseconds, the clock knows the time without asking the operating system.
+/// Makes the clock ready: for some hundred microseconds from here on, it knows the time without asking the operating
+/// system.
 pub fn ask_the_time_often() {
     (0..100).for_each(|_| {
         std::hint::black_box(eventring::clock::Clock::global().now_epoch_nanos());
     });
 }
 
-/// Asserts that both texts are the same; shows the first few lines that differ.
+/// Asserts that both texts are the same. Shows the first few lines that differ.
 #[track_caller]
 pub fn assert_same(recorded: &str, expected: &str) {
     if recorded == expected {
@@ -84,7 +85,7 @@ pub fn assert_same(recorded: &str, expected: &str) {
     panic!("what was read back differs\nexpected: {missing:#?}\nrecorded: {surplus:#?}");
 }
 
-/// The calling thread's id in the operating system.
+/// Returns the calling thread's id in the operating system.
 pub fn os_thread_id() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
 }

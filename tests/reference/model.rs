@@ -1,4 +1,5 @@
-//! Two references: a layer that asks the `Registry`, and a subscriber around another one that keeps count itself.
+//! Two references: a layer that asks the `Registry`, and a subscriber around another subscriber that keeps its own
+//! account.
 
 use super::{Collected, EventFacts, SpanFacts, os_thread_id};
 use std::cell::RefCell;
@@ -15,7 +16,7 @@ use tracing_core::span::Current;
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Prints fields as the reader does.
+/// Fields, printed as the reader prints them.
 #[derive(Default)]
 pub struct Printed {
     pub fields: BTreeMap<String, String>,
@@ -156,7 +157,7 @@ impl<S: Subscriber + for<'l> LookupSpan<'l>> Layer<S> for ReferenceLayer {
     }
 }
 
-/// A subscriber around the one that is tested, whose ids it uses: it keeps parents and handles by itself.
+/// A subscriber around the tested subscriber. It uses that one's ids, and keeps parents and handles by itself.
 pub struct ReferenceTee<R> {
     pub inner: R,
     facts: Collected,
@@ -169,7 +170,7 @@ struct Open {
 }
 
 thread_local! {
-    /// Spans that the thread is in, and whether it was in them already.
+    /// The spans that the thread is in. The flag is true if the thread was in the span already.
     static ENTERED: RefCell<Vec<(u64, bool)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -261,7 +262,8 @@ impl<R: Subscriber> Subscriber for ReferenceTee<R> {
     }
 
     fn try_close(&self, id: Id) -> bool {
-        // Under the lock: who drops the last handle here must drop it in there, too.
+        // The lock is held: the thread that drops the last handle here must also drop the last one in the inner
+        // subscriber.
         let mut open = self.open.lock().unwrap();
         let span = open.get_mut(&id.into_u64()).expect("an open span");
         span.handles -= 1;

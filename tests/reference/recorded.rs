@@ -1,4 +1,4 @@
-//! From the stream of a perf reader to the same facts.
+//! The same facts, from the stream of a perf reader.
 
 use super::{EventFacts, Facts};
 use eventring::schema::perf::{CallSiteLevel, FieldValue};
@@ -6,7 +6,7 @@ use eventring::tracing::{Fields, PerfContent, PerfItem, PerfReader, PerfRecord, 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-/// Everything that is in the rings now (or until their writer ends); there must be no gap.
+/// Reads all events that are in the rings now (or until their writer ends). There must be no gap.
 pub fn records(reader: &mut PerfReader) -> Vec<PerfRecord> {
     let mut records = Vec::new();
     while let Some(item) = reader.next_timeout(Duration::from_millis(20)) {
@@ -19,7 +19,7 @@ pub fn records(reader: &mut PerfReader) -> Vec<PerfRecord> {
     records
 }
 
-/// The fields of the log records among them.
+/// Returns the fields of the log records among them.
 pub fn log_fields(records: &[PerfRecord]) -> Vec<&Fields> {
     let fields = |record| match record {
         &PerfRecord { content: PerfContent::Event { ref fields, .. }, .. } => Some(fields),
@@ -44,12 +44,12 @@ fn level(level: CallSiteLevel) -> String {
     format!("{level:?}").to_uppercase()
 }
 
-/// The facts that the ring holds.
+/// Returns the facts that the ring holds.
 pub fn read_back(reader: &mut PerfReader) -> Facts {
     facts_of(&records(reader))
 }
 
-/// The facts that these records tell.
+/// Returns the facts that these records contain.
 pub fn facts_of(records: &[PerfRecord]) -> Facts {
     let tree = SpanTree::from_records(records);
     let uids: HashMap<SpanId, u64> = tree.iter().map(|span| (span.id, uid(&span.fields))).collect();
@@ -68,7 +68,7 @@ pub fn facts_of(records: &[PerfRecord]) -> Facts {
     }
     let mut closes = HashMap::new();
     for record in records {
-        // A call site becomes known on behalf of all threads.
+        // A CALL_SITE event belongs to no thread.
         let thread = record.thread.os_thread_id.unwrap_or(0);
         assert!(thread != 0 || matches!(record.content, PerfContent::CallSite(_)), "an unknown thread: {record:?}");
         match &record.content {

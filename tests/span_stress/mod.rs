@@ -1,5 +1,6 @@
-//! A program that does with spans what programs do, on threads and on a tokio runtime, all at once: nested, crossed, cloned, sent
-//! about, entered on several threads at a time, filled in late, closed in any order. Each run is different where threads race.
+//! A program that uses spans in all the ways that programs do, on threads and on a tokio runtime, all at the same time:
+//! spans are nested, crossed, cloned, sent to other threads, entered on several threads at a time, filled in late,
+//! closed in any order. Runs differ where threads race.
 //!
 //! Every span and event has a `uid`.
 
@@ -13,7 +14,7 @@ use tracing::field::Empty;
 
 const THREADS: u64 = 4;
 
-/// Everything; with a global subscriber.
+/// Runs all of it under a global subscriber.
 pub fn run() {
     let shared = Shared::default();
     std::thread::scope(|scope| {
@@ -27,7 +28,7 @@ pub fn run() {
         scope.spawn(threads::threads_that_end_inside);
         scope.spawn(tasks::run);
     });
-    // What is left of them closes here.
+    // The remaining spans close here.
     drop(shared);
 }
 
@@ -43,7 +44,7 @@ pub struct Shared(Mutex<Vec<Span>>);
 impl Shared {
     const SPANS_MAX: usize = 64;
 
-    /// Leaves a handle, from time to time instead of another one, which is dropped.
+    /// Puts a handle in, sometimes in the place of another handle, which is dropped.
     pub fn leave(&self, span: Span, dice: &mut Dice) {
         let mut spans = self.0.lock().unwrap();
         let replaced = if spans.len() < Self::SPANS_MAX {
@@ -57,13 +58,13 @@ impl Shared {
         drop(replaced);
     }
 
-    /// A handle of one of them.
+    /// Returns a new handle of one of the spans.
     pub fn borrow(&self, dice: &mut Dice) -> Option<Span> {
         let spans = self.0.lock().unwrap();
         if spans.is_empty() { None } else { Some(spans[dice.below(spans.len())].clone()) }
     }
 
-    /// Takes one out.
+    /// Takes a span out.
     pub fn take(&self, dice: &mut Dice) -> Option<Span> {
         let mut spans = self.0.lock().unwrap();
         if spans.is_empty() {
@@ -74,7 +75,7 @@ impl Shared {
     }
 }
 
-/// Numbers by chance, the same in each run (xorshift64*).
+/// Pseudo-random numbers, the same in each run (xorshift64*).
 pub struct Dice(pub u64);
 
 impl Dice {
@@ -90,7 +91,7 @@ impl Dice {
     }
 }
 
-/// A span with all kinds of fields, `late` to be recorded later.
+/// Makes a span with fields of all kinds; `late` is recorded later.
 pub fn new_span(dice: &mut Dice) -> Span {
     let uid = next_uid();
     match dice.below(4) {

@@ -34,7 +34,7 @@ async fn request(n: u64) {
     for step in 0..n % 5 {
         query(n, step).await;
     }
-    // Children that outlive the span that was current when they were made.
+    // These children outlive the span that was current when they were made.
     let orphan = tokio::spawn(
         async move {
             tokio::time::sleep(Duration::from_micros(n % 7 * 100)).await;

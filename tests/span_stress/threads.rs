@@ -8,7 +8,7 @@ use tracing::span::EnteredSpan;
 
 const STEPS: usize = 2500;
 
-/// One thing after the other, whatever comes.
+/// Does one thing after another, in any order.
 pub fn any_order(dice: &mut Dice, shared: &Shared) {
     let mut entered: Vec<EnteredSpan> = Vec::new();
     let mut held: Vec<Span> = Vec::new();
@@ -27,7 +27,7 @@ pub fn any_order(dice: &mut Dice, shared: &Shared) {
                     entered.clear();
                 }
             }
-            // A second time, or at the same time as another thread.
+            // The span is entered a second time, or at the same time as on another thread.
             7 => {
                 let known = entered.last().map(|span| Span::clone(span));
                 let Some(span) = shared.borrow(dice).or(known) else { continue };
@@ -58,7 +58,7 @@ pub fn any_order(dice: &mut Dice, shared: &Shared) {
                 }
             }
             14 => {
-                // Of a span that nobody else has: who is first would be chance.
+                // The span is one that no other thread has: otherwise the order of the values would depend on chance.
                 let fresh = new_span(dice);
                 fresh.record("late", dice.roll());
                 fresh.record("late", "in the end");
@@ -70,11 +70,11 @@ pub fn any_order(dice: &mut Dice, shared: &Shared) {
             },
         }
     }
-    // Left in the order in which they were entered: the outermost first.
+    // The spans are exited in the order in which they were entered: the outermost first.
     entered.clear();
 }
 
-/// Several threads are in the same span at the same time, each with spans of its own below.
+/// Enters one span on several threads at the same time, each with child spans of its own.
 pub fn one_span_on_many_threads() {
     const THREADS: usize = 5;
     let span = tracing::info_span!("everybody's", uid = next_uid());
@@ -97,7 +97,7 @@ pub fn one_span_on_many_threads() {
     });
 }
 
-/// Each thread replaces the value that the one before has recorded: the last one stays, whichever shard it is in.
+/// Records a late field on one thread after another. The last value stays, whichever shard it is in.
 pub fn late_fields_from_thread_after_thread() {
     for _ in 0..20 {
         let span = tracing::info_span!("handed on", uid = next_uid(), late = Empty, hops = 0u64);
@@ -113,7 +113,7 @@ pub fn late_fields_from_thread_after_thread() {
     }
 }
 
-/// Threads end while they are in spans, which are never exited; some of these close, and some never do.
+/// Ends threads while they are in spans, which are never exited. Some of these spans close, and some never do.
 pub fn threads_that_end_inside() {
     let (sender, spans) = mpsc::channel();
     for n in 0..40 {
@@ -125,7 +125,7 @@ pub fn threads_that_end_inside() {
             match n % 3 {
                 0 => std::mem::forget(span),
                 1 => sender.send(span).unwrap(),
-                // A subscriber must keep the id of a span that was closed while it was entered from doing harm.
+                // A subscriber must keep a span that was closed while it was entered from doing harm by its id.
                 _ => {
                     below.in_scope(|| tracing::info!(uid = next_uid(), "last words"));
                     sender.send(span).unwrap();
