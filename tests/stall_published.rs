@@ -9,7 +9,8 @@ use std::time::Duration;
 
 #[test]
 fn the_published_algorithm_shows_events_that_nobody_wrote() {
-    // Chance decides when; it has some time. Each time that it vanishes an event only, it is asked again.
+    // Chance decides when a fault shows, so there are several rounds. A round in which an event has only vanished is
+    // repeated.
     for _ in 0..30 {
         let figures = run_rounds(Published::new, 4, seconds(3.0).min(Duration::from_secs(5)));
         println!("published: {figures} {:#?}", figures.verdict.examples);

@@ -1,4 +1,4 @@
-//! Writers that are stopped anywhere, for as long as you like, spoil nobody's events.
+//! Writers that are stopped anywhere, for any time, spoil nobody's events.
 
 #![cfg(not(any(loom, shuttle)))]
 
@@ -6,7 +6,8 @@ mod stall;
 
 use stall::{ring::EventRing, run_rounds, seconds};
 
-/// Longer: `EVENTRING_STALL_SECONDS=60 cargo test --release --test stall_ring -- --nocapture`.
+/// The test of stalled writers. For a longer run: `EVENTRING_STALL_SECONDS=60 cargo test --release --test stall_ring --
+/// --nocapture`.
 #[test]
 fn no_event_is_torn_misattributed_or_unaccounted_while_writers_are_stalled() {
     let figures = run_rounds(EventRing::new, 4, seconds(3.0));
@@ -17,6 +18,6 @@ fn no_event_is_torn_misattributed_or_unaccounted_while_writers_are_stalled() {
         "{:#?}",
         figures.verdict.examples
     );
-    // The run was one: writers were stopped while they recorded, and the others went on.
+    // The run was a real one: writers were stopped while they recorded, and the others went on.
     assert!(figures.stalls_inside >= 10 && figures.laps >= 5 && figures.threads >= 12, "{figures}");
 }

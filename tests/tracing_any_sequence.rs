@@ -1,5 +1,5 @@
-//! Any sequence of what programs can do with spans, on several threads, is recorded as a reference saw it; and the subscriber and
-//! the layer record the same.
+//! Any sequence of a program's actions with spans, on several threads, is recorded as a reference saw it, and the
+//! subscriber and the layer record the same.
 #![cfg(feature = "tracing")]
 
 mod reference;
@@ -14,7 +14,7 @@ use tracing_subscriber::prelude::*;
 const SLOTS: usize = 6;
 const THREADS: usize = 3;
 
-/// Where a span or event belongs.
+/// The parent of a span or event.
 #[derive(Clone, Copy, Debug)]
 enum Parent {
     Context,
@@ -55,7 +55,7 @@ fn step() -> impl Strategy<Value = (usize, Step)> {
     (0..THREADS, what)
 }
 
-/// A thread that does one thing after the other, when told to.
+/// A thread that does one thing after another, when told to.
 struct Worker {
     jobs: mpsc::Sender<Box<dyn FnOnce() + Send>>,
     done: mpsc::Receiver<()>,
@@ -103,13 +103,13 @@ fn new_event(uid: u64, parent: Option<Option<Span>>) {
     }
 }
 
-/// Does the steps; what would be misuse of raw ids (exiting what is not entered, dropping the last handle of a span that some
-/// thread is in) is left out. A `Registry` closes a parent with its last child through the thread's default subscriber: so this thread has
-/// it, too.
+/// Performs the steps. Misuse of raw ids is left out (exiting a span that is not entered, dropping the last handle of a
+/// span that some thread is in). A `Registry` closes a parent with its last child through the default subscriber of the
+/// thread, so this thread has the subscriber, too.
 fn perform(dispatch: &Dispatch, steps: &[(usize, Step)]) {
     let workers: Vec<Worker> = (0..THREADS).map(|_| Worker::new(dispatch.clone())).collect();
     let mut slots: Vec<Option<Span>> = vec![None; SLOTS];
-    // Handles that keep entered spans open.
+    // These handles keep entered spans open.
     let mut entered: Vec<(usize, Span)> = Vec::new();
     for (uid, (thread, step)) in (1u64..).zip(steps) {
         let worker = &workers[*thread];
@@ -192,7 +192,7 @@ fn read(recorder: &PerfRecorder) -> Facts {
     read_back(&mut PerfReader::from_shards(recorder.open_readers().unwrap()))
 }
 
-/// Threads get new ids in each run: what they did, whoever they are.
+/// Removes the thread ids, which are new in each run, from the facts.
 fn without_thread_ids(mut facts: Facts) -> Facts {
     for span in facts.spans.values_mut() {
         let mut stays: Vec<String> = std::mem::take(&mut span.stays).into_values().collect();

@@ -1,4 +1,5 @@
-//! Several subscribers at once: scoped ones on threads and in each other, and layers in a stack with filters and a `fmt` layer.
+//! Several subscribers at the same time: scoped ones on threads and inside of each other, and layers in a stack with
+//! filters and a `fmt` layer.
 #![cfg(feature = "tracing")]
 
 mod reference;
@@ -23,7 +24,7 @@ fn records(recorder: &PerfRecorder) -> Vec<PerfRecord> {
     reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()))
 }
 
-/// Each span as `name in parent`, each event as `message at name`, in the order of time.
+/// Returns each span as `name in parent` and each event as `message at name`, in the order of time.
 fn story(recorder: &PerfRecorder) -> Vec<String> {
     let records = records(recorder);
     let tree = SpanTree::from_records(&records);
@@ -41,7 +42,7 @@ fn story(recorder: &PerfRecorder) -> Vec<String> {
     told.collect()
 }
 
-/// A subscriber, and a layer in a stack, each with a recorder of its own.
+/// Makes a subscriber, and a layer in a stack, each with a recorder of its own.
 fn both_kinds() -> [(PerfRecorder, Dispatch); 2] {
     let (first, second) = (recorder(), recorder());
     [
@@ -87,9 +88,9 @@ fn a_scoped_subscriber_inside_another_one_has_its_own_current_span() {
                     tracing::info!("first");
                     tracing::info_span!("of the inner").in_scope(|| {
                         tracing::info!("second");
-                        // A business event belongs to the span that was entered last, whosever it is.
+                        // A typed event belongs to the span that was entered last, whichever subscriber it belongs to.
                         assert!(current_span_id() != 0 && current_span_id() != id_outside);
-                        // The outer one's span is in nobody's way.
+                        // The span of the outer subscriber disturbs nothing.
                         span.in_scope(|| tracing::info!("third"));
                     });
                 });
@@ -105,7 +106,7 @@ fn a_scoped_subscriber_inside_another_one_has_its_own_current_span() {
     }
 }
 
-/// What a `fmt` layer has written.
+/// The output of a `fmt` layer.
 #[derive(Clone, Default)]
 struct Written(Arc<Mutex<Vec<u8>>>);
 
@@ -129,7 +130,7 @@ impl Written {
         fmt::layer().with_ansi(false).without_time().with_writer(move || written.clone())
     }
 
-    /// The last word of each line: the messages here are single words.
+    /// Returns the last word of each line: the messages here are single words.
     fn messages(&self) -> Vec<String> {
         let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
         text.lines().map(|line| line.rsplit(' ').next().unwrap().to_owned()).collect()
@@ -148,7 +149,7 @@ fn shop() {
 #[test]
 fn an_env_filter_over_the_stack_holds_for_all_layers() {
     let (recorder, written) = (recorder(), Written::default());
-    // In the span of the one request everything, otherwise only what is about the database.
+    // The filter admits everything in the span of this one request, and otherwise only events of the database.
     let filter = EnvFilter::new("shop[request{path=/buy}]=trace,shop::db=info");
     let stack = registry().with(RecorderLayer::new(recorder.clone())).with(written.layer()).with(filter);
     with_default(&Dispatch::new(stack), shop);

@@ -1,4 +1,5 @@
-//! What is recorded by filters of the subscriber and of layers, which change while the program runs.
+//! Filters of the subscriber and of layers decide which spans and events are recorded, also when they change while the
+//! program runs.
 #![cfg(feature = "tracing")]
 
 mod reference;
@@ -129,7 +130,7 @@ fn a_layer_filters_nothing_by_itself_and_has_its_own_parents_under_a_filter_of_i
         tracing::trace!("hidden event");
         drop(hidden);
         drop(outer);
-        // Hidden, but with a parent of its own that is not: as the registry sees it.
+        // The span is hidden, but its explicit parent is not. The registry sees the same.
         let parent = tracing::info_span!(target: "shop", "explicit");
         tracing::info_span!(parent: &parent, "hidden").in_scope(|| {
             tracing::info_span!(target: "shop", "below").in_scope(|| {});

@@ -1,5 +1,5 @@
-//! A forked child whose parent has a subscriber records nothing into its parent's rings, whatever it does, until it makes rings of its own; parent and
-//! child then record side by side.
+//! A forked child whose parent has a subscriber records nothing into its parent's rings, whatever it does, until it
+//! makes rings of its own. Parent and child then record side by side.
 #![cfg(feature = "tracing")]
 
 mod forked;
@@ -19,7 +19,7 @@ fn builder(path: &Path) -> PerfRecorderBuilder {
     PerfRecorder::builder().config(path).shifts(15, 21).tables_shift(16).shards(2).prefault(false)
 }
 
-/// Everything that records, on this thread and on another one.
+/// Records events of all kinds, on this thread and on another one.
 fn work(who: &'static str) {
     let span = tracing::info_span!("work", who, late = Empty);
     span.in_scope(|| tracing::warn!(value = ?who, "working"));
@@ -28,7 +28,7 @@ fn work(who: &'static str) {
     FORKED.mark_with(who);
     let other = std::thread::spawn(move || {
         let _span = tracing::info_span!("other thread", who).entered();
-        // As many open spans as there are cells in a block, and then some.
+        // These are more open spans than a block has cells.
         let open: Vec<_> = (0..2000u64).map(|n| tracing::debug_span!("open", n)).collect();
         drop(open);
     });
@@ -39,7 +39,7 @@ fn shard(path: &Path, index: u32) -> PathBuf {
     if index == 0 { path.to_owned() } else { PathBuf::from(format!("{}.{index}", path.display())) }
 }
 
-/// The names of all spans with that of their parents, sorted, without those of which there are many.
+/// Returns the names of all spans with the names of their parents, sorted, without the names that many spans have.
 fn spans(path: &Path) -> Vec<String> {
     let records = reference::records(&mut PerfReader::open(path).unwrap());
     assert!(records.iter().all(|record| !matches!(record.content, PerfContent::Unknown { .. })));
@@ -101,7 +101,8 @@ fn a_forked_child_leaves_its_parents_rings_alone_and_records_into_its_own() {
             "work of parent in outer",
         ]
     );
-    // The span that the parent was in when it forked is not in the child's rings, which name it by the id that it has in the parent's.
+    // The span that the parent was in when it forked is not in the child's rings. They name it by its id in the
+    // parent's rings.
     let trees = [&path, &child_path]
         .map(|path| SpanTree::from_records(&reference::records(&mut PerfReader::open(path).unwrap())));
     let [in_parent, in_child] = &trees;

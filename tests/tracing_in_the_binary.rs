@@ -1,12 +1,12 @@
-//! What the tracing feature takes of a program's file: what begins as zeros is not in it.
+//! The share of the tracing feature in a program's file: memory that begins as zeros is not in it.
 #![cfg(feature = "tracing")]
 
 use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 
-/// Cells of spans that a program has from its beginning.
+/// The bytes of the cells of spans that a program has from its beginning.
 const CELLS_BYTES: u64 = 1 << 20;
 
-/// A section of this program, by the field numbers of ELF's header for it.
+/// A section of this program's ELF file.
 struct Section {
     is_written_to: bool,
     is_thread_local: bool,
@@ -14,7 +14,7 @@ struct Section {
     bytes: u64,
 }
 
-/// The sections of a 64-bit little-endian ELF file.
+/// Returns the sections of a 64-bit little-endian ELF file.
 fn sections(file: &[u8]) -> Vec<Section> {
     assert_eq!(file[..6], *b"\x7fELF\x02\x01", "an ELF file of 64 bits, little-endian");
     let number = |at: usize, bytes: usize| {
@@ -27,7 +27,7 @@ fn sections(file: &[u8]) -> Vec<Section> {
         .map(|index| {
             let header = start + index * each;
             let (kind, flags) = (number(header + 4, 4), number(header + 8, 8));
-            // SHF_WRITE and SHF_ALLOC; SHF_TLS; SHT_NOBITS.
+            // The constants are SHF_WRITE and SHF_ALLOC, SHF_TLS, and SHT_NOBITS.
             let (is_written_to, is_thread_local) = (flags & 3 == 3, flags & 0x400 != 0);
             Section { is_written_to, is_thread_local, is_in_file: kind != 8, bytes: number(header + 0x20, 8) }
         })
@@ -36,7 +36,7 @@ fn sections(file: &[u8]) -> Vec<Section> {
 
 #[test]
 fn the_cells_of_spans_are_in_no_file() {
-    // This program has them.
+    // The recorder makes sure that this program contains the cells.
     let builder = PerfRecorder::builder().anonymous().shifts(15, 21).tables_shift(13).prefault(false);
     let recorder = builder.build().unwrap();
     tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || drop(tracing::info_span!("one")));
@@ -49,7 +49,7 @@ fn the_cells_of_spans_are_in_no_file() {
             |section: &&Section| section.is_written_to && !section.is_thread_local && section.is_in_file == is_in_file;
         sections.iter().filter(wanted).map(|section| section.bytes).max()
     };
-    // The control: they are somewhere.
+    // This is the control: the cells are somewhere in memory.
     assert!(largest(false) >= Some(CELLS_BYTES), "zeroed memory: {:?}", largest(false));
     assert!(largest(true) < Some(CELLS_BYTES / 2), "in the file: {:?} bytes", largest(true));
 }

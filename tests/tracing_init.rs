@@ -1,4 +1,5 @@
-//! One line of set-up: from code, from the environment, with layers; and what becomes of the program if the rings cannot be made.
+//! One line of set-up: from code, from the environment, with layers; and the course of the program if the rings cannot
+//! be made.
 #![cfg(feature = "tracing")]
 
 mod child;
@@ -18,7 +19,7 @@ const VARIABLES: [&str; 3] = ["EVENTRING_PERF", "EVENTRING_FILTER", "EVENTRING_R
 
 static SEEN: Counter = Counter::new("seen");
 
-/// A program that says how its set-up went, works, and lives until it is told to end.
+/// Plays a program that reports how its set-up went, works, and lives until it is told to end.
 fn serve(set_up: impl FnOnce() -> Result<bool, String>) {
     say(match set_up() {
         Ok(true) => "recording".to_owned(),
@@ -43,14 +44,14 @@ fn command(test: &str, directory: &Path, variables: &[(&str, &str)]) -> Command 
     command
 }
 
-/// What the program says of its set-up, and what is in its rings then.
+/// Returns the program's report of its set-up, and the log records that are in its rings then.
 fn outcome(test: &str, directory: &Path, variables: &[(&str, &str)]) -> (String, Vec<String>) {
     let mut talk = Talk::with(command(test, directory, variables));
     let said = talk.hear();
     assert_eq!(talk.hear(), "served");
     let recorded = PerfReader::open(directory.join("app")).map(|mut reader| told(&mut reader)).unwrap_or_default();
     assert!(talk.end().success());
-    // A normal exit takes the files along.
+    // A normal exit removes the files.
     assert!(!directory.join("app").exists());
     (said, recorded)
 }
@@ -91,7 +92,7 @@ fn one_line_records_what_is_at_level_info_or_what_the_environment_says() {
     let outcome = |variables: &[(&str, &str)]| outcome(test, directory.path(), variables);
     assert_eq!(outcome(&[]), ("recording".into(), FROM_INFO.map(String::from).to_vec()));
     let (_, recorded) = outcome(&[("EVENTRING_FILTER", "debug")]);
-    // In whatever order a message and the fields stand.
+    // The message and the fields may be in any order.
     assert_eq!(recorded.len(), ALL.len());
     assert!(recorded[1].contains("token=17"), "{recorded:?}");
     let (_, recorded) = outcome(&[("EVENTRING_FILTER", "debug"), ("EVENTRING_REDACT", "password, token")]);
@@ -153,7 +154,7 @@ fn a_layer_from_the_environment_has_the_environments_filter_for_itself() {
                 .with(layer)
                 .with(tracing_subscriber::fmt::layer().with_writer(std::io::sink));
             tracing::subscriber::set_global_default(stack).unwrap();
-            // Other layers see what they saw.
+            // The other layers see the same as before.
             assert_eq!(LevelFilter::current(), LevelFilter::TRACE);
             Ok(true)
         });
@@ -173,7 +174,7 @@ fn what_init_records_is_kept_if_the_program_says_so_also_in_rings_that_are_made_
     let test = "what_init_records_is_kept_if_the_program_says_so_also_in_rings_that_are_made_later";
     if let Some(part) = part() {
         init("app:15:21").keep(part == "keeps");
-        // Two threads at a time: each has a ring.
+        // There are two threads at a time, so each has a ring.
         let both = std::sync::Barrier::new(2);
         std::thread::scope(|scope| {
             let work = || {
@@ -233,11 +234,11 @@ fn a_program_whose_rings_cannot_be_made_is_told_why_and_goes_on() {
     let place = directory.path().join("app");
     assert!(said.starts_with("begin recording of `tracing`: ") && said.contains(place.to_str().unwrap()), "{said}");
     assert!(said.contains(&format!("process {}", first.child.id())), "{said}");
-    // The first one has noticed nothing.
+    // The first process is not disturbed.
     assert_eq!(told(&mut PerfReader::open(&place).unwrap()), FROM_INFO);
     assert!(first.end().success());
 
-    // There is no directory of that name, and none can be made.
+    // There is no directory of that name, and it cannot be made.
     fs::write(directory.path().join("file"), "").unwrap();
     let mut other = command(test, &directory.path().join("file"), &[]);
     let mut talk = Talk::with({

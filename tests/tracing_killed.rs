@@ -1,5 +1,6 @@
-//! A program that records with the real subscriber is killed in the middle of its work, on more threads than there are shards: everything
-//! that was committed is captured from what it leaves, open spans are open, and other people's programs load the traces.
+//! A program that records with the real subscriber is killed in the middle of its work, on more threads than there are
+//! shards. Every committed event is captured from the rings that it leaves, open spans are open, and other people's
+//! programs load the traces.
 #![cfg(feature = "cli")]
 
 mod child;
@@ -16,12 +17,12 @@ use std::sync::Barrier;
 const TEST: &str = "every_committed_event_of_a_killed_program_is_captured_and_its_open_spans_are_open";
 const THREADS: u64 = 5;
 const SHARDS: usize = 3;
-/// Steps of each thread that are told to the parent at once.
+/// The number of steps after which each thread first reports to the parent.
 const STEPS_TOLD: u64 = 100;
-/// Steps of each thread after which it waits to be killed: the rings hold them all.
+/// The number of steps after which each thread waits to be killed; the rings hold all of them.
 const STEPS_MAX: u64 = 8_000;
 
-/// Steps without end, in a span that is never left.
+/// Performs steps without end, in a span that is never exited.
 fn work(thread: u64, barrier: &Barrier) -> ! {
     let _worker = tracing::info_span!("worker", thread).entered();
     barrier.wait();
@@ -83,7 +84,7 @@ fn every_committed_event_of_a_killed_program_is_captured_and_its_open_spans_are_
         assert_eq!(ring["lost_by_cause"]["never_committed"], ring["lost"]);
         assert_eq!((&ring["unread"], &ring["expired_payloads"]), (&0.into(), &0.into()), "{ring}");
     }
-    // At most the event that each thread was in the middle of.
+    // At most one event of each thread is missing: the event that the thread was recording.
     assert!(number(&captured["lost"]) <= THREADS, "{captured}");
 
     let lines = run(&["export", argument(&capture), "--format", "jsonl"]).json_lines();
@@ -98,7 +99,7 @@ fn every_committed_event_of_a_killed_program_is_captured_and_its_open_spans_are_
     for worker in &workers {
         let thread = number(&worker["fields"]["thread"]);
         let steps: Vec<_> = of("span", "step").into_iter().filter(|step| step["parent"] == worker["id"]).collect();
-        // Each of them, in their order, as far as the thread came.
+        // Each step is there, in order, as far as the thread got.
         let numbers: Vec<u64> = steps.iter().map(|step| number(&step["fields"]["n"])).collect();
         assert!(numbers.iter().copied().eq(1..=numbers.len() as u64), "a step is missing in {numbers:?}");
         assert!(

@@ -1,5 +1,5 @@
-//! Records of the `log` crate come through tracing-log with their own target, module, file and line, in the span that is current, and
-//! are filtered by their own target.
+//! Records of the `log` crate come through tracing-log with their own target, module, file and line, in the current
+//! span, and are filtered by their own target.
 #![cfg(feature = "cli")]
 
 mod program;
@@ -12,7 +12,7 @@ use std::path::Path;
 use tracing::Dispatch;
 use tracing_subscriber::prelude::*;
 
-/// The line on which the first record stands.
+/// The source line of the first record.
 const FIRST_LINE: u32 = line!() + 4;
 
 fn work() {
@@ -28,7 +28,7 @@ fn recorder(place: &Path) -> PerfRecorder {
     PerfRecorder::builder().config(place).shifts(15, 21).tables_shift(16).prefault(false).build().unwrap()
 }
 
-/// Target, level, line, fields and whether it is in a span, of each event.
+/// Returns the target, level, line and fields of each event, and whether it is in a span.
 fn events(recorder: &PerfRecorder) -> Vec<(String, CallSiteLevel, Option<u32>, String, bool)> {
     let records = reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()));
     let events = records.into_iter().filter_map(|record| match record.content {

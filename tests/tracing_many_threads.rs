@@ -1,5 +1,5 @@
-//! Any number of threads: shards for as many as there may be, the others share; each thread's events keep their order, and each thread is known
-//! by its name.
+//! Any number of threads: shards for as many threads as the limit allows, which further threads share. The events of a
+//! thread keep their order, and each thread is known by its name.
 #![cfg(feature = "tracing")]
 
 mod reference;
@@ -23,7 +23,7 @@ fn records(recorder: &PerfRecorder) -> Vec<PerfRecord> {
     reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()))
 }
 
-/// The numbers that each thread logged, by its name, in the order of the stream.
+/// Returns the numbers that each thread logged, by its name, in the order of the stream.
 fn numbers_by_thread(records: &[PerfRecord]) -> BTreeMap<String, Vec<u64>> {
     let mut numbers: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     for record in records {
@@ -48,7 +48,7 @@ fn threads_that_begin_at_the_same_moment_get_a_shard_each_and_keep_the_order_of_
             let body = move || {
                 begin.wait();
                 let log = |n| tracing::dispatcher::with_default(dispatch, || tracing::info!(n));
-                // Who comes while somebody else makes a shard shares one until the next event.
+                // A thread that arrives while another thread makes a shard shares a shard until its next event.
                 for n in 0.. {
                     log(n);
                     if recorder.shard_count() == THREADS && n > 50 || Instant::now() > deadline {
@@ -118,7 +118,7 @@ fn a_thread_that_ends_leaves_its_shard_to_the_next_one() {
 fn a_shard_that_cannot_be_made_is_counted_and_its_threads_share() {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let place = directory.path().join("ring");
-    // The name of shard 1 is taken, by something that is no ring.
+    // The name of shard 1 is taken by something that is no ring.
     std::fs::create_dir(directory.path().join("ring.1")).unwrap();
     let recorder = small(PerfRecorder::builder().config(&place)).shards(4).build().unwrap();
     let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
@@ -129,7 +129,7 @@ fn a_shard_that_cannot_be_made_is_counted_and_its_threads_share() {
             scope.spawn(move || {
                 tracing::dispatcher::with_default(dispatch, || tracing::info!(n));
                 barrier.wait();
-                // Who shared only for a moment asks again.
+                // A thread that shared a shard only provisionally asks again.
                 tracing::dispatcher::with_default(dispatch, || tracing::info!(n));
             });
         }

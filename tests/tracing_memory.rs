@@ -1,6 +1,6 @@
-//! The recorder's memory has bounds, as `PerfRecorder` and docs/COST.md state them: rings and tables by its configuration, and a few bytes for
-//! each span that is open, each thread, each call site.
-//! Counts what the allocator hands out, one test after the other.
+//! The recorder's memory has limits, as `PerfRecorder` and docs/COST.md state them: rings and tables by its
+//! configuration, and a few bytes for each open span, each thread and each call site. The tests count the bytes that
+//! the allocator hands out, one test after the other.
 #![cfg(feature = "tracing")]
 
 use eventring::recorder::{ContentDescription, Recorder};
@@ -51,7 +51,8 @@ fn recorder() -> PerfRecorder {
     PerfRecorder::builder().anonymous().shifts(15, 21).tables_shift(16).shards(2).prefault(false).build().unwrap()
 }
 
-/// Has that many spans open at a time and closes them, as often as asked. The bytes for each span by which the heap has grown when they were open.
+/// Opens that many spans at a time and closes them, as often as asked. Returns by how many bytes for each span the heap
+/// had grown when they were open.
 fn open_spans<const ROUNDS: usize>(count: usize, dispatch: &Dispatch) -> [usize; ROUNDS] {
     let mut spans: Vec<Span> = Vec::with_capacity(count);
     let before = heap_bytes();
@@ -72,7 +73,8 @@ fn a_million_open_spans_of_the_subscriber_take_32_bytes_each_at_most_and_their_m
     let _alone = alone();
     let recorder = recorder();
     let [first, second] = open_spans(1_000_000, &Dispatch::new(RecorderSubscriber::new(recorder.clone())));
-    // 16 of each cell, of which there may be twice as many; the first 65,536 are not on the heap.
+    // Each cell has 16 bytes, and there may be twice as many cells as spans. The first 65,536 cells are not on the
+    // heap.
     assert!((15..=32).contains(&first), "{first} bytes a span");
     assert_eq!(second, first);
     assert_eq!(recorder.stats().lost_spans, 0);
@@ -109,14 +111,15 @@ fn rings_are_as_many_and_as_large_as_configured_whatever_the_number_of_threads()
                 let log = || tracing::dispatcher::with_default(dispatch, || tracing::info!(n));
                 log();
                 barrier.wait();
-                // More than the rings hold.
+                // These are more events than the rings hold.
                 (0..10_000).for_each(|_| log());
             });
         }
     });
     let files = std::fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().metadata().unwrap());
     let sizes: Vec<u64> = files.map(|file| file.len()).collect();
-    // 64 bytes a descriptor, what fields may take, and 2 MiB for header and extension: all parts are multiples of that, for huge pages.
+    // The size is 64 bytes a descriptor, the bytes for fields, and 2 MiB for header and extension. All parts are
+    // multiples of 2 MiB, for huge pages.
     assert_eq!(recorder.shard_bytes(), (64 << 16) + (1 << 22) + (2 << 20));
     assert_eq!(recorder.tables_bytes(), 1 << 17);
     assert_eq!((sizes.len(), recorder.shard_count()), (3, 3));
@@ -147,7 +150,7 @@ fn threads_that_only_close_spans_while_nothing_is_recorded_give_their_cells_back
             })
         })
         .collect();
-    // The chain that is being filled is all that may come new.
+    // Only the chain that is being filled may be new.
     let (first, last) = (highest_cells[0], highest_cells[5]);
     assert!(last < first + 1_000, "{highest_cells:?}");
 }
@@ -172,11 +175,12 @@ fn a_recorder_takes_16_bytes_for_each_payload_chunk_and_128_for_each_thread_that
             barrier.wait();
         }
     };
-    // Joined, not scoped: a scope ends before its threads have given everything back.
+    // The threads are joined, not scoped: a scope ends before its threads have given everything back.
     let threads: Vec<_> = (0..THREADS).map(|_| std::thread::spawn(body())).collect();
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     let of_threads = heap_bytes() - before;
-    // In steps of 32 KiB; and what threads that have ended leave in any program, with the list of places that they gave back.
+    // The memory comes in steps of 32 KiB. Added to it is what ended threads leave in any program, with the list of
+    // payload cursors that they gave back.
     let most = (128 * THREADS).next_multiple_of(32_768) + 16 * THREADS;
     assert!((128 * THREADS..=most).contains(&of_threads), "{of_threads} bytes for {THREADS} threads");
 }
@@ -199,7 +203,7 @@ fn some_thousand_call_sites_take_300_bytes_each_at_most() {
     let dispatch = Dispatch::new(RecorderSubscriber::new(recorder()));
     let sites: Vec<&'static Site> = (0..SITES)
         .map(|n| {
-            // At irregular distances, as a program's are.
+            // The call sites are at irregular distances, as in a real program.
             Box::leak(vec![0u8; 16 * (n * 7_919 % 13)].into_boxed_slice());
             let site: &'static Site = Box::leak(Box::new(Site(OnceLock::new())));
             let fields = FieldSet::new(&["id", "name"], Identifier(site));
@@ -213,7 +217,8 @@ fn some_thousand_call_sites_take_300_bytes_each_at_most() {
     for site in sites {
         dispatch.register_callsite(site.0.get().unwrap());
     }
-    // With the tables in which they are found: 96 KiB, and 768 KiB beside when that is full.
+    // The count includes the tables in which the call sites are found: 96 KiB, and another 768 KiB when that table is
+    // full.
     let each = (heap_bytes() - before) / SITES;
     println!("{each} bytes a call site");
     assert!((24..=300).contains(&each), "{each} bytes a call site");
@@ -229,7 +234,8 @@ fn threads_that_have_ended_leave_nothing_on_the_heap() {
             let dispatch = dispatch.clone();
             let body = move || {
                 tracing::dispatcher::with_default(&dispatch, || {
-                    // Deeper than what a thread has room for without the heap, and more than it keeps of free cells.
+                    // The spans are nested deeper than a thread has room for without the heap, and there are more of
+                    // them than free cells that a thread keeps.
                     let spans: Vec<_> = (0..300).map(|n| tracing::info_span!("deep", n).entered()).collect();
                     drop(spans);
                 });

@@ -1,4 +1,5 @@
-//! A child span whose value panics never comes to be: with a layer, too, its parent ends when the program drops it.
+//! A child span whose value panics is never returned to the program. Its parent still ends when the program drops it,
+//! with a layer, too.
 #![cfg(feature = "tracing")]
 
 mod reference;
@@ -47,8 +48,8 @@ fn recorder() -> PerfRecorder {
     PerfRecorder::builder().anonymous().shifts(17, 22).tables_shift(16).prefault(false).build().unwrap()
 }
 
-/// Parents with a child that panics if it `panics`: where the child is in the parent that the thread is in, in one that is named,
-/// and between spans that only the `Registry` has.
+/// Makes parents with a child whose value panics if `panics` is set: a child in the thread's current span, a child in a
+/// parent that is named, and a child between spans that only the `Registry` has.
 fn run(panics: bool) {
     let try_child = |child: &dyn Fn()| {
         assert_eq!(catch_unwind(AssertUnwindSafe(child)).is_err(), panics);
@@ -93,12 +94,12 @@ fn stack(recorder: &PerfRecorder) -> Dispatch {
     Dispatch::new(tracing_subscriber::registry().with(layer).with(Upset))
 }
 
-/// One test: what is global stays.
+/// The file has one test, because global state stays.
 #[test]
 fn a_parent_whose_childs_value_panicked_is_closed_when_its_last_handle_is_gone() {
     let say = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        // Thousands are meant.
+        // These thousands of panics are intended.
         let is_meant = panic.payload_as_str().is_some_and(|text| text == "in Debug" || text == "a stranger ends");
         if !is_meant {
             say(panic);

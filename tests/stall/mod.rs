@@ -1,8 +1,10 @@
-//! Stall injection: writers are stopped at random instructions while others lap the ring, and readers check every event.
+//! Stall injection: writers are stopped at random instructions while others lap the ring, and readers check every
+//! event.
 //!
-//! A controller sends signals to writer threads; their handler sleeps. Where a thread is stopped is up to chance, between
-//! any two instructions; [`Figures::stalls_inside`] counts how often that was inside of recording. A writer is a row of
-//! threads, one after another, so that what a thread leaves at its end is taken over while others are stalled.
+//! A controller sends signals to writer threads, whose signal handler sleeps. Chance decides where a thread is stopped,
+//! between any two instructions; [`Figures::stalls_inside`] counts how often that was inside of recording. A writer is
+//! a series of threads, one after another, so that a thread takes over what the thread before it has left while other
+//! writers are stalled.
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 
@@ -16,26 +18,26 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Descriptors of the rings under test, as a shift.
+/// The number of descriptors of the rings under test, as a shift.
 pub const DESCRIPTOR_SHIFT: u32 = 15;
-/// Payload bytes of the rings under test, as a shift.
+/// The number of payload bytes of the rings under test, as a shift.
 pub const PAYLOAD_SHIFT: u32 = 21;
 
 /// An algorithm under test.
 pub trait Subject: Sync {
-    /// Records event `count` of a writer: its words and its payload, sealed. Gives its seqno, 0 if it was lost.
+    /// Records event `count` of a writer, with its words and its sealed payload. Returns its seqno, 0 if it was lost.
     fn record(&self, count: Count, words: [u64; 3], payload: &[u8]) -> u64;
-    /// Reads and judges every event from the first on, until `done` is set and all has been read.
+    /// Reads and judges every event from the first on, until `done` is set and all events have been read.
     fn read(&self, done: &AtomicBool, verdict: &mut Verdict);
-    /// Reads and judges what is in the ring when all writers have ended; tells `seen` each seqno that is there.
+    /// Reads and judges the events in the ring when all writers have ended. Calls `seen` for each seqno that is there.
     fn read_post_mortem(&self, verdict: &mut Verdict, seen: &mut dyn FnMut(u64));
-    /// Last seqno handed out.
+    /// Returns the last seqno that was handed out.
     fn last_seqno(&self) -> u64;
-    /// Seqnos that were given up.
+    /// Returns the number of seqnos that were given up.
     fn given_up(&self) -> u64;
 }
 
-/// What one run tried and found.
+/// The numbers of a run: attempts and findings.
 #[derive(Clone, Debug, Default)]
 pub struct Figures {
     pub stalls: u64,
@@ -47,12 +49,12 @@ pub struct Figures {
     pub given_up: u64,
     /// Events whose recording returned, which should be in the ring after the end, and are not.
     pub vanished: u64,
-    /// Seqnos that a reader neither returned nor counted as lost, or did twice.
+    /// Seqnos that a reader neither returned nor counted as lost, or that it returned or counted twice.
     pub unaccounted: u64,
     pub verdict: Verdict,
 }
 
-/// How long runs are: some seconds, or what EVENTRING_STALL_SECONDS says.
+/// Returns the length of a run: some seconds, or EVENTRING_STALL_SECONDS.
 pub fn seconds(default: f64) -> Duration {
     let told = std::env::var("EVENTRING_STALL_SECONDS").ok().map(|told| told.parse().expect("a number of seconds"));
     Duration::from_secs_f64(told.unwrap_or(default))
@@ -69,7 +71,8 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Sleeps where the thread happens to be. Async-signal-safe: atomics, nanosleep, a thread-local without destructor.
+/// Sleeps wherever the thread happens to be. Async-signal-safe: it uses atomics, nanosleep, and a thread-local without
+/// destructor.
 extern "C" fn stall(_: libc::c_int) {
     // SAFETY: gives the address of this thread's errno.
     let errno_place = unsafe { libc::__errno_location() };
@@ -101,13 +104,13 @@ fn install_handler() {
     assert_eq!(unsafe { libc::sigaction(libc::SIGUSR1, &action, std::ptr::null_mut()) }, 0);
 }
 
-/// Kernel ids of the writers' present threads, or of ones that have just ended; 0 before the first.
+/// Kernel ids of the writers' present threads, or of threads that have just ended; 0 before the first.
 type Threads = [AtomicI32];
 
-/// Most events that a thread records before another takes its place.
+/// The largest number of events that a thread records before another thread takes its place.
 const THREAD_EVENTS: u64 = 4000;
 
-/// Ends the process if a run takes far longer than it should: a hang is a failure, not a test that never ends.
+/// Ends the process if a run takes far longer than it should, so that a hang is a failure and not a test without end.
 fn watchdog(limit: Duration) -> std::sync::mpsc::Sender<()> {
     let (alive, ended) = std::sync::mpsc::channel::<()>();
     std::thread::spawn(move || {
@@ -119,11 +122,11 @@ fn watchdog(limit: Duration) -> std::sync::mpsc::Sender<()> {
     alive
 }
 
-/// How long a round takes, beside its end.
+/// The length of a round, without its end.
 const ROUND: Duration = Duration::from_millis(300);
 
-/// Rounds of [`run`] on rings that `make` makes, for `time` and until there were some stalls and laps (a loaded machine
-/// takes longer); stops early if something is wrong.
+/// Repeats [`run`] on rings that `make` makes, for `time` and until there were some stalls and laps (a loaded machine
+/// takes longer). Stops early if something is wrong.
 pub fn run_rounds<S: Subject>(make: impl Fn() -> S, writers: u64, time: Duration) -> Figures {
     let end = Instant::now() + time;
     let mut all = Figures::default();
@@ -134,7 +137,8 @@ pub fn run_rounds<S: Subject>(make: impl Fn() -> S, writers: u64, time: Duration
     all
 }
 
-/// Runs `subject` for `time` with `writers` writers, of which up to all but one are stalled at any moment, and two readers.
+/// Runs `subject` for `time` with two readers and `writers` writers, of which up to all but one are stalled at any
+/// moment.
 pub fn run(subject: &impl Subject, writers: u64, time: Duration) -> Figures {
     install_handler();
     let alive = watchdog(time + Duration::from_secs(120));
@@ -174,7 +178,7 @@ pub fn run(subject: &impl Subject, writers: u64, time: Duration) -> Figures {
         done.store(true, Ordering::Release);
         for reader in reading {
             let verdict = reader.join().unwrap();
-            // Each reader, by itself, accounts for every seqno.
+            // Each reader by itself accounts for every seqno.
             figures.unaccounted += (verdict.read + verdict.lost).abs_diff(subject.last_seqno());
             figures.verdict.add(&verdict);
         }
@@ -197,7 +201,7 @@ pub fn run(subject: &impl Subject, writers: u64, time: Duration) -> Figures {
     figures
 }
 
-/// Records until told to stop, on one thread after another; gives the seqnos of its last events.
+/// Records until told to stop, on one thread after another. Returns the seqnos of its last events.
 fn write(subject: &impl Subject, writer: u64, stop: &AtomicBool, thread: &AtomicI32) -> Vec<u64> {
     let mut random = seal::Random::from_time();
     let mut last = vec![0; 1 << DESCRIPTOR_SHIFT];
@@ -205,13 +209,14 @@ fn write(subject: &impl Subject, writer: u64, stop: &AtomicBool, thread: &Atomic
     while !stop.load(Ordering::Relaxed) {
         let end = count + 1 + random.below(THREAD_EVENTS);
         let write = || write_on_this_thread(subject, writer, stop, thread, &mut last, count..end);
-        // A thread of the scope may still run its destructors, and so give up its lane, when the next one begins.
+        // When the next thread of the scope begins, this thread may still run its destructors, which give up its
+        // payload cursor.
         count = std::thread::scope(|scope| scope.spawn(write).join().unwrap());
     }
     last
 }
 
-/// Records these events until told to stop; gives the count of the next one.
+/// Records these events until told to stop. Returns the count of the next event.
 fn write_on_this_thread(
     subject: &impl Subject,
     writer: u64,
@@ -237,7 +242,7 @@ fn write_on_this_thread(
     counts.end
 }
 
-/// Stalls writers at random until `end`, but never all of them.
+/// Stalls writers at random until `end`, but never all of them at the same time.
 fn control(writers: usize, end: Instant, threads: &Threads) {
     let mut random = seal::Random::from_time();
     while threads.iter().any(|thread| thread.load(Ordering::Relaxed) == 0) {
@@ -248,7 +253,7 @@ fn control(writers: usize, end: Instant, threads: &Threads) {
         if ASLEEP.load(Ordering::Relaxed) + 1 >= writers {
             continue;
         }
-        // Mostly short; some so long that the others go round the ring many times.
+        // Most stalls are short. Some are so long that the others go round the ring many times.
         let micros = if random.below(4) == 0 { 20_000 + random.below(100_000) } else { random.below(3000) };
         SLEEP_MICROS.store(micros, Ordering::Relaxed);
         send_stall(&threads[random.below(writers as u64) as usize]);
@@ -263,7 +268,7 @@ fn send_stall(thread: &AtomicI32) {
     assert!(sent == 0 || std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH));
 }
 
-/// Stalls all writers but one until that one has gone round the ring, so that they wake up in its events.
+/// Stalls all writers but one until that one has gone round the ring, so that the others wake up in its events.
 fn stall_all_but_one(subject: &impl Subject, threads: &Threads) {
     SLEEP_MICROS.store(10_000_000, Ordering::Relaxed);
     threads[1..].iter().for_each(send_stall);
@@ -275,7 +280,7 @@ fn stall_all_but_one(subject: &impl Subject, threads: &Threads) {
 }
 
 impl Figures {
-    /// Everything that must not be.
+    /// Returns the number of faults, which must be 0.
     pub fn wrong(&self) -> u64 {
         self.verdict.wrong() + self.vanished + self.unaccounted
     }

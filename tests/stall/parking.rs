@@ -1,7 +1,7 @@
-//! Stops at certain steps: a writer is parked at a named step of recording while others go round the ring many times; then
-//! it is let go on, step by step, and at each step the whole ring is read.
+//! Stops at chosen steps: a writer is parked at a named step of recording while others go round the ring many times.
+//! Then it goes on step by step, and at each step the whole ring is read.
 //!
-//! What is under test calls [`at`] at its steps. Nothing here is left to chance but which event it is.
+//! The code under test calls [`at`] at its steps. Chance decides only which event is parked.
 
 use super::seal::{self, Random, Verdict};
 use super::{DESCRIPTOR_SHIFT, Figures, Subject};
@@ -10,30 +10,31 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 const CAPACITY: u64 = 1 << DESCRIPTOR_SHIFT;
-/// Writers; of them, as many as a [`Plan`] has steps are parked.
+/// The number of writers. As many as a [`Plan`] has steps are parked.
 const WRITERS: u64 = 3;
-/// Usual payloads have up to so many bytes: payload memory goes round before the descriptors do.
+/// The largest size of usual payloads. With it, payload memory goes round before the descriptors do.
 const USUAL_BYTES: u64 = 128;
-/// No run takes this long: a step that is never reached, or somebody who hangs, is a failure.
+/// An upper limit for a run: if a step is never reached or a thread hangs, the run fails.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// In [`ARMED`]: nobody parks.
+/// The value of [`ARMED`] with which no writer parks.
 const NOWHERE: usize = usize::MAX;
-/// In [`ARMED`]: everybody parks, at every step.
+/// The value of [`ARMED`] with which every writer parks at every step.
 const ANYWHERE: usize = usize::MAX - 1;
 
 /// The step at which the next writer parks.
 static ARMED: AtomicUsize = AtomicUsize::new(NOWHERE);
-/// How many times the step is passed before.
+/// The number of times that the step is passed before.
 static PASSES: AtomicU64 = AtomicU64::new(0);
-/// Parked writers.
+/// The number of parked writers.
 static PARKED: AtomicUsize = AtomicUsize::new(0);
-/// What parked writers wait for the change of.
+/// A number for whose change parked writers wait.
 static TURN: AtomicU64 = AtomicU64::new(0);
-/// Steps that were walked in [`ANYWHERE`].
+/// Steps that were walked with [`ANYWHERE`].
 static WALKED: AtomicU64 = AtomicU64::new(0);
 
-/// The calling writer is at the step of this number: parks it if that is its lot. To be called by what is under test.
+/// Marks that the calling writer is at the step of this number, and parks it if it is its turn. The code under test
+/// calls this.
 pub fn at(step: usize) {
     let armed = ARMED.load(Ordering::Relaxed);
     if armed == NOWHERE {
@@ -53,42 +54,43 @@ pub fn at(step: usize) {
     }
 }
 
-/// The next writer that comes to `step` for the `passes + 1`st time from now on parks there.
+/// Arranges that the next writer that comes to `step` for the `passes + 1`st time from now on parks there.
 pub fn arm(step: usize, passes: u64) {
     PASSES.store(passes, Ordering::Relaxed);
     ARMED.store(step, Ordering::Relaxed);
 }
 
-/// How many writers are parked.
+/// Returns the number of parked writers.
 pub fn parked() -> usize {
     PARKED.load(Ordering::Acquire)
 }
 
-/// What to do to the writers.
+/// The things to do to the writers.
 pub struct Plan<'a> {
-    /// Writers park at these steps, one after the other; at most two.
+    /// The steps at which writers park, one after the other; at most two.
     pub steps: &'a [usize],
-    /// What the steps are called.
+    /// A function that names the steps.
     pub names: &'a dyn Fn(usize) -> String,
-    /// How often the others go round the ring meanwhile.
+    /// The number of laps that the others go round the ring meanwhile.
     pub laps: u64,
 }
 
-/// What all threads of a run know.
+/// The state that all threads of a run share.
 struct Run<'a, S> {
     subject: &'a S,
-    /// Ends the writers after their event.
+    /// True if the writers are to end after their event.
     stop: AtomicBool,
-    /// Writers record small events of one size, to go round fast.
+    /// True if writers record small events of one size, to go round fast.
     hurry: AtomicBool,
     running: AtomicUsize,
     /// Each writer's next count, and the seqnos of its last events.
     writers: [Mutex<(seal::Count, Vec<u64>)>; WRITERS as usize],
 }
 
-/// Runs the plan on `subject`; the seqnos must be those of a ring of [`DESCRIPTOR_SHIFT`].
+/// Runs the plan on `subject`, whose ring must have [`DESCRIPTOR_SHIFT`].
 ///
 /// # Panics
+///
 /// If a step is not reached.
 pub fn run(subject: &impl Subject, plan: &Plan<'_>, random: &mut Random) -> Figures {
     assert!(plan.steps.len() < WRITERS as usize);
@@ -109,20 +111,21 @@ pub fn run(subject: &impl Subject, plan: &Plan<'_>, random: &mut Random) -> Figu
             verdict
         });
         run.start(scope);
-        // In the first lap, or in a later one.
+        // The steps are in the first lap, or in a later one.
         run.go_on_for(random.below(4));
         for step in plan.steps {
             run.park_one(*step, plan, random);
         }
         run.hurry.store(true, Ordering::Relaxed);
         run.go_on_for(plan.laps);
-        // What the late ones could spoil is of every kind again.
+        // The events that the late writers could spoil are of every kind again.
         run.hurry.store(false, Ordering::Relaxed);
         run.go_on_for(2);
         run.end_but(plan.steps.len());
-        // All that the parked ones hold is more than a lap old: nobody may have to wait for it.
+        // The slots and chunks that the parked writers hold are more than a lap old: no reader may have to wait for
+        // them.
         run.look(&mut figures, 0);
-        // One step at a time.
+        // The parked writers go on one step at a time.
         ARMED.store(ANYWHERE, Ordering::Relaxed);
         while run.running.load(Ordering::Acquire) > 0 {
             PARKED.store(0, Ordering::Relaxed);
@@ -131,7 +134,7 @@ pub fn run(subject: &impl Subject, plan: &Plan<'_>, random: &mut Random) -> Figu
             run.look(&mut figures, run.running.load(Ordering::Acquire) as u64);
         }
         ARMED.store(NOWHERE, Ordering::Relaxed);
-        // Life goes on.
+        // All writers record again.
         run.stop.store(false, Ordering::Relaxed);
         run.start(scope);
         run.go_on_for(1);
@@ -169,7 +172,7 @@ impl<S: Subject> Run<'_, S> {
         let (count, last) = &mut *mine;
         let mut is_last = false;
         while !is_last {
-            // Who was parked records another event behind the one that it was parked in.
+            // A writer that was parked records another event after the event in which it was parked.
             is_last = self.stop.load(Ordering::Relaxed);
             if is_last && ARMED.load(Ordering::Relaxed) != ANYWHERE {
                 break;
@@ -215,14 +218,14 @@ impl<S: Subject> Run<'_, S> {
         }
     }
 
-    /// Reads what is in the ring while everybody stands still, `inside` of them inside of an event of this lap.
+    /// Reads the ring while all writers stand still, `inside` of them inside of an event of this lap.
     fn look(&self, figures: &mut Figures, inside: u64) {
         let last = self.subject.last_seqno();
         let oldest = last.saturating_sub(CAPACITY) + 1;
         let mut seen = vec![false; CAPACITY as usize];
         let mut verdict = Verdict::default();
         self.subject.read_post_mortem(&mut verdict, &mut |seqno| seen[(seqno - oldest) as usize] = true);
-        // The events of those who have ended; who is parked has its lock.
+        // Only the events of writers that have ended are checked: a parked writer holds its lock.
         for writer in &self.writers {
             let Ok(mine) = writer.try_lock() else { continue };
             let is_missing = |seqno: &&u64| **seqno >= oldest && !seen[(**seqno - oldest) as usize];

@@ -1,9 +1,10 @@
-//! The published algorithm under stall injection: the positive control, which must show what eventring must not.
+//! The published algorithm under stall injection: the positive control, which must show the faults that eventring must
+//! not have.
 //!
-//! Transcribed from its documentation, like `benches/reference`, but on relaxed atomic words (so that its races are no
-//! undefined behaviour here) and with eventring's window step, for the same small ring. Reserve is two fetch-adds, the slot
-//! is zeroed without a claim, the window is moved by one compare-exchange; a reader checks the seqno before and after, and
-//! the window after copying.
+//! It is transcribed from the algorithm's documentation, like `benches/reference`, but with relaxed atomic words (so
+//! that its races are not undefined behaviour here) and with eventring's window step, for the same small ring. A
+//! reservation is two fetch-adds, the slot is zeroed without a claim, and the window is moved by one compare-exchange.
+//! A reader checks the seqno before and after copying, and the window after copying.
 
 use super::seal::{self, Count, Verdict, WITHOUT_SEQNO};
 use super::{DESCRIPTOR_SHIFT, PAYLOAD_SHIFT, Subject, parking};
@@ -22,7 +23,7 @@ pub struct Published {
     last_seqno: AtomicU64,
     next_payload_byte: AtomicU64,
     window_start: AtomicU64,
-    /// seqno, type << 32 | size, offset, four extension words.
+    /// The words of each descriptor: seqno, type << 32 | size, offset, four extension words.
     descriptors: Box<[[AtomicU64; 7]]>,
     payload: Box<[AtomicU64]>,
 }
@@ -46,7 +47,7 @@ impl Published {
         &self.payload[(offset / 8 + index as u64) as usize % self.payload.len()]
     }
 
-    /// One look at `seqno`: its event, judged, or the seqno that stands there instead.
+    /// Looks at `seqno` once and judges its event. If another seqno is there, returns that seqno as the error.
     fn look(&self, seqno: u64, verdict: &mut Verdict) -> Result<(), u64> {
         let slot = self.slot(seqno);
         let seen = slot[0].load(Ordering::Acquire);
@@ -60,7 +61,7 @@ impl Published {
             return Err(seen);
         }
         let [type_and_size, offset, ext @ ..] = words;
-        // What is torn may say anything.
+        // A torn descriptor may hold any size.
         let bytes = (type_and_size as u32 as usize).min(PAYLOAD_BYTES as usize);
         let mut payload: Vec<u8> = (0..bytes.div_ceil(8))
             .flat_map(|index| self.payload_word(offset, index).load(Ordering::Relaxed).to_le_bytes())
@@ -89,7 +90,8 @@ impl Subject for Published {
         let end = offset + aligned;
         let start = self.window_start.load(Ordering::Relaxed);
         if end.wrapping_sub(start) > PAYLOAD_BYTES - WINDOW_INCR {
-            // Unsigned, as published: a late writer's difference wraps, and so does what follows.
+            // The subtraction is unsigned, as published: the difference of a late writer wraps, and so does the value
+            // computed from it.
             let to = (end.wrapping_sub(PAYLOAD_BYTES) & !(WINDOW_INCR - 1)).wrapping_add(2 * WINDOW_INCR);
             let _ = self.window_start.compare_exchange(start, to, Ordering::Relaxed, Ordering::Relaxed);
             fence(Ordering::Release);
@@ -124,7 +126,7 @@ impl Subject for Published {
                 }
                 std::thread::sleep(Duration::from_micros(100));
             } else if was_done || last - next >= CAPACITY {
-                // Too late, or it will never come: on to where events may still be.
+                // The event is overwritten, or will never come. The reader goes on to where events may still be.
                 let to = (next + 1).max(last.saturating_sub(CAPACITY - CAPACITY / 8));
                 verdict.lost += to - next;
                 next = to;

@@ -7,10 +7,10 @@ use eventring::recorder::{ContentDescription, Recorder};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// So long after the last writer has ended, a reader that still waits is stuck.
+/// The time after the end of the last writer after which a waiting reader counts as stuck.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Records a sealed event, by turns in one piece, gathered, and in place with the seqno in the seal.
+/// Records a sealed event, in turn as one slice, gathered, and in place with the seqno in the seal.
 pub fn record(recorder: &Recorder, count: Count, words: [u64; 3], payload: &[u8]) -> u64 {
     let [a, b, c] = words;
     let ext = || [a, b, c, seal::seal(0, WITHOUT_SEQNO, payload.len(), words)];
@@ -63,9 +63,9 @@ impl Subject for EventRing {
             match cursor.next() {
                 Next::Event(event) => judge(&cursor, &event, &mut buffer, verdict),
                 Next::Gap(gap) => verdict.lost += gap.count,
-                // What comes next may be a hole, of which a cursor at the end learns after a moment.
+                // The next seqno may be a hole. A cursor at the end learns this after a moment.
                 Next::NotReady if was_done && cursor.lag() == 0 => return,
-                // Nobody will ever commit it or say that it is none.
+                // No writer will ever commit this seqno or report it as a hole.
                 Next::NotReady if done_since.is_some_and(|since| since.elapsed() > PATIENCE) => {
                     verdict.stuck += 1;
                     cursor.seek(Seek::Seqno(cursor.next_seqno() + 1));

@@ -1,9 +1,9 @@
 //! Events that can be checked: a checksum binds every word of the descriptor to every byte of the payload.
 
-/// Which event of its writer it is, from 0.
+/// The number of an event among those of its writer, from 0.
 pub type Count = u64;
 
-/// Numbers that are random enough to look for trouble (SplitMix64).
+/// Numbers that are random enough for these tests (SplitMix64).
 pub struct Random(u64);
 
 impl Random {
@@ -32,7 +32,7 @@ fn mix(value: u64) -> u64 {
     value ^ value >> 31
 }
 
-/// A checksum over 8 bytes at a time.
+/// Returns a checksum over 8 bytes at a time.
 pub fn checksum(bytes: &[u8]) -> u64 {
     let mut sum = bytes.len() as u64;
     for part in bytes.chunks(8) {
@@ -43,19 +43,19 @@ pub fn checksum(bytes: &[u8]) -> u64 {
     mix(sum)
 }
 
-/// Event type of events whose seal has their seqno in it.
+/// Event type of events whose seal contains their seqno.
 pub const WITH_SEQNO: u16 = 3;
-/// Event type of events whose seal has 0 instead.
+/// Event type of events whose seal contains 0 instead.
 pub const WITHOUT_SEQNO: u16 = 2;
 
-/// Fills `payload` for the event and gives the extension words, but for the last, which is [`seal`].
+/// Fills `payload` for the event and returns the extension words, except for the last one, which is [`seal`].
 ///
-/// Sizes are small, so that descriptors and payload memory go round about as fast; some take several chunks.
+/// Sizes are small, so that descriptors and payload memory go round about as fast. Some payloads take several chunks.
 pub fn fill(writer: u64, count: Count, payload: &mut Vec<u8>) -> [u64; 3] {
     fill_up_to(64, writer, count, payload)
 }
 
-/// As [`fill`], with most payloads up to `usual_bytes` long.
+/// Fills `payload` like [`fill`], with most payloads up to `usual_bytes` long.
 pub fn fill_up_to(usual_bytes: u64, writer: u64, count: Count, payload: &mut Vec<u8>) -> [u64; 3] {
     let dice = mix(writer << 48 ^ count);
     let bytes = match dice % 1024 {
@@ -74,7 +74,8 @@ pub fn fill_up_to(usual_bytes: u64, writer: u64, count: Count, payload: &mut Vec
     [writer, count, checksum(payload)]
 }
 
-/// The checksum of everything: seqno or 0, type, payload size and the three words, of which one is the payload's checksum.
+/// Returns the checksum of everything: seqno or 0, type, payload size and the three words, one of which is the
+/// payload's checksum.
 pub fn seal(seqno: u64, event_type: u16, payload_bytes: usize, words: [u64; 3]) -> u64 {
     let mut bytes = [0; 48];
     let all = [seqno, event_type.into(), payload_bytes as u64, words[0], words[1], words[2]];
@@ -84,24 +85,24 @@ pub fn seal(seqno: u64, event_type: u16, payload_bytes: usize, words: [u64; 3]) 
     checksum(&bytes)
 }
 
-/// What a reader found.
+/// The findings of a reader.
 #[derive(Clone, Debug, Default)]
 pub struct Verdict {
     /// Events returned.
     pub read: u64,
-    /// Of them, events whose payload had expired (the reader was told so).
+    /// Returned events whose payload had expired, as the reader was told.
     pub expired: u64,
     /// Seqnos counted as lost.
     pub lost: u64,
-    /// Descriptors that nobody wrote so.
+    /// Descriptors that no writer wrote so.
     pub torn: u64,
     /// Payloads that are not their descriptor's.
     pub misattributed: u64,
     /// Events of a writer that came twice, or in another order than it wrote them.
     pub disordered: u64,
-    /// Seqnos that a reader would wait for forever: neither an event nor given up.
+    /// Seqnos that a reader would wait for without end: neither an event nor given up.
     pub stuck: u64,
-    /// What the first few of those were.
+    /// Descriptions of the first few faults.
     pub examples: Vec<String>,
     last_counts: Vec<Option<Count>>,
 }
@@ -141,7 +142,7 @@ impl Verdict {
         }
     }
 
-    /// Everything that must not be.
+    /// Returns the number of faults, which must be 0.
     pub fn wrong(&self) -> u64 {
         self.torn + self.misattributed + self.disordered + self.stuck
     }
