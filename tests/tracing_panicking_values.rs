@@ -1,4 +1,5 @@
-//! Values that panic while they are formatted: the panic goes to the program, and the event is recorded with what was known of it.
+//! Values that panic while they are formatted: the panic goes to the program, and the event is recorded with the fields
+//! up to the panic.
 #![cfg(feature = "tracing")]
 
 mod reference;
@@ -22,7 +23,7 @@ impl fmt::Debug for Panicking {
     }
 }
 
-/// The records of a program that panics at each of these, as the subscriber and as the layer have it.
+/// Returns the records of a program that panics at each of these values, made by the subscriber and by the layer.
 fn recorded(builder: fn() -> PerfRecorderBuilder, programs: &[&dyn Fn()]) -> [Vec<PerfRecord>; 2] {
     [false, true].map(|is_layer| {
         let recorder = builder().anonymous().shifts(15, 21).tables_shift(16).prefault(false).build().unwrap();
@@ -53,13 +54,13 @@ fn check(fields: &Fields, before: &str) {
 #[test]
 fn an_event_with_a_value_that_panics_is_recorded_with_the_fields_up_to_it() {
     let program: &dyn Fn() = &|| tracing::info!(before = "b", value = ?Panicking, after = 1u64);
-    // Twice: a thread's first event goes another way than those that come later.
+    // The program runs twice, because a thread's first event takes another path than its later events.
     for records in recorded(PerfRecorder::builder, &[program, program]) {
         let events = reference::log_fields(&records);
         assert_eq!(events.len(), 3);
         check(events[0], "b");
         check(events[1], "b");
-        // What comes later is recorded as ever.
+        // Later events are recorded as usual.
         assert_eq!(events[2].get("value"), Some(&FieldValue::Debug("Some(1)".into())));
         assert!(events[2].is_complete());
     }
@@ -85,7 +86,7 @@ fn a_span_whose_value_panics_was_never_the_programs_and_is_closed() {
         let span = tracing::info_span!("late", before = "l", value = Empty);
         span.record("value", tracing::field::debug(Panicking));
     };
-    // Cells of spans are not used up by this.
+    // The panics use up no cells of spans.
     let programs = [program, late].repeat(100);
     for records in recorded(PerfRecorder::builder, &programs) {
         let tree = SpanTree::from_records(&records);

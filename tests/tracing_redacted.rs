@@ -1,4 +1,5 @@
-//! Fields that are not to be recorded: nothing of their values is in the rings, whatever their type and whichever way they come.
+//! Fields that must not be recorded: no part of their values is in the rings, whatever their type and however they are
+//! recorded.
 #![cfg(feature = "cli")]
 
 mod program;
@@ -13,11 +14,11 @@ use tracing::Dispatch;
 use tracing::field::Empty;
 use tracing_subscriber::prelude::*;
 
-/// In no other field.
+/// A value that is in no other field.
 const SECRET: &str = "hunter2-hunter2";
 const SECRET_NUMBER: u64 = 0x5ec2_e7b1_7ea5_0001;
 
-/// Must not be formatted.
+/// A value that must not be formatted.
 struct Untouchable;
 
 impl fmt::Debug for Untouchable {

@@ -1,7 +1,7 @@
 //! Values whose formatting uses `tracing` itself.
 //!
-//! `tracing` hands on what happens inside a subscriber only while no thread of the process has a scoped one: so each of these is
-//! alone in a process, with a global one.
+//! `tracing` passes on events from inside of a subscriber only while no thread of the process has a scoped subscriber.
+//! So each of these tests runs alone in a process, with a global subscriber.
 #![cfg(feature = "tracing")]
 
 mod child;
@@ -14,7 +14,7 @@ use std::fmt;
 use tracing::Dispatch;
 use tracing_subscriber::prelude::*;
 
-/// Logs, and makes a span, when it is formatted.
+/// A value that logs, and makes a span, when it is formatted.
 struct Chatty;
 
 impl fmt::Debug for Chatty {
@@ -25,7 +25,7 @@ impl fmt::Debug for Chatty {
     }
 }
 
-/// Logs itself when it is formatted: without end, if nobody stops it.
+/// A value that logs itself when it is formatted, without end unless it is stopped.
 struct Endless;
 
 impl fmt::Debug for Endless {
@@ -50,7 +50,8 @@ fn records(recorder: &PerfRecorder) -> Vec<PerfRecord> {
     reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()))
 }
 
-/// Runs `check` in a process of its own for a global subscriber, and again for a global layer, which record what `program` does.
+/// Runs `check` in a process of its own for a global subscriber, and again for a global layer, which record the actions
+/// of `program`.
 fn globally(test: &str, program: impl FnOnce(), check: impl FnOnce(&[PerfRecord])) {
     match part() {
         Some(kind) => {
@@ -108,7 +109,7 @@ fn what_is_logged_while_a_value_is_formatted_makes_no_time_fall() {
         }
     };
     globally("what_is_logged_while_a_value_is_formatted_makes_no_time_fall", program, |records| {
-        // One thread, one shard: as they were recorded.
+        // There is one thread and one shard: the records are in the order in which they were recorded.
         assert!(records.len() > 1000, "{}", records.len());
         let falls = records.windows(2).filter(|pair| pair[1].epoch_nanos < pair[0].epoch_nanos).count();
         assert_eq!(falls, 0);
@@ -140,7 +141,7 @@ fn spans_that_a_layer_adopts_make_no_time_fall() {
 fn a_value_that_logs_itself_ends_after_a_few_rounds_and_the_deepest_one_says_that_it_was_not_formatted() {
     let program = || {
         tracing::info!(me = ?Endless, "first");
-        // The guard has been taken back.
+        // The guard was given back.
         tracing::info!(value = ?Some(1), "after");
     };
     globally(
@@ -152,7 +153,7 @@ fn a_value_that_logs_itself_ends_after_a_few_rounds_and_the_deepest_one_says_tha
             let endless = FieldValue::Debug("endless".into());
             let me: Vec<_> = events.iter().map(|fields| fields.get("me")).collect();
             assert_eq!(me, [Some(&nested), Some(&endless), Some(&endless), Some(&endless), None]);
-            // A message is formatted like any value: nobody knows whether it ends.
+            // A message is formatted like any value, and nobody knows whether its formatting ends.
             let messages = events.iter().map(|fields| fields.get("message").unwrap().to_string());
             assert_eq!(messages.collect::<Vec<_>>(), ["<not formatted>", "again", "again", "first", "after"]);
             assert_eq!(events[4].get("value"), Some(&FieldValue::Debug("Some(1)".into())));

@@ -10,7 +10,7 @@ fn recorder() -> PerfRecorder {
     PerfRecorder::builder().anonymous().shifts(16, 22).shards(1).build().unwrap()
 }
 
-/// Does a little of everything under `dispatch`.
+/// Uses spans and log records in several ways under `dispatch`.
 fn work(dispatch: &Dispatch) {
     tracing::dispatcher::with_default(dispatch, || {
         let outer = tracing::info_span!("outer", id = 7u64, late = tracing::field::Empty);
@@ -23,7 +23,7 @@ fn work(dispatch: &Dispatch) {
     });
 }
 
-/// Descriptor counts by event type, over all shards.
+/// Returns the number of descriptors of each event type, over all shards.
 fn counts(recorder: &PerfRecorder) -> std::collections::BTreeMap<u16, usize> {
     use eventring::reader::{Next, Seek};
     let mut counts = std::collections::BTreeMap::new();
@@ -45,6 +45,7 @@ fn subscriber_and_layer_record_the_same_kinds_of_events_for_the_same_work() {
     work(&Dispatch::new(Registry::default().with(RecorderLayer::new(by_layer.clone()))));
     let counted = counts(&by_subscriber);
     assert_eq!(counted, counts(&by_layer));
-    // Two spans created, three times entered and left, one late field, one log record, two closed: 12 at least.
+    // Two spans are created, entered and exited three times, and closed; there is one late field and one log record: 12
+    // events at least.
     assert!(counted.values().sum::<usize>() >= 12, "{counted:?}");
 }

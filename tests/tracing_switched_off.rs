@@ -1,4 +1,4 @@
-//! Spans that end while recording is switched off: no reader and no export has them open for ever.
+//! Spans that end while recording is switched off: no reader and no export shows them as open for ever.
 #![cfg(feature = "tracing")]
 
 mod reference;
@@ -14,7 +14,7 @@ fn builder() -> PerfRecorderBuilder {
     PerfRecorder::builder().shifts(20, 24).tables_shift(16).prefault(false)
 }
 
-/// The subscriber and the layer; beside the layer, somebody else still wants every span.
+/// Makes a subscriber, and a layer beside another one that wants every span.
 fn both_kinds(make: impl Fn(&str) -> PerfRecorder) -> [(PerfRecorder, Dispatch); 2] {
     let (first, second) = (make("subscriber"), make("layer"));
     let layered = tracing_subscriber::registry().with(RecorderLayer::new(second.clone()));
@@ -25,7 +25,7 @@ fn records(recorder: &PerfRecorder) -> Vec<PerfRecord> {
     reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()))
 }
 
-/// Spans that meet the switch in every way; all of them end. Gives how many are recorded.
+/// Makes spans that meet the switch in every way; all of them end. Returns how many of them are recorded.
 fn run(recorder: &PerfRecorder, is_layer: bool) -> usize {
     let deep: Vec<Span> = (0..50).map(|depth| info_span!("deep", depth)).collect();
     let entered: Vec<_> = deep.into_iter().map(Span::entered).collect();
@@ -36,7 +36,7 @@ fn run(recorder: &PerfRecorder, is_layer: bool) -> usize {
     let often = info_span!("often");
     let still = info_span!("still");
     recorder.set_enabled(false);
-    // Entered, exited and closed on another thread meanwhile.
+    // The span is entered, exited and closed on another thread meanwhile.
     std::thread::scope(|scope| drop(scope.spawn(|| elsewhere.in_scope(|| ())).join()));
     drop(elsewhere);
     (0..1000).for_each(|_| often.in_scope(|| drop(info_span!("never"))));
@@ -47,7 +47,7 @@ fn run(recorder: &PerfRecorder, is_layer: bool) -> usize {
     let late = info_span!("late");
     let still = still.entered();
     recorder.set_enabled(true);
-    // In a span that was entered while nothing was recorded.
+    // The child is made in a span that was entered while nothing was recorded.
     drop(info_span!("child"));
     drop(still);
     drop((often, twice));
@@ -77,7 +77,7 @@ fn what_ends_while_recording_is_off_has_its_end_and_what_begins_then_is_not_reco
             match &*name {
                 "deep" | "across" | "twice" => assert_eq!(ends, [(true, true)], "{name}"),
                 "often" | "elsewhere" | "child" => assert_eq!(ends, [], "{name}"),
-                // Nobody saw it being entered; which is said.
+                // The entering was not recorded, and the reader says so.
                 "still" => assert_eq!((ends, span.may_have_losses), (vec![(false, true)], true)),
                 "late" => assert_eq!(ends, [(true, true)]),
                 other => panic!("{other}"),
@@ -110,7 +110,7 @@ fn a_switch_that_is_turned_beside_threads_full_of_spans_leaves_none_of_them_open
                 })
                 .collect();
             scope.spawn(|| {
-                // Where the subscriber is the only one, it is asked by way of the thread's own.
+                // If the subscriber is the only one, it is asked through the thread's own dispatcher.
                 tracing::dispatcher::with_default(&dispatch, || {
                     while !has_ended.load(Ordering::Relaxed) {
                         recorder.set_enabled(false);
@@ -164,7 +164,7 @@ fn no_export_and_no_summary_has_them_open() {
             for view in [View::Thread, View::Span] {
                 let mut out = Vec::new();
                 let told = export(&capture, format, view, &mut out).unwrap();
-                // The control: what is open is told.
+                // This is the control: an open span is reported as open.
                 assert_eq!((told.open_spans, told.lost_ends), (1, 0), "{format:?}");
                 let text = String::from_utf8_lossy(&out);
                 if format == Format::Jsonl || format == Format::Chrome {

@@ -1,4 +1,4 @@
-//! Switches and filters that threads change at the same time, and from inside.
+//! Switches and filters that threads change at the same time, and from inside of a subscriber.
 #![cfg(feature = "tracing")]
 
 mod reference;
@@ -15,7 +15,7 @@ use tracing::subscriber::{Interest, Subscriber};
 use tracing::{Dispatch, Level, Metadata, info_span};
 use tracing_subscriber::layer::{Layer, SubscriberExt as _};
 
-/// What `tracing` keeps is the process's: these tests take turns.
+/// Takes the lock of these tests, because the state that `tracing` keeps belongs to the process.
 fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -25,7 +25,7 @@ fn filter(directives: &str) -> TargetFilter {
     directives.parse().unwrap()
 }
 
-/// A layer that does something whenever `tracing` asks for a call site.
+/// A layer that acts whenever `tracing` asks it about a call site.
 struct Asked<F>(F);
 
 impl<F: Fn() + 'static, S: Subscriber> Layer<S> for Asked<F> {
@@ -55,7 +55,7 @@ impl Program {
         tracing::dispatcher::with_default(&self.dispatch, program)
     }
 
-    /// Whether a span of this level is recorded now.
+    /// Returns true if a span of this level is recorded now.
     fn records_a_span(&self) -> bool {
         let recorded = || reference::records(&mut PerfReader::from_shards(self.recorder.open_readers().unwrap())).len();
         let before = recorded();
@@ -65,11 +65,12 @@ impl Program {
 }
 
 thread_local! {
-    /// This thread says when it is asked for the first call site, and then waits.
+    /// The channels of a thread that reports when it is asked about the first call site, and then waits.
     static PAUSE: Cell<Option<(SyncSender<()>, Receiver<()>)>> = const { Cell::new(None) };
 }
 
-/// One thread makes the `first` change and is held up while its call sites are being asked, until another one has made the `second`, or cannot make it.
+/// Makes the `first` change on one thread, which is held up while its call sites are being asked, until another thread
+/// has made the `second` change or cannot make it.
 fn race(program: &Program, first: impl FnOnce() + Send, second: impl FnOnce() + Send) {
     let (says_paused, is_paused) = sync_channel(1);
     let (says_done, is_done) = sync_channel(1);
@@ -89,7 +90,7 @@ fn pausing() -> Program {
         || {
             if let Some((says_paused, is_done)) = PAUSE.take() {
                 says_paused.send(()).unwrap();
-                // Whoever has to wait for us is not done meanwhile.
+                // A change that has to wait for this thread is not done meanwhile.
                 let _ = is_done.recv_timeout(Duration::from_millis(500));
             }
         }
@@ -112,20 +113,20 @@ fn a_filter_that_is_changed_beside_a_switch_does_not_leave_recording_off() {
         race(&program, || program.recorder.set_enabled(true), || program.filter.set(filter("info")));
         assert!(program.records_a_span(), "the filter was left as it was");
     }
-    // The control: somebody who asks without the turn does leave it off.
+    // This is the control: code that makes `tracing` ask outside of the critical section leaves recording off.
     program.run(|| program.recorder.set_enabled(false));
     race(&program, tracing::callsite::rebuild_interest_cache, || program.recorder.set_enabled(true));
     assert!(!program.records_a_span());
 }
 
-/// Runs it on a thread of its own, which must come to an end.
+/// Runs the program on a thread of its own, which must come to an end.
 fn ends(program: impl FnOnce() + Send + 'static) {
     let (says_done, is_done) = sync_channel(1);
     let thread = std::thread::spawn(move || {
         program();
         says_done.send(()).unwrap();
     });
-    // As long as no machine is busy. Disconnected: it panicked.
+    // The limit is longer than any busy machine takes. If the channel is disconnected, the program panicked.
     let waited = is_done.recv_timeout(Duration::from_secs(100));
     assert_ne!(waited, Err(std::sync::mpsc::RecvTimeoutError::Timeout), "it hangs");
     thread.join().unwrap();
@@ -193,7 +194,7 @@ fn a_value_that_switches_while_it_is_formatted_hangs_nobody() {
     let _turn = turn();
     ends(|| {
         let program = Program::new(|_, _| || ());
-        // With another subscriber somewhere call sites are asked whoever is current.
+        // If there is another subscriber, call sites are asked whichever subscriber is current.
         let _other = Dispatch::new(tracing_subscriber::registry());
         let has_ended = AtomicBool::new(false);
         std::thread::scope(|scope| {

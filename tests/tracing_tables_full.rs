@@ -1,4 +1,5 @@
-//! Tables that are full: what did not fit is known from events as long as these are in the ring, then by id; and it is counted and shown.
+//! Tables that are full: the descriptions that did not fit are known from events as long as these are in the ring.
+//! Later there is only the id. Both are counted and shown.
 #![cfg(feature = "cli")]
 
 mod program;
@@ -10,7 +11,7 @@ use program::{argument, run};
 use std::path::Path;
 use tracing::Dispatch;
 
-/// More call sites than fit.
+/// Logs from more call sites than fit.
 macro_rules! log_from_many_places {
     ($($n:literal)*) => { $(tracing::info!(name: concat!("a place with a long name, number ", $n), number = $n);)* };
 }
@@ -30,7 +31,7 @@ fn read(place: &Path) -> (Vec<PerfRecord>, CatalogLosses) {
     (records, reader.catalog_losses())
 }
 
-/// Of the events: from a place that is known, and from one that is not; of a thread that is known, and of one that is not.
+/// Counts events: those from a known and from an unknown call site, those of a known and of an unknown thread.
 fn known_and_unknown(records: &[PerfRecord]) -> [usize; 4] {
     let mut counts = [0; 4];
     for record in records {
@@ -56,7 +57,7 @@ fn what_does_not_fit_the_tables_is_decoded_by_events_then_by_id_and_is_counted()
     let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
     let log = || tracing::dispatcher::with_default(&dispatch, log_from_forty_places);
 
-    // The tables are filled while the events that say the rest are in the ring.
+    // The tables are filled while the events with the other descriptions are in the ring.
     for _ in 0..THREADS {
         std::thread::scope(|scope| scope.spawn(log).join().unwrap());
     }
@@ -66,13 +67,13 @@ fn what_does_not_fit_the_tables_is_decoded_by_events_then_by_id_and_is_counted()
     assert!((10..60).contains(&losses.threads), "{losses:?}");
     assert_eq!((losses.shards, losses.spans), (0, 0));
 
-    // A thread whose entry did not fit, and which fills the ring.
+    // The entry of this thread did not fit. The thread fills the ring.
     std::thread::scope(|scope| {
         scope.spawn(|| (0..2000).for_each(|_| log()));
     });
     let (records, later) = read(&place);
     let [known, unknown, of_known_threads, of_unknown] = known_and_unknown(&records);
-    // Each place is as often in the ring as any other.
+    // Each call site is in the ring as often as any other.
     let events = known + unknown;
     assert!(unknown.abs_diff(events * losses.call_sites as usize / 40) <= 40, "{unknown} of {events}");
     assert_eq!((of_known_threads, of_unknown), (0, events));

@@ -1,5 +1,6 @@
-//! A program with business events and spans, watched live from another process: all shards are found by one name, threads and spans have their names, and
-//! each business event names the span in which it was recorded — live, read by one's own program, and captured.
+//! A program with typed events and spans, watched live from another process. All shards are found by one name, threads
+//! and spans have their names, and each typed event names the span in which it was recorded, whether it is read live,
+//! by a program with its types, or from a capture.
 #![cfg(feature = "cli")]
 
 mod child;
@@ -29,7 +30,7 @@ fn exec_place(place: &Path) -> std::path::PathBuf {
     place.with_extension("exec")
 }
 
-/// One thread of the program.
+/// Plays one thread of the program.
 fn shop(shop: u64, recorder: &PerfRecorder, barrier: &Barrier) {
     tracing::info!("open");
     barrier.wait();
@@ -43,11 +44,11 @@ fn shop(shop: u64, recorder: &PerfRecorder, barrier: &Barrier) {
             tracing::info_span!("payment").in_scope(|| tracing::warn!(shop, n, "sold"));
         });
     }
-    // In no span.
+    // This event is in no span.
     assert_ne!(record!(ExecEvent::TxnEnd; txn = shop * 1000), 0);
 }
 
-/// Ticks until it is told to work.
+/// Plays the program: ticks until it is told to work.
 fn program() {
     EXEC.try_init::<ExecEvent>(exec_place(&place()).to_str().unwrap()).unwrap();
     let builder =
@@ -81,7 +82,7 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value}"))
 }
 
-/// Of each order its span, by shop and number.
+/// The span of each order, by shop and number.
 type Orders = BTreeMap<(u64, u64), u64>;
 
 #[track_caller]
@@ -95,7 +96,7 @@ fn check(orders: &Orders, by_exec: &BTreeMap<u64, Option<u64>>) {
     }
 }
 
-/// What `watch` has shown.
+/// Checks the lines that `watch` has shown.
 fn check_lines(lines: &[Value], place: &Path) {
     let (mut orders, mut by_exec) = (Orders::new(), BTreeMap::new());
     let (mut rings, mut sold) = (BTreeSet::new(), BTreeSet::new());
@@ -126,8 +127,8 @@ fn check_lines(lines: &[Value], place: &Path) {
     assert_eq!(rings, BTreeSet::from(expected));
 }
 
-/// The merged stream: each business event was recorded while its thread was in its span. (By the times of both rings: in a ring that threads share, an
-/// event may stand behind one with a later time.)
+/// Checks the merged stream: each typed event was recorded while its thread was in its span. (The check compares the
+/// times of both rings, because in a ring that threads share an event may come after an event with a later time.)
 fn check_merged(place: &Path) {
     let exec = Reader::open_typed::<ExecEvent>(exec_place(place)).unwrap();
     let mut reader = PerfReader::open(place).unwrap().with_exec(&exec);
@@ -160,7 +161,7 @@ fn check_merged(place: &Path) {
     check(&orders, &by_exec);
 }
 
-/// Captured and exported, each business event is in its span, too.
+/// Checks a capture and its export: each typed event is in its span there, too.
 fn check_exported(place: &Path) {
     let capture = place.with_extension("evc");
     let (perf, exec) = (argument(place), exec_place(place));
@@ -172,7 +173,7 @@ fn check_exported(place: &Path) {
             let fields = &line["fields"];
             orders.insert((number(&fields["shop"]), number(&fields["n"])), number(&line["id"]));
         } else if line["type"] == "exec" {
-            // In the descriptor it is the index plus one.
+            // The descriptor holds the index plus one.
             by_exec.insert(number(&line["txn_index"]) + 1, line["span"].as_u64());
         }
     }
@@ -189,10 +190,10 @@ fn a_live_program_is_watched_on_all_its_shards_and_its_business_events_name_thei
     let mut talk = Talk::with(play(TEST, "program", &place));
     assert_eq!(talk.hear(), "ticking");
     let mut live = Live::start(&["watch", argument(&place), argument(&exec_place(&place)), "--json"]);
-    // It stands in the rings: the program may go to work, on shards that do not exist yet.
+    // The watch has its place in the rings, so the program may go to work, on shards that do not exist yet.
     let tick = live.json_line();
     assert_eq!((&tick["name"], &tick["payload"]["fields"]["message"]), (&"EVENT".into(), &"tick".into()));
-    // What it shows is read at once, or it would have to wait.
+    // The output is read at once; otherwise the watch would have to wait.
     let watched = std::thread::spawn(|| live.end());
     std::io::Write::write_all(talk.child.stdin.as_mut().unwrap(), b"work\n").unwrap();
     assert_eq!(talk.hear(), "worked");

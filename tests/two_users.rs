@@ -1,4 +1,4 @@
-//! What a user is told who comes to the ring directory of another.
+//! The message to a user who comes to the ring directory of another user.
 #![cfg(feature = "cli")]
 
 mod program;

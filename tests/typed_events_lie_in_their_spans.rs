@@ -1,5 +1,5 @@
-//! In the thread view each event of a program's own types lies within a slice of the span that it names, and so do log records: also the one that was
-//! recorded in the same tick of the clock in which its span was left, or entered.
+//! In the thread view each typed event and each log record lies in a slice of the span that it names, even if it was
+//! recorded in the clock tick in which the span was exited or entered.
 #![cfg(feature = "cli")]
 
 mod consumers;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 const THREADS: u64 = 2;
 const SPANS_EACH: u64 = 600;
-/// Typed events of a span and its child, and log records.
+/// The number of typed events of a span and its child, and of log records.
 const EVENTS_EACH: u64 = 4;
 
 #[derive(EventPayload)]
@@ -33,7 +33,7 @@ enum Shop {
     OrderClosed = 3,
 }
 
-/// Spans whose events come right behind their begin and right before their end.
+/// Records spans with events directly after their beginning and directly before their end.
 fn record_spans(spans: &Path, orders: &Path) {
     let perf = PerfRecorder::builder().config(spans).shifts(17, 24).tables_shift(16).shards(1).prefault(false);
     let subscriber = RecorderSubscriber::new(perf.keep(true).build().unwrap());
@@ -62,7 +62,7 @@ fn record_spans(spans: &Path, orders: &Path) {
     });
 }
 
-/// The times in a ring file that nobody writes to any more, as a clock with such ticks would have given them.
+/// Changes the times in a ring file without a writer to those of a clock with such ticks.
 fn with_ticks(ring: &Path, nanos: u64) {
     let mut bytes = std::fs::read(ring).unwrap();
     let capacity = Reader::open(ring).unwrap().info().geometry.descriptor_capacity() as usize;
@@ -77,10 +77,11 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value}"))
 }
 
-/// A slice's times and the track it lies on, by the span that it is a stay in.
+/// The begin, end and track of the slices of each span.
 type Slices = HashMap<u64, Vec<(u64, u64, Value)>>;
 
-/// How many of the instants that name a span lie in a slice of it, as a viewer sees it: on its track, not before it and before its end.
+/// Counts the instants that lie in a slice of the span that they name, as a viewer sees it: on its track, not before
+/// its begin, and before its end.
 fn inside(slices: &Slices, instants: &[(u64, u64, Value)]) -> usize {
     let lies_in = |(span, time, track): &&(u64, u64, Value)| {
         let stays = slices.get(span).map_or(&[][..], Vec::as_slice);
@@ -125,7 +126,8 @@ fn each_typed_event_and_log_record_lies_in_a_slice_of_the_span_that_it_names() {
     let [spans, orders, trace] = ["shop", "shop-orders", "trace"].map(|name| program::place(&directory, name));
     record_spans(&spans, &orders);
     let expected = (THREADS * SPANS_EACH * EVENTS_EACH) as usize;
-    // Whichever ring comes first; as recorded, and with clocks that are as coarse as some are: then many of the spans take no time.
+    // Each ring comes first once. The times are as recorded, or those of coarser clocks, with which many of the spans
+    // take no time.
     let in_order: [&PathBuf; 2] = [&spans, &orders];
     let cases = [(in_order, 1), (in_order, 250), ([&orders, &spans], 250), (in_order, 1000), ([&orders, &spans], 4000)];
     for ([first, second], ticks) in cases {

@@ -107,7 +107,7 @@ fn a_payload_above_4_gib_becomes_an_error_without_being_allocated() {
 fn a_reservation_is_filled_in_place_and_what_is_not_written_is_zero() {
     let recorder = recorder();
     let mut cursor = oldest(&recorder);
-    // Dirt for the next occupant.
+    // This payload leaves dirt for the next occupant.
     recorder.record(2, EXT, &[0xff; 4096]);
     let mut reservation = recorder.reserve(5, EXT, 600).unwrap();
     assert_eq!(reservation.seqno(), 2);
@@ -160,7 +160,7 @@ fn recording_inside_a_reservation_nests() {
     let recorder = recorder();
     let mut cursor = oldest(&recorder);
     let mut outer = recorder.reserve(5, EXT, 8).unwrap();
-    // More than a chunk, so that the thread changes chunks under the open reservation.
+    // These payloads are more than a chunk, so the thread changes chunks during the open reservation.
     for i in 0..100u8 {
         assert_eq!(recorder.record(6, EXT, &[i; 1000]), 2 + u64::from(i));
     }
@@ -218,7 +218,7 @@ fn an_overwritten_payload_is_expired_while_its_descriptor_is_still_there() {
     assert_eq!(cursor.payload(&event, &mut Vec::new()), PayloadRead::Expired);
 }
 
-/// Of these the reader copies in three ways, each of which has a limit.
+/// Sizes on both sides of the limits of the three ways in which the reader copies.
 const SIZES_OF_ALL_KINDS: [usize; 14] =
     [0, 1, 7, 8, 31, 32, 33, 64, 82, 97, 5000, (1 << 20) - 1, 1 << 20, (1 << 20) + 1];
 

@@ -1,5 +1,5 @@
-//! A reader that begins when the ring has gone round already: what was gone before is the first thing that its cursor tells, so that every number is
-//! accounted for from 1 on, and is told apart from what the reader has lost itself.
+//! A reader that begins when the ring has already gone round: its cursor first reports the events that were overwritten
+//! before. So every seqno since 1 is accounted for, and these events are told apart from the reader's own losses.
 
 use eventring::reader::{
     Cursor, Followed, Follower, Gap, GapCause, MergedItem, Merger, Next, Reader, RingState, Seek, WaitStrategy,
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 const GONE: u64 = 1000;
 
-/// A ring that holds the last events of those that were recorded, `GONE` more than it can.
+/// Makes a ring that holds the last of the recorded events. `GONE` events more were recorded than it can hold.
 fn gone_round() -> (Recorder, Reader, u64) {
     let builder = Recorder::builder(ContentDescription::new(300, "SHOP")).anonymous().compact(true);
     let recorder = builder.shifts(15, 21).prefault(false).build().unwrap();
@@ -31,7 +31,7 @@ fn before(first_seqno: u64, count: u64) -> Next {
     Next::Gap(Gap { first_seqno, count, cause: GapCause::OverwrittenBefore })
 }
 
-/// The README's loop: read, overwritten before the start, lost, given up.
+/// Counts what a reading loop finds: events read, events overwritten before the start, events lost, seqnos given up.
 fn account(cursor: &mut Cursor) -> [u64; 4] {
     let mut counts = [0; 4];
     let mut next_seqno = cursor.next_seqno();
@@ -60,7 +60,7 @@ fn from_the_oldest_event_on_every_number_since_the_first_is_accounted_for() {
         assert_eq!(cursor.next(), before(1, GONE), "{state:?}");
         assert_eq!(account(&mut cursor), [last - GONE, 0, 0, 0], "{state:?}");
         assert_eq!((cursor.read_count(), cursor.lost_count()), (last - GONE, GONE));
-        // Again.
+        // The cursor does it again.
         cursor.seek(Seek::Oldest);
         assert_eq!(account(&mut cursor), [last - GONE, GONE, 0, 0], "{state:?}");
         recorder.take();
@@ -104,7 +104,7 @@ fn every_way_to_read_tells_it() {
 #[test]
 fn the_gap_begins_at_the_number_that_was_wanted() {
     let (recorder, reader, last) = gone_round();
-    // So many before the newest: some of them are gone.
+    // The cursor begins before the oldest event: some of the events that it was asked for are gone.
     let mut cursor = cursor(&reader, Seek::Last(last - GONE + 10));
     assert_eq!(cursor.next_seqno(), GONE - 9);
     assert_eq!(cursor.next(), before(GONE - 9, 10));
@@ -115,7 +115,7 @@ fn the_gap_begins_at_the_number_that_was_wanted() {
         cursor.seek(Seek::Last(wanted));
         assert_eq!(cursor.next_seqno(), seqno);
     }
-    // Who asks for a number has lost the events from there on.
+    // A cursor that was sent to a seqno has lost the events from that seqno on.
     cursor.seek(Seek::Seqno(5));
     let gap = Gap { first_seqno: 5, count: GONE - 4, cause: GapCause::Overwritten };
     assert_eq!(cursor.next(), Next::Gap(gap));
@@ -132,20 +132,20 @@ fn what_is_overwritten_later_is_the_readers_loss() {
     let mut newest = cursor(&reader, Seek::Newest);
     assert_eq!(oldest.next(), before(1, GONE));
     assert!(matches!(oldest.next(), Next::Event(_)));
-    // Two turns.
+    // The ring goes round twice.
     let more = 2 * (last - GONE);
     (0..more).for_each(|_| assert_ne!(recorder.record(2, [0; 4], b""), 0));
     drop(recorder);
     assert_eq!(reader.state(), RingState::Ended);
     let first = Gap { first_seqno: GONE + 2, count: last - GONE - 1 + (last - GONE), cause: GapCause::Overwritten };
     assert_eq!(oldest.next(), Next::Gap(first));
-    // Nothing of what it wanted was gone when it began.
+    // No event that this cursor was asked for was gone when it began.
     let [read, before, lost, given_up] = account(&mut newest);
     assert_eq!((read + lost, before, given_up), (more, 0, 0));
     assert!(lost > 0);
 }
 
-/// Ends the writer, also if a check fails.
+/// A guard that ends the writer even if a check fails.
 struct StopOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for StopOnDrop<'_> {
@@ -183,7 +183,7 @@ fn beside_a_writer_that_is_faster_it_is_exact_too() {
                 next_seqno += count;
             }
             assert_eq!(cursor.read_count() + cursor.lost_count(), next_seqno - 1);
-            // At least what was gone at the begin, and nothing that was recorded after it.
+            // The count is at least the events that were gone at the beginning, and none that was recorded later.
             let gone_at_least = last.saturating_sub(recorder.geometry().descriptor_capacity());
             assert!((gone_at_least..=later).contains(&gone), "{gone} of {last} to {later}");
         }

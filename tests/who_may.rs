@@ -1,4 +1,4 @@
-//! Who may read and write a ring.
+//! The users that may read and write a ring.
 
 #![cfg(not(any(loom, shuttle)))]
 
@@ -71,13 +71,13 @@ fn a_store_through_a_readers_mapping_is_a_fault() {
     for part in ["header", "descriptors", "payload"] {
         let status = play(TEST, part, &path).status().unwrap();
         assert_eq!(status.signal(), Some(libc::SIGSEGV), "{part}: {status}");
-        // The control: what a writer has mapped can be stored to.
+        // This is the control: a store through a writer's mapping succeeds.
         let status = play(TEST, &format!("writer's {part}"), &path).status().unwrap();
         assert_eq!(status.code(), Some(7), "{part}: {status}");
     }
 }
 
-/// What this process has mapped of the file: start, bytes, permissions.
+/// Returns what this process has mapped of the file: start, bytes, permissions.
 fn mapped(path: &Path) -> Vec<(usize, usize, String)> {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let ours = maps.lines().filter(|line| line.ends_with(path.to_str().unwrap()));
@@ -90,7 +90,7 @@ fn mapped(path: &Path) -> Vec<(usize, usize, String)> {
     ours.map(range).collect()
 }
 
-/// Whether the kernel would let this process write to what it has mapped of the file, had it a mind to.
+/// Returns true if the kernel would let this process write to its mapping of the file.
 fn could_write(path: &Path) -> bool {
     let mapped = mapped(path);
     assert!(!mapped.is_empty());
@@ -123,13 +123,13 @@ fn what_a_reader_has_mapped_cannot_be_made_writable() {
     let [path, other] = ["ring", "other"].map(|name| directory.path().join(name));
     let _recorder = recorder(&path);
     assert_eq!(child::Talk::with(play(TEST, "reader", &path)).hear(), "false");
-    // The control: the same question to a writer.
+    // This is the control: the same question to a writer.
     assert_eq!(child::Talk::with(play(TEST, "writer", &other)).hear(), "true");
 }
 
 const STRANGER: u32 = 54_321;
 
-/// What an ordinary user, of this group and no other, may do to the file: (read, write).
+/// Returns what an ordinary user of this group, and of no other, may do to the file: (read, write).
 fn may(path: &Path, group: u32) -> (bool, bool) {
     let path = path.to_owned();
     let asked = std::thread::spawn(move || {
@@ -160,7 +160,7 @@ fn the_kernel_lets_the_group_read_and_nobody_write() {
     assert_eq!(may(&path, group), (true, false));
     assert_eq!(may(&path, STRANGER), (false, false));
     drop(ring);
-    // The control: the same question where everybody may do everything.
+    // This is the control: the same question for a file that everybody may read and write.
     let description = ContentDescription::new(300, "MODES");
     let builder = Recorder::builder(description).config(&path).compact(true).shifts(15, 21);
     let _open = builder.file_mode(0o666).build().unwrap();
@@ -187,7 +187,7 @@ fn who_has_not_the_lock_cannot_record_into_a_ring_that_lives() {
     let owned = format!("{:?}", RecorderErrorKind::AlreadyOwned { pid: Some(std::process::id()) });
     assert_eq!(child::Talk::with(play(TEST, "second", &path)).hear(), owned);
     assert!(!reader.was_replaced() && reader.info().last_seqno == 1);
-    // The control: the same second writer where nobody has the lock any more.
+    // This is the control: the second writer succeeds when nobody has the lock any more.
     drop(first);
     assert_eq!(child::Talk::with(play(TEST, "second", &path)).hear(), "recorded 1");
 }
