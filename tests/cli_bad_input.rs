@@ -199,7 +199,7 @@ fn a_file_of_somebody_else_is_permission_denied() {
 fn mount(directory: &Path, kind: &std::ffi::CStr, options: &std::ffi::CStr) -> std::io::Result<()> {
     let check = |result: i32| if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) };
     let path = std::ffi::CString::new(directory.to_str().unwrap()).unwrap();
-    // SAFETY: gives this thread a mount namespace of its own; touches no memory.
+    // SAFETY: the call gives this thread a mount namespace of its own and touches no memory.
     check(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
     let private = libc::MS_REC | libc::MS_PRIVATE;
     // SAFETY: all pointers are valid strings or null, as mount allows for a change of propagation.

@@ -118,7 +118,7 @@ fn as_a_control_an_ordinary_mapping_fills_what_it_reads() {
         let mapping = Mapping::map(&file, sections, options).unwrap();
         // SAFETY: the offset is within the descriptors, which are mapped.
         let place = unsafe { mapping.descriptors().add(1 << 20) };
-        // SAFETY: as above.
+        // SAFETY: the argument is the one above.
         assert_eq!(unsafe { place.read_volatile() }, 0);
         file.metadata().unwrap().blocks() > before
     };
@@ -199,7 +199,7 @@ fn a_copy_with_holes_is_read_as_its_original() {
 fn mount_small_tmpfs(directory: &Path, size: &std::ffi::CStr) -> Result<(), std::io::Error> {
     let check = |result: i32| if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) };
     let path = std::ffi::CString::new(directory.to_str().unwrap()).unwrap();
-    // SAFETY: gives this thread a mount namespace of its own; touches no memory.
+    // SAFETY: the call gives this thread a mount namespace of its own and touches no memory.
     check(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
     let private = libc::MS_REC | libc::MS_PRIVATE;
     // SAFETY: all pointers are valid strings or null, as mount allows for a change of propagation.

@@ -55,7 +55,7 @@ fn a_thread_that_may_not_read_the_counter_is_told_so() {
         // through the vDSO: reading it would be the fault that this test is about.
         let forbidden = unsafe { libc::prctl(libc::PR_SET_TSC, libc::PR_TSC_SIGSEGV) };
         let found = clock.tick_counter();
-        // SAFETY: as above.
+        // SAFETY: the argument is the one above.
         let allowed = unsafe { libc::prctl(libc::PR_SET_TSC, libc::PR_TSC_ENABLE) };
         assert_eq!((forbidden, allowed), (0, 0));
         found

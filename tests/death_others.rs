@@ -190,7 +190,7 @@ fn a_fork_in_the_middle_of_recording_gives_a_child_that_records_nothing_and_spoi
                 if pid == 0 {
                     let seqno = recorder.record(2, [0; 4], b"of the child");
                     let reserved = recorder.reserve(2, [0; 4], 8).is_some();
-                    // SAFETY: ends the child.
+                    // SAFETY: the call ends the child.
                     unsafe { libc::_exit(i32::from(seqno != 0 || reserved || recorder.is_enabled())) };
                 }
                 let mut status = 0;

@@ -23,12 +23,12 @@ fn recorder(path: &Path) -> Recorder {
 
 /// Forks. The child runs `child` and exits through the exit handlers. Waits for the child.
 fn fork(child: impl FnOnce()) {
-    // SAFETY: of this process's threads only this one does something (the harness's main thread waits).
+    // SAFETY: this is the only active thread of the process (the harness's main thread waits).
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0);
     if pid == 0 {
         child();
-        // SAFETY: as `std::process::exit`, from the only thread of this process.
+        // SAFETY: the call is that of `std::process::exit`, from the only thread of this process.
         unsafe { libc::exit(0) };
     }
     let mut status = 0;
@@ -39,7 +39,7 @@ fn fork(child: impl FnOnce()) {
 
 /// Makes the next child process 1 of a new pid namespace.
 fn begin_namespace() -> bool {
-    // SAFETY: changes nothing but where the next child goes.
+    // SAFETY: the call only changes the namespace of the next child.
     unsafe { libc::unshare(libc::CLONE_NEWPID) == 0 }
 }
 

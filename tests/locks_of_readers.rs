@@ -37,11 +37,11 @@ fn two_users() -> Option<(tempfile::TempDir, PathBuf)> {
 
 /// Turns this process, with all of its threads, into that user, in the group and in no other group.
 fn become_user(user: u32) {
-    // SAFETY: changes the credentials of the process; no list of groups is read.
+    // SAFETY: the call changes the credentials of the process and reads no list of groups.
     assert_eq!(unsafe { libc::setgroups(0, std::ptr::null()) }, 0);
-    // SAFETY: as above.
+    // SAFETY: the argument is the one above.
     assert_eq!(unsafe { libc::setresgid(GROUP, GROUP, GROUP) }, 0);
-    // SAFETY: as above.
+    // SAFETY: the argument is the one above.
     assert_eq!(unsafe { libc::setresuid(user, user, user) }, 0);
 }
 
@@ -67,10 +67,10 @@ fn own() {
 
 /// Tries to take a lock of that kind on all bytes that a file can have.
 fn lock_bytes(file: &File, kind: i32) -> bool {
-    // SAFETY: a structure of integers, for which 0 is a value: from the first byte, without an end.
+    // SAFETY: the structure has only integers, for which 0 is a value. Zeros mean: from the first byte, without an end.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = kind as libc::c_short;
-    // SAFETY: an open descriptor, and a structure that outlives the call.
+    // SAFETY: the descriptor is open, and the structure outlives the call.
     unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock) == 0 }
 }
 
@@ -202,11 +202,11 @@ fn both_locks_last_until_the_owner_ends_and_no_child_has_them() {
                 std::thread::park();
             }
         }
-        // SAFETY: what it closes is used only by the ring, whose business it is here.
+        // SAFETY: the descriptors that it closes are used only by the ring, which this test is about.
         assert_eq!(unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) }, 0);
         say("closed");
         wait_for_parent();
-        // SAFETY: ends the process at once; its child lives on.
+        // SAFETY: the call ends the process at once; its child lives on.
         unsafe { libc::_exit(0) };
     }
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
@@ -220,6 +220,6 @@ fn both_locks_last_until_the_owner_ends_and_no_child_has_them() {
     go_on(&mut owner);
     owner.child.wait().unwrap();
     assert_eq!(Talk::with(play(TEST, "next", &path)).hear(), "recorded");
-    // SAFETY: signals the process that our child has left, which was alive until now.
+    // SAFETY: the call signals the process that our child has left, which was alive until now.
     assert_eq!(unsafe { libc::kill(child, libc::SIGKILL) }, 0);
 }

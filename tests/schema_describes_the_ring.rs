@@ -26,7 +26,7 @@ struct Order {
     fill_count: u16,
 }
 
-/// What happens in the shop.
+/// Events of the shop.
 #[derive(EventType, Clone, Copy)]
 #[event(content_type = 300, recorder = SHOP)]
 #[repr(u16)]

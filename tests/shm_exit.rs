@@ -35,7 +35,7 @@ fn fork(child: impl FnOnce()) -> libc::pid_t {
     assert!(pid >= 0);
     if pid == 0 {
         child();
-        // SAFETY: ends the child.
+        // SAFETY: the call ends the child.
         unsafe { libc::_exit(0) };
     }
     pid
@@ -86,7 +86,7 @@ fn a_forked_child_neither_removes_the_file_nor_keeps_the_lock() {
         let pid = fork(|| {
             assert!(!guard.is_original_process());
             drop(dropped.take());
-            // SAFETY: as `std::process::exit`, from the only thread of this process.
+            // SAFETY: the call is that of `std::process::exit`, from the only thread of this process.
             unsafe { libc::exit(0) };
         });
         wait_for(pid);
@@ -105,7 +105,7 @@ fn a_forked_child_neither_removes_the_file_nor_keeps_the_lock() {
             wait_for_parent();
         });
         drop(dropped);
-        // SAFETY: ends this process at once; its child lives on.
+        // SAFETY: the call ends this process at once; its child lives on.
         unsafe { libc::_exit(0) };
     }
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
@@ -171,7 +171,7 @@ fn a_program_that_closes_every_descriptor_keeps_its_locks_and_ends_in_good_order
         let dropped = make(&place(), false).unwrap();
         RING.set(make(&place().with_extension("static"), false).unwrap()).unwrap();
         let read = open(&place());
-        // SAFETY: what it closes is used only by rings, whose business it is here.
+        // SAFETY: the descriptors that it closes are used only by rings, which this test is about.
         assert_eq!(unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) }, 0);
         // The descriptor numbers are used again, for files that no other code may close.
         let others = [(); 16].map(|()| std::fs::File::open("/dev/null").unwrap());

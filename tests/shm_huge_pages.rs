@@ -70,7 +70,7 @@ impl Machine {
         }
         let check = |result: i32| if result == 0 { Ok(()) } else { Err(Error::last_os_error()) };
         let path = std::ffi::CString::new(machine.mount.path().to_str().unwrap())?;
-        // SAFETY: gives this thread a mount namespace of its own; touches no memory.
+        // SAFETY: the call gives this thread a mount namespace of its own and touches no memory.
         check(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
         let private = libc::MS_REC | libc::MS_PRIVATE;
         // SAFETY: all pointers are valid strings or null, as mount allows for a change of propagation.
@@ -85,7 +85,7 @@ impl Machine {
 impl Drop for Machine {
     fn drop(&mut self) {
         if let Ok(path) = std::ffi::CString::new(self.mount.path().to_str().unwrap_or("")) {
-            // SAFETY: a valid string.
+            // SAFETY: the string is valid.
             unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH) };
         }
         let _ = fs::write(Path::new(POOL).join("nr_hugepages"), "0");
@@ -100,14 +100,14 @@ fn make(name: &str, sections: Sections, options: &CreateOptions) -> Result<(Owne
 fn load(place: NonNull<u8>, offset: usize) -> u8 {
     // SAFETY: the tests pass places and offsets within a mapping.
     let place = unsafe { place.add(offset) };
-    // SAFETY: as above.
+    // SAFETY: the argument is the one above.
     unsafe { place.read_volatile() }
 }
 
 fn store(place: NonNull<u8>, offset: usize, byte: u8) {
     // SAFETY: the tests pass places and offsets within a writable mapping.
     let place = unsafe { place.add(offset) };
-    // SAFETY: as above.
+    // SAFETY: the argument is the one above.
     unsafe { place.write_volatile(byte) };
 }
 

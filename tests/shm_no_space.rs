@@ -15,7 +15,7 @@ fn mount_small_tmpfs(directory: &Path, size: &str) -> Result<(), std::io::Error>
     let check = |result: i32| if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) };
     let path = std::ffi::CString::new(directory.to_str().unwrap()).unwrap();
     let options = std::ffi::CString::new(size).unwrap();
-    // SAFETY: gives this thread a mount namespace of its own; touches no memory.
+    // SAFETY: the call gives this thread a mount namespace of its own and touches no memory.
     check(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
     let private = libc::MS_REC | libc::MS_PRIVATE;
     // SAFETY: all pointers are valid strings or null, as mount allows for a change of propagation.

@@ -35,9 +35,9 @@ fn make(path: &Path) -> Result<(OwnedRingFile, Mapping), ShmError> {
             if index % 1024 == 0 {
                 std::thread::yield_now();
             }
-            // SAFETY: header, descriptors and payload are 9216 words behind one another.
+            // SAFETY: header, descriptors and payload are 9216 contiguous words.
             let word = unsafe { words.add(index) };
-            // SAFETY: as above; nobody else has the file yet.
+            // SAFETY: the argument is the one above, and no other process has the file yet.
             unsafe { word.write_volatile(u64::from_le_bytes(*b"RINGring")) };
         }
         Ok(map)

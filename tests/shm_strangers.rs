@@ -106,11 +106,12 @@ fn a_directory_that_strangers_control_is_not_used() {
 /// Turns the calling thread, and no other, into an ordinary user.
 fn become_a_stranger() -> bool {
     let ids = i64::from(STRANGER);
-    // SAFETY: changes the credentials of this thread; the raw call, unlike the function of the same name, leaves the others alone.
+    // SAFETY: the call changes the credentials of this thread. The raw call, unlike the function of the same name,
+    // leaves the other threads alone.
     let group = unsafe { libc::syscall(libc::SYS_setresgid, ids, ids, ids) };
-    // SAFETY: as above; no groups, so the pointer is not read.
+    // SAFETY: the argument is the one above. There are no groups, so the pointer is not read.
     let groups = unsafe { libc::syscall(libc::SYS_setgroups, 0, std::ptr::null::<libc::gid_t>()) };
-    // SAFETY: as above.
+    // SAFETY: the argument is the one above.
     let user = unsafe { libc::syscall(libc::SYS_setresuid, ids, ids, ids) };
     group == 0 && groups == 0 && user == 0
 }

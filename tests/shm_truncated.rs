@@ -25,14 +25,14 @@ fn file() -> File {
 fn load(place: NonNull<u8>, offset: usize) -> u8 {
     // SAFETY: the tests pass places and offsets within a mapping.
     let place = unsafe { place.add(offset) };
-    // SAFETY: as above.
+    // SAFETY: the argument is the one above.
     unsafe { place.read_volatile() }
 }
 
 fn store(place: NonNull<u8>, offset: usize, byte: u8) {
     // SAFETY: the tests pass places and offsets within a writable mapping.
     let place = unsafe { place.add(offset) };
-    // SAFETY: as above.
+    // SAFETY: the argument is the one above.
     unsafe { place.write_volatile(byte) };
 }
 
@@ -116,7 +116,7 @@ fn threads_that_are_reading_survive_while_another_process_cuts_the_file() {
 /// Accesses memory beyond the end of a file that this crate has not mapped.
 fn fault_elsewhere() {
     let file = file();
-    // SAFETY: a fresh mapping at an address of the kernel's choice.
+    // SAFETY: the call makes a fresh mapping at an address of the kernel's choice.
     let place = unsafe {
         rustix::mm::mmap(
             std::ptr::null_mut(),
@@ -132,7 +132,7 @@ fn fault_elsewhere() {
 }
 
 extern "C" fn leave_with_42(_: libc::c_int) {
-    // SAFETY: async-signal-safe, ends the process.
+    // SAFETY: the call is async-signal-safe and ends the process.
     unsafe { libc::_exit(42) };
 }
 
@@ -158,11 +158,11 @@ fn a_fault_elsewhere_and_a_signal_sent_by_hand_do_what_they_did_before() {
             install_own_handler();
         }
         if part.contains("default") {
-            // SAFETY: sets the disposition only.
+            // SAFETY: the call only sets the disposition.
             unsafe { libc::signal(libc::SIGBUS, libc::SIG_DFL) };
         }
         if part.contains("ignored") {
-            // SAFETY: sets the disposition only.
+            // SAFETY: the call only sets the disposition.
             unsafe { libc::signal(libc::SIGBUS, libc::SIG_IGN) };
         }
         let survive_truncation = !part.contains("opted out");
@@ -172,7 +172,7 @@ fn a_fault_elsewhere_and_a_signal_sent_by_hand_do_what_they_did_before() {
             file.set_len(0).unwrap();
             load(map.payload(), 0);
         } else if part.contains("sent") {
-            // SAFETY: raises a signal in this thread.
+            // SAFETY: the call raises a signal in this thread.
             unsafe { libc::raise(libc::SIGBUS) };
         } else {
             fault_elsewhere();

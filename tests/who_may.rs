@@ -61,7 +61,7 @@ fn a_store_through_a_readers_mapping_is_a_fault() {
             "descriptors" => map.descriptors(),
             _ => map.payload(),
         };
-        // SAFETY: mapped; that the store faults is what the test is about.
+        // SAFETY: the address is mapped; the test is about the fault of this store.
         unsafe { section.write_volatile(1) };
         std::process::exit(7);
     }
@@ -97,7 +97,7 @@ fn could_write(path: &Path) -> bool {
     let both = libc::PROT_READ | libc::PROT_WRITE;
     mapped.iter().any(|(start, bytes, permissions)| {
         let place = std::ptr::with_exposed_provenance_mut(*start);
-        // SAFETY: a mapping of this process, which keeps its contents; nothing is written.
+        // SAFETY: the range is a mapping of this process, which keeps its contents; nothing is written.
         permissions.contains('w') || unsafe { libc::mprotect(place, *bytes, both) } == 0
     })
 }
@@ -134,11 +134,11 @@ fn may(path: &Path, group: u32) -> (bool, bool) {
     let path = path.to_owned();
     let asked = std::thread::spawn(move || {
         let [user, group] = [STRANGER, group].map(i64::from);
-        // SAFETY: changes the credentials of this thread; the raw calls leave the other threads alone.
+        // SAFETY: the call changes the credentials of this thread; a raw call leaves the other threads alone.
         let groups = unsafe { libc::syscall(libc::SYS_setgroups, 0, std::ptr::null::<libc::gid_t>()) };
-        // SAFETY: as above.
+        // SAFETY: the argument is the one above.
         let gid = unsafe { libc::syscall(libc::SYS_setresgid, group, group, group) };
-        // SAFETY: as above.
+        // SAFETY: the argument is the one above.
         let uid = unsafe { libc::syscall(libc::SYS_setresuid, user, user, user) };
         assert_eq!((groups, gid, uid), (0, 0, 0));
         let reads = Reader::open(&path).is_ok();

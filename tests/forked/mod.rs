@@ -12,7 +12,7 @@ pub fn in_child(body: impl FnOnce() -> i32) -> i32 {
     assert!(pid >= 0, "fork: {}", std::io::Error::last_os_error());
     if pid == 0 {
         let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or(101);
-        // SAFETY: ends the process; nothing is run or flushed.
+        // SAFETY: the call ends the process; nothing is run or flushed.
         unsafe { libc::_exit(code) };
     }
     let (_, status) = waitpid(Pid::from_raw(pid), WaitOptions::empty()).unwrap().unwrap();

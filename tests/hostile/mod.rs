@@ -27,10 +27,10 @@ pub const TARGETS: &[Target] = &[
 
 /// Makes a file in anonymous memory with this content.
 fn memory_file(bytes: &[u8]) -> OwnedFd {
-    // SAFETY: a plain system call with a valid name.
+    // SAFETY: this is a plain system call with a valid name.
     let fd = unsafe { libc::memfd_create(c"hostile".as_ptr(), libc::MFD_CLOEXEC) };
     assert!(fd >= 0);
-    // SAFETY: a descriptor that we have just made and nobody else owns.
+    // SAFETY: we have just made the descriptor, and nothing else owns it.
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
     let file = std::fs::File::from(fd);
     std::os::unix::fs::FileExt::write_all_at(&file, bytes, 0).unwrap();

@@ -74,9 +74,9 @@ thread_local! {
 /// Sleeps wherever the thread happens to be. Async-signal-safe: it uses atomics, nanosleep, and a thread-local without
 /// destructor.
 extern "C" fn stall(_: libc::c_int) {
-    // SAFETY: gives the address of this thread's errno.
+    // SAFETY: the call returns the address of this thread's errno.
     let errno_place = unsafe { libc::__errno_location() };
-    // SAFETY: valid while this thread lives.
+    // SAFETY: the pointer is valid while this thread lives.
     let errno = unsafe { errno_place.read() };
     ASLEEP.fetch_add(1, Ordering::Relaxed);
     STALLS.fetch_add(1, Ordering::Relaxed);
@@ -87,16 +87,16 @@ extern "C" fn stall(_: libc::c_int) {
             break;
         }
         let slice = libc::timespec { tv_sec: 0, tv_nsec: 500_000 };
-        // SAFETY: a valid time, and no place for the remainder.
+        // SAFETY: the time is valid, and the pointer for the remainder is null.
         unsafe { libc::nanosleep(&slice, std::ptr::null_mut()) };
     }
     ASLEEP.fetch_sub(1, Ordering::Relaxed);
-    // SAFETY: as above.
+    // SAFETY: the argument is the one above.
     unsafe { errno_place.write(errno) };
 }
 
 fn install_handler() {
-    // SAFETY: an all-zero sigaction is a valid one.
+    // SAFETY: an all-zero sigaction is valid.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = stall as extern "C" fn(libc::c_int) as *const () as usize;
     action.sa_flags = libc::SA_RESTART;
@@ -225,7 +225,7 @@ fn write_on_this_thread(
     last: &mut [u64],
     counts: std::ops::Range<Count>,
 ) -> Count {
-    // SAFETY: gives this thread's id.
+    // SAFETY: the call returns this thread's id.
     thread.store(unsafe { libc::gettid() }, Ordering::Relaxed);
     THREADS.fetch_add(1, Ordering::Relaxed);
     let mut payload = Vec::new();
@@ -263,7 +263,8 @@ fn control(writers: usize, end: Instant, threads: &Threads) {
 fn send_stall(thread: &AtomicI32) {
     let process = i64::from(std::process::id());
     let thread = i64::from(thread.load(Ordering::Relaxed));
-    // SAFETY: sends a signal whose handler is ours to one of our threads, or to none if that has ended.
+    // SAFETY: the call sends a signal with a handler of ours to one of our threads, or to none if that thread has
+    // ended.
     let sent = unsafe { libc::syscall(libc::SYS_tgkill, process, thread, i64::from(libc::SIGUSR1)) };
     assert!(sent == 0 || std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH));
 }
