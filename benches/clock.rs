@@ -1,4 +1,4 @@
-//! What a time stamp costs.
+//! The cost of a time stamp.
 #![allow(missing_docs, reason = "criterion's macros make public functions")]
 
 use criterion::{Criterion, criterion_group, criterion_main};
@@ -16,14 +16,15 @@ fn time_stamps(criterion: &mut Criterion) {
     });
     let global = Clock::global().init_once();
     group.bench_function("now_epoch_nanos", |bencher| bencher.iter(|| Clock::global().now_epoch_nanos()));
-    // As a recorder calls it, which learnt at run time which clock to use.
+    // A recorder calls the clock in this way: it learns at run time which clock to use.
     let chosen = black_box(global);
     group.bench_function("now_epoch_nanos_of_a_chosen_clock", |bencher| bencher.iter(|| chosen.now_epoch_nanos()));
     let realtime = Clock::realtime();
     group.bench_function("now_epoch_nanos_fallback", |bencher| bencher.iter(|| realtime.now_epoch_nanos()));
     group.bench_function("clock_gettime", |bencher| bencher.iter(|| clock_gettime(ClockId::Realtime)));
     group.bench_function("clock_gettime_coarse", |bencher| bencher.iter(|| clock_gettime(ClockId::RealtimeCoarse)));
-    // The one call in half a millisecond that makes a new line: all but the reading of the time around it.
+    // This is the one call in half a millisecond that makes a new segment. The loop counts all of it except the two
+    // readings of the time around it.
     group.sample_size(20);
     group.bench_function("calibrating_call", |bencher| {
         bencher.iter_custom(|calls| {

@@ -1,7 +1,8 @@
-//! What an event costs as things grow: threads, readers, payloads, open spans, call sites. A table each, on stdout.
+//! The cost of an event as things grow: threads, readers, payloads, open spans, call sites. Each has a table on stdout.
 //!
-//! `cargo bench --bench growth`; `-- threads readers` for some of them. Each number is the median of several batches, in
-//! nanoseconds per event (of wall time: with several threads, all their events count). See `docs/COST.md`.
+//! `cargo bench --bench growth` prints all tables, `-- threads readers` some of them. Each number is the median of
+//! several batches, in nanoseconds per event (of wall time: with several threads, all their events count). See
+//! `docs/COST.md`.
 
 #![allow(missing_docs, clippy::undocumented_unsafe_blocks, clippy::multiple_unsafe_ops_per_block)]
 
@@ -52,7 +53,7 @@ fn subscriber() -> Dispatch {
     Dispatch::new(RecorderSubscriber::new(PerfRecorder::builder().anonymous().build().unwrap()))
 }
 
-/// The median of some batches' nanoseconds per event.
+/// Returns the median of the nanoseconds per event of some batches.
 fn median(mut batch: impl FnMut() -> (Duration, u64)) -> f64 {
     batch();
     let mut samples: Vec<f64> = (0..ROUNDS)
@@ -71,10 +72,12 @@ fn timed(events: u64, mut record: impl FnMut(u64)) -> (Duration, u64) {
     (start.elapsed(), events)
 }
 
-/// Events of each thread in a batch: some milliseconds, so that threads share a processor as they would for long.
+/// The number of events of each thread in a batch. It takes some milliseconds, so that threads share a processor as
+/// they would in a long run.
 const THREAD_EVENTS: u64 = 400_000;
 
-/// The wall time in which so many threads do `work`, which is that of a number of events, and all their events.
+/// Returns the wall time in which so many threads do `work`, which records a number of events, and the number of all
+/// events.
 fn on_threads(count: usize, work: impl Fn(u64) + Sync) -> (Duration, u64) {
     (threads::run_together(count, || work(1), |_| work(THREAD_EVENTS)), count as u64 * THREAD_EVENTS)
 }
@@ -120,7 +123,7 @@ fn readers() {
                 recorder.record(2, EXT, black_box(&[7; 82]));
             };
             let flat_out = median(|| timed(100_000, record));
-            // Only the recording is counted, by the clock's own cost too much.
+            // Only the recording is counted, which includes one reading of the clock too much.
             let paced = median(|| {
                 let mut spent = Duration::ZERO;
                 for _ in 0..5_000 {

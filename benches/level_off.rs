@@ -1,5 +1,5 @@
-//! What a span and a log record cost that a level switches off: with no subscriber, and beside ours. `tracing` remembers for the whole
-//! process who wants what, so each case has a process of its own.
+//! The cost of a span and of a log record that a level switches off, without a subscriber and with ours. `tracing`
+//! keeps for the whole process what subscribers want, so each case runs in a process of its own.
 
 #![allow(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! Recording and reading, beside the published algorithm, in one run.
+//! Recording and reading beside the published algorithm, in one run.
 
 #![allow(missing_docs, clippy::undocumented_unsafe_blocks, clippy::multiple_unsafe_ops_per_block)]
 
@@ -17,7 +17,7 @@ fn recorder() -> Recorder {
 fn record(c: &mut Criterion) {
     let recorder = recorder();
     let reference = reference::ReferenceRing::new(20, 29);
-    // Both warm: every page of descriptors and payload written once.
+    // Both rings are made warm: every page of descriptors and payload is written once.
     for i in 0..(1u64 << 20) {
         recorder.record(2, [i; 4], &[0; 480]);
         reference.record(2, [i; 4], &[0; 480]);
@@ -57,7 +57,7 @@ fn read(c: &mut Criterion) {
         cursor.seek(Seek::Oldest);
         b.iter(|| match cursor.next() {
             Next::Event(event) => black_box(event.record_epoch_nanos),
-            // At the end. What is gone comes first.
+            // The cursor is at the end. The events that are gone are reported first.
             Next::NotReady => {
                 cursor.seek(Seek::Oldest);
                 0

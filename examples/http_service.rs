@@ -30,15 +30,16 @@ use tracing::subscriber::Interest;
 use tracing::{Instrument as _, Span, debug, field, info, info_span, instrument, span, warn};
 use tracing_subscriber::layer::SubscriberExt as _;
 
-/// Items that the shop has.
+/// The number of items that the shop has.
 const ITEMS: u64 = 100;
-/// Customers who buy at the same time.
+/// The number of customers who buy at the same time.
 const CUSTOMERS: u64 = 16;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let options = Options::parse()?;
     let mut switch: Option<Box<dyn Fn(bool)>> = None;
-    // All there is of eventring. `RecorderLayer` goes into any stack of layers; `RecorderSubscriber` is alone, and cheaper.
+    // These lines are all that the program knows of eventring. `RecorderLayer` goes into any stack of layers.
+    // `RecorderSubscriber` stands alone, and costs less.
     match options.subscriber.as_str() {
         "recorder" => {
             let recorder = options.recorder()?;
@@ -76,12 +77,13 @@ async fn open() -> Result<SocketAddr, Box<dyn Error>> {
     Ok(address)
 }
 
-/// The same requests in turn with the subscriber on and off, in one process: what else goes on beside disturbs both alike.
+/// Sends the same requests in turn with the subscriber on and off, in one process, so that a disturbance of the machine
+/// disturbs both alike.
 async fn compare(options: &Options, switch: &dyn Fn(bool)) -> Result<(), Box<dyn Error>> {
     let address = open().await?;
     let mut pairs = Vec::new();
     for round in 0..=options.rounds {
-        // First one, then the other.
+        // The two take turns in being first.
         let mut per_second = [0.0; 2];
         for is_on in [round % 2 == 0, round % 2 == 1] {
             switch(is_on);
@@ -126,14 +128,14 @@ async fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The command line.
+/// The options of the command line.
 struct Options {
     requests: u64,
     ring: String,
     subscriber: String,
     keep: bool,
     json: bool,
-    /// Instead of one run, so many of them in turn with the subscriber on and off.
+    /// The number of rounds in turn with the subscriber on and off; 0 for a single run.
     rounds: usize,
 }
 
@@ -167,13 +169,13 @@ impl Options {
         Ok(options)
     }
 
-    /// The rings: one for each few threads, found by one name.
+    /// Makes the rings: one for each few threads, found by one name.
     fn recorder(&self) -> Result<PerfRecorder, Box<dyn Error>> {
         Ok(PerfRecorder::builder().config(&self.ring).keep(self.keep).build()?)
     }
 }
 
-/// Wants every span and log record, and does nothing with them: what `tracing` itself costs the service.
+/// A subscriber that wants every span and log record and does nothing with them: the cost of `tracing` itself.
 struct Nothing;
 
 static NOTHING_IS_ON: AtomicBool = AtomicBool::new(true);
@@ -202,7 +204,7 @@ impl tracing::Subscriber for Nothing {
     fn exit(&self, _: &span::Id) {}
 }
 
-/// What the handlers share.
+/// The database, which the handlers share.
 type Database = Arc<Mutex<Connection>>;
 
 fn shop() -> Result<Router, rusqlite::Error> {
@@ -221,7 +223,7 @@ fn shop() -> Result<Router, rusqlite::Error> {
         .with_state(Arc::new(Mutex::new(connection))))
 }
 
-/// Each request is a span.
+/// Makes a span of each request.
 async fn in_span(request: Request, next: Next) -> Response {
     let span = info_span!("request", method = %request.method(), path = request.uri().path(), status = field::Empty);
     let response = next.run(request).instrument(span.clone()).await;
@@ -268,7 +270,7 @@ async fn order(State(database): State<Database>, Query(wanted): Query<HashMap<St
     Ok(Json(json!({ "order": order.first(), "left": left })))
 }
 
-/// Each query is a span, on a thread for work that blocks.
+/// Runs a query in a span of its own, on a thread for work that blocks.
 #[instrument(level = "info", skip_all, fields(sql, rows = field::Empty))]
 async fn query<T: Send + 'static>(
     database: Database,
@@ -293,7 +295,7 @@ async fn query<T: Send + 'static>(
     rows.map_err(|error| failed(error.to_string()))
 }
 
-/// Sends the requests; gives the number of those that failed. Being sold out is no failure.
+/// Sends the requests and returns the number of those that failed. Being sold out is no failure.
 async fn visit(address: SocketAddr, requests: u64) -> Result<u64, Box<dyn Error>> {
     let next = Arc::new(AtomicU64::new(0));
     let customers: Vec<_> = (0..CUSTOMERS)
@@ -332,7 +334,7 @@ async fn customer_visits(address: SocketAddr, requests: u64, next: Arc<AtomicU64
     }
 }
 
-/// Reads a response; gives its status.
+/// Reads a response and returns its status.
 async fn status(connection: &mut BufReader<TcpStream>) -> std::io::Result<u16> {
     let mut line = String::new();
     let (mut status, mut body_bytes) = (0, 0);

@@ -1,7 +1,8 @@
-//! The published recording algorithm, transcribed from its documentation: the bar to measure against.
+//! The published recording algorithm, transcribed from its documentation, to compare with.
 //!
-//! Reserve is two fetch-adds (sequence number, payload bytes), the slot is zeroed without a claim, the window is moved by one
-//! compare-exchange, the clock is `clock_gettime(CLOCK_REALTIME)` through the vDSO. It is what a C program would do, in Rust.
+//! A reservation is two fetch-adds (sequence number, payload bytes), the slot is zeroed without a claim, the window is
+//! moved by one compare-exchange, and the clock is `clock_gettime(CLOCK_REALTIME)` through the vDSO. A C program would
+//! do the same.
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,13 +35,13 @@ pub struct ReferenceRing {
     capacity: u64,
     payload: NonNull<u8>,
     payload_bytes: u64,
-    /// The window's step, and what it leaves of the payload buffer.
+    /// The window's step, and the part of the payload buffer that the window covers.
     window_incr: u64,
     window_bytes: u64,
 }
 
-// SAFETY: the algorithm's own races are part of what is measured; each benchmark writes descriptors and payload from one
-// thread, or from threads that the fetch-adds give disjoint places far apart.
+// SAFETY: the algorithm's own races are part of what is measured. Each benchmark writes descriptors and payload from
+// one thread, or from threads to which the fetch-adds give disjoint places far apart.
 unsafe impl Sync for ReferenceRing {}
 // SAFETY: the memory is owned and never freed.
 unsafe impl Send for ReferenceRing {}
@@ -60,18 +61,18 @@ fn memfd(bytes: usize) -> *mut libc::c_void {
         let map = libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, fd, 0);
         assert_ne!(map, libc::MAP_FAILED);
         libc::close(fd);
-        // Touch for write.
+        // Every page is written once.
         libc::memset(map, 0, bytes);
         map
     }
 }
 
 impl ReferenceRing {
-    /// A ring of 2^`descriptor_shift` descriptors and 2^`payload_shift` payload bytes (mapped once: the benchmarks' payloads
-    /// never run over the end).
+    /// Makes a ring of 2^`descriptor_shift` descriptors and 2^`payload_shift` payload bytes. The payload buffer is
+    /// mapped once: the benchmarks' payloads never cross its end.
     pub fn new(descriptor_shift: u32, payload_shift: u32) -> Self {
         let slack = 1 << 16;
-        // Smaller than published, where the buffer is smaller than any published one.
+        // The step is smaller than the published one if the buffer is smaller than any published buffer.
         let window_incr = WINDOW_INCR.min(1 << (payload_shift - 3));
         Self {
             control: prefaulted(4096).cast(),
@@ -95,7 +96,7 @@ impl ReferenceRing {
         self.record_at(realtime_nanos(), event_type, content_ext, payload)
     }
 
-    /// Records one event, which has that time.
+    /// Records one event with that time.
     #[inline]
     pub fn record_at(&self, epoch_nanos: u64, event_type: u16, content_ext: [u64; 4], payload: &[u8]) -> u64 {
         let seqno = self.control().cursors.0.0.fetch_add(1, Ordering::Relaxed) + 1;
@@ -126,7 +127,8 @@ impl ReferenceRing {
         seqno
     }
 
-    /// If the event is committed (a spinning reader's question), copies its payload and gives its time stamp.
+    /// Copies the payload of an event if the event is committed, and returns its time stamp. A spinning reader calls
+    /// this.
     #[inline]
     pub fn try_read(&self, seqno: u64, out: &mut [u8]) -> Option<u64> {
         // SAFETY: the index is below the capacity.
@@ -144,7 +146,7 @@ impl ReferenceRing {
     }
 }
 
-/// CLOCK_REALTIME through the vDSO.
+/// Returns CLOCK_REALTIME, read through the vDSO.
 #[inline]
 pub fn realtime_nanos() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -1,4 +1,4 @@
-//! Builds the faults in.
+//! Builds the deliberate faults in.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

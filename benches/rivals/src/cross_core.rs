@@ -1,4 +1,5 @@
-//! Two threads at once. A cache line's way between the cores decides these numbers: `pingpong` is measured beside them.
+//! Two threads at the same time. These numbers depend on the way of a cache line between the cores, so `pingpong` is
+//! measured beside them.
 
 use crate::Medians;
 use crate::interleave::{Cases, insert};
@@ -15,14 +16,14 @@ use tracing::Dispatch;
 
 const EXT: [u64; 4] = [1, 2, 3, 4];
 
-/// Events a batch: enough that the threads' unequal starts do not count.
+/// The number of events in a batch: enough that the unequal starts of the threads do not count.
 const EVENTS: u64 = 400_000;
 
 pub fn measure(rounds: usize) -> Medians {
     let rounds = rounds.min(41);
     let recorder = warm_recorder();
     let reference = warm_reference();
-    // Log records through the perf recorder, which gives each of the two threads a ring of its own.
+    // These are log records through the perf recorder, which gives each of the two threads a ring of its own.
     let perf = Dispatch::new(RecorderSubscriber::new(perf_recorder()));
     let log = |operations: u64| {
         tracing::dispatcher::with_default(&perf, || {
@@ -32,7 +33,7 @@ pub fn measure(rounds: usize) -> Medians {
     let payload = [7u8; 82];
     let each = |operations: u64| operations / 2;
     let mut cases = Cases::default();
-    // Wall time per event: both threads' events are counted.
+    // This is wall time per event: both threads' events are counted.
     let exec = |operations: u64| {
         (0..operations).for_each(|_| {
             recorder.record(2, EXT, black_box(&payload));
@@ -74,7 +75,8 @@ pub fn measure(rounds: usize) -> Medians {
     medians
 }
 
-/// What a tailing reader with the default wait strategy, on a processor of its own, costs a writer that records without pause.
+/// Measures what a tailing reader with the default wait strategy, on a processor of its own, costs a writer that
+/// records without pause.
 fn drag(recorder: &Recorder, rounds: usize) -> Medians {
     let payload = [7u8; 82];
     let write = || {

@@ -1,4 +1,4 @@
-//! What tracing's spans and log records cost at least: subscribers and layers that do only one thing each.
+//! The least cost of `tracing`'s spans and log records: subscribers and layers that do only one thing each.
 
 use crate::reference::ReferenceRing;
 use eventring::recorder::Recorder;
@@ -9,16 +9,16 @@ use tracing::{Event, Metadata, Subscriber};
 use tracing_core::Interest;
 use tracing_subscriber::layer::{Context, Layer};
 
-/// What is done at each call.
+/// The work that is done at each call.
 pub trait Work: Send + Sync + 'static {
-    /// For a span: its creation without fields, enter, exit, close.
+    /// Does the work of a span's call: its creation without fields, enter, exit, close.
     fn span(&self, what: u16, id: u64);
-    /// For a new span with fields, which have been looked at.
+    /// Does the work of a new span with fields, after the fields were visited.
     fn span_with_fields(&self, seen: u64);
-    /// For a log record, whose fields have been looked at.
+    /// Does the work of a log record, after its fields were visited.
     fn event(&self, seen: u64);
 
-    /// A new span, with fields or without.
+    /// Does the work of a new span, with or without fields.
     fn new_span(&self, attributes: &Attributes<'_>, id: u64) {
         if attributes.fields().is_empty() {
             return self.span(5, id);
@@ -29,7 +29,7 @@ pub trait Work: Send + Sync + 'static {
     }
 }
 
-/// Nothing: what `tracing` itself costs.
+/// No work: the cost of `tracing` itself.
 pub struct Nothing;
 
 impl Work for Nothing {
@@ -38,7 +38,7 @@ impl Work for Nothing {
     fn event(&self, _: u64) {}
 }
 
-/// Reads the tick counter: what time stamps cost.
+/// Reads of the tick counter: the cost of time stamps.
 pub struct Stamps;
 
 impl Work for Stamps {
@@ -66,7 +66,8 @@ fn ticks() -> u64 {
     eventring::clock::Clock::global().now_epoch_nanos()
 }
 
-/// Records an event of fixed words for each call (and 29 fixed bytes for fields), without knowing any span: what the ring alone costs.
+/// Records an event of fixed words for each call (and 29 fixed bytes for fields) without keeping track of spans: the
+/// cost of the ring alone.
 pub struct Records(pub Recorder);
 
 impl Work for Records {
@@ -83,8 +84,8 @@ impl Work for Records {
     }
 }
 
-/// The same by the published algorithm, with bare ticks for its clock: two fetch-adds and no claim, so that stalled writers tear
-/// events. What an event in a ring that threads share costs at least, safe or not.
+/// The same with the published algorithm and with bare ticks as its clock: two fetch-adds and no claim, so that stalled
+/// writers tear events. This is the least cost of an event in a ring that threads share, safe or unsafe.
 pub struct Unclaimed(pub ReferenceRing);
 
 impl Work for Unclaimed {
@@ -101,7 +102,7 @@ impl Work for Unclaimed {
     }
 }
 
-/// A subscriber of that work, or a layer.
+/// A subscriber, or a layer, that does this work.
 pub struct Floor<W>(pub W);
 
 impl<W: Work, S: Subscriber> Layer<S> for Floor<W> {
@@ -166,7 +167,7 @@ impl<W: Work> Subscriber for Floor<W> {
     }
 }
 
-/// Looks at fields and keeps a number.
+/// A visitor that looks at fields and keeps a number.
 #[derive(Default)]
 struct Seen(u64);
 

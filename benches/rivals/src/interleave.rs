@@ -1,9 +1,9 @@
-//! Runs cases in turn, many short batches each, so that what disturbs the machine disturbs all of them alike.
+//! Runs cases in turn, in many short batches each, so that a disturbance of the machine disturbs all of them alike.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// One thing to measure: runs a number of operations, gives the time they took.
+/// One thing to measure: runs a number of operations and returns the time that they took.
 pub struct Case<'a> {
     name: String,
     operations: u64,
@@ -33,8 +33,8 @@ impl<'a> Cases<'a> {
         self.cases.push(Case { name: name.into(), operations, run: Box::new(run) });
     }
 
-    /// Runs all cases in turn, `rounds` times, after one round that is not counted; gives each one's median nanoseconds per
-    /// operation, and under [`fastest`] what a twentieth of its batches did not exceed.
+    /// Runs all cases in turn, `rounds` times, after one round that is not counted. Returns each case's median
+    /// nanoseconds per operation, and under [`fastest`] the upper limit of its fastest twentieth of the batches.
     pub fn measure(mut self, rounds: usize) -> BTreeMap<String, f64> {
         let mut samples: Vec<Vec<f64>> = vec![Vec::with_capacity(rounds); self.cases.len()];
         for round in 0..=rounds {
@@ -53,23 +53,23 @@ impl<'a> Cases<'a> {
     }
 }
 
-/// Enters the median of the samples, and what the fastest twentieth did not exceed.
+/// Enters the median of the samples, and the upper limit of their fastest twentieth.
 pub fn insert(found: &mut BTreeMap<String, f64>, name: &str, samples: &mut [f64]) {
     found.insert(name.into(), median(samples));
-    // Sorted by now.
+    // The median has sorted the samples.
     found.insert(fastest(name), samples[samples.len() / 20]);
 }
 
-/// The name of what the fastest twentieth of a case's batches did not exceed: what it costs while nobody else uses the core, if there
-/// were such moments.
+/// Returns the name for the upper limit of a case's fastest twentieth of the batches: the cost while no other program
+/// uses the core, if there were such moments.
 pub fn fastest(name: &str) -> String {
     format!("{name}{FASTEST}")
 }
 
-/// How such names end.
+/// The ending of such names.
 pub const FASTEST: &str = " (fastest 5 %)";
 
-/// The median of the samples.
+/// Returns the median of the samples.
 pub fn median(samples: &mut [f64]) -> f64 {
     samples.sort_by(f64::total_cmp);
     samples.get(samples.len() / 2).copied().unwrap_or(f64::NAN)

@@ -1,4 +1,5 @@
-//! One-way latency from a process that records to a forked one that spins: from time stamp to payload in hand.
+//! One-way latency from a process that records to a forked process that spins: from the time stamp until the payload is
+//! copied.
 
 use crate::Medians;
 use crate::reference::{ReferenceRing, realtime_nanos};
@@ -15,7 +16,7 @@ pub fn measure(events: u64) -> Medians {
     let recorder = Recorder::builder(ContentDescription::new(300, "IPC")).anonymous().build().unwrap();
     Clock::global().now_epoch_nanos();
     let mut medians = Medians::new();
-    // In turn, because the cores' distance changes.
+    // The two take turns, because the distance between the cores changes.
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     let rounds = 5;
     for round in 0..rounds {
@@ -73,7 +74,7 @@ fn read_theirs(reference: &ReferenceRing, first: u64, last: u64) -> Vec<u64> {
     samples
 }
 
-/// Forks a reader, writes `events` events about 5 µs apart, and gives what the reader measured.
+/// Forks a reader, writes `events` events about 5 µs apart, and returns the latencies that the reader measured.
 fn latencies(read: impl FnOnce() -> Vec<u64>, mut write: impl FnMut(u64), events: u64) -> Vec<u64> {
     let mut pipe = [0; 2];
     // SAFETY: a valid array of two.

@@ -27,7 +27,7 @@ mod threads;
 use interleave::{FASTEST, fastest};
 use std::collections::BTreeMap;
 
-/// Nanoseconds per operation by name; the name that [`fastest`] makes of it has the nanoseconds of the fastest batches.
+/// Nanoseconds per operation, by name. The name [`fastest`] has the nanoseconds of the fastest batches.
 pub type Medians = BTreeMap<String, f64>;
 
 fn main() {
@@ -39,7 +39,7 @@ fn main() {
     }
     let is_wanted = |part: &str| parts.is_empty() || parts.iter().any(|wanted| wanted == part);
     let mut medians = Medians::new();
-    // This part forks, so it runs while the process has one thread.
+    // This part comes first, while the process has one thread, because it forks.
     if is_wanted("ipc") {
         medians.extend(ipc::measure(if quick { 5_000 } else { 50_000 }));
     }
@@ -49,14 +49,14 @@ fn main() {
         }
     }
     print(&medians);
-    // Only a run of all parts writes the file without a part's name.
+    // The file without the name of a part always belongs to a whole run.
     let name: String = parts.iter().map(|part| format!("-{part}")).collect();
     write_json(&medians, &format!("rivals{name}.json"));
 }
 
 type Measure = fn(usize) -> Medians;
 
-/// The parts, beside `ipc`, that the command line can name.
+/// The parts that can be named on the command line to be measured alone, beside `ipc`.
 const PARTS: &[(&str, Measure)] = &[
     ("recording", recording::measure),
     ("scanning", scanning::measure),
@@ -85,24 +85,24 @@ fn print(medians: &Medians) {
     }
 }
 
-/// Prints one line: the ratio or time by the medians and by the fastest batches, and whether the target is missed.
+/// Prints a finding with its target: the median, and the value of the fastest batches.
 fn print_verdict(name: &str, found: f64, fastest: Option<f64>, target: f64, unit: &str) {
     let verdict = if found <= target { "" } else { "  MISSED" };
     let fastest = fastest.map(|fastest| format!("({fastest:.3})")).unwrap_or_default();
     println!("{name:<58} {found:>6.3} {fastest:>9}  target {target:.2}{unit}{verdict}");
 }
 
-/// Upper bounds of nanoseconds.
+/// Upper limits, in nanoseconds.
 const NANOS_TARGETS: &[(&str, f64)] = &[("record_disabled_over_empty", 1.0), ("span_layer_0f_over_registry", 30.0)];
 
-/// Upper bounds of ratios.
+/// Upper limits of ratios.
 const TARGETS: &[(&str, &str, f64)] = &[
     ("record_82", "reference_82", 0.42),
     ("record_0", "reference_0", 0.40),
     ("record_4096", "reference_4096", 1.0),
     ("record_sparse", "reference_sparse", 0.40),
     ("record_2threads_exec", "reference_2threads", 1.1),
-    // At least 1.8 times the events per second.
+    // The limit means at least 1.8 times as many events per second.
     ("record_2threads_perf", "record_1thread_perf", 1.0 / 1.8),
     ("span_subscriber_0f", "span_registry_0f", 0.70),
     ("span_subscriber_2f", "span_registry_2f", 0.85),

@@ -1,4 +1,4 @@
-//! One thread records, next to the published algorithm.
+//! One thread records, beside the published algorithm.
 
 use crate::Medians;
 use crate::interleave::{Cases, median};
@@ -27,20 +27,20 @@ enum OrderEvent {
 
 static OFF: GlobalRecorder = GlobalRecorder::new("off");
 
-/// The shifts of the ring that the numbers in the documentation are for: 2^20 events, 512 MiB of payloads.
+/// The shifts of the ring that the documentation's numbers are for: 2^20 events, 512 MiB of payloads.
 const LARGE: (u32, u32) = (20, 29);
 
-/// The shifts of a shard by default.
+/// The default shifts of a shard.
 const SHARD: (u32, u32) = (17, 23);
 
-/// A recorder that nothing has been recorded with.
+/// Makes a recorder that has recorded nothing yet.
 fn fresh((descriptor_shift, payload_shift): (u32, u32)) -> Recorder {
     let description = ContentDescription::new(300, "BENCH");
     let builder = Recorder::builder(description).anonymous().compact(true);
     builder.shifts(descriptor_shift, payload_shift).build().expect("memory for a ring")
 }
 
-/// Goes round once in a ring of these shifts: every descriptor, and every byte for payloads.
+/// Goes round once in a ring of these shifts: over every descriptor, and every byte for payloads.
 fn go_round((descriptor_shift, payload_shift): (u32, u32), record: impl Fn(&[u8])) {
     let payload = vec![0; 1 << (payload_shift - descriptor_shift)];
     (0..1u64 << descriptor_shift).for_each(|_| record(&payload));
@@ -62,22 +62,22 @@ fn reference_of(shifts: (u32, u32)) -> ReferenceRing {
     reference
 }
 
-/// A recorder of the size that the numbers in the documentation are for, every page used once.
+/// Makes a recorder of the size that the documentation's numbers are for, with every page used once.
 pub fn warm_recorder() -> Recorder {
     recorder_of(LARGE)
 }
 
-/// The same for the published algorithm.
+/// Makes the same for the published algorithm.
 pub fn warm_reference() -> ReferenceRing {
     reference_of(LARGE)
 }
 
-/// A recorder as large as a shard, every page used once.
+/// Makes a recorder as large as a shard, with every page used once.
 pub fn warm_shard() -> Recorder {
     recorder_of(SHARD)
 }
 
-/// The same for the published algorithm.
+/// Makes the same for the published algorithm.
 pub fn warm_reference_shard() -> ReferenceRing {
     reference_of(SHARD)
 }
@@ -132,7 +132,7 @@ pub fn measure(rounds: usize) -> Medians {
     medians
 }
 
-/// The first million events on a fresh ring against a million on one that has gone round: three times in turn.
+/// Compares the first million events on a fresh ring with a million on a ring that has gone round, three times in turn.
 fn first_million(warm: &Recorder) -> Medians {
     let payload = [7u8; 82];
     let million = |recorder: &Recorder| {
@@ -150,9 +150,9 @@ fn first_million(warm: &Recorder) -> Medians {
     Medians::from([("fresh_first_million".into(), median(&mut first)), ("warm_million".into(), median(&mut later))])
 }
 
-/// A walk through 16 KiB in which each step's place depends on the one before: about 300 ns of a caller's own work.
+/// A walk through 16 KiB in which each step's place depends on the step before: about 300 ns of a caller's own work.
 ///
-/// It stays inside the first-level cache: walks further out vary by more than what is to be measured.
+/// The walk stays inside the first-level cache. Longer walks vary by more than the effect to be measured.
 struct Chase(Vec<u32>);
 
 impl Chase {
@@ -160,7 +160,7 @@ impl Chase {
 
     fn new() -> Self {
         let places = 1usize << 12;
-        // A full-cycle permutation.
+        // This is a full-cycle permutation.
         Self((0..places).map(|i| ((i * 1_664_525 + 1_013_904_223) % places) as u32).collect())
     }
 

@@ -1,4 +1,5 @@
-//! The least that a call like `Cursor::next` can do, over memory that nobody writes to: no ring behind a pointer, no mapping that may be cut.
+//! The least that a call like `Cursor::next` can do, in memory that nobody writes to: without a ring behind a pointer,
+//! and without a mapping that may be truncated.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -34,7 +35,7 @@ unsafe fn load(words: *const u64) -> Words {
     }
 }
 
-/// A place in descriptors, as small as can be.
+/// A position in descriptors, as small as possible.
 pub struct FloorCursor {
     start: *const u64,
     slot_mask: u64,
@@ -49,8 +50,8 @@ impl FloorCursor {
         Self { start: descriptors.as_ptr().cast(), slot_mask: slots - 1, next_seqno: place + 1 }
     }
 
-    /// The seqno before and after the words, with the order that they need; the words by value; one step on. `None` at the end;
-    /// then it is at the first event again.
+    /// Loads the seqno before and after the words, with the orderings that this needs; returns the words by value, and
+    /// goes one step on. Returns `None` at the end, and is at the first event again.
     #[inline(always)]
     pub fn next(&mut self) -> Option<Words> {
         let seqno = self.next_seqno;
@@ -74,7 +75,8 @@ impl FloorCursor {
         Some(descriptor)
     }
 
-    /// Not inlined, as what a reader does at a ring's end cannot be: so the place is in memory.
+    /// The function is not inlined, because the work of a reader at the end of a ring cannot be inlined. So the
+    /// position is in memory.
     #[cold]
     #[inline(never)]
     fn rewind(&mut self) {

@@ -1,4 +1,4 @@
-//! Reading a ring, next to plain copies of the same memory.
+//! Reading a ring, beside plain copies of the same memory.
 
 use crate::Medians;
 use crate::interleave::Cases;
@@ -11,17 +11,18 @@ use std::ops::ControlFlow;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
-/// Where a descriptor has its payload's size.
+/// The offset of the payload's size in a descriptor.
 const SIZE_AT: usize = 12;
 const PAYLOAD: [u8; 82] = [7; 82];
-/// What a payload of that size takes.
+/// The bytes that a payload of that size occupies.
 const PAYLOAD_STRIDE: usize = 96;
-/// Operations a batch.
+/// The number of operations in a batch.
 const OPERATIONS: u64 = 50_000;
-/// The parts of a large ring that cases read at a time.
+/// The number of parts of a large ring; cases read one part at a time.
 const PARTS: u64 = 16;
 
-/// A ring that is far larger than the caches; and one (`…_cached`) of which all that is read stays in the second level.
+/// Measures a ring that is far larger than the caches, and a ring (`…_cached`) of which all bytes that are read stay in
+/// the second-level cache.
 pub fn measure(rounds: usize) -> Medians {
     let mut medians = of(&Scanned::new(20, 29, 1 << 20, PARTS), "", rounds);
     medians.extend(of(&Scanned::new(16, 27, 1 << 12, 1), "_cached", rounds));
@@ -29,8 +30,8 @@ pub fn measure(rounds: usize) -> Medians {
 }
 
 fn of(ring: &Scanned, suffix: &str, rounds: usize) -> Medians {
-    // All cases go at the same pace, each in a part of its own: none finds what another has brought into the cache. (The
-    // parts of a small ring are the whole.)
+    // All cases go at the same pace, each in a part of its own, so that no case finds what another has brought into the
+    // cache. (The parts of a small ring are the whole ring.)
     let mut parts = (0..PARTS).map(|part| part % ring.parts * (ring.events / ring.parts));
     let mut part = || parts.next().expect("as many parts as cases");
     let mut cases = Cases::default();
@@ -42,7 +43,7 @@ fn of(ring: &Scanned, suffix: &str, rounds: usize) -> Medians {
         }
         _ => cursor.seek(Seek::Seqno(1)),
     });
-    // The same by `each_ready`, which keeps the place in a register.
+    // This is the same with `each_ready`, which keeps the position in a register.
     let mut cursor = ring.cursor_at(part());
     cases.add_batch(format!("scan_each{suffix}"), OPERATIONS, move |operations| {
         timed(&mut cursor, operations, |event| {
@@ -62,7 +63,7 @@ fn of(ring: &Scanned, suffix: &str, rounds: usize) -> Medians {
             black_box(event.payload(&mut buffer).valid());
         })
     });
-    // What a reader must do, over memory that nobody writes to.
+    // This is the work that a reader must do, in memory that nobody writes to.
     let mut cursor = FloorCursor::new(ring.descriptors, part());
     cases.add(format!("scan_floor_next{suffix}"), OPERATIONS, move || {
         if let Some(event) = cursor.next() {
@@ -70,7 +71,7 @@ fn of(ring: &Scanned, suffix: &str, rounds: usize) -> Medians {
         }
     });
 
-    // A power of two, less one: no division.
+    // A mask is a power of two, less one: it needs no division.
     let last = ring.events as usize - 1;
     let (descriptors, payloads) = (ring.descriptors, ring.payloads);
     let (mut at, mut line) = (part() as usize, [0u8; 64]);
@@ -87,7 +88,7 @@ fn of(ring: &Scanned, suffix: &str, rounds: usize) -> Medians {
         black_box(&mut target);
         at = (at + 1) & last;
     });
-    // The same with the payload's length as the descriptor says, as every reader must: a call of `memcpy`.
+    // This is the same with the payload's length from the descriptor, as every reader needs it: a call of `memcpy`.
     let (mut at, mut line, mut target) = (part() as usize, [0u8; 64], [0u8; 128]);
     cases.add(format!("scan_stride_64_any{suffix}"), OPERATIONS, move || {
         line.copy_from_slice(&descriptors[at * 64..at * 64 + 64]);
@@ -101,7 +102,7 @@ fn of(ring: &Scanned, suffix: &str, rounds: usize) -> Medians {
     cases.measure(rounds)
 }
 
-/// The time in which `f` is given that many events.
+/// Returns the time in which `f` is called with that many events.
 #[inline(always)]
 fn timed(cursor: &mut Cursor, events: u64, mut f: impl FnMut(&ReadyEvent<'_>)) -> Duration {
     let (start, mut left) = (Instant::now(), events);
@@ -118,14 +119,15 @@ fn timed(cursor: &mut Cursor, events: u64, mut f: impl FnMut(&ReadyEvent<'_>)) -
     start.elapsed()
 }
 
-/// A ring with events, and its file mapped once more. Nobody writes to it any more; every page is mapped before it is timed.
+/// A ring with events, and its file mapped once more. Nobody writes to it any more, and every page is mapped before it
+/// is timed.
 struct Scanned {
     _recorder: Recorder,
     reader: Reader,
     descriptors: &'static [u8],
     payloads: &'static [u8],
     events: u64,
-    /// In how many parts the cases read.
+    /// The number of parts in which the cases read.
     parts: u64,
 }
 
@@ -141,8 +143,8 @@ impl Scanned {
         let image = Image::of(&recorder);
         let descriptors_at = 1 << 21;
         let descriptors = image.at(descriptors_at, events * 64);
-        let payloads_at = descriptors_at + (64 << descriptor_shift);
-        // A chunk's end is too small for one more.
+        let payloads_at = descriptors_at + recorder.geometry().descriptor_section_bytes();
+        // The end of a chunk is too small for one more payload.
         let payloads = image.at(payloads_at, events * (PAYLOAD_STRIDE as u64 + 1));
         let ring = Self { _recorder: recorder, reader, descriptors, payloads, events, parts };
         let (mut cursor, mut buffer) = (ring.cursor_at(0), Vec::new());

@@ -11,7 +11,7 @@ use tracing::Dispatch;
 use tracing_subscriber::Registry;
 use tracing_subscriber::layer::SubscriberExt;
 
-/// What runs under each subscriber.
+/// The kinds of cases that run under each subscriber.
 pub const KINDS: [&str; 5] = ["span_*_0f", "span_*_2f", "span_nested3_*", "event_2f_*", "event_text_*"];
 
 /// Adds the cases of one subscriber, whose name replaces the `*`.
@@ -26,7 +26,7 @@ pub fn add<'a>(cases: &mut Cases<'a>, name: &str, operations: u64, dispatch: Dis
 
 /// Runs one kind of case under the current subscriber.
 fn run(kind: &str, operations: u64) -> Duration {
-    // Each kind has a loop of its own: comparing names is none of what is measured.
+    // Each kind has a loop of its own, so that comparing names is not measured.
     match kind {
         "span_*_0f" => time(operations, |_| drop(tracing::info_span!("work").entered())),
         "span_*_2f" => time(operations, |i| {
@@ -43,7 +43,7 @@ fn run(kind: &str, operations: u64) -> Duration {
     }
 }
 
-/// How long `operations` calls take.
+/// Returns how long `operations` calls take.
 #[inline(always)]
 pub fn time(operations: u64, operation: impl Fn(u64)) -> Duration {
     let start = Instant::now();
@@ -51,7 +51,7 @@ pub fn time(operations: u64, operation: impl Fn(u64)) -> Duration {
     start.elapsed()
 }
 
-/// A perf recorder of default sizes, in anonymous memory.
+/// Makes a perf recorder of default sizes in anonymous memory.
 pub fn perf_recorder() -> PerfRecorder {
     PerfRecorder::builder().anonymous().build().expect("memory for a ring")
 }
@@ -62,12 +62,12 @@ pub fn measure(rounds: usize) -> Medians {
     let layer = Registry::default().with(RecorderLayer::new(perf_recorder()));
     add(&mut cases, "layer", 4_000, Dispatch::new(layer));
     add(&mut cases, "registry", 4_000, Dispatch::new(Registry::default()));
-    // What the time goes to, at least.
+    // These are floors: the least that the parts of the work cost.
     add(&mut cases, "floor_nothing", 4_000, Dispatch::new(Floor(Nothing)));
     add(&mut cases, "floor_stamps", 4_000, Dispatch::new(Floor(Stamps)));
     add(&mut cases, "floor_records", 4_000, Dispatch::new(Floor(Records(warm_shard()))));
     add(&mut cases, "floor_unclaimed", 4_000, Dispatch::new(Floor(Unclaimed(warm_reference_shard()))));
-    // And through a layer.
+    // These are the same through a layer.
     add(&mut cases, "layer_floor_nothing", 4_000, Dispatch::new(Registry::default().with(Floor(Nothing))));
     add(&mut cases, "layer_floor_stamps", 4_000, Dispatch::new(Registry::default().with(Floor(Stamps))));
     add(
@@ -78,8 +78,8 @@ pub fn measure(rounds: usize) -> Medians {
     );
     crate::third_party::add_tracy(&mut cases);
     let mut medians = cases.measure(rounds);
-    // A filter that says no to every call site; and no subscriber at all. Later than the others, who all want everything: while two
-    // subscribers disagree, `tracing` asks the current one at each call.
+    // This is a filter that refuses every call site, and no subscriber at all. They come after the others, which all
+    // want everything: while two subscribers disagree, `tracing` asks the current one at each call.
     let mut cases = Cases::default();
     cases.add_batch("span_off", 20_000, |operations| run("span_*_0f", operations));
     let off = Registry::default().with(tracing_subscriber::filter::LevelFilter::OFF);

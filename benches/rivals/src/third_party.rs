@@ -1,6 +1,7 @@
-//! Third-party recorders, each as its documentation sets it up; those that write to a file write to a temporary one.
+//! Third-party recorders, each set up as its documentation says. Recorders that write to a file write to a temporary
+//! file.
 //!
-//! They differ in kind, as is said at each: what a row says is what the thread that makes spans pays, no more.
+//! The recorders differ in kind; a comment at each says how. A row shows only the cost to the thread that makes spans.
 
 use crate::Medians;
 use crate::interleave::Cases;
@@ -13,18 +14,19 @@ use tracing::Dispatch;
 use tracing_subscriber::Registry;
 use tracing_subscriber::layer::SubscriberExt;
 
-/// Few operations a batch: some keep everything in memory, some write to a file.
+/// The number of operations in a batch. It is small because some recorders keep everything in memory, and some write to
+/// a file.
 const OPERATIONS: u64 = 500;
 
-/// Adds the one that has no thread at work beside, to take turns with ours.
+/// Adds the recorder that has no other thread at work, to take turns with ours.
 pub fn add_tracy(cases: &mut Cases<'_>) {
     let tracy = tracing_tracy::TracyLayer::default();
     spans::add(cases, "tracing_tracy", OPERATIONS, Dispatch::new(Registry::default().with(tracy)));
 }
 
-/// Adds those that write files. What is given back is to be kept until they have been measured.
+/// Adds the recorders that write files. The caller keeps the returned value until they have been measured.
 fn add_writers(cases: &mut Cases<'_>) -> impl Any + use<> {
-    // The fields are formatted, and sent to a thread, which writes on the other processor: that is not counted.
+    // The fields are formatted and sent to a thread, which writes on the other processor. That thread is not counted.
     let (chrome, flush) =
         tracing_chrome::ChromeLayerBuilder::new().writer(tempfile::tempfile().unwrap()).include_args(true).build();
     spans::add(cases, "tracing_chrome", OPERATIONS, Dispatch::new(Registry::default().with(chrome)));
@@ -34,7 +36,7 @@ fn add_writers(cases: &mut Cases<'_>) -> impl Any + use<> {
     flush
 }
 
-/// Those that write files, and then those that know nothing of `tracing`.
+/// Measures the recorders that write files, and then those that do not use `tracing`.
 pub fn measure(rounds: usize) -> Medians {
     let mut medians = {
         let mut cases = Cases::default();
@@ -47,7 +49,7 @@ pub fn measure(rounds: usize) -> Medians {
     cases.add_batch("span_fastrace_0f", operations, |operations| {
         in_fastrace(operations, || drop(LocalSpan::enter_with_local_parent("work")))
     });
-    // Its properties are texts: a number is formatted.
+    // The properties of fastrace are texts: a number is formatted.
     cases.add_batch("span_fastrace_2f", operations, |operations| {
         in_fastrace(operations, || {
             let span = LocalSpan::enter_with_local_parent("work");
@@ -61,7 +63,7 @@ pub fn measure(rounds: usize) -> Medians {
             puffin::profile_scope!("work");
         })
     });
-    // A scope has one text at most, and no numbers: this is one field, not two.
+    // A scope of puffin has one text at most, and no numbers: this is one field, not two.
     cases.add_batch("span_puffin_2f", operations, |operations| {
         in_puffin(operations, || {
             puffin::profile_scope!("work", black_box("some text"));
@@ -69,7 +71,7 @@ pub fn measure(rounds: usize) -> Medians {
     });
     cases.add("puffin_new_frame", 1, || puffin::GlobalProfiler::lock().new_frame());
 
-    // Keeps everything in memory, until it is taken.
+    // perfetto-recorder keeps everything in memory until it is taken.
     perfetto_recorder::start().expect("enabled at build time");
     cases.add("span_perfetto_recorder_0f", operations, || {
         perfetto_recorder::scope!("work");
@@ -85,8 +87,8 @@ pub fn measure(rounds: usize) -> Medians {
     medians
 }
 
-/// Times a batch of spans below a root of their own, as a request has one: fastrace drops what is beyond 10,240 spans of one local
-/// parent. Making the root and handing the batch to the collector is not counted.
+/// Times a batch of spans below a root of their own, as a request has one: fastrace drops spans beyond 10,240 of one
+/// local parent. Making the root and handing the batch to the collector is not counted.
 fn in_fastrace(operations: u64, span: impl Fn()) -> Duration {
     assert!(operations < 10_240);
     let root = fastrace::Span::root("root", fastrace::collector::SpanContext::random());
@@ -94,14 +96,14 @@ fn in_fastrace(operations: u64, span: impl Fn()) -> Duration {
     time(operations, |_| span())
 }
 
-/// Times a batch of scopes inside of another, as a frame or a function is one: after each outermost scope, puffin hands what it has to
-/// the process's profiler. That is not counted.
+/// Times a batch of scopes inside of another scope, as a frame or a function is one: after each outermost scope, puffin
+/// hands its data to the process's profiler. That is not counted.
 fn in_puffin(operations: u64, scope: impl Fn()) -> Duration {
     puffin::profile_scope!("outermost");
     time(operations, |_| scope())
 }
 
-/// Takes the spans and does nothing with them.
+/// A collector that takes the spans and does nothing with them.
 struct Discard;
 
 impl fastrace::collector::Reporter for Discard {

@@ -1,5 +1,5 @@
-//! The checker's atomics, for `src/sync.rs`, with a hook before each access: there a thread can be made to stop, or a
-//! signal handler of its to run.
+//! The checker's atomics, for `src/sync.rs`. Before each access there is a hook at which a thread can be stopped, or
+//! can run a signal handler.
 
 #[cfg(loom)]
 use loom::{sync::atomic as checked, thread_local};
@@ -16,7 +16,7 @@ pub(crate) use checked::Ordering;
 type Interrupt = Box<dyn FnOnce()>;
 
 thread_local! {
-    /// What interrupts this thread, and before how many more accesses.
+    /// The interrupt of this thread, and the number of accesses before it.
     static PENDING: RefCell<Option<(u64, Interrupt)>> = RefCell::new(None);
 }
 
@@ -25,13 +25,13 @@ pub(crate) fn interrupt_before(accesses: u64, interrupt: impl FnOnce() + 'static
     PENDING.with(|pending| *pending.borrow_mut() = Some((accesses, Box::new(interrupt))));
 }
 
-/// Takes back what has not interrupted this thread yet; true if there was something.
+/// Takes back the interrupt of this thread. Returns true if it was still pending.
 pub(crate) fn cancel_interrupt() -> bool {
     PENDING.with(|pending| pending.borrow_mut().take()).is_some()
 }
 
 fn step() {
-    // Thread-local storage is gone while a thread ends; nothing is pending then.
+    // Thread-local storage is gone while a thread ends. No interrupt is pending then.
     let due = PENDING.with(|pending| {
         let mut pending = pending.borrow_mut();
         match pending.as_mut() {
@@ -48,18 +48,18 @@ fn step() {
     }
 }
 
-/// A fence of the checker's.
+/// Executes a fence of the checker.
 pub(crate) fn fence(order: Ordering) {
     step();
     checked::fence(order);
 }
 
-/// Compilers do not reorder what a checker runs.
+/// Does nothing but the step: compilers do not reorder the code that a checker runs.
 pub(crate) fn compiler_fence(_: Ordering) {
     step();
 }
 
-/// An atomic word of the checker's.
+/// An atomic word of the checker.
 #[derive(Debug)]
 pub(crate) struct AtomicU64(checked::AtomicU64);
 

@@ -1,5 +1,5 @@
-//! A writer that is killed at a certain step, whichever it is, at once or when others have gone round the ring, leaves
-//! nothing that is half and nobody who waits.
+//! A writer that is killed at any named step, at once or after others have gone round the ring, leaves no half event
+//! and no reader that waits.
 
 #[path = "../../child/mod.rs"]
 mod child;
@@ -17,7 +17,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// Laps of the others after a writer was parked, and before the kill.
+/// The numbers of laps of the other writers between the parking of a writer and the kill.
 const LAPS: [u64; 2] = [0, 2];
 
 fn wait_until(is_so: impl Fn() -> bool) {
@@ -26,14 +26,14 @@ fn wait_until(is_so: impl Fn() -> bool) {
     }
 }
 
-/// Records, parks a writer, tells the parent so, and waits to be killed. `part` is step, passes, laps.
+/// Records, parks a writer, reports this to the parent, and waits to be killed. `part` is step, passes, laps.
 fn write_and_park(part: &str, path: &Path) {
     let words: Vec<u64> = part.split(' ').map(|word| word.parse().unwrap()).collect();
     let [step, passes, laps] = words[..] else { panic!("{part}") };
     step::set_hook(|step| parking::at(step as usize));
     let step = step::ALL[step as usize];
     let path = path.to_owned();
-    // It says nothing until the ring is there.
+    // The parent is told only when the ring is there.
     let watched = path.clone();
     std::thread::spawn(move || death::write_until_killed(&path, death::record_and_tell));
     wait_until(|| Reader::open(&watched).is_ok());
@@ -42,7 +42,7 @@ fn write_and_park(part: &str, path: &Path) {
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).unwrap();
     if matches!(step, Step::Refused | Step::HolePublished) {
-        // Only who meets a writer that is inside its slot comes there.
+        // Only a writer that meets another writer inside its slot comes to this step.
         parking::arm(Step::Claimed as usize, passes);
         wait_until(|| parking::parked() == 1);
     }

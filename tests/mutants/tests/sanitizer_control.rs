@@ -1,4 +1,5 @@
-//! What a sanitizer must find: the positive controls of `.ci/sanitizers`. Ignored, because they are wrong on purpose.
+//! Faults that a sanitizer must find: the positive controls of `.ci/sanitizers`. They are ignored tests because they
+//! are wrong on purpose.
 
 #[test]
 #[ignore = "reads behind the end of a vector"]
@@ -11,7 +12,7 @@ fn a_read_behind_the_end() {
     println!("not found: {byte}");
 }
 
-/// A counter that two threads change without any order.
+/// A counter that two threads change without any ordering.
 struct Racy(std::cell::UnsafeCell<u64>);
 
 // SAFETY: none; this is what ThreadSanitizer has to find.

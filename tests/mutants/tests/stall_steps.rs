@@ -1,5 +1,5 @@
-//! A writer that stops at a certain step, whichever it is, for as long as you like, spoils nobody's events, neither while it
-//! stands nor at any step that it takes afterwards.
+//! A writer that stops at any named step, for any time, spoils nobody's events, neither while it stands nor at any step
+//! that it takes afterwards.
 
 #[path = "../../stall/mod.rs"]
 mod stall;
@@ -11,19 +11,20 @@ use stall::ring::EventRing;
 use stall::seal::Random;
 use stall::{Figures, Subject};
 
-/// How often the ring goes round while a writer is parked.
+/// Returns how often the ring goes round while a writer is parked.
 fn laps() -> u64 {
     std::env::var("EVENTRING_STALL_LAPS").map_or(40, |told| told.parse().expect("a number of laps"))
 }
 
-/// Parks a writer at each step of a ring of its own; before, others at the steps that `first` names.
+/// Parks a writer at each step of a ring of its own. Before that, other writers are parked at the steps that `first`
+/// names.
 fn run_all<S: Subject>(
     make: impl Fn() -> S,
     steps: usize,
     names: &dyn Fn(usize) -> String,
     first: impl Fn(usize) -> Vec<usize>,
 ) -> Figures {
-    // `EVENTRING_STALL_STEP=Claimed` parks only there.
+    // With `EVENTRING_STALL_STEP=Claimed`, the writer parks only at that step.
     let only = std::env::var("EVENTRING_STALL_STEP").ok().filter(|only| !only.is_empty());
     assert!(only.as_ref().is_none_or(|only| (0..steps).any(|step| names(step) == *only)), "there is no step {only:?}");
     let mut random = Random::from_time();
@@ -47,7 +48,7 @@ fn step_name(step: usize) -> String {
 fn a_writer_that_is_parked_at_any_step_spoils_nothing_then_and_later() {
     step::set_hook(|step| parking::at(step as usize));
     let first = |step: usize| match step::ALL[step] {
-        // Only who meets a writer that is inside its slot, or its chunk, comes there.
+        // Only a writer that meets another writer inside its slot, or its chunk, comes to these steps.
         step::Step::Refused | step::Step::HolePublished => vec![step::Step::Claimed as usize],
         _ => Vec::new(),
     };
