@@ -1,4 +1,4 @@
-//! Shards that come and go between two looks of a reader: their events are read, or counted to the last.
+//! Shards that appear and disappear between two looks of a reader: their events are read, or counted to the last one.
 #![cfg(feature = "tracing")]
 
 mod child;
@@ -35,7 +35,7 @@ fn log_on_threads(recorder: &PerfRecorder, threads: u64, events: u64) {
             drop(said);
             let _ = told.recv();
         }));
-        // One after the other: none makes a shard while another does.
+        // The threads start one after the other, so that no thread makes a shard while another one does.
         let _ = has_logged.recv();
         stay.push(may_go);
     }
@@ -43,12 +43,12 @@ fn log_on_threads(recorder: &PerfRecorder, threads: u64, events: u64) {
     joined.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
-/// What each shard but the first has handed out.
+/// Returns the number of seqnos that each shard except the first has handed out.
 fn handed_out(recorder: &PerfRecorder) -> Vec<u64> {
     recorder.stats().shards.iter().skip(1).map(|shard| shard.last_seqno).collect()
 }
 
-/// Everything until the end: how many records came from each shard, and the gaps.
+/// Reads everything until the end. Returns how many records came from each shard, and the gaps.
 fn read_to_the_end(reader: &mut PerfReader) -> (Vec<u64>, Vec<(u32, Gap)>) {
     let (mut records, mut gaps) = (Vec::new(), Vec::new());
     loop {
@@ -98,7 +98,7 @@ fn a_shard_is_found_with_the_next_look() {
     let mut reader = PerfReader::open(&place).unwrap();
     log_on_threads(&recorder, 3, 10);
     let handed_out = handed_out(&recorder);
-    // One look opens what there is; from then on the files may go.
+    // One look opens the shards that are there. From then on their files may go.
     let _ = reader.next();
     let shards = recorder.shard_count();
     drop(recorder);
@@ -107,9 +107,10 @@ fn a_shard_is_found_with_the_next_look() {
     assert_eq!((&records[1..], gaps), (&handed_out[..], Vec::new()));
 }
 
-/// The program: records, is told to go on when it has a reader, records in three shards more, says how much, and ends by `end`.
+/// Plays the program: records, is told to go on when it has a reader, records in three more shards, prints how much,
+/// and ends by `end`.
 fn record_and(end: fn() -> !) -> ! {
-    // Nobody drops it.
+    // Nothing drops the recorder.
     let recorder: &'static PerfRecorder = Box::leak(Box::new(recorder(&place(), false)));
     log(recorder, 5);
     say("recording");
@@ -119,8 +120,8 @@ fn record_and(end: fn() -> !) -> ! {
     end()
 }
 
-/// What is left of such a program, the child part of `test`: a reader that did not look while three shards came, what they have
-/// handed out, and how it ended.
+/// Runs such a program, the child part of `test`. Returns a reader that did not look while three shards appeared, the
+/// numbers of seqnos that these have handed out, and how the program ended.
 fn left_by(test: &str, place: &Path) -> (PerfReader, Vec<u64>, ExitStatus) {
     let mut talk = Talk::with(play(test, "program", place));
     assert_eq!(talk.hear(), "recording");
@@ -173,7 +174,7 @@ fn another_recorders_shard_of_that_name_is_not_read_and_the_loss_is_told() {
     log_on_threads(&first, 2, 10);
     let handed_out = handed_out(&first);
     drop(first);
-    // Takes all the names over.
+    // The second recorder takes over all the names.
     let second = recorder(&place, false);
     log(&second, 1);
     log_on_threads(&second, 4, 7);
@@ -190,7 +191,7 @@ fn a_shard_that_cannot_be_opened_is_a_loss_even_if_nobody_knows_how_large() {
     log(&recorder, 5);
     log_on_threads(&recorder, 1, 10);
     log_on_threads(&recorder, 3, 10);
-    // A copy of the first shard alone, as of a program that was killed.
+    // The copy has only the first shard, like the ring of a program that was killed.
     let copy = directory.path().join("copy");
     std::fs::copy(&place, &copy).unwrap();
     let mut reader = PerfReader::open(&copy).unwrap();

@@ -1,5 +1,6 @@
-//! A program with threads and a tokio runtime does everything that can be done with spans, while another process reads its rings: what is
-//! read, live and once more from the beginning, is exactly what a reference in the program has collected.
+//! A program with threads and a tokio runtime does everything that can be done with spans, while another process reads
+//! its rings. The records that are read, live and once more from the beginning, are exactly those that a reference in
+//! the program has collected.
 #![cfg(feature = "tracing")]
 
 mod child;
@@ -24,7 +25,7 @@ fn layer_and_reference(recorder: PerfRecorder, collected: Collected) -> Dispatch
     Dispatch::new(tracing_subscriber::registry().with(layers))
 }
 
-/// In the program: everything, and then its own account in a file beside the rings.
+/// Plays the program: does everything, and then writes the reference's account to a file beside the rings.
 fn program(place: &Path, dispatch: fn(PerfRecorder, Collected) -> Dispatch) {
     let recorder = PerfRecorder::builder().config(place).shifts(17, 23).shards(6).prefault(false).build().unwrap();
     let collected = Collected::default();
@@ -38,7 +39,7 @@ fn program(place: &Path, dispatch: fn(PerfRecorder, Collected) -> Dispatch) {
     wait_for_parent();
 }
 
-/// All records up to when nothing comes any more after the program `is_done`.
+/// Reads all records until no more come after the program `is_done`.
 fn follow(mut reader: PerfReader, is_done: &AtomicBool) -> Vec<PerfRecord> {
     let mut records = Vec::new();
     loop {
