@@ -15,7 +15,7 @@ fn cursor(recorder: &Recorder) -> Cursor {
     Reader::options().open_fd(recorder.as_fd()).unwrap().cursor()
 }
 
-/// Waits longer than an event usually takes from its time stamp to its commit.
+/// Longer than an event may take from its stamp to its commit, ordinarily.
 fn outlast_the_slack() {
     std::thread::sleep(Duration::from_millis(4));
 }
@@ -40,8 +40,7 @@ fn next(merger: &mut Merger) -> Given {
 fn a_number_that_was_given_up_does_not_hide_an_earlier_event_behind_it() {
     let (first, second) = (ring(), ring());
     let capacity = first.geometry().descriptor_capacity();
-    // This reservation stalls in the first slot while the ring goes round: the seqno that comes to that slot next is
-    // given up.
+    // Stalls in the first slot while the ring goes round: the number that comes to that slot next is given up.
     let stalled = first.reserve(2, [0; 4], 0).unwrap();
     (1..capacity).for_each(|_| assert_ne!(first.record(3, [0; 4], b""), 0));
     let mut merger = Merger::new([cursor(&first), cursor(&second)]);
@@ -65,7 +64,7 @@ fn an_event_that_is_just_being_recorded_is_waited_for_and_those_behind_it_too() 
     second.record(4, [0; 4], b"");
     outlast_the_slack();
     let given = next(&mut merger);
-    // If the machine stood still meanwhile, the reader may have waited long enough.
+    // On a machine that stood still meanwhile it may have been waited for long enough.
     if begun.elapsed() < Duration::from_millis(20) {
         assert_eq!(given, Given::Nothing);
     }
@@ -92,7 +91,7 @@ fn a_writer_that_stalls_does_not_hold_up_the_other_rings() {
         }
     }
     assert_eq!(given, [Given::Event(1, 4), Given::Event(1, 5)]);
-    // The event comes late, but it comes.
+    // It comes late, but it comes.
     stalled.commit();
     assert_eq!(next(&mut merger), Given::Event(0, 2));
 }
