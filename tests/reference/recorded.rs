@@ -1,4 +1,4 @@
-//! The same facts, from the stream of a perf reader.
+//! The facts in the form of the reference, made from the stream of a perf reader.
 
 use super::{EventFacts, Facts};
 use eventring::schema::perf::{CallSiteLevel, FieldValue};
