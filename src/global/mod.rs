@@ -21,8 +21,6 @@ pub use global_recorder::GlobalRecorder;
 #[cfg(feature = "tracing")]
 pub(crate) use global_recorder::{Installable, NotInstalled};
 pub use init::{InitError, InitErrorKind};
-#[cfg(feature = "tracing")]
-pub(crate) use leaked::Leaked;
 pub use overrides::OverrideGuard;
 
 /// The global recorder of execution events. Events that are recorded through it carry the calling thread's ambient flow tags and the id

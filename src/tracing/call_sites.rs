@@ -1,63 +1,70 @@
 //! The call sites that this process has met, and their ids.
 //!
-//! The id of a call site is found from the address of its metadata at every span and event: by a few loads, without a lock.
-//! Call sites are `'static` and never forgotten, so that a table with open addressing does, which grows by further, larger
-//! levels. Ids are the same for all recorders of the process; every recorder has all call sites in its tables, in case it needs
-//! them.
+//! At every span and event the id of the call site is found from the address of its metadata: by a few loads, without a lock.
+//! Call sites are `'static` and never removed. So open addressing in the blocks of a segmented array is enough. Ids are the same for all
+//! recorders of the process; every recorder has all call sites in its tables, in case it needs them.
 
 use super::recorder::PerfCore;
 use crate::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView};
+use crate::segmented::SegmentedArray;
 use crate::sync::{AtomicUsize, Ordering};
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use tracing_core::{Level, Metadata};
 
-/// Slots of each level, as shifts: 2.4 million call sites in all.
-const LEVEL_SHIFTS: [u32; 4] = [12, 15, 18, 21];
-/// A call site is in one of this many slots of a level, or in a later level.
+/// The entries: 2.4 million call sites in all.
+type Entries = SegmentedArray<Entry, FIRST_SHIFT, 3, BLOCKS>;
+
+/// The first block has 2^this entries; each further block has eight times as many as the block before.
+const FIRST_SHIFT: u32 = 12;
+const BLOCKS: usize = 4;
+/// Entries of a block in which a call site may be. If all of them are in use, the call site is in a later block.
 const WINDOW: usize = 8;
 
-/// A call site's place in a level.
-struct Slot {
-    /// Address of what the call site is known by, 0 if the slot is free.
+/// A call site. Its id is one more than the index of its entry.
+struct Entry {
+    /// The address by which the call site is known; 0 if the entry is free.
     key: AtomicUsize,
     metadata: OnceLock<&'static Metadata<'static>>,
 }
 
 /// See the [module](self).
 pub(super) struct CallSites {
-    levels: [OnceLock<Box<[Slot]>>; LEVEL_SHIFTS.len()],
+    entries: Entries,
     known: Mutex<Known>,
 }
 
-/// Call sites in the order in which they were met, and who wants to know.
 struct Known {
+    /// The id of each call site and its encoded view, in the order in which the process met them.
     call_sites: Vec<(u32, Box<[u8]>)>,
+    /// The recorders that get every new call site.
     recorders: Vec<Weak<PerfCore>>,
 }
 
-/// Those of this process.
-pub(super) static CALL_SITES: CallSites = CallSites {
-    levels: [const { OnceLock::new() }; LEVEL_SHIFTS.len()],
-    known: Mutex::new(Known { call_sites: Vec::new(), recorders: Vec::new() }),
-};
+/// The call sites of this process.
+pub(super) static CALL_SITES: CallSites = CallSites::new();
 
 /// Id of a call site that did not fit.
 pub(super) const NO_CALL_SITE: u32 = 0;
 
 impl CallSites {
-    /// The id of a span's or event's call site, if it was met before.
+    const fn new() -> Self {
+        Self { entries: Entries::new(), known: Mutex::new(Known { call_sites: Vec::new(), recorders: Vec::new() }) }
+    }
+
+    /// Returns the id of a span's or event's call site, if the process has met it before.
     #[inline(always)]
     pub(super) fn known_id_of(&self, metadata: &'static Metadata<'static>) -> Option<u32> {
         self.find(ptr::from_ref(metadata).addr())
     }
 
-    /// As [`Self::id_of`], for what is no metadata: `key` is the address of something that lives as long as the program.
+    /// As [`Self::id_of`], for a call site without metadata: `key` is the address of a static that stands for it.
     pub(super) fn id_of_key(&self, key: usize, describe: impl FnOnce() -> Vec<u8>) -> u32 {
         self.find(key).unwrap_or_else(|| self.register(key, None, describe))
     }
 
-    /// The id of a span's or event's call site. At the first time it is told to all recorders, which takes a lock.
+    /// Returns the id of a span's or event's call site. The first call for a call site adds it to the tables of all recorders, which
+    /// takes a lock.
     #[cold]
     #[inline(never)]
     pub(super) fn id_of(&self, metadata: &'static Metadata<'static>) -> u32 {
@@ -65,49 +72,41 @@ impl CallSites {
         self.find(key).unwrap_or_else(|| self.register(key, Some(metadata), || view_of(metadata).encode()))
     }
 
-    /// The metadata of a call site, if it has one.
+    /// Returns the metadata of a call site, if it has any.
     pub(super) fn metadata(&self, id: u32) -> Option<&'static Metadata<'static>> {
-        let mut index = (id as usize).checked_sub(1)?;
-        for (level, shift) in LEVEL_SHIFTS.into_iter().enumerate() {
-            if index < 1 << shift {
-                return self.levels[level].get()?.get(index)?.metadata.get().copied();
-            }
-            index -= 1 << shift;
-        }
-        None
+        self.entries.get((id as usize).checked_sub(1)?)?.metadata.get().copied()
     }
 
+    /// Looks at the first entry in which the call site may be.
     #[inline(always)]
-    fn find_at_once(&self, key: usize) -> Option<u32> {
-        let first = window(key, LEVEL_SHIFTS[0]).next()?;
-        // Acquire: with the key comes that the recorders know the call site.
-        let is_there = self.levels[0].get()?.get(first)?.key.load(Ordering::Acquire) == key;
+    fn try_find(&self, key: usize) -> Option<u32> {
+        let first = window(key, 0).next()?;
+        // Acquire: pairs with the release in `register`, so that the recorders have the call site before its id is used.
+        let is_there = self.entries.block(0)?.get(first)?.key.load(Ordering::Acquire) == key;
         is_there.then_some(first as u32 + 1)
     }
 
     #[inline(always)]
     fn find(&self, key: usize) -> Option<u32> {
-        match self.find_at_once(key) {
+        match self.try_find(key) {
             Some(id) => Some(id),
-            None => self.find_elsewhere(key),
+            None => self.find_slow(key),
         }
     }
 
     #[inline(never)]
-    fn find_elsewhere(&self, key: usize) -> Option<u32> {
-        let mut base = 0;
-        for (level, shift) in LEVEL_SHIFTS.into_iter().enumerate() {
-            let slots = self.levels[level].get()?;
-            for index in window(key, shift) {
-                // Acquire: as in `find_at_once`.
-                match slots[index].key.load(Ordering::Acquire) {
-                    found if found == key => return Some(base + index as u32 + 1),
-                    // A call site takes the first free slot, and none is ever given up.
+    fn find_slow(&self, key: usize) -> Option<u32> {
+        for block in 0..BLOCKS {
+            let entries = self.entries.block(block)?;
+            for index in window(key, block) {
+                // Acquire: as in `try_find`.
+                match entries[index].key.load(Ordering::Acquire) {
+                    found if found == key => return Some(id_at(block, index)),
+                    // A call site takes the first free entry, and no entry becomes free again.
                     0 => return None,
                     _ => {}
                 }
             }
-            base += 1 << shift;
         }
         None
     }
@@ -123,62 +122,63 @@ impl CallSites {
         if let Some(id) = self.find(key) {
             return id;
         }
-        let Some((id, slot)) = self.free_slot(key) else { return NO_CALL_SITE };
+        let Some((id, entry)) = self.free_entry(key) else { return NO_CALL_SITE };
         if let Some(metadata) = metadata {
-            // The slot was free: its metadata has not been set.
-            let _ = slot.metadata.set(metadata);
+            // The entry was free: its metadata has not been set.
+            let _ = entry.metadata.set(metadata);
         }
         let body = describe().into_boxed_slice();
-        known
-            .recorders
-            .retain(|recorder| recorder.upgrade().is_some_and(|recorder| recorder.learn_call_site(id, &body)));
+        known.recorders.retain(|recorder| recorder.upgrade().is_some_and(|recorder| recorder.add_call_site(id, &body)));
         known.call_sites.push((id, body));
-        // Release: see `find_at_once`.
-        slot.key.store(key, Ordering::Release);
+        // Release: see `try_find`.
+        entry.key.store(key, Ordering::Release);
         id
     }
 
-    /// The slot that `key` is to have, and its id. Only under the lock.
-    fn free_slot(&self, key: usize) -> Option<(u32, &Slot)> {
-        let mut base = 0;
-        for (level, shift) in LEVEL_SHIFTS.into_iter().enumerate() {
-            let new = |_| Slot { key: AtomicUsize::new(0), metadata: OnceLock::new() };
-            let slots = self.levels[level].get_or_init(|| (0..1usize << shift).map(new).collect());
-            // Relaxed: stored only under the lock.
-            let free = window(key, shift).find(|index| slots[*index].key.load(Ordering::Relaxed) == 0);
-            if let Some(index) = free {
-                return Some((base + index as u32 + 1, &slots[index]));
+    /// Returns the free entry that `key` is to have, and its id. To be called only under the lock.
+    fn free_entry(&self, key: usize) -> Option<(u32, &Entry)> {
+        for block in 0..BLOCKS {
+            let free = |_| Entry { key: AtomicUsize::new(0), metadata: OnceLock::new() };
+            let entries = self.entries.get_or_make_block(block, free)?;
+            // Relaxed: keys are stored only under the lock.
+            let index = window(key, block).find(|index| entries[*index].key.load(Ordering::Relaxed) == 0);
+            if let Some(index) = index {
+                return Some((id_at(block, index), &entries[index]));
             }
-            base += 1 << shift;
         }
         None
     }
 
-    /// Tells a new recorder of all call sites, and of those to come.
+    /// Adds all call sites, now and in future, to the tables of a new recorder.
     pub(super) fn add_recorder(&self, recorder: &Arc<PerfCore>) {
         let mut known = self.lock();
         for (id, body) in &known.call_sites {
-            recorder.learn_call_site(*id, body);
+            recorder.add_call_site(*id, body);
         }
         known.recorders.push(Arc::downgrade(recorder));
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
-        // A panic in between (out of memory) leaves a list that is whole.
+        // A panic under the lock (out of memory) leaves the lists complete.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The slots of a level in which `key` may be.
+/// Returns the id of the call site with this entry.
+fn id_at(block: usize, index: usize) -> u32 {
+    (Entries::block_start(block) + index) as u32 + 1
+}
+
+/// Returns the indices of the entries of a block in which `key` may be.
 #[inline(always)]
-fn window(key: usize, shift: u32) -> impl Iterator<Item = usize> {
-    // Fibonacci hashing: the high bits of the product depend on all bits of the address. Twice, for call sites often lie at equal
-    // distances, of which some would come to lie side by side.
+fn window(key: usize, block: usize) -> impl Iterator<Item = usize> {
+    // Fibonacci hashing: the high bits of the product depend on all bits of the address. It is done twice, because call sites often lie
+    // at equal distances, and neighbours would get neighbouring entries.
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    let len = Entries::block_len(block);
     let once = (key as u64).wrapping_mul(FACTOR);
-    let hash = (once ^ once >> 32).wrapping_mul(FACTOR) >> (64 - shift);
-    let mask = (1 << shift) - 1;
-    (0..WINDOW).map(move |step| (hash as usize + step) & mask)
+    let hash = (once ^ once >> 32).wrapping_mul(FACTOR) >> (64 - len.ilog2());
+    (0..WINDOW).map(move |step| (hash as usize + step) & (len - 1))
 }
 
 fn view_of(metadata: &'static Metadata<'static>) -> CallSiteView<'static> {
@@ -209,16 +209,9 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    fn call_sites() -> CallSites {
-        CallSites {
-            levels: [const { OnceLock::new() }; LEVEL_SHIFTS.len()],
-            known: Mutex::new(Known { call_sites: Vec::new(), recorders: Vec::new() }),
-        }
-    }
-
     #[test]
     fn twenty_thousand_call_sites_have_ids_of_their_own_and_keep_them() {
-        let sites = call_sites();
+        let sites = CallSites::new();
         let keys: Vec<usize> = (1..20_000).map(|n| n * 48).collect();
         let ids: Vec<u32> = keys.iter().map(|key| sites.id_of_key(*key, Vec::new)).collect();
         assert_eq!(ids.iter().collect::<HashSet<_>>().len(), keys.len());
@@ -226,12 +219,12 @@ mod tests {
         for (key, id) in keys.iter().zip(&ids) {
             assert_eq!(sites.id_of_key(*key, || panic!("described twice")), *id);
         }
-        assert!(sites.levels[1].get().is_some());
+        assert!(sites.entries.block(1).is_some());
     }
 
     #[test]
-    fn threads_that_meet_a_call_site_at_once_agree_on_its_id() {
-        let sites = call_sites();
+    fn threads_that_meet_a_call_site_at_the_same_time_agree_on_its_id() {
+        let sites = CallSites::new();
         let ids: HashSet<Vec<u32>> = std::thread::scope(|scope| {
             let look = || (1..500).map(|n| sites.id_of_key(n * 48, Vec::new)).collect();
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(look)).collect();

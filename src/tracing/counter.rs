@@ -162,7 +162,7 @@ impl Counter {
                 related: bits,
                 value_type: value_type as u8,
                 ..PerfExt::of_span(
-                    thread.entered.current_span_id(),
+                    thread.span_stack.current_span_id(),
                     self.place.call_site_id(recorder, CallSiteKind::Counter),
                 )
             };
@@ -206,7 +206,7 @@ impl Marker {
         }
         thread::with(|thread| {
             let call_site_id = self.place.call_site_id(recorder, CallSiteKind::Marker);
-            let ext = PerfExt::of_span(thread.entered.current_span_id(), call_site_id);
+            let ext = PerfExt::of_span(thread.span_stack.current_span_id(), call_site_id);
             recorder.core.record(thread, PerfEvent::Marker, ext, text.as_bytes());
         });
     }

@@ -1,9 +1,9 @@
-//! From `tracing`'s field values to the bytes of a payload, on the stack: no heap, and no formatting for typed values.
+//! From `tracing`'s field values to the bytes of a payload, on the stack: no heap, and no formatting of typed values.
 //!
-//! Fields are first encoded into a small buffer. Only if they do not fit, they are visited a second time, into one as large as the
-//! limits ask for: so the usual case touches little of the stack. (A `Debug` implementation is then called twice.)
+//! Fields are first encoded into a small buffer. If they do not fit, they are visited a second time and encoded into a buffer as large as
+//! the limits ask for. So most events touch little of the stack, and a `Debug` implementation may be called twice.
 //!
-//! A `Debug` implementation that panics takes the panic to its caller, and leaves the event: with the fields up to it.
+//! If formatting a field panics, the event is recorded with the fields before that one, and the panic goes on to the caller.
 
 use super::thread::ThreadState;
 use crate::schema::perf::{Cut, FIELD_HEADER_BYTES, NotFormatted, TRUNCATED, TRUNCATION_BYTES, ValueType, flags};
@@ -13,21 +13,21 @@ use std::fmt::{self, Write as _};
 use tracing_core::field::{Field, Visit};
 
 const SMALL_BYTES: usize = 1 << 10;
-/// What the limit is unless it is configured: most threads never need more of the stack.
+/// The default limit: most threads never need more of the stack.
 const MEDIUM_BYTES: usize = 1 << 13;
 const LARGE_BYTES: usize = 1 << 15;
-/// Values that are formatted while others are: deeper than this they are not. A value whose formatting records the value itself
-/// would otherwise go on for ever.
+/// How many values may be formatted, each while another one is. Without a limit, a value whose formatting records the value itself would
+/// never end.
 const FORMATTING_DEPTH_MAX: u32 = 3;
 /// The field that holds the text of a log record.
 const MESSAGE: &str = "message";
 
-/// How much of the fields is recorded, in bytes.
+/// Limits of the recorded fields, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FieldLimits {
     /// All fields of a span or event, with their headers.
     pub(super) fields_bytes_max: usize,
-    /// A formatted value; 0: not formatted.
+    /// A formatted value; 0 if values are not formatted.
     pub(super) debug_bytes_max: usize,
     /// A message, or an error's text.
     pub(super) text_bytes_max: usize,
@@ -40,49 +40,49 @@ impl Default for FieldLimits {
 }
 
 impl FieldLimits {
-    /// Limits that the large buffer has.
+    /// Cuts the limits down to the large buffer.
     pub(super) fn checked(self) -> Self {
         Self { fields_bytes_max: self.fields_bytes_max.min(LARGE_BYTES), ..self }
     }
 
-    /// The medium buffer is too small for them.
+    /// Returns true if the medium buffer is too small.
     fn need_the_large_buffer(&self) -> bool {
         self.fields_bytes_max > MEDIUM_BYTES
     }
 }
 
-/// The largest value of a fixed size.
+/// Bytes of the largest value of a fixed size.
 const FIXED_BYTES_MAX: usize = 16;
 
-/// No field.
+/// The position that stands for no field.
 const NONE: usize = usize::MAX;
 
-/// One more field, in word 3 of the content extension.
+/// One more field, in word 3 of the content extension. (The constants below are of the same word.)
 const FIELD: u64 = 1 << 16;
 /// One more field that is missing.
 const MISSING: u64 = 1 << 32;
-/// A value was formatted. Not recorded: the highest count ends below.
+/// A value was formatted. This bit is not recorded: it is above the highest count.
 const FORMATTED: u64 = 1 << 63;
 
-/// The fields of a span or event as they are recorded.
+/// The fields of a span or event, encoded.
 #[derive(Clone, Copy)]
 pub(super) struct EncodedFields<'b> {
     pub(super) payload: &'b [u8],
-    /// What word 3 of the content extension says of them: flags and counts.
-    pub(super) said: u64,
-    /// When the look at them began; `None` if that is not known, or was before values were formatted: that may take long, and
-    /// record events.
+    /// Their flags and counts, for word 3 of the content extension.
+    pub(super) flags_and_counts: u64,
+    /// The time before the fields were visited. `None` if it is not known, or if values were formatted: formatting may take long, and
+    /// record other events.
     pub(super) epoch_nanos: Option<u64>,
-    /// A value panicked while it was formatted: these are the fields up to it, and the panic goes by.
+    /// Formatting a value has panicked: these are the fields before that value, and the panic is on its way to the caller.
     pub(super) has_panicked: bool,
 }
 
 impl EncodedFields<'static> {
-    pub(super) const NONE: Self = Self { payload: &[], said: 0, epoch_nanos: None, has_panicked: false };
+    pub(super) const NONE: Self = Self { payload: &[], flags_and_counts: 0, epoch_nanos: None, has_panicked: false };
 }
 
-/// Encodes the fields that `visit` shows, hands them to `then` and gives its answer. If a value panics, `then` gets the fields up to it.
-/// `epoch_nanos` is the time now, if it is known.
+/// Encodes the fields that `visit` shows, and returns what `then` makes of them. If formatting a value panics, `then` gets the fields before
+/// that value. `epoch_nanos` is the time now, if it is known.
 #[inline(always)]
 pub(super) fn encode<R>(
     thread: &ThreadState,
@@ -92,14 +92,14 @@ pub(super) fn encode<R>(
     then: impl Fn(EncodedFields<'_>) -> R,
 ) -> R {
     let mut small = SmallEncoder::new(thread, limits);
-    look(&mut small, |encoder| visit(encoder), &then);
+    visit_fields(&mut small, |encoder| visit(encoder), &then);
     if small.is_too_small() {
         return encode_large(thread, limits, epoch_nanos, visit, then);
     }
     then(small.encoded(epoch_nanos))
 }
 
-/// As [`encode`], for fields of which it is known that they need a larger buffer.
+/// As [`encode`], for fields that do not fit the small buffer.
 #[cold]
 #[inline(never)]
 pub(super) fn encode_large<R>(
@@ -116,7 +116,7 @@ pub(super) fn encode_large<R>(
     }
 }
 
-/// A function for each size, so that the stack has only the buffer that is needed.
+/// Encodes into a buffer of `N` bytes. There is a function for each size, so that the stack holds only the buffer that is needed.
 #[inline(never)]
 fn encode_into<const N: usize, R>(
     thread: &ThreadState,
@@ -126,13 +126,13 @@ fn encode_into<const N: usize, R>(
     then: impl Fn(EncodedFields<'_>) -> R,
 ) -> R {
     let mut encoder = Encoder::<N>::new(thread, limits);
-    look(&mut encoder, |encoder| visit(encoder), &then);
+    visit_fields(&mut encoder, |encoder| visit(encoder), &then);
     then(encoder.encoded(epoch_nanos))
 }
 
-/// Shows the fields to `encoder`. If one panics, `then` gets what there is, as the panic goes by.
+/// Shows the fields to `encoder`. If formatting a field panics, `then` gets the fields before it, and the panic goes on.
 #[inline(always)]
-pub(super) fn look<'t, const N: usize, R>(
+pub(super) fn visit_fields<'t, const N: usize, R>(
     encoder: &mut Encoder<'t, N>,
     visit: impl FnOnce(&mut Encoder<'t, N>),
     then: impl Fn(EncodedFields<'_>) -> R,
@@ -142,20 +142,20 @@ pub(super) fn look<'t, const N: usize, R>(
     std::mem::forget(kept);
 }
 
-/// A visitor that can be told to leave a value out.
+/// A visitor that can leave a value out.
 pub(super) trait Redactable: Visit {
-    /// A field whose value is not to be recorded.
+    /// Records a field without its value.
     fn redacted(&mut self, field: &Field);
 }
 
-/// Hands out an encoder's fields when a panic goes by. It refers to the encoder, which is too large to be moved around.
+/// A guard that hands an encoder's fields to `then` if a panic unwinds through it. It borrows the encoder, which is too large to be moved.
 struct KeptOnPanic<'e, 't, const N: usize, R, F: Fn(EncodedFields<'_>) -> R> {
     encoder: &'e mut Encoder<'t, N>,
     then: F,
 }
 
 impl<const N: usize, R, F: Fn(EncodedFields<'_>) -> R> Drop for KeptOnPanic<'_, '_, N, R, F> {
-    // In line: a function would want in memory what `then` knows, also where nothing panics.
+    // Inlined: a call would force the captures of `then` into memory, also where nothing panics.
     #[inline(always)]
     fn drop(&mut self) {
         self.encoder.panicked();
@@ -163,18 +163,18 @@ impl<const N: usize, R, F: Fn(EncodedFields<'_>) -> R> Drop for KeptOnPanic<'_, 
     }
 }
 
-/// An encoder for nearly all fields there are.
+/// The encoder that nearly all events need.
 pub(super) type SmallEncoder<'t> = Encoder<'t, SMALL_BYTES>;
 
-/// Encodes field by field, as far as there is room.
+/// An encoder that takes field by field, as far as there is room.
 pub(super) struct Encoder<'t, const N: usize> {
     bytes: ArrayVec<u8, N>,
-    /// Bytes that may be used; 0 as soon as something did not fit, if there is a larger buffer.
+    /// Bytes that may be used; 0 after a field did not fit, if there is a larger buffer.
     end: usize,
-    /// Where the field begins that is being formatted; [`NONE`] if none is.
+    /// Where the field that is being formatted begins; [`NONE`] if none is.
     formatting: usize,
-    /// Flags and counts as in the descriptor, and [`FORMATTED`]. (One word: several small ones, each written and then read together,
-    /// make the processor wait.)
+    /// Flags and counts as in the descriptor, and [`FORMATTED`]. (This is one word: if several small values are written one by one and then
+    /// read together, the processor waits.)
     word: u64,
     limits: &'t FieldLimits,
     thread: &'t ThreadState,
@@ -187,31 +187,31 @@ impl<'t, const N: usize> Encoder<'t, N> {
         Self { bytes: ArrayVec::new(), end, formatting: NONE, word: 0, limits, thread }
     }
 
-    /// Something did not fit, and there is a larger buffer, for which the fields are to be visited again.
+    /// Returns true if a field did not fit and there is a larger buffer: then the fields are to be visited again.
     #[inline(always)]
     pub(super) fn is_too_small(&self) -> bool {
         self.end == 0 && self.has_larger()
     }
 
-    /// What does not fit here may fit a larger buffer.
+    /// Returns true if there is a larger buffer.
     fn has_larger(&self) -> bool {
         N < self.limits.fields_bytes_max
     }
 
-    /// A field is missing.
+    /// Counts a field that is missing.
     #[cold]
     fn miss(&mut self) {
-        // At most one for each field of a call site, hence no overflow.
+        // A call site has too few fields for an overflow.
         self.word = (self.word + MISSING) | u64::from(flags::FIELDS_MISSING);
     }
 
-    /// Whether that many bytes are left.
+    /// Returns true if that many bytes are left.
     #[inline(always)]
     fn has_room_for(&self, bytes: usize) -> bool {
         self.bytes.len() + bytes <= self.end
     }
 
-    /// There is no room for a field.
+    /// Handles a field for which there is no room.
     #[cold]
     fn no_room(&mut self) {
         if self.has_larger() {
@@ -224,18 +224,18 @@ impl<'t, const N: usize> Encoder<'t, N> {
     /// Appends bytes that fit.
     #[inline(always)]
     fn append(&mut self, bytes: &[u8]) {
-        // The caller has looked at the room, which is within the capacity.
+        // The caller has checked that there is room, and the room is within the capacity.
         let _ = self.bytes.try_extend_from_slice(bytes);
     }
 
-    /// A value of fixed size.
+    /// Encodes a value of fixed size.
     #[inline(always)]
     fn fixed<const K: usize>(&mut self, field: &Field, ty: ValueType, value: [u8; K]) {
         let Ok(index) = u8::try_from(field.index()) else { return self.miss() };
         if !self.has_room_for(FIELD_HEADER_BYTES + K) {
             return self.no_room();
         }
-        // At once: each time the length is stored and loaded again, what comes next waits.
+        // One append for header and value: each append stores the length and loads it again, and the processor waits for that.
         let mut bytes = [0; FIELD_HEADER_BYTES + FIXED_BYTES_MAX];
         bytes[..FIELD_HEADER_BYTES].copy_from_slice(&[index, ty as u8, K as u8, 0]);
         bytes[FIELD_HEADER_BYTES..FIELD_HEADER_BYTES + K].copy_from_slice(&value);
@@ -243,7 +243,7 @@ impl<'t, const N: usize> Encoder<'t, N> {
         self.word += FIELD;
     }
 
-    /// A value of any length; text is cut between characters.
+    /// Encodes a value of any length. If it has to be cut, `floor` moves the cut down to the boundary of a character.
     fn sized(&mut self, field: &Field, ty: ValueType, value: &[u8], floor: impl Fn(usize) -> usize) {
         let Ok(index) = u8::try_from(field.index()) else { return self.miss() };
         if !self.has_room_for(FIELD_HEADER_BYTES + TRUNCATION_BYTES) {
@@ -268,7 +268,7 @@ impl<'t, const N: usize> Encoder<'t, N> {
         self.word += FIELD;
     }
 
-    /// Text that `write` formats, of at most `bytes_max` bytes.
+    /// Encodes text that `write` formats, of at most `bytes_max` bytes.
     fn formatted(
         &mut self,
         field: &Field,
@@ -307,7 +307,7 @@ impl<'t, const N: usize> Encoder<'t, N> {
         );
     }
 
-    /// A value has panicked.
+    /// Ends the encoding after a value has panicked.
     fn panicked(&mut self) {
         match std::mem::replace(&mut self.formatting, NONE) {
             NONE => self.miss(),
@@ -315,14 +315,19 @@ impl<'t, const N: usize> Encoder<'t, N> {
         }
     }
 
-    /// What there is, of which the look began at `epoch_nanos`, if that is known.
+    /// Returns the encoded fields. `epoch_nanos` is the time before they were visited, if it is known.
     #[inline(always)]
     pub(super) fn encoded(&self, epoch_nanos: Option<u64>) -> EncodedFields<'_> {
         let epoch_nanos = epoch_nanos.filter(|_| self.word & FORMATTED == 0);
-        EncodedFields { payload: &self.bytes, said: self.word & !FORMATTED, epoch_nanos, has_panicked: false }
+        EncodedFields {
+            payload: &self.bytes,
+            flags_and_counts: self.word & !FORMATTED,
+            epoch_nanos,
+            has_panicked: false,
+        }
     }
 
-    /// Ends the formatted field that begins at `start`. There is room for what a cut takes.
+    /// Ends the formatted field that begins at `start`. There is room for the mark of a cut.
     fn end_formatted(&mut self, start: usize, cut: Option<Cut>) {
         if let Some(cut) = cut {
             self.bytes[start + 1] |= TRUNCATED;
@@ -398,7 +403,7 @@ impl<const N: usize> Visit for Encoder<'_, N> {
     }
 }
 
-/// Text up to some length: what comes behind it ends the formatting.
+/// Text of at most a given length. A write past that length fails, which ends the formatting.
 struct CappedText<'b, const N: usize> {
     bytes: &'b mut ArrayVec<u8, N>,
     end: usize,
@@ -408,19 +413,19 @@ struct CappedText<'b, const N: usize> {
 impl<const N: usize> fmt::Write for CappedText<'_, N> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let kept = text.floor_char_boundary(self.end - self.bytes.len());
-        // Within `end`, which is within the capacity.
+        // `kept` ends at `end` or before, which is within the capacity.
         let _ = self.bytes.try_extend_from_slice(&text.as_bytes()[..kept]);
         if kept == text.len() {
             return Ok(());
         }
         self.is_cut = true;
-        // What comes next must not be taken for the text's end.
+        // No later write may fit: its text would look like the end of this one.
         self.end = self.bytes.len();
         Err(fmt::Error)
     }
 }
 
-/// Counts how deep formatting is nested; also when it panics.
+/// A guard that counts how deep formatting is nested.
 struct FormattingDepth<'t>(&'t ThreadState);
 
 impl<'t> FormattingDepth<'t> {

@@ -1,10 +1,10 @@
 //! `RecorderLayer`: the ring as one layer among others.
 
 use super::call_sites::CALL_SITES;
-use super::entered::next_owner;
 use super::recorder::{PerfCore, PerfRecorder};
+use super::sink::{Sink, record_empty, record_with_fields};
 use super::span_map::{MappedSpan, SpanMap};
-use super::target::{Target, record_at_once, record_with};
+use super::span_stack::next_owner;
 use super::thread::{self, ThreadState};
 use crate::schema::perf::{PerfEvent, PerfExt, flags};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,12 +19,12 @@ use tracing_subscriber::registry::{LookupSpan, SpanRef};
 
 /// A layer for any stack of tracing-subscriber layers over a `Registry` (or another subscriber with `LookupSpan`).
 ///
-/// It records everything that it is shown and filters nothing: put an `EnvFilter` over the stack, or a filter on this layer alone
-/// with `.with_filter(…)`. The environment variables, `EVENTRING_FILTER` too, are read by [`Self::try_from_env`] alone. A program that needs no other layer has the same for less with a
-/// [`RecorderSubscriber`](super::RecorderSubscriber).
+/// The layer records everything that it is shown and filters nothing: put an `EnvFilter` over the stack, or a filter on this layer alone
+/// with `.with_filter(…)`. Only [`Self::try_from_env`] reads the environment variables, `EVENTRING_FILTER` among them. A program that
+/// needs no other layer has the same for less with a [`RecorderSubscriber`](super::RecorderSubscriber).
 ///
-/// Spans that were created before they could be recorded (the recorder was switched off) are recorded from the next time they are
-/// entered, with the flag [`ADOPTED`](crate::schema::perf::flags::ADOPTED) and without the fields they were created with.
+/// A span that was created while the recorder was switched off is recorded from the next time it is entered, with the flag
+/// [`ADOPTED`](crate::schema::perf::flags::ADOPTED) and without the fields that it was created with.
 ///
 /// ```
 /// use eventring::tracing::{PerfRecorder, RecorderLayer};
@@ -37,10 +37,10 @@ use tracing_subscriber::registry::{LookupSpan, SpanRef};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct RecorderLayer {
-    target: Target,
+    sink: Sink,
     spans: SpanMap,
     owner: u32,
-    /// The whole that the layer is a part of.
+    /// The stack of layers that this layer is a part of.
     stack: OnceLock<WeakDispatch>,
 }
 
@@ -48,26 +48,26 @@ impl RecorderLayer {
     /// Records to `recorder`.
     #[must_use]
     pub fn new(recorder: PerfRecorder) -> Self {
-        Self::to(Target::Own(recorder))
+        Self::to(Sink::Own(recorder))
     }
 
-    /// Records to the recorder that is installed in [`PERF`](super::PERF), from when there is one.
+    /// Records to the recorder that is installed in [`PERF`](super::PERF), as soon as there is one.
     #[must_use]
     pub fn global() -> Self {
-        Self::to(Target::Global)
+        Self::to(Sink::Global)
     }
 
-    fn to(target: Target) -> Self {
-        Self { target, spans: SpanMap::new(), owner: next_owner(), stack: OnceLock::new() }
+    fn to(sink: Sink) -> Self {
+        Self { sink, spans: SpanMap::new(), owner: next_owner(), stack: OnceLock::new() }
     }
 
-    /// The recorder; `None` if none is installed in [`PERF`](super::PERF) yet.
+    /// Returns the recorder; `None` if none is installed in [`PERF`](super::PERF) yet.
     #[must_use]
     pub fn recorder(&self) -> Option<&PerfRecorder> {
-        self.target.recorder()
+        self.sink.recorder()
     }
 
-    /// Takes in a span; `None` if too many are open, or all ids have been used.
+    /// Gives a span an id and maps it; `None` if too many spans are open, or all ids have been used.
     #[inline(always)]
     fn add(&self, core: &PerfCore, thread: &ThreadState, id: &Id, call_site_id: u32) -> Option<MappedSpan> {
         if let Some(span_id) = thread.next_layer_span_id() {
@@ -80,7 +80,7 @@ impl RecorderLayer {
         None
     }
 
-    /// The id of a span that exists, which is taken in now if it is not known, with those of its ancestors that are not.
+    /// Records a span that exists but is not mapped yet, after those of its ancestors that are not mapped either.
     #[cold]
     fn adopt<'a, S>(&self, core: &Arc<PerfCore>, thread: &ThreadState, span: SpanRef<'a, S>) -> Option<MappedSpan>
     where
@@ -108,8 +108,8 @@ impl RecorderLayer {
         known
     }
 
-    /// The parent of a span that has just been created, or the span of an event, and how that is known: `explicit` is what the program
-    /// said of it, if it did.
+    /// Returns the id of the parent of a new span, or of the span of an event, and the flag that says how the parent is known. `explicit` is
+    /// the parent that the program has named, if it has.
     #[inline(always)]
     fn parent_of<'a, S>(
         &self,
@@ -132,8 +132,7 @@ impl RecorderLayer {
         }
     }
 
-    /// The parent of a span that has just been created, or the span of an event: the current one, if that is clear from what
-    /// this thread knows; otherwise what `ask` finds in the registry.
+    /// Returns the id of the thread's current span, if its span stack has it; otherwise of the span that `ask` finds in the registry.
     #[inline(always)]
     fn current_or<'a, S>(
         &self,
@@ -147,13 +146,14 @@ impl RecorderLayer {
     {
         let current = context.current_span();
         let Some(id) = current.id() else { return 0 };
-        match thread.entered.current_and_recorded(self.owner) {
-            Some(entered) if entered.local_id == id.into_u64() => entered.span_id,
-            // The current span is filtered out for this layer, or it was entered when nothing was recorded.
+        match thread.span_stack.current_and_recorded(self.owner) {
+            Some(entry) if entry.local_id == id.into_u64() => entry.span_id,
+            // The current span is filtered out for this layer, or it was entered while recording was switched off.
             _ => self.ask(core, thread, ask),
         }
     }
 
+    /// Returns the id of the span that `ask` finds in the registry; 0 for none.
     #[cold]
     fn ask<'a, S>(
         &self,
@@ -172,15 +172,15 @@ impl RecorderLayer {
     }
 }
 
-/// What is not the ordinary case, from its beginning.
+/// The slow paths. Each of them handles every case, from the beginning.
 impl RecorderLayer {
     #[cold]
     #[inline(never)]
-    fn enter_otherwise<S>(&self, thread: &ThreadState, id: &Id, context: &Context<'_, S>)
+    fn enter_slow<S>(&self, thread: &ThreadState, id: &Id, context: &Context<'_, S>)
     where
         S: Subscriber + for<'l> LookupSpan<'l>,
     {
-        let core = self.target.recording();
+        let core = self.sink.recording();
         let known = self.spans.get(id.into_u64());
         let adopt = || self.adopt(core?, thread, context.span(id)?);
         let Some(span) = known.or_else(adopt) else { return };
@@ -192,41 +192,42 @@ impl RecorderLayer {
 
     #[cold]
     #[inline(never)]
-    fn exit_otherwise(&self, thread: &ThreadState, local_id: u64) {
-        let exited = thread.exit(local_id, self.owner);
-        let known = exited.map(|exited| MappedSpan { span_id: exited.span_id, call_site_id: exited.call_site_id() });
+    fn exit_slow(&self, thread: &ThreadState, local_id: u64) {
+        let entry = thread.exit(local_id, self.owner);
+        let known = entry.map(|entry| MappedSpan { span_id: entry.span_id, call_site_id: entry.call_site_id() });
         let Some(span) = known.or_else(|| self.spans.get(local_id)) else { return };
-        self.target.record_exit(thread, exited, PerfExt::of_span(span.span_id, span.call_site_id));
+        self.sink.record_exit(thread, entry, PerfExt::of_span(span.span_id, span.call_site_id));
     }
 
     #[cold]
     #[inline(never)]
-    fn close(&self, thread: &ThreadState, local_id: u64) {
-        // Also while nothing is recorded: the registry will use the id again.
+    fn close_slow(&self, thread: &ThreadState, local_id: u64) {
+        // The span is removed also while recording is switched off, because the registry will use its id again.
         let Some(span) = self.spans.remove(local_id) else { return };
-        self.target.record_end(thread, PerfEvent::SpanClose, PerfExt::of_span(span.span_id, span.call_site_id));
+        self.sink.record_end(thread, PerfEvent::SpanClose, PerfExt::of_span(span.span_id, span.call_site_id));
     }
 
-    /// Closes a new span of which a value has just panicked: nobody gets its id. The `Registry` is told, too, for the span holds its
-    /// parent open.
+    /// Closes a new span of which formatting a field has just panicked: the program gets no id. The `Registry` closes it, too, because the
+    /// span holds its parent open.
     #[cold]
     #[inline(never)]
     fn close_unborn<S>(&self, thread: &ThreadState, attributes: &Attributes<'_>, id: &Id, context: &Context<'_, S>)
     where
         S: Subscriber + for<'l> LookupSpan<'l>,
     {
-        // None: the layer was put into its stack later, by `reload`.
+        // `None` means that the layer was put into its stack later, by `reload`.
         let Some(stack) = self.stack.get().and_then(WeakDispatch::upgrade) else {
-            return self.close(thread, id.into_u64());
+            return self.close_slow(thread, id.into_u64());
         };
         let parent = match attributes.parent() {
             None if attributes.is_contextual() => context.current_span().id().cloned(),
             explicit => explicit.cloned(),
         };
-        // The `Registry` lets go of the parent by way of the thread's current subscriber. While a scoped one is being called there is none.
+        // The `Registry` closes the parent by way of the thread's current subscriber. There is none while a scoped subscriber is being
+        // called.
         let is_parent_kept = get_default(|current| current.is::<NoSubscriber>());
         for id in [Some(id.clone()), parent.filter(|_| is_parent_kept)].into_iter().flatten() {
-            // Other layers learn of it, in the middle of a panic: one more would end the program.
+            // This calls other layers in the middle of a panic: another panic would end the program.
             let _ = catch_unwind(AssertUnwindSafe(|| stack.try_close(id)));
         }
     }
@@ -234,7 +235,7 @@ impl RecorderLayer {
 
 impl std::fmt::Debug for RecorderLayer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RecorderLayer").field("target", &self.target).finish_non_exhaustive()
+        f.debug_struct("RecorderLayer").field("sink", &self.sink).finish_non_exhaustive()
     }
 }
 
@@ -243,7 +244,7 @@ where
     S: Subscriber + for<'l> LookupSpan<'l>,
 {
     fn on_register_dispatch(&self, stack: &Dispatch) {
-        // Of several for one stack, any will do.
+        // If there are several dispatchers for one stack, any of them will do.
         let _ = self.stack.set(stack.downgrade());
     }
 
@@ -255,7 +256,7 @@ where
     }
 
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
-        let Some(core) = self.target.recording() else { return };
+        let Some(core) = self.sink.recording() else { return };
         thread::with(|thread| {
             let call_site_id = core.call_site_id(attributes.metadata());
             let ask = || context.span(id)?.parent();
@@ -265,11 +266,11 @@ where
             let Some(ring) = thread.ring_of(core) else { return };
             let ext = PerfExt { related: parent, flags: origin, ..PerfExt::of_span(span.span_id, call_site_id) };
             if attributes.fields().is_empty() {
-                return record_at_once(ring, thread, PerfEvent::SpanNew, ext);
+                return record_empty(ring, thread, PerfEvent::SpanNew, ext);
             }
             let visit = |visitor: &mut dyn Visit| attributes.record(visitor);
             core.encode_fields(thread, ring, visit, |fields| {
-                record_with(ring, thread, PerfEvent::SpanNew, ext, fields);
+                record_with_fields(ring, thread, PerfEvent::SpanNew, ext, fields);
                 if fields.has_panicked {
                     self.close_unborn(thread, attributes, id, &context);
                 }
@@ -278,7 +279,7 @@ where
     }
 
     fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
-        let Some(core) = self.target.recording() else { return };
+        let Some(core) = self.sink.recording() else { return };
         thread::with(|thread| {
             let known = self.spans.get(id.into_u64());
             let Some(span) = known.or_else(|| self.adopt(core, thread, context.span(id)?)) else { return };
@@ -286,7 +287,7 @@ where
             let Some(ring) = thread.ring_of(core) else { return };
             let visit = |visitor: &mut dyn Visit| values.record(visitor);
             core.encode_fields(thread, ring, visit, |fields| {
-                record_with(ring, thread, PerfEvent::SpanRecord, ext, fields);
+                record_with_fields(ring, thread, PerfEvent::SpanRecord, ext, fields);
             });
         });
     }
@@ -295,11 +296,11 @@ where
         let spans = self.spans.get(id.into_u64()).zip(self.spans.get(follows.into_u64()));
         let Some((span, follows)) = spans else { return };
         let ext = PerfExt { related: follows.span_id, ..PerfExt::of_span(span.span_id, span.call_site_id) };
-        thread::with(|thread| self.target.record(thread, PerfEvent::SpanFollowsFrom, ext));
+        thread::with(|thread| self.sink.record(thread, PerfEvent::SpanFollowsFrom, ext));
     }
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
-        let Some(core) = self.target.recording() else { return };
+        let Some(core) = self.sink.recording() else { return };
         thread::with(|thread| {
             let call_site_id = core.call_site_id(event.metadata());
             let ask = || context.event_span(event);
@@ -309,7 +310,7 @@ where
             let ext = PerfExt { flags: origin, ..PerfExt::of_span(span_id, call_site_id) };
             let visit = |visitor: &mut dyn Visit| event.record(visitor);
             core.encode_fields(thread, ring, visit, |fields| {
-                record_with(ring, thread, PerfEvent::Event, ext, fields);
+                record_with_fields(ring, thread, PerfEvent::Event, ext, fields);
             });
         });
     }
@@ -317,35 +318,35 @@ where
     fn on_enter(&self, id: &Id, context: Context<'_, S>) {
         thread::with(|thread| {
             let local_id = id.into_u64();
-            let Some(ring) = self.target.ring_at_once(thread) else {
-                return self.enter_otherwise(thread, id, &context);
+            let Some(ring) = self.sink.try_ring(thread) else {
+                return self.enter_slow(thread, id, &context);
             };
-            let Some(span) = self.spans.get(local_id) else { return self.enter_otherwise(thread, id, &context) };
-            if !thread.enter_at_once(span.span_id, local_id, span.call_site_id, self.owner) {
-                return self.enter_otherwise(thread, id, &context);
+            let Some(span) = self.spans.get(local_id) else { return self.enter_slow(thread, id, &context) };
+            if !thread.try_enter(span.span_id, local_id, span.call_site_id, self.owner) {
+                return self.enter_slow(thread, id, &context);
             }
-            record_at_once(ring, thread, PerfEvent::SpanEnter, PerfExt::of_span(span.span_id, span.call_site_id));
+            record_empty(ring, thread, PerfEvent::SpanEnter, PerfExt::of_span(span.span_id, span.call_site_id));
         });
     }
 
     fn on_exit(&self, id: &Id, _: Context<'_, S>) {
         thread::with(|thread| {
             let local_id = id.into_u64();
-            let Some(ring) = self.target.ring_at_once(thread) else { return self.exit_otherwise(thread, local_id) };
-            let Some(exited) = thread.exit_at_once(local_id, self.owner) else {
-                return self.exit_otherwise(thread, local_id);
+            let Some(ring) = self.sink.try_ring(thread) else { return self.exit_slow(thread, local_id) };
+            let Some(entry) = thread.try_exit(local_id, self.owner) else {
+                return self.exit_slow(thread, local_id);
             };
-            let ext = PerfExt::of_span(exited.span_id, exited.call_site_id());
-            record_at_once(ring, thread, PerfEvent::SpanExit, ext);
+            let ext = PerfExt::of_span(entry.span_id, entry.call_site_id());
+            record_empty(ring, thread, PerfEvent::SpanExit, ext);
         });
     }
 
     fn on_close(&self, id: Id, _: Context<'_, S>) {
         thread::with(|thread| {
             let local_id = id.into_u64();
-            let Some(ring) = self.target.ring_at_once(thread) else { return self.close(thread, local_id) };
+            let Some(ring) = self.sink.try_ring(thread) else { return self.close_slow(thread, local_id) };
             let Some(span) = self.spans.remove(local_id) else { return };
-            record_at_once(ring, thread, PerfEvent::SpanClose, PerfExt::of_span(span.span_id, span.call_site_id));
+            record_empty(ring, thread, PerfEvent::SpanClose, PerfExt::of_span(span.span_id, span.call_site_id));
         });
     }
 }

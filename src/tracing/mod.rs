@@ -30,7 +30,6 @@
 mod builder;
 mod call_sites;
 mod counter;
-mod entered;
 mod fields;
 mod filter;
 mod filter_handle;
@@ -41,12 +40,13 @@ mod read;
 mod recorder;
 mod redact;
 mod shards;
-mod span_cells;
+mod sink;
 mod span_map;
+mod span_slab;
+mod span_stack;
 mod subscriber;
 mod switch;
 mod tables;
-mod target;
 mod thread;
 
 pub use builder::PerfRecorderBuilder;

@@ -250,7 +250,7 @@ impl PerfCore {
     }
 
     /// Takes a call site into the tables. False if this recorder has no use for it: it was inherited by a fork.
-    pub(super) fn learn_call_site(&self, id: u32, body: &[u8]) -> bool {
+    pub(super) fn add_call_site(&self, id: u32, body: &[u8]) -> bool {
         let Some(shard0) = self.shards.get(0).filter(|shard0| shard0.belongs_to_this_process()) else { return false };
         self.tables.add(shard0, Which::CallSites, id, body);
         // For streams, and for what did not fit. Of no thread: whose call made it known says nothing.
@@ -261,7 +261,7 @@ impl PerfCore {
 
     /// Takes the calling thread into the tables and says that it has started. A thread that `is_ending` has lost what the
     /// standard library knows of it.
-    pub(super) fn learn_thread(&self, id: u32, shard: usize, is_ending: bool) {
+    pub(super) fn add_thread(&self, id: u32, shard: usize, is_ending: bool) {
         let (Some(shard0), Some(shard)) = (self.shards.get(0), self.shards.get(shard)) else { return };
         let name = if is_ending { None } else { std::thread::current().name().map(ToOwned::to_owned) };
         let name = name.or_else(|| Some(rustix::thread::name().ok()?.to_string_lossy().into_owned()));

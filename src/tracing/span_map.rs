@@ -1,33 +1,38 @@
 //! From the ids of a `Registry` to ids that are never used twice.
 //!
-//! A `Registry` uses the id of a closed span again after 8,192 further spans in its slot: a ring holds more than that, so its
-//! ids do not name spans in a ring. The map has an entry for each open span of a layer: 24 bytes, found by a few loads without a
-//! lock, in a table of open addressing that grows by further levels, each twice as large as the one before. (The Registry's own
-//! extensions would do, at the price of a lock and a heap allocation for each span.)
+//! A `Registry` uses the id of a closed span again after 8,192 further spans in its place. A ring holds more spans than that, so the ids
+//! of a `Registry` do not name spans in a ring. The map has an entry of 24 bytes for each open span of a layer. An entry is found by a few
+//! loads, without a lock, by open addressing in the blocks of a segmented array. (The extensions of a `Registry` could hold the ids, too, at
+//! the price of a lock and a heap allocation for each span.)
 //!
-//! Levels stay when spans close. As hashing fills no level wholly, there are up to four slots for each span that was open at a time.
+//! Blocks stay when spans close. As hashing does not fill a block wholly, there are up to four entries for each span that was open at a
+//! time.
 
+use crate::segmented::SegmentedArray;
 use crate::sync::{AtomicU64, Ordering};
-use std::sync::OnceLock;
 
-/// Slots of the levels, as shifts: nearly 2^24 in all, in 384 MiB.
-const LEVEL_SHIFTS: [u32; 14] = [10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23];
-/// A span is in one of this many slots of the first level, or in a later level.
+/// The entries: nearly 2^24 in all, in 384 MiB.
+type Entries = SegmentedArray<Entry, FIRST_SHIFT, 1, BLOCKS>;
+
+/// The first block has 2^this entries; each further block has twice as many as the block before.
+const FIRST_SHIFT: u32 = 10;
+const BLOCKS: usize = 14;
+/// Entries of the first block in which a span may be. If all of them are in use, the span is in a later block.
 const FIRST_WINDOW: usize = 4;
-/// And there in one of this many.
+/// The same for every later block.
 const WINDOW: usize = 8;
 
-/// What is known of an open span.
+/// An open span, as a layer knows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct MappedSpan {
-    /// Its id in the ring.
+    /// The span's id in the ring.
     pub(super) span_id: u64,
-    /// Its call site.
+    /// The span's call site.
     pub(super) call_site_id: u32,
 }
 
-struct Slot {
-    /// The registry's id, 0 if the slot is free.
+struct Entry {
+    /// The id in the registry; 0 if the entry is free.
     key: AtomicU64,
     span_id: AtomicU64,
     call_site_id: AtomicU64,
@@ -35,92 +40,86 @@ struct Slot {
 
 /// See the [module](self).
 pub(super) struct SpanMap {
-    levels: [OnceLock<Box<[Slot]>>; LEVEL_SHIFTS.len()],
+    entries: Entries,
 }
 
 impl SpanMap {
     pub(super) const fn new() -> Self {
-        Self { levels: [const { OnceLock::new() }; LEVEL_SHIFTS.len()] }
+        Self { entries: Entries::new() }
     }
 
-    /// Takes in a span that has just been created: nobody asks for its id yet. False if there is no room.
+    /// Adds a span that has just been created. No other thread looks up its id yet. Returns false if there is no room.
     #[inline(always)]
     pub(super) fn insert(&self, key: u64, span: MappedSpan) -> bool {
-        // Most programs never leave the first level.
-        self.insert_at::<FIRST_WINDOW>(0, key, span) || self.insert_further(key, span)
+        // Most programs never need a second block.
+        self.insert_into::<FIRST_WINDOW>(0, key, span) || self.insert_slow(key, span)
     }
 
     #[cold]
     #[inline(never)]
-    fn insert_further(&self, key: u64, span: MappedSpan) -> bool {
-        (1..LEVEL_SHIFTS.len()).any(|level| self.insert_at::<WINDOW>(level, key, span))
+    fn insert_slow(&self, key: u64, span: MappedSpan) -> bool {
+        (1..BLOCKS).any(|block| self.insert_into::<WINDOW>(block, key, span))
     }
 
     #[inline(always)]
-    fn insert_at<const W: usize>(&self, level: usize, key: u64, span: MappedSpan) -> bool {
-        let slots = match self.levels[level].get() {
-            Some(slots) => slots,
-            None => self.make_level(level),
-        };
-        for index in window::<W>(key, LEVEL_SHIFTS[level]) {
-            let slot = &slots[index];
-            // Relaxed load: the compare-exchange decides. Acquire: what was stored for the slot's last span is behind its
-            // release.
-            if slot.key.load(Ordering::Relaxed) == 0
-                && slot.key.compare_exchange(0, key, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    fn insert_into<const W: usize>(&self, block: usize, key: u64, span: MappedSpan) -> bool {
+        let Some(entries) = self.entries.get_or_make_block(block, |_| Entry::free()) else { return false };
+        for index in window::<W>(key, block) {
+            let entry = &entries[index];
+            // Relaxed load: the compare-exchange decides. Acquire: pairs with the release in `remove`, so that the loads and stores of the
+            // entry's last span happen before ours.
+            if entry.key.load(Ordering::Relaxed) == 0
+                && entry.key.compare_exchange(0, key, Ordering::Acquire, Ordering::Relaxed).is_ok()
             {
-                // Relaxed, here and in `get`: whoever asks for the span got its handle from the thread that created it.
-                slot.span_id.store(span.span_id, Ordering::Relaxed);
-                slot.call_site_id.store(span.call_site_id.into(), Ordering::Relaxed);
+                // Relaxed, here and in `get`: a thread that looks up the span got its handle from the thread that created it.
+                entry.span_id.store(span.span_id, Ordering::Relaxed);
+                entry.call_site_id.store(span.call_site_id.into(), Ordering::Relaxed);
                 return true;
             }
         }
         false
     }
 
-    #[cold]
-    fn make_level(&self, level: usize) -> &[Slot] {
-        let new = |_| Slot { key: AtomicU64::new(0), span_id: AtomicU64::new(0), call_site_id: AtomicU64::new(0) };
-        self.levels[level].get_or_init(|| (0..1 << LEVEL_SHIFTS[level]).map(new).collect())
-    }
-
-    /// An open span.
+    /// Returns an open span.
     #[inline(always)]
     pub(super) fn get(&self, key: u64) -> Option<MappedSpan> {
-        self.find(key).map(Slot::span)
+        self.find(key).map(Entry::span)
     }
 
-    /// Forgets a span that has been closed; nobody asks for it any more.
+    /// Removes a span that has been closed. No other thread looks it up any more.
     #[inline(always)]
     pub(super) fn remove(&self, key: u64) -> Option<MappedSpan> {
-        let slot = self.find(key)?;
-        let span = slot.span();
-        // Release: who takes the slot next stores after us.
-        slot.key.store(0, Ordering::Release);
+        let entry = self.find(key)?;
+        let span = entry.span();
+        // Release: pairs with the acquire in `insert_into`.
+        entry.key.store(0, Ordering::Release);
         Some(span)
     }
 
     #[inline(always)]
-    fn find(&self, key: u64) -> Option<&Slot> {
-        self.find_at::<FIRST_WINDOW>(0, key).or_else(|| self.find_further(key))
+    fn find(&self, key: u64) -> Option<&Entry> {
+        self.find_in::<FIRST_WINDOW>(0, key).or_else(|| self.find_slow(key))
     }
 
     #[cold]
     #[inline(never)]
-    fn find_further(&self, key: u64) -> Option<&Slot> {
-        (1..LEVEL_SHIFTS.len()).find_map(|level| self.find_at::<WINDOW>(level, key))
+    fn find_slow(&self, key: u64) -> Option<&Entry> {
+        (1..BLOCKS).find_map(|block| self.find_in::<WINDOW>(block, key))
     }
 
     #[inline(always)]
-    fn find_at<const W: usize>(&self, level: usize, key: u64) -> Option<&Slot> {
-        let slots = self.levels[level].get()?;
-        let found =
-            window::<W>(key, LEVEL_SHIFTS[level]).find(|index| slots[*index].key.load(Ordering::Relaxed) == key);
-        found.map(|index| &slots[index])
+    fn find_in<const W: usize>(&self, block: usize, key: u64) -> Option<&Entry> {
+        let entries = self.entries.block(block)?;
+        let found = window::<W>(key, block).find(|index| entries[*index].key.load(Ordering::Relaxed) == key);
+        found.map(|index| &entries[index])
     }
 }
 
-impl Slot {
+impl Entry {
+    fn free() -> Self {
+        Self { key: AtomicU64::new(0), span_id: AtomicU64::new(0), call_site_id: AtomicU64::new(0) }
+    }
+
     #[inline(always)]
     fn span(&self) -> MappedSpan {
         MappedSpan {
@@ -130,13 +129,13 @@ impl Slot {
     }
 }
 
-/// The slots of a level in which `key` may be.
+/// Returns the indices of the entries of a block in which `key` may be.
 #[inline(always)]
-fn window<const W: usize>(key: u64, shift: u32) -> impl Iterator<Item = usize> {
+fn window<const W: usize>(key: u64, block: usize) -> impl Iterator<Item = usize> {
+    let len = Entries::block_len(block);
     // Fibonacci hashing: the high bits of the product depend on all bits of the key.
-    let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - shift);
-    let mask = (1 << shift) - 1;
-    (0..W).map(move |step| (hash as usize + step) & mask)
+    let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - len.ilog2());
+    (0..W).map(move |step| (hash as usize + step) & (len - 1))
 }
 
 #[cfg(test)]
@@ -162,12 +161,12 @@ mod tests {
                 assert_eq!(map.get(*key), None);
             }
         }
-        // Up to 2^18 slots, 2^19 in all: not more than four times as many as there were spans, and a level.
-        assert!(map.levels[9].get().is_none());
+        // Blocks of up to 2^18 entries, 2^19 in all: not more than four times as many as there were spans, and a block.
+        assert!(map.entries.block(9).is_none());
     }
 
     #[test]
-    fn threads_that_take_slots_at_once_do_not_take_the_same() {
+    fn threads_that_insert_at_the_same_time_do_not_take_the_same_entry() {
         let map = SpanMap::new();
         std::thread::scope(|scope| {
             for thread in 1..5u64 {

@@ -1,9 +1,9 @@
-//! What a thread keeps while it records: its id, its shards, the spans that it is in.
+//! What a thread keeps while it records: its id, its shards, its span stack and its free list of span cells.
 
-use super::entered::{EnteredSpan, EnteredSpans};
 use super::recorder::PerfCore;
-use super::shards::Seat;
-use super::span_cells::{FreeCells, ID_BITS, SPAN_CELLS};
+use super::shards::Assignment;
+use super::span_slab::{FreeList, ID_BITS, SPAN_SLAB};
+use super::span_stack::{Popped, SpanEntry, SpanStack};
 use crate::global::set_current_span_id;
 use crate::recorder::Recorder;
 use crate::schema::perf::{PerfEvent, PerfExt};
@@ -12,53 +12,53 @@ use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
 
-/// A few recorders are remembered without a search; most programs have one.
-const REMEMBERED: usize = 4;
-/// Ids that a thread takes at once.
+/// Recorders whose rings a thread finds without a search; most programs have one recorder.
+const CACHED_RINGS: usize = 4;
+/// Ids that a thread takes at a time.
 const ID_BLOCK: u64 = 1 << 12;
-/// Bit of a span id, the highest: it was not made from a cell.
+/// Bit of a span id, the highest: the id was not made from a cell of the span slab.
 const LAYER_BIT: u64 = 1 << ID_BITS;
 
-/// The ring in which a thread records to one recorder.
+/// The ring of the shard that a recorder has assigned to a thread.
 #[derive(Clone, Copy)]
-struct Home {
+struct CachedRing {
     recorder_id: u64,
     ring: NonNull<Recorder>,
 }
 
-/// No recorder has the id 0.
-const NOWHERE: Home = Home { recorder_id: 0, ring: NonNull::dangling() };
+/// No ring: no recorder has the id 0.
+const NO_RING: CachedRing = CachedRing { recorder_id: 0, ring: NonNull::dangling() };
 
-/// See the [module](self). What each event needs lies together, where the spans that the thread is in begin.
+/// See the [module](self). The words that each event needs lie together, where the span stack begins.
 #[repr(C, align(64))]
 pub(super) struct ThreadState {
-    /// Ids for spans of layers: next, and end.
+    /// Ids for spans of layers: the next id, and the end of the block.
     layer_ids: Cell<(u64, u64)>,
     /// The thread's id in the high half, as in word 2 of the content extension; 0 until it first records.
     id_word: Cell<u64>,
-    /// Where it recorded last.
-    last_home: Cell<Home>,
-    pub(super) entered: EnteredSpans,
-    pub(super) free_cells: FreeCells,
-    homes: [Cell<Home>; REMEMBERED],
-    /// Inside [`Self::settle`].
-    is_settling: Cell<bool>,
-    /// How deep in the formatting of values that record in turn.
+    /// The ring in which the thread recorded last.
+    last_ring: Cell<CachedRing>,
+    pub(super) span_stack: SpanStack,
+    pub(super) free_list: FreeList,
+    cached_rings: [Cell<CachedRing>; CACHED_RINGS],
+    /// True inside [`Self::assign_ring`].
+    is_assigning: Cell<bool>,
+    /// How many values are being formatted, each while another one is.
     pub(super) formatting_depth: Cell<u32>,
 }
 
-/// A recorder that this thread has joined.
-struct Joined {
+/// A shard that a recorder has assigned to this thread.
+struct Assigned {
     recorder: Weak<PerfCore>,
     recorder_id: u64,
-    seat: Seat,
+    assignment: Assignment,
 }
 
-/// Everything to be done when the thread ends.
-struct EndOfThread(RefCell<Vec<Joined>>);
+/// The thread's assignments, which are released when the thread ends.
+struct EndOfThread(RefCell<Vec<Assigned>>);
 
 thread_local! {
-    // Without a destructor, so that access is an address and no check, and works until the thread's last instruction.
+    // Without a destructor: access is an address and no check, and works until the thread's last instruction.
     static STATE: ThreadState = const { ThreadState::new() };
     static END: EndOfThread = const { EndOfThread(RefCell::new(Vec::new())) };
 }
@@ -66,193 +66,197 @@ thread_local! {
 /// Calls `f` with the calling thread's state.
 #[inline(always)]
 pub(super) fn with<R>(f: impl FnOnce(&ThreadState) -> R) -> R {
-    // `STATE.with(f)` is a function of its own for each `f`, and asks for the address by a call of another. This is one
-    // instruction.
+    // `STATE.with(f)` would be a separate function for each `f`, which calls another one for the address. This is one instruction.
     let state = STATE.with(std::ptr::from_ref);
-    // SAFETY: the calling thread's state, which has no destructor: it is valid and stays at its place until the thread's
-    // last instruction, and `f` ends before. `f` knows no name for the reference's lifetime, so that it cannot keep it; and
-    // other threads cannot get it, for it is not `Sync`.
+    // SAFETY: `state` points to the calling thread's state, which has no destructor: it is valid and stays at its place until the thread's
+    // last instruction, and `f` returns before that. `f` cannot keep the reference, because its type has no name for the reference's
+    // lifetime; and other threads cannot get it, because the state is not `Sync`.
     f(unsafe { &*state })
 }
 
-/// The ring of a home, if it is one at `recorder`.
+/// Returns the cached ring, if it is a ring of `recorder`.
 #[inline(always)]
-fn ring_at(home: Home, recorder: &PerfCore) -> Option<&Recorder> {
-    if home.recorder_id != recorder.id {
+fn ring_if_of(cached: CachedRing, recorder: &PerfCore) -> Option<&Recorder> {
+    if cached.recorder_id != recorder.id {
         return None;
     }
-    // SAFETY: the pointer was made from a ring of the recorder with this id (ids are never used twice, and none is that of
-    // `NOWHERE`). Rings live, at the same address, as long as their recorder, which is borrowed.
-    Some(unsafe { home.ring.as_ref() })
+    // SAFETY: the pointer was made from a ring of the recorder with this id: ids are never used twice, and no recorder has the id of
+    // `NO_RING`. A ring lives, at the same address, as long as its recorder, which is borrowed.
+    Some(unsafe { cached.ring.as_ref() })
 }
 
+/// The ring in which the thread records.
 impl ThreadState {
     const fn new() -> Self {
         Self {
             id_word: Cell::new(0),
-            last_home: Cell::new(NOWHERE),
-            homes: [const { Cell::new(NOWHERE) }; REMEMBERED],
-            is_settling: Cell::new(false),
+            last_ring: Cell::new(NO_RING),
+            cached_rings: [const { Cell::new(NO_RING) }; CACHED_RINGS],
+            is_assigning: Cell::new(false),
             formatting_depth: Cell::new(0),
-            entered: EnteredSpans::new(),
-            free_cells: FreeCells::new(),
+            span_stack: SpanStack::new(),
+            free_list: FreeList::new(),
             layer_ids: Cell::new((0, 0)),
         }
     }
 
-    /// The thread's id in the high half; 0 before it first records.
+    /// Returns the thread's id in the high half of the word; 0 before the thread first records.
     #[inline(always)]
     pub(super) fn id_word(&self) -> u64 {
         self.id_word.get()
     }
 
-    /// The ring in which this thread records to `recorder`, if it recorded there last and events are recorded now.
+    /// Returns the ring in which this thread records to `recorder`, if the recorder is switched on and the thread recorded to it last.
     #[inline(always)]
-    pub(super) fn ring_at_once<'r>(&self, recorder: &'r PerfCore) -> Option<&'r Recorder> {
-        let home = self.last_home.get();
-        if home.recorder_id != recorder.recording_id() {
+    pub(super) fn try_ring<'r>(&self, recorder: &'r PerfCore) -> Option<&'r Recorder> {
+        let last = self.last_ring.get();
+        if last.recorder_id != recorder.recording_id() {
             return None;
         }
-        // SAFETY: as in `ring_at`; for what a recorder gives as its id while it is switched off is no home's id either.
-        Some(unsafe { home.ring.as_ref() })
+        // SAFETY: as in `ring_if_of`; and no cached ring has the id that a recorder returns while it is switched off.
+        Some(unsafe { last.ring.as_ref() })
     }
 
-    /// Sees to it that what the thread keeps is given back at its end, also if it never joins a recorder. To be called before it is given
-    /// or takes a span cell, unless it is known to have joined one.
-    pub(super) fn gives_back_at_its_end(&self) {
-        // Using it is enough. An error: it has ended, and keeps nothing.
-        let _ = END.try_with(|_| ());
-    }
-
-    /// The ring in which this thread records to `recorder`.
+    /// Returns the ring in which this thread records to `recorder`, also if the recorder is switched off. Assigns a shard to the thread if it
+    /// has none.
     #[inline(always)]
     pub(super) fn ring_of<'r>(&self, recorder: &'r Arc<PerfCore>) -> Option<&'r Recorder> {
-        match ring_at(self.last_home.get(), recorder) {
+        match ring_if_of(self.last_ring.get(), recorder) {
             Some(ring) => Some(ring),
-            None => self.find_ring(recorder),
+            None => self.ring_of_slow(recorder),
         }
     }
 
     #[inline(never)]
-    fn find_ring<'r>(&self, recorder: &'r Arc<PerfCore>) -> Option<&'r Recorder> {
-        let home = self.homes[recorder.id as usize % REMEMBERED].get();
-        match ring_at(home, recorder) {
+    fn ring_of_slow<'r>(&self, recorder: &'r Arc<PerfCore>) -> Option<&'r Recorder> {
+        let cached = self.cached_rings[recorder.id as usize % CACHED_RINGS].get();
+        match ring_if_of(cached, recorder) {
             Some(ring) => {
-                self.set_last_home(home);
+                self.set_last_ring(cached);
                 Some(ring)
             }
-            None => self.settle(recorder),
+            None => self.assign_ring(recorder),
         }
     }
 
-    /// Finds the thread's ring of a recorder that is not remembered; joins it if the thread has none.
+    /// Finds the thread's ring of a recorder whose ring is not cached.
     #[cold]
     #[inline(never)]
-    fn settle<'r>(&self, recorder: &'r Arc<PerfCore>) -> Option<&'r Recorder> {
-        // A memory allocator that traces its work comes here from inside; a forked child must not touch locks that were
-        // held when it was made.
-        if self.is_settling.get() || !recorder.belongs_to_this_process() {
+    fn assign_ring<'r>(&self, recorder: &'r Arc<PerfCore>) -> Option<&'r Recorder> {
+        // A memory allocator that traces its work calls this from inside of itself; and a forked child must not touch locks that were
+        // held at the fork.
+        if self.is_assigning.get() || !recorder.belongs_to_this_process() {
             return recorder.shards.get(0);
         }
-        self.is_settling.set(true);
-        let seat = match END.try_with(|end| end.find(recorder)).ok().flatten() {
-            Some(seat) if seat.is_provisional => self.move_on(recorder, seat),
-            Some(seat) => seat,
-            None => self.join(recorder),
+        self.is_assigning.set(true);
+        let assignment = match END.try_with(|end| end.find(recorder)).ok().flatten() {
+            Some(assignment) if assignment.is_provisional => self.reassign(recorder, assignment),
+            Some(assignment) => assignment,
+            None => self.assign(recorder),
         };
-        if !seat.is_provisional {
-            self.remember(recorder, seat);
+        if !assignment.is_provisional {
+            self.cache_ring(recorder, assignment);
         }
-        self.is_settling.set(false);
-        recorder.shards.get(seat.shard)
+        self.is_assigning.set(false);
+        recorder.shards.get(assignment.shard)
     }
 
-    fn remember(&self, recorder: &PerfCore, seat: Seat) {
-        let Some(ring) = recorder.shards.get(seat.shard) else { return };
-        let home = Home { recorder_id: recorder.id, ring: NonNull::from(ring) };
-        self.homes[recorder.id as usize % REMEMBERED].set(home);
-        self.set_last_home(home);
+    fn cache_ring(&self, recorder: &PerfCore, assignment: Assignment) {
+        let Some(ring) = recorder.shards.get(assignment.shard) else { return };
+        let cached = CachedRing { recorder_id: recorder.id, ring: NonNull::from(ring) };
+        self.cached_rings[recorder.id as usize % CACHED_RINGS].set(cached);
+        self.set_last_ring(cached);
     }
 
-    fn set_last_home(&self, home: Home) {
-        // A thread at its end does nothing at once, for it may keep no span cells.
-        if !self.free_cells.has_ended() {
-            self.last_home.set(home);
+    fn set_last_ring(&self, cached: CachedRing) {
+        // A thread at its end stays on the slow paths, because its free list must stay empty.
+        if !self.free_list.has_ended() {
+            self.last_ring.set(cached);
         }
     }
 
-    fn join(&self, recorder: &Arc<PerfCore>) -> Seat {
+    fn assign(&self, recorder: &Arc<PerfCore>) -> Assignment {
         static NEXT_THREAD_ID: AtomicU64 = AtomicU64::new(1);
         if self.id_word.get() == 0 {
-            // Relaxed: unique by atomicity. After 2^32 threads they begin again, and 0 stands for one of them.
+            // Relaxed: unique by atomicity. After 2^32 threads the ids begin again, and 0 stands for one of the threads.
             self.id_word.set(NEXT_THREAD_ID.fetch_add(1, Ordering::Relaxed) << 32);
         }
-        let mut seat = recorder.shards.join();
-        let is_ending = END.try_with(|end| end.remember(recorder, seat)).is_err();
+        let mut assignment = recorder.shards.assign();
+        let is_ending = END.try_with(|end| end.add(recorder, assignment)).is_err();
         if is_ending {
-            // Nobody would say when it leaves.
-            recorder.shards.leave(seat.shard);
-            seat.is_provisional = false;
+            // Nothing would release it when the thread has ended.
+            recorder.shards.release(assignment.shard);
+            assignment.is_provisional = false;
         }
-        recorder.learn_thread((self.id_word.get() >> 32) as u32, seat.shard, is_ending);
-        seat
+        recorder.add_thread((self.id_word.get() >> 32) as u32, assignment.shard, is_ending);
+        assignment
     }
 
-    /// From a provisional seat to one that stays, if nobody is making a shard any more.
-    fn move_on(&self, recorder: &Arc<PerfCore>, provisional: Seat) -> Seat {
-        let seat = recorder.shards.join_again(provisional);
-        // Not ending: it was found there.
-        let _ = END.try_with(|end| end.change(recorder, seat));
-        seat
+    /// Replaces a provisional assignment, unless a shard is still being made.
+    fn reassign(&self, recorder: &Arc<PerfCore>, provisional: Assignment) -> Assignment {
+        let assignment = recorder.shards.reassign(provisional);
+        // The thread is not at its end: the assignment was found in `END`.
+        let _ = END.try_with(|end| end.change(recorder, assignment));
+        assignment
     }
 
-    /// As [`Self::enter`] in the ordinary case; otherwise false, and nothing has changed.
+    /// Makes sure that [`EndOfThread`] runs when the thread ends, also if no recorder assigns a shard to it. To be called before the
+    /// thread takes a span cell or puts one back, unless it is known to have a shard.
+    pub(super) fn register_end(&self) {
+        // The first use of `END` registers its destructor. An error means that the thread has ended, and keeps nothing.
+        let _ = END.try_with(|_| ());
+    }
+}
+
+/// The spans that the thread is in.
+impl ThreadState {
+    /// As [`Self::enter`], if [`SpanStack::try_push`] does it. Otherwise false, and nothing has changed.
     #[inline(always)]
-    pub(super) fn enter_at_once(&self, span_id: u64, local_id: u64, call_site_id: u32, owner: u32) -> bool {
-        let is_entered = self.entered.push_at_once(span_id, local_id, call_site_id, owner);
+    pub(super) fn try_enter(&self, span_id: u64, local_id: u64, call_site_id: u32, owner: u32) -> bool {
+        let is_entered = self.span_stack.try_push(span_id, local_id, call_site_id, owner);
         if is_entered {
             set_current_span_id(span_id);
         }
         is_entered
     }
 
-    /// As [`Self::exit`] in the ordinary case; otherwise `None`, and nothing has changed.
+    /// As [`Self::exit`], if [`SpanStack::try_pop`] does it. Otherwise `None`, and nothing has changed.
     #[inline(always)]
-    pub(super) fn exit_at_once(&self, local_id: u64, owner: u32) -> Option<EnteredSpan> {
-        let (exited, current_span_id) = self.entered.pop_at_once(local_id, owner)?;
+    pub(super) fn try_exit(&self, local_id: u64, owner: u32) -> Option<SpanEntry> {
+        let Popped { entry, current_span_id } = self.span_stack.try_pop(local_id, owner)?;
         set_current_span_id(current_span_id);
-        Some(exited)
+        Some(entry)
     }
 
-    /// The thread enters a span; see [`EnteredSpans::push`].
+    /// Enters a span; see [`SpanStack::push`].
     #[inline(always)]
     pub(super) fn enter(&self, span_id: u64, local_id: u64, call_site_id: u32, owner: u32, is_recorded: bool) {
-        if self.entered.push(span_id, local_id, call_site_id, owner, is_recorded) {
+        if self.span_stack.push(span_id, local_id, call_site_id, owner, is_recorded) {
             set_current_span_id(span_id);
         }
     }
 
-    /// The thread exits a span; see [`EnteredSpans::pop`].
+    /// Exits a span; see [`SpanStack::pop`].
     #[inline(always)]
-    pub(super) fn exit(&self, local_id: u64, owner: u32) -> Option<EnteredSpan> {
-        let exited = self.entered.pop(local_id, owner);
-        set_current_span_id(self.entered.current_span_id());
-        exited
+    pub(super) fn exit(&self, local_id: u64, owner: u32) -> Option<SpanEntry> {
+        let entry = self.span_stack.pop(local_id, owner);
+        set_current_span_id(self.span_stack.current_span_id());
+        entry
     }
 
-    /// An id for a span of a layer: never used twice, with [`LAYER_BIT`]. `None` if all have been used.
+    /// Returns an id for a span of a layer: it has [`LAYER_BIT`] and is never used twice. `None` if all ids have been used.
     #[inline(always)]
     pub(super) fn next_layer_span_id(&self) -> Option<u64> {
         let (next, end) = self.layer_ids.get();
         if next == end {
-            return self.take_id_block();
+            return self.next_layer_span_id_slow();
         }
         self.layer_ids.set((next + 1, end));
         Some(next)
     }
 
     #[cold]
-    fn take_id_block(&self) -> Option<u64> {
+    fn next_layer_span_id_slow(&self) -> Option<u64> {
         static NEXT_BLOCK: AtomicU64 = AtomicU64::new(LAYER_BIT);
         let first = next_id_block(&NEXT_BLOCK)?;
         self.layer_ids.set((first + 1, first + ID_BLOCK));
@@ -260,29 +264,30 @@ impl ThreadState {
     }
 }
 
-/// The first of [`ID_BLOCK`] ids that nobody has; `None` if all have been used.
+/// Returns the first of [`ID_BLOCK`] ids that no thread has; `None` if all ids have been used.
 fn next_id_block(next: &AtomicU64) -> Option<u64> {
-    let behind = |first: u64| (first < 2 * LAYER_BIT).then_some(first + ID_BLOCK);
+    let end = |first: u64| (first < 2 * LAYER_BIT).then_some(first + ID_BLOCK);
     // Relaxed: unique by atomicity. 2^52 ids last for more than ten years of a program that does nothing but make spans.
-    next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, behind).ok()
+    next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, end).ok()
 }
 
 impl EndOfThread {
-    fn find(&self, recorder: &Arc<PerfCore>) -> Option<Seat> {
-        let joined = self.0.try_borrow().ok()?;
-        joined.iter().find(|joined| joined.recorder_id == recorder.id).map(|joined| joined.seat)
+    fn find(&self, recorder: &Arc<PerfCore>) -> Option<Assignment> {
+        let all = self.0.try_borrow().ok()?;
+        all.iter().find(|assigned| assigned.recorder_id == recorder.id).map(|assigned| assigned.assignment)
     }
 
-    fn remember(&self, recorder: &Arc<PerfCore>, seat: Seat) {
-        if let Ok(mut joined) = self.0.try_borrow_mut() {
-            joined.retain(|joined| joined.recorder.strong_count() > 0);
-            joined.push(Joined { recorder: Arc::downgrade(recorder), recorder_id: recorder.id, seat });
+    fn add(&self, recorder: &Arc<PerfCore>, assignment: Assignment) {
+        if let Ok(mut all) = self.0.try_borrow_mut() {
+            all.retain(|assigned| assigned.recorder.strong_count() > 0);
+            all.push(Assigned { recorder: Arc::downgrade(recorder), recorder_id: recorder.id, assignment });
         }
     }
 
-    fn change(&self, recorder: &Arc<PerfCore>, seat: Seat) {
-        if let Ok(mut joined) = self.0.try_borrow_mut() {
-            joined.iter_mut().filter(|joined| joined.recorder_id == recorder.id).for_each(|joined| joined.seat = seat);
+    fn change(&self, recorder: &Arc<PerfCore>, assignment: Assignment) {
+        if let Ok(mut all) = self.0.try_borrow_mut() {
+            let of_recorder = all.iter_mut().filter(|assigned| assigned.recorder_id == recorder.id);
+            of_recorder.for_each(|assigned| assigned.assignment = assignment);
         }
     }
 }
@@ -290,17 +295,17 @@ impl EndOfThread {
 impl Drop for EndOfThread {
     fn drop(&mut self) {
         STATE.with(|state| {
-            state.free_cells.give_up(&SPAN_CELLS);
-            state.last_home.set(NOWHERE);
-            for joined in self.0.get_mut().drain(..) {
-                let Some(recorder) = joined.recorder.upgrade() else { continue };
+            state.free_list.end(&SPAN_SLAB);
+            state.last_ring.set(NO_RING);
+            for assigned in self.0.get_mut().drain(..) {
+                let Some(recorder) = assigned.recorder.upgrade() else { continue };
                 if !recorder.belongs_to_this_process() {
                     continue;
                 }
-                // Also a provisional seat, which is not remembered: nobody can be asked for it any more.
-                state.remember(&recorder, joined.seat);
+                // A provisional assignment, too, is cached now: later events of the thread cannot ask for another one.
+                state.cache_ring(&recorder, assigned.assignment);
                 recorder.record(state, PerfEvent::ThreadEnded, PerfExt::default(), &[]);
-                recorder.shards.leave(joined.seat.shard);
+                recorder.shards.release(assigned.assignment.shard);
             }
         });
     }
@@ -316,7 +321,7 @@ mod tests {
         assert_eq!(next_id_block(&next), Some(2 * LAYER_BIT - 2 * ID_BLOCK));
         assert_eq!(next_id_block(&next), Some(2 * LAYER_BIT - ID_BLOCK));
         assert_eq!((next_id_block(&next), next_id_block(&next)), (None, None));
-        // The last of them.
+        // The last id.
         assert_eq!((2 * LAYER_BIT - 1) as f64 as u64, 2 * LAYER_BIT - 1);
         assert_ne!((2 * LAYER_BIT + 1) as f64 as u64, 2 * LAYER_BIT + 1);
     }

@@ -1,0 +1,147 @@
+//! Where a subscriber or layer records to.
+
+use super::fields::{self, EncodedFields, Redactable};
+use super::global::PERF;
+use super::recorder::{PerfCore, PerfRecorder};
+use super::redact::Redacting;
+use super::span_stack::SpanEntry;
+use super::thread::ThreadState;
+use crate::recorder::Recorder;
+use crate::schema::perf::{PerfEvent, PerfExt};
+use std::sync::Arc;
+use tracing_core::field::Visit;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) enum Sink {
+    /// The recorder that is installed in [`PERF`].
+    Global,
+    /// A recorder of its own.
+    Own(PerfRecorder),
+}
+
+impl Sink {
+    /// Returns the recorder, if there is one.
+    #[inline(always)]
+    pub(super) fn recorder(&self) -> Option<&PerfRecorder> {
+        match self {
+            Self::Own(recorder) => Some(recorder),
+            Self::Global => PERF.installed(),
+        }
+    }
+
+    /// Returns what the handles of the recorder share, if the recorder is switched on.
+    #[inline(always)]
+    pub(super) fn recording(&self) -> Option<&Arc<PerfCore>> {
+        self.recorder().map(|recorder| &recorder.core).filter(|core| core.is_enabled())
+    }
+
+    /// Returns the ring in which the thread records, if the recorder is switched on and the thread recorded to it last.
+    #[inline(always)]
+    pub(super) fn try_ring<'s>(&'s self, thread: &ThreadState) -> Option<&'s Recorder> {
+        thread.try_ring(&self.recorder()?.core)
+    }
+
+    /// As [`Self::try_ring`], for an event with fields, with the recorder; `None` also if fields are redacted.
+    #[inline(always)]
+    pub(super) fn try_ring_for_fields<'s>(&'s self, thread: &ThreadState) -> Option<(&'s PerfCore, &'s Recorder)> {
+        let core = &self.recorder()?.core;
+        let ring = thread.try_ring(core)?;
+        core.redacted.is_empty().then_some((core, ring))
+    }
+
+    /// Records an event without payload.
+    #[inline(always)]
+    pub(super) fn record(&self, thread: &ThreadState, event: PerfEvent, ext: PerfExt) {
+        if let Some(core) = self.recording() {
+            core.record(thread, event, ext, &[]);
+        }
+    }
+
+    /// Records the end of something whose beginning was recorded, also while recording is switched off: otherwise a reader would see no
+    /// end of it.
+    pub(super) fn record_end(&self, thread: &ThreadState, event: PerfEvent, ext: PerfExt) {
+        if let Some(recorder) = self.recorder() {
+            recorder.core.record(thread, event, ext, &[]);
+        }
+    }
+
+    /// Records that a thread exits a span. `entry` is the entry of the span stack that this ends, if there was one. While recording is
+    /// switched off, the exit is recorded only if the enter was.
+    pub(super) fn record_exit(&self, thread: &ThreadState, entry: Option<SpanEntry>, ext: PerfExt) {
+        if entry.is_some_and(|entry| entry.is_recorded()) {
+            self.record_end(thread, PerfEvent::SpanExit, ext);
+        } else {
+            self.record(thread, PerfEvent::SpanExit, ext);
+        }
+    }
+}
+
+/// Records an event of a span, without payload, in a ring that is switched on.
+#[inline(always)]
+pub(super) fn record_empty(ring: &Recorder, thread: &ThreadState, event: PerfEvent, ext: PerfExt) {
+    let [span_id, related, ids, flags_and_counts] = ext.to_words();
+    let ids = ids | thread.id_word();
+    if ring.core.record_empty_at_once(event as u16, span_id, related, ids, flags_and_counts).is_none() {
+        ring.core.record_empty_otherwise(event as u16, span_id, related, ids, flags_and_counts);
+    }
+}
+
+impl PerfCore {
+    /// Encodes the fields that `visit` shows, and returns what `then` makes of them. If formatting a value panics, `then` gets the fields
+    /// before that value, and the panic goes on.
+    ///
+    /// The event, which goes to `ring`, has the time at which this call began. So the caller must first do everything that may record
+    /// other events: a new call site, a span that is adopted, a thread that moves to another ring.
+    #[inline(always)]
+    pub(super) fn encode_fields<R>(
+        &self,
+        thread: &ThreadState,
+        ring: &Recorder,
+        visit: impl Fn(&mut dyn Visit),
+        then: impl Fn(EncodedFields<'_>) -> R,
+    ) -> R {
+        let epoch_nanos = ring.core.now_at_once();
+        if self.redacted.is_empty() {
+            fields::encode(thread, &self.limits, epoch_nanos, |encoder| visit(encoder), then)
+        } else {
+            let redacted = &self.redacted;
+            let visit = |encoder: &mut dyn Redactable| visit(&mut Redacting { encoder, redacted });
+            fields::encode(thread, &self.limits, epoch_nanos, visit, then)
+        }
+    }
+}
+
+/// Records an event with its fields.
+#[inline(always)]
+pub(super) fn record_with_fields(
+    ring: &Recorder,
+    thread: &ThreadState,
+    event: PerfEvent,
+    ext: PerfExt,
+    fields: EncodedFields<'_>,
+) {
+    let [span_id, related, ids, flags_and_counts] = ext.to_words();
+    let (ids, flags_and_counts) = (ids | thread.id_word(), flags_and_counts | fields.flags_and_counts);
+    match fields.epoch_nanos {
+        Some(epoch_nanos) => {
+            let content_ext = [span_id, related, ids, flags_and_counts];
+            ring.core.record_stamped(epoch_nanos, event as u16, content_ext, fields.payload);
+        }
+        None => record_now(ring, event as u16, span_id, related, ids, flags_and_counts, fields.payload),
+    }
+}
+
+/// Records an event whose time is not known yet. (The words are separate arguments: an array would be put into memory.)
+#[inline(never)]
+fn record_now(
+    ring: &Recorder,
+    event_type: u16,
+    span_id: u64,
+    related: u64,
+    ids: u64,
+    flags_and_counts: u64,
+    payload: &[u8],
+) {
+    ring.core.record(event_type, [span_id, related, ids, flags_and_counts], payload);
+}

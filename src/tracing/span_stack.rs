@@ -1,0 +1,337 @@
+//! The span stack: the spans that a thread is in, innermost last.
+//!
+//! The rules are those of tracing-subscriber's `Registry`: entering a span that the thread is already in makes a *duplicate*,
+//! which is not current; exiting a span removes its last entry, wherever that entry is. So a program sees the same
+//! parents whichever subscriber it uses.
+
+use crate::sync::{AtomicU64, Ordering};
+use std::cell::{Cell, RefCell};
+
+/// An entry of the span stack: a span that was entered and has not been exited.
+///
+/// It consists of whole words: an entry that is read soon after it was written in parts of words makes the processor wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct SpanEntry {
+    /// The span's id in the ring.
+    pub(super) span_id: u64,
+    /// The id by which the subscriber or layer knows the span.
+    pub(super) local_id: u64,
+    /// The call site (high half), the owner (low half), [`DUPLICATE`] and [`UNRECORDED`].
+    tag: u64,
+}
+
+/// Bit of an entry's tag: the thread was in the span already.
+const DUPLICATE: u64 = 1 << 31;
+/// Bit of an entry's tag: the enter was not recorded, because recording was switched off.
+const UNRECORDED: u64 = 1 << 30;
+/// Bits of an entry's tag: the number of the subscriber or layer.
+const OWNER_MASK: u64 = UNRECORDED - 1;
+
+impl SpanEntry {
+    /// Returns the call site of the span.
+    #[inline(always)]
+    pub(super) fn call_site_id(&self) -> u32 {
+        (self.tag >> 32) as u32
+    }
+
+    #[inline(always)]
+    fn is(&self, local_id: u64, owner: u32) -> bool {
+        self.local_id == local_id && self.tag & OWNER_MASK == u64::from(owner)
+    }
+
+    #[inline(always)]
+    fn is_current(&self) -> bool {
+        self.tag & DUPLICATE == 0
+    }
+
+    /// Returns true if the entry is no duplicate, belongs to `owner`, and was recorded: one comparison.
+    #[inline(always)]
+    fn is_current_and_recorded_of(&self, owner: u32) -> bool {
+        self.tag as u32 == owner
+    }
+
+    fn is_current_of(&self, owner: u32) -> bool {
+        self.tag as u32 & !(UNRECORDED as u32) == owner
+    }
+
+    /// Returns true if the enter was recorded.
+    pub(super) fn is_recorded(&self) -> bool {
+        self.tag & UNRECORDED == 0
+    }
+}
+
+/// Returns a number for a subscriber or layer of the process, by which its entries are told from those of others.
+pub(super) fn next_owner() -> u32 {
+    static NEXT_OWNER: AtomicU64 = AtomicU64::new(1);
+    // After 2^30 numbers they begin again; two owners with the same number will hardly be in use at the same time.
+    (NEXT_OWNER.fetch_add(1, Ordering::Relaxed) & OWNER_MASK) as u32
+}
+
+/// Entries that lie in the thread's own state; further entries lie on the heap.
+const INLINE: usize = 32;
+const EMPTY: SpanEntry = SpanEntry { span_id: 0, local_id: 0, tag: 0 };
+
+thread_local! {
+    /// The entries after the first [`INLINE`] ones.
+    static HEAP_ENTRIES: RefCell<Vec<SpanEntry>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The span stack of a thread, with the spans of all subscribers and layers.
+#[repr(C)]
+pub(super) struct SpanStack {
+    len: Cell<usize>,
+    inline: [EntryCell; INLINE],
+}
+
+/// A [`SpanEntry`] that can be replaced, word by word.
+struct EntryCell {
+    span_id: Cell<u64>,
+    local_id: Cell<u64>,
+    tag: Cell<u64>,
+}
+
+impl EntryCell {
+    const fn new() -> Self {
+        Self { span_id: Cell::new(0), local_id: Cell::new(0), tag: Cell::new(0) }
+    }
+
+    #[inline(always)]
+    fn get(&self) -> SpanEntry {
+        SpanEntry { span_id: self.span_id.get(), local_id: self.local_id.get(), tag: self.tag.get() }
+    }
+
+    #[inline(always)]
+    fn set(&self, entry: SpanEntry) {
+        self.span_id.set(entry.span_id);
+        self.local_id.set(entry.local_id);
+        self.tag.set(entry.tag);
+    }
+}
+
+/// An entry that was removed, and the span that is current after that.
+#[derive(Clone, Copy)]
+pub(super) struct Popped {
+    pub(super) entry: SpanEntry,
+    /// As [`SpanStack::current_span_id`] returns it.
+    pub(super) current_span_id: u64,
+}
+
+/// The fast paths. Each of them does the common case, or changes nothing.
+impl SpanStack {
+    /// As [`Self::push`], if the entry is no duplicate and fits the inline part. Otherwise false, and nothing has changed.
+    #[inline(always)]
+    pub(super) fn try_push(&self, span_id: u64, local_id: u64, call_site_id: u32, owner: u32) -> bool {
+        let len = self.len.get();
+        let Some(cell) = self.inline.get(len) else { return false };
+        if self.inline[..len].iter().any(|cell| cell.get().is(local_id, owner)) {
+            return false;
+        }
+        cell.set(SpanEntry { span_id, local_id, tag: u64::from(call_site_id) << 32 | u64::from(owner) });
+        self.len.set(len + 1);
+        true
+    }
+
+    /// As [`Self::pop`], if the span's entry is the last one and recorded, and the entry before it is current. Otherwise `None`, and
+    /// nothing has changed.
+    #[inline(always)]
+    pub(super) fn try_pop(&self, local_id: u64, owner: u32) -> Option<Popped> {
+        let last = self.len.get().wrapping_sub(1);
+        let entry = self.inline.get(last)?.get();
+        if entry.local_id != local_id || !entry.is_current_and_recorded_of(owner) {
+            return None;
+        }
+        let current_span_id = match self.inline[..last].last().map(EntryCell::get) {
+            None => 0,
+            Some(below) if below.is_current() => below.span_id,
+            Some(_) => return None,
+        };
+        self.len.set(last);
+        Some(Popped { entry, current_span_id })
+    }
+
+    /// Returns the id of the span of `owner` that the thread is in, 0 for none, if the last entry answers the question.
+    #[inline(always)]
+    pub(super) fn try_current(&self, owner: u32) -> Option<u64> {
+        let len = self.len.get();
+        if len == 0 {
+            return Some(0);
+        }
+        let last = self.inline.get(len - 1)?.get();
+        last.is_current_and_recorded_of(owner).then_some(last.span_id)
+    }
+}
+
+impl SpanStack {
+    pub(super) const fn new() -> Self {
+        Self { inline: [const { EntryCell::new() }; INLINE], len: Cell::new(0) }
+    }
+
+    /// Adds an entry for a span that the thread enters. Returns false if the entry is a duplicate: the current span stays the same.
+    pub(super) fn push(&self, span_id: u64, local_id: u64, call_site_id: u32, owner: u32, is_recorded: bool) -> bool {
+        let len = self.len.get();
+        let tag = u64::from(call_site_id) << 32 | u64::from(owner) | if is_recorded { 0 } else { UNRECORDED };
+        let Some(cell) = self.inline.get(len) else {
+            return self.push_to_heap(SpanEntry { span_id, local_id, tag });
+        };
+        let is_duplicate = self.inline[..len].iter().any(|cell| cell.get().is(local_id, owner));
+        let tag = if is_duplicate { tag | DUPLICATE } else { tag };
+        cell.set(SpanEntry { span_id, local_id, tag });
+        self.len.set(len + 1);
+        !is_duplicate
+    }
+
+    #[cold]
+    fn push_to_heap(&self, entry: SpanEntry) -> bool {
+        let owner = (entry.tag & OWNER_MASK) as u32;
+        let is_duplicate = self.last_where(|other| other.is(entry.local_id, owner)).is_some();
+        let tag = if is_duplicate { entry.tag | DUPLICATE } else { entry.tag };
+        // At the thread's end the heap part is gone: the entry is dropped, and the exit of its span finds none.
+        let is_kept = HEAP_ENTRIES.try_with(|entries| entries.borrow_mut().push(SpanEntry { tag, ..entry })).is_ok();
+        if is_kept {
+            self.len.set(self.len.get() + 1);
+        }
+        is_kept && !is_duplicate
+    }
+
+    /// Removes the last entry of a span that the thread exits, wherever that entry is, and returns it.
+    pub(super) fn pop(&self, local_id: u64, owner: u32) -> Option<SpanEntry> {
+        let len = self.len.get();
+        let on_heap = HEAP_ENTRIES.try_with(|entries| {
+            let mut entries = entries.borrow_mut();
+            let at = entries.iter().rposition(|entry| entry.is(local_id, owner))?;
+            Some(entries.remove(at))
+        });
+        let removed = match on_heap.ok().flatten() {
+            Some(removed) => removed,
+            None => {
+                let inline = &self.inline[..len.min(INLINE)];
+                let at = inline.iter().rposition(|cell| cell.get().is(local_id, owner))?;
+                let removed = inline[at].get();
+                inline.windows(2).skip(at).for_each(|pair| pair[0].set(pair[1].get()));
+                if len > INLINE {
+                    self.refill_inline();
+                }
+                removed
+            }
+        };
+        self.len.set(len - 1);
+        Some(removed)
+    }
+
+    /// Moves the first entry on the heap to the last inline cell.
+    fn refill_inline(&self) {
+        let first = HEAP_ENTRIES.try_with(|entries| {
+            let mut entries = entries.borrow_mut();
+            if entries.is_empty() { EMPTY } else { entries.remove(0) }
+        });
+        self.inline[INLINE - 1].set(first.unwrap_or(EMPTY));
+    }
+
+    /// Returns the innermost entry that `is_wanted`.
+    #[inline(always)]
+    fn last_where(&self, is_wanted: impl Fn(&SpanEntry) -> bool) -> Option<SpanEntry> {
+        let len = self.len.get();
+        if len > INLINE
+            && let Some(found) = last_on_heap_where(&is_wanted)
+        {
+            return Some(found);
+        }
+        let inline = &self.inline[..len.min(INLINE)];
+        inline.iter().rev().map(EntryCell::get).find(is_wanted)
+    }
+
+    /// Returns the span of `owner` that the thread is in: the one that was entered last.
+    #[inline(always)]
+    pub(super) fn current(&self, owner: u32) -> Option<SpanEntry> {
+        self.last_where(|entry| entry.is_current_of(owner))
+    }
+
+    /// As [`Self::current`], of the spans whose enter was recorded. The caller checks whether it is the current span.
+    #[inline(always)]
+    pub(super) fn current_and_recorded(&self, owner: u32) -> Option<SpanEntry> {
+        self.last_where(|entry| entry.is_current_and_recorded_of(owner))
+    }
+
+    /// Returns the id of [`Self::current`]; 0 for none.
+    #[inline(never)]
+    pub(super) fn current_of(&self, owner: u32) -> u64 {
+        self.current(owner).map_or(0, |entry| entry.span_id)
+    }
+
+    /// Returns the id of the span that the thread is in, whichever subscriber or layer it belongs to; 0 for none.
+    #[inline(always)]
+    pub(super) fn current_span_id(&self) -> u64 {
+        self.last_where(SpanEntry::is_current).map_or(0, |entry| entry.span_id)
+    }
+}
+
+#[cold]
+fn last_on_heap_where(is_wanted: &impl Fn(&SpanEntry) -> bool) -> Option<SpanEntry> {
+    HEAP_ENTRIES
+        .try_with(|entries| entries.borrow().iter().rev().find(|entry| is_wanted(entry)).copied())
+        .ok()
+        .flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Enter(u64, u32),
+        Exit(u64, u32),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let span = (1..40u64, 1..3u32);
+        prop_oneof![
+            3 => span.clone().prop_map(|(id, owner)| Step::Enter(id, owner)),
+            2 => span.prop_map(|(id, owner)| Step::Exit(id, owner)),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn it_does_what_a_plain_vector_does_however_deep(steps in prop::collection::vec(step(), 0..300)) {
+            std::thread::spawn(move || {
+                let spans = SpanStack::new();
+                let mut model: Vec<(u64, u32, bool)> = Vec::new();
+                for step in steps {
+                    match step {
+                        Step::Enter(id, owner) => {
+                            let is_duplicate = model.iter().any(|entry| (entry.0, entry.1) == (id, owner));
+                            model.push((id, owner, is_duplicate));
+                            if !spans.try_push(id + 1000, id, 0, owner) {
+                                assert!(is_duplicate || model.len() > INLINE);
+                                spans.push(id + 1000, id, 0, owner, true);
+                            }
+                        }
+                        Step::Exit(id, owner) => {
+                            let at = model.iter().rposition(|entry| (entry.0, entry.1) == (id, owner));
+                            let expected = at.map(|at| model.remove(at).0 + 1000);
+                            let popped = match spans.try_pop(id, owner) {
+                                Some(popped) => {
+                                    assert_eq!(popped.current_span_id, spans.current_span_id());
+                                    Some(popped.entry)
+                                }
+                                None => spans.pop(id, owner),
+                            };
+                            assert_eq!(popped.map(|entry| entry.span_id), expected);
+                        }
+                    }
+                    assert_eq!(spans.len.get(), model.len());
+                    for owner in 1..3 {
+                        let expected = model.iter().rev().find(|entry| entry.1 == owner && !entry.2).map(|entry| entry.0);
+                        assert_eq!(spans.current(owner).map(|entry| entry.local_id), expected);
+                        let current = spans.try_current(owner);
+                        assert!(current.is_none_or(|id| id == expected.map_or(0, |id| id + 1000)));
+                    }
+                    let expected = model.iter().rev().find(|entry| !entry.2).map_or(0, |entry| entry.0 + 1000);
+                    assert_eq!(spans.current_span_id(), expected);
+                }
+            }).join().unwrap();
+        }
+    }
+}
