@@ -49,6 +49,7 @@
 //! |---|---|---|
 //! | `macros` | the derives | yes |
 //! | `tracing` | spans and log records of `tracing` | yes |
+//! | `exec` | the published EXEC schema: `eventring::exec`, `eventring::schema::exec` | yes |
 //! | `snapshot` | zstd snapshots of rings | no |
 //! | `capture` | saved rings: `eventring::capture` | no |
 //! | `export` | Perfetto, Chrome, folded stacks, JSON lines: `eventring::export` | no |
@@ -76,6 +77,8 @@ mod arch;
 pub mod capture;
 #[cfg(not(any(loom, shuttle)))]
 pub mod clock;
+#[cfg(all(feature = "exec", not(any(loom, shuttle))))]
+pub mod exec;
 #[cfg(all(feature = "export", not(any(loom, shuttle))))]
 pub mod export;
 #[cfg(not(any(loom, shuttle)))]

@@ -13,7 +13,7 @@ use crate::schema::{EventPayload, EventType, PayloadOf};
 /// // To the recorder that the event type names (`#[event(recorder = …)]`); nothing happens while that is off.
 /// // record!(Shop::DayEnded);
 /// // record!(Shop::OrderFilled, &order);
-/// // record!(Shop::OrderFilled, &order; ext[0] = customer_id);
+/// // record!(Shop::OrderFilled, &order; customer = customer_id);
 ///
 /// // To a recorder of one's own choice.
 /// let counter = TestCounter { writer_id: 1, counter: 2 };
@@ -24,9 +24,9 @@ use crate::schema::{EventPayload, EventType, PayloadOf};
 /// ```
 ///
 /// The event is a path to a variant of an enum that derives [`EventType`]; its payload (a reference or a value) must be the
-/// struct that the enum names for it, which the compiler checks, or be absent if it has none. Behind `;` stand extension words:
-/// `ext[N] = value`, `span = …` (the same as `ext[3]`) or, for execution events, `block = …`, `txn = …`, `account = …`. There are
-/// four, and the compiler says so:
+/// struct that the enum names for it, which the compiler checks, or be absent if it has none. After `;` stand extension
+/// words: `ext[N] = value`, or `NAME = value` with a name that the enum gives to a word (`#[event(ext(INDEX = NAME))]`;
+/// word 3 is `span`, unless it says `no_span`). There are four, and the compiler says so:
 ///
 /// ```compile_fail,E0080
 /// # use eventring::{record, schema::test::{TestCounter, TestEvent}};
@@ -82,12 +82,24 @@ macro_rules! record {
 /// ```
 /// use eventring::recordv;
 /// # use eventring::recorder::{ContentDescription, Recorder};
-/// use eventring::schema::{Bytes32, exec::{ExecEvent, TxnLog}};
-/// # let recorder = Recorder::builder(ContentDescription::of::<ExecEvent>()).anonymous().build()?;
+/// use eventring::{EventPayload, EventType};
 ///
-/// let topics = [[1u8; 32], [2; 32]];
-/// let log = TxnLog { topic_count: 2, data_length: 3, ..TxnLog::default() };
-/// recordv!(recorder => ExecEvent::TxnLog, &log, [topics.as_flattened(), b"abc"]; txn = 1);
+/// #[derive(EventPayload)]
+/// struct Batch {
+///     order_count: u32,
+/// }
+///
+/// #[derive(EventType, Clone, Copy)]
+/// #[event(content_type = 300, ext(1 = customer))]
+/// #[repr(u16)]
+/// enum Shop {
+///     #[event(payload = Batch, trailing(orders: u64 * order_count, note: eventring::schema::Utf8))]
+///     BatchPlaced = 2,
+/// }
+/// # let recorder = Recorder::builder(ContentDescription::of::<Shop>()).anonymous().build()?;
+///
+/// let orders = eventring::schema::encode_array(&[17u64, 18]);
+/// recordv!(recorder => Shop::BatchPlaced, &Batch { order_count: 2 }, [&orders, b"in a hurry"]; customer = 7);
 /// # Ok::<(), eventring::recorder::RecorderError>(())
 /// ```
 ///
@@ -111,7 +123,7 @@ macro_rules! recordv {
             ::core::option::Option::Some(active) => {
                 #[allow(unused_mut, reason = "without extension words nothing changes it")]
                 let mut content_ext = [0; 4];
-                $crate::__ext!(content_ext, $($($ext)*)?);
+                $crate::__ext!(content_ext, raw, $($($ext)*)?);
                 active.recorder().recordv($code, content_ext, &[$($part),*])
             }
             ::core::option::Option::None => 0,
@@ -134,7 +146,7 @@ macro_rules! __record {
                 use $crate::__private::PayloadReference as _;
                 #[allow(unused_mut, reason = "without extension words nothing changes it")]
                 let mut content_ext = $default_ext;
-                $crate::__ext!(content_ext, $($ext)*);
+                $crate::__ext!(content_ext, [$event], $($ext)*);
                 // The code is an expression in place and no constant with a name: items are not hygienic, and the caller's own
                 // constant of that name would be hidden from the caller's expressions below.
                 $crate::__private::Coded::<
@@ -164,22 +176,59 @@ macro_rules! __one {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __ext {
-    ($to:ident, ) => {};
-    ($to:ident, ext[$index:expr] = $value:expr $(, $($rest:tt)*)?) => {
+    ($to:ident, $of:tt, ) => {};
+    ($to:ident, $of:tt, ext[$index:expr] = $value:expr $(, $($rest:tt)*)?) => {
         const { ::core::assert!($index < 4usize, "an event has the extension words ext[0] to ext[3]") };
         $to[$index] = $value;
-        $crate::__ext!($to, $($($rest)*)?);
+        $crate::__ext!($to, $of, $($($rest)*)?);
     };
-    ($to:ident, block = $value:expr $(, $($rest:tt)*)?) => { $crate::__ext!($to, ext[0] = $value $(, $($rest)*)?); };
-    ($to:ident, txn = $value:expr $(, $($rest:tt)*)?) => { $crate::__ext!($to, ext[1] = $value $(, $($rest)*)?); };
-    ($to:ident, account = $value:expr $(, $($rest:tt)*)?) => { $crate::__ext!($to, ext[2] = $value $(, $($rest)*)?); };
-    ($to:ident, span = $value:expr $(, $($rest:tt)*)?) => { $crate::__ext!($to, ext[3] = $value $(, $($rest)*)?); };
-    ($to:ident, $($other:tt)+) => {
+    ($to:ident, [$event:path], $word:ident = $value:expr $(, $($rest:tt)*)?) => {
+        $to[const { $crate::__private::word(&$event, ::core::stringify!($word)) }] = $value;
+        $crate::__ext!($to, [$event], $($($rest)*)?);
+    };
+    ($to:ident, $of:tt, $($other:tt)+) => {
         ::core::compile_error!(::core::concat!(
-            "expected extension words: `ext[N] = value`, `block = …`, `txn = …`, `account = …` or `span = …`, found `",
+            "expected extension words: `ext[N] = value`, or `NAME = value` with a name that the event type gives to a word, found `",
             ::core::stringify!($($other)+),
             "`"
         ));
+    };
+}
+
+/// Sets a named extension word of the events that the calling thread records, until the scope is dropped.
+///
+/// ```
+/// use eventring::{EventType, ext_scope, global::GlobalRecorder, record};
+/// # use eventring::recorder::{ContentDescription, Recorder};
+///
+/// static SHOP: GlobalRecorder = GlobalRecorder::new("shop");
+///
+/// #[derive(EventType, Clone, Copy)]
+/// #[event(content_type = 300, recorder = SHOP, ext(0 = order: seqno, 1 = line: index))]
+/// #[repr(u16)]
+/// enum Shop {
+///     #[event(carries())]
+///     OrderPlaced = 2,
+///     LinePacked = 3,
+/// }
+/// # let _recorder = SHOP.override_with(Recorder::builder(ContentDescription::of::<Shop>()).anonymous().build()?);
+///
+/// let order = record!(Shop::OrderPlaced);
+/// let _order = ext_scope!(Shop, order = order);
+/// record!(Shop::LinePacked; line = 1); // carries the order, and the line that is given here
+/// # Ok::<(), eventring::recorder::RecorderError>(())
+/// ```
+///
+/// Gives an [`ExtScope`](crate::global::ExtScope), which has the rules. The enum names its recorder
+/// (`#[event(recorder = …)]`) and the word (`#[event(ext(INDEX = NAME))]`); a name that it does not have is a compile
+/// error. An event carries all words, or those that `#[event(carries(…))]` on its variant names.
+#[macro_export]
+macro_rules! ext_scope {
+    ($events:ty, $word:ident = $value:expr $(,)?) => {
+        $crate::global::ExtScope::set::<$events>(
+            const { $crate::__private::scope_word::<$events>(::core::stringify!($word)) },
+            $value,
+        )
     };
 }
 
@@ -216,6 +265,34 @@ pub mod support {
         }
         recorder.refuse_event();
         None
+    }
+
+    /// Returns the index of the word that the schema of an event calls `name`.
+    ///
+    /// # Panics
+    /// At compile time, if it calls none so.
+    pub const fn word<E: EventType>(_: &E, name: &str) -> usize {
+        match E::INFO.ext_words.index_of(name) {
+            Some(index) => index,
+            None => {
+                panic!("the event type gives no extension word this name: `#[event(ext(INDEX = NAME))]` on the enum")
+            }
+        }
+    }
+
+    /// As [`word`], of a word that a scope can set.
+    ///
+    /// # Panics
+    /// At compile time, if there is no word of that name, or it is that of the current span.
+    pub const fn scope_word<E: RecordsTo>(name: &str) -> usize {
+        let words = &E::INFO.ext_words;
+        match words.index_of(name) {
+            Some(index) if words.own_bits() >> index & 1 == 1 => index,
+            Some(_) => panic!("`tracing` spans set the word `span`: enter a span"),
+            None => {
+                panic!("the event type gives no extension word this name: `#[event(ext(INDEX = NAME))]` on the enum")
+            }
+        }
     }
 
     /// The recorder of an event's slot.

@@ -4,9 +4,9 @@
 mod real_data;
 
 use eventring::reader::{Next, PayloadRead, Reader, Seek};
-use eventring::schema::exec::flow::FlowTags;
+
+use eventring::schema::exec::{Address, Bytes32, FlowTags, U256};
 use eventring::schema::exec::{BlockEnd, BlockStart, ExecEvent, ExecPayload, TxnEvmOutput, TxnHeaderStart};
-use eventring::schema::{Address, Bytes32, U256};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -61,12 +61,12 @@ fn rebuild(reader: &Reader) -> BTreeMap<u64, Block> {
         let Some(index) = tags.txn_index else { continue };
         let transaction = block.transactions.entry(index).or_default();
         match payload {
-            ExecPayload::TxnHeaderStart(view) => transaction.start = Some((view.start, view.data.to_vec())),
+            ExecPayload::TxnHeaderStart(view) => transaction.start = Some((view.fixed, view.data.as_bytes().to_vec())),
             ExecPayload::TxnEvmOutput(output) => transaction.output = Some(output),
             ExecPayload::TxnLog(view) => {
                 let topics = view.topics.to_vec().unwrap();
-                let log = Log { address: view.log.address, topics, data: view.data.to_vec() };
-                assert!(transaction.logs.insert(view.log.index, log).is_none());
+                let log = Log { address: view.fixed.address, topics, data: view.data.as_bytes().to_vec() };
+                assert!(transaction.logs.insert(view.fixed.index, log).is_none());
             }
             ExecPayload::TxnCallFrame(_) => transaction.call_frames += 1,
             _ => {}

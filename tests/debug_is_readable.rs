@@ -38,7 +38,7 @@ fn so_are_all_the_others() {
     check(&try_init_with(PerfRecorder::builder().config("x:3:4"), TargetFilter::all()).unwrap_err());
     check(&"info,loud=loud".parse::<TargetFilter>().unwrap_err());
     check(&SchemaModel::parse("no schema").unwrap_err());
-    check(&"0xzz".parse::<eventring::schema::Address>().unwrap_err());
+    check(&"0xzz".parse::<eventring::schema::exec::Address>().unwrap_err());
     check(&eventring::schema::RecordErrorView::decode(&[1]).unwrap_err());
     check(&Reader::open("/dev/shm/no/such/ring").unwrap_err());
     static SHOP: eventring::global::GlobalRecorder = eventring::global::GlobalRecorder::new("shop");

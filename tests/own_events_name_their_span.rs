@@ -95,7 +95,7 @@ fn number(value: &Value) -> u64 {
 
 fn check_merged(place: &Path) {
     let [shop, stock] = ["shop", "stock"].map(|name| Reader::open(beside(place, name)).unwrap());
-    assert!(shop.carries_span() && !stock.carries_span());
+    assert!(shop.ext_words().has_span() && !stock.ext_words().has_span());
     let mut reader = PerfReader::open(place).unwrap().with_exec(&shop).with_exec(&stock);
     let (mut named, mut of_stock) = (Spans::new(), 0);
     while let Some(item) = reader.next_timeout(std::time::Duration::from_millis(30)) {

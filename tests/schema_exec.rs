@@ -89,15 +89,17 @@ fn encode(payload: &ExecPayload<'_>) -> Vec<u8> {
         ExecPayload::BlockFinalized(value) => encode!(*value),
         ExecPayload::BlockVerified(value) => encode!(*value),
         ExecPayload::TxnHeaderStart(view) => {
-            [encode!(view.start), view.data.to_vec(), view.blob_hashes.as_bytes().to_vec()].concat()
+            [encode!(view.fixed), view.data.as_bytes().to_vec(), view.blob_hashes.as_bytes().to_vec()].concat()
         }
-        ExecPayload::TxnAccessListEntry(view) => [encode!(view.entry), view.storage_keys.as_bytes().to_vec()].concat(),
+        ExecPayload::TxnAccessListEntry(view) => [encode!(view.fixed), view.storage_keys.as_bytes().to_vec()].concat(),
         ExecPayload::TxnAuthListEntry(value) => encode!(*value),
         ExecPayload::TxnReject(value) => encode!(*value),
         ExecPayload::TxnEvmOutput(value) => encode!(*value),
-        ExecPayload::TxnLog(view) => [encode!(view.log), view.topics.as_bytes().to_vec(), view.data.to_vec()].concat(),
+        ExecPayload::TxnLog(view) => {
+            [encode!(view.fixed), view.topics.as_bytes().to_vec(), view.data.as_bytes().to_vec()].concat()
+        }
         ExecPayload::TxnCallFrame(view) => {
-            [encode!(view.frame), view.input.to_vec(), view.return_value.to_vec()].concat()
+            [encode!(view.fixed), view.input.as_bytes().to_vec(), view.return_value.as_bytes().to_vec()].concat()
         }
         ExecPayload::AccountAccessListHeader(value) => encode!(*value),
         ExecPayload::AccountAccess(value) => encode!(*value),

@@ -63,20 +63,20 @@ fn assert_same(typed: &ExecPayload<'_>, value: &Value<'_>) {
             assert_eq!(text("gas_used"), end.gas_used.to_string());
         }
         ExecPayload::TxnHeaderStart(view) => {
-            assert_eq!(text("sender"), view.start.sender.to_string());
-            assert_eq!(text("txn_header.value"), view.start.txn_header.value.to_string());
-            assert_eq!(text("txn_header.y_parity"), view.start.txn_header.y_parity.to_string());
-            assert_eq!(value.get("data"), Some(&Value::Bytes(view.data)));
+            assert_eq!(text("sender"), view.fixed.sender.to_string());
+            assert_eq!(text("txn_header.value"), view.fixed.txn_header.value.to_string());
+            assert_eq!(text("txn_header.y_parity"), view.fixed.txn_header.y_parity.to_string());
+            assert_eq!(value.get("data"), Some(&Value::Bytes(view.data.as_bytes())));
         }
         ExecPayload::TxnLog(view) => {
             let topics: Vec<String> = view.topics.to_vec().unwrap().iter().map(ToString::to_string).collect();
             assert_eq!(text("topics"), format!("[{}]", topics.join(", ")));
-            assert_eq!(value.get("data"), Some(&Value::Bytes(view.data)));
+            assert_eq!(value.get("data"), Some(&Value::Bytes(view.data.as_bytes())));
         }
         ExecPayload::TxnCallFrame(view) => {
-            assert_eq!(text("evmc_status"), view.frame.evmc_status.to_string());
-            assert_eq!(value.get("input"), Some(&Value::Bytes(view.input)));
-            assert_eq!(value.get("return_value"), Some(&Value::Bytes(view.return_value)));
+            assert_eq!(text("evmc_status"), view.fixed.evmc_status.to_string());
+            assert_eq!(value.get("input"), Some(&Value::Bytes(view.input.as_bytes())));
+            assert_eq!(value.get("return_value"), Some(&Value::Bytes(view.return_value.as_bytes())));
         }
         ExecPayload::AccountAccess(access) => {
             assert_eq!(text("prestate.balance"), access.prestate.balance.to_string());

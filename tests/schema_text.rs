@@ -5,8 +5,8 @@ use eventring::schema::exec::ExecEvent;
 use eventring::schema::perf::PerfEvent;
 use eventring::schema::test::TestEvent;
 use eventring::schema::{
-    EventInfo, EventPayload, EventType, FieldInfo, FieldType, Scalar, Schema, SchemaInfo, SchemaModel,
-    SchemaTextErrorKind, StructInfo, published_schema, schema_text_hash,
+    EventInfo, EventPayload, EventType, ExtWord, ExtWordKind, ExtWords, FieldInfo, FieldType, Scalar, Schema,
+    SchemaInfo, SchemaModel, SchemaTextErrorKind, StructInfo, ext_words, published_schema, schema_text_hash,
 };
 
 fn hex(bytes: &[u8]) -> String {
@@ -58,7 +58,7 @@ fn hash_of(change: impl FnOnce(&mut SchemaInfo, &mut EventInfo, &mut StructInfo,
         version: 1,
         events: &[],
         published_hash: None,
-        carries_span: true,
+        ext_words: ExtWords::SPAN,
         description: "A shop",
     };
     let mut event = EventInfo { code: 2, name: "ORDER", payload: None, trailing: &[], description: "An order" };
@@ -97,27 +97,76 @@ fn the_hash_changes_with_everything_that_determines_the_layout() {
 }
 
 #[test]
-fn that_events_carry_their_span_is_said_in_a_line_that_older_readers_and_the_hash_take_for_a_comment() {
+fn names_of_extension_words_are_lines_that_older_readers_and_the_hash_take_for_comments() {
+    const WORDS: ExtWords = ExtWords::new([
+        Some(ExtWord::new("order", ExtWordKind::Seqno)),
+        Some(ExtWord::new("line", ExtWordKind::Index)),
+        Some(ExtWord::new("customer", ExtWordKind::Number)),
+        None,
+    ]);
     let same = hash_of(|_, _, _, _| {});
-    assert_eq!(hash_of(|schema, _, _, _| schema.carries_span = false), same);
+    assert_eq!(hash_of(|schema, _, _, _| schema.ext_words = ExtWords::NONE), same);
+    assert_eq!(hash_of(|schema, _, _, _| schema.ext_words = WORDS), same);
 
     let text = BothEntries::schema().text();
-    assert_eq!(text.lines().filter(|line| *line == "#ext 3 span").count(), 1);
-    assert!(SchemaModel::parse(text).unwrap().carries_span());
-    // Older writers left the line out.
-    let older = text.replace("#ext 3 span\n", "");
-    let model = SchemaModel::parse(&older).unwrap();
-    assert!(!model.carries_span());
-    assert_eq!(model.schema_hash(), BothEntries::schema_hash());
-    // A similar line of a description is not this line, and a similar line of a later writer is not taken for it.
-    for other in ["# ext 3 span", "#ext 2 span", "#ext 3 spans", "# #ext 3 span"] {
-        let model = SchemaModel::parse(&text.replace("#ext 3 span", other)).unwrap();
-        assert!(!model.carries_span(), "{other}");
+    assert_eq!(text.lines().filter(|line| line.starts_with("#ext")).collect::<Vec<_>>(), ["#ext 3 span"]);
+    let words_of = |lines: &str| {
+        let model = SchemaModel::parse(&text.replace("#ext 3 span\n", lines)).unwrap();
+        assert_eq!(model.schema_hash(), BothEntries::schema_hash());
+        model.ext_words().clone()
+    };
+    assert_eq!(words_of("#ext 3 span\n"), ExtWords::SPAN);
+    // As texts were before words had names.
+    assert_eq!(words_of(""), ExtWords::NONE);
+    assert_eq!(words_of("#ext 0 order seqno\n#ext 1 line index\n#ext 2 customer\n"), WORDS);
+    // A description is no such line, and neither is a line of a later version.
+    for other in [
+        "# ext 3 span",
+        "#ext 2 span",
+        "#ext 3 span seqno",
+        "# #ext 3 span",
+        "#ext",
+        "#ext ",
+        "#ext 3",
+        "#ext 4 order",
+        "#ext 03 order",
+        "#ext -1 order",
+        "#ext 0 order ",
+        "#ext 0  order",
+        "#ext 0 order seqno seqno",
+        "#ext 0 order time",
+        "#ext 0 seq no",
+        "#ext 0 \u{e9}",
+        "#ext 18446744073709551616 order",
+        &format!("#ext 0 {}", "o".repeat(257)),
+    ] {
+        assert_eq!(words_of(&format!("{other}\n")), ExtWords::NONE, "{other}");
     }
-    assert!(ExecEvent::schema().model().unwrap().carries_span());
+    // The first of several names of a word is the word's, and a name is that of one word.
+    let words = words_of("#ext 0 order\n#ext 0 line\n#ext 1 order\n#ext 1 line\n#ext 3 row\n#ext 3 span\n");
+    let named: Vec<_> = words.iter().map(|(index, word)| (index, word.name().to_owned())).collect();
+    assert_eq!(named, [(0, "order".to_owned()), (1, "line".to_owned()), (3, "row".to_owned())]);
+    assert!(!words.has_span() && words.index_of("line") == Some(1));
+}
+
+#[test]
+fn the_words_of_published_schemas_are_known_without_being_in_their_text() {
+    let exec = ExecEvent::schema();
+    assert_eq!(exec.text().lines().filter(|line| line.starts_with("#ext")).collect::<Vec<_>>(), ["#ext 3 span"]);
+    let of_text = SchemaModel::parse(exec.text()).unwrap();
+    assert_eq!(*of_text.ext_words(), ExtWords::SPAN);
+    for words in [exec.model().unwrap().ext_words(), &ext_words(2, None), &ext_words(2, Some(&of_text))] {
+        let described: Vec<_> =
+            words.iter().map(|(index, word)| (index, word.key().into_owned(), word.value(7))).collect();
+        let expected = [("block_seqno", 7), ("txn_index", 6), ("account_index", 7), ("span", 7)];
+        let expected = expected.iter().enumerate().map(|(index, (key, value))| (index, (*key).into(), Some(*value)));
+        assert_eq!(described, expected.collect::<Vec<_>>());
+    }
     for schema in [TestEvent::schema(), PerfEvent::schema()] {
-        assert!(!schema.model().unwrap().carries_span(), "{}", schema.name());
+        assert_eq!(*schema.model().unwrap().ext_words(), ExtWords::NONE, "{}", schema.name());
+        assert_eq!(ext_words(schema.content_type(), schema.model().ok()), ExtWords::NONE, "{}", schema.name());
     }
+    assert_eq!(ext_words(300, BothEntries::schema().model().ok()), ExtWords::SPAN);
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Values that are encoded are decoded to the same values: typed, and by schema text alone.
 #![cfg(feature = "macros")]
 
+use eventring::schema::exec::{Address, U256};
 use eventring::schema::{
-    Address, DecodeErrorKind, EventPayload, EventType, MALFORMED, PayloadField, RecordError, SchemaModel, U256, Utf8,
-    Value, encode_array, split_array,
+    DecodeErrorKind, EventPayload, EventType, MALFORMED, PayloadField, RecordError, SchemaModel, Utf8, Value,
+    encode_array,
 };
 use proptest::prelude::*;
 
@@ -117,7 +118,7 @@ fn everything_value<'a>(e: &'a Everything, integers: &[i32], live: &[Part], note
         ("numbers", Value::List(e.numbers.map(|number| Value::Uint(number.into())).to_vec())),
         ("address", Value::Bytes(&e.address.0)),
         ("double", Value::F64(e.double)),
-        ("huge", Value::U256(e.huge)),
+        ("huge", Value::Uint256(e.huge.limbs())),
         ("part", part_value(&e.part)),
         ("parts", Value::List(e.parts.iter().map(part_value).collect())),
         ("negative", Value::Int128(e.negative)),
@@ -151,13 +152,12 @@ proptest! {
         let live = &live[..everything.part.count as usize];
         let payload = payload(&everything, integers, live, &note);
 
-        let (typed, rest) = Everything::decode(&payload).unwrap();
-        prop_assert_eq!(typed, Everything { key: [0; 7], ..everything });
-        let (array, rest) = split_array::<i32>("EVERYTHING", "integers", rest, typed.count.into()).unwrap();
-        prop_assert_eq!(array.to_vec().unwrap(), integers);
-        let (array, rest) = split_array::<Part>("EVERYTHING", "live_parts", rest, typed.part.count.into()).unwrap();
-        prop_assert_eq!(array.to_vec().unwrap(), live);
-        prop_assert_eq!(rest, note.as_bytes());
+        let view = EverythingView::decode(&payload).unwrap();
+        prop_assert_eq!(view.fixed, Everything { key: [0; 7], ..everything });
+        prop_assert_eq!(view.integers.to_vec().unwrap(), integers);
+        prop_assert_eq!(view.live_parts.to_vec().unwrap(), live);
+        prop_assert_eq!(view.note.to_text(), note.as_str());
+        prop_assert_eq!(view.clone(), view);
 
         let model = model();
         let value = model.decode(2, &payload);

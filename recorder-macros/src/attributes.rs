@@ -7,6 +7,8 @@ use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Ident, LitInt, LitStr, Path, Result, Token, Type, parenthesized};
 
+use crate::payloads::Payloads;
+
 /// What stands on an item, a field or a variant. Each place allows some of it.
 #[derive(Default)]
 pub struct EventAttributes {
@@ -18,8 +20,21 @@ pub struct EventAttributes {
     pub krate: Option<Path>,
     pub payload: Option<Type>,
     pub trailing: Option<Vec<Trailing>>,
+    /// On the enum.
+    pub ext: Option<Vec<ExtWord>>,
+    /// On a variant: the words that the event carries.
+    pub carried: Option<Vec<Ident>>,
+    pub payloads: Option<Payloads>,
     pub redact: bool,
     pub no_span: bool,
+    pub no_views: bool,
+}
+
+/// `INDEX = NAME`, `INDEX = NAME: KIND`: the name of an extension word.
+pub struct ExtWord {
+    pub index: LitInt,
+    pub name: Ident,
+    pub kind: Option<Ident>,
 }
 
 /// `NAME: TYPE * COUNT`; without `* COUNT` the array takes the rest of the payload.
@@ -33,6 +48,16 @@ pub struct Trailing {
 pub struct CountPath {
     pub text: String,
     pub span: Span,
+}
+
+impl Parse for ExtWord {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let index = input.parse()?;
+        input.parse::<Token![=]>()?;
+        let name = input.parse()?;
+        let kind = if input.parse::<Option<Token![:]>>()?.is_some() { Some(input.parse()?) } else { None };
+        Ok(Self { index, name, kind })
+    }
 }
 
 impl Parse for Trailing {
@@ -75,14 +100,17 @@ impl EventAttributes {
             "recorder" => once(meta, &mut self.recorder),
             "crate" => once(meta, &mut self.krate),
             "payload" => once(meta, &mut self.payload),
-            "trailing" => {
+            "trailing" => list(meta, &mut self.trailing),
+            "payloads" => {
                 let content;
                 parenthesized!(content in meta.input);
-                let arrays = content.parse_terminated(Trailing::parse, Token![,])?;
-                set(meta, &mut self.trailing, arrays.into_iter().collect())
+                set(meta, &mut self.payloads, content.parse()?)
             }
+            "ext" => list(meta, &mut self.ext),
+            "carries" => list(meta, &mut self.carried),
             "redact" => switch(meta, &mut self.redact),
             "no_span" => switch(meta, &mut self.no_span),
+            "no_views" => switch(meta, &mut self.no_views),
             _ => Err(meta.error("unknown key")),
         }
     }
@@ -99,6 +127,14 @@ impl EventAttributes {
 fn once<T: Parse>(meta: &ParseNestedMeta<'_>, slot: &mut Option<T>) -> Result<()> {
     let value = meta.value()?.parse()?;
     set(meta, slot, value)
+}
+
+/// Reads `(ITEM, …)`.
+fn list<T: Parse>(meta: &ParseNestedMeta<'_>, slot: &mut Option<Vec<T>>) -> Result<()> {
+    let content;
+    parenthesized!(content in meta.input);
+    let items = content.parse_terminated(T::parse, Token![,])?;
+    set(meta, slot, items.into_iter().collect())
 }
 
 fn set<T>(meta: &ParseNestedMeta<'_>, slot: &mut Option<T>, value: T) -> Result<()> {

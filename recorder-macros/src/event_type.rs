@@ -6,20 +6,25 @@ use syn::spanned::Spanned as _;
 use syn::{Data, DeriveInput, Expr, ExprLit, Fields, Ident, Lit, LitStr, Result, Type, Variant};
 
 use crate::attributes::{EventAttributes, Trailing, checked_name, repr_integer};
+use crate::ext_words::ExtWords;
 use crate::names;
+use crate::payloads;
+use crate::views;
 
 /// The code that is RECORD_ERROR in every schema.
-const RECORD_ERROR_CODE: u16 = 1;
+pub const RECORD_ERROR_CODE: u16 = 1;
 const RECORD_ERROR_NAME: &str = "RECORD_ERROR";
 
 /// A variant as the generated code needs it.
-struct Event<'a> {
-    ident: &'a Ident,
-    code: u16,
-    name: String,
-    description: String,
-    payload: Option<Type>,
-    trailing: Vec<Trailing>,
+pub struct Event<'a> {
+    pub ident: &'a Ident,
+    pub code: u16,
+    pub name: String,
+    pub description: String,
+    pub payload: Option<Type>,
+    pub trailing: Vec<Trailing>,
+    /// The extension words that it carries, if it names them.
+    pub carried: Option<Vec<Ident>>,
 }
 
 pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
@@ -30,7 +35,18 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
     if repr_integer(&input.attrs)?.is_none_or(|repr| repr != "u16") {
         return Err(syn::Error::new(input.ident.span(), "event codes are u16: add #[repr(u16)]"));
     }
-    let allowed = ["content_type", "name", "version", "schema_hash", "recorder", "no_span", "crate"];
+    let allowed = [
+        "content_type",
+        "name",
+        "version",
+        "schema_hash",
+        "recorder",
+        "ext",
+        "no_span",
+        "no_views",
+        "payloads",
+        "crate",
+    ];
     let attributes = EventAttributes::read(&input.attrs, &allowed)?;
     if data.variants.is_empty() {
         return Err(syn::Error::new(input.ident.span(), "a schema has at least one event"));
@@ -39,18 +55,37 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
     events.sort_by_key(|event| event.code);
     refuse_equal_names(&events)?;
 
-    let info = schema_info(input, &attributes, &events)?;
+    let words = ExtWords::read(&attributes)?;
+    let carried = events.iter().map(|event| words.carried_bits(event.carried.as_deref()));
+    let carried: Vec<u8> = carried.collect::<Result<_>>()?;
+    let info = schema_info(input, &attributes, &words, &events)?;
     let checks = events.iter().map(checks);
     let payloads =
         events.iter().filter(|event| event.code != RECORD_ERROR_CODE).map(|event| payload_of(&input.ident, event));
-    let recorder = attributes.recorder.as_ref().map(|recorder| records_to(input, &attributes, recorder));
-
     let krate = attributes.krate();
+    let recorder = attributes.recorder.as_ref().map(|recorder| records_to(input, &krate, &words, recorder));
+    let views = match attributes.no_views {
+        true => Vec::new(),
+        false => {
+            events.iter().filter_map(|event| views::view(input, &krate, event).transpose()).collect::<Result<_>>()?
+        }
+    };
+    if let (Some(payloads), true) = (&attributes.payloads, attributes.no_views) {
+        return Err(syn::Error::new(payloads.name.span(), "`payloads` is made of views: leave `no_views` out"));
+    }
+    let payloads_enum = attributes.payloads.as_ref().map(|payloads| payloads::expand(input, &krate, payloads, &events));
+    let payloads_enum = payloads_enum.transpose()?;
+    let (view_items, view_functions): (Vec<_>, Vec<_>) =
+        views.into_iter().map(|view| (view.item, view.functions)).unzip();
+
     let ident = &input.ident;
     let variants: Vec<&Ident> = events.iter().map(|event| event.ident).collect();
     let codes: Vec<u16> = events.iter().map(|event| event.code).collect();
     let event_names = events.iter().map(|event| &event.name);
     Ok(quote! {
+        #(#view_items)*
+        #payloads_enum
+
         const _: () = {
             use #krate::schema as __schema;
 
@@ -81,6 +116,13 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
                     }
                 }
 
+                #[inline(always)]
+                fn carried_words(self) -> ::core::primitive::u8 {
+                    match self {
+                        #(#ident::#variants => #carried,)*
+                    }
+                }
+
                 fn schema() -> &'static __schema::Schema {
                     static SCHEMA: __schema::derive_support::OnceLock<__schema::Schema> =
                         __schema::derive_support::OnceLock::new();
@@ -89,6 +131,7 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
             }
 
             #(#payloads)*
+            #(#view_functions)*
             #recorder
         };
     })
@@ -101,7 +144,7 @@ fn read_event(variant: &Variant) -> Result<Event<'_>> {
             "the variants of an EventType have no fields; name the payload with #[event(payload = STRUCT)]",
         ));
     }
-    let attributes = EventAttributes::read(&variant.attrs, &["name", "payload", "trailing"])?;
+    let attributes = EventAttributes::read(&variant.attrs, &["name", "payload", "trailing", "carries"])?;
     let code = match &variant.discriminant {
         Some((_, Expr::Lit(ExprLit { lit: Lit::Int(code), .. }))) => code.base10_parse::<u16>()?,
         Some((_, other)) => return Err(syn::Error::new_spanned(other, "expected the event code as a number")),
@@ -139,6 +182,7 @@ fn read_event(variant: &Variant) -> Result<Event<'_>> {
         description: names::description(&variant.attrs),
         payload: attributes.payload,
         trailing,
+        carried: attributes.carried,
     })
 }
 
@@ -176,7 +220,12 @@ fn refuse_equal_names(events: &[Event<'_>]) -> Result<()> {
     Ok(())
 }
 
-fn schema_info(input: &DeriveInput, attributes: &EventAttributes, events: &[Event<'_>]) -> Result<TokenStream> {
+fn schema_info(
+    input: &DeriveInput,
+    attributes: &EventAttributes,
+    words: &ExtWords,
+    events: &[Event<'_>],
+) -> Result<TokenStream> {
     let Some(content_type) = &attributes.content_type else {
         return Err(syn::Error::new(
             input.ident.span(),
@@ -211,7 +260,7 @@ fn schema_info(input: &DeriveInput, attributes: &EventAttributes, events: &[Even
         RECORD_ERROR_CODE => record_error.clone(),
         _ => event_info(event),
     }));
-    let carries_span = !attributes.no_span;
+    let ext_words = words.expression();
     let description = names::description(&input.attrs);
     Ok(quote! {
         __schema::SchemaInfo {
@@ -220,7 +269,7 @@ fn schema_info(input: &DeriveInput, attributes: &EventAttributes, events: &[Even
             version: #version,
             events: &[#(#infos),*],
             published_hash: #published_hash,
-            carries_span: #carries_span,
+            ext_words: #ext_words,
             description: #description,
         }
     })
@@ -309,9 +358,19 @@ fn payload_of(ident: &Ident, event: &Event<'_>) -> TokenStream {
     }
 }
 
-fn records_to(input: &DeriveInput, attributes: &EventAttributes, recorder: &syn::Path) -> TokenStream {
-    let krate = attributes.krate();
+fn records_to(input: &DeriveInput, krate: &TokenStream, words: &ExtWords, recorder: &syn::Path) -> TokenStream {
     let ident = &input.ident;
+    let ambient = words.has_own().then(|| {
+        quote! {
+            #[inline(always)]
+            fn with_ambient<__R>(f: impl ::core::ops::FnOnce(&#krate::global::AmbientWords) -> __R) -> __R {
+                ::std::thread_local! {
+                    static AMBIENT: #krate::global::AmbientWords = const { #krate::global::AmbientWords::new() };
+                }
+                AMBIENT.with(f)
+            }
+        }
+    });
     quote! {
         #[automatically_derived]
         impl #krate::global::RecordsTo for #ident {
@@ -319,6 +378,8 @@ fn records_to(input: &DeriveInput, attributes: &EventAttributes, recorder: &syn:
             fn slot() -> &'static #krate::global::GlobalRecorder {
                 &#recorder
             }
+
+            #ambient
         }
     }
 }

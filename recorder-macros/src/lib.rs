@@ -5,8 +5,11 @@
 mod attributes;
 mod event_payload;
 mod event_type;
+mod ext_words;
 mod names;
 mod payload_field;
+mod payloads;
+mod views;
 
 use proc_macro::TokenStream;
 use syn::{DeriveInput, parse_macro_input};

@@ -8,7 +8,6 @@ use super::timeline::Timeline;
 use crate::capture::{CapturedPayload, RingRole};
 use crate::reader::Descriptor;
 use crate::schema::decode_event;
-use crate::schema::exec::flow::FlowTags;
 use crate::tracing::{Fields, PerfContent, PerfRecord, Slice, Span, SpanId, SpanRebuilder, Thread};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -206,13 +205,15 @@ fn other_object(
         "time_ns": descriptor.record_epoch_nanos, "name": recording.event_name(ring, descriptor.event_type),
         "code": descriptor.event_type, "payload": decoded,
     });
-    if described.content_type == crate::layout::header::CONTENT_TYPE_EXEC {
-        let tags = FlowTags::from_ext(descriptor.content_ext);
-        object["block_seqno"] = json!(tags.block_seqno);
-        object["txn_index"] = json!(tags.txn_index);
-        object["account_index"] = json!(tags.account_index);
-    } else {
+    let words = recording.words(ring);
+    let named = words.iter_own().filter(|(_, word)| object.get(&*word.key()).is_none());
+    let named: Vec<_> = named.map(|(index, word)| (word.key(), word.value(descriptor.content_ext[index]))).collect();
+    // Where each word has a key, the array would repeat them.
+    if named.len() + usize::from(words.has_span()) < descriptor.content_ext.len() {
         object["content_ext"] = json!(descriptor.content_ext);
+    }
+    for (key, value) in named {
+        object[&*key] = json!(value);
     }
     object["span"] = json!(recording.span(ring, descriptor).map(SpanId::get));
     object

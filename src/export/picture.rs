@@ -12,7 +12,6 @@ use super::timeline::{SpanKey, ThreadKey, Timeline};
 use crate::capture::CapturedPayload;
 use crate::reader::Descriptor;
 use crate::schema::decode_event;
-use crate::schema::exec::flow::FlowTags;
 use crate::tracing::{CallSite, Field, PerfContent, PerfRecord, SpanId, Thread};
 use rows::Row;
 use std::collections::{HashMap, HashSet};
@@ -328,17 +327,13 @@ impl Picture<'_> {
     /// An event of a ring that is no perf ring.
     fn other(&mut self, process: u32, ring: u32, descriptor: &Descriptor, payload: &CapturedPayload) -> io::Result<()> {
         let recording = self.recording;
-        let is_exec = recording.ring(ring).content_type == crate::layout::header::CONTENT_TYPE_EXEC;
         let mut args = Args::default();
         args.push("seqno", ArgValue::Uint(descriptor.seqno));
         let span = recording.span(ring, descriptor);
-        if is_exec {
-            let tags = FlowTags::from_ext(descriptor.content_ext);
-            if tags.block_seqno != 0 {
-                args.push("block_seqno", ArgValue::Uint(tags.block_seqno));
-            }
-            if let Some(txn_index) = tags.txn_index {
-                args.push("txn_index", ArgValue::Uint(txn_index));
+        for (index, word) in recording.words(ring).iter_own() {
+            let number = descriptor.content_ext[index];
+            if let Some(value) = word.value(number).filter(|_| number != 0) {
+                args.push(&word.key(), ArgValue::Uint(value));
             }
         }
         match payload {

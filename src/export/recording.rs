@@ -9,7 +9,7 @@ use crate::capture::{
 };
 use crate::reader::Descriptor;
 use crate::schema::perf::PerfEvent;
-use crate::schema::{EventType, SPAN_WORD, SchemaModel, carries_span};
+use crate::schema::{EventType, ExtWords, SchemaModel, ext_words};
 use crate::tracing::{Catalog, PerfRecord, SpanId, decode_record};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -19,6 +19,8 @@ pub(super) struct Recording<'c> {
     pub(super) capture: &'c CaptureFile,
     /// What decodes each ring that is no perf ring.
     models: Vec<Option<Cow<'static, SchemaModel>>>,
+    /// The names of each ring's extension words.
+    words: Vec<ExtWords>,
 }
 
 /// One entry of the stream.
@@ -77,7 +79,10 @@ impl<'c> Recording<'c> {
             let text = Some(ring.schema_text.as_str()).filter(|text| !text.is_empty());
             SchemaModel::of_ring(ring.content_type, ring.schema_hash, text).ok()
         };
-        Ok(Self { capture, models: capture.rings().iter().map(model).collect() })
+        let models: Vec<_> = capture.rings().iter().map(model).collect();
+        let words = capture.rings().iter().zip(&models);
+        let words = words.map(|(ring, model)| ext_words(ring.content_type, model.as_deref())).collect();
+        Ok(Self { capture, models, words })
     }
 
     /// That there is a perf ring.
@@ -112,8 +117,12 @@ impl<'c> Recording<'c> {
 
     /// The span in which an event of such a ring was recorded, if its events say so.
     pub(super) fn span(&self, ring: u32, descriptor: &Descriptor) -> Option<SpanId> {
-        let carries_span = carries_span(self.ring(ring).content_type, self.model(ring));
-        SpanId::new(descriptor.content_ext[SPAN_WORD]).filter(|_| carries_span)
+        SpanId::new(self.words[ring as usize].span_id(descriptor.content_ext))
+    }
+
+    /// The names of the extension words of such a ring.
+    pub(super) fn words(&self, ring: u32) -> &ExtWords {
+        &self.words[ring as usize]
     }
 
     /// The name of an event of such a ring.

@@ -1,5 +1,6 @@
 //! What `record!` asks a global recorder: which recorder to record to now.
 
+use super::ambient::{AmbientWords, ambient_ext};
 use super::global_recorder::{ASK, GlobalRecorder, OFF, OVERRIDES_ONLY};
 use super::overrides;
 use crate::recorder::{EventsIdentity, Recorder, Reservation};
@@ -23,11 +24,18 @@ pub trait RecordsTo: EventType {
     /// Returns the global recorder.
     fn slot() -> &'static GlobalRecorder;
 
-    /// Returns the content extension of this event, for the words that `record!` does not name: the id of the thread's current span in
-    /// [`SPAN_WORD`](crate::schema::SPAN_WORD), if the schema has it there.
+    /// Calls `f` with the words that scopes have set on the calling thread for these events.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn with_ambient<R>(f: impl FnOnce(&AmbientWords) -> R) -> R {
+        f(&AmbientWords::new())
+    }
+
+    /// Returns the extension words of this event, but for those that `record!` is given: the words that scopes have set
+    /// ([`ExtScope`](super::ExtScope)), and the id of the current span.
     #[inline(always)]
     fn default_ext(self) -> [u64; 4] {
-        super::flow::span_ext::<Self>()
+        ambient_ext(self)
     }
 }
 

@@ -2,9 +2,7 @@
 
 mod active;
 mod already_installed;
-#[cfg(feature = "macros")]
-mod exec;
-mod flow;
+mod ambient;
 mod global_recorder;
 mod init;
 mod leaked;
@@ -13,16 +11,15 @@ mod overrides;
 pub(crate) use active::identity;
 pub use active::{ActiveRecorder, RecordsTo};
 pub use already_installed::AlreadyInstalled;
-#[cfg(feature = "macros")]
-pub use exec::BlockScope;
-pub(crate) use flow::span_ext;
-pub use flow::{AmbientExt, ambient_ext, current_span_id, set_current_span_id};
+#[cfg(feature = "tracing")]
+pub(crate) use ambient::set_current_span_id;
+pub(crate) use ambient::span_ext;
+pub use ambient::{AmbientWords, ExtScope, current_span_id};
 pub use global_recorder::GlobalRecorder;
 #[cfg(feature = "tracing")]
 pub(crate) use global_recorder::{Installable, NotInstalled};
 pub use init::{InitError, InitErrorKind};
 pub use overrides::OverrideGuard;
 
-/// The global recorder of execution events. Events that are recorded through it carry the calling thread's ambient flow tags and the id
-/// of its current span, see [`ambient_ext`].
+/// The global recorder of execution events.
 pub static EXEC: GlobalRecorder = GlobalRecorder::new("exec");

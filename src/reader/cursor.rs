@@ -129,9 +129,10 @@ pub enum Seek {
     /// The event with this sequence number; if it is gone, the next call reports a gap from there on, whose cause is
     /// [`GapCause::Overwritten`].
     Seqno(u64),
-    /// The first event of the block that the newest event belongs to (content type EXEC: flow tag 0 is the seqno of
-    /// BLOCK_START); the newest event, if it belongs to none.
-    CurrentBlock,
+    /// The event whose seqno stands in the extension word with this index (0 to 3) of the newest event: a word of the kind
+    /// [`ExtWordKind::Seqno`](crate::schema::ExtWordKind::Seqno). If the word names no event, the newest event. In EXEC
+    /// rings, word 0 names the begin of the current block.
+    NamedByWord(usize),
 }
 
 /// What became of a payload.
@@ -373,7 +374,7 @@ impl Cursor {
             Seek::Newest => (last + 1, GapCause::Overwritten),
             Seek::Last(count) => ((last + 1).saturating_sub(count), GapCause::OverwrittenBefore),
             Seek::Seqno(seqno) => (seqno, GapCause::Overwritten),
-            Seek::CurrentBlock => (super::blocks::start_of_current_block(memory, last), GapCause::Overwritten),
+            Seek::NamedByWord(index) => (super::named_event::seqno_in_word(memory, last, index), GapCause::Overwritten),
         };
         self.next_seqno = next_seqno.clamp(1, SEQNO_MAX + 1);
         self.start = Start { oldest_seqno: observe::oldest_seqno(memory, last), end_seqno: last + 1, read, cause };

@@ -2,9 +2,9 @@
 
 use crate::layout::Descriptor;
 
-/// Chooses events by type and flow tags, without touching payloads.
+/// Chooses events by type and extension words, without touching payloads.
 ///
-/// Empty, it accepts everything. Several types are alternatives; type and tags must all fit.
+/// Empty, it accepts everything. Several types are alternatives; type and words must all fit.
 #[derive(Clone, Debug, Default)]
 pub struct EventFilter {
     /// One bit for each of the 65,536 event codes; `None` accepts all.
@@ -26,8 +26,8 @@ impl EventFilter {
         self
     }
 
-    /// Accepts events whose content extension word `index` (0 to 3) is `value`. For execution events word 0 is the seqno of
-    /// the block's BLOCK_START, word 1 the transaction index plus one, word 2 the account index.
+    /// Accepts events whose extension word `index` (0 to 3) is `value`.
+    /// [`Reader::ext_words`](super::Reader::ext_words) finds the index of a word by its name.
     ///
     /// # Panics
     /// If `index` is not below 4.
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_are_alternatives_and_tags_must_all_fit() {
+    fn types_are_alternatives_and_words_must_all_fit() {
         let event = |event_type, content_ext| Descriptor { event_type, content_ext, ..Descriptor::default() };
         let filter = EventFilter::new().event_type(2).event_type(65_535).content_ext(1, 7);
         assert!(filter.accepts(&event(2, [0, 7, 0, 0])));

@@ -1,13 +1,13 @@
 //! Reading: live rings, rings of dead processes, snapshots.
 
 mod batch;
-mod blocks;
 mod cursor;
 mod error;
 mod filter;
 mod follow;
 mod info;
 mod merge;
+mod named_event;
 mod open;
 mod shards;
 #[cfg(feature = "snapshot")]

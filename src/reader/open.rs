@@ -10,7 +10,7 @@ use crate::layout::{Descriptor, Geometry};
 use crate::ring::memory::{MappedMemory, RingMemory};
 use crate::ring::mutation::{self, Mutation};
 use crate::ring::observe;
-use crate::schema::{EventType, SchemaModel, SchemaTextError};
+use crate::schema::{EventType, ExtWords, SchemaModel, SchemaTextError};
 use crate::shm::{self, Liveness, LostPages};
 use std::borrow::Cow;
 use std::os::fd::AsFd;
@@ -156,10 +156,9 @@ impl Reader {
         SchemaModel::of_ring(info.content_type, info.schema_hash, self.schema_text().as_deref())
     }
 
-    /// Whether word [`SPAN_WORD`](crate::schema::SPAN_WORD) of its descriptors' content extension is the id of the span in which an event was
-    /// recorded, 0 for none: execution events, and those whose schema text says so. Reads the schema text: ask once.
-    pub fn carries_span(&self) -> bool {
-        crate::schema::carries_span(self.info().content_type, self.schema().ok().as_deref())
+    /// Returns the names of the events' extension words, as the ring's schema gives them. Reads the schema text: ask once.
+    pub fn ext_words(&self) -> ExtWords {
+        crate::schema::ext_words(self.info().content_type, self.schema().ok().as_deref())
     }
 
     /// Whether anything will be recorded any more. Asks the operating system, so not for every event.

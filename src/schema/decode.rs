@@ -6,6 +6,7 @@ use super::describe::Scalar;
 use super::field::PayloadField;
 use super::model::{CountModel, EventModel, SchemaModel, TypeModel};
 use super::record_error::RECORD_ERROR_CODE;
+use super::trailing::read_count;
 use super::value::Value;
 
 /// The most values that one payload is taken apart into: it bounds the memory that a hostile schema can ask for.
@@ -151,14 +152,6 @@ fn trim_padding(text: Cow<'_, str>) -> Cow<'_, str> {
     }
 }
 
-fn read_count(fixed: &[u8], offset: usize, scalar: Scalar) -> u64 {
-    match fixed.get(offset..offset + scalar.bytes()).map(|bytes| scalar_value(scalar, bytes)) {
-        Some(Value::Uint(count)) => count,
-        // Not reached: the parser checks that the count lies in the struct and is unsigned.
-        _ => 0,
-    }
-}
-
 fn integer(value: &Value<'_>) -> Option<i128> {
     match value {
         Value::Uint(number) => Some((*number).into()),
@@ -174,7 +167,7 @@ fn scalar_value(scalar: Scalar, bytes: &[u8]) -> Value<'_> {
         Scalar::U32 => u32::decode_field(bytes).map(|number| Value::Uint(number.into())),
         Scalar::U64 => u64::decode_field(bytes).map(Value::Uint),
         Scalar::U128 => u128::decode_field(bytes).map(Value::Uint128),
-        Scalar::U256 => super::U256::decode_field(bytes).map(Value::U256),
+        Scalar::U256 => <[u64; 4]>::decode_field(bytes).map(Value::Uint256),
         Scalar::I8 => i8::decode_field(bytes).map(|number| Value::Int(number.into())),
         Scalar::I16 => i16::decode_field(bytes).map(|number| Value::Int(number.into())),
         Scalar::I32 => i32::decode_field(bytes).map(|number| Value::Int(number.into())),

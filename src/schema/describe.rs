@@ -1,7 +1,6 @@
 //! Descriptions of payload types, made at compile time by the derives and read by [`Schema`](super::Schema).
 
-/// The word of a descriptor's content extension that is the id of the span in which the event was recorded, in schemas that say so.
-pub const SPAN_WORD: usize = 3;
+use super::ext_words::ExtWords;
 
 /// A number, bool or character: what cannot be divided further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,7 +16,7 @@ pub enum Scalar {
     U64,
     /// `u128`, little endian, aligned to 16.
     U128,
-    /// [`U256`](super::U256), little endian, aligned to 8.
+    /// An unsigned integer of 256 bits, little endian, aligned to 8.
     U256,
     /// `i8`, one byte.
     I8,
@@ -240,7 +239,7 @@ pub struct EventInfo {
 }
 
 /// Everything that a `#[derive(EventType)]` says about a schema.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaInfo {
     /// The `content_type` of ring files with this schema.
     pub content_type: u16,
@@ -252,15 +251,14 @@ pub struct SchemaInfo {
     pub events: &'static [EventInfo],
     /// The hash that others have published for this schema, to be used in place of the computed one.
     pub published_hash: Option<[u8; 32]>,
-    /// Whether word [`SPAN_WORD`] of a descriptor's content extension is the id of the span in which the event was recorded, 0 for none.
-    /// It says nothing of payloads, and does not enter the hash.
-    pub carries_span: bool,
+    /// The names of the descriptors' extension words. They do not enter the hash.
+    pub ext_words: ExtWords,
     /// The first paragraph of its documentation; empty if it has none.
     pub description: &'static str,
 }
 
 /// Whether `name` is the part of `path` from byte `start` to byte `end`.
-const fn is_segment(name: &str, path: &str, start: usize, end: usize) -> bool {
+pub(super) const fn is_segment(name: &str, path: &str, start: usize, end: usize) -> bool {
     let (name, path) = (name.as_bytes(), path.as_bytes());
     if name.len() != end - start {
         return false;

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::describe::Scalar;
+use super::ext_words::ExtWords;
 
 /// The longest schema text that is read, in bytes: what fits into the header section of a ring file.
 pub const MAX_TEXT_BYTES: usize = crate::layout::extension::SCHEMA_TEXT_MAX_BYTES;
@@ -25,7 +26,7 @@ pub struct SchemaModel {
     pub(super) version: u32,
     /// The one that the text states, else that of the text.
     pub(super) schema_hash: [u8; 32],
-    pub(super) carries_span: bool,
+    pub(super) ext_words: ExtWords,
     pub(super) structs: Vec<StructModel>,
     pub(super) enums: Vec<EnumModel>,
     /// By ascending code.
@@ -58,10 +59,10 @@ impl SchemaModel {
         self.schema_hash
     }
 
-    /// Whether word [`SPAN_WORD`](super::SPAN_WORD) of the content extension is the id of the span in which an event was recorded, 0 for none.
+    /// Returns the names of the descriptors' extension words.
     #[must_use]
-    pub fn carries_span(&self) -> bool {
-        self.carries_span
+    pub fn ext_words(&self) -> &ExtWords {
+        &self.ext_words
     }
 
     /// The events, by ascending code.

@@ -2,29 +2,40 @@
 
 use std::borrow::Cow;
 
-use crate::layout::header::CONTENT_TYPE_EXEC;
-
+use super::ext_words::ExtWords;
 use super::model::{SchemaModel, SchemaTextError, SchemaTextErrorKind};
 
 #[cfg(feature = "macros")]
-use super::{
-    EventPayload as _, EventType as _, RECORD_ERROR_CODE, RecordError, Schema, Value, exec::ExecEvent, test::TestEvent,
-};
+use super::{EventPayload as _, EventType as _, RECORD_ERROR_CODE, RecordError, Schema, Value, test::TestEvent};
 
 /// The schema of this crate with that content type and hash: TEST or EXEC.
 #[cfg(feature = "macros")]
 #[must_use]
 pub fn published_schema(content_type: u16, schema_hash: [u8; 32]) -> Option<&'static Schema> {
-    [TestEvent::schema(), ExecEvent::schema()]
-        .into_iter()
-        .find(|schema| schema.content_type() == content_type && schema.hash() == schema_hash)
+    known_schemas().find(|schema| schema.content_type() == content_type && schema.hash() == schema_hash)
 }
 
-/// Whether the events of a ring with that content type carry the id of the span in which they were recorded, in word
-/// [`SPAN_WORD`](super::SPAN_WORD) of their content extension. `model` is what is known of its schema. Execution events do in every version: who does not know of spans leaves the word 0.
+#[cfg(feature = "macros")]
+fn known_schemas() -> impl Iterator<Item = &'static Schema> {
+    let schemas = [
+        TestEvent::schema(),
+        #[cfg(feature = "exec")]
+        super::exec::ExecEvent::schema(),
+    ];
+    schemas.into_iter()
+}
+
+/// Returns the names of the extension words of a ring. `model` is the ring's schema, if that is known.
+///
+/// The words of TEST and EXEC are those that `docs/FORMAT.md` names, in every version of their schemas: a writer that
+/// does not know of a word leaves it 0.
 #[must_use]
-pub fn carries_span(content_type: u16, model: Option<&SchemaModel>) -> bool {
-    content_type == CONTENT_TYPE_EXEC || model.is_some_and(SchemaModel::carries_span)
+pub fn ext_words(content_type: u16, model: Option<&SchemaModel>) -> ExtWords {
+    #[cfg(feature = "macros")]
+    if let Some(schema) = known_schemas().find(|schema| schema.content_type() == content_type) {
+        return schema.info().ext_words.clone();
+    }
+    model.map_or(ExtWords::NONE, |model| model.ext_words.clone())
 }
 
 /// Decodes the payload of event `code` of a ring of which `model` is what is known. Where there is no such event in the model, or no model, the

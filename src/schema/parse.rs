@@ -2,14 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::bytes::read_hex;
 use super::describe::Scalar;
+use super::ext_words::{ExtWord, ExtWordKind, ExtWords};
+use super::hex::read_hex;
 use super::model::{
     CountModel, EnumModel, EventModel, FieldModel, MAX_DEPTH, MAX_FIELDS, MAX_NAME_BYTES, MAX_STRUCT_BYTES,
     MAX_TEXT_BYTES, SchemaModel, SchemaTextError, SchemaTextErrorKind as Kind, StructModel, TrailingModel, TypeModel,
 };
 use super::record_error::RECORD_ERROR_CODE;
-use super::text::{CARRIES_SPAN, FIRST_LINE, schema_text_hash};
+use super::text::{EXT_WORD, FIRST_LINE, schema_text_hash};
 
 impl SchemaModel {
     /// Reads schema text.
@@ -74,7 +75,7 @@ impl Parser {
             name: String::new(),
             version: 0,
             schema_hash: schema_text_hash(text),
-            carries_span: false,
+            ext_words: ExtWords::NONE,
             structs: Vec::new(),
             enums: Vec::new(),
             events: Vec::new(),
@@ -99,8 +100,11 @@ impl Parser {
             self.has_first_line = true;
             return Ok(());
         }
+        if let Some(words) = line.strip_prefix(EXT_WORD) {
+            self.ext_word(words);
+            return Ok(());
+        }
         if line.starts_with('#') {
-            self.model.carries_span |= line == CARRIES_SPAN;
             return Ok(());
         }
         let words: Vec<&str> = line.split(' ').collect();
@@ -132,6 +136,17 @@ impl Parser {
         self.has_content = true;
         self.open = Open::Content;
         Ok(())
+    }
+
+    /// Reads `1 order` or `0 block seqno`. Other text is a comment of a later version.
+    fn ext_word(&mut self, words: &str) {
+        let kinds = [(" seqno", ExtWordKind::Seqno), (" index", ExtWordKind::Index)];
+        let with_kind = kinds.iter().find_map(|(end, kind)| Some((words.strip_suffix(end)?, *kind)));
+        let (words, kind) = with_kind.unwrap_or((words, ExtWordKind::Number));
+        let Some((index, text)) = words.split_once(' ') else { return };
+        if let (Ok(index), Ok(name)) = (number(index), name(text)) {
+            self.model.ext_words.add(index, ExtWord::of_text(name, kind));
+        }
     }
 
     fn published_hash(&mut self, hex: &str) -> Parsed<()> {

@@ -166,6 +166,13 @@ pub trait EventType: Copy + Sized + 'static {
     /// The event's name (`BLOCK_START`).
     fn name(self) -> &'static str;
 
+    /// Returns the extension words that the event takes from the thread, besides the span, as bits: word 0 lowest.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn carried_words(self) -> u8 {
+        Self::INFO.ext_words.own_bits()
+    }
+
     /// The schema: its text and hash. Made at the first call.
     fn schema() -> &'static Schema;
 

@@ -7,16 +7,21 @@ use std::sync::OnceLock;
 
 use tiny_keccak::{Hasher as _, Keccak};
 
-use super::bytes::write_hex;
 use super::describe::{EnumInfo, EventInfo, FieldType, Scalar, SchemaInfo, StructInfo, TrailingCount};
+use super::ext_words::{ExtWord, ExtWords};
+use super::hex::write_hex;
 use super::model::{SchemaModel, SchemaTextError};
 
 /// The first line of every schema text: what it is, and the version of the grammar.
 pub(super) const FIRST_LINE: &str = "schema-text 1";
 
-/// The line that says that the events carry the id of their span. It is a comment to readers that do not know it, and to the hash; no
-/// description looks like it, because these have a blank behind the `#`.
-pub(super) const CARRIES_SPAN: &str = "#ext 3 span";
+/// The beginning of a line that names an extension word. Such a line is a comment to the hash, and to readers that do
+/// not know it. No description looks like it, because descriptions have a blank after the `#`.
+pub(super) const EXT_WORD: &str = "#ext ";
+
+/// Content types from here on are those of programs. The words of the others are named by `docs/FORMAT.md`, and all
+/// their texts say of them is whether they carry a span.
+const FIRST_PROGRAM_CONTENT_TYPE: u16 = 256;
 
 /// The schema of a content type: its text and hash. Obtained from [`EventType::schema`](super::EventType::schema).
 #[derive(Debug)]
@@ -84,7 +89,11 @@ impl Schema {
     /// # Errors
     /// The schema exceeds a limit of [`SchemaModel::parse`].
     pub fn model(&self) -> Result<&SchemaModel, &SchemaTextError> {
-        self.model.get_or_init(|| SchemaModel::parse(&self.text)).as_ref()
+        let model = || {
+            let model = SchemaModel::parse(&self.text)?;
+            Ok(SchemaModel { ext_words: self.info.ext_words.clone(), ..model })
+        };
+        self.model.get_or_init(model).as_ref()
     }
 }
 
@@ -129,8 +138,10 @@ impl Writer {
             let _ = write_hex(&mut self.out, &hash);
             self.out.push('\n');
         }
-        if info.carries_span {
-            self.line(format_args!("{CARRIES_SPAN}"));
+        if info.content_type >= FIRST_PROGRAM_CONTENT_TYPE {
+            info.ext_words.iter().for_each(|(index, word)| self.ext_word(index, word));
+        } else if info.ext_words.has_span() {
+            ExtWords::SPAN.iter().for_each(|(index, word)| self.ext_word(index, word));
         }
         for event in info.events {
             self.event(event);
@@ -140,6 +151,13 @@ impl Writer {
 
     fn line(&mut self, line: fmt::Arguments<'_>) {
         let _ = writeln!(self.out, "{line}");
+    }
+
+    fn ext_word(&mut self, index: usize, word: &ExtWord) {
+        match word.kind().name() {
+            None => self.line(format_args!("{EXT_WORD}{index} {}", word.name())),
+            Some(kind) => self.line(format_args!("{EXT_WORD}{index} {} {kind}", word.name())),
+        }
     }
 
     fn comment(&mut self, description: &str) {

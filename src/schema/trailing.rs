@@ -1,10 +1,13 @@
 //! The arrays that follow the fixed struct of a payload.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
+use super::describe::{FieldType, Scalar, StructInfo, field_at};
 use super::error::DecodeError;
 use super::field::PayloadField;
+use super::utf8::Utf8;
 
 /// A trailing array in a payload that was read: its elements are decoded when they are asked for.
 ///
@@ -39,6 +42,14 @@ impl<T> Eq for ArrayView<'_, T> {}
 impl<T: PayloadField + fmt::Debug> fmt::Debug for ArrayView<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl<'a> ArrayView<'a, Utf8> {
+    /// Returns the text. What is not valid UTF-8 is replaced.
+    #[must_use]
+    pub fn to_text(&self) -> Cow<'a, str> {
+        String::from_utf8_lossy(self.bytes)
     }
 }
 
@@ -98,6 +109,47 @@ pub fn split_array<'a, T: PayloadField>(
 ) -> Result<(ArrayView<'a, T>, &'a [u8]), DecodeError> {
     let (array, rest) = split_bytes(owner, field, bytes, count.saturating_mul(T::WIRE_BYTES as u64))?;
     Ok((ArrayView { bytes: array, element: PhantomData }, rest))
+}
+
+/// Splits the array off whose count stands in the fixed struct, at the place that [`count_at`] gives. For the derives.
+#[doc(hidden)]
+pub fn split_counted<'a, T: PayloadField>(
+    owner: &'static str,
+    field: &'static str,
+    rest: &'a [u8],
+    fixed: &[u8],
+    (offset, scalar): (usize, Scalar),
+) -> Result<(ArrayView<'a, T>, &'a [u8]), DecodeError> {
+    split_array(owner, field, rest, read_count(fixed, offset, scalar))
+}
+
+/// Splits off as many whole elements as there are. For the derives.
+#[doc(hidden)]
+pub fn split_rest<'a, T: PayloadField>(
+    owner: &'static str,
+    field: &'static str,
+    rest: &'a [u8],
+) -> Result<(ArrayView<'a, T>, &'a [u8]), DecodeError> {
+    split_array(owner, field, rest, (rest.len() / T::WIRE_BYTES.max(1)) as u64)
+}
+
+/// Returns offset and type of the count of a trailing array. For the derives, which have checked that it is a count.
+#[doc(hidden)]
+#[must_use]
+pub const fn count_at(info: &StructInfo, path: &str) -> (usize, Scalar) {
+    match field_at(info, path) {
+        Some((offset, field)) => match field.ty {
+            FieldType::Scalar(scalar) => (offset, scalar),
+            _ => (offset, Scalar::U8),
+        },
+        None => (0, Scalar::U8),
+    }
+}
+
+/// Reads the count of a trailing array from the fixed struct, of which it is known to be a part.
+pub(super) fn read_count(fixed: &[u8], offset: usize, scalar: Scalar) -> u64 {
+    let Some(bytes) = fixed.get(offset..offset + scalar.bytes()) else { return 0 };
+    bytes.iter().rev().fold(0, |count, byte| count << 8 | u64::from(*byte))
 }
 
 /// Splits `count` bytes off the beginning of `bytes`; returns them and what follows.

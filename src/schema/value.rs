@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 
-use super::bytes::write_hex;
-use super::u256::U256;
+use super::decimal::decimal_digits;
+use super::hex::write_hex;
 
 /// Byte strings up to this length are printed in full by `{}`, in bytes.
 const SHOWN_BYTES: usize = 32;
@@ -25,8 +25,8 @@ pub enum Value<'a> {
     Uint128(u128),
     /// An `i128`.
     Int128(i128),
-    /// A [`U256`].
-    U256(U256),
+    /// An unsigned integer of 256 bits: four limbs of 64 bits, least significant first.
+    Uint256([u64; 4]),
     /// An `f32`.
     F32(f32),
     /// An `f64`.
@@ -104,7 +104,7 @@ impl<'a> Value<'a> {
             Value::Int(number) => write!(out, "{number}"),
             Value::Uint128(number) => write!(out, "\"{number}\""),
             Value::Int128(number) => write!(out, "\"{number}\""),
-            Value::U256(number) => write!(out, "\"{number}\""),
+            Value::Uint256(limbs) => write!(out, "\"{}\"", decimal_digits(*limbs)),
             Value::F32(number) if number.is_finite() => write!(out, "{number:?}"),
             Value::F64(number) if number.is_finite() => write!(out, "{number:?}"),
             Value::F32(_) | Value::F64(_) | Value::Redacted => out.write_str("null"),
@@ -190,7 +190,7 @@ impl Value<'_> {
             Value::Int(number) => write!(f, "{number}"),
             Value::Uint128(number) => write!(f, "{number}"),
             Value::Int128(number) => write!(f, "{number}"),
-            Value::U256(number) => write!(f, "{number}"),
+            Value::Uint256(limbs) => f.write_str(&decimal_digits(*limbs)),
             Value::F32(number) => write!(f, "{number}"),
             Value::F64(number) => write!(f, "{number}"),
             Value::Bool(bool) => write!(f, "{bool}"),

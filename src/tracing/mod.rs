@@ -16,7 +16,7 @@
 //! What is recorded: when each span is created, with its fields, its parent and its call site; when threads enter and exit it;
 //! fields that come later; what it follows from; when its last handle is gone; log records with their fields; threads; and what a
 //! program says by [`Counter`]s and [`Marker`]s. Execution events that are recorded inside a span carry its id (see
-//! [`ambient_ext`](crate::global::ambient_ext)).
+//! [`current_span_id`](crate::global::current_span_id)).
 //!
 //! Recording allocates nothing, formats only what is given as `Debug` or `Display` (capped, and it can be switched off), and never
 //! waits; see [`PerfRecorder`] for what it keeps in memory. The first event of a thread takes locks, and may create a ring; the

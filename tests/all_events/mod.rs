@@ -1,9 +1,10 @@
 //! Two small blocks of execution that contain every event of the EXEC schema, recorded as a program would record them.
 
-use eventring::global::{BlockScope, EXEC};
+use eventring::exec::BlockScope;
+use eventring::global::EXEC;
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::*;
-use eventring::schema::{Address, Bytes32, U256};
+
 use eventring::{record, recordv};
 
 fn hash(byte: u8) -> Bytes32 {

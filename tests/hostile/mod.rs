@@ -136,9 +136,15 @@ pub fn exercise(reader: &Reader, steps: usize) {
     catalog.update(reader);
     let mut cursor = reader.cursor();
     let newest = info.last_seqno;
-    for seek in
-        [Seek::Oldest, Seek::Newest, Seek::CurrentBlock, Seek::Seqno(0), Seek::Seqno(u64::MAX), Seek::Seqno(newest)]
-    {
+    for seek in [
+        Seek::Oldest,
+        Seek::Newest,
+        Seek::NamedByWord(0),
+        Seek::NamedByWord(usize::MAX),
+        Seek::Seqno(0),
+        Seek::Seqno(u64::MAX),
+        Seek::Seqno(newest),
+    ] {
         cursor.seek(seek);
         walk(&mut cursor, steps, schema.as_deref(), &mut catalog);
     }

@@ -13,7 +13,7 @@ pub fn pass_on(to: &Recorder, event: &Descriptor, payload: &[u8]) -> u64 {
     // The payload is recorded in parts, as its first writer had them: the fixed struct, and the rest.
     let fixed = ExecEvent::schema().event(event.event_type).unwrap().payload.map_or(0, |info| info.bytes);
     let (fixed, behind) = payload.split_at(fixed);
-    recordv!(to => raw(event.event_type), [fixed, behind]; block = block, txn = txn, account = account, span = span)
+    recordv!(to => raw(event.event_type), [fixed, behind]; ext[0] = block, ext[1] = txn, ext[2] = account, ext[3] = span)
 }
 
 /// Encodes and records an event with the same type, fields, arrays and extension words. Returns its seqno.
@@ -21,13 +21,13 @@ pub fn encode_again(to: &Recorder, event: &Descriptor, payload: &[u8]) -> u64 {
     let [block, txn, account, span] = event.content_ext;
     macro_rules! again {
         ($event:ident) => {
-            record!(to => ExecEvent::$event; block = block, txn = txn, account = account, span = span)
+            record!(to => ExecEvent::$event; block = block, txn = txn, account_index = account, span = span)
         };
         ($event:ident, $payload:expr) => {
-            record!(to => ExecEvent::$event, $payload; block = block, txn = txn, account = account, span = span)
+            record!(to => ExecEvent::$event, $payload; block = block, txn = txn, account_index = account, span = span)
         };
         ($event:ident, $payload:expr, [$($part:expr),*]) => {
-            recordv!(to => ExecEvent::$event, $payload, [$($part),*]; block = block, txn = txn, account = account, span = span)
+            recordv!(to => ExecEvent::$event, $payload, [$($part),*]; block = block, txn = txn, account_index = account, span = span)
         };
     }
     match ExecPayload::decode(event.event_type, payload).unwrap() {
@@ -41,17 +41,19 @@ pub fn encode_again(to: &Recorder, event: &Descriptor, payload: &[u8]) -> u64 {
         ExecPayload::BlockFinalized(payload) => again!(BlockFinalized, payload),
         ExecPayload::BlockVerified(payload) => again!(BlockVerified, payload),
         ExecPayload::TxnHeaderStart(view) => {
-            again!(TxnHeaderStart, view.start, [view.data, view.blob_hashes.as_bytes()])
+            again!(TxnHeaderStart, view.fixed, [view.data.as_bytes(), view.blob_hashes.as_bytes()])
         }
-        ExecPayload::TxnAccessListEntry(view) => again!(TxnAccessListEntry, view.entry, [view.storage_keys.as_bytes()]),
+        ExecPayload::TxnAccessListEntry(view) => again!(TxnAccessListEntry, view.fixed, [view.storage_keys.as_bytes()]),
         ExecPayload::TxnAuthListEntry(payload) => again!(TxnAuthListEntry, payload),
         ExecPayload::TxnHeaderEnd => again!(TxnHeaderEnd),
         ExecPayload::TxnReject(payload) => again!(TxnReject, payload),
         ExecPayload::TxnPerfEvmEnter => again!(TxnPerfEvmEnter),
         ExecPayload::TxnPerfEvmExit => again!(TxnPerfEvmExit),
         ExecPayload::TxnEvmOutput(payload) => again!(TxnEvmOutput, payload),
-        ExecPayload::TxnLog(view) => again!(TxnLog, view.log, [view.topics.as_bytes(), view.data]),
-        ExecPayload::TxnCallFrame(view) => again!(TxnCallFrame, view.frame, [view.input, view.return_value]),
+        ExecPayload::TxnLog(view) => again!(TxnLog, view.fixed, [view.topics.as_bytes(), view.data.as_bytes()]),
+        ExecPayload::TxnCallFrame(view) => {
+            again!(TxnCallFrame, view.fixed, [view.input.as_bytes(), view.return_value.as_bytes()])
+        }
         ExecPayload::TxnEnd => again!(TxnEnd),
         ExecPayload::AccountAccessListHeader(payload) => again!(AccountAccessListHeader, payload),
         ExecPayload::AccountAccess(payload) => again!(AccountAccess, payload),

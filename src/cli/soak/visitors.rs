@@ -65,7 +65,7 @@ fn short_visits(ring: &Path, stop: &AtomicBool, life: u64) -> Visited {
             continue;
         };
         let mut cursor = reader.cursor();
-        cursor.seek(if turn.is_multiple_of(2) { Seek::Oldest } else { Seek::CurrentBlock });
+        cursor.seek(if turn.is_multiple_of(2) { Seek::Oldest } else { Seek::NamedByWord(0) });
         let first = cursor.next_seqno();
         let (mut found, mut buffer) = (Followed::default(), Vec::new());
         let leave = Instant::now() + Duration::from_millis(turn * 13 % 50);

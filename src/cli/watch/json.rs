@@ -7,6 +7,10 @@ use serde_json::json;
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, StdoutLock, Write};
 
+/// The keys of an event's line.
+const KEYS: [&str; 11] =
+    ["seqno", "type", "name", "ts_ns", "size", "ext", "span", "payload", "expired", "malformed", "ring"];
+
 /// Prints lines; `docs/CLI.md` lists their fields.
 pub(super) struct JsonLines {
     out: BufWriter<StdoutLock<'static>>,
@@ -34,7 +38,13 @@ impl JsonLines {
             ",\"ts_ns\":{},\"size\":{},\"ext\":[{a},{b},{c},{d}],",
             event.record_epoch_nanos, event.payload_size
         )?;
-        if ring.carries_span {
+        // A word that is called like a key of the line is in `ext` only, and so are the words of execution events.
+        for (index, word) in ring.words.iter_own().filter(|_| !ring.is_exec) {
+            if !KEYS.contains(&&*word.key()) {
+                write!(line, "\"{}\":{},", word.key(), json!(word.value(event.content_ext[index])))?;
+            }
+        }
+        if ring.words.has_span() {
             match ring.span_id(event) {
                 0 => line.push_str("\"span\":null,"),
                 span => write!(line, "\"span\":{span},")?,

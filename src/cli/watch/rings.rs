@@ -12,7 +12,7 @@ use crate::cli::silence::Silence;
 use eventring::layout::header::CONTENT_TYPE_EXEC;
 use eventring::reader::{Descriptor, FoundShard, Gap, LostPages, Reader, ReaderErrorKind, RingState, ShardFinder};
 use eventring::schema::perf::{PerfEvent, PerfExt};
-use eventring::schema::{EventType as _, SPAN_WORD};
+use eventring::schema::{EventType as _, ExtWords};
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -28,8 +28,8 @@ pub(super) struct Ring {
     pub label: String,
     /// Whether its events carry block, transaction and account.
     pub is_exec: bool,
-    /// Whether its events name the span in which they were recorded.
-    pub carries_span: bool,
+    /// The names of its events' extension words.
+    pub words: ExtWords,
     /// If its events are those of spans.
     pub perf: Option<Perf>,
     /// It was made while we waited for it: nobody has missed anything yet, and all that is recorded in it is to be accounted for.
@@ -42,16 +42,15 @@ impl Ring {
         let info = reader.info();
         let is_perf = info.content_type == PerfEvent::CONTENT_TYPE && info.schema_hash == PerfEvent::schema_hash();
         let perf = is_perf.then(|| Perf::new(&reader));
-        let carries_span = reader.carries_span();
-        Self { reader, decoder, label, carries_span, is_exec: info.content_type == CONTENT_TYPE_EXEC, perf, is_new }
+        let words = reader.ext_words();
+        Self { reader, decoder, label, words, is_exec: info.content_type == CONTENT_TYPE_EXEC, perf, is_new }
     }
 
     /// The id of the span that the event is about or lies in, 0 for none.
     pub(super) fn span_id(&self, event: &Descriptor) -> u64 {
         match &self.perf {
             Some(_) => PerfExt::from_words(event.content_ext).span_id,
-            None if self.carries_span => event.content_ext[SPAN_WORD],
-            None => 0,
+            None => self.words.span_id(event.content_ext),
         }
     }
 }
@@ -239,6 +238,15 @@ impl Rings {
         };
         let message = format!("{}: {lost}: events are lost, and how many cannot be told; {remedy}", ring.label);
         Err(Failure::new(Exit::of_lost_pages(lost), message))
+    }
+
+    /// Returns the extension word that execution events call `word`, for `option`.
+    pub(super) fn exec_word(&self, option: &str, word: &str) -> Result<usize, Failure> {
+        self.need_exec(option)?;
+        let exec = self.rings.iter().filter(|ring| ring.is_exec);
+        exec.filter_map(|ring| ring.words.index_of(word)).next().ok_or_else(|| {
+            Failure::new(Exit::WrongContentType, format!("{option}: these events have no word `{word}`"))
+        })
     }
 
     /// The content type EXEC gives `--block`, `--txn` and the like their meaning.

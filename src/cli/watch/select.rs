@@ -4,7 +4,7 @@ use super::rings::{Ring, Rings};
 use crate::cli::exit::{Exit, Failure};
 use eventring::reader::{Descriptor, EventFilter, PayloadRead};
 use eventring::schema::EventPayload as _;
-use eventring::schema::exec::{BlockStart, ExecEvent, flow};
+use eventring::schema::exec::{BlockStart, ExecEvent, FlowTags};
 
 /// How many events of a schema are named in an error message.
 const NAMED: usize = 12;
@@ -54,12 +54,10 @@ impl Select {
             }
         }
         if let Some(block) = self.block {
-            rings.need_exec("--block")?;
-            filter = filter.content_ext(flow::BLOCK_SEQNO, block);
+            filter = filter.content_ext(rings.exec_word("--block", "block")?, block);
         }
         if let Some(index) = self.txn {
-            rings.need_exec("--txn")?;
-            filter = filter.content_ext(flow::TXN_ID, index.saturating_add(1));
+            filter = filter.content_ext(rings.exec_word("--txn", "txn")?, index.saturating_add(1));
         }
         if self.block_number.is_some() {
             rings.need_exec("--block-number")?;
@@ -112,7 +110,7 @@ impl Selection {
             {
                 self.block_seqnos.push(event.seqno);
             }
-            if !ring.is_exec || !self.block_seqnos.contains(&event.content_ext[flow::BLOCK_SEQNO]) {
+            if !ring.is_exec || !self.block_seqnos.contains(&FlowTags::from_ext(event.content_ext).block_seqno) {
                 return false;
             }
         }

@@ -80,10 +80,10 @@ enum Fetched {
 impl Stream {
     /// Starts at the oldest event of rings that have ended, behind the newest of live ones, or where it is told to.
     pub(super) fn new(rings: &Rings, start: Option<Start>) -> Result<Self, Failure> {
-        let mut cursors: Vec<Cursor> = rings.iter().map(|ring| cursor(ring, start)).collect();
         if start == Some(Start::Block) {
             rings.need_exec("--from block")?;
         }
+        let mut cursors: Vec<Cursor> = rings.iter().map(|ring| cursor(ring, start)).collect();
         if let (Some(Start::Seqno(_)), true) = (start, rings.has_several()) {
             return Err(Failure::new(Exit::Usage, "--from SEQNO needs a single ring: each ring has its own numbers"));
         }
@@ -197,7 +197,8 @@ fn cursor(ring: &Ring, start: Option<Start>) -> Cursor {
         None | Some(Start::Oldest) if ring.is_new => Seek::Seqno(1),
         Some(Start::Newest) => Seek::Newest,
         Some(Start::Oldest) => Seek::Oldest,
-        Some(Start::Block) => Seek::CurrentBlock,
+        // In a ring without blocks beside one that has them: its newest event.
+        Some(Start::Block) => ring.words.index_of("block").map_or(Seek::Last(1), Seek::NamedByWord),
         Some(Start::Seqno(seqno)) => Seek::Seqno(seqno),
         Some(Start::Last(count)) => Seek::Last(count),
         None if may_come_more => Seek::Newest,

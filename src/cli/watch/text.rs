@@ -7,8 +7,8 @@ use crate::cli::format::{Clock, columns, events, grouped, one_line};
 use crate::cli::paint::{self, BOLD, DIM, PLAIN, WARNING};
 use anstyle::Style;
 use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead};
-use eventring::schema::exec::{ExecEvent, flow};
-use eventring::schema::{MALFORMED, SPAN_WORD, Value};
+use eventring::schema::exec::{ExecEvent, FlowTags};
+use eventring::schema::{MALFORMED, Value};
 use eventring::tracing::{PerfContent, PerfRecord};
 use std::io::{self, BufWriter, Write};
 
@@ -220,6 +220,23 @@ impl<O: Write> Lines<O> {
         }
     }
 
+    /// The extension words by name, and all as they are if one without a name is not 0.
+    fn words(&mut self, ring: &Ring, event: &Descriptor) {
+        let mut unnamed = event.content_ext;
+        for (index, word) in ring.words.iter() {
+            unnamed[index] = 0;
+            if let Some(value) = word.value(event.content_ext[index]).filter(|_| event.content_ext[index] != 0)
+                && word.name() != "span"
+            {
+                self.line.push(DIM, format!("{}={value} ", word.name()));
+            }
+        }
+        if unnamed != [0; 4] {
+            let shown = if ring.words.has_span() { &event.content_ext[..3] } else { &event.content_ext[..] };
+            self.line.push(DIM, format!("ext={shown:?} "));
+        }
+    }
+
     fn end_line(&mut self) -> io::Result<()> {
         self.line.write(&mut self.out, self.width)?;
         self.out.write_all(b"\n")
@@ -236,9 +253,8 @@ impl<O: Write> Printer for Lines<O> {
             self.record(record);
             return self.end_line();
         }
-        let own_words = if ring.carries_span { &event.content_ext[..SPAN_WORD] } else { &event.content_ext[..] };
-        if !ring.is_exec && own_words.iter().any(|word| *word != 0) {
-            self.line.push(DIM, format!("ext={own_words:?} "));
+        if !ring.is_exec {
+            self.words(ring, event);
         }
         match payload {
             PayloadRead::Valid(payload) => self.payload(&ring.decoder.decode(event.event_type, payload)),
@@ -326,7 +342,7 @@ const NONE: &str = "–";
 
 impl Tags {
     fn of(event: &Descriptor) -> Self {
-        let tags = flow::FlowTags::from_ext(event.content_ext);
+        let tags = FlowTags::from_ext(event.content_ext);
         let has_account = event.event_type == ExecEvent::StorageAccess as u16 || tags.account_index != 0;
         let shown = |is_there: bool, tag: u64| if is_there { tag.to_string() } else { NONE.to_owned() };
         Self {

@@ -6,15 +6,12 @@ use super::collect::Collected;
 use crate::layout::header::{self, FixedHeader};
 use crate::layout::limits::{DESCRIPTOR_SHIFTS, HEADER_SECTION_BYTES, PAYLOAD_SHIFTS};
 use crate::layout::{Descriptor, Geometry, extension as ext};
-use crate::schema::RECORD_ERROR_CODE;
+use crate::schema::{ExtWordKind, RECORD_ERROR_CODE};
 use std::io::{self, Write};
 use std::ops::Range;
 
 /// Zeros are written in pieces of this many bytes.
 static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
-
-/// Index of the flow tag that holds the seqno of BLOCK_START.
-const BLOCK_SEQNO: usize = 0;
 
 /// Parts of the extension that describe the events and who recorded them. Not taken over: state, window, chunks, schema
 /// text (which may move), shards (a snapshot stands alone) and holes (none are left).
@@ -106,11 +103,13 @@ impl<'r> Image<'r> {
 
     fn write_descriptors(&self, out: &mut impl Write) -> io::Result<()> {
         let descriptors = &self.collected.descriptors;
-        let has_block_tags = self.reader.info().content_type == header::CONTENT_TYPE_EXEC;
+        let words = self.reader.ext_words();
+        let seqnos = words.iter().filter(|(_, word)| word.kind() == ExtWordKind::Seqno).map(|(index, _)| index);
+        let seqnos: Vec<usize> = seqnos.collect();
         for (index, descriptor) in descriptors.iter().enumerate() {
             let mut renumbered = Descriptor { seqno: index as u64 + 1, ..*descriptor };
-            if has_block_tags {
-                renumbered.content_ext[BLOCK_SEQNO] = renumber(descriptors, descriptor.content_ext[BLOCK_SEQNO]);
+            for index in &seqnos {
+                renumbered.content_ext[*index] = renumber(descriptors, descriptor.content_ext[*index]);
             }
             for word in renumbered.to_words() {
                 out.write_all(&word.to_le_bytes())?;

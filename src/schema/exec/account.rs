@@ -1,7 +1,8 @@
 //! Payloads of events about accounts and their storage.
 
 use super::layout::assert_layout;
-use crate::schema::{Address, Bytes32, EventPayload, PayloadField, U256};
+use super::{Address, Bytes32, U256};
+use crate::schema::{EventPayload, PayloadField};
 
 /// When an account was accessed.
 #[derive(PayloadField, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]

@@ -1,7 +1,8 @@
 //! Payloads of events about blocks.
 
 use super::layout::assert_layout;
-use crate::schema::{Address, Bloom256, Bytes8, Bytes32, EventPayload, U256};
+use super::{Address, Bloom256, Bytes8, Bytes32, U256};
+use crate::schema::EventPayload;
 
 /// Which proposed block: several can be proposed for one number.
 #[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]

@@ -1,7 +1,8 @@
 //! Payloads of events about transactions.
 
 use super::layout::assert_layout;
-use crate::schema::{Address, Bytes32, EventPayload, U256};
+use super::{Address, Bytes32, U256};
+use crate::schema::EventPayload;
 
 /// What the sender signed.
 #[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]

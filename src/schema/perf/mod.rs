@@ -24,7 +24,7 @@ use super::{EventType, Utf8};
 ///
 /// What their descriptors say beside the thread (see [`PerfExt`]) is said at each.
 #[derive(EventType, Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[event(content_type = 3, name = "PERF", no_span)]
+#[event(content_type = 3, name = "PERF", no_span, no_views)]
 #[repr(u16)]
 pub enum PerfEvent {
     /// An event that could not be recorded.

@@ -7,7 +7,7 @@ use crate::clock::Clock;
 use crate::reader::{
     Cursor, Descriptor, FoundShard, Gap, MergedItem, Merger, Reader, ReaderError, RingState, Seek, ShardFinder,
 };
-use crate::schema::SPAN_WORD;
+use crate::schema::ExtWords;
 use crate::schema::perf::{PerfEvent, PerfExt};
 use std::collections::VecDeque;
 use std::path::Path;
@@ -88,7 +88,7 @@ pub struct ExecRecord {
     pub descriptor: Descriptor,
     /// Its payload; `None` if that was overwritten or is damaged.
     pub payload: Option<Vec<u8>>,
-    /// The span that the thread was in when it recorded the event, if the ring's events say so ([`Reader::carries_span`]).
+    /// The span that the thread was in when it recorded the event, if the ring's events say so ([`Reader::ext_words`]).
     pub span: Option<SpanId>,
 }
 
@@ -151,7 +151,7 @@ impl PerfReader {
     /// As [`Self::with_exec`], from a place of one's choice.
     #[must_use]
     pub fn with_exec_at(mut self, exec: &Reader, start: Seek) -> Self {
-        if exec.carries_span() {
+        if exec.ext_words().has_span() {
             self.carry_span.push(self.sources.len());
         }
         self.sources.push(PerfSource::Exec);
@@ -223,7 +223,7 @@ impl PerfReader {
         };
         let PerfSource::Shard(shard) = self.sources[input] else {
             let carries_span = self.carry_span.contains(&input);
-            let span = if carries_span { SpanId::new(descriptor.content_ext[SPAN_WORD]) } else { None };
+            let span = SpanId::new(ExtWords::SPAN.span_id(descriptor.content_ext)).filter(|_| carries_span);
             return Some(PerfItem::Exec(ExecRecord { descriptor, payload: payload.valid().map(<[u8]>::to_vec), span }));
         };
         let ext = PerfExt::from_words(descriptor.content_ext);

@@ -4,19 +4,15 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::bytes::ParseBytesError;
-use super::describe::{FieldType, Scalar};
-use super::error::DecodeError;
-use super::field::PayloadField;
-
-/// The largest power of ten in a u64; decimal text is made in digits of this base.
-const TEN_POW_19: u64 = 10_000_000_000_000_000_000;
+use crate::schema::decimal::decimal_digits;
+use crate::schema::{DecodeError, FieldType, PayloadField, Scalar};
 
 /// An unsigned integer of 256 bits: four 64-bit limbs, least significant first, 32 bytes aligned to 8 in a payload.
 ///
 /// Holds, compares, converts and prints; it does no arithmetic. With `{}` it prints decimal, with `{:x}` (and `{:#x}`) hex.
 ///
 /// ```
-/// use eventring::schema::U256;
+/// use eventring::schema::exec::U256;
 /// let wei: U256 = "1000000000000000000000".parse().unwrap();
 /// assert_eq!(format!("{wei} {wei:#x}"), "1000000000000000000000 0x3635c9adc5dea00000");
 /// assert!(wei > U256::from(u64::MAX));
@@ -73,17 +69,6 @@ impl U256 {
         let mut bytes = self.to_le_bytes();
         bytes.reverse();
         bytes
-    }
-
-    /// Divides in place by a u64 and returns the remainder.
-    fn divide_by(&mut self, divisor: u64) -> u64 {
-        let mut rest = 0u128;
-        for limb in self.0.iter_mut().rev() {
-            let dividend = rest << 64 | u128::from(*limb);
-            *limb = (dividend / u128::from(divisor)) as u64;
-            rest = dividend % u128::from(divisor);
-        }
-        rest as u64
     }
 
     /// `self × factor + addend`, or nothing if that needs more than 256 bits.
@@ -144,19 +129,7 @@ impl TryFrom<U256> for u128 {
 
 impl fmt::Display for U256 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // 2^256 has 78 decimal digits: five digits of base 10^19, least significant first.
-        let mut digits = [0u64; 5];
-        let mut count = 0;
-        let mut rest = *self;
-        while rest != Self::ZERO {
-            digits[count] = rest.divide_by(TEN_POW_19);
-            count += 1;
-        }
-        let mut text = digits[count.saturating_sub(1)].to_string();
-        for digit in digits[..count.saturating_sub(1)].iter().rev() {
-            text.push_str(&format!("{digit:019}"));
-        }
-        f.pad_integral(true, "", &text)
+        f.pad_integral(true, "", &decimal_digits(self.0))
     }
 }
 

@@ -1,11 +1,10 @@
-//! Fixed-size byte strings as payload fields: addresses, hashes, blooms; and bytes that are text.
+//! Fixed-size byte strings as payload fields: addresses, hashes, blooms.
 
 use std::fmt;
 use std::str::FromStr;
 
-use super::describe::{FieldType, Scalar};
-use super::error::DecodeError;
-use super::field::PayloadField;
+use crate::schema::hex::{read_hex, write_hex};
+use crate::schema::{DecodeError, FieldType, PayloadField};
 
 /// Text that is not a value of the type that was asked for.
 #[derive(Clone, PartialEq, Eq)]
@@ -29,25 +28,6 @@ impl fmt::Display for ParseBytesError {
 debug_as_displayed!(ParseBytesError);
 
 impl std::error::Error for ParseBytesError {}
-
-/// Writes bytes as hex digits, without a prefix.
-pub(super) fn write_hex(out: &mut impl fmt::Write, bytes: &[u8]) -> fmt::Result {
-    bytes.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
-}
-
-/// Reads exactly `out.len()` bytes of hex digits.
-pub(super) fn read_hex(digits: &str, out: &mut [u8]) -> Option<()> {
-    let digits = digits.as_bytes();
-    if digits.len() != out.len() * 2 {
-        return None;
-    }
-    for (byte, pair) in out.iter_mut().zip(digits.chunks_exact(2)) {
-        let high = char::from(pair[0]).to_digit(16)?;
-        let low = char::from(pair[1]).to_digit(16)?;
-        *byte = (high << 4 | low) as u8;
-    }
-    Some(())
-}
 
 macro_rules! byte_string {
     ($(#[$doc:meta])* $name:ident, $bytes:literal) => {
@@ -158,52 +138,6 @@ byte_string!(
     Bloom256,
     256
 );
-
-/// One byte of UTF-8 text.
-///
-/// As the element type of a trailing array (`trailing(message: Utf8)`), or of an array in a fixed struct (`[Utf8; 16]`, padded
-/// with zeros), it makes readers show text and not hex. A reader replaces what is not valid UTF-8.
-///
-/// ```
-/// use eventring::schema::Utf8;
-/// assert_eq!(Utf8::padded::<8>("eth0"), [b'e', b't', b'h', b'0', 0, 0, 0, 0].map(Utf8));
-/// assert_eq!(Utf8::padded::<2>("aé"), [Utf8(b'a'), Utf8(0)]); // cut between characters
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
-#[repr(transparent)]
-pub struct Utf8(
-    /// The byte.
-    pub u8,
-);
-
-impl Utf8 {
-    /// The text, cut at a character boundary if it is longer than `N` bytes, padded with zeros if it is shorter.
-    #[must_use]
-    pub fn padded<const N: usize>(text: &str) -> [Self; N] {
-        let mut bytes = [Self(0); N];
-        for (byte, source) in bytes.iter_mut().zip(&text.as_bytes()[..text.floor_char_boundary(N)]) {
-            byte.0 = *source;
-        }
-        bytes
-    }
-}
-
-impl PayloadField for Utf8 {
-    const WIRE_BYTES: usize = 1;
-    const WIRE_ALIGN: usize = 1;
-    const TYPE: FieldType = FieldType::Scalar(Scalar::Utf8);
-    const ZERO_IS_VALID: bool = true;
-
-    #[inline(always)]
-    fn encode_field(&self, out: &mut [u8]) {
-        out[0] = self.0;
-    }
-
-    #[inline]
-    fn decode_field(bytes: &[u8]) -> Result<Self, DecodeError> {
-        u8::decode_field(bytes).map(Self)
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -1,0 +1,126 @@
+//! Recording execution events: the global recorder that takes them, and the scope that sets their block.
+//!
+//! The events themselves are in [`schema::exec`](crate::schema::exec).
+
+use crate::global::{ActiveRecorder, AmbientWords, EXEC, ExtScope, GlobalRecorder, RecordsTo};
+use crate::schema::exec::{BlockStart, ExecEvent, flow};
+use crate::schema::{EventPayload, EventType};
+
+impl RecordsTo for ExecEvent {
+    #[inline(always)]
+    fn slot() -> &'static GlobalRecorder {
+        &EXEC
+    }
+
+    #[inline(always)]
+    fn with_ambient<R>(f: impl FnOnce(&AmbientWords) -> R) -> R {
+        thread_local! {
+            static AMBIENT: AmbientWords = const { AmbientWords::new() };
+        }
+        AMBIENT.with(f)
+    }
+}
+
+/// A scope in which the calling thread works on a block: until it is dropped, execution events of the thread carry the
+/// word `block`.
+///
+/// The rules of [`ExtScope`] hold, of which this is one.
+///
+/// ```
+/// use eventring::exec::BlockScope;
+/// use eventring::global::EXEC;
+/// use eventring::record;
+/// use eventring::recorder::{ContentDescription, Recorder};
+/// use eventring::schema::exec::{BlockEnd, BlockStart, ExecEvent};
+///
+/// let recorder = Recorder::builder(ContentDescription::of::<ExecEvent>()).anonymous().build()?;
+/// let _guard = EXEC.override_with(recorder);
+///
+/// let block = BlockScope::start(&BlockStart::default());
+/// {
+///     let _txn = block.transaction(0);
+///     record!(ExecEvent::TxnHeaderEnd); // carries block and transaction
+/// }
+/// record!(ExecEvent::BlockEnd, &BlockEnd::default()); // carries the block
+/// assert_eq!(block.seqno(), 1);
+/// # Ok::<(), eventring::recorder::RecorderError>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "the word is restored when this is dropped"]
+pub struct BlockScope {
+    seqno: u64,
+    _word: ExtScope,
+}
+
+impl BlockScope {
+    /// Records BLOCK_START, whose word `block` is its own seqno, and enters the block. While the exec recorder is off,
+    /// the word is 0.
+    pub fn start(block_start: &BlockStart) -> Self {
+        let active = EXEC.active_for::<ExecEvent>();
+        let seqno = active.map_or(0, |active| record_block_start(&active, block_start));
+        Self::enter(seqno)
+    }
+
+    /// Enters a block whose BLOCK_START has that seqno: for the other threads that work on the block.
+    pub fn enter(block_start_seqno: u64) -> Self {
+        Self { seqno: block_start_seqno, _word: ExtScope::set::<ExecEvent>(flow::BLOCK, block_start_seqno) }
+    }
+
+    /// Returns the seqno of the block's BLOCK_START.
+    pub fn seqno(&self) -> u64 {
+        self.seqno
+    }
+
+    /// Makes the calling thread work on the transaction with this index (from 0), until the scope is dropped. Events
+    /// carry the index plus one, so that 0 means none; the largest index cannot be told from the index before it.
+    pub fn transaction(&self, index: u64) -> ExtScope {
+        ExtScope::set::<ExecEvent>(flow::TXN, index.saturating_add(1))
+    }
+
+    /// Makes the calling thread work on the account with this index (from 0), until the scope is dropped.
+    pub fn account(&self, index: u64) -> ExtScope {
+        ExtScope::set::<ExecEvent>(flow::ACCOUNT_INDEX, index)
+    }
+}
+
+fn record_block_start(active: &ActiveRecorder, block_start: &BlockStart) -> u64 {
+    block_start.with_bytes(|bytes| {
+        let ext = ExecEvent::BlockStart.default_ext();
+        // Reserved by hand, because the word is the seqno that the reservation brings.
+        let Some(mut reservation) = active.reserve(ExecEvent::BlockStart.code(), ext, bytes.len() as u64) else {
+            return 0;
+        };
+        reservation.append(bytes);
+        reservation.set_content_ext(flow::BLOCK, reservation.seqno());
+        reservation.commit()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_transaction_index_does_not_overflow() {
+        let block = BlockScope::enter(5);
+        let _txn = block.transaction(u64::MAX);
+        assert_eq!(ExecEvent::TxnEnd.default_ext(), [5, u64::MAX, 0, 0]);
+    }
+
+    #[test]
+    fn scopes_may_end_in_any_order() {
+        let words = || ExecEvent::StorageAccess.default_ext();
+        let first = BlockScope::enter(5);
+        let txn = first.transaction(0);
+        let account = first.account(3);
+        let second = BlockScope::enter(9);
+        assert_eq!((ExecEvent::TxnEnd.default_ext(), words()), ([9, 1, 0, 0], [9, 1, 3, 0]));
+        assert_eq!((ExecEvent::BlockEnd.default_ext(), ExecEvent::BlockQc.default_ext()), ([9, 0, 0, 0], [0; 4]));
+        drop((first, account));
+        assert_eq!(words(), [9, 1, 0, 0]);
+        drop(second);
+        assert_eq!(words(), [0, 1, 0, 0]);
+        drop(txn);
+        assert_eq!(words(), [0; 4]);
+    }
+}

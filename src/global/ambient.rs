@@ -1,0 +1,209 @@
+//! Extension words that events get from the thread that records them: the id of the current span, and the named words
+//! that a scope sets.
+
+use super::RecordsTo;
+use crate::schema::EventType;
+use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
+
+/// Index of the word that holds the id of the span.
+const SPAN_ID: usize = 3;
+
+thread_local! {
+    // Without a destructor, so that it works until the thread's last instruction.
+    static CURRENT_SPAN: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Returns the id of the span that the calling thread is in; 0 for none.
+#[inline(always)]
+pub fn current_span_id() -> u64 {
+    CURRENT_SPAN.get()
+}
+
+/// Sets the id of the span that the calling thread is in; 0 for none.
+#[cfg(feature = "tracing")]
+#[inline(always)]
+pub(crate) fn set_current_span_id(span_id: u64) {
+    CURRENT_SPAN.set(span_id);
+}
+
+/// Returns the extension words of an event of `E` that is recorded now: the id of the current span, if `E` carries it,
+/// and 0 otherwise.
+///
+/// Costs one load from the thread's own memory, and nothing where there are no spans.
+#[inline(always)]
+pub(crate) fn span_ext<E: EventType>() -> [u64; 4] {
+    let mut ext = [0; 4];
+    if const { cfg!(feature = "tracing") && E::INFO.ext_words.has_span() } {
+        ext[SPAN_ID] = current_span_id();
+    }
+    ext
+}
+
+/// Returns the extension words that the thread gives to `event`: those that scopes have set, and the span.
+#[inline(always)]
+pub(super) fn ambient_ext<E: RecordsTo>(event: E) -> [u64; 4] {
+    let mut ext = span_ext::<E>();
+    if const { E::INFO.ext_words.own_bits() != 0 } {
+        let carried = event.carried_words();
+        E::with_ambient(|words| {
+            for (index, word) in words.0.iter().enumerate() {
+                if carried >> index & 1 == 1 {
+                    ext[index] = word.get();
+                }
+            }
+        });
+    }
+    ext
+}
+
+/// The words that scopes have set on one thread for the events of one type. For the derives.
+// Word by word, because storing one word must not wait for the others.
+#[doc(hidden)]
+#[derive(Debug, Default)]
+pub struct AmbientWords([Cell<u64>; 4]);
+
+impl AmbientWords {
+    /// All words 0.
+    pub const fn new() -> Self {
+        Self([const { Cell::new(0) }; 4])
+    }
+}
+
+/// A scope that sets an extension word of the events that the calling thread records, until it is dropped.
+///
+/// [`ext_scope!`](crate::ext_scope) makes it. It applies to `record!` and `recordv!` without a recorder of their own,
+/// which record to the one that the event type names (`#[event(recorder = …)]`). A word that the call gives itself
+/// comes first.
+///
+/// Scopes may be dropped in any order: the word is that of the scope that was made last of those that still live, and
+/// without any it is what it was before. A scope that is leaked lives for ever.
+#[derive(Debug)]
+#[must_use = "the word is restored when this is dropped"]
+pub struct ExtScope {
+    guard: Guard,
+    /// Stores a word of the events that the scope is for.
+    store: fn(usize, u64) -> u64,
+    /// The word belongs to a thread.
+    _not_send: PhantomData<*const ()>,
+}
+
+/// A scope that lives.
+#[derive(Clone, Copy, Debug)]
+struct Guard {
+    /// The scope's number among those of the thread.
+    id: u64,
+    /// The address of the description of the events that the scope is for.
+    events: usize,
+    index: usize,
+    /// The word without this scope.
+    before: u64,
+}
+
+thread_local! {
+    /// The calling thread's scopes, in the order in which they were made.
+    static GUARDS: RefCell<Vec<Guard>> = const { RefCell::new(Vec::new()) };
+    static NEXT_ID: Cell<u64> = const { Cell::new(0) };
+}
+
+impl ExtScope {
+    /// Sets word `index` of the events of `E` to `value`.
+    ///
+    /// # Panics
+    /// If `index` is not below 4.
+    #[doc(hidden)]
+    pub fn set<E: RecordsTo>(index: usize, value: u64) -> Self {
+        let store = |index: usize, value| E::with_ambient(|words| words.0[index].replace(value));
+        let before = store(index, value);
+        let events = std::ptr::from_ref(E::INFO).addr();
+        let guard = Guard { id: NEXT_ID.replace(NEXT_ID.get() + 1), events, index, before };
+        // Where the thread ends there is no list any more: then the scope restores the word that it found.
+        let _ = GUARDS.try_with(|guards| guards.borrow_mut().push(guard));
+        Self { guard, store, _not_send: PhantomData }
+    }
+}
+
+impl Drop for ExtScope {
+    fn drop(&mut self) {
+        let taken = GUARDS.try_with(|guards| take_out(&mut guards.borrow_mut(), self.guard));
+        if let Some(before) = taken.unwrap_or(Some(self.guard.before)) {
+            (self.store)(self.guard.index, before);
+        }
+    }
+}
+
+/// Takes `guard` out of those that live. Returns its word's new value; `None` if a later guard still sets the word.
+fn take_out(guards: &mut Vec<Guard>, guard: Guard) -> Option<u64> {
+    let Some(at) = guards.iter().rposition(|living| living.id == guard.id) else { return Some(guard.before) };
+    let before = guards.remove(at).before;
+    let sets_the_same = |later: &&mut Guard| (later.events, later.index) == (guard.events, guard.index);
+    match guards[at..].iter_mut().find(sets_the_same) {
+        Some(later) => {
+            later.before = before;
+            None
+        }
+        None => Some(before),
+    }
+}
+
+#[cfg(all(test, feature = "macros"))]
+mod tests {
+    use super::*;
+    use crate::global::GlobalRecorder;
+
+    static SLOT: GlobalRecorder = GlobalRecorder::new("slot");
+
+    #[derive(EventType, Clone, Copy)]
+    #[event(content_type = 300, recorder = SLOT, ext(0 = order: seqno, 1 = line: index))]
+    #[repr(u16)]
+    enum Shop {
+        OrderPlaced = 2,
+        #[event(carries(order))]
+        OrderPaid = 3,
+        #[event(carries())]
+        DayEnded = 4,
+    }
+
+    #[derive(EventType, Clone, Copy)]
+    #[event(content_type = 301, recorder = SLOT, no_span, ext(0 = shelf, 3 = row))]
+    #[repr(u16)]
+    enum Stock {
+        Counted = 2,
+    }
+
+    #[test]
+    fn an_event_carries_its_words_and_the_span_and_no_other() {
+        CURRENT_SPAN.set(9);
+        let _line = crate::ext_scope!(Shop, line = 6);
+        let _shelf = crate::ext_scope!(Stock, shelf = 1);
+        let _row = crate::ext_scope!(Stock, row = 2);
+        {
+            let _order = crate::ext_scope!(Shop, order = 5);
+            assert_eq!(ambient_ext(Shop::OrderPlaced), [5, 6, 0, 9]);
+            assert_eq!(ambient_ext(Shop::OrderPaid), [5, 0, 0, 9]);
+            assert_eq!(ambient_ext(Shop::DayEnded), [0, 0, 0, 9]);
+        }
+        assert_eq!(ambient_ext(Shop::OrderPlaced), [0, 6, 0, 9]);
+        assert_eq!(ambient_ext(Stock::Counted), [1, 0, 0, 2]);
+        CURRENT_SPAN.set(0);
+    }
+
+    #[test]
+    fn scopes_are_dropped_in_any_order() {
+        // Three scopes of a word and one of another, in each order.
+        for order in 0..24 {
+            let mut scopes: Vec<_> = [(0, 5), (1, 9), (0, 6), (0, 7)]
+                .map(|(index, value)| (index, value, ExtScope::set::<Shop>(index, value)))
+                .into();
+            let mut left = order;
+            for divisor in (1..=4).rev() {
+                let shown = |index| scopes.iter().rfind(|(of, ..)| *of == index).map_or(0, |(_, value, _)| *value);
+                assert_eq!(ambient_ext(Shop::OrderPlaced)[..2], [shown(0), shown(1)], "order {order}, {divisor} left");
+                drop(scopes.remove(left % divisor));
+                left /= divisor;
+            }
+            assert_eq!(ambient_ext(Shop::OrderPlaced), [0; 4]);
+            GUARDS.with_borrow(|guards| assert!(guards.is_empty()));
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The names of a descriptor's extension words.
+
+use std::borrow::Cow;
+
+/// How many extension words a descriptor has.
+const WORDS: usize = 4;
+/// Index and name of the word that holds the id of the span in which an event was recorded.
+const SPAN: (usize, &str) = (3, "span");
+
+/// The meaning of an extension word's number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ExtWordKind {
+    /// A number of the program's own choice.
+    #[default]
+    Number,
+    /// The seqno of another event of the same ring; 0 for none.
+    Seqno,
+    /// An index from 0, stored plus one; 0 for none.
+    Index,
+}
+
+impl ExtWordKind {
+    /// Returns the kind as it stands in schema text, and at the end of a [key](ExtWord::key); nothing for a number.
+    pub(super) const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Number => None,
+            Self::Seqno => Some("seqno"),
+            Self::Index => Some("index"),
+        }
+    }
+}
+
+/// The name and kind of an extension word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExtWord {
+    name: Cow<'static, str>,
+    kind: ExtWordKind,
+}
+
+impl ExtWord {
+    /// Describes a word.
+    #[must_use]
+    pub const fn new(name: &'static str, kind: ExtWordKind) -> Self {
+        Self { name: Cow::Borrowed(name), kind }
+    }
+
+    /// Describes a word of which schema text tells.
+    pub(super) fn of_text(name: String, kind: ExtWordKind) -> Self {
+        Self { name: Cow::Owned(name), kind }
+    }
+
+    /// Returns the name, as `record!` and schema text have it.
+    #[must_use]
+    pub const fn name(&self) -> &str {
+        match &self.name {
+            Cow::Borrowed(name) => name,
+            Cow::Owned(name) => name.as_str(),
+        }
+    }
+
+    /// Returns the kind of number that the word holds.
+    #[must_use]
+    pub const fn kind(&self) -> ExtWordKind {
+        self.kind
+    }
+
+    /// Returns the name under which programs are given the [value](Self::value): `block_seqno` for the seqno `block`.
+    #[must_use]
+    pub fn key(&self) -> Cow<'_, str> {
+        match self.kind.name() {
+            None => self.name().into(),
+            Some(kind) => format!("{}_{kind}", self.name).into(),
+        }
+    }
+
+    /// Returns the number that `word` stands for; `None` for no index.
+    #[must_use]
+    pub const fn value(&self, word: u64) -> Option<u64> {
+        match self.kind {
+            ExtWordKind::Number | ExtWordKind::Seqno => Some(word),
+            ExtWordKind::Index => word.checked_sub(1),
+        }
+    }
+}
+
+/// The extension words that a schema names.
+///
+/// `#[event(ext(0 = order: seqno, 1 = line: index))]` on an enum that derives [`EventType`](super::EventType) names
+/// them. Word 3 is named `span`, and holds the id of the span in which an event was recorded, unless the enum says
+/// `no_span`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExtWords([Option<ExtWord>; WORDS]);
+
+impl ExtWords {
+    /// The names of a schema whose words have none.
+    pub const NONE: Self = Self([None, None, None, None]);
+    /// The names of a schema whose events carry the id of their span, and nothing else.
+    pub const SPAN: Self = Self([None, None, None, Some(ExtWord::new(SPAN.1, ExtWordKind::Number))]);
+
+    /// Names the four words.
+    #[must_use]
+    pub const fn new(words: [Option<ExtWord>; WORDS]) -> Self {
+        Self(words)
+    }
+
+    /// Returns the index of the word of that name.
+    #[must_use]
+    pub const fn index_of(&self, name: &str) -> Option<usize> {
+        let mut index = 0;
+        while index < WORDS {
+            if let Some(word) = &self.0[index]
+                && super::describe::is_segment(word.name(), name, 0, name.len())
+            {
+                return Some(index);
+            }
+            index += 1;
+        }
+        None
+    }
+
+    /// Returns the indices and descriptions of the named words.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, &ExtWord)> {
+        self.0.iter().enumerate().filter_map(|(index, word)| Some((index, word.as_ref()?)))
+    }
+
+    /// Returns the named words but `span`.
+    pub fn iter_own(&self) -> impl Iterator<Item = (usize, &ExtWord)> {
+        self.iter().filter(|(index, word)| (*index, word.name()) != SPAN)
+    }
+
+    /// Returns the id of the span in which an event with these extension words was recorded; 0 for none, and in a
+    /// schema without the word.
+    #[must_use]
+    pub const fn span_id(&self, content_ext: [u64; WORDS]) -> u64 {
+        if self.has_span() { content_ext[SPAN.0] } else { 0 }
+    }
+
+    /// Returns true if the events carry the id of the span in which they were recorded.
+    #[must_use]
+    pub const fn has_span(&self) -> bool {
+        matches!(self.index_of(SPAN.1), Some(index) if index == SPAN.0)
+    }
+
+    /// Returns the named words but `span` as bits, word 0 lowest.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn own_bits(&self) -> u8 {
+        let (mut bits, mut index) = (0, 0);
+        while index < WORDS {
+            bits |= (self.0[index].is_some() as u8) << index;
+            index += 1;
+        }
+        if self.has_span() { bits & !(1 << SPAN.0) } else { bits }
+    }
+
+    /// Names a word as schema text does. A name that contradicts another one is left out, as a comment would be.
+    pub(super) fn add(&mut self, index: usize, word: ExtWord) {
+        let is_misplaced_span = word.name() == SPAN.1 && (index, word.kind()) != (SPAN.0, ExtWordKind::Number);
+        if is_misplaced_span || self.index_of(word.name()).is_some() {
+            return;
+        }
+        if let Some(free @ None) = self.0.get_mut(index) {
+            *free = Some(word);
+        }
+    }
+}

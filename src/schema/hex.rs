@@ -1,0 +1,22 @@
+//! Bytes as hex digits.
+
+use std::fmt;
+
+/// Writes bytes as hex digits, without a prefix.
+pub(crate) fn write_hex(out: &mut impl fmt::Write, bytes: &[u8]) -> fmt::Result {
+    bytes.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
+}
+
+/// Reads exactly `out.len()` bytes of hex digits.
+pub(crate) fn read_hex(digits: &str, out: &mut [u8]) -> Option<()> {
+    let digits = digits.as_bytes();
+    if digits.len() != out.len() * 2 {
+        return None;
+    }
+    for (byte, pair) in out.iter_mut().zip(digits.chunks_exact(2)) {
+        let high = char::from(pair[0]).to_digit(16)?;
+        let low = char::from(pair[1]).to_digit(16)?;
+        *byte = (high << 4 | low) as u8;
+    }
+    Some(())
+}

@@ -1,0 +1,51 @@
+//! Bytes that are text, as payload fields.
+
+use super::describe::{FieldType, Scalar};
+use super::error::DecodeError;
+use super::field::PayloadField;
+
+/// One byte of UTF-8 text.
+///
+/// As the element type of a trailing array (`trailing(message: Utf8)`), or of an array in a fixed struct (`[Utf8; 16]`, padded
+/// with zeros), it makes readers show text and not hex. A reader replaces what is not valid UTF-8.
+///
+/// ```
+/// use eventring::schema::Utf8;
+/// assert_eq!(Utf8::padded::<8>("eth0"), [b'e', b't', b'h', b'0', 0, 0, 0, 0].map(Utf8));
+/// assert_eq!(Utf8::padded::<2>("aé"), [Utf8(b'a'), Utf8(0)]); // cut between characters
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+#[repr(transparent)]
+pub struct Utf8(
+    /// The byte.
+    pub u8,
+);
+
+impl Utf8 {
+    /// The text, cut at a character boundary if it is longer than `N` bytes, padded with zeros if it is shorter.
+    #[must_use]
+    pub fn padded<const N: usize>(text: &str) -> [Self; N] {
+        let mut bytes = [Self(0); N];
+        for (byte, source) in bytes.iter_mut().zip(&text.as_bytes()[..text.floor_char_boundary(N)]) {
+            byte.0 = *source;
+        }
+        bytes
+    }
+}
+
+impl PayloadField for Utf8 {
+    const WIRE_BYTES: usize = 1;
+    const WIRE_ALIGN: usize = 1;
+    const TYPE: FieldType = FieldType::Scalar(Scalar::Utf8);
+    const ZERO_IS_VALID: bool = true;
+
+    #[inline(always)]
+    fn encode_field(&self, out: &mut [u8]) {
+        out[0] = self.0;
+    }
+
+    #[inline]
+    fn decode_field(bytes: &[u8]) -> Result<Self, DecodeError> {
+        u8::decode_field(bytes).map(Self)
+    }
+}
