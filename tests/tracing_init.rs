@@ -117,6 +117,13 @@ fn a_service_is_switched_on_by_its_environment_and_otherwise_costs_nothing() {
     assert_eq!(outcome(&[("EVENTRING_PERF", "app")]), ("recording".into(), FROM_INFO.map(String::from).to_vec()));
     let (said, recorded) = outcome(&[("EVENTRING_PERF", "app"), ("EVENTRING_FILTER", "loud=loud")]);
     assert!(said.contains("`loud=loud`") && said.contains("EVENTRING_FILTER") && recorded.is_empty(), "{said}");
+    // A filter that would match nothing, and names that no field has.
+    for (variable, value) in
+        [("EVENTRING_FILTER", "inof"), ("EVENTRING_FILTER", " ,"), ("EVENTRING_REDACT", "password;token")]
+    {
+        let (said, recorded) = outcome(&[("EVENTRING_PERF", "app"), (variable, value)]);
+        assert!(said.contains(&format!("`{value}`")) && said.contains(variable) && recorded.is_empty(), "{said}");
+    }
 }
 
 #[test]

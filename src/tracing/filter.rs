@@ -1,5 +1,6 @@
 //! Which spans and events a `RecorderSubscriber` records.
 
+use super::directive::{self, Problem};
 use std::fmt;
 use std::str::FromStr;
 use tracing_core::subscriber::Interest;
@@ -9,12 +10,16 @@ use tracing_subscriber::layer::{Context, Filter};
 
 /// Chooses spans and events by level and target, as `RUST_LOG` does: `info,my_crate=debug,my_crate::db=off`.
 ///
-/// A directive is a level (`off`, `error`, `warn`, `info`, `debug`, `trace`), a target with all that is below it, or
-/// `target=level`. The most specific target decides; a level alone is for what no target fits. What nothing fits is not recorded.
+/// A directive is a level (`off`, `error`, `warn`, `info`, `debug`, `trace`), a target with all targets below it, or
+/// `target=level`. The most specific target decides; a level alone decides for spans and events that no target fits. Spans and events that
+/// no directive fits are not recorded.
 ///
-/// Everything is decided once for each call site: what is not recorded costs what it costs without a subscriber. It is also a filter for
-/// layers: `RecorderLayer::global().with_filter(filter)`. (For filters by span or field use tracing-subscriber's `EnvFilter` with a
-/// [`RecorderLayer`](super::RecorderLayer).)
+/// A single word that differs from a level by one letter is taken for a mistyped level, and is an error: a target of that name is
+/// written with a level (`warp=trace`).
+///
+/// The filter decides once for each call site: a span that is not recorded costs the same as without a subscriber. The filter also works for
+/// layers: `RecorderLayer::global().with_filter(filter)`. For filters by span or field use tracing-subscriber's `EnvFilter` with a
+/// [`RecorderLayer`](super::RecorderLayer).
 ///
 /// ```
 /// use eventring::tracing::TargetFilter;
@@ -32,41 +37,49 @@ pub struct TargetFilter {
 }
 
 impl TargetFilter {
-    /// Records everything.
+    /// Makes a filter that accepts everything.
     #[must_use]
     pub fn all() -> Self {
         Self::level(LevelFilter::TRACE)
     }
 
-    /// Records what is at `level` or more important.
+    /// Makes a filter that accepts spans and events at `level` or more important levels.
     #[must_use]
     pub fn level(level: impl Into<LevelFilter>) -> Self {
         let level = level.into();
         Self { targets: Targets::new().with_default(level), max_level: level }
     }
 
-    /// Reads directives; without any, nothing is recorded.
+    /// Parses directives. Without any directive, the filter accepts nothing.
     ///
     /// # Errors
-    /// The first one that is none.
+    /// A directive is invalid; the error names the first one.
     pub fn parse(directives: &str) -> Result<Self, FilterError> {
-        for directive in directives.split(',').map(str::trim) {
-            check(directive).map_err(|problem| FilterError { directive: directive.to_owned(), problem })?;
-        }
+        let error = |directive: &str, problem| FilterError { directive: directive.to_owned(), problem };
         let directives: Vec<&str> = directives.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
+        for directive in &directives {
+            directive::check(directive).map_err(|problem| error(directive, problem))?;
+        }
         if directives.is_empty() {
             return Ok(Self::level(LevelFilter::OFF));
         }
-        let targets: Targets = directives.join(",").parse().map_err(|error| FilterError {
-            directive: directives.join(","),
-            problem: format!("is not understood: {error}"),
-        })?;
+        let joined = directives.join(",");
+        let targets: Targets =
+            joined.parse().map_err(|reason| error(&joined, Problem::NotUnderstood(format!("{reason}"))))?;
         let levels = targets.iter().map(|(_, level)| level).chain(targets.default_level());
         let max_level = levels.max().unwrap_or(LevelFilter::OFF);
         Ok(Self { targets, max_level })
     }
 
-    /// Whether a span or event of this target and level is recorded.
+    /// As [`Self::parse`], for a filter that somebody has set: without any directive, it is an error.
+    pub(super) fn parse_set(directives: &str) -> Result<Self, FilterError> {
+        if directives.split(',').all(|directive| directive.trim().is_empty()) {
+            return Err(FilterError { directive: directives.to_owned(), problem: Problem::Empty });
+        }
+        Self::parse(directives)
+    }
+
+    /// Returns true if a span or event of this target and level is recorded.
     #[must_use]
     pub fn accepts(&self, target: &str, level: &tracing_core::Level) -> bool {
         self.targets.would_enable(target, level)
@@ -76,12 +89,12 @@ impl TargetFilter {
         *metadata.level() <= self.max_level && self.accepts(metadata.target(), metadata.level())
     }
 
-    /// The level that decides for every target; `None` if targets have levels of their own.
+    /// Returns the level that decides for every target; `None` if targets have levels of their own.
     pub(super) fn level_of_all(&self) -> Option<LevelFilter> {
         self.targets.iter().next().is_none().then_some(self.max_level)
     }
 
-    /// Nothing less important than this is recorded.
+    /// Returns the least important level that the filter accepts for some target.
     #[must_use]
     pub fn max_level(&self) -> LevelFilter {
         self.max_level
@@ -102,24 +115,6 @@ impl<S> Filter<S> for TargetFilter {
     }
 }
 
-/// What is wrong with a directive, if anything is; an empty one is none and allowed.
-fn check(directive: &str) -> Result<(), String> {
-    if directive.contains(['[', ']', '{', '}']) {
-        return Err("filters by span or field, which needs tracing-subscriber's EnvFilter and a RecorderLayer".into());
-    }
-    let (target, level) = match directive.split_once('=') {
-        None => return Ok(()),
-        Some((target, level)) => (target.trim(), level.trim()),
-    };
-    if target.is_empty() {
-        return Err("has no target before `=`".into());
-    }
-    match level.parse::<LevelFilter>() {
-        Ok(_) => Ok(()),
-        Err(_) => Err(format!("has the level `{level}`, expected off, error, warn, info, debug or trace")),
-    }
-}
-
 impl FromStr for TargetFilter {
     type Err = FilterError;
 
@@ -134,15 +129,15 @@ impl fmt::Display for TargetFilter {
     }
 }
 
-/// A filter that is none.
+/// The filter directive is invalid.
 #[derive(Clone, PartialEq, Eq)]
 pub struct FilterError {
     directive: String,
-    problem: String,
+    problem: Problem,
 }
 
 impl FilterError {
-    /// The directive that is wrong.
+    /// Returns the invalid directive.
     #[must_use]
     pub fn directive(&self) -> &str {
         &self.directive
@@ -151,11 +146,7 @@ impl FilterError {
 
 impl fmt::Display for FilterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "use filter: the directive `{}` {}; write directives such as `info,my_crate=debug`",
-            self.directive, self.problem
-        )
+        write!(f, "use filter: the directive `{}` {}", self.directive, self.problem)
     }
 }
 
@@ -190,6 +181,9 @@ mod tests {
     fn a_wrong_directive_is_named_with_what_is_expected() {
         let message = |directives| TargetFilter::parse(directives).unwrap_err().to_string();
         insta::assert_snapshot!(message("info,shop=loud"), @"use filter: the directive `shop=loud` has the level `loud`, expected off, error, warn, info, debug or trace; write directives such as `info,my_crate=debug`");
+        insta::assert_snapshot!(message("info,shop="), @"use filter: the directive `shop=` has the level ``, expected off, error, warn, info, debug or trace; write directives such as `info,my_crate=debug`");
+        insta::assert_snapshot!(message("inof"), @"use filter: the directive `inof` is neither a level nor a likely target; write the level `info`, or the target with a level");
+        insta::assert_snapshot!(message("info;x=debug"), @"use filter: the directive `info;x=debug` has the character `;` in its target, expected a path such as `my_crate::module`; separate directives by commas, such as `info,my_crate=debug`");
         insta::assert_snapshot!(message("=debug"), @"use filter: the directive `=debug` has no target before `=`; write directives such as `info,my_crate=debug`");
         insta::assert_snapshot!(message("shop[span]=debug"), @"use filter: the directive `shop[span]=debug` filters by span or field, which needs tracing-subscriber's EnvFilter and a RecorderLayer; write directives such as `info,my_crate=debug`");
     }

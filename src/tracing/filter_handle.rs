@@ -22,7 +22,8 @@ struct Shared {
     level_of_all: AtomicUsize,
 }
 
-const LEVELS: [LevelFilter; 6] = [
+/// All levels, the most important first.
+pub(super) const LEVELS: [LevelFilter; 6] = [
     LevelFilter::OFF,
     LevelFilter::ERROR,
     LevelFilter::WARN,

@@ -101,10 +101,10 @@ pub fn init(config: impl AsRef<OsStr>) -> Recording {
 ///
 /// # Errors
 /// There is a global subscriber or a recorder in [`PERF`] already, the rings cannot be created (another process has that name, there is no memory, …),
-/// or the filter is none.
+/// or the filter is invalid.
 pub fn try_init(config: impl AsRef<OsStr>) -> Result<Recording, SetupError> {
     let filter = filter_from_env()?.unwrap_or(TargetFilter::level(LevelFilter::INFO));
-    try_init_with(builder_from_env(config), filter)
+    try_init_with(builder_from_env(config)?, filter)
 }
 
 /// As [`try_init`], with all that a [`PerfRecorderBuilder`] can set, and a filter; does not ask the environment.
@@ -157,14 +157,14 @@ impl RecorderLayer {
     /// ```
     ///
     /// # Errors
-    /// There is a recorder in [`PERF`] already, the rings cannot be created, or the filter is none.
+    /// There is a recorder in [`PERF`] already, the rings cannot be created, or the filter is invalid.
     pub fn try_from_env<S>() -> Result<Option<Box<dyn Layer<S> + Send + Sync>>, SetupError>
     where
         S: Subscriber + for<'l> LookupSpan<'l>,
     {
         let Some(config) = config_from_env() else { return Ok(None) };
         let filter = filter_from_env()?;
-        install(builder_from_env(config))?;
+        install(builder_from_env(config)?)?;
         Ok(Some(match filter {
             Some(filter) => Self::global().with_filter(filter).boxed(),
             None => Self::global().boxed(),
@@ -188,14 +188,21 @@ fn config_from_env() -> Option<OsString> {
     set_and_not_empty(CONFIG_VARIABLE)
 }
 
-fn builder_from_env(config: impl AsRef<OsStr>) -> PerfRecorderBuilder {
+fn builder_from_env(config: impl AsRef<OsStr>) -> Result<PerfRecorderBuilder, SetupError> {
     let redacted = set_and_not_empty(REDACT_VARIABLE).unwrap_or_default();
-    PerfRecorder::builder().config(config).keep_if_told().redact_fields(redacted.to_string_lossy().split(','))
+    let redacted = redacted.to_string_lossy();
+    // A list with other separators would be one name, which no field has: the secrets would be recorded.
+    let is_no_name =
+        |name: &&str| name.contains([';', '|', char::REPLACEMENT_CHARACTER]) || name.contains(char::is_whitespace);
+    if let Some(name) = redacted.split(',').map(str::trim).find(is_no_name) {
+        return Err(SetupError(Cause::Redact(name.to_owned())));
+    }
+    Ok(PerfRecorder::builder().config(config).keep_if_told().redact_fields(redacted.split(',')))
 }
 
 fn filter_from_env() -> Result<Option<TargetFilter>, SetupError> {
     let Some(filter) = set_and_not_empty(FILTER_VARIABLE) else { return Ok(None) };
-    let filter = TargetFilter::parse(&filter.to_string_lossy());
+    let filter = TargetFilter::parse_set(&filter.to_string_lossy());
     filter.map(Some).map_err(|error| SetupError(Cause::Filter(error)))
 }
 
@@ -206,7 +213,7 @@ fn is_set_globally() -> bool {
     std::thread::Builder::new().spawn(look).map_or(Ok(true), std::thread::JoinHandle::join).unwrap_or(true)
 }
 
-/// The process-wide recording could not begin.
+/// The reason why the process-wide recording could not begin.
 pub struct SetupError(Cause);
 
 enum Cause {
@@ -214,9 +221,10 @@ enum Cause {
     Recorder,
     Rings(RecorderError),
     Filter(FilterError),
+    Redact(String),
 }
 
-/// What kind of [`SetupError`] it is.
+/// The kinds of [`SetupError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SetupErrorKind {
@@ -226,12 +234,14 @@ pub enum SetupErrorKind {
     AlreadyInstalled,
     /// The rings could not be created; the source says why.
     Recorder,
-    /// The filter is none; the source says why.
+    /// The filter is invalid; the source says why.
     Filter,
+    /// A name of a field that is not to be recorded is invalid.
+    Redact,
 }
 
 impl SetupError {
-    /// What kind of error it is.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> SetupErrorKind {
         match self.0 {
@@ -239,6 +249,7 @@ impl SetupError {
             Cause::Recorder => SetupErrorKind::AlreadyInstalled,
             Cause::Rings(_) => SetupErrorKind::Recorder,
             Cause::Filter(_) => SetupErrorKind::Filter,
+            Cause::Redact(_) => SetupErrorKind::Redact,
         }
     }
 }
@@ -255,6 +266,11 @@ impl fmt::Display for SetupError {
             ),
             Cause::Rings(error) => error.fmt(f),
             Cause::Filter(error) => write!(f, "{error} (from the environment variable {FILTER_VARIABLE})"),
+            Cause::Redact(name) => write!(
+                f,
+                "redact fields: found the name `{name}`, expected names of fields; separate names by commas, such as `password,token` \
+                 (from the environment variable {REDACT_VARIABLE})"
+            ),
         }
     }
 }
@@ -266,7 +282,7 @@ impl std::error::Error for SetupError {
         match &self.0 {
             Cause::Rings(error) => Some(error),
             Cause::Filter(error) => Some(error),
-            Cause::Subscriber | Cause::Recorder => None,
+            Cause::Subscriber | Cause::Recorder | Cause::Redact(_) => None,
         }
     }
 }

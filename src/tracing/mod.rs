@@ -30,6 +30,7 @@
 mod builder;
 mod call_sites;
 mod counter;
+mod directive;
 mod fields;
 mod filter;
 mod filter_handle;
