@@ -1,5 +1,6 @@
 //! Making a perf recorder.
 
+use super::core::PerfCore;
 use super::fields::FieldLimits;
 use super::recorder::PerfRecorder;
 use super::redact::RedactedFields;
@@ -181,6 +182,6 @@ impl PerfRecorderBuilder {
         let shifts = [geometry.descriptor_capacity(), geometry.payload_buf_bytes()].map(u64::trailing_zeros);
         let tables = Tables::new(&shard0);
         let shards = Shards::new(shard0, self.ring.shifts(shifts[0], shifts[1]), shard);
-        Ok(PerfRecorder::from_parts(shards, tables, self.limits.checked(), self.redacted))
+        Ok(PerfRecorder::from_core(PerfCore::new(shards, tables, self.limits.checked(), self.redacted)))
     }
 }

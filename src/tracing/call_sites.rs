@@ -4,7 +4,7 @@
 //! Call sites are `'static` and never removed. So open addressing in the blocks of a segmented array is enough. Ids are the same for all
 //! recorders of the process; every recorder has all call sites in its tables, in case it needs them.
 
-use super::recorder::PerfCore;
+use super::core::PerfCore;
 use crate::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView};
 use crate::segmented::SegmentedArray;
 use crate::sync::{AtomicUsize, Ordering};

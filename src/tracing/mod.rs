@@ -29,8 +29,10 @@
 
 mod builder;
 mod call_sites;
+mod core;
 mod counter;
 mod directive;
+mod end_of_thread;
 mod fields;
 mod filter;
 mod filter_handle;
@@ -40,6 +42,7 @@ mod layer;
 mod read;
 mod recorder;
 mod redact;
+mod setup_error;
 mod shards;
 mod sink;
 mod span_map;
@@ -56,8 +59,7 @@ pub use filter::{FilterError, TargetFilter};
 pub use filter_handle::FilterHandle;
 pub use global::PERF;
 pub use init::{
-    CONFIG_VARIABLE, FILTER_VARIABLE, REDACT_VARIABLE, Recording, SetupError, SetupErrorKind, init, try_init,
-    try_init_from_env, try_init_with,
+    CONFIG_VARIABLE, FILTER_VARIABLE, REDACT_VARIABLE, Recording, init, try_init, try_init_from_env, try_init_with,
 };
 pub use layer::RecorderLayer;
 pub use read::{
@@ -65,4 +67,5 @@ pub use read::{
     PerfReader, PerfRecord, PerfSource, Slice, Span, SpanId, SpanRebuilder, SpanTree, Thread, decode_record,
 };
 pub use recorder::{PerfRecorder, PerfStats};
+pub use setup_error::{SetupError, SetupErrorKind};
 pub use subscriber::RecorderSubscriber;

@@ -1,8 +1,9 @@
 //! Where a subscriber or layer records to.
 
+use super::core::PerfCore;
 use super::fields::{self, EncodedFields, Redactable};
 use super::global::PERF;
-use super::recorder::{PerfCore, PerfRecorder};
+use super::recorder::PerfRecorder;
 use super::redact::Redacting;
 use super::span_stack::SpanEntry;
 use super::thread::ThreadState;
@@ -18,6 +19,14 @@ pub(super) enum Sink {
     Global,
     /// A recorder of its own.
     Own(PerfRecorder),
+}
+
+/// The parent of a new span, or the span of an event.
+pub(super) struct Parent {
+    /// Its id; 0 for none.
+    pub(super) span_id: u64,
+    /// The flags that say how the parent is known.
+    pub(super) flags: u16,
 }
 
 impl Sink {

@@ -1,16 +1,16 @@
 //! What a thread keeps while it records: its id, its shards, its span stack and its free list of span cells.
 
-use super::recorder::PerfCore;
+use super::core::PerfCore;
+use super::end_of_thread;
 use super::shards::Assignment;
-use super::span_slab::{FreeList, ID_BITS, SPAN_SLAB};
+use super::span_slab::{FreeList, ID_BITS};
 use super::span_stack::{Popped, SpanEntry, SpanStack};
 use crate::global::set_current_span_id;
 use crate::recorder::Recorder;
-use crate::schema::perf::{PerfEvent, PerfExt};
 use crate::sync::{AtomicU64, Ordering};
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::ptr::NonNull;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 /// Recorders whose rings a thread finds without a search; most programs have one recorder.
 const CACHED_RINGS: usize = 4;
@@ -47,20 +47,9 @@ pub(super) struct ThreadState {
     pub(super) formatting_depth: Cell<u32>,
 }
 
-/// A shard that a recorder has assigned to this thread.
-struct Assigned {
-    recorder: Weak<PerfCore>,
-    recorder_id: u64,
-    assignment: Assignment,
-}
-
-/// The thread's assignments, which are released when the thread ends.
-struct EndOfThread(RefCell<Vec<Assigned>>);
-
 thread_local! {
     // Without a destructor: access is an address and no check, and works until the thread's last instruction.
     static STATE: ThreadState = const { ThreadState::new() };
-    static END: EndOfThread = const { EndOfThread(RefCell::new(Vec::new())) };
 }
 
 /// Calls `f` with the calling thread's state.
@@ -149,7 +138,7 @@ impl ThreadState {
             return recorder.shards.get(0);
         }
         self.is_assigning.set(true);
-        let assignment = match END.try_with(|end| end.find(recorder)).ok().flatten() {
+        let assignment = match end_of_thread::find(recorder) {
             Some(assignment) if assignment.is_provisional => self.reassign(recorder, assignment),
             Some(assignment) => assignment,
             None => self.assign(recorder),
@@ -161,7 +150,7 @@ impl ThreadState {
         recorder.shards.get(assignment.shard)
     }
 
-    fn cache_ring(&self, recorder: &PerfCore, assignment: Assignment) {
+    pub(super) fn cache_ring(&self, recorder: &PerfCore, assignment: Assignment) {
         let Some(ring) = recorder.shards.get(assignment.shard) else { return };
         let cached = CachedRing { recorder_id: recorder.id, ring: NonNull::from(ring) };
         self.cached_rings[recorder.id as usize % CACHED_RINGS].set(cached);
@@ -182,7 +171,7 @@ impl ThreadState {
             self.id_word.set(NEXT_THREAD_ID.fetch_add(1, Ordering::Relaxed) << 32);
         }
         let mut assignment = recorder.shards.assign();
-        let is_ending = END.try_with(|end| end.add(recorder, assignment)).is_err();
+        let is_ending = !end_of_thread::add(recorder, assignment);
         if is_ending {
             // Nothing would release it when the thread has ended.
             recorder.shards.release(assignment.shard);
@@ -195,16 +184,13 @@ impl ThreadState {
     /// Replaces a provisional assignment, unless a shard is still being made.
     fn reassign(&self, recorder: &Arc<PerfCore>, provisional: Assignment) -> Assignment {
         let assignment = recorder.shards.reassign(provisional);
-        // The thread is not at its end: the assignment was found in `END`.
-        let _ = END.try_with(|end| end.change(recorder, assignment));
+        end_of_thread::change(recorder, assignment);
         assignment
     }
 
-    /// Makes sure that [`EndOfThread`] runs when the thread ends, also if no recorder assigns a shard to it. To be called before the
-    /// thread takes a span cell or puts one back, unless it is known to have a shard.
-    pub(super) fn register_end(&self) {
-        // The first use of `END` registers its destructor. An error means that the thread has ended, and keeps nothing.
-        let _ = END.try_with(|_| ());
+    /// Forgets the ring in which the thread recorded last.
+    pub(super) fn forget_last_ring(&self) {
+        self.last_ring.set(NO_RING);
     }
 }
 
@@ -269,46 +255,6 @@ fn next_id_block(next: &AtomicU64) -> Option<u64> {
     let end = |first: u64| (first < 2 * LAYER_BIT).then_some(first + ID_BLOCK);
     // Relaxed: unique by atomicity. 2^52 ids last for more than ten years of a program that does nothing but make spans.
     next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, end).ok()
-}
-
-impl EndOfThread {
-    fn find(&self, recorder: &Arc<PerfCore>) -> Option<Assignment> {
-        let all = self.0.try_borrow().ok()?;
-        all.iter().find(|assigned| assigned.recorder_id == recorder.id).map(|assigned| assigned.assignment)
-    }
-
-    fn add(&self, recorder: &Arc<PerfCore>, assignment: Assignment) {
-        if let Ok(mut all) = self.0.try_borrow_mut() {
-            all.retain(|assigned| assigned.recorder.strong_count() > 0);
-            all.push(Assigned { recorder: Arc::downgrade(recorder), recorder_id: recorder.id, assignment });
-        }
-    }
-
-    fn change(&self, recorder: &Arc<PerfCore>, assignment: Assignment) {
-        if let Ok(mut all) = self.0.try_borrow_mut() {
-            let of_recorder = all.iter_mut().filter(|assigned| assigned.recorder_id == recorder.id);
-            of_recorder.for_each(|assigned| assigned.assignment = assignment);
-        }
-    }
-}
-
-impl Drop for EndOfThread {
-    fn drop(&mut self) {
-        STATE.with(|state| {
-            state.free_list.end(&SPAN_SLAB);
-            state.last_ring.set(NO_RING);
-            for assigned in self.0.get_mut().drain(..) {
-                let Some(recorder) = assigned.recorder.upgrade() else { continue };
-                if !recorder.belongs_to_this_process() {
-                    continue;
-                }
-                // A provisional assignment, too, is cached now: later events of the thread cannot ask for another one.
-                state.cache_ring(&recorder, assigned.assignment);
-                recorder.record(state, PerfEvent::ThreadEnded, PerfExt::default(), &[]);
-                recorder.shards.release(assigned.assignment.shard);
-            }
-        });
-    }
 }
 
 #[cfg(test)]

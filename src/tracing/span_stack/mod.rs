@@ -4,72 +4,14 @@
 //! which is not current; exiting a span removes its last entry, wherever that entry is. So a program sees the same
 //! parents whichever subscriber it uses.
 
-use crate::sync::{AtomicU64, Ordering};
+mod entry;
+
+use entry::{DUPLICATE, EntryCell, OWNER_MASK, UNRECORDED};
+pub(super) use entry::{SpanEntry, next_owner};
 use std::cell::{Cell, RefCell};
-
-/// An entry of the span stack: a span that was entered and has not been exited.
-///
-/// It consists of whole words: an entry that is read soon after it was written in parts of words makes the processor wait.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct SpanEntry {
-    /// The span's id in the ring.
-    pub(super) span_id: u64,
-    /// The id by which the subscriber or layer knows the span.
-    pub(super) local_id: u64,
-    /// The call site (high half), the owner (low half), [`DUPLICATE`] and [`UNRECORDED`].
-    tag: u64,
-}
-
-/// Bit of an entry's tag: the thread was in the span already.
-const DUPLICATE: u64 = 1 << 31;
-/// Bit of an entry's tag: the enter was not recorded, because recording was switched off.
-const UNRECORDED: u64 = 1 << 30;
-/// Bits of an entry's tag: the number of the subscriber or layer.
-const OWNER_MASK: u64 = UNRECORDED - 1;
-
-impl SpanEntry {
-    /// Returns the call site of the span.
-    #[inline(always)]
-    pub(super) fn call_site_id(&self) -> u32 {
-        (self.tag >> 32) as u32
-    }
-
-    #[inline(always)]
-    fn is(&self, local_id: u64, owner: u32) -> bool {
-        self.local_id == local_id && self.tag & OWNER_MASK == u64::from(owner)
-    }
-
-    #[inline(always)]
-    fn is_current(&self) -> bool {
-        self.tag & DUPLICATE == 0
-    }
-
-    /// Returns true if the entry is no duplicate, belongs to `owner`, and was recorded: one comparison.
-    #[inline(always)]
-    fn is_current_and_recorded_of(&self, owner: u32) -> bool {
-        self.tag as u32 == owner
-    }
-
-    fn is_current_of(&self, owner: u32) -> bool {
-        self.tag as u32 & !(UNRECORDED as u32) == owner
-    }
-
-    /// Returns true if the enter was recorded.
-    pub(super) fn is_recorded(&self) -> bool {
-        self.tag & UNRECORDED == 0
-    }
-}
-
-/// Returns a number for a subscriber or layer of the process, by which its entries are told from those of others.
-pub(super) fn next_owner() -> u32 {
-    static NEXT_OWNER: AtomicU64 = AtomicU64::new(1);
-    // After 2^30 numbers they begin again; two owners with the same number will hardly be in use at the same time.
-    (NEXT_OWNER.fetch_add(1, Ordering::Relaxed) & OWNER_MASK) as u32
-}
 
 /// Entries that lie in the thread's own state; further entries lie on the heap.
 const INLINE: usize = 32;
-const EMPTY: SpanEntry = SpanEntry { span_id: 0, local_id: 0, tag: 0 };
 
 thread_local! {
     /// The entries after the first [`INLINE`] ones.
@@ -81,31 +23,6 @@ thread_local! {
 pub(super) struct SpanStack {
     len: Cell<usize>,
     inline: [EntryCell; INLINE],
-}
-
-/// A [`SpanEntry`] that can be replaced, word by word.
-struct EntryCell {
-    span_id: Cell<u64>,
-    local_id: Cell<u64>,
-    tag: Cell<u64>,
-}
-
-impl EntryCell {
-    const fn new() -> Self {
-        Self { span_id: Cell::new(0), local_id: Cell::new(0), tag: Cell::new(0) }
-    }
-
-    #[inline(always)]
-    fn get(&self) -> SpanEntry {
-        SpanEntry { span_id: self.span_id.get(), local_id: self.local_id.get(), tag: self.tag.get() }
-    }
-
-    #[inline(always)]
-    fn set(&self, entry: SpanEntry) {
-        self.span_id.set(entry.span_id);
-        self.local_id.set(entry.local_id);
-        self.tag.set(entry.tag);
-    }
 }
 
 /// An entry that was removed, and the span that is current after that.
@@ -222,9 +139,9 @@ impl SpanStack {
     fn refill_inline(&self) {
         let first = HEAP_ENTRIES.try_with(|entries| {
             let mut entries = entries.borrow_mut();
-            if entries.is_empty() { EMPTY } else { entries.remove(0) }
+            if entries.is_empty() { SpanEntry::EMPTY } else { entries.remove(0) }
         });
-        self.inline[INLINE - 1].set(first.unwrap_or(EMPTY));
+        self.inline[INLINE - 1].set(first.unwrap_or(SpanEntry::EMPTY));
     }
 
     /// Returns the innermost entry that `is_wanted`.

@@ -1,0 +1,150 @@
+//! `PerfCore`: what all handles of a perf recorder share.
+
+use super::call_sites::{CALL_SITES, NO_CALL_SITE};
+use super::fields::FieldLimits;
+use super::redact::RedactedFields;
+use super::shards::Shards;
+use super::tables::{Tables, Which};
+use super::thread::ThreadState;
+use crate::recorder::Recorder;
+use crate::schema::perf::{PerfEvent, PerfExt, ThreadView, tables};
+use crate::sync::{AtomicU64, Ordering};
+use std::sync::Arc;
+use tracing_core::Metadata;
+
+/// The id that no recorder has.
+const SWITCHED_OFF: u64 = u64::MAX;
+
+/// See the [module](self). The words that each event needs come first, in one cache line.
+#[repr(C, align(64))]
+pub(super) struct PerfCore {
+    /// The one word that decides whether the recorder is on: the id while it is on, [`SWITCHED_OFF`] while it is off. One comparison with
+    /// the id of a cached ring answers both questions.
+    recording_id: AtomicU64,
+    /// A number that is never used twice in a process, by which threads find their shards.
+    pub(super) id: u64,
+    pub(super) limits: FieldLimits,
+    pub(super) redacted: RedactedFields,
+    pub(super) shards: Shards,
+    tables: Tables,
+    lost_spans: AtomicU64,
+}
+
+impl Drop for PerfCore {
+    fn drop(&mut self) {
+        // Before the shards are dropped, and their files removed.
+        self.shards.publish_last_seqnos();
+    }
+}
+
+impl PerfCore {
+    pub(super) fn new(shards: Shards, tables: Tables, limits: FieldLimits, redacted: RedactedFields) -> Self {
+        static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        let recording_id = AtomicU64::new(id);
+        Self { id, recording_id, shards, tables, limits, redacted, lost_spans: AtomicU64::new(0) }
+    }
+
+    /// Returns true if the recorder is switched on.
+    #[inline(always)]
+    pub(super) fn is_enabled(&self) -> bool {
+        self.recording_id() != SWITCHED_OFF
+    }
+
+    /// Switches the recorder. To be called within a [`switch`](super::switch::switch).
+    pub(super) fn store_enabled(&self, enabled: bool) {
+        self.recording_id.store(if enabled { self.id } else { SWITCHED_OFF }, Ordering::Relaxed);
+    }
+
+    /// Returns the id if the recorder is switched on; otherwise a number that is no recorder's id.
+    #[inline(always)]
+    pub(super) fn recording_id(&self) -> u64 {
+        // Relaxed: a switch, which orders nothing.
+        self.recording_id.load(Ordering::Relaxed)
+    }
+
+    /// Returns true if the recorder was made by this process, and not inherited by a fork.
+    pub(super) fn belongs_to_this_process(&self) -> bool {
+        self.shards.get(0).is_some_and(Recorder::belongs_to_this_process)
+    }
+
+    /// Records an event of the calling thread, and adds the thread's id to `ext`.
+    #[inline(always)]
+    pub(super) fn record(
+        self: &Arc<Self>,
+        thread: &ThreadState,
+        event: PerfEvent,
+        ext: PerfExt,
+        payload: &[u8],
+    ) -> u64 {
+        let [span_id, related, ids, counts] = ext.to_words();
+        match thread.ring_of(self) {
+            Some(ring) => ring.record(event as u16, [span_id, related, ids | thread.id_word(), counts], payload),
+            None => 0,
+        }
+    }
+
+    /// Returns the id of a call site. A forked child does not register new call sites: another thread may have held the lock at the
+    /// fork, and nothing is recorded anyway.
+    #[inline(always)]
+    pub(super) fn call_site_id(&self, metadata: &'static Metadata<'static>) -> u32 {
+        match CALL_SITES.known_id_of(metadata) {
+            Some(id) => id,
+            None if self.belongs_to_this_process() => CALL_SITES.id_of(metadata),
+            None => NO_CALL_SITE,
+        }
+    }
+
+    /// Adds a call site to the tables. Returns false if the recorder was inherited by a fork and has no use for call sites.
+    pub(super) fn add_call_site(&self, id: u32, body: &[u8]) -> bool {
+        let Some(shard0) = self.shards.get(0).filter(|shard0| shard0.belongs_to_this_process()) else { return false };
+        self.tables.add(shard0, Which::CallSites, id, body);
+        // The event is for readers of the stream, and for call sites that do not fit the table. It has no thread: any thread may be the
+        // first to meet the call site.
+        let ext = PerfExt { call_site_id: id, ..PerfExt::default() };
+        shard0.record(PerfEvent::CallSite as u16, ext.to_words(), body);
+        true
+    }
+
+    /// Adds the calling thread to the tables, and records that it has started. If the thread `is_ending`, the standard library does not know
+    /// its name any more.
+    pub(super) fn add_thread(&self, id: u32, shard: usize, is_ending: bool) {
+        let (Some(shard0), Some(shard)) = (self.shards.get(0), self.shards.get(shard)) else { return };
+        let name = if is_ending { None } else { std::thread::current().name().map(ToOwned::to_owned) };
+        let name = name.or_else(|| Some(rustix::thread::name().ok()?.to_string_lossy().into_owned()));
+        let os_thread_id = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
+        let body = ThreadView::encode(shard0.clock().now_epoch_nanos(), os_thread_id, &name.unwrap_or_default());
+        self.tables.add(shard0, Which::Threads, id, &body);
+        let ext = PerfExt { thread_id: id, ..PerfExt::default() };
+        shard.record(PerfEvent::ThreadStarted as u16, ext.to_words(), &body);
+    }
+
+    /// Returns how many spans could not be recorded.
+    pub(super) fn lost_spans(&self) -> u64 {
+        self.lost_spans.load(Ordering::Relaxed)
+    }
+
+    /// Counts a span that could not be recorded, because too many are open.
+    #[cold]
+    pub(super) fn count_lost_span(&self) {
+        let lost = self.lost_spans.fetch_add(1, Ordering::Relaxed) + 1;
+        if let Some(shard0) = self.shards.get(0) {
+            shard0.publish_context_word(tables::LOST_SPANS_OFFSET, lost);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tracing::{CatalogLosses, PerfRecorder};
+
+    #[test]
+    fn spans_that_found_no_room_are_counted_where_a_reader_sees_it() {
+        let builder = PerfRecorder::builder().anonymous().shifts(15, 21).tables_shift(13).prefault(false);
+        let recorder = builder.build().unwrap();
+        recorder.core.count_lost_span();
+        recorder.core.count_lost_span();
+        let readers = recorder.open_readers().unwrap();
+        assert_eq!((recorder.stats().lost_spans, CatalogLosses::of(&readers[0]).spans), (2, 2));
+    }
+}

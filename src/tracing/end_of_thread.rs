@@ -1,0 +1,81 @@
+//! What a thread gives back when it ends: the shards that recorders have assigned to it, and its free list of span cells.
+
+use super::core::PerfCore;
+use super::shards::Assignment;
+use super::span_slab::SPAN_SLAB;
+use super::thread;
+use crate::schema::perf::{PerfEvent, PerfExt};
+use std::cell::RefCell;
+use std::sync::{Arc, Weak};
+
+/// A shard that a recorder has assigned to this thread.
+struct Assigned {
+    recorder: Weak<PerfCore>,
+    recorder_id: u64,
+    assignment: Assignment,
+}
+
+/// The assignments of a thread. The destructor runs when the thread ends.
+struct EndOfThread(RefCell<Vec<Assigned>>);
+
+thread_local! {
+    static END: EndOfThread = const { EndOfThread(RefCell::new(Vec::new())) };
+}
+
+/// Makes sure that the destructor runs when the thread ends, also if no recorder assigns a shard to the thread. To be called before the thread
+/// takes a span cell or puts one back, unless it is known to have a shard.
+pub(super) fn register() {
+    // The first use registers the destructor. An error means that the thread has ended, and keeps nothing.
+    let _ = END.try_with(|_| ());
+}
+
+/// Returns the shard that `recorder` has assigned to this thread.
+pub(super) fn find(recorder: &PerfCore) -> Option<Assignment> {
+    let find = |end: &EndOfThread| {
+        let all = end.0.try_borrow().ok()?;
+        all.iter().find(|assigned| assigned.recorder_id == recorder.id).map(|assigned| assigned.assignment)
+    };
+    END.try_with(find).ok().flatten()
+}
+
+/// Adds an assignment, which the destructor will release. Returns false if the destructor has run: the caller has to release it.
+pub(super) fn add(recorder: &Arc<PerfCore>, assignment: Assignment) -> bool {
+    let add = |end: &EndOfThread| {
+        if let Ok(mut all) = end.0.try_borrow_mut() {
+            all.retain(|assigned| assigned.recorder.strong_count() > 0);
+            all.push(Assigned { recorder: Arc::downgrade(recorder), recorder_id: recorder.id, assignment });
+        }
+    };
+    END.try_with(add).is_ok()
+}
+
+/// Replaces an assignment that [`find`] has found.
+pub(super) fn change(recorder: &PerfCore, assignment: Assignment) {
+    let change = |end: &EndOfThread| {
+        if let Ok(mut all) = end.0.try_borrow_mut() {
+            let of_recorder = all.iter_mut().filter(|assigned| assigned.recorder_id == recorder.id);
+            of_recorder.for_each(|assigned| assigned.assignment = assignment);
+        }
+    };
+    // The destructor has not run: `find` has found the assignment.
+    let _ = END.try_with(change);
+}
+
+impl Drop for EndOfThread {
+    fn drop(&mut self) {
+        thread::with(|thread| {
+            thread.free_list.end(&SPAN_SLAB);
+            thread.forget_last_ring();
+            for assigned in self.0.get_mut().drain(..) {
+                let Some(recorder) = assigned.recorder.upgrade() else { continue };
+                if !recorder.belongs_to_this_process() {
+                    continue;
+                }
+                // A provisional assignment is cached, too, because later events of the thread cannot ask for another one.
+                thread.cache_ring(&recorder, assigned.assignment);
+                recorder.record(thread, PerfEvent::ThreadEnded, PerfExt::default(), &[]);
+                recorder.shards.release(assigned.assignment.shard);
+            }
+        });
+    }
+}

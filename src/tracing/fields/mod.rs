@@ -1,0 +1,147 @@
+//! From `tracing`'s field values to the bytes of a payload, on the stack: no heap, and no formatting of typed values.
+//!
+//! Fields are first encoded into a small buffer. If they do not fit, they are visited a second time and encoded into a buffer as large as
+//! the limits ask for. So most events touch little of the stack, and a `Debug` implementation may be called twice.
+//!
+//! If formatting a field panics, the event is recorded with the fields before that one, and the panic goes on to the caller.
+
+mod encoder;
+
+use super::thread::ThreadState;
+use encoder::Encoder;
+use tracing_core::field::{Field, Visit};
+
+const SMALL_BYTES: usize = 1 << 10;
+/// The default limit: most threads never need more of the stack.
+const MEDIUM_BYTES: usize = 1 << 13;
+const LARGE_BYTES: usize = 1 << 15;
+/// Limits of the recorded fields, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FieldLimits {
+    /// All fields of a span or event, with their headers.
+    pub(super) fields_bytes_max: usize,
+    /// A formatted value; 0 if values are not formatted.
+    pub(super) debug_bytes_max: usize,
+    /// A message, or an error's text.
+    pub(super) text_bytes_max: usize,
+}
+
+impl Default for FieldLimits {
+    fn default() -> Self {
+        Self { fields_bytes_max: MEDIUM_BYTES, debug_bytes_max: 1 << 10, text_bytes_max: 1 << 11 }
+    }
+}
+
+impl FieldLimits {
+    /// Cuts the limits down to the large buffer.
+    pub(super) fn checked(self) -> Self {
+        Self { fields_bytes_max: self.fields_bytes_max.min(LARGE_BYTES), ..self }
+    }
+
+    /// Returns true if the medium buffer is too small.
+    fn need_the_large_buffer(&self) -> bool {
+        self.fields_bytes_max > MEDIUM_BYTES
+    }
+}
+
+/// The fields of a span or event, encoded.
+#[derive(Clone, Copy)]
+pub(super) struct EncodedFields<'b> {
+    pub(super) payload: &'b [u8],
+    /// Their flags and counts, for word 3 of the content extension.
+    pub(super) flags_and_counts: u64,
+    /// The time before the fields were visited. `None` if it is not known, or if values were formatted: formatting may take long, and
+    /// record other events.
+    pub(super) epoch_nanos: Option<u64>,
+    /// Formatting a value has panicked: these are the fields before that value, and the panic is on its way to the caller.
+    pub(super) has_panicked: bool,
+}
+
+impl EncodedFields<'static> {
+    pub(super) const NONE: Self = Self { payload: &[], flags_and_counts: 0, epoch_nanos: None, has_panicked: false };
+}
+
+/// Encodes the fields that `visit` shows, and returns what `then` makes of them. If formatting a value panics, `then` gets the fields before
+/// that value. `epoch_nanos` is the time now, if it is known.
+#[inline(always)]
+pub(super) fn encode<R>(
+    thread: &ThreadState,
+    limits: &FieldLimits,
+    epoch_nanos: Option<u64>,
+    visit: impl Fn(&mut dyn Redactable),
+    then: impl Fn(EncodedFields<'_>) -> R,
+) -> R {
+    let mut small = SmallEncoder::new(thread, limits);
+    visit_fields(&mut small, |encoder| visit(encoder), &then);
+    if small.is_too_small() {
+        return encode_large(thread, limits, epoch_nanos, visit, then);
+    }
+    then(small.encoded(epoch_nanos))
+}
+
+/// As [`encode`], for fields that do not fit the small buffer.
+#[cold]
+#[inline(never)]
+pub(super) fn encode_large<R>(
+    thread: &ThreadState,
+    limits: &FieldLimits,
+    epoch_nanos: Option<u64>,
+    visit: impl Fn(&mut dyn Redactable),
+    then: impl Fn(EncodedFields<'_>) -> R,
+) -> R {
+    if limits.need_the_large_buffer() {
+        encode_into::<LARGE_BYTES, R>(thread, limits, epoch_nanos, visit, then)
+    } else {
+        encode_into::<MEDIUM_BYTES, R>(thread, limits, epoch_nanos, visit, then)
+    }
+}
+
+/// Encodes into a buffer of `N` bytes. There is a function for each size, so that the stack holds only the buffer that is needed.
+#[inline(never)]
+fn encode_into<const N: usize, R>(
+    thread: &ThreadState,
+    limits: &FieldLimits,
+    epoch_nanos: Option<u64>,
+    visit: impl Fn(&mut dyn Redactable),
+    then: impl Fn(EncodedFields<'_>) -> R,
+) -> R {
+    let mut encoder = Encoder::<N>::new(thread, limits);
+    visit_fields(&mut encoder, |encoder| visit(encoder), &then);
+    then(encoder.encoded(epoch_nanos))
+}
+
+/// Shows the fields to `encoder`. If formatting a field panics, `then` gets the fields before it, and the panic goes on.
+#[inline(always)]
+pub(super) fn visit_fields<'t, const N: usize, R>(
+    encoder: &mut Encoder<'t, N>,
+    visit: impl FnOnce(&mut Encoder<'t, N>),
+    then: impl Fn(EncodedFields<'_>) -> R,
+) {
+    let kept = KeptOnPanic { encoder, then };
+    visit(kept.encoder);
+    std::mem::forget(kept);
+}
+
+/// A visitor that can leave a value out.
+pub(super) trait Redactable: Visit {
+    /// Records a field without its value.
+    fn redacted(&mut self, field: &Field);
+}
+
+/// A guard that hands an encoder's fields to `then` if a panic unwinds through it. It borrows the encoder, which is too large to be moved.
+struct KeptOnPanic<'e, 't, const N: usize, R, F: Fn(EncodedFields<'_>) -> R> {
+    encoder: &'e mut Encoder<'t, N>,
+    then: F,
+}
+
+impl<const N: usize, R, F: Fn(EncodedFields<'_>) -> R> Drop for KeptOnPanic<'_, '_, N, R, F> {
+    // Inlined: a call would force the captures of `then` into memory, also where nothing panics.
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.encoder.panicked();
+        (self.then)(EncodedFields { has_panicked: true, ..self.encoder.encoded(None) });
+    }
+}
+
+/// The encoder that nearly all events need.
+pub(super) type SmallEncoder<'t> = Encoder<'t, SMALL_BYTES>;

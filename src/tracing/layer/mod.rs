@@ -1,0 +1,193 @@
+//! `RecorderLayer`: the ring as one layer among others.
+
+mod parents;
+mod slow;
+
+use crate::schema::perf::{PerfEvent, PerfExt};
+use crate::tracing::call_sites::CALL_SITES;
+use crate::tracing::recorder::PerfRecorder;
+use crate::tracing::sink::{Sink, record_empty, record_with_fields};
+use crate::tracing::span_map::SpanMap;
+use crate::tracing::span_stack::next_owner;
+use crate::tracing::thread;
+use std::sync::OnceLock;
+use tracing_core::dispatcher::{Dispatch, WeakDispatch};
+use tracing_core::field::Visit;
+use tracing_core::span::{Attributes, Id, Record};
+use tracing_core::subscriber::{Interest, Subscriber};
+use tracing_core::{Event, Metadata};
+use tracing_subscriber::layer::{Context, Layer};
+use tracing_subscriber::registry::LookupSpan;
+
+/// A layer for any stack of tracing-subscriber layers over a `Registry` (or another subscriber with `LookupSpan`).
+///
+/// The layer records everything that it is shown and filters nothing: put an `EnvFilter` over the stack, or a filter on this layer alone
+/// with `.with_filter(…)`. Only [`Self::try_from_env`] reads the environment variables, `EVENTRING_FILTER` among them. A program that
+/// needs no other layer has the same for less with a [`RecorderSubscriber`](super::RecorderSubscriber).
+///
+/// A span that was created while the recorder was switched off is recorded from the next time it is entered, with the flag
+/// [`ADOPTED`](crate::schema::perf::flags::ADOPTED) and without the fields that it was created with.
+///
+/// ```
+/// use eventring::tracing::{PerfRecorder, RecorderLayer};
+/// use tracing_subscriber::prelude::*;
+///
+/// let recorder = PerfRecorder::builder().anonymous().build()?;
+/// let layer = RecorderLayer::new(recorder).with_filter(tracing_subscriber::filter::LevelFilter::INFO);
+/// let subscriber = tracing_subscriber::registry().with(layer).with(tracing_subscriber::fmt::layer());
+/// let _guard = tracing::subscriber::set_default(subscriber);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct RecorderLayer {
+    sink: Sink,
+    spans: SpanMap,
+    owner: u32,
+    /// The stack of layers that this layer is a part of.
+    stack: OnceLock<WeakDispatch>,
+}
+
+impl RecorderLayer {
+    /// Records to `recorder`.
+    #[must_use]
+    pub fn new(recorder: PerfRecorder) -> Self {
+        Self::to(Sink::Own(recorder))
+    }
+
+    /// Records to the recorder that is installed in [`PERF`](super::PERF), as soon as there is one.
+    #[must_use]
+    pub fn global() -> Self {
+        Self::to(Sink::Global)
+    }
+
+    fn to(sink: Sink) -> Self {
+        Self { sink, spans: SpanMap::new(), owner: next_owner(), stack: OnceLock::new() }
+    }
+
+    /// Returns the recorder; `None` if none is installed in [`PERF`](super::PERF) yet.
+    #[must_use]
+    pub fn recorder(&self) -> Option<&PerfRecorder> {
+        self.sink.recorder()
+    }
+}
+
+impl std::fmt::Debug for RecorderLayer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RecorderLayer").field("sink", &self.sink).finish_non_exhaustive()
+    }
+}
+
+impl<S> Layer<S> for RecorderLayer
+where
+    S: Subscriber + for<'l> LookupSpan<'l>,
+{
+    fn on_register_dispatch(&self, stack: &Dispatch) {
+        // If there are several dispatchers for one stack, any of them will do.
+        let _ = self.stack.set(stack.downgrade());
+    }
+
+    fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
+        if self.recorder().is_some_and(PerfRecorder::belongs_to_this_process) {
+            CALL_SITES.id_of(metadata);
+        }
+        Interest::always()
+    }
+
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        let Some(core) = self.sink.recording() else { return };
+        thread::with(|thread| {
+            let call_site_id = core.call_site_id(attributes.metadata());
+            let ask = || context.span(id)?.parent();
+            let explicit = (!attributes.is_contextual()).then(|| attributes.parent());
+            let parent = self.parent_of(core, thread, &context, explicit, ask);
+            let Some(span) = self.add(core, thread, id, call_site_id) else { return };
+            let Some(ring) = thread.ring_of(core) else { return };
+            let ext = PerfExt {
+                related: parent.span_id,
+                flags: parent.flags,
+                ..PerfExt::of_span(span.span_id, call_site_id)
+            };
+            if attributes.fields().is_empty() {
+                return record_empty(ring, thread, PerfEvent::SpanNew, ext);
+            }
+            let visit = |visitor: &mut dyn Visit| attributes.record(visitor);
+            core.encode_fields(thread, ring, visit, |fields| {
+                record_with_fields(ring, thread, PerfEvent::SpanNew, ext, fields);
+                if fields.has_panicked {
+                    self.close_unborn(thread, attributes, id, &context);
+                }
+            });
+        });
+    }
+
+    fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
+        let Some(core) = self.sink.recording() else { return };
+        thread::with(|thread| {
+            let known = self.spans.get(id.into_u64());
+            let Some(span) = known.or_else(|| self.adopt(core, thread, context.span(id)?)) else { return };
+            let ext = PerfExt::of_span(span.span_id, span.call_site_id);
+            let Some(ring) = thread.ring_of(core) else { return };
+            let visit = |visitor: &mut dyn Visit| values.record(visitor);
+            core.encode_fields(thread, ring, visit, |fields| {
+                record_with_fields(ring, thread, PerfEvent::SpanRecord, ext, fields);
+            });
+        });
+    }
+
+    fn on_follows_from(&self, id: &Id, follows: &Id, _: Context<'_, S>) {
+        let spans = self.spans.get(id.into_u64()).zip(self.spans.get(follows.into_u64()));
+        let Some((span, follows)) = spans else { return };
+        let ext = PerfExt { related: follows.span_id, ..PerfExt::of_span(span.span_id, span.call_site_id) };
+        thread::with(|thread| self.sink.record(thread, PerfEvent::SpanFollowsFrom, ext));
+    }
+
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        let Some(core) = self.sink.recording() else { return };
+        thread::with(|thread| {
+            let call_site_id = core.call_site_id(event.metadata());
+            let ask = || context.event_span(event);
+            let explicit = (!event.is_contextual()).then(|| event.parent());
+            let parent = self.parent_of(core, thread, &context, explicit, ask);
+            let Some(ring) = thread.ring_of(core) else { return };
+            let ext = PerfExt { flags: parent.flags, ..PerfExt::of_span(parent.span_id, call_site_id) };
+            let visit = |visitor: &mut dyn Visit| event.record(visitor);
+            core.encode_fields(thread, ring, visit, |fields| {
+                record_with_fields(ring, thread, PerfEvent::Event, ext, fields);
+            });
+        });
+    }
+
+    fn on_enter(&self, id: &Id, context: Context<'_, S>) {
+        thread::with(|thread| {
+            let local_id = id.into_u64();
+            let Some(ring) = self.sink.try_ring(thread) else {
+                return self.enter_slow(thread, id, &context);
+            };
+            let Some(span) = self.spans.get(local_id) else { return self.enter_slow(thread, id, &context) };
+            if !thread.try_enter(span.span_id, local_id, span.call_site_id, self.owner) {
+                return self.enter_slow(thread, id, &context);
+            }
+            record_empty(ring, thread, PerfEvent::SpanEnter, PerfExt::of_span(span.span_id, span.call_site_id));
+        });
+    }
+
+    fn on_exit(&self, id: &Id, _: Context<'_, S>) {
+        thread::with(|thread| {
+            let local_id = id.into_u64();
+            let Some(ring) = self.sink.try_ring(thread) else { return self.exit_slow(thread, local_id) };
+            let Some(entry) = thread.try_exit(local_id, self.owner) else {
+                return self.exit_slow(thread, local_id);
+            };
+            let ext = PerfExt::of_span(entry.span_id, entry.call_site_id());
+            record_empty(ring, thread, PerfEvent::SpanExit, ext);
+        });
+    }
+
+    fn on_close(&self, id: Id, _: Context<'_, S>) {
+        thread::with(|thread| {
+            let local_id = id.into_u64();
+            let Some(ring) = self.sink.try_ring(thread) else { return self.close_slow(thread, local_id) };
+            let Some(span) = self.spans.remove(local_id) else { return };
+            record_empty(ring, thread, PerfEvent::SpanClose, PerfExt::of_span(span.span_id, span.call_site_id));
+        });
+    }
+}

@@ -1,0 +1,91 @@
+//! An entry of the span stack.
+
+use crate::sync::{AtomicU64, Ordering};
+use std::cell::Cell;
+
+/// An entry of the span stack: a span that was entered and has not been exited.
+///
+/// It consists of whole words: an entry that is read soon after it was written in parts of words makes the processor wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::tracing) struct SpanEntry {
+    /// The span's id in the ring.
+    pub(in crate::tracing) span_id: u64,
+    /// The id by which the subscriber or layer knows the span.
+    pub(in crate::tracing) local_id: u64,
+    /// The call site (high half), the owner (low half), [`DUPLICATE`] and [`UNRECORDED`].
+    pub(super) tag: u64,
+}
+
+/// Bit of an entry's tag: the thread was in the span already.
+pub(super) const DUPLICATE: u64 = 1 << 31;
+/// Bit of an entry's tag: the enter was not recorded, because recording was switched off.
+pub(super) const UNRECORDED: u64 = 1 << 30;
+/// Bits of an entry's tag: the number of the subscriber or layer.
+pub(super) const OWNER_MASK: u64 = UNRECORDED - 1;
+
+impl SpanEntry {
+    pub(super) const EMPTY: Self = Self { span_id: 0, local_id: 0, tag: 0 };
+
+    /// Returns the call site of the span.
+    #[inline(always)]
+    pub(in crate::tracing) fn call_site_id(&self) -> u32 {
+        (self.tag >> 32) as u32
+    }
+
+    #[inline(always)]
+    pub(super) fn is(&self, local_id: u64, owner: u32) -> bool {
+        self.local_id == local_id && self.tag & OWNER_MASK == u64::from(owner)
+    }
+
+    #[inline(always)]
+    pub(super) fn is_current(&self) -> bool {
+        self.tag & DUPLICATE == 0
+    }
+
+    /// Returns true if the entry is no duplicate, belongs to `owner`, and was recorded: one comparison.
+    #[inline(always)]
+    pub(super) fn is_current_and_recorded_of(&self, owner: u32) -> bool {
+        self.tag as u32 == owner
+    }
+
+    pub(super) fn is_current_of(&self, owner: u32) -> bool {
+        self.tag as u32 & !(UNRECORDED as u32) == owner
+    }
+
+    /// Returns true if the enter was recorded.
+    pub(in crate::tracing) fn is_recorded(&self) -> bool {
+        self.tag & UNRECORDED == 0
+    }
+}
+
+/// Returns a number for a subscriber or layer of the process, by which its entries are told from those of others.
+pub(in crate::tracing) fn next_owner() -> u32 {
+    static NEXT_OWNER: AtomicU64 = AtomicU64::new(1);
+    // After 2^30 numbers they begin again; two owners with the same number will hardly be in use at the same time.
+    (NEXT_OWNER.fetch_add(1, Ordering::Relaxed) & OWNER_MASK) as u32
+}
+
+/// A [`SpanEntry`] that can be replaced, word by word.
+pub(super) struct EntryCell {
+    span_id: Cell<u64>,
+    local_id: Cell<u64>,
+    tag: Cell<u64>,
+}
+
+impl EntryCell {
+    pub(super) const fn new() -> Self {
+        Self { span_id: Cell::new(0), local_id: Cell::new(0), tag: Cell::new(0) }
+    }
+
+    #[inline(always)]
+    pub(super) fn get(&self) -> SpanEntry {
+        SpanEntry { span_id: self.span_id.get(), local_id: self.local_id.get(), tag: self.tag.get() }
+    }
+
+    #[inline(always)]
+    pub(super) fn set(&self, entry: SpanEntry) {
+        self.span_id.set(entry.span_id);
+        self.local_id.set(entry.local_id);
+        self.tag.set(entry.tag);
+    }
+}

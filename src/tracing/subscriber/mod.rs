@@ -1,0 +1,273 @@
+//! `RecorderSubscriber`: `tracing` straight into the ring.
+
+mod slow;
+mod with_fields;
+
+use crate::schema::perf::{PerfEvent, PerfExt, flags};
+use crate::tracing::call_sites::CALL_SITES;
+use crate::tracing::core::PerfCore;
+use crate::tracing::filter::TargetFilter;
+use crate::tracing::filter_handle::FilterHandle;
+use crate::tracing::recorder::PerfRecorder;
+use crate::tracing::sink::{Parent, Sink, record_empty, record_with_fields};
+use crate::tracing::span_slab::SPAN_SLAB;
+use crate::tracing::span_stack::next_owner;
+use crate::tracing::thread::{self, ThreadState};
+use slow::{record_close_slow, record_new_span_slow};
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use tracing_core::field::Visit;
+use tracing_core::span::{Attributes, Current, Id, Record};
+use tracing_core::subscriber::{Interest, Subscriber};
+use tracing_core::{Event, LevelFilter, Metadata};
+
+/// The id of all spans that are not recorded.
+const UNRECORDED: u64 = u64::MAX;
+
+/// A complete `tracing` subscriber that records everything its filter accepts, and does nothing else: for programs that need no other
+/// layers. A span without fields costs less than with tracing-subscriber's `Registry` that does nothing (docs/COST.md has the figures).
+///
+/// It reads no environment variable: the program chooses the filter ([`Self::with_filter`]). [`init`](super::init) reads them.
+///
+/// It keeps 16 bytes of each open span, to know when the last handle is gone. Each thread knows its current span by itself, by
+/// the same rules as `Registry`.
+///
+/// ```
+/// use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+///
+/// let recorder = PerfRecorder::builder().anonymous().build()?;
+/// let subscriber = RecorderSubscriber::new(recorder).with_filter("info,my_crate=debug".parse()?);
+/// let _guard = tracing::subscriber::set_default(subscriber);
+/// tracing::info_span!("request", path = "/").in_scope(|| tracing::warn!("slow"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// [`init`](super::init) installs one for the whole process.
+#[derive(Debug)]
+pub struct RecorderSubscriber {
+    sink: Sink,
+    filter: FilterHandle,
+    owner: u32,
+}
+
+impl RecorderSubscriber {
+    /// Records everything to `recorder`.
+    #[must_use]
+    pub fn new(recorder: PerfRecorder) -> Self {
+        Self::to(Sink::Own(recorder))
+    }
+
+    /// Records everything to the recorder that is installed in [`PERF`](super::PERF), as soon as there is one.
+    #[must_use]
+    pub fn global() -> Self {
+        Self::to(Sink::Global)
+    }
+
+    fn to(sink: Sink) -> Self {
+        Self { sink, filter: FilterHandle::new(TargetFilter::all()), owner: next_owner() }
+    }
+
+    /// Records only spans and events that `filter` accepts. Default: all of them.
+    #[must_use]
+    pub fn with_filter(self, filter: TargetFilter) -> Self {
+        self.filter.replace(filter);
+        self
+    }
+
+    /// Records only spans and events at `level` or more important levels.
+    #[must_use]
+    pub fn with_max_level(self, level: impl Into<LevelFilter>) -> Self {
+        self.with_filter(TargetFilter::level(level))
+    }
+
+    /// Returns a handle that changes the filter later.
+    #[must_use]
+    pub fn filter_handle(&self) -> FilterHandle {
+        self.filter.clone()
+    }
+
+    /// Returns the recorder; `None` if none is installed in [`PERF`](super::PERF) yet.
+    #[must_use]
+    pub fn recorder(&self) -> Option<&PerfRecorder> {
+        self.sink.recorder()
+    }
+
+    /// Returns what the handles of the recorder share, if the recorder is switched on.
+    #[inline(always)]
+    fn recording(&self) -> Option<&Arc<PerfCore>> {
+        self.sink.recording()
+    }
+
+    /// Returns the id of the span of this subscriber that the thread is in; 0 for none.
+    #[inline(always)]
+    fn current_id(&self, thread: &ThreadState) -> u64 {
+        match thread.span_stack.try_current(self.owner) {
+            Some(span_id) => span_id,
+            None => thread.span_stack.current_of(self.owner),
+        }
+    }
+
+    /// Returns the parent of a new span, or the span of an event.
+    #[inline(always)]
+    fn parent_of(&self, thread: &ThreadState, is_contextual: bool, explicit: Option<&Id>) -> Parent {
+        match explicit {
+            _ if is_contextual => Parent { span_id: self.current_id(thread), flags: 0 },
+            Some(parent) => Parent { span_id: recorded(parent).unwrap_or(0), flags: flags::EXPLICIT_PARENT },
+            None => Parent { span_id: 0, flags: flags::EXPLICIT_ROOT },
+        }
+    }
+}
+
+/// Returns the id as `tracing` has it. (`Id::from_u64` is a call.)
+#[inline(always)]
+fn id_of(span_id: u64) -> Id {
+    Id::from_non_zero_u64(NonZeroU64::new(span_id).unwrap_or(NonZeroU64::MAX))
+}
+
+/// Returns the id of a recorded span; `None` if the span is not recorded.
+#[inline(always)]
+fn recorded(id: &Id) -> Option<u64> {
+    Some(id.into_u64()).filter(|id| *id != UNRECORDED)
+}
+
+impl Subscriber for RecorderSubscriber {
+    fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
+        let Some(recorder) = self.recorder().filter(|recorder| recorder.is_enabled()) else {
+            // `tracing` asks again for all call sites when this changes.
+            return Interest::never();
+        };
+        if !self.filter.accepts(metadata) {
+            return Interest::never();
+        }
+        if recorder.belongs_to_this_process() {
+            CALL_SITES.id_of(metadata);
+        }
+        Interest::always()
+    }
+
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        self.recording().is_some() && self.filter.accepts(metadata)
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        match self.recording() {
+            Some(_) => Some(self.filter.max_level()),
+            None => Some(LevelFilter::OFF),
+        }
+    }
+
+    #[inline]
+    fn new_span(&self, attributes: &Attributes<'_>) -> Id {
+        thread::with(|thread| {
+            if !attributes.is_contextual() {
+                return self.new_span_slow(thread, attributes);
+            }
+            if !attributes.fields().is_empty() {
+                return self.new_span_with_fields(thread, attributes);
+            }
+            let Some(ring) = self.sink.try_ring(thread) else {
+                return self.new_span_slow(thread, attributes);
+            };
+            let Some(call_site_id) = CALL_SITES.known_id_of(attributes.metadata()) else {
+                return self.new_span_slow(thread, attributes);
+            };
+            let Some(parent) = thread.span_stack.try_current(self.owner) else {
+                return self.new_span_slow(thread, attributes);
+            };
+            let Some(span_id) = SPAN_SLAB.try_create(&thread.free_list, call_site_id) else {
+                return self.new_span_slow(thread, attributes);
+            };
+            let ids = u64::from(call_site_id) | thread.id_word();
+            match ring.core.record_empty_at_once(PerfEvent::SpanNew as u16, span_id, parent, ids, 0) {
+                Some(_) => id_of(span_id),
+                None => record_new_span_slow(ring, span_id, parent, ids),
+            }
+        })
+    }
+
+    fn record(&self, span: &Id, values: &Record<'_>) {
+        let (Some(core), Some(span_id)) = (self.recording(), recorded(span)) else { return };
+        let ext = PerfExt::of_span(span_id, SPAN_SLAB.call_site_id(span_id));
+        thread::with(|thread| {
+            let Some(ring) = thread.ring_of(core) else { return };
+            let visit = |visitor: &mut dyn Visit| values.record(visitor);
+            core.encode_fields(thread, ring, visit, |fields| {
+                record_with_fields(ring, thread, PerfEvent::SpanRecord, ext, fields);
+            });
+        });
+    }
+
+    fn record_follows_from(&self, span: &Id, follows: &Id) {
+        let (Some(span_id), Some(follows)) = (recorded(span), recorded(follows)) else { return };
+        let ext = PerfExt { related: follows, ..PerfExt::of_span(span_id, SPAN_SLAB.call_site_id(span_id)) };
+        thread::with(|thread| self.sink.record(thread, PerfEvent::SpanFollowsFrom, ext));
+    }
+
+    #[inline]
+    fn event(&self, event: &Event<'_>) {
+        thread::with(|thread| {
+            if !event.is_contextual() {
+                return self.event_slow(thread, event);
+            }
+            self.event_with_fields(thread, event);
+        });
+    }
+
+    #[inline]
+    fn enter(&self, span: &Id) {
+        thread::with(|thread| {
+            let span_id = span.into_u64();
+            let Some(ring) = self.sink.try_ring(thread) else { return self.enter_slow(thread, span) };
+            let Some(call_site_id) = SPAN_SLAB.try_call_site_id(span_id) else {
+                return self.enter_slow(thread, span);
+            };
+            if !thread.try_enter(span_id, span_id, call_site_id, self.owner) {
+                return self.enter_slow(thread, span);
+            }
+            record_empty(ring, thread, PerfEvent::SpanEnter, PerfExt::of_span(span_id, call_site_id));
+        });
+    }
+
+    #[inline]
+    fn exit(&self, span: &Id) {
+        thread::with(|thread| {
+            let span_id = span.into_u64();
+            let Some(ring) = self.sink.try_ring(thread) else { return self.exit_slow(thread, span) };
+            let Some(entry) = thread.try_exit(span_id, self.owner) else {
+                return self.exit_slow(thread, span);
+            };
+            record_empty(ring, thread, PerfEvent::SpanExit, PerfExt::of_span(span_id, entry.call_site_id()));
+        });
+    }
+
+    fn clone_span(&self, span: &Id) -> Id {
+        if let Some(span_id) = recorded(span) {
+            SPAN_SLAB.add_handle(span_id);
+        }
+        span.clone()
+    }
+
+    #[inline]
+    fn try_close(&self, span: Id) -> bool {
+        thread::with(|thread| {
+            let span_id = span.into_u64();
+            let Some(ring) = self.sink.try_ring(thread) else { return self.close_slow(thread, span_id) };
+            let Some(call_site_id) = SPAN_SLAB.try_drop_only_handle(&thread.free_list, span_id) else {
+                return self.close_slow(thread, span_id);
+            };
+            let ids = u64::from(call_site_id) | thread.id_word();
+            match ring.core.record_empty_at_once(PerfEvent::SpanClose as u16, span_id, 0, ids, 0) {
+                Some(_) => true,
+                None => record_close_slow(ring, span_id, ids),
+            }
+        })
+    }
+
+    fn current_span(&self) -> Current {
+        thread::with(|thread| {
+            let Some(entry) = thread.span_stack.current(self.owner) else { return Current::none() };
+            let metadata = CALL_SITES.metadata(SPAN_SLAB.call_site_id(entry.span_id));
+            metadata.map_or_else(Current::none, |metadata| Current::new(Id::from_u64(entry.span_id), metadata))
+        })
+    }
+}

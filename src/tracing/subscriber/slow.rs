@@ -1,0 +1,151 @@
+//! The slow paths of `RecorderSubscriber`.
+
+use super::{RecorderSubscriber, UNRECORDED, id_of, recorded};
+use crate::recorder::Recorder;
+use crate::schema::perf::{PerfEvent, PerfExt};
+use crate::tracing::end_of_thread;
+use crate::tracing::fields::{EncodedFields, encode_large};
+use crate::tracing::sink::record_with_fields;
+use crate::tracing::span_slab::{Dropped, SPAN_SLAB};
+use crate::tracing::thread::ThreadState;
+use tracing_core::Event;
+use tracing_core::field::Visit;
+use tracing_core::span::{Attributes, Id};
+use tracing_core::subscriber::Subscriber as _;
+
+/// The slow paths. Each of them handles every case, from the beginning.
+impl RecorderSubscriber {
+    #[inline(never)]
+    pub(super) fn new_span_slow(&self, thread: &ThreadState, attributes: &Attributes<'_>) -> Id {
+        let Some(core) = self.recording() else { return id_of(UNRECORDED) };
+        if attributes.fields().is_empty() {
+            return self.encoded_span(thread, attributes, EncodedFields::NONE);
+        }
+        // A new call site, and a thread that moves to another ring, record events: so both come before the time is taken.
+        core.call_site_id(attributes.metadata());
+        let Some(ring) = thread.ring_of(core) else { return id_of(UNRECORDED) };
+        let visit = |visitor: &mut dyn Visit| attributes.record(visitor);
+        core.encode_fields(thread, ring, visit, |fields| self.encoded_span(thread, attributes, fields))
+    }
+
+    /// Creates a span whose fields need a larger buffer.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn large_span(&self, thread: &ThreadState, attributes: &Attributes<'_>, epoch_nanos: u64) -> Id {
+        let Some(core) = self.recording() else { return id_of(UNRECORDED) };
+        encode_large(
+            thread,
+            &core.limits,
+            Some(epoch_nanos),
+            |encoder| attributes.record(encoder),
+            |fields| self.encoded_span(thread, attributes, fields),
+        )
+    }
+
+    /// Creates a span whose fields are encoded.
+    #[inline(never)]
+    pub(super) fn encoded_span(
+        &self,
+        thread: &ThreadState,
+        attributes: &Attributes<'_>,
+        fields: EncodedFields<'_>,
+    ) -> Id {
+        let Some(core) = self.recording() else { return id_of(UNRECORDED) };
+        let call_site_id = core.call_site_id(attributes.metadata());
+        let Some(ring) = thread.ring_of(core) else { return id_of(UNRECORDED) };
+        let parent = self.parent_of(thread, attributes.is_contextual(), attributes.parent());
+        end_of_thread::register();
+        let Some(span_id) = SPAN_SLAB.create(&thread.free_list, call_site_id) else {
+            core.count_lost_span();
+            return id_of(UNRECORDED);
+        };
+        let ext = PerfExt { related: parent.span_id, flags: parent.flags, ..PerfExt::of_span(span_id, call_site_id) };
+        record_with_fields(ring, thread, PerfEvent::SpanNew, ext, fields);
+        let id = id_of(span_id);
+        if fields.has_panicked {
+            // Formatting a field has panicked: the span is recorded as closed, and the program gets no id.
+            self.try_close(id.clone());
+        }
+        id
+    }
+
+    #[inline(never)]
+    pub(super) fn event_slow(&self, thread: &ThreadState, event: &Event<'_>) {
+        let Some(core) = self.recording() else { return };
+        // A new call site, and a thread that moves to another ring, record events: so both come before the time is taken.
+        core.call_site_id(event.metadata());
+        let Some(ring) = thread.ring_of(core) else { return };
+        let visit = |visitor: &mut dyn Visit| event.record(visitor);
+        core.encode_fields(thread, ring, visit, |fields| self.encoded_event(thread, event, fields));
+    }
+
+    /// Records an event whose fields need a larger buffer.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn large_event(&self, thread: &ThreadState, event: &Event<'_>, epoch_nanos: u64) {
+        let Some(core) = self.recording() else { return };
+        let then = |fields: EncodedFields<'_>| self.encoded_event(thread, event, fields);
+        encode_large(thread, &core.limits, Some(epoch_nanos), |encoder| event.record(encoder), then);
+    }
+
+    /// Records an event whose fields are encoded.
+    #[inline(never)]
+    pub(super) fn encoded_event(&self, thread: &ThreadState, event: &Event<'_>, fields: EncodedFields<'_>) {
+        let Some(core) = self.recording() else { return };
+        let Some(ring) = thread.ring_of(core) else { return };
+        let parent = self.parent_of(thread, event.is_contextual(), event.parent());
+        let ext =
+            PerfExt { flags: parent.flags, ..PerfExt::of_span(parent.span_id, core.call_site_id(event.metadata())) };
+        record_with_fields(ring, thread, PerfEvent::Event, ext, fields);
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(super) fn enter_slow(&self, thread: &ThreadState, span: &Id) {
+        let Some(span_id) = recorded(span) else { return };
+        let call_site_id = SPAN_SLAB.call_site_id(span_id);
+        let core = self.recording();
+        thread.enter(span_id, span_id, call_site_id, self.owner, core.is_some());
+        if let Some(core) = core {
+            core.record(thread, PerfEvent::SpanEnter, PerfExt::of_span(span_id, call_site_id), &[]);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(super) fn exit_slow(&self, thread: &ThreadState, span: &Id) {
+        let Some(span_id) = recorded(span) else { return };
+        let entry = thread.exit(span_id, self.owner);
+        let call_site_id = entry.map_or_else(|| SPAN_SLAB.call_site_id(span_id), |entry| entry.call_site_id());
+        self.sink.record_exit(thread, entry, PerfExt::of_span(span_id, call_site_id));
+    }
+
+    #[inline(never)]
+    pub(super) fn close_slow(&self, thread: &ThreadState, span_id: u64) -> bool {
+        end_of_thread::register();
+        match SPAN_SLAB.drop_handle(&thread.free_list, span_id) {
+            Dropped::Last(call_site_id) => {
+                self.sink.record_end(thread, PerfEvent::SpanClose, PerfExt::of_span(span_id, call_site_id));
+                true
+            }
+            Dropped::Open | Dropped::Unknown => false,
+        }
+    }
+}
+
+// The rest of a fast path whose event the ring could not record on its own fast path. These functions return the answer of the fast path,
+// so that it need not keep anything on the stack over the call.
+
+#[cold]
+#[inline(never)]
+pub(super) fn record_new_span_slow(ring: &Recorder, span_id: u64, parent: u64, ids: u64) -> Id {
+    ring.core.record_empty_otherwise(PerfEvent::SpanNew as u16, span_id, parent, ids, 0);
+    id_of(span_id)
+}
+
+#[cold]
+#[inline(never)]
+pub(super) fn record_close_slow(ring: &Recorder, span_id: u64, ids: u64) -> bool {
+    ring.core.record_empty_otherwise(PerfEvent::SpanClose as u16, span_id, 0, ids, 0);
+    true
+}
