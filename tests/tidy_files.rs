@@ -1,13 +1,13 @@
-//! Files stay small, and documents find one another.
+//! Files are small, and links and script names in documents are valid.
 
 mod tidy;
 
 use std::fs;
 use tidy::{files, root};
 
-/// Beyond this a file holds more than one idea.
+/// Upper bound of a file's lines: a longer file has more than one idea.
 const LINES_MAX: usize = 600;
-/// Beyond this it is named in the report.
+/// Number of lines from which a file is named in the report.
 const LINES_MANY: usize = 400;
 
 #[test]
@@ -35,7 +35,7 @@ fn no_source_file_is_long() {
     assert!(longest.0 <= LINES_MAX, "{} has {} lines, at most {LINES_MAX} are allowed", longest.1, longest.0);
 }
 
-/// The targets of `[…](…)` in a text, without anchors and without the web.
+/// Returns the targets of `[…](…)` in a text, without anchors, and without links into the web.
 fn links(text: &str) -> Vec<String> {
     text.split("](")
         .skip(1)

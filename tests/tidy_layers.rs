@@ -1,4 +1,4 @@
-//! Dependencies go in the directions that the table in docs/ARCHITECTURE.md allows, and in no other.
+//! Dependencies between layers are those that the table in docs/ARCHITECTURE.md allows.
 
 mod tidy;
 
@@ -7,7 +7,7 @@ use tidy::{Layer, has_word, layer_of, layers, sources};
 /// Modules that are not part of the public API.
 const PRIVATE: [&str; 3] = ["arch", "ring", "sync"];
 
-/// The layers that `code` names as `crate::NAME` or `eventring::NAME`, also within braces.
+/// Returns the layers that `code` names as `crate::NAME` or `eventring::NAME`, also within braces.
 fn used(code: &str, all: &[Layer]) -> Vec<String> {
     let mut used = Vec::new();
     for (at, _) in code.match_indices("crate::").chain(code.match_indices("eventring::")) {
@@ -25,7 +25,7 @@ fn used(code: &str, all: &[Layer]) -> Vec<String> {
     used
 }
 
-/// The names at the outermost level of a list in braces, whose opening brace is gone.
+/// Returns the names at the outermost level of a list in braces. The opening brace is not part of `list`.
 fn first_names(list: &str) -> Vec<String> {
     let (mut depth, mut names, mut name, mut is_first) = (0, Vec::new(), String::new(), true);
     for c in list.chars() {
@@ -94,7 +94,7 @@ fn only_one_file_names_the_atomics_beside_the_operating_system_layer() {
     for source in sources() {
         let exempt = ["sync.rs", "arch/copy_portable.rs"].contains(&source.path.as_str())
             || source.path.starts_with("shm/")
-            // The program stands on the public API; the simulation is test code.
+            // The program uses the public API and std; the simulation is test code.
             || source.path.starts_with("cli/")
             || source.path.starts_with("clock/simulation")
             || source.path.starts_with("bin/");

@@ -4,7 +4,7 @@ mod tidy;
 
 use tidy::{Allowed, Source, has_word, layer_of, layers, sources};
 
-/// Files with the word in a place where it must not stand, and files that the table lists for nothing.
+/// Returns the files that have the word and must not, and the files that the table lists and that do not have it.
 fn violations(allowed: impl Fn(&tidy::Layer) -> &Allowed, stands_in: impl Fn(&Source) -> bool) -> Vec<String> {
     let layers = layers();
     let sources = sources();
@@ -40,7 +40,7 @@ fn unsafe_code_stands_only_in_the_modules_that_are_named_for_it() {
 #[test]
 fn memory_orderings_stand_only_in_the_layers_that_are_named_for_them() {
     let stands_in = |source: &Source| {
-        // The ordering of numbers is another thing.
+        // `std::cmp::Ordering` is not meant.
         has_word(&source.code, "Ordering")
             && !["cmp::Ordering", "cmp::{Ordering"].iter().any(|import| source.code.contains(import))
     };
@@ -50,7 +50,7 @@ fn memory_orderings_stand_only_in_the_layers_that_are_named_for_them() {
 
 #[test]
 fn every_unsafe_block_is_argued() {
-    // clippy's undocumented_unsafe_blocks says so; here it is seen that nobody has switched it off.
+    // clippy's undocumented_unsafe_blocks checks this; the test checks that the lint is on everywhere.
     let manifest = std::fs::read_to_string(tidy::root().join("Cargo.toml")).unwrap();
     for lint in
         ["undocumented_unsafe_blocks", "multiple_unsafe_ops_per_block", "unsafe_op_in_unsafe_fn", "missing_docs"]

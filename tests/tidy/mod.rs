@@ -1,16 +1,18 @@
-//! The project's own source, as its tidiness tests see it.
+//! The project's own source, as the tidiness tests read it.
 
 #![allow(dead_code, reason = "each test file uses some of it")]
+
+pub mod words;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A source file of the library or the program.
 pub struct Source {
-    /// From `src/`: `ring/memory.rs`.
+    /// Path below `src/`: `ring/memory.rs`.
     pub path: String,
     pub lines: usize,
-    /// Without comments, without what stands in strings, without test modules.
+    /// Text without comments, content of strings, and test modules.
     pub code: String,
 }
 
@@ -18,7 +20,7 @@ pub fn root() -> PathBuf {
     env!("CARGO_MANIFEST_DIR").into()
 }
 
-/// Every file below `directory` with that extension.
+/// Returns every file below `directory` with that extension.
 pub fn files(directory: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).unwrap() {
@@ -33,7 +35,7 @@ pub fn files(directory: &Path, extension: &str) -> Vec<PathBuf> {
     found
 }
 
-/// All source files but those that are compiled for tests only.
+/// Returns all source files except those that are compiled for tests only.
 pub fn sources() -> Vec<Source> {
     let root = root().join("src");
     let all: Vec<(String, String)> = files(&root, "rs")
@@ -43,7 +45,7 @@ pub fn sources() -> Vec<Source> {
             (name, fs::read_to_string(path).unwrap())
         })
         .collect();
-    let for_tests: Vec<String> = all.iter().flat_map(|(path, text)| test_files(path, text)).collect();
+    let for_tests = for_tests(all.iter().map(|(path, text)| (path.as_str(), text.as_str())));
     assert!(all.len() > 50, "the source was not found");
     all.into_iter()
         .filter(|(path, _)| !for_tests.iter().any(|test| path.starts_with(test)))
@@ -51,7 +53,12 @@ pub fn sources() -> Vec<Source> {
         .collect()
 }
 
-/// Files, or beginnings of paths, of the modules that `text` declares under a `cfg` with `test`.
+/// Returns files, or beginnings of paths, of all modules that the files declare under a `cfg` with `test`.
+pub fn for_tests<'a>(files: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<String> {
+    files.flat_map(|(path, text)| test_files(path, text)).collect()
+}
+
+/// Returns files, or beginnings of paths, of the modules that `text` declares under a `cfg` with `test`.
 fn test_files(path: &str, text: &str) -> Vec<String> {
     let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
@@ -60,8 +67,9 @@ fn test_files(path: &str, text: &str) -> Vec<String> {
     names.flat_map(|name| [format!("{directory}/{name}.rs"), format!("{directory}/{name}/")]).collect()
 }
 
-/// Leaves out comments, the content of strings, and `#[cfg(test)] mod … { … }` (up to the closing brace at the margin).
-fn code(text: &str) -> String {
+/// Returns `text` without comments, the content of strings, and `#[cfg(test)] mod … { … }` (up to the closing brace at
+/// the margin).
+pub fn code(text: &str) -> String {
     let mut out = String::new();
     let mut in_tests = false;
     let mut test_attribute = false;
@@ -97,14 +105,14 @@ fn without_strings_and_comment(line: &str) -> String {
     out
 }
 
-/// Whether `word` stands in `code` as a word of its own.
+/// Returns true if `word` stands in `code` as a word of its own.
 pub fn has_word(code: &str, word: &str) -> bool {
     code.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|found| found == word)
 }
 
 /// A row of the code map in docs/ARCHITECTURE.md.
 pub struct Layer {
-    /// `ring` of `ring/`, `sync` of `sync.rs`.
+    /// Names of the folders and files: `ring` for `ring/`, `sync` for `sync.rs`.
     pub names: Vec<String>,
     pub may_use: Vec<String>,
     pub public_api_only: bool,
@@ -112,7 +120,7 @@ pub struct Layer {
     pub ordering: Allowed,
 }
 
-/// Where something may stand.
+/// Files of a layer in which a word may stand.
 #[derive(Debug, PartialEq)]
 pub enum Allowed {
     Nowhere,
@@ -120,7 +128,7 @@ pub enum Allowed {
     In(Vec<String>),
 }
 
-/// The words in backticks.
+/// Returns the words in backticks.
 fn quoted(cell: &str) -> Vec<String> {
     cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
@@ -133,7 +141,7 @@ fn allowed(cell: &str) -> Allowed {
     }
 }
 
-/// The code map.
+/// Returns the rows of the code map.
 pub fn layers() -> Vec<Layer> {
     let text = fs::read_to_string(root().join("docs/ARCHITECTURE.md")).unwrap();
     let rows = text.lines().skip_while(|line| !line.starts_with("| folder |")).skip(2);
@@ -156,7 +164,7 @@ pub fn layers() -> Vec<Layer> {
     layers
 }
 
-/// The name of the layer that a file is in; the crate's root has none.
+/// Returns the name of the layer that a file is in; the crate's root is in none.
 pub fn layer_of(path: &str) -> Option<&str> {
     match path.split_once('/') {
         Some((folder, _)) => Some(folder),
