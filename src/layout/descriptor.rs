@@ -15,16 +15,16 @@ pub const WORD_CONTENT_EXT: usize = 4;
 
 /// One event descriptor, copied out of a ring.
 ///
-/// Field order and widths are those of the published format; in memory and in a file it is 64 bytes, little endian.
+/// Field order and widths are those of the published format: 64 bytes, little endian, in memory as in a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-// In the file's order, so that the words are moved as they lie and not one by one.
+// In the order of the file, so that the compiler copies whole words and does not assemble each field.
 #[repr(C)]
 pub struct Descriptor {
     /// Sequence number, from 1.
     pub seqno: u64,
     /// Event code; its meaning depends on the ring's content type. 1 is RECORD_ERROR everywhere.
     pub event_type: u16,
-    /// Bytes of the payload.
+    /// Size of the payload in bytes.
     pub payload_size: u32,
     /// Time of recording, nanoseconds since the Unix epoch.
     pub record_epoch_nanos: u64,
@@ -35,7 +35,7 @@ pub struct Descriptor {
 }
 
 impl Descriptor {
-    /// The eight words as they lie in memory on a little-endian machine.
+    /// Returns the descriptor as eight words, in the order of the file.
     #[inline]
     pub const fn to_words(self) -> [u64; DESCRIPTOR_WORDS] {
         [
@@ -50,7 +50,7 @@ impl Descriptor {
         ]
     }
 
-    /// The descriptor in eight words. Every bit pattern is a descriptor; the unused bits are dropped.
+    /// Reads a descriptor from its eight words. Every bit pattern is a descriptor; the unused bits are ignored.
     #[inline]
     pub const fn from_words(words: [u64; DESCRIPTOR_WORDS]) -> Self {
         Self {
@@ -64,7 +64,7 @@ impl Descriptor {
     }
 }
 
-/// Word 1 of a descriptor.
+/// Returns word 1 of a descriptor.
 #[inline]
 pub const fn pack_type_and_size(event_type: u16, payload_size: u32) -> u64 {
     event_type as u64 | (payload_size as u64) << 32
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(bytes[12..16], 0x0405_0607u32.to_le_bytes());
         assert_eq!((bytes[16], bytes[24], bytes[32], bytes[56]), (8, 9, 10, 13));
         assert_eq!(Descriptor::from_words(d.to_words()), d);
-        // `ring::memory` relies on it: the fields lie in the words as `from_words` finds them there.
+        // `ring::memory` relies on this layout: each field lies where `from_words` reads it.
         let offsets = (offset_of!(Descriptor, event_type), offset_of!(Descriptor, payload_size));
         assert_eq!((size_of::<Descriptor>(), offset_of!(Descriptor, seqno), offsets), (64, 0, (8, 12)));
         let offsets = (offset_of!(Descriptor, record_epoch_nanos), offset_of!(Descriptor, payload_buf_offset));

@@ -1,4 +1,4 @@
-//! The sizes of one ring, checked once; everything that indexes a ring goes through them.
+//! The sizes of one ring. They are checked once; all code that indexes a ring uses the checked values.
 
 use super::limits::{
     DESCRIPTOR_BYTES, HEADER_SECTION_BYTES, LEAST_CHUNKS, LEAST_RUNS, MAX_CONTEXT_SHIFT, MIN_CHUNK_BYTES,
@@ -16,14 +16,14 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// Checks and keeps the three sizes: `descriptor_capacity` descriptors, `payload_buf_bytes` and
+    /// Checks the three sizes: `descriptor_capacity` descriptors, `payload_buf_bytes` and
     /// `context_area_bytes` bytes (0 for no context area).
     ///
-    /// This is the check for values from a file: it accepts any power of two that cannot overflow (capacity 2 to 2^32,
-    /// payload 2^12 to 2^40). What may be *created* is narrower, see [`super::limits`].
+    /// This is the check for values from a file. It accepts every power of two that cannot overflow: capacity 2 to
+    /// 2^32, payload 2^12 to 2^40. The limits for *new* rings are narrower, see [`super::limits`].
     ///
     /// # Errors
-    /// Names the size that is not a power of two or not within the limits.
+    /// Fails if a size is not a power of two or not within the limits; the error names the size.
     pub const fn new(
         descriptor_capacity: u64,
         payload_buf_bytes: u64,
@@ -61,43 +61,44 @@ impl Geometry {
         Ok(Self { descriptor_capacity, payload_buf_bytes, context_area_bytes })
     }
 
-    /// Number of descriptors, a power of two.
+    /// Returns the number of descriptors, a power of two.
     #[inline]
     pub const fn descriptor_capacity(&self) -> u64 {
         self.descriptor_capacity
     }
 
-    /// Bytes of the payload buffer, a power of two.
+    /// Returns the size of the payload buffer in bytes, a power of two.
     #[inline]
     pub const fn payload_buf_bytes(&self) -> u64 {
         self.payload_buf_bytes
     }
 
-    /// Bytes of the context area, 0 or a power of two.
+    /// Returns the size of the context area in bytes, 0 or a power of two.
     #[inline]
     pub const fn context_area_bytes(&self) -> u64 {
         self.context_area_bytes
     }
 
-    /// Bytes of the descriptor section.
+    /// Returns the size of the descriptor section in bytes.
     #[inline]
     pub const fn descriptor_section_bytes(&self) -> u64 {
         self.descriptor_capacity * DESCRIPTOR_BYTES
     }
 
-    /// Bytes of the whole file: header section, descriptors, payload buffer, context area.
+    /// Returns the size of the whole file in bytes: header section, descriptors, payload buffer and context area.
     #[inline]
     pub const fn file_bytes(&self) -> u64 {
         HEADER_SECTION_BYTES + self.descriptor_section_bytes() + self.payload_buf_bytes + self.context_area_bytes
     }
 
-    /// Index of the descriptor slot of `seqno` (which is at least 1).
+    /// Returns the index of the slot of `seqno`, which must be at least 1.
     #[inline]
     pub const fn slot(&self, seqno: u64) -> u64 {
         seqno.wrapping_sub(1) & (self.descriptor_capacity - 1)
     }
 
-    /// Step of the buffer window in bytes: the published 2^24, or a 32nd of a payload buffer smaller than published ones.
+    /// Returns the step of the buffer window in bytes: the published 2^24, or a 32nd of the payload buffer if the
+    /// buffer is smaller than the published minimum.
     #[inline]
     pub const fn window_incr_bytes(&self) -> u64 {
         if self.payload_buf_bytes < 1 << *PAYLOAD_SHIFTS.start() {
@@ -107,8 +108,8 @@ impl Geometry {
         }
     }
 
-    /// Bytes of one payload chunk: 64 KiB, less where that would leave fewer than 16,384 chunks (but at least 256 bytes),
-    /// more where it would make more than 65,536.
+    /// Returns the size of one payload chunk in bytes. It is 64 KiB; smaller (but at least 256 bytes) if the buffer
+    /// would have fewer than 16,384 such chunks; larger if the buffer would have more than 65,536 such chunks.
     #[inline]
     pub const fn chunk_bytes(&self) -> u64 {
         let share = self.payload_buf_bytes / LEAST_CHUNKS;
@@ -124,8 +125,8 @@ impl Geometry {
         }
     }
 
-    /// Most bytes that a thread takes of the payload buffer at a time, for its small payloads: 1 MiB, a 256th of a buffer
-    /// for which that is less, and at least a chunk.
+    /// Returns the upper bound of a run for small payloads in bytes: 1 MiB or a 256th of the buffer, whichever is less,
+    /// and at least one chunk.
     #[inline]
     pub const fn run_bytes_max(&self) -> u64 {
         let share = self.payload_buf_bytes / LEAST_RUNS;
@@ -134,14 +135,14 @@ impl Geometry {
         if run < chunk { chunk } else { run }
     }
 
-    /// Number of payload chunks.
+    /// Returns the number of payload chunks.
     #[inline]
     pub const fn chunk_count(&self) -> u64 {
         self.payload_buf_bytes / self.chunk_bytes()
     }
 
-    /// Rounded payload sizes from this many bytes on cannot be recorded; they become RECORD_ERROR with
-    /// [`super::record_error::ErrorType::OverflowExpire`].
+    /// Returns the smallest rounded payload size in bytes that cannot be recorded. Events with such payloads become
+    /// RECORD_ERROR with [`super::record_error::ErrorType::OverflowExpire`].
     #[inline]
     pub const fn overflow_expire_bytes(&self) -> u64 {
         self.payload_buf_bytes - 2 * self.window_incr_bytes()
@@ -158,12 +159,12 @@ pub struct GeometryError {
 }
 
 impl GeometryError {
-    /// Name of the header field, as in `docs/FORMAT.md`.
+    /// Returns the name of the header field, as in `docs/FORMAT.md`.
     pub const fn field(&self) -> &'static str {
         self.field
     }
 
-    /// The value found.
+    /// Returns the value that was found.
     pub const fn found(&self) -> u64 {
         self.found
     }
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_are_no_power_of_two_or_could_overflow_are_refused() {
+    fn sizes_that_are_not_powers_of_two_or_could_overflow_are_refused() {
         for (c, p, x) in
             [(0, 1 << 27, 0), (3, 1 << 27, 0), (1 << 33, 1 << 27, 0), (1 << 16, 0, 0), (1 << 16, u64::MAX, 0)]
         {

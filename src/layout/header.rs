@@ -2,7 +2,7 @@
 
 /// The magic of every ring file: ASCII, no terminating NUL.
 pub const MAGIC: [u8; 6] = *b"RING01";
-/// Bytes of the fixed header.
+/// Size of the fixed header in bytes.
 pub const FIXED_BYTES: usize = 192;
 
 /// Byte offset of the content type, a u16.
@@ -15,14 +15,14 @@ pub const DESCRIPTOR_CAPACITY: usize = 40;
 pub const PAYLOAD_BUF_SIZE: usize = 48;
 /// Byte offset of the context area size, a u64.
 pub const CONTEXT_AREA_SIZE: usize = 56;
-/// Byte offset of the last allocated sequence number, a u64 that writers add to.
+/// Byte offset of the last seqno that was handed out, a u64 that writers increment.
 pub const LAST_SEQNO: usize = 64;
-/// Byte offset of the next payload byte to allocate (unwrapped), a u64.
+/// Byte offset of the next payload byte to be handed out (unwrapped), a u64.
 pub const NEXT_PAYLOAD_BYTE: usize = 72;
 /// Byte offset of the buffer window's start (unwrapped), a u64 that only grows.
 pub const BUFFER_WINDOW_START: usize = 128;
 
-/// Content type of an uninitialised header; invalid in a ring.
+/// Content type of a header that is not initialised; invalid in a ring.
 pub const CONTENT_TYPE_NONE: u16 = 0;
 /// Content type of the events used in simple tests.
 pub const CONTENT_TYPE_TEST: u16 = 1;
@@ -30,10 +30,10 @@ pub const CONTENT_TYPE_TEST: u16 = 1;
 pub const CONTENT_TYPE_EXEC: u16 = 2;
 /// Content type of the performance tracer: spans and log records.
 pub const CONTENT_TYPE_PERF: u16 = 3;
-/// Content types from here on are free for programs to declare.
+/// First content type that programs may declare for their typed events.
 pub const CONTENT_TYPE_FIRST_FREE: u16 = 256;
 
-/// The published name of a content type, or "unknown".
+/// Returns the published name of a content type, or "unknown".
 pub const fn content_type_name(content_type: u16) -> &'static str {
     match content_type {
         CONTENT_TYPE_NONE => "NONE",
@@ -47,20 +47,20 @@ pub const fn content_type_name(content_type: u16) -> &'static str {
 /// The part of the fixed header that never changes after creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FixedHeader {
-    /// What kind of events the ring holds, see the `CONTENT_TYPE_*` constants.
+    /// Kind of events in the ring, see the `CONTENT_TYPE_*` constants.
     pub content_type: u16,
-    /// Names the exact binary layout of the events.
+    /// Hash of the schema text, which determines the binary layout of the events.
     pub schema_hash: [u8; 32],
-    /// Number of descriptors; unchecked, see [`super::Geometry`].
+    /// Number of descriptors; not checked, see [`super::Geometry`].
     pub descriptor_capacity: u64,
-    /// Bytes of the payload buffer; unchecked.
+    /// Size of the payload buffer in bytes; not checked.
     pub payload_buf_bytes: u64,
-    /// Bytes of the context area; unchecked.
+    /// Size of the context area in bytes; not checked.
     pub context_area_bytes: u64,
 }
 
 impl FixedHeader {
-    /// The first 64 bytes of a ring file with these values.
+    /// Returns the first 64 bytes of a ring file with these values.
     pub fn encode(&self) -> [u8; 64] {
         let mut bytes = [0; 64];
         bytes[..6].copy_from_slice(&MAGIC);
@@ -72,10 +72,10 @@ impl FixedHeader {
         bytes
     }
 
-    /// Reads the first 64 bytes of a ring file. The values are as found, unchecked but for the magic.
+    /// Decodes the first 64 bytes of a ring file. Only the magic is checked.
     ///
     /// # Errors
-    /// Gives back the six bytes found where the magic should be.
+    /// Fails if the magic is wrong; the error is the six bytes that were found in its place.
     pub fn decode(bytes: &[u8; 64]) -> Result<Self, [u8; 6]> {
         let magic = array::<6>(bytes, 0);
         if magic != MAGIC {
@@ -91,7 +91,7 @@ impl FixedHeader {
     }
 }
 
-/// The `N` bytes at `offset`; callers pass constants within the 64 bytes.
+/// Returns the `N` bytes at `offset`. Callers pass constants, so that the range lies within the 64 bytes.
 fn array<const N: usize>(bytes: &[u8; 64], offset: usize) -> [u8; N] {
     let mut out = [0; N];
     out.copy_from_slice(&bytes[offset..offset + N]);
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_survives_the_round_trip_and_a_foreign_magic_is_given_back() {
+    fn a_decoded_header_is_the_encoded_one_and_a_wrong_magic_is_an_error() {
         let header = FixedHeader {
             content_type: 2,
             schema_hash: [7; 32],

@@ -1,15 +1,15 @@
-//! RECORD_ERROR, event code 1 of every schema: what stands in the place of an event that could not be recorded.
+//! RECORD_ERROR, event code 1 of every schema: the event that replaces an event which could not be recorded.
 
 /// Event code of RECORD_ERROR in every schema.
 pub const EVENT_TYPE: u16 = 1;
-/// Bytes of the fixed part of its payload.
+/// Size of the fixed part of a RECORD_ERROR payload in bytes.
 pub const FIXED_BYTES: usize = 16;
-/// Payload bytes of a RECORD_ERROR that carries the start of an oversized payload.
+/// Payload size of a RECORD_ERROR that carries the start of an oversized payload.
 pub const TRUNCATED_EVENT_BYTES: usize = 8192;
-/// How many bytes of the oversized payload it carries.
+/// Number of bytes of the oversized payload that the RECORD_ERROR carries.
 pub const TRUNCATED_PAYLOAD_BYTES: usize = TRUNCATED_EVENT_BYTES - FIXED_BYTES;
 
-/// Why an event could not be recorded.
+/// Reason why an event could not be recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u16)]
 pub enum ErrorType {
@@ -17,12 +17,13 @@ pub enum ErrorType {
     Overflow4Gb = 1,
     /// The payload would fill so much of the buffer that it could expire before it is read.
     OverflowExpire = 2,
-    /// The event was reserved but never committed: its reservation was dropped. (The code is published, its use is eventring's.)
-    /// An event for which no payload memory could be had has no error type: its RECORD_ERROR is empty.
+    /// The reservation of the event was dropped without a commit. (The code is published, this use of it is
+    /// eventring's.) An event that found no free payload memory has no error type: its RECORD_ERROR has an empty
+    /// payload.
     MissingEvent = 3,
 }
 
-/// The fixed 16 bytes of a RECORD_ERROR payload.
+/// Returns the fixed 16 bytes of a RECORD_ERROR payload.
 pub fn encode(
     error_type: ErrorType,
     dropped_event_type: u16,
