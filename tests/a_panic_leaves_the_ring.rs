@@ -24,8 +24,8 @@ fn left_in(path: &Path) -> (Vec<u16>, RingState) {
 }
 
 #[test]
-fn a_program_that_panics_leaves_the_ring_of_its_slot_and_one_that_returns_does_not() {
-    let test = "a_program_that_panics_leaves_the_ring_of_its_slot_and_one_that_returns_does_not";
+fn a_panicking_program_leaves_the_ring_of_its_global_recorder_and_a_returning_one_does_not() {
+    let test = "a_panicking_program_leaves_the_ring_of_its_global_recorder_and_a_returning_one_does_not";
     if let Some(part) = part() {
         EXEC.try_init::<ExecEvent>(&format!("{}:16:27", place().display())).unwrap();
         record!(ExecEvent::TxnEnd);

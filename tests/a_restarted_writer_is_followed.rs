@@ -19,7 +19,7 @@ fn follower(path: &Path) -> Follower {
     Follower::new(cursor, WaitStrategy::Adaptive)
 }
 
-/// The mark of the next event.
+/// Returns the mark of the next event.
 fn mark(follower: &mut Follower) -> u64 {
     match follower.next_blocking() {
         Followed::Event(event) => event.content_ext[0],

@@ -10,7 +10,7 @@ use eventring::schema::exec::{BlockEnd, BlockStart, ExecEvent, ExecPayload, TxnE
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A block, put together from its events.
+/// A block, rebuilt from its events.
 struct Block {
     start: BlockStart,
     end: Option<BlockEnd>,

@@ -75,7 +75,7 @@ fn without_byte_counts(line: &str) -> String {
 }
 
 #[test]
-fn what_a_live_ring_holds_is_summarized_by_name() {
+fn a_live_ring_is_summarized_by_name() {
     let place = Place::new();
     let recorder = place.perf(10);
     let summary = run(&["summary", &place.path("perf"), "--json"]).json();
@@ -90,7 +90,7 @@ fn what_a_live_ring_holds_is_summarized_by_name() {
 }
 
 #[test]
-fn the_end_of_a_capture_is_told_as_it_was_asked_for() {
+fn the_report_names_the_reason_for_a_captures_end() {
     let place = Place::new();
     let recorder = place.perf(10);
     let ends = |options: &[&str]| {
@@ -111,7 +111,7 @@ fn the_end_of_a_capture_is_told_as_it_was_asked_for() {
 }
 
 #[test]
-fn a_ring_that_went_round_says_exactly_what_is_missing() {
+fn missing_events_of_a_lapped_ring_are_counted_exactly() {
     let place = Place::new();
     let recorder = place.perf(20_000);
     let captured = run(&["capture", &place.path("perf"), "-o", &place.path("t.evc"), "--now", "--json"]).json();
@@ -126,7 +126,7 @@ fn a_ring_that_went_round_says_exactly_what_is_missing() {
 }
 
 #[test]
-fn numbers_that_were_given_up_are_counted_beside_the_losses() {
+fn given_up_seqnos_are_counted_apart_from_losses() {
     let place = Place::new();
     let recorder = place.ring("perf", ContentDescription::of::<PerfEvent>());
     // This reservation stalls in the first slot while the ring goes round, so the seqno that comes to that slot next is
@@ -310,7 +310,7 @@ fn rings_are_counted_and_exported_together() {
 }
 
 #[test]
-fn events_that_keep_has_removed_are_said_and_are_no_loss() {
+fn events_removed_by_keep_are_reported_and_are_not_losses() {
     let place = Place::new();
     let recorder = place.perf_of_many_files();
     let handed_out = recorder.stats().last_seqno;
@@ -369,7 +369,7 @@ fn a_full_stdout_is_named() {
 }
 
 #[test]
-fn what_found_no_room_in_the_tables_is_told_by_capture_summary_and_export() {
+fn full_tables_are_reported_by_capture_summary_and_export() {
     let place = Place::new();
     let recorder = eventring::tracing::PerfRecorder::builder().config(place.path("small")).tables_shift(13);
     let recorder = recorder.shifts(15, 21).shards(1).prefault(false).build().unwrap();

@@ -11,7 +11,7 @@ use eventring::schema::EventType as _;
 use eventring::schema::perf::{PerfEvent, PerfExt};
 use program::run;
 
-const TEST: &str = "what_a_killed_program_has_committed_is_captured_and_open_spans_are_open";
+const TEST: &str = "committed_events_of_a_killed_program_are_captured_and_open_spans_are_open";
 
 /// Records spans without end, nested one deeper after each thousand, and prints how many.
 fn victim() -> ! {
@@ -40,7 +40,7 @@ fn victim() -> ! {
 }
 
 #[test]
-fn what_a_killed_program_has_committed_is_captured_and_open_spans_are_open() {
+fn committed_events_of_a_killed_program_are_captured_and_open_spans_are_open() {
     if child::part().is_some() {
         victim();
     }

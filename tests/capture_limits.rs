@@ -1,4 +1,4 @@
-//! A capture's files keep their limits, to the byte, and use them.
+//! The files of a capture keep their limits to the byte, and use them.
 #![cfg(feature = "capture")]
 
 use eventring::capture::{
@@ -88,7 +88,7 @@ fn check_account(files: &[PathBuf]) -> u64 {
 }
 
 #[test]
-fn a_file_ends_before_it_is_larger_than_asked_for_and_has_used_what_it_may() {
+fn a_file_stays_below_its_limit_and_makes_use_of_it() {
     for (events, noise_bytes) in [(30_000, 8), (3000, 700)] {
         let ring = Ring::new(events, noise_bytes);
         for limit in [20_000, 50_001, 123_456, 250_000] {
@@ -104,7 +104,7 @@ fn a_file_ends_before_it_is_larger_than_asked_for_and_has_used_what_it_may() {
 }
 
 #[test]
-fn a_capture_is_nobodys_to_read_but_its_owners_and_its_groups() {
+fn a_capture_is_readable_by_its_owner_and_group_only() {
     use std::os::unix::fs::PermissionsExt as _;
     let ring = Ring::new(100, 8);
     let summary = ring.capture(&CaptureOptions::new());
@@ -153,7 +153,7 @@ fn an_event_larger_than_the_files_has_a_file_of_its_own() {
 }
 
 #[test]
-fn a_limit_that_not_even_the_descriptions_keep_gives_a_capture_without_events() {
+fn a_limit_below_the_descriptions_gives_a_capture_without_events() {
     let ring = Ring::new(30, 8);
     let summary = ring.capture(&CaptureOptions::new().max_bytes(10));
     assert_eq!((summary.reason, check_account(&summary.files)), (EndReason::Size, 0));
@@ -225,7 +225,7 @@ fn events_in_files_that_were_removed_are_counted_apart() {
 }
 
 #[test]
-fn a_file_that_somebody_has_removed_before_us_is_removed() {
+fn rotation_tolerates_that_a_file_was_removed_already() {
     let ring = Ring::new(10, 8);
     let output = ring.directory.path().join("t.evc");
     let first = ring.directory.path().join("t.0001.evc");

@@ -3,25 +3,12 @@
 #![cfg(feature = "cli")]
 
 mod program;
+mod shop;
 
+use eventring::record;
 use eventring::recorder::{ContentDescription, Recorder};
-use eventring::{EventPayload, EventType, record};
 use program::{argument, finish, place, run};
-
-#[derive(EventPayload)]
-struct Order {
-    id: u64,
-}
-
-#[derive(EventType, Clone, Copy)]
-#[event(content_type = 300, name = "SHOP")]
-#[repr(u16)]
-enum Shop {
-    #[event(payload = Order)]
-    OrderPlaced = 2,
-    #[event(payload = Order)]
-    OrderShipped = 3,
-}
+use shop::{Order, Shop};
 
 fn ring(path: &std::path::Path) -> Recorder {
     let builder = Recorder::builder(ContentDescription::of::<Shop>()).config(path).prefault(false);
@@ -52,7 +39,7 @@ fn every_verb_says_why_a_ring_may_be_gone_and_how_to_keep_it() {
         let said = verb(arguments);
         assert!(said.code == Some(3) && said.out.is_empty() && said.err.lines().count() == 1, "{said:?}");
         for words in [
-            "goes away when its program exits in good order",
+            "is removed when its program exits normally",
             "EVENTRING_KEEP=1",
             "`eventring capture shop -o shop.evc -- PROGRAM`",
         ] {

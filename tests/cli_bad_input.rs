@@ -1,11 +1,13 @@
 //! Bad input gives one clear line and a documented exit code. Nothing panics.
 #![cfg(feature = "cli")]
 
+mod mounted;
 mod program;
 
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::ExecEvent;
 use eventring::schema::test::TestEvent;
+use mounted::mount;
 use program::{Run, argument, directory, finish, program};
 use std::fmt::Write as _;
 use std::fs;
@@ -149,6 +151,7 @@ fn a_wrong_command_line_has_code_2() {
         &["demo", "--threads", "0"],
         &["demo", "--seconds", "-1"],
         &["snapshot", "x", "--level", "23"],
+        &["capture", "x", "--rotate-size", "0"],
     ] {
         let run = program::run(arguments);
         assert_eq!((run.code, run.out.as_str()), (Some(2), ""), "{arguments:?}");
@@ -195,19 +198,6 @@ fn a_file_of_somebody_else_is_permission_denied() {
     }
 }
 
-/// Mounts a file system that only the calling thread and its children see. Needs root.
-fn mount(directory: &Path, kind: &std::ffi::CStr, options: &std::ffi::CStr) -> std::io::Result<()> {
-    let check = |result: i32| if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) };
-    let path = std::ffi::CString::new(directory.to_str().unwrap()).unwrap();
-    // SAFETY: the call gives this thread a mount namespace of its own and touches no memory.
-    check(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
-    let private = libc::MS_REC | libc::MS_PRIVATE;
-    // SAFETY: all pointers are valid strings or null, as mount allows for a change of propagation.
-    check(unsafe { libc::mount(c"none".as_ptr(), c"/".as_ptr(), std::ptr::null(), private, std::ptr::null()) })?;
-    // SAFETY: all pointers are valid strings.
-    check(unsafe { libc::mount(c"none".as_ptr(), path.as_ptr(), kind.as_ptr(), 0, options.as_ptr().cast()) })
-}
-
 #[test]
 fn a_full_disk_and_a_full_pool_of_huge_pages_are_no_space() {
     let directory = tempfile::tempdir().unwrap();
@@ -217,7 +207,7 @@ fn a_full_disk_and_a_full_pool_of_huge_pages_are_no_space() {
     fs::create_dir(&small).unwrap();
     fs::create_dir(&huge).unwrap();
     let mut table = Table::new(&path);
-    if let Err(error) = mount(&small, c"tmpfs", c"size=4k") {
+    if let Err(error) = mount(&small, "tmpfs", "size=4k") {
         eprintln!("SKIPPED: cannot mount a tmpfs: {error}");
         return;
     }
@@ -229,7 +219,7 @@ fn a_full_disk_and_a_full_pool_of_huge_pages_are_no_space() {
     let expected = format!("error: cannot allocate ring file {}: no space left on the file system", ring.display());
     assert!(run.err.starts_with(&expected), "{run:?}");
 
-    if let Err(error) = mount(&huge, c"hugetlbfs", c"pagesize=2M") {
+    if let Err(error) = mount(&huge, "hugetlbfs", "pagesize=2M") {
         eprintln!("SKIPPED: cannot mount a hugetlbfs: {error}");
         return;
     }
@@ -241,7 +231,7 @@ fn a_full_disk_and_a_full_pool_of_huge_pages_are_no_space() {
 }
 
 #[test]
-fn a_ring_that_is_cut_off_is_that_first_and_of_a_wrong_content_type_second() {
+fn truncation_is_reported_before_a_wrong_content_type() {
     let directory = directory();
     let path = directory.path().join("ring");
     drop(ring(&path, ContentDescription::new(300, "SHOP")));

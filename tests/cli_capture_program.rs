@@ -96,10 +96,10 @@ fn a_program_that_dies_is_captured_and_leaves_its_rings() {
     assert_eq!(Reader::open(&place).unwrap().state(), RingState::WriterDied);
 }
 
-const IDLE: &str = "a_program_that_makes_no_such_ring_is_an_error_that_says_so";
+const IDLE: &str = "a_program_without_the_named_ring_is_an_error";
 
 #[test]
-fn a_program_that_makes_no_such_ring_is_an_error_that_says_so() {
+fn a_program_without_the_named_ring_is_an_error() {
     let (_directory, place, file) = brief();
     let arguments = ["capture", argument(&place), "-o", argument(&file)];
     let ended = finish(capturing(IDLE, "idle", &place, &arguments));
@@ -132,10 +132,10 @@ fn a_capture_waits_for_a_ring_and_says_so() {
     assert_eq!((&captured(&ended)["events"], &captured(&ended)["lost"]), (&101.into(), &0.into()));
 }
 
-const OTHER: &str = "a_program_that_records_under_another_name_is_told_and_leaves_nothing";
+const OTHER: &str = "a_ring_of_another_name_is_reported_and_removed";
 
 #[test]
-fn a_program_that_records_under_another_name_is_told_and_leaves_nothing() {
+fn a_ring_of_another_name_is_reported_and_removed() {
     let (directory, place, file) = brief();
     let wrong = program::place(&directory, "wrong");
     let arguments = ["capture", argument(&wrong), "-o", argument(&file)];
@@ -146,10 +146,10 @@ fn a_program_that_records_under_another_name_is_told_and_leaves_nothing() {
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
 }
 
-const PARTLY: &str = "the_rings_that_a_program_has_made_are_captured_though_another_was_not_made";
+const PARTLY: &str = "existing_rings_are_captured_although_another_is_missing";
 
 #[test]
-fn the_rings_that_a_program_has_made_are_captured_though_another_was_not_made() {
+fn existing_rings_are_captured_although_another_is_missing() {
     if let Some(part) = part() {
         brief_program(&part);
     }
@@ -181,7 +181,7 @@ fn record_things(recorder: &Recorder, count: u64) {
     (0..count).for_each(|_| assert_ne!(recorder.record(2, [0; 4], b"thing"), 0));
 }
 
-/// Waits until the capture has begun: it makes its file when it holds a ring.
+/// Waits until the capture has begun: it creates its file when it has opened a ring.
 fn wait_for(file: &Path) {
     while !file.exists() {
         std::thread::sleep(std::time::Duration::from_millis(2));

@@ -7,7 +7,7 @@ use program::{Live, argument, directory, finish, place, program, run};
 use std::fs;
 
 #[test]
-fn what_was_recorded_was_read_or_counted_as_lost_and_nothing_is_torn_or_left_behind() {
+fn every_recorded_event_is_read_or_counted_as_lost_and_nothing_is_torn_or_left() {
     let directory = directory();
     for arguments in [&["--rate", "20000", "--threads", "3"][..], &["--rate", "max", "--threads", "2"]] {
         let mut command = program(&[&["demo", "--json", "--seconds", "0.5"], arguments].concat());

@@ -50,7 +50,7 @@ fn the_exit_codes_of_the_document_are_those_of_the_help() {
 }
 
 #[test]
-fn hidden_verbs_stay_hidden_and_the_version_is_told() {
+fn hidden_verbs_stay_hidden_and_the_version_is_printed() {
     assert!(!run(&["--help"]).out.contains("demo-"));
     assert_eq!(run(&["--version"]).out, format!("eventring {}\n", env!("CARGO_PKG_VERSION")));
 }

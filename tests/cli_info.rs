@@ -96,7 +96,7 @@ fn a_live_ring_names_its_writer_and_an_ended_one_says_so() {
 }
 
 #[test]
-fn events_that_were_refused_because_of_their_schema_are_told() {
+fn events_that_were_refused_for_their_schema_are_reported() {
     let directory = directory();
     let path = place(&directory, "ring");
     let recorder = recorder_at(&path);
@@ -131,7 +131,7 @@ fn the_ring_of_a_killed_writer_is_left_behind_with_its_events() {
 }
 
 #[test]
-fn an_empty_ring_and_one_that_has_gone_round_say_what_is_there() {
+fn empty_and_lapped_rings_are_described() {
     let directory = directory();
     let path = place(&directory, "ring");
     let recorder = recorder_at(&path);
@@ -196,7 +196,7 @@ fn payloads_that_were_overwritten_are_counted_as_watch_counts_them() {
     let watched = run(&["watch", "--from", "oldest", "--count", "5", "--json", "--strict", argument(&path)]);
     let gone = watched.json_lines().iter().filter(|line| line["expired"] == true).count();
     assert!(gone > 0 && gone < 5, "{watched:?}");
-    // Events without their payload are losses, too.
+    // Events without their payload count as losses, too.
     assert_eq!(watched.code, Some(16));
     let events = run(&["info", "--json", argument(&path)]).json()["events"].take();
     assert_eq!((&events["count"], &events["expired_payloads"]), (&json!(5), &json!(gone)));
@@ -255,7 +255,8 @@ fn of_a_sharded_recorder_all_shards_are_shown_and_counted_together() {
     let shard_1 = place(&directory, "shop.1");
     let alone = run(&["info", "--json", argument(&shard_1)]);
     let warning = format!(
-        "warning: {} is shard 1 of a recorder, one of several: what spans, call sites and threads are called stands in shard 0; name {} for all of them\n",
+        "warning: {} is only shard 1 of a recorder; the names of spans, call sites and threads are in shard 0; \
+         name {} to read all shards\n",
         shard_1.display(),
         path.display()
     );
@@ -289,8 +290,8 @@ fn a_header_that_no_writer_can_have_written_is_called_damaged() {
     let bad = place(&directory, "bad");
     for (offset, value, says) in [
         (LAST_SEQNO, u64::MAX, "last sequence number is 2^63 − 1 or more"),
-        (LAST_SEQNO, 0, "last sequence number is 0, which is that of an empty ring, but its next payload byte is "),
-        (BUFFER_WINDOW_START, 1 << 40, "window starts at payload byte 1099511627776, behind "),
+        (LAST_SEQNO, 0, "last sequence number is 0, as in an empty ring, but its next payload byte is "),
+        (BUFFER_WINDOW_START, 1 << 40, "window starts at payload byte 1099511627776, after "),
     ] {
         let mut bytes = good.clone();
         bytes[offset..offset + 8].copy_from_slice(&value.to_le_bytes());

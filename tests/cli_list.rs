@@ -66,13 +66,22 @@ fn rings_are_listed_with_their_writers_and_other_files_are_not() {
 }
 
 #[test]
-fn where_there_are_none_it_says_where_it_looked() {
+fn without_rings_the_searched_directories_are_named() {
     let directory = directory();
     let run = run(&["list", argument(directory.path())]);
     assert_eq!((run.code, run.out.as_str()), (Some(0), ""));
     assert_eq!(run.err, format!("there are no rings in {}\n", directory.path().display()));
     let missing = program::run(&["list", argument(&place(&directory, "missing"))]);
     assert_eq!(missing.code, Some(3), "{missing:?}");
+    assert!(
+        missing.err.ends_with("; check the path; without a path, `eventring list` shows all rings\n"),
+        "{missing:?}"
+    );
+    let file = place(&directory, "file");
+    fs::write(&file, "").unwrap();
+    let file = program::run(&["list", argument(&file)]);
+    assert_eq!(file.code, Some(1), "{file:?}");
+    assert!(file.err.ends_with("; name a directory; `eventring info` shows a single ring\n"), "{file:?}");
     // The default directories need not exist.
     let mut command = program(&["list", "--json"]);
     command.env("EVENTRING_DIR", place(&directory, "missing"));

@@ -6,7 +6,7 @@ mod program;
 
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::ExecEvent;
-use program::{PROGRAM, argument, directory, place, run};
+use program::{PROGRAM, argument, directory, finish, place, program, run};
 use std::fs;
 use std::io::Read as _;
 use std::os::unix::fs::{FileTypeExt as _, symlink};
@@ -68,6 +68,7 @@ fn a_pipe_is_written_to_and_stays_a_pipe() {
         // A pipe is written to with and without --force.
         let run = run(&[&verb[..], &["-o", argument(&pipe)]].concat());
         assert_eq!(run.code, Some(0), "{run:?}");
+        assert!(run.err.contains(&format!("written to {}", argument(&pipe))), "{run:?}");
         assert!(fs::symlink_metadata(&pipe).unwrap().file_type().is_fifo());
         assert!(!reader.join().unwrap().is_empty());
     }
@@ -75,6 +76,24 @@ fn a_pipe_is_written_to_and_stays_a_pipe() {
     for verb in ["export", "summary"] {
         let run = run(&[verb, argument(&pipe)]);
         assert_eq!(run.code, Some(4), "{run:?}");
+    }
+}
+
+#[test]
+fn a_path_of_stdout_means_stdout_even_if_that_is_a_file() {
+    let directory = directory();
+    let ring = place(&directory, "ring");
+    let _recorder = recorder_at(&ring, 2);
+    for verb in verbs(&ring) {
+        for path in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
+            let file = place(&directory, "redirected");
+            let mut command = program(&[&verb[..], &["-o", path]].concat());
+            command.stdout(fs::File::create(&file).unwrap());
+            let run = finish(command);
+            assert_eq!(run.code, Some(0), "{run:?}");
+            assert!(run.err.contains("written to stdout"), "{run:?}");
+            assert!(fs::metadata(&file).unwrap().len() > 0);
+        }
     }
 }
 

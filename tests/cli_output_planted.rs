@@ -156,7 +156,7 @@ fn what_is_planted_between_look_and_open_is_not_written_through() {
     let is_over = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            // Exchanges files for links as fast as it can, under both names that are written.
+            // Exchanges files and links as fast as possible, under both names that are written.
             for at in [&output, &first].into_iter().cycle() {
                 if is_over.load(std::sync::atomic::Ordering::Relaxed) {
                     return;

@@ -88,10 +88,10 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value}"))
 }
 
-const CAPTURED: &str = "what_a_capture_was_too_late_for_is_lost_and_counted_exactly";
+const CAPTURED: &str = "events_that_a_late_capture_misses_are_counted_exactly";
 
 #[test]
-fn what_a_capture_was_too_late_for_is_lost_and_counted_exactly() {
+fn events_that_a_late_capture_misses_are_counted_exactly() {
     if part().is_some() {
         program();
     }
@@ -122,10 +122,10 @@ fn what_a_capture_was_too_late_for_is_lost_and_counted_exactly() {
     assert_eq!(losses, handed_out[1..]);
 }
 
-const WATCHED: &str = "what_watch_was_too_late_for_is_lost_and_counted_exactly";
+const WATCHED: &str = "events_that_a_late_watch_misses_are_counted_exactly";
 
 #[test]
-fn what_watch_was_too_late_for_is_lost_and_counted_exactly() {
+fn events_that_a_late_watch_misses_are_counted_exactly() {
     if part().is_some() {
         program();
     }

@@ -30,7 +30,7 @@ fn transactions(path: &Path) -> Vec<u64> {
 }
 
 #[test]
-fn a_live_ring_is_saved_and_told_about() {
+fn a_live_ring_is_saved_and_reported() {
     let directory = directory();
     let (ring, file) = (place(&directory, "ring"), place(&directory, "saved"));
     let _recorder = recorder_at(&ring, 5);
@@ -42,7 +42,7 @@ fn a_live_ring_is_saved_and_told_about() {
     assert_eq!(run.err, told);
     assert_eq!(transactions(&file), [1, 2, 3, 4, 5]);
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
-    // Nothing but the ring and the snapshot is left.
+    // Only the ring and the snapshot are in the directory.
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
 }
 

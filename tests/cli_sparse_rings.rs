@@ -2,6 +2,7 @@
 //! written meanwhile is overlooked.
 #![cfg(feature = "cli")]
 
+mod mounted;
 mod program;
 
 use eventring::capture::{CaptureOptions, EndReason, NextRing, capture_rings_to};
@@ -12,6 +13,7 @@ use eventring::reader::{LostPages, Next, Reader, ReaderErrorKind, RingState, See
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::EventType as _;
 use eventring::schema::exec::ExecEvent;
+use mounted::mount;
 use program::{Run, argument, directory, finish, place, run};
 use rustix::fs::{FallocateFlags, FlockOperation};
 use std::fs::{self, File};
@@ -60,7 +62,7 @@ fn run_to_its_end(arguments: &[&str]) -> Run {
 }
 
 #[test]
-fn what_is_not_there_is_neither_given_memory_nor_looked_at_slot_by_slot() {
+fn holes_of_the_file_take_neither_memory_nor_time() {
     let directory = directory();
     let ring = place(&directory, "ring");
     let output = place(&directory, "output");
@@ -195,23 +197,10 @@ fn a_copy_with_holes_is_read_as_its_original() {
     assert_eq!(fs::metadata(&copy).unwrap().blocks(), blocks);
 }
 
-/// Mounts a tmpfs that only the calling thread sees and that goes away with the thread. Needs root.
-fn mount_small_tmpfs(directory: &Path, size: &std::ffi::CStr) -> Result<(), std::io::Error> {
-    let check = |result: i32| if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) };
-    let path = std::ffi::CString::new(directory.to_str().unwrap()).unwrap();
-    // SAFETY: the call gives this thread a mount namespace of its own and touches no memory.
-    check(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
-    let private = libc::MS_REC | libc::MS_PRIVATE;
-    // SAFETY: all pointers are valid strings or null, as mount allows for a change of propagation.
-    check(unsafe { libc::mount(c"none".as_ptr(), c"/".as_ptr(), std::ptr::null(), private, std::ptr::null()) })?;
-    // SAFETY: all pointers are valid strings.
-    check(unsafe { libc::mount(c"none".as_ptr(), path.as_ptr(), c"tmpfs".as_ptr(), 0, size.as_ptr().cast()) })
-}
-
 #[test]
 fn a_page_for_which_there_is_no_memory_is_no_cut() {
     let directory = tempfile::tempdir().unwrap();
-    if let Err(error) = mount_small_tmpfs(directory.path(), c"size=12M") {
+    if let Err(error) = mount(directory.path(), "tmpfs", "size=12M") {
         eprintln!("SKIPPED: cannot mount a tmpfs: {error}");
         return;
     }

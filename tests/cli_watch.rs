@@ -137,7 +137,7 @@ fn losses_are_lines_of_their_own_are_counted_and_strict_makes_them_an_error() {
 }
 
 #[test]
-fn what_was_overwritten_before_is_said_and_is_no_loss_of_the_watch() {
+fn events_overwritten_before_the_start_are_reported_and_are_not_losses() {
     let directory = directory();
     let path = place(&directory, "ring");
     let mut capacity = 0;
@@ -218,7 +218,7 @@ fn payloads_are_decoded_by_the_text_that_the_ring_carries() {
 }
 
 #[test]
-fn what_nobody_can_decode_is_hex_with_a_warning() {
+fn payloads_of_an_unknown_schema_are_hex_with_a_warning() {
     let directory = directory();
     let path = place(&directory, "ring");
     kept_ring(&path, ContentDescription::new(2, "EXEC").schema_hash([1; 32]), |recorder| {
@@ -270,7 +270,7 @@ fn output_into_a_closed_pipe_ends_quietly() {
 }
 
 #[test]
-fn what_only_describes_call_sites_and_threads_is_shown_when_it_is_asked_for() {
+fn descriptions_of_call_sites_and_threads_are_shown_on_request() {
     let directory = directory();
     let path = place(&directory, "ring");
     kept_ring(&path, ContentDescription::of::<PerfEvent>(), |recorder| {

@@ -92,8 +92,8 @@ fn a_killed_writer_ends_it_too() {
 }
 
 #[test]
-fn how_a_ring_ended_is_told_in_so_many_words() {
-    const TEST: &str = "how_a_ring_ended_is_told_in_so_many_words";
+fn the_cause_of_a_rings_end_is_reported() {
+    const TEST: &str = "the_cause_of_a_rings_end_is_reported";
     if let Some(part) = child::part() {
         let builder = Recorder::builder(ContentDescription::of::<ExecEvent>()).config(child::place());
         let recorder = builder.compact(true).shifts(15, 21).keep(part == "kept").build().unwrap();
@@ -133,7 +133,7 @@ fn how_a_ring_ended_is_told_in_so_many_words() {
 }
 
 #[test]
-fn reopen_waits_for_the_ring_and_goes_on_with_the_one_made_anew_from_its_oldest_event() {
+fn reopen_waits_for_the_ring_and_follows_to_the_next_one_from_its_oldest_event() {
     let directory = directory();
     let path = place(&directory, "ring");
     let mut live = Live::start(&["watch", argument(&path), "--reopen", "--from", "oldest", "--json"]);

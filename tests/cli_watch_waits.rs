@@ -69,7 +69,7 @@ fn it_says_what_it_waits_for() {
 }
 
 #[test]
-fn an_event_that_is_being_written_is_neither_there_nor_gone() {
+fn an_event_that_is_being_written_is_neither_shown_nor_lost() {
     let directory = directory();
     let path = place(&directory, "ring");
     let recorder = recorder_at(&path);
@@ -90,7 +90,7 @@ fn an_event_that_is_being_written_is_neither_there_nor_gone() {
 }
 
 #[test]
-fn what_a_ring_loses_before_it_is_opened_again_is_counted() {
+fn losses_before_a_reopen_are_counted() {
     let directory = directory();
     let path = place(&directory, "ring");
     let mut live = Live::start(&["watch", argument(&path), "--reopen", "--json", "--strict"]);
@@ -139,7 +139,7 @@ fn a_ring_that_is_cut_off_while_it_is_watched_is_an_error() {
 }
 
 #[test]
-fn a_number_that_was_given_up_is_shown_and_is_no_loss() {
+fn a_given_up_seqno_is_shown_and_is_not_a_loss() {
     let directory = directory();
     let path = place(&directory, "ring");
     let recorder = recorder_at(&path);

@@ -48,7 +48,7 @@ fn a_clock_reads_the_tick_counter_exactly_if_that_is_usable() {
 /// Runs the test in a thread of its own, because the permission belongs to a thread.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #[test]
-fn a_thread_that_may_not_read_the_counter_is_told_so() {
+fn a_thread_without_permission_to_read_the_counter_gets_an_error() {
     let found = std::thread::spawn(|| {
         let clock = Clock::new(ClockKind::TickCounter);
         // SAFETY: PR_SET_TSC takes its argument by value. Nothing between the two calls reads the counter, directly or

@@ -1,4 +1,4 @@
-//! Processes that stop, die, fork or become another program while a ring is written and read.
+//! Processes that stop, die, fork or execute another program while a ring is written and read.
 
 #![cfg(not(any(loom, shuttle)))]
 
@@ -306,7 +306,7 @@ fn panics_in_the_middle_of_reservations_become_errors_and_nothing_else() {
     assert_eq!(recorder.stats().record_errors, 120);
 }
 
-/// Records when its thread ends.
+/// Recorder of events from a thread's destructors.
 struct Last(Recorder);
 
 impl Drop for Last {

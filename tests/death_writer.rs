@@ -27,7 +27,7 @@ fn start(test: &str, part: &str, path: &Path) -> (Child, JoinHandle<Vec<u64>>) {
     (child, told)
 }
 
-/// Kills a writer some time after its start: before, while or after it makes its ring.
+/// Kills a writer some time after its start: before, while or after it creates its ring.
 fn kill_early(path: &Path, random: &mut Random) {
     let (mut child, told) = start(TEST, "writer", path);
     std::thread::sleep(Duration::from_micros(random.below(20_000)));
@@ -74,11 +74,11 @@ fn kill_while_recording(
     reader
 }
 
-const TEST: &str = "what_was_committed_before_a_kill_is_read_and_nothing_is_half";
+const TEST: &str = "committed_events_survive_a_kill_and_no_event_is_half_written";
 
 /// The test of all kills. For more of them: `EVENTRING_KILLS=5000 cargo test --test death_writer -- --nocapture`.
 #[test]
-fn what_was_committed_before_a_kill_is_read_and_nothing_is_half() {
+fn committed_events_survive_a_kill_and_no_event_is_half_written() {
     if part().is_some() {
         return death::write_until_killed(&place(), death::record_and_tell);
     }
@@ -121,8 +121,8 @@ fn what_was_committed_before_a_kill_is_read_and_nothing_is_half() {
 /// The positive control: the same examination of faulty writers. (The first kill nearly always shows the fault; the
 /// test has a hundred kills.)
 #[test]
-fn a_writer_that_tells_before_it_commits_or_commits_what_is_half_is_found_out() {
-    const TEST: &str = "a_writer_that_tells_before_it_commits_or_commits_what_is_half_is_found_out";
+fn writers_that_report_too_early_or_commit_half_events_are_found() {
+    const TEST: &str = "writers_that_report_too_early_or_commit_half_events_are_found";
     match part().as_deref() {
         Some("tells early") => return death::write_until_killed(&place(), death::tell_and_record),
         Some(_) => return death::write_until_killed(&place(), death::record_half),

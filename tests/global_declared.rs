@@ -1,4 +1,4 @@
-//! A program declares a recorder of its own for events of its own content type.
+//! A program declares a global recorder for typed events of its own content type.
 #![cfg(feature = "macros")]
 
 use eventring::global::{EXEC, GlobalRecorder, InitErrorKind};
@@ -27,7 +27,7 @@ enum Shop {
 static OTHERS: GlobalRecorder = GlobalRecorder::new("others");
 
 #[test]
-fn a_global_recorder_refuses_events_that_are_recorded_elsewhere() {
+fn a_global_recorder_refuses_events_of_other_types() {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let config = format!("{}:16:27", directory.path().join("others").display());
     let error = OTHERS.try_init::<Shop>(&config).unwrap_err();
@@ -167,7 +167,7 @@ enum Race {
 }
 
 #[test]
-fn of_threads_that_initialise_a_global_recorder_at_once_one_does_and_the_others_are_told_so() {
+fn of_threads_that_initialise_a_recorder_at_the_same_time_one_succeeds() {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let config = format!("{}:16:27", directory.path().join("raced").display());
     let start = std::sync::Barrier::new(4);

@@ -1,4 +1,4 @@
-//! A service is switched on by an environment variable, without a rebuild.
+//! An environment variable switches a service's recording on, without a rebuild.
 #![cfg(feature = "macros")]
 
 mod child;

@@ -68,7 +68,7 @@ fn refused(path: &Path) -> (ReaderErrorKind, String) {
 }
 
 #[test]
-fn only_what_says_that_it_is_the_shard_is_taken_for_it() {
+fn only_a_file_that_declares_itself_the_shard_is_read_as_the_shard() {
     let directory = directory();
     let path = place(&directory, "r");
     ring(&path, 5, &shards(0, 2));
@@ -154,7 +154,7 @@ fn counts_that_add_up_to_too_much_are_listed_all_the_same() {
 }
 
 #[test]
-fn what_lies_behind_the_end_of_a_file_that_is_cut_is_missed_aloud() {
+fn events_beyond_the_end_of_a_truncated_file_are_reported_as_missing() {
     let directory = directory();
     let path = place(&directory, "r");
     // The ring was not ended and somebody holds its lock, so it is a live ring.

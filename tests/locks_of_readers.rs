@@ -195,7 +195,7 @@ fn both_locks_last_until_the_owner_ends_and_no_child_has_them() {
             return;
         }
         let _recorder = recorder(&place()).unwrap();
-        // SAFETY: the child does nothing but wait for its end.
+        // SAFETY: the child only waits for its end.
         if unsafe { libc::fork() } == 0 {
             say(format!("child {}", std::process::id()));
             loop {

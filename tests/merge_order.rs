@@ -1,4 +1,4 @@
-//! What a merger takes for silent is silent: nothing that was recorded earlier comes behind what it hands out.
+//! The merged order: no event comes after a later one of another ring, even if a ring seems silent.
 
 use eventring::clock::Clock;
 use eventring::reader::{Cursor, Gap, GapCause, MergedItem, Merger, Reader};
@@ -10,17 +10,17 @@ fn ring() -> Recorder {
     Recorder::builder(description).anonymous().compact(true).shifts(15, 21).prefault(false).build().unwrap()
 }
 
-/// Behind the newest event.
+/// Position after the newest event.
 fn cursor(recorder: &Recorder) -> Cursor {
     Reader::options().open_fd(recorder.as_fd()).unwrap().cursor()
 }
 
-/// Longer than an event may take from its stamp to its commit, ordinarily.
+/// A time longer than an event normally takes from its time stamp to its commit.
 fn outlast_the_slack() {
     std::thread::sleep(Duration::from_millis(4));
 }
 
-/// What the merger gives: the ring and type of an event, or a gap.
+/// Item of the merged stream: the ring and type of an event, or a gap.
 #[derive(Debug, PartialEq)]
 enum Given {
     Event(usize, u16),
@@ -37,10 +37,10 @@ fn next(merger: &mut Merger) -> Given {
 }
 
 #[test]
-fn a_number_that_was_given_up_does_not_hide_an_earlier_event_behind_it() {
+fn a_given_up_seqno_does_not_hide_an_earlier_event_of_another_ring() {
     let (first, second) = (ring(), ring());
     let capacity = first.geometry().descriptor_capacity();
-    // Stalls in the first slot while the ring goes round: the number that comes to that slot next is given up.
+    // A reservation stalls in the first slot while the ring goes round: the next seqno of that slot is given up.
     let stalled = first.reserve(2, [0; 4], 0).unwrap();
     (1..capacity).for_each(|_| assert_ne!(first.record(3, [0; 4], b""), 0));
     let mut merger = Merger::new([cursor(&first), cursor(&second)]);
@@ -55,7 +55,7 @@ fn a_number_that_was_given_up_does_not_hide_an_earlier_event_behind_it() {
 }
 
 #[test]
-fn an_event_that_is_just_being_recorded_is_waited_for_and_those_behind_it_too() {
+fn the_merge_waits_for_an_event_that_is_being_recorded_and_for_later_ones() {
     let (first, second) = (ring(), ring());
     let mut merger = Merger::new([cursor(&first), cursor(&second)]);
     let begun = Instant::now();
@@ -64,7 +64,7 @@ fn an_event_that_is_just_being_recorded_is_waited_for_and_those_behind_it_too() 
     second.record(4, [0; 4], b"");
     outlast_the_slack();
     let given = next(&mut merger);
-    // On a machine that stood still meanwhile it may have been waited for long enough.
+    // On a machine that stood still, the waiting time may be over already.
     if begun.elapsed() < Duration::from_millis(20) {
         assert_eq!(given, Given::Nothing);
     }
@@ -91,7 +91,7 @@ fn a_writer_that_stalls_does_not_hold_up_the_other_rings() {
         }
     }
     assert_eq!(given, [Given::Event(1, 4), Given::Event(1, 5)]);
-    // It comes late, but it comes.
+    // The event comes late, but it comes.
     stalled.commit();
     assert_eq!(next(&mut merger), Given::Event(0, 2));
 }
@@ -102,7 +102,7 @@ fn nothing_later_than_the_look_for_rings_is_given_for_a_ring_found_next_may_brin
     let mut merger = Merger::new([cursor(&first)]);
     let now = Clock::global().now_epoch_nanos();
     let late = cursor(&found_late);
-    // However long ago the look was: the thread may have been preempted.
+    // The look may be long ago, because the thread may have been preempted.
     outlast_the_slack();
     found_late.record(2, [0; 4], b"");
     first.record(3, [0; 4], b"");

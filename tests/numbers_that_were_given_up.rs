@@ -4,7 +4,7 @@ use eventring::reader::{Gap, GapCause, Next, Reader, Seek};
 use eventring::recorder::{ContentDescription, Recorder};
 
 #[test]
-fn a_number_given_up_to_a_stalled_writer_is_no_loss() {
+fn a_seqno_given_up_to_a_stalled_writer_is_not_a_loss() {
     let description = ContentDescription::new(300, "THINGS");
     let recorder = Recorder::builder(description).anonymous().compact(true).shifts(15, 21).build().unwrap();
     let capacity = recorder.geometry().descriptor_capacity();
@@ -83,12 +83,12 @@ fn all_are_told(descriptor_shift: u32, open: u64, distance: u64) {
 }
 
 #[test]
-fn a_thousand_open_reservations_of_one_remainder_of_64_are_told_exactly() {
+fn a_thousand_open_reservations_of_one_remainder_of_64_are_counted_exactly() {
     all_are_told(16, 1000, 64);
 }
 
 #[test]
-fn sixteen_thousand_open_reservations_are_told_exactly() {
+fn sixteen_thousand_open_reservations_are_counted_exactly() {
     all_are_told(16, 16_384, 1);
     all_are_told(18, 16_384, 16);
 }

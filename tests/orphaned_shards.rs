@@ -226,6 +226,17 @@ fn clean_removes_what_dead_programs_left_and_says_why_the_rest_stays() {
     std::fs::copy(program::KEPT, at("saved.zst")).unwrap();
     let before = names(directory.path());
 
+    // Verbs that read a ring name the first shard of a recorder without shard 0.
+    for verb in ["info", "watch", "summary"] {
+        let missing = run(&[verb, argument(&at("gone"))]);
+        assert_eq!(missing.code, Some(3), "{missing:?}");
+        let shard = at("gone.1").display().to_string();
+        assert!(
+            missing.err.contains(&format!("are left: {shard} and 2 more; `eventring info {shard}`")),
+            "{missing:?}"
+        );
+    }
+
     let removed = pairs(&[
         ("dead", "writer_died"),
         ("dead.1", "writer_died"),

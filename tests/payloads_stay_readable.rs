@@ -18,11 +18,11 @@ fn reader_of(recorder: &Recorder) -> Reader {
 /// The state of the payloads of a ring.
 #[derive(Debug, Default, Clone, Copy)]
 struct Found {
-    /// Events with payload.
+    /// Events with a readable payload.
     payloads: u64,
     /// Events whose payload has expired.
     expired: u64,
-    /// Bytes that were recorded after the newest payload that has expired, each payload rounded up to 16.
+    /// Bytes that were recorded after the newest expired payload, with each payload rounded up to 16.
     since_newest_expired: u64,
 }
 
@@ -80,7 +80,7 @@ const TRAFFIC: [(&str, NextSize); 9] = [
     ("mostly small, of any order of magnitude", |random| 1 + random % (1 << (4 + random / 7 % 14))),
 ];
 
-/// Bytes that the traffic tests record: several turns of the payload buffer.
+/// Bytes that the traffic tests record: several times the payload buffer.
 const TURNS_BYTES: u64 = 24 << 20;
 
 #[test]

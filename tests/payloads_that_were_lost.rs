@@ -4,12 +4,14 @@
 #![cfg(feature = "cli")]
 
 mod program;
+mod shop;
 
 use eventring::recorder::{ContentDescription, Recorder};
+use eventring::recordv;
 use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use eventring::{EventPayload, EventType, recordv};
 use program::{argument, run};
 use serde_json::Value;
+use shop::{Order, Shop};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -23,21 +25,7 @@ struct Recorded {
     orders: PathBuf,
 }
 
-#[derive(EventPayload)]
-struct Order {
-    id: u64,
-}
-
-#[derive(EventType, Clone, Copy)]
-#[event(content_type = 300, name = "SHOP")]
-#[repr(u16)]
-enum Shop {
-    #[event(payload = Order, trailing(note: eventring::schema::Utf8))]
-    OrderNoted = 2,
-}
-
-/// Makes the rings of a program that has recorded spans and events with payloads of that length. The rings keep all
-/// descriptors.
+/// Records spans and events with payloads of that length, and returns the rings, which still hold all descriptors.
 fn recorded(text_bytes: usize) -> Recorded {
     let directory = program::directory();
     let [spans, orders] = ["shop", "shop-orders"].map(|name| program::place(&directory, name));
@@ -96,7 +84,7 @@ fn grouped(count: u64) -> String {
 }
 
 #[test]
-fn payloads_that_were_lost_are_told_by_every_verb_and_count_for_strict() {
+fn lost_payloads_are_reported_by_every_verb_and_count_for_strict() {
     let recorded = recorded(TEXT_BYTES);
     let (file, captured) = recorded.capture();
     let expired = [0, 1].map(|ring: usize| number(&captured["rings"][ring]["expired_payloads"]));
@@ -161,7 +149,7 @@ fn a_span_whose_fields_were_lost_does_not_look_like_one_without_fields() {
 }
 
 #[test]
-fn where_no_payload_was_lost_nothing_is_said() {
+fn without_lost_payloads_nothing_is_reported() {
     let recorded = recorded(8);
     let (file, captured) = recorded.capture();
     assert!(captured["rings"].as_array().unwrap().iter().all(|ring| ring["expired_payloads"] == 0), "{captured}");

@@ -18,7 +18,7 @@ fn ring() -> (TempDir, PathBuf, Recorder) {
 }
 
 #[test]
-fn what_lies_behind_the_new_end_is_expired_and_never_zeros() {
+fn payloads_beyond_the_new_end_are_expired_and_never_zeros() {
     let (_place, path, recorder) = ring();
     let record = |events: u64| (0..events).for_each(|n| assert!(recorder.record(2, [n; 4], &PAYLOAD) > 0));
     record(1000);

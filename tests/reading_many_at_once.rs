@@ -49,7 +49,7 @@ fn at_once(cursor: &mut Cursor, mut breaks_at: impl FnMut(u64) -> bool) -> Vec<S
 }
 
 #[test]
-fn it_gives_the_events_and_gaps_that_one_by_one_reading_gives() {
+fn batches_give_the_same_events_and_gaps_as_single_reads() {
     let (recorder, reader) = ring();
     let (mut each, mut next) = (reader.cursor(), reader.cursor());
     record(&recorder, 100);
@@ -64,7 +64,7 @@ fn it_gives_the_events_and_gaps_that_one_by_one_reading_gives() {
 }
 
 #[test]
-fn broken_off_it_goes_on_behind_the_event_that_it_gave_last() {
+fn after_a_break_reading_continues_after_the_last_returned_event() {
     let (recorder, reader) = ring();
     let (mut each, mut next) = (reader.cursor(), reader.cursor());
     record(&recorder, 1_000);
@@ -89,7 +89,7 @@ fn an_event_whose_handling_panics_counts_as_read() {
 }
 
 #[test]
-fn behind_an_open_reservation_it_waits_and_then_goes_on() {
+fn reading_stops_at_an_open_reservation_and_continues_later() {
     let (recorder, reader) = ring();
     let mut cursor = reader.cursor();
     record(&recorder, 3);

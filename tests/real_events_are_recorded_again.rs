@@ -24,7 +24,7 @@ const TURN: usize = 50;
 enum Recording {
     /// Thirty real blocks, if they are present.
     Published,
-    /// Two made-up blocks that are kept with the project.
+    /// Two invented blocks that are kept with the project.
     Kept,
 }
 
@@ -171,8 +171,8 @@ fn perform(test: &str, run: Run) -> Option<Vec<(u64, u64)>> {
 }
 
 #[test]
-fn what_two_others_read_equals_the_original_byte_for_byte() {
-    let test = "what_two_others_read_equals_the_original_byte_for_byte";
+fn both_readers_get_the_original_byte_for_byte() {
+    let test = "both_readers_get_the_original_byte_for_byte";
     if let Some(readers) =
         perform(test, Run { recording: Recording::Published, shifts: (18, 27), threads: 1, encodes: false })
     {

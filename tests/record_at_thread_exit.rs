@@ -30,7 +30,7 @@ thread_local! {
 }
 
 #[test]
-fn destructors_of_thread_locals_record_before_and_behind_our_own() {
+fn destructors_of_thread_locals_record_before_and_after_the_recorders_own() {
     let description = ContentDescription::new(300, "THINGS");
     let recorder = Recorder::builder(description).anonymous().prefault(false).build().unwrap();
     for thread in 0..THREADS {

@@ -1,4 +1,4 @@
-//! Making, owning, replacing and removing ring files.
+//! Creating, owning, replacing and removing ring files.
 
 #![cfg(not(any(loom, shuttle)))]
 
@@ -158,7 +158,7 @@ fn a_file_of_another_kind_is_not_replaced() {
 }
 
 #[test]
-fn what_a_killed_process_left_is_removed_and_nothing_else() {
+fn only_files_of_killed_processes_are_removed() {
     let directory = directory();
     let path = directory.path().join("ring");
     let dead = {

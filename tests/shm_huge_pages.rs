@@ -4,17 +4,20 @@
 #![cfg(not(any(loom, shuttle)))]
 
 mod child;
+mod mapped;
+mod mounted;
 
 use std::fs::{self, File};
 use std::io::Error;
 use std::path::Path;
-use std::ptr::NonNull;
 
 use child::{Talk, part, place, play, say};
 use eventring::shm::{
     CreateOptions, HugePagePool, MapOptions, Mapping, MemfdOptions, OpenOptions, OwnedRingFile, PlaceWarning,
     RingDirectories, RingFile, RingName, Sections, ShmError, ShmErrorKind, WRITE_LOCK_OFFSET, create, create_memfd,
 };
+use mapped::{load, store};
+use mounted::mount;
 use rustix::fs::{FlockOperation, flock};
 
 const PAGE: usize = 2 << 20;
@@ -68,16 +71,7 @@ impl Machine {
         if HugePagePool::of_this_machine().available != pages {
             return Err(Error::other("the kernel does not give as many pages"));
         }
-        let check = |result: i32| if result == 0 { Ok(()) } else { Err(Error::last_os_error()) };
-        let path = std::ffi::CString::new(machine.mount.path().to_str().unwrap())?;
-        // SAFETY: the call gives this thread a mount namespace of its own and touches no memory.
-        check(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
-        let private = libc::MS_REC | libc::MS_PRIVATE;
-        // SAFETY: all pointers are valid strings or null, as mount allows for a change of propagation.
-        check(unsafe { libc::mount(c"none".as_ptr(), c"/".as_ptr(), std::ptr::null(), private, std::ptr::null()) })?;
-        let options = c"pagesize=2M".as_ptr().cast();
-        // SAFETY: all pointers are valid strings.
-        check(unsafe { libc::mount(c"none".as_ptr(), path.as_ptr(), c"hugetlbfs".as_ptr(), 0, options) })?;
+        mount(machine.mount.path(), "hugetlbfs", "pagesize=2M")?;
         Ok(machine)
     }
 }
@@ -95,20 +89,6 @@ impl Drop for Machine {
 fn make(name: &str, sections: Sections, options: &CreateOptions) -> Result<(OwnedRingFile, Mapping), ShmError> {
     let place = RingDirectories::from_environment().place_for_writing(&RingName::new(name)?);
     create(&place, sections.file_bytes().unwrap(), options, |file| Mapping::map(file, sections, MapOptions::writer()))
-}
-
-fn load(place: NonNull<u8>, offset: usize) -> u8 {
-    // SAFETY: the tests pass places and offsets within a mapping.
-    let place = unsafe { place.add(offset) };
-    // SAFETY: the argument is the one above.
-    unsafe { place.read_volatile() }
-}
-
-fn store(place: NonNull<u8>, offset: usize, byte: u8) {
-    // SAFETY: the tests pass places and offsets within a writable mapping.
-    let place = unsafe { place.add(offset) };
-    // SAFETY: the argument is the one above.
-    unsafe { place.write_volatile(byte) };
 }
 
 #[test]

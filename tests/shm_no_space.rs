@@ -3,26 +3,15 @@
 
 #![cfg(not(any(loom, shuttle)))]
 
+mod mounted;
+
 use std::fs;
 use std::path::Path;
 
 use eventring::shm::{CreateOptions, OwnedRingFile, RingDirectories, RingName, ShmError, ShmErrorKind, create};
+use mounted::mount;
 
 const MEBIBYTE: u64 = 1 << 20;
-
-/// Mounts a tmpfs that only the calling thread sees and that goes away with the thread. Needs root.
-fn mount_small_tmpfs(directory: &Path, size: &str) -> Result<(), std::io::Error> {
-    let check = |result: i32| if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) };
-    let path = std::ffi::CString::new(directory.to_str().unwrap()).unwrap();
-    let options = std::ffi::CString::new(size).unwrap();
-    // SAFETY: the call gives this thread a mount namespace of its own and touches no memory.
-    check(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
-    let private = libc::MS_REC | libc::MS_PRIVATE;
-    // SAFETY: all pointers are valid strings or null, as mount allows for a change of propagation.
-    check(unsafe { libc::mount(c"none".as_ptr(), c"/".as_ptr(), std::ptr::null(), private, std::ptr::null()) })?;
-    // SAFETY: all pointers are valid strings.
-    check(unsafe { libc::mount(c"none".as_ptr(), path.as_ptr(), c"tmpfs".as_ptr(), 0, options.as_ptr().cast()) })
-}
 
 fn make(path: &Path, bytes: u64, options: &CreateOptions) -> Result<OwnedRingFile, ShmError> {
     let place = RingDirectories::from_environment().place_for_writing(&RingName::new(path)?);
@@ -32,7 +21,7 @@ fn make(path: &Path, bytes: u64, options: &CreateOptions) -> Result<OwnedRingFil
 #[test]
 fn a_ring_larger_than_its_file_system_is_refused_and_a_stale_one_gives_its_room() {
     let directory = tempfile::tempdir().unwrap();
-    if let Err(error) = mount_small_tmpfs(directory.path(), "size=4M") {
+    if let Err(error) = mount(directory.path(), "tmpfs", "size=4M") {
         eprintln!("SKIPPED: cannot mount a tmpfs: {error}");
         return;
     }

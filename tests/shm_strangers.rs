@@ -1,8 +1,9 @@
-//! Files and directories of other users, and writers in other pid namespaces. Needs root to play the other users.
+//! Files and directories of other users, and writers in other pid namespaces. Needs root to act as the other users.
 
 #![cfg(not(any(loom, shuttle)))]
 
 mod child;
+mod users;
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
@@ -14,6 +15,7 @@ use eventring::shm::{
     CreateOptions, Liveness, LockState, OpenOptions, OwnedRingFile, ProcessIdentity, RingDirectories, RingFile,
     RingName, ShmError, ShmErrorKind, create, lock_state, writer_liveness,
 };
+use users::become_user;
 
 const STRANGER: u32 = 54_321;
 
@@ -57,7 +59,7 @@ fn a_strangers_file_is_refused_by_bare_name_unless_it_is_allowed_or_shared_with_
     assert!(error.to_string().contains("belongs to user 54321, we are user 0"), "{error}");
     let allow = OpenOptions { allow_foreign_owner: true, ..OpenOptions::default() };
     assert_eq!(open(&rings, &allow).unwrap().owner(), STRANGER);
-    // A path says which file is meant.
+    // A path names the file explicitly.
     RingFile::open_path(&path, &OpenOptions::default()).unwrap();
     assert!(give_away(&path, STRANGER, rustix::process::getegid().as_raw()));
     assert_eq!(open(&rings, &OpenOptions::default()).unwrap().owner(), STRANGER);
@@ -103,19 +105,6 @@ fn a_directory_that_strangers_control_is_not_used() {
     }
 }
 
-/// Turns the calling thread, and no other, into an ordinary user.
-fn become_a_stranger() -> bool {
-    let ids = i64::from(STRANGER);
-    // SAFETY: the call changes the credentials of this thread. The raw call, unlike the function of the same name,
-    // leaves the other threads alone.
-    let group = unsafe { libc::syscall(libc::SYS_setresgid, ids, ids, ids) };
-    // SAFETY: the argument is the one above. There are no groups, so the pointer is not read.
-    let groups = unsafe { libc::syscall(libc::SYS_setgroups, 0, std::ptr::null::<libc::gid_t>()) };
-    // SAFETY: the argument is the one above.
-    let user = unsafe { libc::syscall(libc::SYS_setresuid, ids, ids, ids) };
-    group == 0 && groups == 0 && user == 0
-}
-
 #[test]
 fn without_permission_the_error_says_so_and_our_own_user_needs_none() {
     let (directory, rings) = ring_directory();
@@ -129,7 +118,7 @@ fn without_permission_the_error_says_so_and_our_own_user_needs_none() {
     fs::set_permissions(&rings, fs::Permissions::from_mode(0o755)).unwrap();
     let path = rings.join("ring");
     let stranger = std::thread::spawn(move || {
-        assert!(become_a_stranger());
+        assert!(become_user(STRANGER, STRANGER));
         for error in [
             open(&rings, &OpenOptions::default()).unwrap_err(),
             RingFile::open_path(&path, &OpenOptions::default()).unwrap_err(),

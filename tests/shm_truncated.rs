@@ -3,12 +3,14 @@
 #![cfg(not(any(loom, shuttle)))]
 
 mod child;
+mod mapped;
 
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
 use std::ptr::NonNull;
 
 use eventring::shm::{MapOptions, Mapping, Sections};
+use mapped::{load, store};
 
 const MEBIBYTE: usize = 1 << 20;
 const SECTIONS: Sections =
@@ -20,20 +22,6 @@ fn file() -> File {
     let ones = vec![1; usize::try_from(SECTIONS.file_bytes().unwrap()).unwrap()];
     std::os::unix::fs::FileExt::write_all_at(&file, &ones, 0).unwrap();
     file
-}
-
-fn load(place: NonNull<u8>, offset: usize) -> u8 {
-    // SAFETY: the tests pass places and offsets within a mapping.
-    let place = unsafe { place.add(offset) };
-    // SAFETY: the argument is the one above.
-    unsafe { place.read_volatile() }
-}
-
-fn store(place: NonNull<u8>, offset: usize, byte: u8) {
-    // SAFETY: the tests pass places and offsets within a writable mapping.
-    let place = unsafe { place.add(offset) };
-    // SAFETY: the argument is the one above.
-    unsafe { place.write_volatile(byte) };
 }
 
 #[test]

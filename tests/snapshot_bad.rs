@@ -100,7 +100,7 @@ fn sizes_that_no_ring_can_have_are_refused() {
 }
 
 #[test]
-fn what_is_no_ring_inside_is_refused_before_it_is_decompressed() {
+fn a_snapshot_of_something_else_is_refused_before_it_is_decompressed() {
     let text = zstd::encode_all(&b"just some text that somebody has compressed, long enough to hold a header"[..], 1);
     assert_eq!(
         refused(&text.unwrap()),
@@ -142,7 +142,7 @@ fn a_frame_cut_at_any_place_is_truncated_and_one_with_a_flipped_bit_is_damaged()
 }
 
 #[test]
-fn several_frames_in_a_row_are_one_image_and_garbage_behind_a_frame_is_damage() {
+fn consecutive_frames_are_one_image_and_garbage_after_a_frame_is_damage() {
     let image = zstd::decode_all(&good()[..]).unwrap();
     let (first, second) = image.split_at(3 << 20);
     let frames = [zstd::encode_all(first, 1).unwrap(), zstd::encode_all(second, 1).unwrap()].concat();
@@ -160,7 +160,7 @@ fn a_damaged_last_seqno_costs_a_gap_and_not_an_endless_loop() {
     let reader = open(&zstd::encode_all(&image[..], 1).unwrap()).unwrap();
     let mut bytes = Vec::new();
     let summary = reader.write_snapshot(&mut bytes, &SnapshotOptions::new()).unwrap();
-    // A cursor comes to an end, too.
+    // A cursor reaches the end, too.
     let mut cursor = reader.cursor();
     cursor.seek(Seek::Oldest);
     assert!((0..1 << 20).any(|_| cursor.next() == Next::NotReady && cursor.lag() == 0));
@@ -187,7 +187,7 @@ fn descriptors_that_share_one_payload_cannot_make_a_snapshot_larger_than_twice_t
 }
 
 #[test]
-fn a_range_behind_every_number_is_empty() {
+fn a_range_after_every_seqno_is_empty() {
     let recorder = Recorder::builder(ContentDescription::new(300, "X")).anonymous().prefault(false).build().unwrap();
     recorder.record(2, [0; 4], b"hello");
     let reader = Reader::options().open_fd(recorder.as_fd()).unwrap();

@@ -1,4 +1,4 @@
-//! The positive control of stall injection: the published algorithm in the same harness.
+//! The control of stall injection: the published algorithm in the same harness.
 
 #![cfg(not(any(loom, shuttle)))]
 

@@ -177,7 +177,7 @@ fn fields_larger_than_the_small_buffer_come_back_whole() {
 }
 
 #[test]
-fn what_does_not_fit_is_cut_or_counted_as_missing() {
+fn values_that_do_not_fit_are_cut_or_counted_as_missing() {
     let text = "é".repeat(50);
     let records = record_with(PerfRecorder::builder().fields_bytes_max(64), || {
         let _span = tracing::info_span!("tight", number = 1u64, text, other = 2u64, more = "m", flag = true);

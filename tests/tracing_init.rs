@@ -177,8 +177,8 @@ fn a_layer_from_the_environment_has_the_environments_filter_for_itself() {
 }
 
 #[test]
-fn what_init_records_is_kept_if_the_program_says_so_also_in_rings_that_are_made_later() {
-    let test = "what_init_records_is_kept_if_the_program_says_so_also_in_rings_that_are_made_later";
+fn rings_are_kept_on_request_also_those_that_are_created_later() {
+    let test = "rings_are_kept_on_request_also_those_that_are_created_later";
     if let Some(part) = part() {
         init("app:15:21").keep(part == "keeps");
         // There are two threads at a time, so each has a ring.
@@ -213,8 +213,8 @@ fn what_init_records_is_kept_if_the_program_says_so_also_in_rings_that_are_made_
 }
 
 #[test]
-fn a_program_whose_rings_cannot_be_made_is_told_why_and_goes_on() {
-    let test = "a_program_whose_rings_cannot_be_made_is_told_why_and_goes_on";
+fn a_program_whose_rings_cannot_be_created_gets_the_reason_and_continues() {
+    let test = "a_program_whose_rings_cannot_be_created_gets_the_reason_and_continues";
     if part().is_some() {
         return serve(|| {
             let error = try_init(place()).unwrap_err();
@@ -227,7 +227,7 @@ fn a_program_whose_rings_cannot_be_made_is_told_why_and_goes_on() {
         });
     }
     let directory = directory();
-    // Another process has the name.
+    // Another process owns the name.
     let mut first = Talk::with(command(
         "one_line_records_what_is_at_level_info_or_what_the_environment_says",
         directory.path(),
@@ -278,8 +278,8 @@ fn init_ends_a_program_that_cannot_go_on_without_with_the_same_message() {
 }
 
 #[test]
-fn of_threads_that_initialise_at_once_one_does_and_the_others_are_told_so() {
-    const TEST: &str = "of_threads_that_initialise_at_once_one_does_and_the_others_are_told_so";
+fn of_threads_that_initialise_at_the_same_time_one_succeeds() {
+    const TEST: &str = "of_threads_that_initialise_at_the_same_time_one_succeeds";
     if part().is_some() {
         let start = std::sync::Barrier::new(4);
         let mut kinds: Vec<_> = std::thread::scope(|scope| {

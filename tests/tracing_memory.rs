@@ -185,7 +185,7 @@ fn a_recorder_takes_16_bytes_for_each_payload_chunk_and_128_for_each_thread_that
     assert!((128 * THREADS..=most).contains(&of_threads), "{of_threads} bytes for {THREADS} threads");
 }
 
-/// A call site made at run time.
+/// A call site that is created at run time.
 struct Site(OnceLock<Metadata<'static>>);
 
 impl Callsite for Site {

@@ -22,7 +22,7 @@ impl fmt::Debug for Panicking {
     }
 }
 
-/// A layer that panics when it is told of the end of a span that it never met.
+/// A layer that panics if it sees the end of a span that it has never seen.
 struct Upset;
 
 struct Met;

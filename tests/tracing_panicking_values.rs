@@ -80,7 +80,7 @@ fn so_it_is_in_a_large_event_and_where_fields_are_hidden() {
 }
 
 #[test]
-fn a_span_whose_value_panics_was_never_the_programs_and_is_closed() {
+fn a_span_whose_value_panics_is_closed_and_its_id_is_not_returned() {
     let program: &dyn Fn() = &|| drop(tracing::info_span!("broken", before = "b", value = ?Panicking));
     let late: &dyn Fn() = &|| {
         let span = tracing::info_span!("late", before = "l", value = Empty);

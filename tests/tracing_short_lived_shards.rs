@@ -23,7 +23,7 @@ fn log(recorder: &PerfRecorder, events: u64) {
     });
 }
 
-/// Records events on so many threads, for each of which a shard is made.
+/// Records events on several threads, for each of which a shard is created.
 fn log_on_threads(recorder: &PerfRecorder, threads: u64, events: u64) {
     let (mut stay, mut joined) = (Vec::new(), Vec::new());
     for thread in 0..threads {
@@ -131,10 +131,10 @@ fn left_by(test: &str, place: &Path) -> (PerfReader, Vec<u64>, ExitStatus) {
     (reader, handed_out, talk.end())
 }
 
-const EXIT: &str = "a_program_that_exits_says_what_was_in_the_shards_that_nobody_saw";
+const EXIT: &str = "an_exiting_program_leaves_the_counts_of_unseen_shards";
 
 #[test]
-fn a_program_that_exits_says_what_was_in_the_shards_that_nobody_saw() {
+fn an_exiting_program_leaves_the_counts_of_unseen_shards() {
     if part().is_some() {
         record_and(|| std::process::exit(0));
     }
@@ -148,10 +148,10 @@ fn a_program_that_exits_says_what_was_in_the_shards_that_nobody_saw() {
     assert_eq!((records.len(), reader.state()), (1, RingState::Ended));
 }
 
-const KILL: &str = "what_a_killed_program_had_in_shards_that_nobody_saw_is_read";
+const KILL: &str = "unseen_shards_of_a_killed_program_are_read";
 
 #[test]
-fn what_a_killed_program_had_in_shards_that_nobody_saw_is_read() {
+fn unseen_shards_of_a_killed_program_are_read() {
     if part().is_some() {
         record_and(|| std::process::abort());
     }
@@ -165,7 +165,7 @@ fn what_a_killed_program_had_in_shards_that_nobody_saw_is_read() {
 }
 
 #[test]
-fn another_recorders_shard_of_that_name_is_not_read_and_the_loss_is_told() {
+fn a_shard_of_another_recorder_is_not_read_and_the_loss_is_counted() {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let place = directory.path().join("ring");
     let first = recorder(&place, true);

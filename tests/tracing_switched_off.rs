@@ -58,7 +58,7 @@ fn run(recorder: &PerfRecorder, is_layer: bool) -> usize {
 }
 
 #[test]
-fn what_ends_while_recording_is_off_has_its_end_and_what_begins_then_is_not_recorded() {
+fn spans_end_while_recording_is_off_and_new_spans_are_not_recorded() {
     for (is_layer, (recorder, dispatch)) in
         [false, true].into_iter().zip(both_kinds(|_| builder().anonymous().build().unwrap()))
     {

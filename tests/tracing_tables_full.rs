@@ -48,7 +48,7 @@ fn known_and_unknown(records: &[PerfRecord]) -> [usize; 4] {
 }
 
 #[test]
-fn what_does_not_fit_the_tables_is_decoded_by_events_then_by_id_and_is_counted() {
+fn entries_that_do_not_fit_the_tables_are_known_by_events_then_by_id_and_are_counted() {
     const THREADS: usize = 80;
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let place = directory.path().join("full");

@@ -21,7 +21,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-const TEST: &str = "a_live_program_is_watched_on_all_its_shards_and_its_business_events_name_their_spans";
+const TEST: &str = "a_live_program_is_watched_on_all_its_shards_and_its_typed_events_name_their_spans";
 const SHOPS: u64 = 4;
 const SHARDS: usize = 3;
 const ORDERS: u64 = 25;
@@ -181,7 +181,7 @@ fn check_exported(place: &Path) {
 }
 
 #[test]
-fn a_live_program_is_watched_on_all_its_shards_and_its_business_events_name_their_spans() {
+fn a_live_program_is_watched_on_all_its_shards_and_its_typed_events_name_their_spans() {
     if part().is_some() {
         return program();
     }

@@ -4,13 +4,15 @@
 
 mod consumers;
 mod program;
+mod shop;
 
 use eventring::reader::Reader;
+use eventring::record;
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use eventring::{EventPayload, EventType, record};
 use program::{argument, run};
 use serde_json::Value;
+use shop::{Order, Shop};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -19,21 +21,7 @@ const SPANS_EACH: u64 = 600;
 /// The number of typed events of a span and its child, and of log records.
 const EVENTS_EACH: u64 = 4;
 
-#[derive(EventPayload)]
-struct Order {
-    id: u64,
-}
-
-#[derive(EventType, Clone, Copy)]
-#[event(content_type = 300, name = "SHOP")]
-#[repr(u16)]
-enum Shop {
-    #[event(payload = Order)]
-    OrderPlaced = 2,
-    OrderClosed = 3,
-}
-
-/// Records spans with events directly after their beginning and directly before their end.
+/// Spans whose events come directly after their begin and directly before their end.
 fn record_spans(spans: &Path, orders: &Path) {
     let perf = PerfRecorder::builder().config(spans).shifts(17, 24).tables_shift(16).shards(1).prefault(false);
     let subscriber = RecorderSubscriber::new(perf.keep(true).build().unwrap());

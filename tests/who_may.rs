@@ -3,6 +3,7 @@
 #![cfg(not(any(loom, shuttle)))]
 
 mod child;
+mod users;
 
 use child::{part, place, play};
 use eventring::reader::Reader;
@@ -11,6 +12,7 @@ use eventring::shm::{MapOptions, Mapping, Sections};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use users::become_user;
 
 fn recorder(path: &Path) -> Recorder {
     let description = ContentDescription::new(300, "MODES");
@@ -35,7 +37,7 @@ fn by_default_the_owner_writes_the_group_reads_and_nobody_else_does_anything() {
 }
 
 #[test]
-fn a_second_writer_is_told_who_owns_the_ring() {
+fn a_second_writer_gets_an_error_that_names_the_owner() {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let path = directory.path().join("ring");
     let first = recorder(&path);
@@ -133,14 +135,7 @@ const STRANGER: u32 = 54_321;
 fn may(path: &Path, group: u32) -> (bool, bool) {
     let path = path.to_owned();
     let asked = std::thread::spawn(move || {
-        let [user, group] = [STRANGER, group].map(i64::from);
-        // SAFETY: the call changes the credentials of this thread; a raw call leaves the other threads alone.
-        let groups = unsafe { libc::syscall(libc::SYS_setgroups, 0, std::ptr::null::<libc::gid_t>()) };
-        // SAFETY: the argument is the one above.
-        let gid = unsafe { libc::syscall(libc::SYS_setresgid, group, group, group) };
-        // SAFETY: the argument is the one above.
-        let uid = unsafe { libc::syscall(libc::SYS_setresuid, user, user, user) };
-        assert_eq!((groups, gid, uid), (0, 0, 0));
+        assert!(become_user(STRANGER, group));
         let reads = Reader::open(&path).is_ok();
         (reads, std::fs::OpenOptions::new().write(true).open(&path).is_ok())
     });
@@ -168,8 +163,8 @@ fn the_kernel_lets_the_group_read_and_nobody_write() {
 }
 
 #[test]
-fn who_has_not_the_lock_cannot_record_into_a_ring_that_lives() {
-    const TEST: &str = "who_has_not_the_lock_cannot_record_into_a_ring_that_lives";
+fn without_the_lock_nobody_records_into_a_live_ring() {
+    const TEST: &str = "without_the_lock_nobody_records_into_a_live_ring";
     if part().is_some() {
         let description = ContentDescription::new(300, "MODES");
         let second = Recorder::builder(description).config(place()).compact(true).shifts(15, 21).build();

@@ -1,5 +1,7 @@
-//! What the command line adds to the errors of readers: what the file is instead of a ring, and which verb or option helps.
+//! Advice that the command line adds to the errors of readers: the kind of file that was found instead of a ring, and
+//! the verb or option that helps.
 
+use super::directories;
 use super::exit::{Exit, Failure};
 use super::paint::WARNING;
 use eventring::capture::{CaptureError, CaptureFile};
@@ -8,9 +10,9 @@ use eventring::reader::{Reader, ReaderError, ReaderErrorKind};
 use eventring::shm::RingDirectories;
 use std::path::Path;
 
-/// The error, said better if the file is something else that we know.
+/// Returns the error with advice if the program knows how the error can be avoided.
 pub(super) fn on(error: anyhow::Error) -> anyhow::Error {
-    // Whatever else is read or written has its name in its error.
+    // Only errors of stdout come as plain I/O errors; the errors of files name their file.
     if let Some(stdout) = error.downcast_ref::<std::io::Error>() {
         return Failure::io("cannot write to stdout", stdout).into();
     }
@@ -28,23 +30,24 @@ pub(super) fn on(error: anyhow::Error) -> anyhow::Error {
     }
 }
 
-/// Warns that the ring which was named is one shard of several, and says what to name for all. `name` is what the user has written.
+/// Warns if the ring is one shard of several, and names the ring that stands for all shards. `name` is the user's
+/// argument.
 pub(super) fn warn_of_shard(name: &Path, reader: &Reader) {
     let Some(index) = reader.info().extension.map(|extension| extension.shard_index).filter(|index| *index > 0) else {
         return;
     };
     let shown = name.display().to_string();
     let recorder = match shown.strip_suffix(&format!(".{index}")) {
-        Some(recorder) => format!("name {recorder} for all of them"),
-        None => "name shard 0 for all of them".to_owned(),
+        Some(recorder) => format!("name {recorder} to read all shards"),
+        None => "name shard 0 to read all shards".to_owned(),
     };
     anstream::eprintln!(
-        "{WARNING}warning:{WARNING:#} {shown} is shard {index} of a recorder, one of several: what spans, call sites and threads are called \
-         stands in shard 0; {recorder}"
+        "{WARNING}warning:{WARNING:#} {shown} is only shard {index} of a recorder; the names of spans, call sites and threads are in shard 0; \
+         {recorder}"
     );
 }
 
-/// As the user names it: what is in a ring directory, without that.
+/// Returns the name that the user would type: without the directory if that is a ring directory.
 fn short_name(path: &Path) -> Option<&str> {
     let is_in_ring_directory =
         |directory| RingDirectories::from_environment().for_reading().iter().any(|it| it == directory);
@@ -55,20 +58,38 @@ fn short_name(path: &Path) -> Option<&str> {
     name.to_str()
 }
 
-/// Why a ring that was there may be gone, and how to have it, for the end of a message; nothing where a capture is meant.
+/// Returns the end of a message about a missing ring: which shards of it are left, or else why it may be gone and how to
+/// keep it. Empty if `path` is the name of a capture.
 pub(super) fn why_gone(path: &Path) -> String {
     if path.extension().is_some_and(|extension| extension == "evc") {
         return String::new();
     }
+    if let Some(shards) = orphaned_shards(path) {
+        return shards;
+    }
     let name = short_name(path).unwrap_or("RING");
     let file = Path::new(name).file_name().map_or("ring".into(), |file| file.to_string_lossy());
     format!(
-        "; a ring goes away when its program exits in good order: keep it with EVENTRING_KEEP=1 in the program's environment, or save it with \
-         `eventring capture {name} -o {file}.evc -- PROGRAM`"
+        "; a ring is removed when its program exits normally: set EVENTRING_KEEP=1 in the program's environment to keep it, or \
+         save it with `eventring capture {name} -o {file}.evc -- PROGRAM`"
     )
 }
 
-/// If what is not there is called like a recorder's configuration string: how the ring is called.
+/// Returns the end of a message if shards of the missing ring are still there.
+fn orphaned_shards(path: &Path) -> Option<String> {
+    let orphans = directories::orphans_of(path);
+    let first = short_name(orphans.first()?)?;
+    let more = match orphans.len() {
+        1 => String::new(),
+        count => format!(" and {} more", count - 1),
+    };
+    Some(format!(
+        "; only shards of that recorder are left: {first}{more}; `eventring info {first}` shows one, `eventring clean` removes \
+         them if their program is dead"
+    ))
+}
+
+/// Returns a message if `path` is a recorder's configuration string (name and sizes) and not a ring's name.
 pub(super) fn instead_of_a_name(path: &Path) -> Option<String> {
     let name = short_name(path)?;
     let is_shift = |field: &str| field.len() <= 2 && field.bytes().all(|byte| byte.is_ascii_digit());
@@ -80,11 +101,13 @@ pub(super) fn instead_of_a_name(path: &Path) -> Option<String> {
     let is_name = !ring.is_empty() && !ring.ends_with('/');
     is_name.then(|| {
         format!(
-            "cannot find a ring called {name}: `:{sizes}` says its sizes, which only its recorder gives, and is no part of its name; give the name alone: {ring}"
+            "cannot find a ring called {name}: `:{sizes}` are sizes for the recorder and not a part of the ring's name; give the name \
+             alone: {ring}"
         )
     })
 }
 
+/// Returns a message if the file at `path` is known to be something else than a ring.
 fn instead_of_a_ring(path: &Path) -> Option<String> {
     let shown = path.display();
     let metadata = std::fs::metadata(path).ok()?;
@@ -93,22 +116,20 @@ fn instead_of_a_ring(path: &Path) -> Option<String> {
             "{shown} is a directory, expected a ring; `eventring list {shown}` shows the rings in it"
         ));
     }
-    // Opening a pipe would wait for somebody to write to it.
+    // Opening a pipe would block until another process opens it for writing.
     if !metadata.is_file() {
         return None;
     }
     if metadata.len() == 0 {
-        return Some(format!(
-            "{shown} is empty, expected a ring or what `eventring` has saved of one; record or copy it anew"
-        ));
+        return Some(format!("{shown} is empty, expected a ring, a snapshot or a capture; record or copy it again"));
     }
     CaptureFile::is_capture(path).ok().filter(|is_capture| *is_capture)?;
     Some(format!(
-        "{shown} is a capture, not a ring; `eventring summary {shown}` counts its spans, `eventring export {shown} --format jsonl` has its events"
+        "{shown} is a capture, not a ring; `eventring summary {shown}` counts its spans, `eventring export {shown} --format jsonl` prints its events"
     ))
 }
 
-/// Why a ring is not what `--expect` says.
+/// Returns the error of a ring that does not match `--expect`.
 pub(super) fn on_expected(name: &Path, error: ReaderError) -> anyhow::Error {
     let shown = error.path().unwrap_or(name).display().to_string();
     let message = match error.kind() {
@@ -118,8 +139,8 @@ pub(super) fn on_expected(name: &Path, error: ReaderError) -> anyhow::Error {
             events_of(expected)
         ),
         ReaderErrorKind::WrongSchema { found, expected } => format!(
-            "the events of the ring {shown} have schema {}…, expected {}… (--expect): its program was built with another version of them; \
-             use the `eventring` of that version, or leave out --expect",
+            "the events of the ring {shown} have schema {}…, expected {}… (--expect): its program was built with another version of \
+             the schema; use the `eventring` of that version, or leave out --expect",
             super::format::hex(&found[..8]),
             super::format::hex(&expected[..8])
         ),
@@ -128,7 +149,7 @@ pub(super) fn on_expected(name: &Path, error: ReaderError) -> anyhow::Error {
     Failure::new(Exit::of(&error.into()), message).into()
 }
 
-/// Why what shall be read for its spans, or exported, cannot be.
+/// Returns the error of a capture or ring that cannot be exported or summarised.
 pub(super) fn on_saved(name: &Path, error: CaptureError) -> anyhow::Error {
     match error.reader_error() {
         Some(of_reader) => on_spans(name, of_reader).unwrap_or_else(|| error.into()),
@@ -136,11 +157,12 @@ pub(super) fn on_saved(name: &Path, error: CaptureError) -> anyhow::Error {
     }
 }
 
-/// The same, of a ring that was opened as one with spans.
+/// Returns the error of a ring that was opened as a perf ring.
 pub(super) fn on_perf(name: &Path, error: ReaderError) -> anyhow::Error {
     on_spans(name, &error).unwrap_or_else(|| error.into())
 }
 
+/// Returns the error with advice if the ring is missing or holds no spans.
 fn on_spans(name: &Path, error: &ReaderError) -> Option<anyhow::Error> {
     let shown = error.path().unwrap_or(name).display();
     let (exit, message) = match error.kind() {
@@ -150,13 +172,14 @@ fn on_spans(name: &Path, error: &ReaderError) -> Option<anyhow::Error> {
                 "cannot find {}: there is neither a capture nor a ring of that name; `eventring list` shows the rings, \
                  `eventring capture RING -o FILE` makes a capture{}",
                 name.display(),
-                why_gone(name)
+                why_gone(error.path().unwrap_or(name))
             )),
         ),
         ReaderErrorKind::WrongContentType { found, .. } => (
             Exit::WrongContentType,
             format!(
-                "the ring {shown} holds {} and no spans; name the perf ring of its program (`eventring list` shows it), or a capture of both",
+                "the ring {shown} holds {} and no spans; name the perf ring of its program (`eventring list` shows it), or a \
+                 capture of both",
                 events_of(found)
             ),
         ),
@@ -173,7 +196,7 @@ fn on_spans(name: &Path, error: &ReaderError) -> Option<anyhow::Error> {
     Some(Failure::new(exit, message).into())
 }
 
-/// `EXEC events (content type 2)`, `events of content type 300`.
+/// Names the events of a content type: `EXEC events (content type 2)`, `events of content type 300`.
 fn events_of(content_type: u16) -> String {
     match content_type_name(content_type) {
         "unknown" => format!("events of content type {content_type}"),

@@ -1,8 +1,8 @@
 //! `eventring clean`.
 
-use super::directories::{self, Kin};
+use super::directories::{self, ShardRole};
 use super::exit::{Exit, Failure};
-use super::format::{bytes, one_line};
+use super::format::{bytes, counted, one_line};
 use super::info::writer;
 use super::paint::{DIM, GOOD};
 use eventring::reader::{Reader, ReaderErrorKind, RingState};
@@ -12,19 +12,20 @@ use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// Remove what dead programs have left: rings, shards, unfinished files
+/// Remove the files that dead programs have left: rings, shards, unfinished files
 ///
-/// Never a ring that lives, that a program has ended and kept (but see --ended), a snapshot, a file that is no ring, or somebody else's.
-/// What a crash has left in a ring is lost then: look at it, or capture it, before.
+/// These files are never removed: a ring whose program lives, a ring that its program has ended and kept (but see
+/// --ended), a snapshot, a file that is not a ring, and a file of another user. The events of a removed ring are lost:
+/// look at them, or capture them, before.
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// Names or paths of rings, or directories; without any, all in the ring directories
+    /// Names or paths of rings, or directories [default: all rings in the ring directories]
     #[arg(value_name = "RING|DIRECTORY")]
     targets: Vec<PathBuf>,
-    /// Say what would be removed, and remove nothing
+    /// Print the files that would be removed, and remove nothing
     #[arg(long, short = 'n')]
     dry_run: bool,
-    /// Remove also what programs have ended in good order and kept
+    /// Remove also the rings that programs have ended normally and kept
     #[arg(long)]
     ended: bool,
     /// Print one JSON object
@@ -32,14 +33,14 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// Why a file goes, or stays.
-enum Why {
+/// Reason why a file is removed or left.
+enum Reason {
     WriterDied,
     Orphaned,
     Unfinished,
-    InTheMaking,
+    BeingCreated,
     Ended,
-    /// The process that writes it, if it is known.
+    /// Live ring, with the pid of its writer if that is known.
     Live(Option<u32>),
     Kept,
     Snapshot,
@@ -47,18 +48,18 @@ enum Why {
     Problem(String),
 }
 
-/// What became of a file.
-struct Done {
+/// A file that was removed or left.
+struct CleanedFile {
     file: PathBuf,
     bytes: u64,
     is_removed: bool,
-    why: Why,
+    why: Reason,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let (directories, files) = files(&args.targets)?;
-    // Shards come before their first, behind whose end they would be orphans.
-    let mut done: Vec<Done> = files.iter().rev().filter_map(|path| args.treat(path)).collect();
+    // Shards are removed before shard 0: without shard 0 they would count as orphans.
+    let mut done: Vec<CleanedFile> = files.iter().rev().filter_map(|path| args.clean_file(path)).collect();
     done.reverse();
     let mut out = anstream::stdout().lock();
     if args.json {
@@ -71,15 +72,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         let would = if args.dry_run { "would be " } else { "" };
         match removed.len() {
             0 => anstream::eprintln!("there is nothing to remove"),
-            1 => anstream::eprintln!("1 file {would}removed, {size}"),
-            more => anstream::eprintln!("{more} files {would}removed, {size}"),
+            count => anstream::eprintln!("{} {would}removed, {size}", counted(count as u64, "file", "files")),
         }
     }
     out.flush()?;
     Ok(Exit::Done)
 }
 
-/// The directories that are looked into, and the files there that are meant, in the order of their names.
+/// Returns the directories of the targets, and the files in them that the targets mean, sorted by name.
 fn files(targets: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<PathBuf>), Failure> {
     if targets.is_empty() {
         let directories = directories::named_or_usual(&[]);
@@ -105,7 +105,7 @@ fn files(targets: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<PathBuf>), Failure> {
     Ok((looked_into, meant))
 }
 
-/// The directories that a target means, and the name of the ring there, unless all are meant.
+/// Returns the directories that a target means, and the name of the ring there if the target names a ring.
 fn places(target: &Path) -> (Vec<PathBuf>, Option<&std::ffi::OsStr>) {
     let parent = target.parent().filter(|_| target.to_string_lossy().contains('/'));
     match (target.is_dir(), parent, target.file_name()) {
@@ -115,7 +115,7 @@ fn places(target: &Path) -> (Vec<PathBuf>, Option<&std::ffi::OsStr>) {
     }
 }
 
-/// Whether the file is the ring of that name, a shard of it, or unfinished and would have become one of them.
+/// Returns true if the file is the ring of that name, one of its shards, or an unfinished file of one of them.
 fn belongs_to(file: &Path, ring: &std::ffi::OsStr) -> bool {
     let name = file.file_name().unwrap_or_default().as_encoded_bytes();
     let Some(rest) = name.strip_prefix(ring.as_encoded_bytes()) else { return false };
@@ -129,45 +129,46 @@ fn belongs_to(file: &Path, ring: &std::ffi::OsStr) -> bool {
 }
 
 impl Args {
-    /// Removes the file if it is to go. `None`: nothing is to be said of it.
-    fn treat(&self, path: &Path) -> Option<Done> {
+    /// Removes the file if a dead program has left it. Returns `None` if the file is not to be reported.
+    fn clean_file(&self, path: &Path) -> Option<CleanedFile> {
         let metadata = std::fs::symlink_metadata(path).ok().filter(std::fs::Metadata::is_file)?;
-        let done = |is_removed, why| Some(Done { file: path.to_path_buf(), bytes: metadata.len(), is_removed, why });
+        let done =
+            |is_removed, why| Some(CleanedFile { file: path.to_path_buf(), bytes: metadata.len(), is_removed, why });
         match StaleFile::lock_unfinished(path) {
             Ok(Some(stale)) => {
                 self.remove(stale);
-                // Its length is set before it has its memory.
-                return Some(Done { bytes: metadata.blocks() * 512, ..done(true, Why::Unfinished)? });
+                // An unfinished file can be longer than the memory that it occupies.
+                return Some(CleanedFile { bytes: metadata.blocks() * 512, ..done(true, Reason::Unfinished)? });
             }
-            Ok(None) if directories::is_unfinished(path, &metadata) => return done(false, Why::InTheMaking),
+            Ok(None) if directories::is_unfinished(path, &metadata) => return done(false, Reason::BeingCreated),
             Ok(None) => {}
             Err(error) => return done(false, problem(&error)),
         }
         let reader = match Reader::options().header_only().open(path) {
             Ok(reader) => reader,
             Err(error) if matches!(error.kind(), ReaderErrorKind::NotARing | ReaderErrorKind::NotFound) => return None,
-            Err(error) => return done(false, Why::Problem(error.to_string())),
+            Err(error) => return done(false, Reason::Problem(error.to_string())),
         };
-        let (kin, own_state) = (directories::kin(path, &reader.info()), reader.state());
-        // A shard goes with its first.
-        let state = if let Kin::Shard(of_first) = kin { of_first } else { own_state };
+        let (role, own_state) = (directories::shard_role(path, &reader.info()), reader.state());
+        // A shard is removed if and only if shard 0 is.
+        let state = if let ShardRole::Shard(of_shard0) = role { of_shard0 } else { own_state };
         let why = match (state, own_state) {
-            (_, RingState::Live) => Err(Why::Live(writer(&reader).map(|(pid, _)| pid))),
-            (RingState::Saved, _) => Err(Why::Snapshot),
-            (RingState::Ended | RingState::WriterDied, _) if matches!(kin, Kin::Orphan) => Ok(Why::Orphaned),
-            (RingState::WriterDied, _) => Ok(Why::WriterDied),
-            (RingState::Ended, _) if self.ended => Ok(Why::Ended),
-            (RingState::Ended, _) => Err(Why::Kept),
-            _ => Err(Why::Unknown),
+            (_, RingState::Live) => Err(Reason::Live(writer(&reader).map(|(pid, _)| pid))),
+            (RingState::Saved, _) => Err(Reason::Snapshot),
+            (RingState::Ended | RingState::WriterDied, _) if role == ShardRole::Orphan => Ok(Reason::Orphaned),
+            (RingState::WriterDied, _) => Ok(Reason::WriterDied),
+            (RingState::Ended, _) if self.ended => Ok(Reason::Ended),
+            (RingState::Ended, _) => Err(Reason::Kept),
+            _ => Err(Reason::Unknown),
         };
         let why = match why {
             Ok(why) => why,
-            // Of what stays, shards beside their first are not told.
-            Err(_) if matches!(kin, Kin::Shard(_)) => return None,
+            // A recorder that is left is reported once, by its shard 0.
+            Err(_) if matches!(role, ShardRole::Shard(_)) => return None,
             Err(why) => return done(false, why),
         };
         match StaleFile::lock_own(path) {
-            // Another ring has the name by now.
+            // The path leads to another ring that was created in the meantime.
             Ok(Some(_)) if reader.was_replaced() => None,
             Ok(Some(stale)) => {
                 self.remove(stale);
@@ -184,8 +185,8 @@ impl Args {
         }
     }
 
-    fn write(&self, out: &mut impl Write, all: &[Done]) -> io::Result<()> {
-        let name = |done: &Done| one_line(&done.file.to_string_lossy());
+    fn write(&self, out: &mut impl Write, all: &[CleanedFile]) -> io::Result<()> {
+        let name = |done: &CleanedFile| one_line(&done.file.to_string_lossy());
         let width = all.iter().map(|done| name(done).chars().count()).max().unwrap_or(0);
         let removed = if self.dry_run { "would remove" } else { "removed" };
         for done in all {
@@ -196,7 +197,7 @@ impl Args {
         Ok(())
     }
 
-    fn object(&self, directories: &[PathBuf], all: &[Done]) -> Value {
+    fn object(&self, directories: &[PathBuf], all: &[CleanedFile]) -> Value {
         let list = |is_removed| -> Vec<Value> {
             let some = all.iter().filter(|done| done.is_removed == is_removed);
             some.map(|done| {
@@ -213,20 +214,21 @@ impl Args {
     }
 }
 
-fn problem(error: &ShmError) -> Why {
+fn problem(error: &ShmError) -> Reason {
     match error.kind() {
-        ShmErrorKind::AlreadyOwned { pid } => Why::Live(pid),
-        _ => Why::Problem(error.to_string()),
+        ShmErrorKind::AlreadyOwned { pid } => Reason::Live(pid),
+        _ => Reason::Problem(error.to_string()),
     }
 }
 
-impl Why {
+impl Reason {
+    /// Returns the reason's name in JSON.
     fn code(&self) -> &'static str {
         match self {
             Self::WriterDied => "writer_died",
             Self::Orphaned => "orphaned_shard",
             Self::Unfinished => "unfinished",
-            Self::InTheMaking => "in_the_making",
+            Self::BeingCreated => "in_the_making",
             Self::Ended | Self::Kept => "ended",
             Self::Live(_) => "live",
             Self::Snapshot => "snapshot",
@@ -240,7 +242,7 @@ impl Why {
             Self::WriterDied => "its writer died".into(),
             Self::Orphaned => "a shard whose recorder died".into(),
             Self::Unfinished => "it was never finished".into(),
-            Self::InTheMaking => "it is just being made".into(),
+            Self::BeingCreated => "it is just being created".into(),
             Self::Ended => "its program has ended it".into(),
             Self::Kept => "its program has ended and kept it; --ended removes it".into(),
             Self::Live(Some(pid)) => format!("process {pid} writes it"),
@@ -257,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ring_has_its_shards_and_what_was_to_become_of_them_and_nothing_else() {
+    fn only_shards_and_unfinished_files_belong_to_a_ring() {
         let is = |file: &str| belongs_to(&Path::new("/dir").join(file), "shop".as_ref());
         for file in ["shop", "shop.1", "shop.12", "shop.~77", "shop.3.~77", "shop.~lock", "shop.2.~lock"] {
             assert!(is(file), "{file}");

@@ -5,7 +5,7 @@ use super::exit::Exit;
 /// Print a completion script for a shell
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// The shell
+    /// Name of the shell
     shell: clap_complete::Shell,
 }
 

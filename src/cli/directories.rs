@@ -1,4 +1,4 @@
-//! The files in ring directories, and how they belong together.
+//! Files in ring directories, and how shards belong to their recorder.
 
 use super::exit::Failure;
 use super::paint::WARNING;
@@ -8,15 +8,16 @@ use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// Marks files that are not finished.
+/// Mode bit of files that are not finished.
 const STICKY: u32 = 0o1000;
 
-/// The directories that the command line names, or those in which rings are made.
+/// Returns the directories that the command line names, or else the ring directories.
 pub(super) fn named_or_usual(named: &[PathBuf]) -> Vec<PathBuf> {
     if named.is_empty() { RingDirectories::from_environment().for_reading() } else { named.to_vec() }
 }
 
-/// All files in the directories, in the order of their names. One that was named must be there; the others are made by the first recorder.
+/// Returns all files in the directories, sorted by name. Directories that the user has named must exist. The ring
+/// directories need not: the first recorder creates them.
 pub(super) fn files(directories: &[PathBuf], are_named: bool) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
     for directory in directories {
@@ -30,7 +31,12 @@ pub(super) fn files(directories: &[PathBuf], are_named: bool) -> Result<Vec<Path
             Err(error) => {
                 let what = format!("cannot list the ring directory {}", directory.display());
                 if are_named {
-                    return Err(Failure::io(what, &error));
+                    let remedy = match error.kind() {
+                        io::ErrorKind::NotFound => "check the path; without a path, `eventring list` shows all rings",
+                        io::ErrorKind::NotADirectory => "name a directory; `eventring info` shows a single ring",
+                        _ => "use an account that may read it, or name another directory",
+                    };
+                    return Err(Failure::io(what, &error).and(remedy));
                 }
                 anstream::eprintln!("{WARNING}warning:{WARNING:#} {what}: {error}");
             }
@@ -39,47 +45,65 @@ pub(super) fn files(directories: &[PathBuf], are_named: bool) -> Result<Vec<Path
     Ok(files)
 }
 
-/// Whether it is a file of a ring that is still being made: `<name>.~<pid>`, marked. A ring that is just getting its name has the mark, too, for an instant.
+/// Returns true if the file is a ring that is still being created: its name is `<name>.~<pid>`, and its sticky bit is
+/// set. The bit alone is not enough: a finished ring has it for an instant after it was renamed.
 pub(super) fn is_unfinished(path: &Path, metadata: &std::fs::Metadata) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let has_pid = |(_, pid): (&str, &str)| !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit());
     metadata.permissions().mode() & STICKY != 0 && name.rsplit_once(".~").is_some_and(has_pid)
 }
 
-/// How a ring stands to its recorder.
-pub(super) enum Kin {
-    /// It is no shard, or the first.
+/// Place of a ring in its recorder.
+#[derive(PartialEq)]
+pub(super) enum ShardRole {
+    /// A ring without shards, or shard 0.
     First,
-    /// A shard, with the first ring of its recorder beside it, which is in that state.
+    /// A shard whose shard 0 lies in the same directory and has this state.
     Shard(RingState),
-    /// A shard without it: the recorder died, and another one has taken the name, or somebody has removed the first ring.
+    /// A shard without a shard 0: that file was removed, or belongs to another recorder.
     Orphan,
 }
 
-/// How the ring in that file stands to its recorder.
-pub(super) fn kin(path: &Path, info: &RingInfo) -> Kin {
-    let Some(extension) = info.extension.as_ref().filter(|its| its.shard_limit > 0 && its.shard_index > 0) else {
-        return Kin::First;
+/// Returns the place of the ring at `path` in its recorder.
+pub(super) fn shard_role(path: &Path, info: &RingInfo) -> ShardRole {
+    let Some(shard) = info.extension.as_ref().filter(|shard| shard.shard_limit > 0 && shard.shard_index > 0) else {
+        return ShardRole::First;
     };
-    let first = path.to_str().and_then(|path| path.strip_suffix(&format!(".{}", extension.shard_index)));
-    match first.and_then(|first| state_of_first(Path::new(first), path, info)) {
-        Some(state) => Kin::Shard(state),
-        None => Kin::Orphan,
+    let shard0 = path.to_str().and_then(|path| path.strip_suffix(&format!(".{}", shard.shard_index)));
+    match shard0.and_then(|shard0| state_of_shard0(Path::new(shard0), path, info)) {
+        Some(state) => ShardRole::Shard(state),
+        None => ShardRole::Orphan,
     }
 }
 
-/// The state of the ring at `first` if the ring at `shard` is one of its shards, by the same marks by which readers know it.
-fn state_of_first(first: &Path, shard: &Path, info: &RingInfo) -> Option<RingState> {
+/// Returns the paths of orphaned shards of a ring at `path`, which does not exist.
+pub(super) fn orphans_of(path: &Path) -> Vec<PathBuf> {
+    let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else { return Vec::new() };
+    let prefix = format!("{}.", name.to_string_lossy());
+    let is_shard = |file: &PathBuf| {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let index = name.strip_prefix(&prefix).unwrap_or_default();
+        let reader = index.parse::<u32>().ok().and_then(|_| Reader::options().header_only().open(file).ok());
+        reader.is_some_and(|reader| shard_role(file, &reader.info()) == ShardRole::Orphan)
+    };
+    let mut found = files(&[directory.to_path_buf()], false).unwrap_or_default();
+    found.retain(is_shard);
+    found
+}
+
+/// Returns the state of the ring at `shard0` if the ring at `shard` is one of its shards. Readers use the same
+/// criteria.
+fn state_of_shard0(shard0: &Path, shard: &Path, info: &RingInfo) -> Option<RingState> {
     let owner = |path: &Path| std::fs::metadata(path).ok().map(|metadata| metadata.uid());
-    if owner(first)? != owner(shard)? {
+    if owner(shard0)? != owner(shard)? {
         return None;
     }
-    let reader = Reader::options().header_only().open(first).ok()?;
-    let its = reader.info();
-    let (ours, theirs) = (info.extension.as_ref()?, its.extension.as_ref()?);
+    let reader = Reader::options().header_only().open(shard0).ok()?;
+    let first = reader.info();
+    let (ours, theirs) = (info.extension.as_ref()?, first.extension.as_ref()?);
     let belongs = (theirs.shard_index, theirs.shard_group) == (0, ours.shard_group)
         && theirs.shard_limit > 0
         && theirs.writer == ours.writer
-        && (its.content_type, its.schema_hash) == (info.content_type, info.schema_hash);
+        && (first.content_type, first.schema_hash) == (info.content_type, info.schema_hash);
     belongs.then(|| reader.state())
 }

@@ -8,7 +8,7 @@ use eventring::shm::{ShmError, ShmErrorKind};
 use std::fmt;
 use std::io;
 
-/// What the program tells its caller. The numbers are a promise.
+/// Exit code of the program. The numbers are part of the command line's contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Exit {
@@ -32,9 +32,9 @@ pub(super) enum Exit {
     Unreadable = 17,
 }
 
-/// Code by code, what it means. `docs/CLI.md` and `--help` show this table.
+/// Meaning of each code. `docs/CLI.md` and `--help` show this table.
 const MEANINGS: [(Exit, &str); 18] = [
-    (Exit::Done, "done; also when ended by Ctrl-C, or because the pipe behind it was closed"),
+    (Exit::Done, "done; also if ended by Ctrl-C, or because the reader of its output has ended"),
     (Exit::Failed, "anything else went wrong, or a check of `demo` failed"),
     (Exit::Usage, "the command line is wrong"),
     (Exit::NotFound, "there is no such file or ring"),
@@ -54,7 +54,7 @@ const MEANINGS: [(Exit, &str); 18] = [
     (Exit::Unreadable, "a page of a ring's file could not be read (an I/O error)"),
 ];
 
-/// The table for `--help`.
+/// Returns the table for `--help`.
 pub(super) fn help() -> String {
     let rows = MEANINGS.map(|(exit, meaning)| format!("  {:>2}  {meaning}\n", exit as u8));
     format!("Exit codes:\n{}", rows.concat())
@@ -72,19 +72,19 @@ impl Failure {
         Self { exit, message: message.into() }
     }
 
-    /// Says more: what helps.
+    /// Appends a remedy to the message.
     pub(super) fn and(mut self, remedy: &str) -> Self {
         self.message.push_str("; ");
         self.message.push_str(remedy);
         self
     }
 
-    /// Its code.
+    /// Returns the exit code.
     pub(super) fn exit(&self) -> Exit {
         self.exit
     }
 
-    /// The same of writing a file, with what helps.
+    /// Returns the failure of writing to a file, with a remedy.
     pub(super) fn writing(output: &std::path::Path, error: &io::Error) -> Self {
         let exit = of_io(error);
         let remedy = match exit {
@@ -96,7 +96,7 @@ impl Failure {
         Self::new(exit, format!("cannot write {}: {error}{remedy}", output.display()))
     }
 
-    /// What a failed system call means, with the code that it suggests. `what` begins with "cannot".
+    /// Returns the failure of a system call, with the matching code. `what` begins with "cannot".
     pub(super) fn io(what: impl fmt::Display, error: &io::Error) -> Self {
         Self::new(of_io(error), format!("{what}: {error}"))
     }
@@ -111,12 +111,12 @@ impl fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 impl Exit {
-    /// The one with that number.
+    /// Returns the exit code with that number.
     pub(super) fn from_code(code: i32) -> Option<Self> {
         MEANINGS.iter().map(|(exit, _)| *exit).find(|exit| i32::from(*exit as u8) == code)
     }
 
-    /// The code of a ring of which pages could not be read.
+    /// Returns the code for a ring of which pages could not be read.
     pub(super) fn of_lost_pages(lost: LostPages) -> Self {
         match lost {
             LostPages::NoMemory => Self::NoSpace,
@@ -125,7 +125,7 @@ impl Exit {
         }
     }
 
-    /// The code of an error.
+    /// Returns the code for an error.
     pub(super) fn of(error: &anyhow::Error) -> Self {
         let mut exits = error.chain().filter_map(|cause| {
             if let Some(failure) = cause.downcast_ref::<Failure>() {
@@ -150,7 +150,7 @@ impl Exit {
 
 fn of_io(error: &io::Error) -> Exit {
     match error.kind() {
-        // Whoever reads us has seen enough.
+        // The reader of our output, such as `head`, has ended.
         io::ErrorKind::BrokenPipe => Exit::Done,
         io::ErrorKind::NotFound => Exit::NotFound,
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Exit::PermissionDenied,
@@ -160,7 +160,7 @@ fn of_io(error: &io::Error) -> Exit {
     }
 }
 
-/// `None` where the cause behind the error has the code.
+/// Returns the code, or `None` if the error's source determines it.
 fn of_reader(kind: ReaderErrorKind) -> Option<Exit> {
     Some(match kind {
         ReaderErrorKind::NotFound => Exit::NotFound,
@@ -180,7 +180,7 @@ fn of_reader(kind: ReaderErrorKind) -> Option<Exit> {
     })
 }
 
-/// `None` where the cause behind the error has the code.
+/// Returns the code, or `None` if the error's source determines it.
 fn of_capture(kind: CaptureErrorKind) -> Option<Exit> {
     Some(match kind {
         CaptureErrorKind::NotFound => Exit::NotFound,

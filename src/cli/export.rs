@@ -88,7 +88,7 @@ impl Args {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let output = args.output();
-    let is_stdout = output == Path::new("-");
+    let is_stdout = output::is_stdout(&output);
     if is_stdout && args.json {
         return Err(stdout_twice().into());
     }
@@ -161,7 +161,7 @@ fn report(args: &Args, output: &Path, summary: &ExportSummary) -> anyhow::Result
     parts.extend(
         counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{} {what}", grouped(*count))),
     );
-    let to = if output == Path::new("-") { "stdout".into() } else { output.to_string_lossy() };
+    let to = if output::is_stdout(output) { "stdout".into() } else { output.to_string_lossy() };
     anstream::eprintln!("{} written to {to}", parts.join(", "));
     if summary.lost > 0 {
         anstream::eprintln!("{WARNING}{} events were lost; the trace shows where{WARNING:#}", grouped(summary.lost));

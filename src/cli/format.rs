@@ -1,12 +1,14 @@
-//! Numbers, sizes, times and foreign text for people, and the width they have.
+//! Output for people: numbers, sizes, times, foreign text, and the terminal's width.
 
+use eventring::layout::header::content_type_name;
+use eventring::reader::RingInfo;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-/// `1234567` as `1,234,567`.
+/// Groups digits: `1,234,567`.
 pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -19,7 +21,7 @@ pub(super) fn grouped(number: u64) -> String {
     out
 }
 
-/// A size: `96 B`, `1.5 KiB`, `128 MiB`.
+/// Shows a size: `96 B`, `1.5 KiB`, `128 MiB`.
 pub(super) fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
     if bytes < 1024 {
@@ -35,7 +37,7 @@ pub(super) fn bytes(bytes: u64) -> String {
     format!("{value:.decimals$} {}", UNITS[unit])
 }
 
-/// A number of events per second, or the like: `950`, `12.3 k`, `1.25 M`.
+/// Shows a number per second: `950`, `12.3 k`, `1.25 M`.
 pub(super) fn rate(per_second: f64) -> String {
     match per_second {
         r if r >= 1e9 => format!("{:.2} G", r / 1e9),
@@ -45,16 +47,22 @@ pub(super) fn rate(per_second: f64) -> String {
     }
 }
 
-/// A number of events: `no events`, `1 event`, `1,234 events`.
-pub(super) fn events(count: u64) -> String {
-    match count {
-        0 => "no events".into(),
-        1 => "1 event".into(),
-        more => format!("{} events", grouped(more)),
-    }
+/// Shows a number with its noun: `1 file`, `1,234 files`.
+pub(super) fn counted(count: u64, singular: &str, plural: &str) -> String {
+    format!("{} {}", grouped(count), if count == 1 { singular } else { plural })
 }
 
-/// A duration with the digits that matter: `850 µs`, `3.2 s`, `2 min 5 s`.
+/// Shows a number of events: `no events`, `1 event`, `1,234 events`.
+pub(super) fn events(count: u64) -> String {
+    if count == 0 { "no events".into() } else { counted(count, "event", "events") }
+}
+
+/// Shows the content type of a ring: the name in its header, or the published name.
+pub(super) fn content_name(info: &RingInfo) -> &str {
+    info.content_name.as_deref().unwrap_or(content_type_name(info.content_type))
+}
+
+/// Shows a duration with two or three digits: `850 µs`, `3.2 s`, `2 min 5 s`.
 pub(super) fn duration(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
     match seconds {
@@ -66,14 +74,14 @@ pub(super) fn duration(duration: Duration) -> String {
     }
 }
 
-/// Where and how times are shown: the local time zone.
+/// Format of times: the time zone in which they are shown.
 pub(super) struct Clock {
     zone: TimeZone,
     utc: bool,
 }
 
 impl Clock {
-    /// Local time, or UTC.
+    /// Shows times in UTC or in local time.
     pub(super) fn new(utc: bool) -> Self {
         Self { zone: if utc { TimeZone::UTC } else { TimeZone::system() }, utc }
     }
@@ -82,18 +90,18 @@ impl Clock {
         Some(Timestamp::from_nanosecond(epoch_nanos.into()).ok()?.to_zoned(self.zone.clone()))
     }
 
-    /// `2026-01-02`, with the zone.
+    /// Shows the date with the zone: `2026-01-02 +01:00`.
     pub(super) fn date(&self, epoch_nanos: u64) -> String {
         let zone = if self.utc { "UTC" } else { "%:z" };
         self.shown(epoch_nanos, &format!("%Y-%m-%d {zone}"))
     }
 
-    /// `03:04:05.123456789`.
+    /// Shows the time of day: `03:04:05.123456789`.
     pub(super) fn time(&self, epoch_nanos: u64) -> String {
         self.shown(epoch_nanos, "%H:%M:%S.%9f")
     }
 
-    /// `2026-01-02 03:04:05.123456`.
+    /// Shows date and time with the zone: `2026-01-02 03:04:05.123456 +01:00`.
     pub(super) fn date_and_time(&self, epoch_nanos: u64) -> String {
         let zone = if self.utc { "UTC" } else { "%:z" };
         self.shown(epoch_nanos, &format!("%Y-%m-%d %H:%M:%S.%6f {zone}"))
@@ -102,22 +110,23 @@ impl Clock {
     fn shown(&self, epoch_nanos: u64, format: &str) -> String {
         match self.zoned(epoch_nanos) {
             Some(zoned) => zoned.strftime(format).to_string(),
-            // Beyond the year 9999: the file is damaged.
+            // The time is after the year 9999: the file is damaged.
             None => format!("{epoch_nanos} ns"),
         }
     }
 }
 
-/// Text from a file or the system on one line, without anything that moves a terminal's cursor or turns text round.
+/// Makes text from a file or the system safe for a terminal: one line, without control characters or direction marks.
 pub(super) fn one_line(text: &str) -> String {
-    // U+2028 and on: separators of lines and paragraphs, and what changes the direction of writing, as U+2066 and on do.
+    // U+200E, U+200F, U+202A to U+202E and U+2066 to U+2069 change the direction of writing; U+2028 and U+2029 separate
+    // lines and paragraphs.
     let harms = |c: char| {
         c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };
     text.chars().map(|c| if harms(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
-/// The width of the terminal that `out` leads to, in columns, if it is one.
+/// Returns the width in columns if `out` is a terminal.
 pub(super) fn columns(out: &(impl IsTerminal + AsFd)) -> Option<usize> {
     if !out.is_terminal() {
         return None;
@@ -126,7 +135,7 @@ pub(super) fn columns(out: &(impl IsTerminal + AsFd)) -> Option<usize> {
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
-/// Bytes as hex digits.
+/// Shows bytes as hex digits.
 pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

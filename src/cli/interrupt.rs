@@ -1,20 +1,20 @@
-//! Ctrl-C and SIGTERM: the first asks for an orderly end, the second ends at once.
+//! Ctrl-C and SIGTERM: the first signal asks the program to finish, the second ends it immediately.
 
 use super::exit::Failure;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::sync::mpsc::{Receiver, channel};
 
-/// The exit status of a shell's child that was ended by SIGINT.
+/// Exit status that shells give to a child that SIGINT has ended.
 const INTERRUPTED: i32 = 130;
 
-/// Whether the user wants an end.
+/// Listener for the signals that end the program.
 pub(super) struct Interrupt {
     asked: Receiver<()>,
 }
 
 impl Interrupt {
-    /// From now on, signals are noted and do not kill.
+    /// Starts listening: from here on, the first signal does not kill the process.
     pub(super) fn listen() -> anyhow::Result<Self> {
         let mut signals =
             Signals::new([SIGINT, SIGTERM]).map_err(|error| Failure::io("cannot listen to signals", &error))?;
@@ -29,7 +29,7 @@ impl Interrupt {
         Ok(Self { asked })
     }
 
-    /// Whether a signal came since the last question.
+    /// Returns true if a signal has come since the last call.
     pub(super) fn came(&self) -> bool {
         self.asked.try_recv().is_ok()
     }

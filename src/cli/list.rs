@@ -1,22 +1,21 @@
 //! `eventring list`.
 
-use super::directories::{self, Kin, is_unfinished};
+use super::directories::{self, ShardRole, is_unfinished};
 use super::exit::Exit;
-use super::format::{bytes, grouped, one_line};
+use super::format::{bytes, content_name, grouped, one_line};
 use super::info::{state_name, writer};
 use super::paint::{DIM, GOOD, WARNING};
-use eventring::layout::header::content_type_name;
 use eventring::reader::{FoundShard, Reader, ReaderErrorKind, RingState, ShardFinder};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Show which rings there are, and who writes them
+/// Show the rings in the ring directories, and the programs that write them
 ///
-/// The rings in the ring directories: `event-rings/` on a hugetlbfs mount and in /dev/shm, or $EVENTRING_DIR.
+/// The ring directories are `event-rings/` on a hugetlbfs mount and in /dev/shm, or $EVENTRING_DIR.
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// Look into these directories instead
+    /// Directories to search [default: the ring directories]
     #[arg(value_name = "DIRECTORY")]
     directories: Vec<PathBuf>,
     /// Print one JSON object
@@ -24,20 +23,20 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// A ring, with its shards. Not its reader, for there may be many.
-struct Found {
+/// A ring with its shards. It holds no reader, so that many rings can be listed without many open files.
+struct ListedRing {
     name: String,
     file: PathBuf,
     state: RingState,
     content_type: u16,
     content_name: String,
-    /// Process and, if it can be told, whether it lives.
+    /// Process id of the writer, and whether the process lives if that is known.
     writer: Option<(u32, Option<bool>)>,
     program_name: Option<String>,
     shards: u64,
-    /// It is a shard of a recorder whose first ring is not there any more.
+    /// True for a shard whose shard 0 is gone.
     is_orphaned: bool,
-    /// Events recorded since it was made.
+    /// Events recorded since the ring was created.
     recorded: u64,
     file_bytes: u64,
 }
@@ -45,7 +44,7 @@ struct Found {
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let directories = directories::named_or_usual(&args.directories);
     let files = directories::files(&directories, !args.directories.is_empty())?;
-    let found: Vec<Found> = files.iter().filter_map(|path| look_at(path)).collect();
+    let found: Vec<ListedRing> = files.iter().filter_map(|path| list_ring(path)).collect();
     let mut out = anstream::stdout().lock();
     if args.json {
         let rings: Vec<Value> = found.iter().map(object).collect();
@@ -60,8 +59,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The ring in that file. `None` for files of other kinds, and for shards beside their first, to which they count.
-fn look_at(path: &Path) -> Option<Found> {
+/// Reads the ring at `path`. Returns `None` for other files, and for shards that are counted with their shard 0.
+fn list_ring(path: &Path) -> Option<ListedRing> {
     let metadata = std::fs::metadata(path).ok()?;
     if !metadata.is_file() || is_unfinished(path, &metadata) {
         return None;
@@ -76,13 +75,13 @@ fn look_at(path: &Path) -> Option<Found> {
         }
     };
     let info = reader.info();
-    let kin = directories::kin(path, &info);
-    let mut found = Found {
+    let role = directories::shard_role(path, &info);
+    let mut found = ListedRing {
         name: path.file_name()?.to_string_lossy().into_owned(),
         file: path.to_path_buf(),
         state: reader.state(),
         content_type: info.content_type,
-        content_name: info.content_name.unwrap_or_else(|| content_type_name(info.content_type).to_owned()),
+        content_name: content_name(&info).to_owned(),
         writer: writer(&reader),
         program_name: info.extension.as_ref().map(|extension| extension.writer.program_name.clone()),
         shards: 0,
@@ -90,17 +89,17 @@ fn look_at(path: &Path) -> Option<Found> {
         recorded: recorded(&reader),
         file_bytes: metadata.len(),
     };
-    match kin {
-        Kin::Shard(_) => return None,
-        // Its recorder was just removing its rings.
-        Kin::Orphan if !path.exists() => return None,
-        Kin::Orphan => found.is_orphaned = true,
-        Kin::First => {
+    match role {
+        ShardRole::Shard(_) => return None,
+        // The recorder is just removing its rings.
+        ShardRole::Orphan if !path.exists() => return None,
+        ShardRole::Orphan => found.is_orphaned = true,
+        ShardRole::First => {
             found.shards = reader.shard_count();
-            // Those behind one that is missing are missing as well, or damaged.
+            // After a missing shard, the later ones are missing or damaged as well.
             let mut finder = ShardFinder::new(&reader, 1);
             while let Some(FoundShard::Opened { reader: shard, .. }) = finder.next() {
-                // Any of them may say anything.
+                // A damaged header can hold any number.
                 found.recorded = found.recorded.saturating_add(recorded(&shard));
                 let bytes = shard.path().and_then(|path| path.metadata().ok()).map_or(0, |metadata| metadata.len());
                 found.file_bytes = found.file_bytes.saturating_add(bytes);
@@ -110,7 +109,7 @@ fn look_at(path: &Path) -> Option<Found> {
     Some(found)
 }
 
-/// Numbers handed out, without those that stand for no event.
+/// Returns the number of recorded events: the seqnos that were handed out, without those that were given up.
 fn recorded(reader: &Reader) -> u64 {
     let info = reader.info();
     let given_up =
@@ -118,7 +117,7 @@ fn recorded(reader: &Reader) -> u64 {
     info.last_seqno.saturating_sub(given_up)
 }
 
-fn object(found: &Found) -> Value {
+fn object(found: &ListedRing) -> Value {
     json!({
         "name": found.name,
         "file": found.file.to_string_lossy(),
@@ -136,7 +135,7 @@ fn object(found: &Found) -> Value {
     })
 }
 
-fn table(out: &mut impl Write, found: &[Found]) -> io::Result<()> {
+fn table(out: &mut impl Write, found: &[ListedRing]) -> io::Result<()> {
     let rows: Vec<[String; 5]> = found
         .iter()
         .map(|found| {

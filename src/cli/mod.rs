@@ -1,6 +1,7 @@
 //! The program `eventring`: one file, or folder, for each verb.
 //!
-//! Data goes to stdout, talk to stderr. A verb gives its exit code or an error; [`exit`] knows the code of each error.
+//! Data goes to stdout, messages go to stderr. A verb returns its exit code or an error; [`exit`] maps each error to a
+//! code.
 
 mod advice;
 mod capture;
@@ -29,7 +30,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use exit::Exit;
 use std::process::ExitCode;
 
-/// Looks into event rings: shared-memory files that programs record events into.
+/// Shows event rings: shared-memory files that programs record events into.
 #[derive(Parser)]
 #[command(name = "eventring", version, max_term_width = 120, after_help = exit::help())]
 struct Cli {
@@ -54,11 +55,11 @@ enum Verb {
     Soak(soak::Args),
     Completions(completions::Args),
     #[command(hide = true)]
-    DemoWriter(demo::WriterArgs),
+    DemoWriter(demo::DemoWriterArgs),
     #[command(hide = true)]
     DemoReader(demo::ReaderArgs),
     #[command(hide = true)]
-    SoakWriter(soak::WriterArgs),
+    SoakWriter(soak::SoakWriterArgs),
 }
 
 /// Runs the program.

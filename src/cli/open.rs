@@ -7,7 +7,7 @@ use eventring::schema::perf::PerfEvent;
 use eventring::schema::test::TestEvent;
 use std::path::{Path, PathBuf};
 
-/// The ring to read, and what it must hold.
+/// The ring to read, and the events that it must hold.
 #[derive(clap::Args)]
 pub(super) struct RingArgs {
     /// Name or path of a ring, or a snapshot
@@ -20,17 +20,17 @@ pub(super) struct RingArgs {
     expect: Expect,
 }
 
-/// What rings must hold.
+/// The events that rings must hold.
 #[derive(clap::Args, Default)]
 pub(super) struct Expect {
-    /// Refuse a ring that does not hold these events, in exactly the layout that this program knows
+    /// Refuse a ring that does not hold these events, with exactly the schema that this program knows
     #[arg(long, value_name = "EVENTS")]
-    expect: Option<Expected>,
+    expect: Option<KnownSchema>,
 }
 
-/// The schemas that this program was built with.
+/// A schema that this program was built with.
 #[derive(clap::ValueEnum, Clone, Copy)]
-enum Expected {
+enum KnownSchema {
     /// Execution events
     Exec,
     /// Spans and log records of `tracing`
@@ -48,14 +48,14 @@ impl RingArgs {
 }
 
 impl Expect {
-    /// Opens the ring if it holds what it must.
+    /// Opens the ring if it holds the expected events.
     pub(super) fn open(&self, name_or_path: &Path) -> Result<Reader, ReaderError> {
         let options = Reader::options();
         let options = match self.expect {
             None => options,
-            Some(Expected::Exec) => options.expect_events::<ExecEvent>(),
-            Some(Expected::Perf) => options.expect_events::<PerfEvent>(),
-            Some(Expected::Test) => options.expect_events::<TestEvent>(),
+            Some(KnownSchema::Exec) => options.expect_events::<ExecEvent>(),
+            Some(KnownSchema::Perf) => options.expect_events::<PerfEvent>(),
+            Some(KnownSchema::Test) => options.expect_events::<TestEvent>(),
         };
         options.open(name_or_path)
     }

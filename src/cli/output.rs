@@ -1,18 +1,24 @@
-//! Where output goes: into a file that appears when it is whole, or straight into a device or a pipe.
+//! Output of the verbs: a file that appears under its name once it is complete, or a device, a pipe or stdout.
 
 use super::exit::{Exit, Failure};
 use eventring::capture::{CaptureError, CaptureErrorKind, OutputPlace, OutputTarget, ReadFiles};
 use std::fs::File;
 use std::path::Path;
 
-/// Looks what is at `output`; pipes and devices are opened. What is `read` is not known yet.
+/// Returns true if `output` means this process's stdout: `-`, or a path of file descriptor 1.
+pub(super) fn is_stdout(output: &Path) -> bool {
+    ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| output == Path::new(name))
+}
+
+/// Checks whether `output` can be written; opens it if it is a pipe or a device. The files that will be read are not
+/// known yet.
 pub(super) fn look(output: &Path, force: bool) -> anyhow::Result<OutputTarget> {
     let look = OutputPlace::open(output).and_then(|place| place.look(force, &ReadFiles::default()));
     look.map_err(failure)
 }
 
-/// Writes beside `output` and renames: nobody sees half a file, and a failure costs nobody his file. Devices and pipes, which `target` then is, are
-/// written to.
+/// Writes to an unfinished file beside `output` and renames it: an incomplete file is never visible, and a failure
+/// leaves an existing file as it is. If `target` is a device or a pipe, writes to it directly.
 pub(super) fn write_whole<T>(
     (output, target): (&Path, OutputTarget),
     force: bool,
@@ -30,7 +36,7 @@ pub(super) fn write_whole<T>(
     Ok(written)
 }
 
-/// What went wrong with an output, in the words of the command line.
+/// Returns the command line's error for an output that cannot be written.
 pub(super) fn failure(error: CaptureError) -> anyhow::Error {
     let path = error.path().unwrap_or("".as_ref());
     if let Some(io) = error.io_error() {

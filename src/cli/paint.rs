@@ -1,4 +1,4 @@
-//! Colours. `anstream` takes them out again where the output is no terminal.
+//! Colours. `anstream` removes them if the output is not a terminal.
 
 use anstyle::{AnsiColor, Effects, Style};
 use eventring::schema::perf::CallSiteLevel;
@@ -20,7 +20,7 @@ const TYPES: [AnsiColor; 6] = [
     AnsiColor::BrightGreen,
 ];
 
-/// The colour of an event type: the same in every run.
+/// Returns the colour of an event type: the same in every run.
 pub(super) fn event_type(code: u16) -> Style {
     if code == eventring::schema::RECORD_ERROR_CODE {
         return ERROR;
@@ -28,7 +28,7 @@ pub(super) fn event_type(code: u16) -> Style {
     TYPES[usize::from(code) % TYPES.len()].on_default()
 }
 
-/// The colour of a level of `tracing`.
+/// Returns the colour of a level of `tracing`.
 pub(super) fn level(level: CallSiteLevel) -> Style {
     match level {
         CallSiteLevel::Error => ERROR,

@@ -1,43 +1,43 @@
-//! Words for those who wait: what `watch` and `capture` wait for when nothing comes.
+//! Notices of `watch` and `capture`: what they wait for while no event comes.
 
 use crate::cli::paint::DIM;
 use std::time::{Duration, Instant};
 
-/// How long nothing is said.
+/// Time without events before the first notice.
 const DELAY: Duration = Duration::from_secs(1);
 
-/// A time in which nothing came.
+/// A time without events.
 pub(super) struct Silence {
     is_quiet: bool,
-    /// Since when, once it was looked at.
+    /// First moment at which nothing had come.
     since: Option<Instant>,
-    /// What was said last.
-    said: String,
+    /// The notice that was printed last.
+    last_notice: String,
 }
 
 impl Silence {
-    /// With `is_quiet`, nothing is ever said.
+    /// Creates the state before the first event. With `is_quiet`, no notice is ever printed.
     pub(super) fn new(is_quiet: bool) -> Self {
-        Self { is_quiet, since: None, said: String::new() }
+        Self { is_quiet, since: None, last_notice: String::new() }
     }
 
-    /// Something came.
+    /// Ends the silence: an event has come.
     pub(super) fn ends(&mut self) {
         self.since = None;
-        self.said.clear();
+        self.last_notice.clear();
     }
 
-    /// Nothing has come yet: says so on stderr after a second, and again when there is something else to say.
-    pub(super) fn say(&mut self, what: impl FnOnce() -> String) {
+    /// Prints `notice` on stderr if nothing has come for a second, and again whenever it differs from the last notice.
+    pub(super) fn say(&mut self, notice: impl FnOnce() -> String) {
         let now = Instant::now();
         if self.is_quiet || now.duration_since(*self.since.get_or_insert(now)) < DELAY {
             return;
         }
-        let what = what();
-        if what.is_empty() || what == self.said {
+        let notice = notice();
+        if notice.is_empty() || notice == self.last_notice {
             return;
         }
-        anstream::eprintln!("{DIM}── {what} ──{DIM:#}");
-        self.said = what;
+        anstream::eprintln!("{DIM}── {notice} ──{DIM:#}");
+        self.last_notice = notice;
     }
 }

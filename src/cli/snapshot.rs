@@ -1,7 +1,7 @@
 //! `eventring snapshot`.
 
 use super::exit::{Exit, Failure};
-use super::format::{bytes, events, grouped};
+use super::format::{bytes, counted, events, grouped};
 use super::open::RingArgs;
 use super::output;
 use super::paint::{DIM, WARNING};
@@ -12,12 +12,12 @@ use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Save what is in a ring now as a small compressed file that any reader of rings opens
+/// Save the events that are in a ring now as a compressed file that every reader of rings can open
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
     ring: RingArgs,
-    /// Where to write; `-` for stdout [default: the ring's name and `.snapshot.zst`, in the current directory]
+    /// File to write; `-` for stdout [default: the ring's name and `.snapshot.zst`, in the current directory]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Replace the file if it exists
@@ -41,7 +41,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     if let (Some(from), Some(to)) = (args.from, args.to)
         && from > to
     {
-        let message = format!("--from {from} is behind --to {to}, expected a number up to it; exchange them");
+        let message = format!(
+            "--from {from} is greater than --to {to}, expected a first number that is not greater than the last; exchange them"
+        );
         return Err(Failure::new(Exit::Usage, message).into());
     }
     let mut options = SnapshotOptions::new().compression_level(args.level);
@@ -55,13 +57,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let shards = reader.info().extension.map_or(0, |extension| extension.shard_count);
     if shards > 1 {
         anstream::eprintln!(
-            "{WARNING}warning:{WARNING:#} this is one of {shards} shards; `eventring capture` saves them all"
+            "{WARNING}warning:{WARNING:#} this is only one of {shards} shards; `eventring capture` saves them all"
         );
     }
     let output = args.output.clone().unwrap_or_else(|| default_output(&reader));
     let mut read = ReadFiles::default();
     read.add_ring(&reader);
-    let summary = if output == Path::new("-") {
+    let summary = if output::is_stdout(&output) {
         if args.json {
             return Err(Failure::new(Exit::Usage, "--json and `--output -` both want stdout; give a file").into());
         }
@@ -90,7 +92,7 @@ fn default_output(reader: &Reader) -> PathBuf {
 fn to_stdout(reader: &Reader, options: &SnapshotOptions) -> anyhow::Result<SnapshotSummary> {
     let out = io::stdout();
     if out.is_terminal() {
-        let message = "a snapshot is not for a terminal; send it into a file or a pipe";
+        let message = "a snapshot is binary data and is not written to a terminal; redirect it to a file or a pipe";
         return Err(Failure::new(Exit::Usage, message).into());
     }
     Ok(reader.write_snapshot(BufWriter::new(out.lock()), options)?)
@@ -98,7 +100,7 @@ fn to_stdout(reader: &Reader, options: &SnapshotOptions) -> anyhow::Result<Snaps
 
 fn to_file(reader: &Reader, output: &Path, file: &File, options: &SnapshotOptions) -> anyhow::Result<SnapshotSummary> {
     reader.write_snapshot(BufWriter::new(file), options).map_err(|error| {
-        // The reader knows no names of outputs.
+        // The reader's error does not name the output.
         let message = format!("{}: {error}", output.display());
         Failure::new(Exit::of(&error.into()), message).into()
     })
@@ -120,7 +122,7 @@ fn object(output: &Path, summary: &SnapshotSummary) -> serde_json::Value {
 }
 
 fn report(output: &Path, summary: &SnapshotSummary) {
-    let to = if output == Path::new("-") { "stdout".into() } else { output.to_string_lossy() };
+    let to = if output::is_stdout(output) { "stdout".into() } else { output.to_string_lossy() };
     anstream::eprintln!(
         "{} in {} ({} of ring image) written to {to}",
         events(summary.events),
@@ -130,10 +132,7 @@ fn report(output: &Path, summary: &SnapshotSummary) {
     if summary.being_written > 0 {
         anstream::eprintln!(
             "{WARNING}{} still being written and not in the snapshot{WARNING:#}",
-            match summary.being_written {
-                1 => "1 event was".to_owned(),
-                many => format!("{} events were", grouped(many)),
-            }
+            counted(summary.being_written, "event was", "events were")
         );
     }
     let gone = summary.lost - summary.being_written;

@@ -44,7 +44,7 @@ pub fn say(line: impl std::fmt::Display) {
     println!("\n{MARK}{line}");
 }
 
-/// Waits until the parent closes our input.
+/// Waits until the parent closes this process's stdin.
 pub fn wait_for_parent() {
     let mut line = String::new();
     let _ = std::io::stdin().read_line(&mut line);
@@ -69,7 +69,7 @@ impl Talk {
         }
     }
 
-    /// Closes the child's input and waits for its end.
+    /// Closes the child's stdin and waits for its end.
     pub fn end(&mut self) -> std::process::ExitStatus {
         drop(self.child.stdin.take());
         // The output is drained so that the child cannot block on a full pipe.

@@ -16,7 +16,7 @@ use std::time::Duration;
 /// The number of recording threads of a writer.
 pub const WRITERS: u64 = 3;
 
-/// A writer's way of recording one event: writer, count, words, payload.
+/// Function with which a writer records one event: writer, count, words, payload.
 pub type Recording = fn(&Recorder, u64, Count, [u64; 3], &[u8]);
 
 /// Makes the ring at `path`.

@@ -1,6 +1,6 @@
 //! The handling of hostile bytes: the bodies of the fuzz targets, which the tests run on all kept inputs.
 //!
-//! Nothing here may panic, hang or take more memory than is allowed, whatever the bytes are.
+//! For every input, nothing here may panic, hang or exceed the memory limit.
 
 #![allow(dead_code, reason = "each user uses some of it")]
 
@@ -12,10 +12,10 @@ use eventring::schema::SchemaModel;
 use eventring::tracing::{Catalog, decode_record};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// A target: its name, which is that of its folder of inputs, and its body.
+/// A fuzz target: its name, which is also the name of its directory of inputs, and its body.
 pub type Target = (&'static str, fn(&[u8]));
 
-/// All targets.
+/// All fuzz targets.
 pub const TARGETS: &[Target] = &[
     ("ring_open", ring_open),
     ("ring_events", ring_events),

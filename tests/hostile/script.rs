@@ -9,7 +9,7 @@ const CAPACITY: usize = 64;
 const PAYLOAD_BYTES: usize = 4096;
 const CONTEXT_BYTES: usize = 8192;
 const HEADER_BYTES: usize = HEADER_SECTION_BYTES as usize;
-/// The last event's seqno, in the ring's second lap.
+/// Seqno of the last event, in the ring's second lap.
 const LAST_SEQNO: u64 = 100;
 /// The upper limit of the file's length.
 const FILE_BYTES_MAX: u64 = 16 << 20;

@@ -1,4 +1,4 @@
-//! Running the program `eventring` as its users do.
+//! Runs the program `eventring` as its users do.
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 
@@ -53,7 +53,7 @@ pub fn run(arguments: &[&str]) -> Run {
     finish(program(arguments))
 }
 
-/// A run that goes on while its output is read.
+/// A run whose output is read while it continues.
 pub struct Live {
     pub child: Child,
     pub out: BufReader<ChildStdout>,

@@ -106,7 +106,7 @@ fn record(facts: &Collected, uid: u64, values: &Record<'_>) {
     with_span(facts, uid, |span| span.fields.extend(printed.fields));
 }
 
-/// A layer over a `Registry`, which it asks for parents.
+/// A layer over a `Registry`, from which it gets the parents.
 pub struct ReferenceLayer(pub Collected);
 
 struct Uid(u64);

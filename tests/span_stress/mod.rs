@@ -37,7 +37,7 @@ pub fn next_uid() -> u64 {
     NEXT_UID.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Spans that threads hand to each other.
+/// Spans that threads pass to each other.
 #[derive(Default)]
 pub struct Shared(Mutex<Vec<Span>>);
 

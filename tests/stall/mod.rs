@@ -23,7 +23,7 @@ pub const DESCRIPTOR_SHIFT: u32 = 15;
 /// The number of payload bytes of the rings under test, as a shift.
 pub const PAYLOAD_SHIFT: u32 = 21;
 
-/// An algorithm under test.
+/// A tested algorithm.
 pub trait Subject: Sync {
     /// Records event `count` of a writer, with its words and its sealed payload. Returns its seqno, 0 if it was lost.
     fn record(&self, count: Count, words: [u64; 3], payload: &[u8]) -> u64;
@@ -42,12 +42,12 @@ pub trait Subject: Sync {
 pub struct Figures {
     pub stalls: u64,
     pub stalls_inside: u64,
-    /// Threads that recorded.
+    /// Number of threads that have recorded.
     pub threads: u64,
     pub recorded: u64,
     pub laps: u64,
     pub given_up: u64,
-    /// Events whose recording returned, which should be in the ring after the end, and are not.
+    /// Events whose recording has returned, and that are missing after the end although they should be in the ring.
     pub vanished: u64,
     /// Seqnos that a reader neither returned nor counted as lost, or that it returned or counted twice.
     pub unaccounted: u64,

@@ -83,7 +83,7 @@ struct Run<'a, S> {
     /// True if writers record small events of one size, to go round fast.
     hurry: AtomicBool,
     running: AtomicUsize,
-    /// Each writer's next count, and the seqnos of its last events.
+    /// Next count of each writer, and the seqnos of its last events.
     writers: [Mutex<(seal::Count, Vec<u64>)>; WRITERS as usize],
 }
 

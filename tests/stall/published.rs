@@ -15,7 +15,7 @@ const CAPACITY: u64 = 1 << DESCRIPTOR_SHIFT;
 const PAYLOAD_BYTES: u64 = 1 << PAYLOAD_SHIFT;
 const WINDOW_INCR: u64 = PAYLOAD_BYTES / 8;
 
-/// The places at which a writer can be made to stop, as [`parking`] knows them.
+/// Steps at which a writer can be parked by [`parking`].
 pub const STEPS: [&str; 6] = ["reserved", "zeroed", "allocated", "window moved", "half described", "described"];
 
 /// A ring on the heap.

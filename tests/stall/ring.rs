@@ -29,7 +29,7 @@ pub fn record(recorder: &Recorder, count: Count, words: [u64; 3], payload: &[u8]
     }
 }
 
-/// A compact ring in anonymous memory.
+/// Creates a compact ring in anonymous memory.
 pub struct EventRing(Recorder);
 
 impl EventRing {
@@ -104,12 +104,12 @@ impl Subject for EventRing {
     }
 }
 
-/// Judges an event that `cursor` has returned.
+/// Checks an event that `cursor` has returned.
 pub fn judge(cursor: &Cursor, event: &eventring::reader::Descriptor, buffer: &mut Vec<u8>, verdict: &mut Verdict) {
     let payload = match cursor.payload(event, buffer) {
         PayloadRead::Valid(payload) => Some(payload),
         PayloadRead::Expired => None,
-        // No descriptor of ours is malformed.
+        // The tested recorder writes no malformed descriptor.
         PayloadRead::Malformed => Some(&[][..]),
     };
     verdict.event(event.seqno, event.event_type, event.payload_size as usize, event.content_ext, payload);

@@ -1,4 +1,4 @@
-//! Events that can be checked: a checksum binds every word of the descriptor to every byte of the payload.
+//! Events that can be checked: a checksum covers every word of the descriptor and every byte of the payload.
 
 /// The number of an event among those of its writer, from 0.
 pub type Count = u64;
@@ -88,17 +88,17 @@ pub fn seal(seqno: u64, event_type: u16, payload_bytes: usize, words: [u64; 3]) 
 /// The findings of a reader.
 #[derive(Clone, Debug, Default)]
 pub struct Verdict {
-    /// Events returned.
+    /// Events that the reader returned.
     pub read: u64,
     /// Returned events whose payload had expired, as the reader was told.
     pub expired: u64,
-    /// Seqnos counted as lost.
+    /// Seqnos that were counted as lost.
     pub lost: u64,
     /// Descriptors that no writer wrote so.
     pub torn: u64,
-    /// Payloads that are not their descriptor's.
+    /// Payloads that do not belong to their descriptor.
     pub misattributed: u64,
-    /// Events of a writer that came twice, or in another order than it wrote them.
+    /// Events of a writer that came twice, or out of order.
     pub disordered: u64,
     /// Seqnos that a reader would wait for without end: neither an event nor given up.
     pub stuck: u64,
@@ -108,7 +108,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Judges one event; `payload` is `None` if the reader was told that it has expired.
+    /// Checks one event; `payload` is `None` if the reader reported that it has expired.
     pub fn event(&mut self, seqno: u64, event_type: u16, payload_bytes: usize, ext: [u64; 4], payload: Option<&[u8]>) {
         self.read += 1;
         self.expired += u64::from(payload.is_none());

@@ -53,7 +53,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     max_size: Option<u64>,
     /// Begin a new file when one has this size; FILE.evc becomes FILE.0001.evc and so on
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_file_bytes)]
     rotate_size: Option<u64>,
     /// Begin a new file after this time
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
@@ -127,7 +127,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let mut options = args.options()?;
     let output = args.output();
     // Whatever is wrong with the output is said before anything is waited for or started.
-    let target = match output == Path::new("-") {
+    let target = match output::is_stdout(&output) {
         true => None,
         false => Some(args.target(&output)?),
     };
@@ -165,7 +165,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     if args.json {
         writeln!(anstream::stdout(), "{}", report::object(&summary, rings.missing()))?;
     } else {
-        report::report(&summary, args.now);
+        report::report(&summary, args.now, &output);
     }
     let has_ended = summary.reason == EndReason::WritersEnded;
     let code = rings.program.as_mut().and_then(|program| program.exit_code(has_ended));
@@ -231,6 +231,14 @@ fn copy(
             summary.map_err(of_output)
         }
     }
+}
+
+/// Parses a size greater than 0: with size 0, every event would get a file of its own.
+fn parse_file_bytes(text: &str) -> Result<u64, String> {
+    parse_bytes(text).and_then(|bytes| match bytes {
+        0 => Err("expected a size greater than 0, like 500k, 100M or 2G".to_owned()),
+        bytes => Ok(bytes),
+    })
 }
 
 fn with_advice_to_wait(error: ReaderError) -> anyhow::Error {

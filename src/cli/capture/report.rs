@@ -1,10 +1,11 @@
 //! What a capture says while it runs and at its end.
 
 use crate::cli::format::{bytes, duration, events, grouped, one_line};
+use crate::cli::output::is_stdout;
 use crate::cli::paint::{DIM, WARNING};
 use eventring::capture::{CaptureAccount, CaptureProgress, CaptureSummary, EndReason, LossCause, RingAccount};
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub(super) fn progress_line(progress: &CaptureProgress) -> String {
     let lost = if progress.lost > 0 { format!(", {} lost", grouped(progress.lost)) } else { String::new() };
@@ -93,9 +94,11 @@ fn sum(account: &CaptureAccount, count: impl Fn(&RingAccount) -> u64) -> u64 {
 }
 
 /// For people, on stderr.
-pub(super) fn report(summary: &CaptureSummary, is_of_now: bool) {
+pub(super) fn report(summary: &CaptureSummary, is_of_now: bool, output: &Path) {
     let to = match summary.files.as_slice() {
-        [] => "stdout".into(),
+        [] if is_stdout(output) => "stdout".into(),
+        // A pipe or a device.
+        [] => output.to_string_lossy().into_owned(),
         [file] => file.to_string_lossy().into_owned(),
         [first, .., last] => format!("{} files, {} to {}", summary.files.len(), first.display(), last.display()),
     };

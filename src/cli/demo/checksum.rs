@@ -1,26 +1,26 @@
-//! A checksum over all that makes up an event: its type, its tags, its size, its payload, and its seqno where the writer knew it.
+//! Checksum over an event: type, tags, payload size, payload, and the seqno if the writer knew it.
 
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 const FACTOR: u64 = 0xd6e8_feb8_6659_fd93;
 
-/// Collects the parts of an event.
+/// State of the checksum while the parts of an event are added.
 #[derive(Clone, Copy)]
 pub(in crate::cli) struct Checksum {
     state: u64,
-    /// Bytes that do not fill a word yet.
+    /// Bytes of the last word, which is not full yet.
     rest: u64,
     rest_bytes: u32,
     bytes: u64,
 }
 
 impl Checksum {
-    /// Begins with what stands in the descriptor. `seqno` is 0 where the writer did not know it.
+    /// Begins with the words of the descriptor. `seqno` is 0 if the writer did not know it.
     pub(in crate::cli) fn new(event_type: u16, tags: [u64; 3], seqno: u64) -> Self {
         let state = [event_type.into(), tags[0], tags[1], tags[2], seqno].into_iter().fold(SEED, mix);
         Self { state, rest: 0, rest_bytes: 0, bytes: 0 }
     }
 
-    /// Adds bytes of the payload; in how many pieces they come does not matter.
+    /// Adds bytes of the payload. The result does not depend on how the payload is divided into calls.
     pub(in crate::cli) fn add(&mut self, mut bytes: &[u8]) {
         self.bytes += bytes.len() as u64;
         while self.rest_bytes > 0 && !bytes.is_empty() {
@@ -41,13 +41,13 @@ impl Checksum {
         }
     }
 
-    /// The checksum; never 0.
+    /// Returns the checksum, which is never 0.
     pub(in crate::cli) fn finish(self) -> u64 {
         mix(mix(self.state, self.rest), self.bytes) | 1
     }
 }
 
-/// Every bit of both goes into every bit of the result, or nearly.
+/// Mixes `word` into `state`: nearly every bit of both changes every bit of the result.
 fn mix(state: u64, word: u64) -> u64 {
     let product = (state ^ word).wrapping_mul(FACTOR);
     (product ^ product >> 32).rotate_left(23).wrapping_add(word)
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn any_change_of_any_part_changes_it_and_the_cuts_between_parts_do_not() {
+    fn every_change_of_an_event_changes_the_checksum_and_its_division_into_parts_does_not() {
         let bytes: Vec<u8> = (0..100).collect();
         let sum = of(18, [1, 2, 3], 4, &[&bytes]);
         for cut in 0..100 {

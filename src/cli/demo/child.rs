@@ -1,4 +1,4 @@
-//! The demo's processes: this program again, with another verb, telling its state in lines of JSON.
+//! Child processes of the demo: this program with a hidden verb. They report their state in lines of JSON.
 
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::format::one_line;
@@ -9,18 +9,18 @@ use std::process::{ChildStdin, Command, Stdio};
 use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
 
-/// Which child it is.
+/// Task of a child process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Writer,
     Reader,
 }
 
-/// A line of a child, or its end.
+/// A line that a child has printed, or `None` for the end of its output.
 #[derive(Clone, Debug)]
-pub(super) struct Line(Option<serde_json::Value>);
+pub(super) struct ChildLine(Option<serde_json::Value>);
 
-impl Line {
+impl ChildLine {
     pub(super) fn is_end(&self) -> bool {
         self.0.is_none()
     }
@@ -46,21 +46,21 @@ impl Line {
     }
 }
 
-/// A child. Its stdin ends with this value, and that ends the child.
+/// A child process. Dropping this value closes the child's stdin, which ends the child.
 pub(super) struct Child {
     process: std::process::Child,
     stdin: Option<ChildStdin>,
-    /// Gives what it said on stderr.
-    complaint: Option<JoinHandle<String>>,
+    /// Thread that returns the child's stderr.
+    stderr: Option<JoinHandle<String>>,
 }
 
 impl Child {
-    /// Starts `verb` with `arguments`; what it prints goes to `tell`.
+    /// Starts `verb` with `arguments`. Its lines on stdout are sent to `lines`.
     pub(super) fn start(
         verb: &str,
         arguments: &[String],
         role: Role,
-        tell: Sender<(Role, Line)>,
+        lines: Sender<(Role, ChildLine)>,
     ) -> anyhow::Result<Self> {
         let program = std::env::current_exe().context("cannot find the program itself")?;
         let mut process = Command::new(program)
@@ -69,7 +69,7 @@ impl Child {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // Ctrl-C is for us; we end them in order.
+            // A process group of its own: Ctrl-C goes to the parent only, which ends the children.
             .process_group(0)
             .spawn()
             .context("cannot start a process")?;
@@ -80,54 +80,51 @@ impl Child {
         std::thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 if let Ok(line) = serde_json::from_str(&line)
-                    && tell.send((role, Line(Some(line)))).is_err()
+                    && lines.send((role, ChildLine(Some(line)))).is_err()
                 {
                     return;
                 }
             }
-            let _ = tell.send((role, Line(None)));
+            let _ = lines.send((role, ChildLine(None)));
         });
-        let complaint = std::thread::spawn(move || {
+        let stderr = std::thread::spawn(move || {
             let mut text = String::new();
-            // What came before an error counts.
+            // After an error, the text that was read so far is used.
             let _ = stderr.read_to_string(&mut text);
             text
         });
-        Ok(Self { process, stdin, complaint: Some(complaint) })
+        Ok(Self { process, stdin, stderr: Some(stderr) })
     }
 
     pub(super) fn pid(&self) -> u32 {
         self.process.id()
     }
 
-    /// Sends a line.
-    pub(super) fn say(&mut self, word: &str) -> anyhow::Result<()> {
+    /// Sends a line to the child's stdin.
+    pub(super) fn send_line(&mut self, word: &str) -> anyhow::Result<()> {
         if let Some(stdin) = &mut self.stdin {
             writeln!(stdin, "{word}").context("cannot talk to a process")?;
         }
         Ok(())
     }
 
-    /// Ends its stdin.
-    pub(super) fn hush(&mut self) {
+    /// Closes the child's stdin.
+    pub(super) fn close_stdin(&mut self) {
         self.stdin = None;
     }
 
-    /// Why it ended: its message and exit code, which are those of any verb.
+    /// Waits for the child's end and returns its error message with its exit code.
     pub(super) fn failure(&mut self) -> Failure {
-        self.hush();
+        self.close_stdin();
         let status = self.process.wait();
-        let complaint = self.complaint.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
-        let message = complaint.lines().find_map(|line| line.strip_prefix("error: "));
+        let stderr = self.stderr.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
+        let message = stderr.lines().find_map(|line| line.strip_prefix("error: "));
         let exit = status.as_ref().ok().and_then(std::process::ExitStatus::code).and_then(Exit::from_code);
         match (message, exit) {
             (Some(message), Some(exit)) => Failure::new(exit, one_line(message)),
             (_, _) => {
                 let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
-                Failure::new(
-                    Exit::Failed,
-                    format!("a process of the demo ended early: {status} {}", one_line(&complaint)),
-                )
+                Failure::new(Exit::Failed, format!("a process of the demo ended early: {status} {}", one_line(&stderr)))
             }
         }
     }
@@ -135,8 +132,8 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        self.hush();
-        // It ends by itself once its stdin, or the ring, has ended; this only takes its exit status.
+        self.close_stdin();
+        // The child ends by itself once its stdin or the ring has ended; waiting releases its process entry.
         let _ = self.process.wait();
     }
 }

@@ -1,4 +1,4 @@
-//! `eventring demo`: a writing process, a reading process, and what they say of each other.
+//! `eventring demo`: a writing process and a reading process, whose counts are compared.
 
 mod checksum;
 mod child;
@@ -9,45 +9,45 @@ mod writer;
 
 use super::exit::{Exit, Failure};
 use super::interrupt::Interrupt;
-use child::{Child, Line};
+use child::{Child, ChildLine, Role};
 use serde_json::json;
 use std::io::{IsTerminal as _, Write as _};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 pub(super) use checksum::Checksum;
 pub(super) use reader::{ReaderArgs, checksum, run as run_reader};
 pub(super) use workload::Workload;
-pub(super) use writer::{WriterArgs, run as run_writer, say};
+pub(super) use writer::{DemoWriterArgs, print_line, run as run_writer};
 
-/// How often the children tell where they are.
+/// Time between two reports of a child.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// Sizes of the demo's ring unless told otherwise: 2^18 events, 128 MiB of payload.
+/// Default sizes of the demo's ring: 2^18 events, 128 MiB of payload.
 const SHIFTS: &str = ":18:27";
-/// Sizes where there is no room for that, as in a container with 64 MiB of /dev/shm.
+/// Sizes if there is no room for the default, as in a container with 64 MiB of /dev/shm.
 const SMALL_SHIFTS: &str = ":15:24";
 
-/// Record events in one process and read them in another, live, and count what was recorded, read, lost and torn
+/// Record events in one process, read them live in another, and count the recorded, read, lost and torn events
 ///
-/// Several threads of the writing process record execution events with payloads of 0 bytes to 70 KiB. The reading process follows and
-/// checks each: a checksum binds what is in the descriptor to what is in the payload. Recorded = read + lost, always.
+/// Several threads of the writing process record execution events with payloads of 0 bytes to 70 KiB. The reading
+/// process follows the ring and checks each event by a checksum over descriptor and payload. Recorded = read + lost,
+/// always.
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// How long to record
+    /// Recording time in seconds
     #[arg(long, value_name = "N", default_value_t = 5.0, value_parser = seconds)]
     seconds: f64,
-    /// How many threads record
+    /// Number of recording threads
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: u16,
-    /// How many events are recorded a second, all threads together; `max` for as many as they can, which is more than the reader can
-    /// read
+    /// Events per second, all threads together; `max` for no limit, which is more than the reader can read
     #[arg(long, value_name = "N|max", default_value = "1000000", value_parser = rate)]
     rate: u64,
-    /// Name or path of the ring, and its size: <name-or-path>[:<descriptor-shift>:<payload-shift>] [default: eventring-demo-PID:18:27,
-    /// or a smaller one if there is no room]
+    /// Name or path of the ring, and its sizes: <name-or-path>[:<descriptor-shift>:<payload-shift>] [default:
+    /// eventring-demo-PID:18:27, or a smaller ring if there is no room]
     #[arg(long, value_name = "RING")]
     ring: Option<String>,
-    /// Keep the ring file at the end, to look at it
+    /// Keep the ring file at the end
     #[arg(long)]
     keep: bool,
     /// Print one JSON object at the end
@@ -58,6 +58,7 @@ pub(super) struct Args {
     quiet: bool,
 }
 
+/// Parses a number of seconds.
 pub(super) fn seconds(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(seconds) if (0.0..=1e6).contains(&seconds) => Ok(seconds),
@@ -65,7 +66,7 @@ pub(super) fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// 0 is `max`.
+/// Parses a rate; 0 stands for `max`.
 fn rate(text: &str) -> Result<u64, String> {
     match text {
         "max" => Ok(0),
@@ -76,18 +77,18 @@ fn rate(text: &str) -> Result<u64, String> {
     }
 }
 
-/// What came out of it.
+/// Counts of a whole run.
 #[derive(Clone, Debug, Default)]
-struct Outcome {
-    /// Events whose recording returned to the thread that recorded them.
+struct DemoOutcome {
+    /// Calls that recorded an event.
     recorded: u64,
-    /// Events that the reader has, whole.
+    /// Events that the reader got with their payload.
     read: u64,
     /// Events that the reader missed.
     lost: u64,
-    /// Events whose checksum is wrong; they are among those read.
+    /// Events with a wrong checksum; they count as read, too.
     torn: u64,
-    /// Sequence numbers that stand for no event: given up because a writer was stalled.
+    /// Holes: seqnos that were given up because a writer was stalled.
     holes: u64,
     /// Events that became RECORD_ERROR.
     record_errors: u64,
@@ -95,7 +96,7 @@ struct Outcome {
     seconds: f64,
 }
 
-impl Outcome {
+impl DemoOutcome {
     fn is_accounted(&self) -> bool {
         self.recorded == self.read + self.lost
     }
@@ -103,15 +104,15 @@ impl Outcome {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let interrupt = Interrupt::listen()?;
-    let (tell, told) = channel();
-    let (mut writer, ring) = start_writer(args, &tell, &told)?;
-    let mut reader = Child::start("demo-reader", std::slice::from_ref(&ring), child::Role::Reader, tell)?;
-    wait_for("ready", child::Role::Reader, &told, &mut reader)?;
+    let (sender, lines) = channel();
+    let (mut writer, ring) = start_writer(args, &sender, &lines)?;
+    let mut reader = Child::start("demo-reader", std::slice::from_ref(&ring), Role::Reader, sender)?;
+    wait_for("ready", Role::Reader, &lines, &mut reader)?;
 
     let shows = !args.quiet && (!args.json || std::io::stderr().is_terminal());
     let mut screen = screen::Screen::new(shows, args.threads, &ring, (writer.pid(), reader.pid()));
-    writer.say("go")?;
-    let outcome = follow(&told, &mut writer, &mut reader, &mut screen, &interrupt)?;
+    writer.send_line("go")?;
+    let outcome = follow(&lines, &mut writer, &mut reader, &mut screen, &interrupt)?;
     screen.end();
 
     let mut out = anstream::stdout();
@@ -123,11 +124,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     Ok(if outcome.torn == 0 && outcome.is_accounted() { Exit::Done } else { Exit::Failed })
 }
 
-/// Starts the writer; gives it, and the ring's path, once the ring is there.
+/// Starts the writer and waits for its ring. Returns the writer and the ring's path.
 fn start_writer(
     args: &Args,
-    tell: &std::sync::mpsc::Sender<(child::Role, Line)>,
-    told: &Receiver<(child::Role, Line)>,
+    sender: &Sender<(Role, ChildLine)>,
+    lines: &Receiver<(Role, ChildLine)>,
 ) -> anyhow::Result<(Child, String)> {
     let own = format!("eventring-demo-{}", std::process::id());
     let attempts = match &args.ring {
@@ -145,8 +146,8 @@ fn start_writer(
         ];
         arguments.extend(compact.then(|| "--compact".to_owned()));
         arguments.extend(args.keep.then(|| "--keep".to_owned()));
-        let mut writer = Child::start("demo-writer", &arguments, child::Role::Writer, tell.clone())?;
-        match wait_for("ring", child::Role::Writer, told, &mut writer) {
+        let mut writer = Child::start("demo-writer", &arguments, Role::Writer, sender.clone())?;
+        match wait_for("ring", Role::Writer, lines, &mut writer) {
             Ok(line) => return Ok((writer, line.text("ring"))),
             Err(failure) if failure.exit() == Exit::NoSpace && index < last => {}
             Err(failure) => return Err(failure.into()),
@@ -158,12 +159,12 @@ fn start_writer(
 /// Waits for a child's line that has the field `field`.
 fn wait_for(
     field: &str,
-    from: child::Role,
-    told: &Receiver<(child::Role, Line)>,
+    from: Role,
+    lines: &Receiver<(Role, ChildLine)>,
     child: &mut Child,
-) -> Result<Line, Failure> {
+) -> Result<ChildLine, Failure> {
     loop {
-        match told.recv() {
+        match lines.recv() {
             Ok((role, line)) if role == from => {
                 if line.is_end() {
                     return Err(child.failure());
@@ -172,55 +173,55 @@ fn wait_for(
                     return Ok(line);
                 }
             }
-            // The end of an earlier child.
+            // An earlier child has ended.
             Ok(_) => {}
             Err(_) => return Err(child.failure()),
         }
     }
 }
 
-/// Listens to the children until both have ended.
+/// Receives the children's lines until both have ended.
 fn follow(
-    told: &Receiver<(child::Role, Line)>,
+    lines: &Receiver<(Role, ChildLine)>,
     writer: &mut Child,
     reader: &mut Child,
     screen: &mut screen::Screen,
     interrupt: &Interrupt,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<DemoOutcome> {
     let mut written = None;
     let mut read = None;
     loop {
         if interrupt.came() {
-            // The end of its stdin is the sign for the writer; the reader ends with the ring.
-            writer.hush();
+            // This ends the writer; the reader ends with the ring.
+            writer.close_stdin();
         }
-        let line = match told.recv_timeout(INTERVAL) {
+        let line = match lines.recv_timeout(INTERVAL) {
             Ok(line) => line,
             Err(RecvTimeoutError::Timeout) => continue,
             Err(RecvTimeoutError::Disconnected) => break,
         };
         match line {
-            (child::Role::Writer, line) if line.is_end() => {
+            (Role::Writer, line) if line.is_end() => {
                 if written.is_none() {
                     return Err(writer.failure().into());
                 }
             }
-            (child::Role::Reader, line) if line.is_end() => {
+            (Role::Reader, line) if line.is_end() => {
                 if read.is_none() {
                     return Err(reader.failure().into());
                 }
             }
-            (child::Role::Writer, line) if line.has("done") => written = Some(line),
-            (child::Role::Reader, line) if line.has("done") => read = Some(line),
+            (Role::Writer, line) if line.has("done") => written = Some(line),
+            (Role::Reader, line) if line.has("done") => read = Some(line),
             (role, line) => screen.progress(role, &line),
         }
     }
     let (Some(written), Some(read)) = (written, read) else { return Err(reader.failure().into()) };
     let holes = written.number("refused_claims") + written.number("lapped_claims");
-    Ok(Outcome {
+    Ok(DemoOutcome {
         recorded: written.number("recorded"),
         read: read.number("read"),
-        // A hole is a gap to a reader, but no event.
+        // The reader counts holes as gaps, but no event was lost with them.
         lost: (read.number("gaps") + read.number("expired")).saturating_sub(holes),
         torn: read.number("torn"),
         holes,
@@ -230,7 +231,7 @@ fn follow(
     })
 }
 
-fn object(args: &Args, ring: &str, outcome: &Outcome) -> serde_json::Value {
+fn object(args: &Args, ring: &str, outcome: &DemoOutcome) -> serde_json::Value {
     json!({
         "recorded": outcome.recorded,
         "read": outcome.read,

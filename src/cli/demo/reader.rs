@@ -3,7 +3,7 @@
 use super::INTERVAL;
 use super::checksum::Checksum;
 use super::workload::knows_its_seqno;
-use super::writer::say;
+use super::writer::print_line;
 use crate::cli::exit::Exit;
 use eventring::reader::{Descriptor, Followed, Follower, PayloadRead, Reader, Seek, WaitStrategy};
 use eventring::schema::RECORD_ERROR_CODE;
@@ -18,6 +18,7 @@ pub(in crate::cli) struct ReaderArgs {
     ring: PathBuf,
 }
 
+/// Counts of the events that were read or missed.
 #[derive(Default)]
 struct Counts {
     read: u64,
@@ -33,7 +34,7 @@ pub(in crate::cli) fn run(args: &ReaderArgs) -> anyhow::Result<Exit> {
     let mut cursor = reader.cursor();
     cursor.seek(Seek::Seqno(1));
     let mut follower = Follower::new(cursor, WaitStrategy::Adaptive);
-    say(&json!({ "ready": true }))?;
+    print_line(&json!({ "ready": true }))?;
 
     let mut counts = Counts::default();
     let mut buffer = Vec::new();
@@ -46,13 +47,13 @@ pub(in crate::cli) fn run(args: &ReaderArgs) -> anyhow::Result<Exit> {
             Followed::TimedOut => {}
             Followed::Ended => break,
         }
-        // The clock is not asked for every event.
+        // Reading the clock for every event would slow the reader down.
         if looks % 64 == 0 && Instant::now() >= next_report {
             next_report += INTERVAL;
-            say(&counts.line(start, follower.cursor().lag(), false))?;
+            print_line(&counts.line(start, follower.cursor().lag(), false))?;
         }
     }
-    say(&counts.line(start, 0, true))?;
+    print_line(&counts.line(start, 0, true))?;
     Ok(Exit::Done)
 }
 
@@ -89,7 +90,7 @@ impl Counts {
     }
 }
 
-/// What the writer must have computed.
+/// Returns the checksum that the writer must have computed for this event.
 pub(in crate::cli) fn checksum(event: &Descriptor, payload: &[u8]) -> u64 {
     let [block, txn, account, _] = event.content_ext;
     let seqno = if knows_its_seqno(event.event_type) { event.seqno } else { 0 };

@@ -1,7 +1,7 @@
-//! What the demo shows while it runs, and at its end.
+//! Progress display of the demo, and its report at the end.
 
-use super::child::{Line, Role};
-use super::{INTERVAL, Outcome};
+use super::child::{ChildLine, Role};
+use super::{DemoOutcome, INTERVAL};
 use crate::cli::format::{bytes, duration, grouped, one_line, rate};
 use crate::cli::paint::{BOLD, DIM, ERROR, GOOD, WARNING};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -10,15 +10,15 @@ use std::io::{self, IsTerminal as _, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How many rates the little curves show.
+/// Number of rates in a curve.
 const CURVE: usize = 30;
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// Without a terminal a line is printed this often.
+/// Time between two lines of progress if stderr is not a terminal.
 const LINE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Progress on stderr: lines that are drawn anew on a terminal, a line a second elsewhere.
+/// Progress on stderr: lines that are redrawn on a terminal; without a terminal, one line a second.
 pub(super) struct Screen {
-    view: View,
+    view: ScreenView,
     start: Instant,
     next_line: Instant,
     recorded: Meter,
@@ -29,13 +29,13 @@ pub(super) struct Screen {
     behind: u64,
 }
 
-enum View {
+enum ScreenView {
     Live { lines: Vec<ProgressBar>, _all: MultiProgress, is_plain: bool },
     Lines,
     Nothing,
 }
 
-/// A count and how fast it grows.
+/// A count and its recent rates of growth.
 #[derive(Default)]
 struct Meter {
     count: u64,
@@ -44,7 +44,7 @@ struct Meter {
 }
 
 impl Meter {
-    /// The count is `count`, `at` seconds after the start.
+    /// Sets the count that was reached `at` seconds after the start.
     fn update(&mut self, count: u64, at: f64) {
         if at > self.at {
             self.rates.push_back(count.saturating_sub(self.count) as f64 / (at - self.at));
@@ -55,7 +55,7 @@ impl Meter {
         (self.count, self.at) = (count, at);
     }
 
-    /// Over the last half second.
+    /// Returns the mean rate of the last half second.
     fn rate(&self) -> f64 {
         let last = self.rates.len().min(5);
         self.rates.iter().rev().take(last).sum::<f64>() / last.max(1) as f64
@@ -72,17 +72,18 @@ impl Screen {
     pub(super) fn new(shows: bool, threads: u16, ring: &str, (writer, reader): (u32, u32)) -> Self {
         let start = Instant::now();
         let view = match (shows, io::stderr().is_terminal()) {
-            (false, _) => View::Nothing,
-            (true, false) => View::Lines,
+            (false, _) => ScreenView::Nothing,
+            (true, false) => ScreenView::Lines,
             (true, true) => {
                 let name = Path::new(ring).file_name().unwrap_or_default().to_string_lossy();
                 anstream::eprintln!(
-                    "{BOLD}{threads} threads{BOLD:#} of process {writer} {DIM}━▶{DIM:#} {BOLD}{}{BOLD:#} {DIM}━▶{DIM:#} process {reader}\n\
-                     {DIM}look at it from another terminal: eventring watch {}{DIM:#}\n",
+                    "{BOLD}{threads} threads{BOLD:#} of process {writer} {DIM}━▶{DIM:#} {BOLD}{}{BOLD:#} {DIM}━▶{DIM:#} \
+                     process {reader}\n\
+                     {DIM}watch the ring from another terminal: eventring watch {}{DIM:#}\n",
                     one_line(ring),
                     one_line(&name)
                 );
-                View::live()
+                ScreenView::live()
             }
         };
         Self {
@@ -98,8 +99,8 @@ impl Screen {
         }
     }
 
-    /// A child tells where it is.
-    pub(super) fn progress(&mut self, role: Role, line: &Line) {
+    /// Shows a child's report.
+    pub(super) fn progress(&mut self, role: Role, line: &ChildLine) {
         let at = line.decimal("at");
         match role {
             Role::Writer => self.recorded.update(line.number("recorded"), at),
@@ -112,13 +113,13 @@ impl Screen {
             }
         }
         match &self.view {
-            View::Nothing => {}
-            View::Live { lines, is_plain, .. } => {
-                // The lines do not go through `anstream`.
+            ScreenView::Nothing => {}
+            ScreenView::Live { lines, is_plain, .. } => {
+                // `indicatif` writes to the terminal itself, so `anstream` cannot remove the colours.
                 let styled = |row: String| if *is_plain { anstream::adapter::strip_str(&row).to_string() } else { row };
                 lines.iter().zip(self.rows()).for_each(|(line, row)| line.set_message(styled(row)));
             }
-            View::Lines => {
+            ScreenView::Lines => {
                 let now = Instant::now();
                 if now + INTERVAL / 2 >= self.next_line {
                     self.next_line = now + LINE_INTERVAL;
@@ -135,7 +136,8 @@ impl Screen {
         }
     }
 
-    /// Events recorded, as far as both children have told: the reader's line may come before the writer's.
+    /// Returns the number of recorded events, as far as both children have reported it. The reader's report of an event
+    /// can come before the writer's.
     fn recorded(&self) -> u64 {
         self.recorded.count.max(self.read.count.saturating_add(self.lost))
     }
@@ -163,16 +165,16 @@ impl Screen {
         ]
     }
 
-    /// Takes the lines away.
+    /// Removes the progress lines.
     pub(super) fn end(&mut self) {
-        if let View::Live { lines, .. } = &self.view {
+        if let ScreenView::Live { lines, .. } = &self.view {
             lines.iter().for_each(ProgressBar::finish_and_clear);
         }
-        self.view = View::Nothing;
+        self.view = ScreenView::Nothing;
     }
 }
 
-impl View {
+impl ScreenView {
     fn live() -> Self {
         let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(15));
         let style = ProgressStyle::with_template("  {msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
@@ -182,8 +184,8 @@ impl View {
     }
 }
 
-/// The result, for people.
-pub(super) fn report(out: &mut impl Write, outcome: &Outcome, ring: &str, kept: bool) -> io::Result<()> {
+/// Writes the result for people.
+pub(super) fn report(out: &mut impl Write, outcome: &DemoOutcome, ring: &str, kept: bool) -> io::Result<()> {
     let per_second = |count: f64| if outcome.seconds > 0.0 { count / outcome.seconds } else { 0.0 };
     let row = |out: &mut dyn Write, label: &str, number: u64, style: anstyle::Style, remark: String| {
         let remark = if remark.is_empty() { remark } else { format!("  {DIM}{remark}{DIM:#}") };

@@ -1,4 +1,4 @@
-//! What the demo's threads record: blocks of transactions, in sizes like those of the real thing.
+//! Events that the demo's threads record: blocks of transactions, with sizes like those of a real chain.
 
 use super::checksum::Checksum;
 use eventring::recorder::Recorder;
@@ -10,15 +10,15 @@ use eventring::schema::exec::{
 use std::rc::Rc;
 
 const TRANSACTIONS_A_BLOCK: u64 = 200;
-/// The largest array of bytes behind a payload struct.
+/// Length of the largest byte array that follows a payload struct.
 const LARGEST: usize = 70 << 10;
 
-/// Events whose writer reserves first, and so knows the seqno that goes into the checksum.
+/// Returns true if events of this type are recorded by a reservation, whose seqno goes into the checksum.
 pub(super) fn knows_its_seqno(event_type: u16) -> bool {
     [ExecEvent::BlockStart as u16, ExecEvent::TxnHeaderStart as u16].contains(&event_type)
 }
 
-/// One thread's work.
+/// Recording state of one thread.
 pub(in crate::cli) struct Workload {
     recorder: Recorder,
     thread: u64,
@@ -37,7 +37,7 @@ impl Workload {
         Self { recorder, thread, noise: Noise::new(thread), block: 0, next_transaction: 0, events: 0, payload_bytes: 0 }
     }
 
-    /// Records one transaction, and what begins or ends a block around it.
+    /// Records one transaction; before the first and after the last of a block also the block's own events.
     pub(in crate::cli) fn transaction(&mut self) {
         if self.next_transaction == 0 {
             let block_tag = BlockTag { id: self.noise.array().into(), block_number: self.thread };
@@ -87,16 +87,17 @@ impl Workload {
         self.record(ExecEvent::TxnEnd, [txn, 0], &(), &[]);
     }
 
-    /// Records at once: from one buffer, or gathered. The checksum stands in the word that is meant for the span.
-    fn record(&mut self, event: ExecEvent, [txn, account]: [u64; 2], fixed: &impl EventPayload, behind: &[&[u8]]) {
+    /// Records an event with one call: from one buffer, or gathered from `fixed` and `arrays`. The checksum is stored
+    /// in the extension word of the span id.
+    fn record(&mut self, event: ExecEvent, [txn, account]: [u64; 2], fixed: &impl EventPayload, arrays: &[&[u8]]) {
         let (code, tags) = (event as u16, [self.block, txn, account]);
         let bytes = fixed.with_bytes(|fixed| {
             let mut parts: [&[u8]; 3] = [fixed, &[], &[]];
-            parts[1..=behind.len()].copy_from_slice(behind);
+            parts[1..=arrays.len()].copy_from_slice(arrays);
             let mut sum = Checksum::new(code, tags, 0);
             parts.iter().for_each(|part| sum.add(part));
             let ext = [tags[0], tags[1], tags[2], sum.finish()];
-            if behind.is_empty() {
+            if arrays.is_empty() {
                 self.recorder.record(code, ext, fixed);
             } else {
                 self.recorder.recordv(code, ext, &parts);
@@ -106,22 +107,22 @@ impl Workload {
         self.count(bytes);
     }
 
-    /// Reserves, fills in place, commits; gives the seqno. BLOCK_START is tagged with its own.
-    fn reserve(&mut self, event: ExecEvent, txn: u64, fixed: &impl EventPayload, behind: &[&[u8]]) -> u64 {
+    /// Records an event by a reservation, and returns its seqno. BLOCK_START is tagged with its own seqno.
+    fn reserve(&mut self, event: ExecEvent, txn: u64, fixed: &impl EventPayload, arrays: &[&[u8]]) -> u64 {
         let code = event as u16;
         let (seqno, bytes) = fixed.with_bytes(|fixed| {
-            let bytes = total(&[fixed]) + total(behind);
-            let Some(mut place) = self.recorder.reserve(code, [0, txn, 0, 0], bytes) else { return (0, 0) };
-            let seqno = place.seqno();
+            let bytes = total(&[fixed]) + total(arrays);
+            let Some(mut reservation) = self.recorder.reserve(code, [0, txn, 0, 0], bytes) else { return (0, 0) };
+            let seqno = reservation.seqno();
             let block = if event == ExecEvent::BlockStart { seqno } else { self.block };
             let mut sum = Checksum::new(code, [block, txn, 0], seqno);
-            for part in std::iter::once(&fixed).chain(behind) {
-                place.append(part);
+            for part in std::iter::once(&fixed).chain(arrays) {
+                reservation.append(part);
                 sum.add(part);
             }
-            place.set_content_ext(0, block);
-            place.set_content_ext(3, sum.finish());
-            (place.commit(), bytes)
+            reservation.set_content_ext(0, block);
+            reservation.set_content_ext(3, sum.finish());
+            (reservation.commit(), bytes)
         });
         self.count(bytes);
         seqno
@@ -137,7 +138,7 @@ fn total(parts: &[&[u8]]) -> u64 {
     parts.iter().map(|part| part.len() as u64).sum()
 }
 
-/// Numbers and bytes of no meaning: the same in every run.
+/// Pseudo-random numbers and bytes, the same in every run.
 struct Noise {
     state: u64,
     bytes: Rc<[u8]>,
@@ -150,7 +151,7 @@ impl Noise {
         noise
     }
 
-    /// A number (xorshift).
+    /// Returns the next number (xorshift).
     fn draw(&mut self) -> u64 {
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;
@@ -158,7 +159,7 @@ impl Noise {
         self.state
     }
 
-    /// A place in the bytes, mostly a small one.
+    /// Returns a range of the bytes, mostly a short one.
     fn range(&mut self) -> std::ops::Range<usize> {
         let length = match self.draw() % 2000 {
             0 => LARGEST as u64,
@@ -167,7 +168,7 @@ impl Noise {
             _ => self.draw() % 90,
         };
         let start = self.draw() % LARGEST as u64;
-        // Both are below 2^17.
+        // Both numbers are below 2^17.
         start as usize..(start + length) as usize
     }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// Record for the demo
 #[derive(clap::Args)]
-pub(in crate::cli) struct WriterArgs {
+pub(in crate::cli) struct DemoWriterArgs {
     config: String,
     #[arg(long, value_parser = seconds)]
     seconds: f64,
@@ -27,12 +27,12 @@ pub(in crate::cli) struct WriterArgs {
     keep: bool,
 }
 
-pub(in crate::cli) fn run(args: &WriterArgs) -> anyhow::Result<Exit> {
+pub(in crate::cli) fn run(args: &DemoWriterArgs) -> anyhow::Result<Exit> {
     let description = ContentDescription::of::<ExecEvent>();
     let recorder = Recorder::builder(description).config(&args.config).compact(args.compact).keep(args.keep).build()?;
-    say(&json!({ "ring": recorder.path().map(|path| path.to_string_lossy()) }))?;
+    print_line(&json!({ "ring": recorder.path().map(|path| path.to_string_lossy()) }))?;
 
-    // A line on stdin starts it; the end of stdin, which is also the parent's death, ends it.
+    // A line on stdin starts the threads. The end of stdin, which the parent's death causes too, ends them.
     let mut line = String::new();
     std::io::stdin().read_line(&mut line)?;
     let stop = OnceLock::new();
@@ -44,7 +44,7 @@ pub(in crate::cli) fn run(args: &WriterArgs) -> anyhow::Result<Exit> {
             return Ok(());
         }
         let (work, stop) = (&work, &stop);
-        // Not one of the scope: nobody waits for it.
+        // A detached thread, because the scope would wait for a read that may never end.
         let (ended, end) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             let mut rest = String::new();
@@ -56,11 +56,11 @@ pub(in crate::cli) fn run(args: &WriterArgs) -> anyhow::Result<Exit> {
             if end.recv_timeout(INTERVAL).is_ok() {
                 stop.get_or_init(|| ());
             }
-            say(&json!({ "at": start.elapsed().as_secs_f64(), "recorded": recorder.stats().last_seqno }))?;
+            print_line(&json!({ "at": start.elapsed().as_secs_f64(), "recorded": recorder.stats().last_seqno }))?;
         }
         let done: Vec<(u64, u64)> = threads.into_iter().map(|thread| thread.join().unwrap_or_default()).collect();
         let stats = recorder.stats();
-        say(&json!({
+        print_line(&json!({
             "done": true,
             "recorded": done.iter().map(|done| done.0).sum::<u64>(),
             "payload_bytes": done.iter().map(|done| done.1).sum::<u64>(),
@@ -72,7 +72,7 @@ pub(in crate::cli) fn run(args: &WriterArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Records until the time is over; gives events and payload bytes.
+/// Records until the time is over. Returns the number of events and payload bytes.
 fn work(
     recorder: &Recorder,
     thread: u64,
@@ -95,8 +95,8 @@ fn work(
     }
 }
 
-/// Tells the parent.
-pub(in crate::cli) fn say(line: &serde_json::Value) -> std::io::Result<()> {
+/// Prints a line for the parent.
+pub(in crate::cli) fn print_line(line: &serde_json::Value) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}")?;
     out.flush()

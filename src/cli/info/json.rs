@@ -1,27 +1,27 @@
-//! What a ring is, as JSON.
+//! The report of `info` as JSON.
 
+use super::shards::{ShardContent, ShardedSurvey, SurveyedShard};
 use super::survey::Survey;
-use super::whole::{Found, Shard, Whole};
 use crate::cli::decoder::Decoder;
-use crate::cli::format::hex;
-use eventring::layout::header::{MAGIC, content_type_name};
+use crate::cli::format::{content_name, hex};
+use eventring::layout::header::MAGIC;
 use eventring::reader::{ExtensionInfo, Reader, RingState};
 use serde_json::{Map, Value, json};
 
-/// One object; `docs/CLI.md` lists its fields.
-pub(super) fn object(reader: &Reader, decoder: &Decoder, whole: &Whole) -> Value {
-    let mut object = of_ring(reader, decoder, &whole.survey);
-    if !whole.shards.is_empty() {
-        object["shards"] = whole.shards.iter().map(|shard| of_shard(shard, decoder)).collect();
+/// Returns the report as one object; `docs/CLI.md` lists its fields.
+pub(super) fn object(reader: &Reader, decoder: &Decoder, all: &ShardedSurvey) -> Value {
+    let mut object = of_ring(reader, decoder, &all.total);
+    if !all.shards.is_empty() {
+        object["shards"] = all.shards.iter().map(|shard| of_shard(shard, decoder)).collect();
     }
     object
 }
 
-/// As of a ring of its own.
-fn of_shard(shard: &Shard, decoder: &Decoder) -> Value {
-    let mut object = match &shard.found {
-        Found::Opened { reader, survey } => of_ring(reader, decoder, survey),
-        Found::Unreadable(why) => json!({ "problem": why }),
+/// Returns the object of one shard: the same fields as those of a ring.
+fn of_shard(shard: &SurveyedShard, decoder: &Decoder) -> Value {
+    let mut object = match &shard.content {
+        ShardContent::Opened { reader, survey } => of_ring(reader, decoder, survey),
+        ShardContent::Unreadable(why) => json!({ "problem": why }),
     };
     object["index"] = json!(shard.index);
     object
@@ -32,9 +32,9 @@ fn of_ring(reader: &Reader, decoder: &Decoder, survey: &Survey) -> Value {
     let by_type: Map<String, Value> = survey
         .by_type
         .iter()
-        .map(|(code, of_type)| {
+        .map(|(code, counts)| {
             let shown = json!({
-                "name": decoder.name(*code), "count": of_type.count, "payload_bytes": of_type.payload_bytes,
+                "name": decoder.name(*code), "count": counts.count, "payload_bytes": counts.payload_bytes,
             });
             (code.to_string(), shown)
         })
@@ -45,7 +45,7 @@ fn of_ring(reader: &Reader, decoder: &Decoder, survey: &Survey) -> Value {
         "magic": String::from_utf8_lossy(&MAGIC),
         "content_type": {
             "code": info.content_type,
-            "name": info.content_name.as_deref().unwrap_or(content_type_name(info.content_type)),
+            "name": content_name(&info),
         },
         "schema_hash": hex(&info.schema_hash),
         "descriptor_capacity": info.geometry.descriptor_capacity(),
@@ -98,7 +98,7 @@ fn extension(info: &ExtensionInfo) -> Value {
     })
 }
 
-/// A word for programs.
+/// Returns the name of a state in JSON.
 pub(in crate::cli) fn state(state: RingState) -> &'static str {
     match state {
         RingState::Live => "live",

@@ -2,9 +2,9 @@
 
 mod damage;
 mod json;
+mod shards;
 mod survey;
 mod text;
-mod whole;
 
 pub(super) use json::state as state_name;
 
@@ -14,12 +14,12 @@ use super::format::{Clock, one_line};
 use super::open::RingArgs;
 use super::paint::WARNING;
 use eventring::reader::{Reader, RingState};
+use shards::ShardedSurvey;
 use std::io::Write as _;
-use whole::Whole;
 
-/// Show what a ring or a snapshot is, who writes it, and which events are in it
+/// Show the properties of a ring or a snapshot, its writer, and the number of events of each type
 ///
-/// Of a perf recorder: of all its shards.
+/// For a perf recorder, the report covers all its shards.
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
@@ -35,24 +35,24 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let reader = args.ring.open()?;
     let decoder = Decoder::of(&reader);
-    let whole = Whole::of(&reader);
+    let all = ShardedSurvey::of(&reader);
     let mut out = anstream::stdout().lock();
     if args.json {
-        writeln!(out, "{}", json::object(&reader, &decoder, &whole))?;
+        writeln!(out, "{}", json::object(&reader, &decoder, &all))?;
     } else {
-        text::write(&mut out, &reader, &decoder, &whole, &Clock::new(args.utc))?;
+        text::write(&mut out, &reader, &decoder, &all, &Clock::new(args.utc))?;
     }
     out.flush()?;
     let mut exit = Exit::Done;
-    for ring in whole.readers(&reader) {
+    for ring in all.readers(&reader) {
         if let Some(lost) = ring.lost_pages() {
             exit = Exit::of_lost_pages(lost);
         }
         if let Some(problem) = damage::of(ring) {
             let name = ring.path().map(|path| one_line(&path.to_string_lossy())).unwrap_or_default();
             anstream::eprintln!(
-                "{WARNING}warning:{WARNING:#} the header of the ring {name} is damaged: {problem}; what is said of its events cannot be \
-                 relied on; copy it again, or record anew"
+                "{WARNING}warning:{WARNING:#} the header of the ring {name} is damaged: {problem}; the numbers above may be wrong; \
+                 copy the ring again, or record again"
             );
             exit = Exit::Damaged;
         }
@@ -60,7 +60,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
-/// Who writes the ring, or wrote it: pid, and whether it lives, where that is known.
+/// Returns the pid of the ring's writer, and whether the writer lives if that is known.
 pub(super) fn writer(reader: &Reader) -> Option<(u32, Option<bool>)> {
     let by_header = reader.info().extension.map(|extension| extension.writer.pid).filter(|pid| *pid != 0);
     let pid = by_header.or_else(|| reader.lock_owner_pid())?;

@@ -1,20 +1,20 @@
-//! One look at every descriptor of a ring.
+//! A survey reads every descriptor of a ring once.
 
 use eventring::reader::{Next, Reader, Seek};
 use std::collections::BTreeMap;
 
-/// What is in a ring at one moment.
+/// The events of a ring at one moment, counted.
 #[derive(Default)]
 pub(super) struct Survey {
-    /// Seqno of the first event that is there; 0 if there is none.
+    /// Seqno of the first event in the ring; 0 if the ring is empty.
     pub oldest_seqno: u64,
-    /// Seqno of the last event that is there; 0 if there is none.
+    /// Seqno of the last event in the ring; 0 if the ring is empty.
     pub newest_seqno: u64,
-    /// Events that are there.
+    /// Events in the ring.
     pub count: u64,
-    /// Sequence numbers up to the newest that are not there.
+    /// Seqnos up to the newest whose events are not in the ring.
     pub lost: u64,
-    /// Those whose events are being written: handed out, and neither committed nor given up.
+    /// Seqnos of events that are being written: handed out, and neither committed nor given up.
     pub being_written: u64,
     /// Events whose payload has been overwritten.
     pub expired_payloads: u64,
@@ -22,21 +22,20 @@ pub(super) struct Survey {
     pub malformed_payloads: u64,
     /// Earliest and latest time of recording, nanoseconds since the epoch.
     pub times: Option<(u64, u64)>,
-    pub by_type: BTreeMap<u16, OfType>,
+    pub by_type: BTreeMap<u16, TypeCounts>,
 }
 
-/// The events of one type.
+/// The events of one type, counted.
 #[derive(Default)]
-pub(super) struct OfType {
+pub(super) struct TypeCounts {
     pub count: u64,
     pub payload_bytes: u64,
 }
 
 impl Survey {
-    /// Looks at every event from the oldest to the one that is the newest now. A live writer may overtake: what it overwrites
-    /// meanwhile is not there.
+    /// Reads every event from the oldest to the newest of this moment. Events that a live writer overwrites meanwhile
+    /// count as lost.
     pub(super) fn of(reader: &Reader) -> Self {
-        // Behind the very last number no cursor can go; only a damaged header comes near.
         let info = reader.info();
         let last_seqno = info.last_seqno;
         let mut cursor = reader.cursor();
@@ -56,12 +55,12 @@ impl Survey {
                         survey.expired_payloads += 1;
                     }
                     survey.add_times((event.record_epoch_nanos, event.record_epoch_nanos));
-                    let of_type = survey.by_type.entry(event.event_type).or_default();
-                    of_type.count += 1;
-                    of_type.payload_bytes += u64::from(event.payload_size);
+                    let counts = survey.by_type.entry(event.event_type).or_default();
+                    counts.count += 1;
+                    counts.payload_bytes += u64::from(event.payload_size);
                 }
                 Next::Gap(_) => {}
-                // The header says by now that so many were never handed out: it is damaged.
+                // The last seqno of the header has shrunk, which happens only in a damaged file.
                 Next::NotReady if cursor.lag() == 0 => break,
                 Next::NotReady => survey.being_written += cursor.pass_unready(last_seqno),
             }
@@ -70,7 +69,7 @@ impl Survey {
         survey
     }
 
-    /// Adds what is in another shard; its sequence numbers are its own.
+    /// Adds the counts of another shard. Seqnos are not merged, because each shard numbers its own events.
     pub(super) fn add(&mut self, other: &Self) {
         let counts = [
             (&mut self.count, other.count),
@@ -85,10 +84,10 @@ impl Survey {
         if let Some(times) = other.times {
             self.add_times(times);
         }
-        for (code, of_type) in &other.by_type {
+        for (code, counts) in &other.by_type {
             let sum = self.by_type.entry(*code).or_default();
-            sum.count = sum.count.saturating_add(of_type.count);
-            sum.payload_bytes = sum.payload_bytes.saturating_add(of_type.payload_bytes);
+            sum.count = sum.count.saturating_add(counts.count);
+            sum.payload_bytes = sum.payload_bytes.saturating_add(counts.payload_bytes);
         }
     }
 

@@ -1,11 +1,10 @@
-//! What a ring is, for people.
+//! The report of `info` for people.
 
-use super::survey::{OfType, Survey};
-use super::whole::{Found, Shard, Whole};
+use super::shards::{ShardContent, ShardedSurvey, SurveyedShard};
+use super::survey::{Survey, TypeCounts};
 use crate::cli::decoder::Decoder;
-use crate::cli::format::{Clock, bytes, duration, events, grouped, hex, one_line, rate};
+use crate::cli::format::{Clock, bytes, content_name, counted, duration, events, grouped, hex, one_line, rate};
 use crate::cli::paint::{self, BOLD, DIM, WARNING};
-use eventring::layout::header::content_type_name;
 use eventring::reader::{ExtensionInfo, Reader, RingInfo, RingState};
 use std::io::{self, Write};
 use std::time::Duration;
@@ -20,10 +19,10 @@ pub(super) fn write(
     out: &mut impl Write,
     reader: &Reader,
     decoder: &Decoder,
-    whole: &Whole,
+    all: &ShardedSurvey,
     clock: &Clock,
 ) -> io::Result<()> {
-    let Whole { survey, shards } = whole;
+    let ShardedSurvey { total: survey, shards } = all;
     let info = reader.info();
     let name = reader.path().map(|path| one_line(&path.to_string_lossy()));
     line(out, "ring", &format!("{BOLD}{}{BOLD:#}", name.unwrap_or_default()))?;
@@ -40,10 +39,10 @@ pub(super) fn write(
         let (next, window) = (bytes(info.next_payload_byte), bytes(info.buffer_window_start));
         line(out, "payload", &format!("{next} handed out, window starts at {window}"))?;
     } else {
-        line(out, "size", &size_of_shards(whole, &info))?;
+        line(out, "size", &size_of_shards(all, &info))?;
     }
     if let Some(extension) = &info.extension {
-        more(out, extension, whole)?;
+        more(out, extension, all)?;
     }
     line(out, "events", &what_is_there(survey, &info, !shards.is_empty()))?;
     if let Some(times) = survey.times {
@@ -51,7 +50,7 @@ pub(super) fn write(
     }
     if !shards.is_empty() {
         writeln!(out)?;
-        table_of_shards(out, whole)?;
+        table_of_shards(out, all)?;
     }
     if !survey.by_type.is_empty() {
         writeln!(out)?;
@@ -84,7 +83,7 @@ fn state(reader: &Reader) -> String {
         RingState::Truncated => format!("{WARNING}truncated{WARNING:#} by somebody while it was read"),
         RingState::NoMemory => format!("{WARNING}not read{WARNING:#} as a whole: there was no memory for a page of it"),
         RingState::Unreadable => format!("{WARNING}not read{WARNING:#} as a whole: an I/O error"),
-        RingState::Unknown => format!("written by {}; whether it lives cannot be told from here", by_or("somebody")),
+        RingState::Unknown => format!("written by {}; it is not known whether that process lives", by_or("somebody")),
     }
 }
 
@@ -93,8 +92,8 @@ fn created(extension: &ExtensionInfo, clock: &Clock) -> String {
 }
 
 fn content(info: &RingInfo) -> String {
-    let name = info.content_name.as_deref().unwrap_or(content_type_name(info.content_type));
-    format!("{} {DIM}(content type {}, schema {}){DIM:#}", one_line(name), info.content_type, hex(&info.schema_hash))
+    let name = one_line(content_name(info));
+    format!("{name} {DIM}(content type {}, schema {}){DIM:#}", info.content_type, hex(&info.schema_hash))
 }
 
 fn size(info: &RingInfo) -> String {
@@ -114,22 +113,21 @@ fn sections(info: &RingInfo) -> String {
     )
 }
 
-/// Shards have the sizes of the first, which alone has a context area: the tables.
-fn size_of_shards(whole: &Whole, info: &RingInfo) -> String {
-    let readers = || whole.shards.iter().filter_map(Shard::reader);
-    let all = readers().fold(0, |sum: u64, shard| sum.saturating_add(shard.info().geometry.file_bytes()));
-    let shards = match readers().count() {
-        1 => "1 shard".to_owned(),
-        count => format!("{count} shards"),
-    };
-    format!("{shards} of {}; {} in all", sections(info), bytes(all))
+/// Shows the size of a recorder. All shards have the sizes of shard 0, except that only shard 0 has a context area.
+fn size_of_shards(all: &ShardedSurvey, info: &RingInfo) -> String {
+    let readers = || all.shards.iter().filter_map(SurveyedShard::reader);
+    let file_bytes = readers().fold(0, |sum: u64, shard| sum.saturating_add(shard.info().geometry.file_bytes()));
+    let shards = counted(readers().count() as u64, "shard", "shards");
+    format!("{shards} of {}; {} in all", sections(info), bytes(file_bytes))
 }
 
-/// What eventring's own header says, where it is worth a line. Of shards, those that were opened count together.
-fn more(out: &mut impl Write, extension: &ExtensionInfo, whole: &Whole) -> io::Result<()> {
-    let others = whole.shards.iter().skip(1).filter_map(Shard::reader).filter_map(|shard| shard.info().extension);
-    let all: Vec<ExtensionInfo> = others.chain([extension.clone()]).collect();
-    let count = |of: fn(&ExtensionInfo) -> u64| all.iter().fold(0, |sum: u64, shard| sum.saturating_add(of(shard)));
+/// Writes lines about clock, shards and counters, which are in the extension of the header. Counters are summed over
+/// the shards that could be opened.
+fn more(out: &mut impl Write, extension: &ExtensionInfo, all: &ShardedSurvey) -> io::Result<()> {
+    let others = all.shards.iter().skip(1).filter_map(SurveyedShard::reader).filter_map(|shard| shard.info().extension);
+    let extensions: Vec<ExtensionInfo> = others.chain([extension.clone()]).collect();
+    let count =
+        |of: fn(&ExtensionInfo) -> u64| extensions.iter().fold(0, |sum: u64, shard| sum.saturating_add(of(shard)));
     let clock = match extension.clock.kind {
         1 => "CLOCK_REALTIME".to_owned(),
         2 => format!("tick counter at {}Hz", rate(extension.clock.ticks_per_second as f64)),
@@ -137,8 +135,8 @@ fn more(out: &mut impl Write, extension: &ExtensionInfo, whole: &Whole) -> io::R
     };
     line(out, "clock", &clock)?;
     if extension.shard_limit > 0 {
-        // The first knows how many there are.
-        match whole.shards.is_empty() {
+        // Only shard 0 has the number of shards.
+        match all.shards.is_empty() {
             true => line(out, "shard", &format!("number {} of a recorder, alone", extension.shard_index))?,
             false => line(out, "shards", &format!("{}, at most {}", extension.shard_count, extension.shard_limit))?,
         }
@@ -181,8 +179,7 @@ fn what_is_there(survey: &Survey, info: &RingInfo, is_sharded: bool) -> String {
     }
     let lost = match survey.lost {
         0 => "nothing has been overwritten".to_owned(),
-        1 => "1 before or between them is gone".to_owned(),
-        lost => format!("{} before or between them are gone", grouped(lost)),
+        lost => format!("{} gone", counted(lost, "before or between them is", "before or between them are")),
     };
     if is_sharded {
         return format!("{}, {lost}{more}", grouped(survey.count));
@@ -204,7 +201,7 @@ fn span((first, last): (u64, u64), count: u64, clock: &Clock) -> String {
     format!("{} + {}{per_second}", clock.date_and_time(first), duration(span))
 }
 
-fn table_of_shards(out: &mut impl Write, whole: &Whole) -> io::Result<()> {
+fn table_of_shards(out: &mut impl Write, all: &ShardedSurvey) -> io::Result<()> {
     let row = |out: &mut dyn Write, shard: &str, survey: &Survey, numbers: &str| {
         let Survey { count, lost, expired_payloads, .. } = survey;
         let counts = [*count, *lost, *expired_payloads].map(grouped);
@@ -212,34 +209,33 @@ fn table_of_shards(out: &mut impl Write, whole: &Whole) -> io::Result<()> {
         writeln!(out, "{}", line.trim_end())
     };
     writeln!(out, "{DIM}{:>5}  {:>13}  {:>13}  {:>10}  NUMBERS{DIM:#}", "SHARD", "EVENTS", "GONE", "EXPIRED")?;
-    for shard in &whole.shards {
-        match &shard.found {
-            Found::Opened { survey, .. } => {
+    for shard in &all.shards {
+        match &shard.content {
+            ShardContent::Opened { survey, .. } => {
                 let numbers = match survey.count {
                     0 => "–".to_owned(),
                     _ => format!("{} to {}", grouped(survey.oldest_seqno), grouped(survey.newest_seqno)),
                 };
                 row(out, &shard.index.to_string(), survey, &numbers)?;
             }
-            Found::Unreadable(why) => writeln!(out, "{:>5}  {WARNING}{why}{WARNING:#}", shard.index)?,
+            ShardContent::Unreadable(why) => writeln!(out, "{:>5}  {WARNING}{why}{WARNING:#}", shard.index)?,
         }
     }
     write!(out, "{DIM}")?;
-    row(out, "all", &whole.survey, "")?;
+    row(out, "all", &all.total, "")?;
     write!(out, "{DIM:#}")
 }
 
 fn table(out: &mut impl Write, decoder: &Decoder, survey: &Survey) -> io::Result<()> {
     let names: Vec<String> = survey.by_type.keys().map(|code| decoder.name(*code).unwrap_or("–").to_owned()).collect();
     let width = names.iter().map(|name| name.chars().count()).chain([4]).max().unwrap_or(4);
-    let most = survey.by_type.values().map(|of_type| of_type.count).max().unwrap_or(1).max(1);
+    let most = survey.by_type.values().map(|counts| counts.count).max().unwrap_or(1).max(1);
     writeln!(
         out,
         "{DIM}{:>5}  {:<width$}  {:>13}  {:>7}  {:>10}{DIM:#}",
         "CODE", "NAME", "EVENTS", "SHARE", "PAYLOAD"
     )?;
-    for ((code, of_type), name) in survey.by_type.iter().zip(names) {
-        let OfType { count, payload_bytes } = of_type;
+    for ((code, TypeCounts { count, payload_bytes }), name) in survey.by_type.iter().zip(names) {
         let style = paint::event_type(*code);
         let bar = "▆".repeat(count.saturating_mul(BAR).div_ceil(most) as usize);
         writeln!(
@@ -250,7 +246,7 @@ fn table(out: &mut impl Write, decoder: &Decoder, survey: &Survey) -> io::Result
             bytes(*payload_bytes),
         )?;
     }
-    let total = survey.by_type.values().map(|of_type| of_type.payload_bytes).sum();
+    let total = survey.by_type.values().map(|counts| counts.payload_bytes).sum();
     writeln!(
         out,
         "{DIM}{:>5}  {:<width$}  {:>13}  {:>7}  {:>10}{DIM:#}",

@@ -1,71 +1,76 @@
 //! The reader that follows a ring from its first event to its end.
 
 use super::workload::is_whole;
-use eventring::reader::{Cursor, Descriptor, Followed as Found, Follower, PayloadRead, Reader, Seek, WaitStrategy};
+use eventring::reader::{Cursor, Descriptor, Followed, Follower, PayloadRead, Reader, Seek, WaitStrategy};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// Nothing takes this long: who has not come to an end by then hangs.
+/// Time after which a reader that has not ended counts as hung.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a follower found.
+/// Counts of a follower.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Followed {
+pub(super) struct FollowCounts {
     pub(super) last_seqno: u64,
     pub(super) laps: u64,
     pub(super) read: u64,
     pub(super) lost: u64,
     pub(super) expired: u64,
     pub(super) torn: u64,
-    /// Seqnos neither returned nor counted as lost.
+    /// Seqnos that were neither read nor counted as lost.
     pub(super) unaccounted: u64,
 }
 
-/// A follower at work.
-pub(super) struct Following(Receiver<Followed>);
+/// A thread that follows a ring, or the shards of a recorder.
+pub(super) struct FollowerThread(Receiver<FollowCounts>);
 
-/// Starts one on the ring that is at `ring` now.
-pub(super) fn start(ring: &Path) -> anyhow::Result<Following> {
+/// Starts a follower on the ring that is at `ring` now.
+pub(super) fn start(ring: &Path) -> anyhow::Result<FollowerThread> {
     let reader = Reader::open(ring)?;
-    let (tell, told) = channel();
-    std::thread::spawn(move || {
-        let _ = tell.send(follow(&reader));
-    });
-    Ok(Following(told))
+    Ok(FollowerThread::spawn(move || follow(&reader)))
 }
 
-impl Following {
-    /// What it found, once the ring has ended; `None` if it does not come to an end.
-    pub(super) fn end(self) -> Option<Followed> {
+impl FollowerThread {
+    /// Runs `follow` on a new thread.
+    pub(super) fn spawn(follow: impl FnOnce() -> FollowCounts + Send + 'static) -> Self {
+        let (sender, counts) = channel();
+        std::thread::spawn(move || {
+            let _ = sender.send(follow());
+        });
+        Self(counts)
+    }
+
+    /// Returns the counts once the ring has ended, or `None` if the follower hangs.
+    pub(super) fn end(self) -> Option<FollowCounts> {
         self.0.recv_timeout(PATIENCE).ok()
     }
 }
 
-fn follow(reader: &Reader) -> Followed {
+fn follow(reader: &Reader) -> FollowCounts {
     let mut cursor = reader.cursor();
     cursor.seek(Seek::Seqno(1));
     let mut follower = Follower::new(cursor, WaitStrategy::Adaptive);
-    let mut found = Followed::default();
+    let mut counts = FollowCounts::default();
     let mut buffer = Vec::new();
     loop {
         match follower.next_timeout(Duration::from_secs(1)) {
-            Found::Event(event) => found.event(follower.cursor(), &event, &mut buffer),
-            Found::Gap(gap) => found.lost += gap.count,
-            Found::TimedOut => {}
-            Found::Ended => break,
+            Followed::Event(event) => counts.add(follower.cursor(), &event, &mut buffer),
+            Followed::Gap(gap) => counts.lost += gap.count,
+            Followed::TimedOut => {}
+            Followed::Ended => break,
         }
     }
     let info = reader.info();
-    found.last_seqno = info.last_seqno;
-    found.laps = info.last_seqno / info.geometry.descriptor_capacity();
-    found.unaccounted = info.last_seqno.abs_diff(found.read + found.lost);
-    found
+    counts.last_seqno = info.last_seqno;
+    counts.laps = info.last_seqno / info.geometry.descriptor_capacity();
+    counts.unaccounted = info.last_seqno.abs_diff(counts.read + counts.lost);
+    counts
 }
 
-impl Followed {
-    /// Judges an event.
-    pub(super) fn event(&mut self, cursor: &Cursor, event: &Descriptor, buffer: &mut Vec<u8>) {
+impl FollowCounts {
+    /// Checks an event and counts it.
+    pub(super) fn add(&mut self, cursor: &Cursor, event: &Descriptor, buffer: &mut Vec<u8>) {
         self.read += 1;
         match cursor.payload(event, buffer) {
             PayloadRead::Valid(payload) => self.torn += u64::from(!is_whole(event, payload)),

@@ -1,8 +1,8 @@
-//! `eventring soak`: everything at once, for as long as you like, and what became of it.
+//! `eventring soak`: stalled, stopped and killed writers and readers, all at the same time, with every event checked.
 
+mod directory;
 mod follow;
 mod perf_follow;
-mod room;
 mod spans;
 mod visitors;
 mod workload;
@@ -10,8 +10,8 @@ mod writer;
 
 use super::exit::Exit;
 use super::interrupt::Interrupt;
-use follow::Followed;
-use room::Room;
+use directory::SoakDirectory;
+use follow::FollowCounts;
 use serde_json::json;
 use std::io::Write as _;
 use std::path::Path;
@@ -19,25 +19,25 @@ use std::time::{Duration, Instant};
 use visitors::Visitors;
 use writer::WriterProcess;
 
-pub(super) use writer::{WriterArgs, run as run_writer};
+pub(super) use writer::{SoakWriterArgs, run as run_writer};
 
-/// The ring: small, so that it goes round often, with room for payloads of some MiB.
+/// Sizes of the exec ring: small, so that it has many laps, and large enough for payloads of some MiB.
 const SHIFTS: &str = ":15:24";
 
-/// The perf ring's file is called as the exec ring's, with this behind it.
+/// Suffix of the perf ring's file name, after the name of the exec ring.
 const PERF_SUFFIX: &str = ".perf";
 
-/// Torture small rings, exec and perf: threads that record and stall, huge payloads, readers that come and go and are killed, a writer that is stopped,
-/// killed and started again; then say what was tried, lost and torn
+/// Test small exec and perf rings under stress, and count the lost and torn events
 ///
-/// Every event carries a checksum over descriptor and payload. A reader follows each ring from its first event to its end and must
-/// account for every sequence number.
+/// Threads record and stall, with payloads of up to some MiB. Readers come and go and are killed. The writer is
+/// stopped, killed and started again. Every event carries a checksum over descriptor and payload. A reader follows each
+/// ring from its first event to its end and must account for every sequence number.
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// How long
+    /// Duration in seconds
     #[arg(long, value_name = "N", default_value_t = 60.0, value_parser = super::demo::seconds)]
     seconds: f64,
-    /// How many threads record
+    /// Number of recording threads
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: u16,
     /// Print one JSON object at the end
@@ -45,46 +45,46 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// What was tried and found.
+/// Counts of the whole run.
 #[derive(Clone, Debug, Default)]
-struct Outcome {
-    /// Sequence numbers handed out.
+struct SoakOutcome {
+    /// Seqnos that were handed out.
     events: u64,
     laps: u64,
-    /// Writers and readers killed.
+    /// Writers and readers that were killed.
     kills: u64,
-    /// Reservations held open while the others went on, and processes stopped.
+    /// Reservations that were held open while other threads recorded, and processes that were stopped.
     stalls: u64,
-    /// Readers that came and went.
+    /// Readers that were started.
     readers: u64,
-    /// Sequence numbers that the followers missed: overwritten, or never committed.
+    /// Seqnos that the followers missed: overwritten, or never committed.
     lost: u64,
-    /// Events whose payload had been overwritten when the followers came for it.
+    /// Events whose payload had been overwritten before the followers read it.
     expired: u64,
-    /// Events that nobody recorded so.
+    /// Events with a wrong checksum.
     torn: u64,
-    /// Readers that did not come to an end.
+    /// Readers that did not end.
     hung: u64,
-    /// Sequence numbers that were neither returned nor counted as lost.
+    /// Seqnos that were neither read nor counted as lost.
     unaccounted: u64,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let interrupt = Interrupt::listen()?;
-    let room = Room::make()?;
-    let ring = room.ring();
+    let directory = SoakDirectory::create()?;
+    let ring = directory.ring();
     let start = Instant::now();
     let end = start + Duration::from_secs_f64(args.seconds);
-    let mut outcome = Outcome::default();
-    let mut life = 0u64;
+    let mut outcome = SoakOutcome::default();
+    let mut round = 0u64;
     while Instant::now() < end && !interrupt.came() {
-        life += 1;
-        one_life(args, &ring, life, end, &mut outcome)?;
+        round += 1;
+        run_round(args, &ring, round, end, &mut outcome)?;
     }
     let seconds = start.elapsed().as_secs_f64();
     let mut out = anstream::stdout();
     if args.json {
-        let Outcome { events, laps, kills, stalls, readers, lost, expired, torn, hung, unaccounted } = outcome;
+        let SoakOutcome { events, laps, kills, stalls, readers, lost, expired, torn, hung, unaccounted } = outcome;
         writeln!(
             out,
             "{}",
@@ -113,15 +113,15 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     Ok(outcome.exit())
 }
 
-impl Outcome {
-    /// Counted losses are none of the promises; everything else is.
+impl SoakOutcome {
+    /// Returns the exit code. Counted losses are allowed; torn events, hung readers and unaccounted seqnos are not.
     fn exit(&self) -> Exit {
         if self.torn + self.hung + self.unaccounted == 0 { Exit::Done } else { Exit::Failed }
     }
 
-    /// Adds what a follower found, `None` if it never ended.
-    fn follower(&mut self, found: Option<Followed>) {
-        let Some(Followed { last_seqno, laps, read: _, lost, expired, torn, unaccounted }) = found else {
+    /// Adds the counts of a follower, or `None` if it hangs.
+    fn add_follower(&mut self, counts: Option<FollowCounts>) {
+        let Some(FollowCounts { last_seqno, laps, read: _, lost, expired, torn, unaccounted }) = counts else {
             self.hung += 1;
             return;
         };
@@ -134,14 +134,13 @@ impl Outcome {
     }
 }
 
-/// One writer's life, from the making of its ring to its death, or its end if the time is over.
-fn one_life(args: &Args, ring: &Path, life: u64, end: Instant, outcome: &mut Outcome) -> anyhow::Result<()> {
+/// Runs one writer process from the creation of its ring to its death, or to its normal end if the time is over.
+fn run_round(args: &Args, ring: &Path, round: u64, end: Instant, outcome: &mut SoakOutcome) -> anyhow::Result<()> {
     let mut writer = WriterProcess::start(ring, args.threads)?;
     let follower = follow::start(ring)?;
     let perf_follower = perf_follow::start(&perf_ring(ring))?;
-    let visitors = Visitors::start(ring, life);
-    // Some lives are short.
-    let lifetime = Duration::from_millis(100 + life.wrapping_mul(0x9e37_79b9) % 2900);
+    let visitors = Visitors::start(ring, round);
+    let lifetime = Duration::from_millis(100 + round.wrapping_mul(0x9e37_79b9) % 2900);
     let death = (Instant::now() + lifetime).min(end);
     while Instant::now() < death {
         std::thread::sleep(Duration::from_millis(150).min(death.saturating_duration_since(Instant::now())));
@@ -149,7 +148,7 @@ fn one_life(args: &Args, ring: &Path, life: u64, end: Instant, outcome: &mut Out
             outcome.stalls += 1;
         }
     }
-    if death < end || life.is_multiple_of(2) {
+    if death < end || round.is_multiple_of(2) {
         writer.kill()?;
         outcome.kills += 1;
     }
@@ -160,12 +159,12 @@ fn one_life(args: &Args, ring: &Path, life: u64, end: Instant, outcome: &mut Out
     outcome.torn += visited.torn;
     outcome.hung += visited.hung;
     outcome.unaccounted += visited.unaccounted;
-    outcome.follower(follower.end());
-    outcome.follower(perf_follower.end());
+    outcome.add_follower(follower.end());
+    outcome.add_follower(perf_follower.end());
     Ok(())
 }
 
-/// Where the perf ring of the soak whose exec ring is at `ring` is.
+/// Returns the path of the perf ring for the exec ring at `ring`.
 fn perf_ring(ring: &Path) -> std::path::PathBuf {
     let mut path = ring.as_os_str().to_owned();
     path.push(PERF_SUFFIX);

@@ -1,8 +1,8 @@
-//! What the soak records to the perf ring: every kind of perf event, each sealed, and how any of it is checked.
+//! Events that the soak records to the perf ring: every kind of perf event, each with a checksum, and their check.
 
 use crate::cli::demo::Checksum;
 use eventring::schema::perf::FieldValue;
-use eventring::tracing::{Counter, Fields, Marker, PerfContent, PerfRecorder, RecorderSubscriber};
+use eventring::tracing::{Counter, Fields, FieldsProblem, Marker, PerfContent, PerfRecorder, RecorderSubscriber};
 use tracing_core::callsite::{Callsite as _, DefaultCallsite};
 use tracing_core::field::Value;
 use tracing_core::span::{Attributes, Id, Record};
@@ -25,11 +25,11 @@ static LOG: DefaultCallsite = {
 static PROGRESS: Counter = Counter::new("progress");
 static MARK: Marker = Marker::new("mark");
 
-/// Longest text of a field: below what the recorder would cut.
+/// Upper bound of the length of a field's text: shorter than the length at which the recorder cuts.
 const TEXT_BYTES_MAX: u64 = 1500;
 
-/// One thread's work.
-pub(super) struct SpanTorture {
+/// Recording state of one thread.
+pub(super) struct SpanStress {
     dispatch: Dispatch,
     recorder: PerfRecorder,
     thread: u64,
@@ -37,13 +37,13 @@ pub(super) struct SpanTorture {
     previous: Option<Id>,
 }
 
-impl SpanTorture {
+impl SpanStress {
     pub(super) fn new(recorder: PerfRecorder, thread: u64) -> Self {
         let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
         Self { dispatch, recorder, thread, turn: 0, previous: None }
     }
 
-    /// A span, and everything that can happen to it.
+    /// Records a span with every kind of event that can belong to it.
     pub(super) fn turn(&mut self) {
         self.turn += 1;
         let text = text(self.turn);
@@ -95,7 +95,7 @@ impl SpanTorture {
     }
 }
 
-impl Drop for SpanTorture {
+impl Drop for SpanStress {
     fn drop(&mut self) {
         if let Some(previous) = self.previous.take() {
             self.dispatch.try_close(previous);
@@ -103,7 +103,7 @@ impl Drop for SpanTorture {
     }
 }
 
-/// Text of some length, mostly short.
+/// Returns a text, mostly a short one.
 fn text(turn: u64) -> String {
     let bytes = if turn.is_multiple_of(16) { turn * 37 % TEXT_BYTES_MAX } else { turn % 60 };
     (0..bytes).map(|at| char::from(b'a' + (turn.wrapping_mul(31).wrapping_add(at * at) % 26) as u8)).collect()
@@ -115,7 +115,7 @@ fn seal(thread: u64, turn: u64, text: &str) -> u64 {
     sum.finish()
 }
 
-/// A number that says itself whether it is one of ours.
+/// Returns a number that carries its own check: the high half is derived from the low half.
 fn counted(turn: u64) -> u64 {
     let turn = turn & 0xffff_ffff;
     turn | (turn ^ 0x5a5a_5a5a) << 32
@@ -125,41 +125,40 @@ fn is_counted(value: Option<&FieldValue>) -> bool {
     matches!(value, Some(FieldValue::U64(value)) if *value == counted(*value))
 }
 
-/// What a reader is to think of an event.
+/// Result of the check of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Judgement {
+pub(super) enum Verdict {
     Whole,
     Expired,
     Torn,
 }
 
-/// Judges one.
-pub(super) fn judge(content: &PerfContent) -> Judgement {
+/// Checks an event.
+pub(super) fn check(content: &PerfContent) -> Verdict {
     let is_whole = match content {
-        PerfContent::SpanNew { fields, .. } | PerfContent::Event { fields, .. } => {
-            if fields.problem == Some(eventring::tracing::FieldsProblem::Expired) {
-                return Judgement::Expired;
-            }
-            is_sealed(fields)
+        PerfContent::SpanNew { fields, .. }
+        | PerfContent::Event { fields, .. }
+        | PerfContent::SpanRecord { fields, .. }
+            if fields.problem == Some(FieldsProblem::Expired) =>
+        {
+            return Verdict::Expired;
         }
+        PerfContent::SpanNew { fields, .. } | PerfContent::Event { fields, .. } => is_sealed(fields),
         PerfContent::SpanRecord { fields, .. } => {
-            if fields.problem == Some(eventring::tracing::FieldsProblem::Expired) {
-                return Judgement::Expired;
-            }
             fields.is_complete()
                 && fields.values.len() == 1
                 && is_counted(fields.values.first().map(|late| &late.value))
         }
         PerfContent::Counter { value, .. } => is_counted(Some(value)),
-        PerfContent::Marker { text: None, .. } => return Judgement::Expired,
+        PerfContent::Marker { text: None, .. } => return Verdict::Expired,
         PerfContent::Marker { text: Some(marked), .. } => marked.split_once(' ').is_some_and(|(turn, rest)| {
             turn.parse().is_ok_and(|turn: u64| rest.ends_with(&format!(" {}", text(turn))))
         }),
         PerfContent::Unknown { .. } => false,
-        // These have no payload of their own, or one that only the table's reader knows.
+        // The other events have no payload, or one that the reader of the tables decodes.
         _ => true,
     };
-    if is_whole { Judgement::Whole } else { Judgement::Torn }
+    if is_whole { Verdict::Whole } else { Verdict::Torn }
 }
 
 fn is_sealed(fields: &Fields) -> bool {
@@ -184,21 +183,21 @@ mod tests {
     use eventring::tracing::{PerfItem, PerfReader};
 
     #[test]
-    fn what_is_recorded_is_whole_and_what_was_changed_is_torn() {
+    fn recorded_events_are_whole_and_changed_events_are_torn() {
         let recorder = PerfRecorder::builder().anonymous().shifts(15, 21).shards(1).build().unwrap();
-        let mut torture = SpanTorture::new(recorder.clone(), 7);
-        (0..40).for_each(|_| torture.turn());
-        drop(torture);
+        let mut stress = SpanStress::new(recorder.clone(), 7);
+        (0..40).for_each(|_| stress.turn());
+        drop(stress);
         let mut reader = PerfReader::from_shards(recorder.open_readers().unwrap());
         let (mut kinds, mut sealed) = (std::collections::HashSet::new(), 0);
         while let Some(PerfItem::Record(record)) = reader.next() {
             kinds.insert(std::mem::discriminant(&record.content));
-            assert_eq!(judge(&record.content), Judgement::Whole, "{record:?}");
+            assert_eq!(check(&record.content), Verdict::Whole, "{record:?}");
             if let PerfContent::SpanNew { mut fields, span, parent, call_site, flags } = record.content {
                 sealed += 1;
                 fields.values[1].value = FieldValue::U64(0);
                 let changed = PerfContent::SpanNew { fields, span, parent, call_site, flags };
-                assert_eq!(judge(&changed), Judgement::Torn);
+                assert_eq!(check(&changed), Verdict::Torn);
             }
         }
         assert_eq!(sealed, 40);

@@ -1,6 +1,6 @@
-//! Readers that come and go: some leave by themselves, some are killed.
+//! Visitors: readers that open the ring for a short time; some close it, some are killed.
 
-use super::follow::Followed;
+use super::follow::FollowCounts;
 use eventring::reader::{Next, Reader, Seek};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// What became of them.
+/// Counts of all visitors.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Visited {
+pub(super) struct VisitCounts {
     pub(super) readers: u64,
     pub(super) kills: u64,
     pub(super) torn: u64,
@@ -19,31 +19,31 @@ pub(super) struct Visited {
     pub(super) unaccounted: u64,
 }
 
-/// Visitors of one ring.
+/// Threads that send visitors to one ring.
 pub(super) struct Visitors {
     stop: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<Visited>>,
+    threads: Vec<JoinHandle<VisitCounts>>,
 }
 
 impl Visitors {
-    /// Sends the first.
-    pub(super) fn start(ring: &Path, life: u64) -> Self {
+    /// Starts the threads.
+    pub(super) fn start(ring: &Path, round: u64) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let start = |work: fn(&Path, &AtomicBool, u64) -> Visited| {
+        let start = |work: fn(&Path, &AtomicBool, u64) -> VisitCounts| {
             let (ring, stop) = (PathBuf::from(ring), stop.clone());
-            std::thread::spawn(move || work(&ring, &stop, life))
+            std::thread::spawn(move || work(&ring, &stop, round))
         };
         let threads = vec![start(short_visits), start(killed_visits)];
         Self { stop, threads }
     }
 
-    /// Waits for the last.
-    pub(super) fn end(self) -> Visited {
+    /// Stops the threads and returns their counts.
+    pub(super) fn end(self) -> VisitCounts {
         self.stop.store(true, Ordering::Relaxed);
-        let mut all = Visited::default();
+        let mut all = VisitCounts::default();
         for thread in self.threads {
-            // A reader that panicked did not come to an end.
-            let visited = thread.join().unwrap_or(Visited { hung: 1, ..Visited::default() });
+            // A panicked reader counts as hung.
+            let visited = thread.join().unwrap_or(VisitCounts { hung: 1, ..VisitCounts::default() });
             all.readers += visited.readers;
             all.kills += visited.kills;
             all.torn += visited.torn;
@@ -54,10 +54,10 @@ impl Visitors {
     }
 }
 
-/// Opens the ring, reads for a moment from somewhere, closes it; and again.
-fn short_visits(ring: &Path, stop: &AtomicBool, life: u64) -> Visited {
-    let mut visited = Visited::default();
-    let mut turn = life;
+/// Opens the ring, reads for a moment and closes the ring, again and again.
+fn short_visits(ring: &Path, stop: &AtomicBool, round: u64) -> VisitCounts {
+    let mut visited = VisitCounts::default();
+    let mut turn = round;
     while !stop.load(Ordering::Relaxed) {
         turn += 1;
         let Ok(reader) = Reader::open(ring) else {
@@ -67,28 +67,28 @@ fn short_visits(ring: &Path, stop: &AtomicBool, life: u64) -> Visited {
         let mut cursor = reader.cursor();
         cursor.seek(if turn.is_multiple_of(2) { Seek::Oldest } else { Seek::NamedByWord(0) });
         let first = cursor.next_seqno();
-        let (mut found, mut buffer) = (Followed::default(), Vec::new());
+        let (mut counts, mut buffer) = (FollowCounts::default(), Vec::new());
         let leave = Instant::now() + Duration::from_millis(turn * 13 % 50);
         while Instant::now() < leave {
             match cursor.next() {
-                Next::Event(event) => found.event(&cursor, &event, &mut buffer),
-                Next::Gap(gap) => found.lost += gap.count,
+                Next::Event(event) => counts.add(&cursor, &event, &mut buffer),
+                Next::Gap(gap) => counts.lost += gap.count,
                 Next::NotReady => std::thread::sleep(Duration::from_micros(50)),
             }
         }
         visited.readers += 1;
-        visited.torn += found.torn;
-        visited.unaccounted += (cursor.next_seqno() - first).abs_diff(found.read + found.lost);
+        visited.torn += counts.torn;
+        visited.unaccounted += (cursor.next_seqno() - first).abs_diff(counts.read + counts.lost);
         std::thread::sleep(Duration::from_millis(turn * 7 % 20));
     }
     visited
 }
 
-/// Starts reading processes, and kills them.
-fn killed_visits(ring: &Path, stop: &AtomicBool, life: u64) -> Visited {
-    let mut visited = Visited::default();
+/// Starts reading processes and kills them.
+fn killed_visits(ring: &Path, stop: &AtomicBool, round: u64) -> VisitCounts {
+    let mut visited = VisitCounts::default();
     let Ok(program) = std::env::current_exe() else { return visited };
-    let mut turn = life;
+    let mut turn = round;
     while !stop.load(Ordering::Relaxed) {
         turn += 1;
         let process = Command::new(&program)

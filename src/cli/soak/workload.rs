@@ -1,4 +1,4 @@
-//! What the soak's threads record beside the demo's transactions, and how any of it is checked.
+//! Events that the soak's threads record besides the demo's transactions, and their check.
 
 use crate::cli::demo::{Checksum, Workload};
 use eventring::reader::Descriptor;
@@ -8,16 +8,16 @@ use eventring::schema::{EventType, RECORD_ERROR_CODE};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Tags of events that are not the demo's have this in their second word.
-const OURS: u64 = 1 << 63;
+/// Bit of the second extension word that distinguishes these events from the demo's.
+const SOAK_EVENT: u64 = 1 << 63;
 
-/// Bytes of no meaning, as many as the largest payload has.
+/// Returns pseudo-random bytes, as many as the largest payload has.
 pub(super) fn noise() -> Arc<[u8]> {
     (0..4u32 << 20).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
 }
 
-/// One thread's work.
-pub(super) struct Torture {
+/// Recording state of one thread.
+pub(super) struct Stress {
     recorder: Recorder,
     transactions: Workload,
     bytes: Arc<[u8]>,
@@ -26,15 +26,15 @@ pub(super) struct Torture {
     turn: u64,
 }
 
-impl Torture {
-    /// `thread` is a small number; `bytes` are from [`noise`].
+impl Stress {
+    /// Creates the state of a thread. `thread` is a small number; `bytes` are from [`noise`].
     pub(super) fn new(recorder: Recorder, thread: u64, bytes: Arc<[u8]>) -> Self {
         let transactions = Workload::new(recorder.clone(), thread);
         let codes = ExecEvent::schema().info().events.iter().map(|event| event.code).collect();
         Self { recorder, transactions, bytes, codes, thread, turn: 0 }
     }
 
-    /// Records some events; gives how often it stalled.
+    /// Records some events, and returns how often the thread stalled.
     pub(super) fn turn(&mut self) -> u64 {
         self.turn += 1;
         self.transactions.transaction();
@@ -57,35 +57,36 @@ impl Torture {
 
     fn record(&self, code: u16, bytes: usize) {
         let payload = &self.bytes[..bytes];
-        let tags = [self.thread, OURS, self.turn];
-        let mut sum = Checksum::new(code, tags, 0);
-        sum.add(payload);
-        self.recorder.record(code, [tags[0], tags[1], tags[2], sum.finish()], payload);
+        self.recorder.record(code, self.extension_words(code, payload), payload);
     }
 
-    /// Holds a reservation open, half filled, while the others go round the ring; then commits it.
+    /// Holds a half-filled reservation open while the other threads record, then commits it.
     fn stall(&self) {
         let code = ExecEvent::TxnCallFrame as u16;
         let payload = &self.bytes[..1000];
-        let tags = [self.thread, OURS, self.turn];
-        let mut sum = Checksum::new(code, tags, 0);
-        sum.add(payload);
-        let ext = [tags[0], tags[1], tags[2], sum.finish()];
-        let Some(mut place) = self.recorder.reserve(code, ext, payload.len() as u64) else { return };
-        place.append(&payload[..500]);
+        let words = self.extension_words(code, payload);
+        let Some(mut reservation) = self.recorder.reserve(code, words, payload.len() as u64) else { return };
+        reservation.append(&payload[..500]);
         std::thread::sleep(Duration::from_millis(5 + self.turn % 60));
-        place.append(&payload[500..]);
-        place.commit();
+        reservation.append(&payload[500..]);
+        reservation.commit();
+    }
+
+    /// Returns the thread, the mark of these events, the turn, and the checksum.
+    fn extension_words(&self, code: u16, payload: &[u8]) -> [u64; 4] {
+        let mut sum = Checksum::new(code, [self.thread, SOAK_EVENT, self.turn], 0);
+        sum.add(payload);
+        [self.thread, SOAK_EVENT, self.turn, sum.finish()]
     }
 }
 
-/// Whether the event is one that [`Torture`] recorded, whole.
+/// Returns true if the event's checksum is that of an event of [`Stress`] or of the demo.
 pub(super) fn is_whole(event: &Descriptor, payload: &[u8]) -> bool {
     if event.event_type == RECORD_ERROR_CODE {
         return true;
     }
     let [first, second, third, sum] = event.content_ext;
-    if second & OURS == 0 {
+    if second & SOAK_EVENT == 0 {
         return crate::cli::demo::checksum(event, payload) == sum;
     }
     let mut expected = Checksum::new(event.event_type, [first, second, third], 0);

@@ -1,10 +1,10 @@
 //! The writing process of the soak.
 
-use super::room::clear_up_after;
-use super::spans::SpanTorture;
-use super::workload::{Torture, noise};
+use super::directory::remove_directory_of;
+use super::spans::SpanStress;
+use super::workload::{Stress, noise};
 use super::{SHIFTS, perf_ring};
-use crate::cli::demo::say;
+use crate::cli::demo::print_line;
 use crate::cli::exit::Exit;
 use anyhow::Context as _;
 use eventring::recorder::{ContentDescription, Recorder};
@@ -19,38 +19,38 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Threads that record spans.
+/// Number of threads that record spans.
 const PERF_THREADS: u64 = 2;
-/// Thread number of the threads that come and go.
+/// Thread number of the short-lived threads.
 const SHORT_LIVED: u64 = 1 << 20;
 
 /// Record for the soak
 #[derive(clap::Args)]
-pub(in crate::cli) struct WriterArgs {
+pub(in crate::cli) struct SoakWriterArgs {
     ring: PathBuf,
     #[arg(long)]
     threads: u16,
 }
 
-pub(in crate::cli) fn run(args: &WriterArgs) -> anyhow::Result<Exit> {
-    // A parent that dies while it has us stopped would never let us go on.
+pub(in crate::cli) fn run(args: &SoakWriterArgs) -> anyhow::Result<Exit> {
+    // The parent may die while it has this process stopped; the signal lets the process continue and find that out.
     let _ = set_parent_process_death_signal(Some(Signal::CONT));
-    let was_told = record_until_told(args);
-    if !matches!(was_told, Ok(true)) {
-        // The parent is dead, or ends because we have failed.
-        clear_up_after(&args.ring);
+    let parent_lives = record_until_asked_to_end(args);
+    if !matches!(parent_lives, Ok(true)) {
+        // The parent is dead, or will end because of the error, and cannot remove the directory.
+        remove_directory_of(&args.ring);
     }
-    was_told.map(|_| Exit::Done)
+    parent_lives.map(|_| Exit::Done)
 }
 
-/// Records until the parent says that it is enough, or is no more: then `false`.
-fn record_until_told(args: &WriterArgs) -> anyhow::Result<bool> {
+/// Records until the parent asks for the end, or is dead. Returns true if the parent lives.
+fn record_until_asked_to_end(args: &SoakWriterArgs) -> anyhow::Result<bool> {
     let description = ContentDescription::of::<ExecEvent>();
     let mut config = args.ring.as_os_str().to_owned();
     config.push(SHIFTS);
     let recorder = Recorder::builder(description).config(&config).compact(true).build()?;
     let perf = PerfRecorder::builder().config(perf_ring(&args.ring)).shifts(15, 21).shards(2).build()?;
-    say(&json!({ "ready": true }))?;
+    print_line(&json!({ "ready": true }))?;
     let bytes = noise();
     let (stop, stalls) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
@@ -58,44 +58,44 @@ fn record_until_told(args: &WriterArgs) -> anyhow::Result<bool> {
         for thread in 0..u64::from(args.threads) {
             let (recorder, bytes) = (recorder.clone(), bytes.clone());
             scope.spawn(move || {
-                let mut torture = Torture::new(recorder, thread, bytes);
+                let mut stress = Stress::new(recorder, thread, bytes);
                 while !stop.load(Ordering::Relaxed) {
-                    stalls.fetch_add(torture.turn(), Ordering::Relaxed);
+                    stalls.fetch_add(stress.turn(), Ordering::Relaxed);
                 }
             });
         }
         for thread in 0..PERF_THREADS {
             let perf = perf.clone();
             scope.spawn(move || {
-                let mut torture = SpanTorture::new(perf, thread);
+                let mut stress = SpanStress::new(perf, thread);
                 while !stop.load(Ordering::Relaxed) {
-                    torture.turn();
+                    stress.turn();
                 }
             });
         }
-        // Threads that live for one transaction, or one span, each: lanes that come and go.
+        // Threads that live for one transaction and one span each: they take payload cursors and give them back.
         scope.spawn(move || {
             while !stop.load(Ordering::Relaxed) {
                 let (recorder, bytes) = (recorder.clone(), bytes.clone());
                 let perf = perf.clone();
                 let short = std::thread::spawn(move || {
-                    SpanTorture::new(perf, SHORT_LIVED).turn();
-                    Torture::new(recorder, SHORT_LIVED, bytes).turn()
+                    SpanStress::new(perf, SHORT_LIVED).turn();
+                    Stress::new(recorder, SHORT_LIVED, bytes).turn()
                 });
                 if short.join().is_err() {
-                    // As the panic of a thread of this scope: the parent finds it in the exit status.
+                    // The parent sees the panic in the exit status, as it sees panics of the scope's own threads.
                     std::process::abort();
                 }
             }
         });
-        // Told again and again, so that what a killed writer had counted is known.
+        // Repeated reports, so that the parent knows the count of a killed writer.
         scope.spawn(move || {
             while !stop.load(Ordering::Relaxed) {
-                let _ = say(&json!({ "stalls": stalls.load(Ordering::Relaxed) }));
+                let _ = print_line(&json!({ "stalls": stalls.load(Ordering::Relaxed) }));
                 std::thread::sleep(Duration::from_millis(20));
             }
         });
-        // A line ends it, and so does the parent's death.
+        // A line ends the recording, and so does the end of stdin, which the parent's death causes.
         let mut line = String::new();
         let read = std::io::stdin().read_line(&mut line);
         stop.store(true, Ordering::Relaxed);
@@ -103,14 +103,14 @@ fn record_until_told(args: &WriterArgs) -> anyhow::Result<bool> {
     })
 }
 
-/// The process, seen from its parent.
+/// The writing process, seen from its parent.
 pub(super) struct WriterProcess {
     process: Child,
     lines: Option<std::thread::JoinHandle<u64>>,
 }
 
 impl WriterProcess {
-    /// Starts it; returns when its ring is there.
+    /// Starts the process and waits for its ring.
     pub(super) fn start(ring: &Path, threads: u16) -> anyhow::Result<Self> {
         let program = std::env::current_exe().context("cannot find the program itself")?;
         let mut process = Command::new(program)
@@ -133,22 +133,22 @@ impl WriterProcess {
         i32::try_from(self.process.id()).ok().and_then(Pid::from_raw).context("a process without a number")
     }
 
-    /// Stops all its threads where they are, and lets them go on.
+    /// Stops all threads of the process for `time`.
     pub(super) fn stop_for(&self, time: Duration) -> anyhow::Result<()> {
         kill_process(self.pid()?, Signal::STOP)?;
         std::thread::sleep(time);
         Ok(kill_process(self.pid()?, Signal::CONT)?)
     }
 
-    /// Kills it.
+    /// Kills the process.
     pub(super) fn kill(&mut self) -> anyhow::Result<()> {
         self.process.kill().context("cannot kill a process")
     }
 
-    /// Ends it, if it has not been killed, and waits; gives how often its threads stalled.
+    /// Asks the process to end and waits for its end. Returns how often its threads stalled.
     pub(super) fn end(mut self) -> anyhow::Result<u64> {
         if let Some(mut stdin) = self.process.stdin.take() {
-            // A killed one does not listen.
+            // Writing fails if the process was killed.
             let _ = stdin.write_all(b"end\n");
         }
         let status = self.process.wait().context("cannot wait for a process")?;
@@ -164,7 +164,7 @@ impl Drop for WriterProcess {
     }
 }
 
-/// The last number it told.
+/// Returns the last count that the process has reported.
 fn last_count(lines: BufReader<ChildStdout>) -> u64 {
     let mut count = 0;
     for line in lines.lines().map_while(Result::ok) {

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-const TEST: &str = "a_business_event_of_ones_own_type_is_drawn_in_its_span";
+const TEST: &str = "a_typed_event_is_drawn_in_its_span";
 
 #[derive(EventPayload)]
 struct Order {
@@ -201,7 +201,7 @@ fn check_exports(place: &Path) -> BTreeMap<u64, u64> {
 }
 
 #[test]
-fn a_business_event_of_ones_own_type_is_drawn_in_its_span() {
+fn a_typed_event_is_drawn_in_its_span() {
     if part().is_some() {
         return program();
     }

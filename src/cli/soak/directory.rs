@@ -1,4 +1,4 @@
-//! The directory of a soak's rings, which must not outlive it, however it ends.
+//! The directory of a soak's rings, which is removed even if the soak is killed.
 
 use anyhow::Context as _;
 use std::path::{Path, PathBuf};
@@ -6,32 +6,33 @@ use std::path::{Path, PathBuf};
 const PARENT: &str = "/dev/shm";
 const PREFIX: &str = "eventring-soak-";
 
-/// A directory of our own, removed at the end.
-pub(super) struct Room(PathBuf);
+/// A directory of this process that is removed on drop.
+pub(super) struct SoakDirectory(PathBuf);
 
-impl Room {
-    /// Makes it, and removes those of soaks that were killed.
-    pub(super) fn make() -> anyhow::Result<Self> {
+impl SoakDirectory {
+    /// Creates the directory, and removes the directories of soaks that were killed.
+    pub(super) fn create() -> anyhow::Result<Self> {
         sweep(Path::new(PARENT));
         let path = Path::new(PARENT).join(format!("{PREFIX}{}", std::process::id()));
         std::fs::create_dir(&path).with_context(|| format!("cannot make the directory {}", path.display()))?;
         Ok(Self(path))
     }
 
-    /// Where the exec ring goes.
+    /// Returns the path of the exec ring.
     pub(super) fn ring(&self) -> PathBuf {
         self.0.join("ring")
     }
 }
 
-impl Drop for Room {
+impl Drop for SoakDirectory {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// Removes the directory that holds `ring`, if it is a soak's: for a writer whose parent has died, or will because the writer has failed.
-pub(super) fn clear_up_after(ring: &Path) {
+/// Removes the directory that holds `ring` if it is a soak's. A writer calls this if its parent has died, or will die
+/// because the writer has failed.
+pub(super) fn remove_directory_of(ring: &Path) {
     if let Some(directory) = ring.parent()
         && directory.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX))
     {
@@ -39,7 +40,7 @@ pub(super) fn clear_up_after(ring: &Path) {
     }
 }
 
-/// Removes the directories of soaks whose process is gone.
+/// Removes the directories of soaks whose process has ended.
 fn sweep(parent: &Path) {
     for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -55,9 +56,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn directories_of_dead_soaks_go_and_those_of_live_ones_and_of_others_stay() {
+    fn only_directories_of_dead_soaks_are_removed() {
         let parent = tempfile::tempdir().unwrap();
-        // No process has the largest number that there is.
+        // No process has the largest pid.
         let names = [format!("{PREFIX}{}", u32::MAX), format!("{PREFIX}{}", std::process::id()), "other-1".into()];
         for name in &names {
             std::fs::create_dir(parent.path().join(name)).unwrap();

@@ -50,7 +50,7 @@ fn account(cursor: &mut Cursor) -> [u64; 4] {
 }
 
 #[test]
-fn from_the_oldest_event_on_every_number_since_the_first_is_accounted_for() {
+fn from_the_oldest_event_on_every_seqno_is_accounted_for() {
     let (recorder, reader, last) = gone_round();
     let mut recorder = Some(recorder);
     for state in [RingState::Live, RingState::Ended] {
@@ -68,7 +68,7 @@ fn from_the_oldest_event_on_every_number_since_the_first_is_accounted_for() {
 }
 
 #[test]
-fn where_nothing_is_gone_nothing_is_told() {
+fn without_overwritten_events_nothing_is_reported() {
     let recorder = Recorder::builder(ContentDescription::new(300, "SHOP")).anonymous().prefault(false).build().unwrap();
     let reader = Reader::options().open_fd(recorder.as_fd()).unwrap();
     let mut cursor = cursor(&reader, Seek::Oldest);
@@ -102,7 +102,7 @@ fn every_way_to_read_tells_it() {
 }
 
 #[test]
-fn the_gap_begins_at_the_number_that_was_wanted() {
+fn the_gap_begins_at_the_requested_seqno() {
     let (recorder, reader, last) = gone_round();
     // The cursor begins before the oldest event: some of the events that it was asked for are gone.
     let mut cursor = cursor(&reader, Seek::Last(last - GONE + 10));
@@ -126,7 +126,7 @@ fn the_gap_begins_at_the_number_that_was_wanted() {
 }
 
 #[test]
-fn what_is_overwritten_later_is_the_readers_loss() {
+fn events_overwritten_after_the_start_are_the_readers_losses() {
     let (recorder, reader, last) = gone_round();
     let mut oldest = cursor(&reader, Seek::Oldest);
     let mut newest = cursor(&reader, Seek::Newest);
