@@ -112,7 +112,7 @@ impl Clock {
     /// As [`Self::now_epoch_nanos`] in the ordinary case; `None` where the answer would take longer. For callers that have
     /// a slow way of their own.
     #[inline(always)]
-    pub(crate) fn now_epoch_nanos_at_once(&self) -> Option<u64> {
+    pub(crate) fn try_now_epoch_nanos(&self) -> Option<u64> {
         self.tick_clock.nanos_on_line()
     }
 

@@ -1,8 +1,9 @@
 //! Making a recorder: sizes, place, file, header.
 
 use super::config::ContentDescription;
-use super::core::{Core, Recorder};
+use super::core::Core;
 use super::error::{RecorderError, RecorderErrorKind};
+use super::handle::Recorder;
 use super::header::{self, Shard};
 use super::old_shards;
 use crate::clock::{Clock, ClockKind};

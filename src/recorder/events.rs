@@ -1,7 +1,7 @@
 //! Which typed events a recorder takes: those that its ring says it holds.
 
 use super::config::ContentDescription;
-use super::core::Recorder;
+use super::handle::Recorder;
 use crate::layout::extension;
 use crate::ring::memory::MappedMemory;
 use crate::sync::{AtomicUsize, Ordering};

@@ -1,33 +1,35 @@
-//! A payload on its way to its place: one slice, or several in a row.
+//! The payload of a `record` call: one slice, or several in a row.
 
+use crate::ring::claim::Claim;
 use crate::ring::memory::MappedMemory;
-use crate::ring::writer::{RingWriter, SlotClaim};
+use crate::ring::writer::RingWriter;
 
-/// What is recorded in the ordinary case. A trait, for a closure would be called, and its captures put into memory.
+/// The payload of one event. A trait and not a closure, whose call would put its captures into memory.
 pub(super) trait Payload {
-    /// Copies the payload to its place.
-    fn fill(&self, writer: &RingWriter<MappedMemory>, claim: &SlotClaim<'_>);
+    /// Copies the payload into the claimed payload memory.
+    fn fill(&self, writer: &RingWriter<MappedMemory>, claim: &Claim<'_>);
 }
 
 impl Payload for [u8] {
     #[inline(always)]
-    fn fill(&self, writer: &RingWriter<MappedMemory>, claim: &SlotClaim<'_>) {
-        writer.fill_in_lane(claim, 0, self);
+    fn fill(&self, writer: &RingWriter<MappedMemory>, claim: &Claim<'_>) {
+        writer.fill(claim, 0, self);
     }
 }
 
 impl Payload for [&[u8]] {
     #[inline(always)]
-    fn fill(&self, writer: &RingWriter<MappedMemory>, claim: &SlotClaim<'_>) {
+    fn fill(&self, writer: &RingWriter<MappedMemory>, claim: &Claim<'_>) {
         let mut at = 0;
         for part in self {
-            writer.fill_in_lane(claim, at, part);
+            writer.fill(claim, at, part);
             at += part.len() as u64;
         }
     }
 }
 
-/// The sum of the lengths; a slice may stand in `parts` several times, so that it can exceed the address space.
+/// Returns the sum of the lengths, saturated: a slice may stand in `parts` several times, so the sum can exceed the address
+/// space.
 #[inline(always)]
 pub(super) fn total_bytes(parts: &[&[u8]]) -> u64 {
     parts.iter().fold(0, |sum: u64, part| sum.saturating_add(part.len() as u64))

@@ -1,26 +1,26 @@
-//! How many lanes record at present, so that their runs together take a bounded part of the payload memory.
+//! How many payload cursors record at present, so that their runs together take a bounded part of the payload memory.
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// Bits of a word that count lanes; the epoch is above.
+/// Bits of a word that count payload cursors; the epoch is above.
 const COUNT_BITS: u32 = 20;
 const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
 
-/// Counts the lanes that took a run in the present stretch of payload memory (an *epoch*), and in the one before.
+/// Counts the payload cursors that took a run in the present stretch of payload memory (an *epoch*), and in the one before.
 ///
 /// Only the sizes of runs depend on the counts, so they need no order, and may be wrong by those who count at the same time.
-pub(super) struct ActiveLanes {
-    /// `epoch << COUNT_BITS | lanes`, of even and of odd epochs.
+pub(super) struct ActiveCursors {
+    /// `epoch << COUNT_BITS | cursors`, of even and of odd epochs.
     counts: [AtomicU64; 2],
 }
 
-impl ActiveLanes {
+impl ActiveCursors {
     pub(super) fn new() -> Self {
         Self { counts: [AtomicU64::new(0), AtomicU64::new(0)] }
     }
 
-    /// Counts a lane, if it comes for a run for the first time in this epoch, and returns how many lanes are active: at least 1.
-    pub(super) fn lanes(&self, epoch: u64, is_first: bool) -> u64 {
+    /// Counts a payload cursor, if it comes for a run for the first time in this epoch, and returns how many payload cursors are active: at least 1.
+    pub(super) fn count(&self, epoch: u64, is_first: bool) -> u64 {
         // Models need no small shares, and have enough words to explore.
         if cfg!(any(loom, shuttle)) {
             return 1;

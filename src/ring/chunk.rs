@@ -2,11 +2,12 @@
 //!
 //! Each physical chunk has an owner word in the writer's private memory (a ring has one writing process):
 //! `lap << 16 | holder`. The lap is the turn of the payload buffer for which the chunk was last taken, from 1. The holder
-//! is 0 (free), a lane plus one, or [`ONE_OFF`]. Laps only grow, so that a writer which allocated an offset long ago and
+//! is 0 (free), a payload cursor plus one, or [`ONE_OFF`]. Laps only grow, so that a writer which allocated an offset long ago and
 //! comes late finds a newer lap and takes nothing.
 
-use super::lane::{Lane, LaneId, Lanes, LeftRun};
 use super::mutation::{self, Mutation};
+use super::payload_cursor::{CursorId, LeftRun, PayloadCursor};
+use super::payload_cursors::PayloadCursors;
 use super::step::{self, Step};
 use crate::layout::Geometry;
 use crate::sync::{AtomicU64, Ordering, fence};
@@ -28,26 +29,26 @@ const PIN_UNCOUNTED: u64 = PIN_FOLLOWS - 1;
 /// Who asks for a chunk.
 #[derive(Clone, Copy)]
 pub(crate) enum Taker<'a> {
-    /// A thread, to keep the chunk in its lane.
-    Lane(&'a Lane),
-    /// One reservation, of the thread of this lane if it has one.
-    OneOff(Option<&'a Lane>),
+    /// A thread, to keep the chunk in its payload cursor.
+    Cursor(&'a PayloadCursor),
+    /// One reservation, of the thread of this payload cursor if it has one.
+    OneOff(Option<&'a PayloadCursor>),
 }
 
 impl Taker<'_> {
     /// How an owner word names it.
     fn holder(self) -> u64 {
         match self {
-            Self::Lane(lane) => u64::from(lane.id()) + 1,
+            Self::Cursor(cursor) => u64::from(cursor.id()) + 1,
             Self::OneOff(_) => ONE_OFF,
         }
     }
 
-    /// The lane of the thread that asks.
-    fn own_lane(&self) -> Option<&Lane> {
+    /// The payload cursor of the thread that asks.
+    fn own_cursor(&self) -> Option<&PayloadCursor> {
         match self {
-            Self::Lane(lane) => Some(lane),
-            Self::OneOff(lane) => *lane,
+            Self::Cursor(cursor) => Some(cursor),
+            Self::OneOff(cursor) => *cursor,
         }
     }
 }
@@ -59,8 +60,8 @@ fn free_order() -> Ordering {
 /// The owner words of a ring's chunks.
 pub(crate) struct Chunks {
     owners: Box<[AtomicU64]>,
-    /// `lap << 16 | open` for the first chunk of a run that its lane has stopped filling: how many reservations are open in
-    /// the run. `lap << 16 | PIN_FOLLOWS | n` for the chunk `n` chunks further on. Only the lane that took the run for that
+    /// `lap << 16 | open` for the first chunk of a run that its payload cursor has stopped filling: how many reservations are open in
+    /// the run. `lap << 16 | PIN_FOLLOWS | n` for the chunk `n` chunks further on. Only the payload cursor that took the run for that
     /// lap uses them, and only if reservations were open in the run when it was left.
     pins: Box<[AtomicU64]>,
     chunk_shift: u32,
@@ -93,7 +94,7 @@ impl Chunks {
 
     /// Takes the chunk at the unwrapped offset `base` (a multiple of the chunk size that the taker has just allocated from
     /// `next_payload_byte`). False: a newer lap has it, or a thread that is inside it now. Never waits.
-    pub(crate) fn take(&self, base: u64, taker: Taker<'_>, lanes: &Lanes) -> bool {
+    pub(crate) fn take(&self, base: u64, taker: Taker<'_>, cursors: &PayloadCursors) -> bool {
         let owner = self.owner(base);
         let lap = self.lap(base);
         // Acquire here and below: with a free word come the previous holder's payload stores, so that ours are later in
@@ -106,13 +107,13 @@ impl Chunks {
             let held_by = seen & HOLDER_MASK;
             if !mutation::active(Mutation::MissingChunkClaim)
                 && held_by != FREE
-                && (held_by == ONE_OFF || !self.part_from(seen, taker, lanes))
+                && (held_by == ONE_OFF || !self.part_from(seen, taker, cursors))
             {
                 return false;
             }
             step::at(Step::OwnerSeen);
             let name = lap << HOLDER_BITS | taker.holder();
-            // Nothing to release: a thief that reads our name asks our lane. A failure means that the word has gone on to a
+            // Nothing to release: a thief that reads our name asks our payload cursor. A failure means that the word has gone on to a
             // newer lap or was freed, which happens a few times at most.
             match owner.compare_exchange(seen, name, Ordering::Acquire, Ordering::Acquire) {
                 Ok(_) => return true,
@@ -121,7 +122,7 @@ impl Chunks {
         }
     }
 
-    /// Whether the lane that holds the chunk will never write to it again, seen by a taker that has allocated the chunk's
+    /// Whether the payload cursor that holds the chunk will never write to it again, seen by a taker that has allocated the chunk's
     /// next turn from `next_payload_byte`.
     ///
     /// The owner says "inside", then a full fence, then reads `next_payload_byte`, and leaves a chunk alone that lies far
@@ -129,19 +130,19 @@ impl Chunks {
     /// owner is inside. One of the two fences comes first: either the owner sees that its chunk lies far behind, now and
     /// ever after, or we see that it is inside, and leave the chunk alone. (That it took the chunk at all we have read from
     /// the owner word; so the fence of the reservation in which it did came before ours.)
-    fn part_from(&self, seen: u64, taker: Taker<'_>, lanes: &Lanes) -> bool {
-        let holder = (seen & HOLDER_MASK) as LaneId - 1;
-        if let Some(own) = taker.own_lane()
+    fn part_from(&self, seen: u64, taker: Taker<'_>, cursors: &PayloadCursors) -> bool {
+        let holder = (seen & HOLDER_MASK) as CursorId - 1;
+        if let Some(own) = taker.own_cursor()
             && own.id() == holder
         {
             // Our own, from an earlier lap. Nothing of ours is open in it if this reservation is the only one.
             return own.is_outermost();
         }
-        let Some(lane) = lanes.get(holder) else { return false };
+        let Some(cursor) = cursors.get(holder) else { return false };
         if !mutation::active(Mutation::MissingThiefFence) {
             fence(Ordering::SeqCst);
         }
-        lane.is_outside()
+        cursor.is_outside()
     }
 
     /// Frees the chunk at `base` if `taker` still holds it for that lap.
@@ -152,14 +153,14 @@ impl Chunks {
         let _ = self.owner(base).compare_exchange(held, lap | FREE, free_order(), Ordering::Relaxed);
     }
 
-    /// Ends `lane`'s filling of `run`, in which `run.open` of its reservations still have their payload.
+    /// Ends `cursor`'s filling of `run`, in which `run.open` of its reservations still have their payload.
     ///
-    /// The last of them frees it (see [`Self::unpin`]); or thieves take its chunks when the lane is outside. So one
+    /// The last of them frees it (see [`Self::unpin`]); or thieves take its chunks when the payload cursor is outside. So one
     /// reservation that is kept open for long, or leaked, keeps one run, and not all that its thread fills meanwhile.
     ///
-    /// `is_kept` says that nobody can have taken a chunk of it: the lane is inside, and the run was near after the fence. Whoever
+    /// `is_kept` says that nobody can have taken a chunk of it: the payload cursor is inside, and the run was near after the fence. Whoever
     /// would take a chunk leaves it alone then, so that no exchange is needed.
-    pub(crate) fn let_go(&self, run: LeftRun, lane: &Lane, is_kept: bool) {
+    pub(crate) fn release_run(&self, run: LeftRun, cursor: &PayloadCursor, is_kept: bool) {
         let chunks = run.bytes >> self.chunk_shift;
         if run.open == 0 || mutation::active(Mutation::MissingPin) {
             for base in (0..chunks).map(|n| self.chunk_at(run.base, n)) {
@@ -167,37 +168,37 @@ impl Chunks {
                     // Release: as in `free`.
                     self.owner(base).store(self.lap(base) << HOLDER_BITS | FREE, free_order());
                 } else {
-                    self.free(base, Taker::Lane(lane));
+                    self.free(base, Taker::Cursor(cursor));
                 }
             }
             return;
         }
         // Relaxed, as in `unpin`: the holder's own. With the lap, for `open` may be wrong about a run of which chunks have
-        // been taken from the lane (a handler that came before the lane noticed counts what will be withdrawn): the next
+        // been taken from the payload cursor (a handler that came before the payload cursor noticed counts what will be withdrawn): the next
         // holder then finds a lap that is not its own.
         let pin = |base, what| self.pins[self.index(base)].store(self.pin_word(base, what), Ordering::Relaxed);
         pin(run.base, run.open.min(PIN_UNCOUNTED));
         (1..chunks).for_each(|n| pin(self.chunk_at(run.base, n), PIN_FOLLOWS | n));
     }
 
-    /// Ends one of the reservations that [`Self::let_go`] counted in the run of `offset`, while others of its lane are open.
+    /// Ends one of the reservations that [`Self::release_run`] counted in the run of `offset`, while others of its payload cursor are open.
     #[cold]
-    pub(crate) fn unpin(&self, offset: u64, lane: &Lane) {
+    pub(crate) fn unpin(&self, offset: u64, cursor: &PayloadCursor) {
         let Some(first) = self.first_of_run(offset >> self.chunk_shift << self.chunk_shift) else { return };
         let pins = &self.pins[self.index(first)];
         let pinned = pins.load(Ordering::Relaxed);
         let open = pinned & PIN_MASK;
         if pinned != self.pin_word(first, open) || !(1..PIN_UNCOUNTED).contains(&open) {
-            // Not known: kept until the lane is outside.
+            // Not known: kept until the payload cursor is outside.
             return;
         }
         pins.store(pinned - 1, Ordering::Relaxed);
         if open == 1 {
-            self.free(first, Taker::Lane(lane));
+            self.free(first, Taker::Cursor(cursor));
             (1..PIN_FOLLOWS)
                 .map(|n| (n, self.chunk_at(first, n)))
                 .take_while(|(n, base)| self.follows(*base, *n))
-                .for_each(|(_, base)| self.free(base, Taker::Lane(lane)));
+                .for_each(|(_, base)| self.free(base, Taker::Cursor(cursor)));
         }
     }
 

@@ -1,9 +1,10 @@
 //! How long payloads stay readable: the part of the payload buffer that is recorded between a payload and its end, in traffic
-//! that is as unfavourable as can be thought of. Lanes take turns here as no scheduler would have threads do it.
+//! that is as unfavourable as can be thought of. PayloadCursors take turns here as no scheduler would have threads do it.
 
+use super::commit::Fields;
 use super::heap::HeapMemory;
 use super::memory::{ControlWord, RingMemory};
-use super::writer::{Fields, RingWriter};
+use super::writer::RingWriter;
 use crate::layout::Geometry;
 use crate::sync::Ordering;
 use std::collections::BTreeMap;
@@ -11,7 +12,7 @@ use std::collections::BTreeMap;
 /// Records without reading, and notes when payloads expire.
 struct Traffic {
     ring: RingWriter<HeapMemory>,
-    lanes: Vec<u16>,
+    cursors: Vec<u16>,
     /// Bytes recorded before the payload at each offset that is still readable.
     readable: BTreeMap<u64, u64>,
     recorded: u64,
@@ -20,21 +21,21 @@ struct Traffic {
 }
 
 impl Traffic {
-    fn new(payload_shift: u32, lanes: usize) -> Self {
+    fn new(payload_shift: u32, cursors: usize) -> Self {
         // The payload bytes themselves do not matter.
         let memory = HeapMemory::new(Geometry::new(16, 1 << payload_shift, 0).unwrap(), 1);
         let ring = RingWriter::new(memory);
-        let lanes = (0..lanes).map(|_| ring.lanes().acquire().unwrap().id()).collect();
-        Self { ring, lanes, readable: BTreeMap::new(), recorded: 0, shortest: u64::MAX }
+        let cursors = (0..cursors).map(|_| ring.cursors().acquire().unwrap().id()).collect();
+        Self { ring, cursors, readable: BTreeMap::new(), recorded: 0, shortest: u64::MAX }
     }
 
-    fn record(&mut self, lane: usize, bytes: u64) {
-        let lane = self.ring.lanes().get(self.lanes[lane]);
-        let claim = self.ring.reserve(lane, bytes);
+    fn record(&mut self, cursor: usize, bytes: u64) {
+        let cursor = self.ring.cursors().get(self.cursors[cursor]);
+        let claim = self.ring.reserve(cursor, bytes);
         self.recorded += bytes.next_multiple_of(16);
         self.readable.insert(claim.payload_offset, self.recorded);
         let fields = Fields { event_type: 2, payload_bytes: bytes as u32, epoch_nanos: 0, content_ext: [0; 4] };
-        self.ring.commit(lane, claim, &fields);
+        self.ring.commit(cursor, claim, &fields);
         let window = self.ring.memory().control(ControlWord::BufferWindowStart).load(Ordering::Relaxed);
         while let Some(oldest) = self.readable.first_entry().filter(|oldest| *oldest.key() < window) {
             self.shortest = self.shortest.min(self.recorded - oldest.remove());
@@ -53,20 +54,20 @@ impl Traffic {
     }
 }
 
-/// Lanes take turns, each with a payload of these bytes; in each round another lane records `busy` bytes, in pieces of 30 KiB at most.
-fn by_turns(payload_shift: u32, lanes: usize, bytes: u64, busy: u64) -> u64 {
-    let mut traffic = Traffic::new(payload_shift, lanes + 1);
+/// PayloadCursors take turns, each with a payload of these bytes; in each round another payload cursor records `busy` bytes, in pieces of 30 KiB at most.
+fn by_turns(payload_shift: u32, cursors: usize, bytes: u64, busy: u64) -> u64 {
+    let mut traffic = Traffic::new(payload_shift, cursors + 1);
     while !traffic.is_enough() {
-        (0..lanes).for_each(|lane| traffic.record(lane, bytes));
+        (0..cursors).for_each(|cursor| traffic.record(cursor, bytes));
         let mut left = busy;
         while left > 0 {
             let piece = left.min(30 << 10);
-            traffic.record(lanes, piece);
+            traffic.record(cursors, piece);
             left -= piece;
         }
     }
     let percent = traffic.shortest_percent();
-    println!("2^{payload_shift}: {lanes} lanes of {bytes} bytes by turns, and {busy} bytes: {percent} %");
+    println!("2^{payload_shift}: {cursors} cursors of {bytes} bytes by turns, and {busy} bytes: {percent} %");
     percent
 }
 
@@ -81,27 +82,27 @@ const SIZES: [u64; 28] = [
 ];
 
 #[test]
-fn lanes_of_a_default_shard_that_take_turns_keep_payloads_for_half_of_the_buffer() {
-    for lanes in [1, 2, 6, 40, 63, 167, SHARD_THREADS] {
+fn cursors_of_a_default_shard_that_take_turns_keep_payloads_for_half_of_the_buffer() {
+    for cursors in [1, 2, 6, 40, 63, 167, SHARD_THREADS] {
         for bytes in SIZES {
-            assert!(by_turns(SHARD_SHIFT, lanes, bytes, 0) >= 50);
+            assert!(by_turns(SHARD_SHIFT, cursors, bytes, 0) >= 50);
         }
     }
 }
 
 #[test]
-fn slow_lanes_of_a_default_shard_beside_a_busy_one_keep_payloads_for_half_of_the_buffer() {
-    for lanes in [33, 167, SHARD_THREADS] {
+fn slow_cursors_of_a_default_shard_beside_a_busy_one_keep_payloads_for_half_of_the_buffer() {
+    for cursors in [33, 167, SHARD_THREADS] {
         for bytes in SIZES {
             for busy in [3 << 10, 300 << 10] {
-                assert!(by_turns(SHARD_SHIFT, lanes, bytes, busy) >= 50);
+                assert!(by_turns(SHARD_SHIFT, cursors, bytes, busy) >= 50);
             }
         }
     }
 }
 
 #[test]
-fn one_lane_keeps_payloads_of_mixed_sizes_for_half_of_the_buffer_of_any_size() {
+fn one_cursor_keeps_payloads_of_mixed_sizes_for_half_of_the_buffer_of_any_size() {
     // As many small ones as fill so many bytes, after a large one.
     let mixes = [
         (43_696, 13_700, 100),
@@ -126,9 +127,9 @@ fn one_lane_keeps_payloads_of_mixed_sizes_for_half_of_the_buffer_of_any_size() {
 }
 
 #[test]
-fn a_lane_beside_a_thousand_idle_ones_has_runs_as_if_it_were_alone() {
+fn a_cursor_beside_a_thousand_idle_ones_has_runs_as_if_it_were_alone() {
     let mut traffic = Traffic::new(SHARD_SHIFT, 1000);
-    (0..1000).for_each(|lane| traffic.record(lane, 100));
+    (0..1000).for_each(|cursor| traffic.record(cursor, 100));
     for _ in 0..2 {
         // The idle ones are counted until a quarter of the buffer has gone by.
         (traffic.shortest, traffic.recorded) = (u64::MAX, 0);
@@ -142,11 +143,11 @@ fn a_lane_beside_a_thousand_idle_ones_has_runs_as_if_it_were_alone() {
 
 /// What docs/RELIABILITY.md says of more threads than that, and of the smallest rings that others can open.
 #[test]
-fn many_lanes_of_one_ring_keep_payloads_for_an_eighth_of_the_buffer() {
-    for (payload_shift, lanes) in [(21, 500), (SHARD_SHIFT, 1000), (27, 1000)] {
+fn many_cursors_of_one_ring_keep_payloads_for_an_eighth_of_the_buffer() {
+    for (payload_shift, cursors) in [(21, 500), (SHARD_SHIFT, 1000), (27, 1000)] {
         for bytes in [48, 144, 528, 1040, 8208] {
             for busy in [0, 30 << 10] {
-                assert!(by_turns(payload_shift, lanes, bytes, busy) >= 12);
+                assert!(by_turns(payload_shift, cursors, bytes, busy) >= 12);
             }
         }
     }

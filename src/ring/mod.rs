@@ -1,4 +1,4 @@
-//! The protocol: reserve, claim, place, fill, commit, observe.
+//! The protocol: reserve, claim, allocate payload memory, fill, commit, observe.
 //!
 //! Everything here works on [`memory::RingMemory`]: a region of words and payload bytes that is a mapped file in a
 //! program, a heap vector in unit tests and a loom or shuttle model in model checks. The steps are explained in
@@ -6,12 +6,16 @@
 
 mod active;
 pub(crate) mod chunk;
+pub(crate) mod claim;
+pub(crate) mod commit;
 pub(crate) mod holes;
-pub(crate) mod lane;
 pub(crate) mod memory;
 pub(crate) mod mutation;
 pub(crate) mod observe;
-mod place;
+mod payload_allocation;
+pub(crate) mod payload_cursor;
+mod payload_cursors;
+mod run_sizes;
 pub mod step;
 pub(crate) mod window;
 pub(crate) mod writer;

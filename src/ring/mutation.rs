@@ -33,10 +33,10 @@ mutations! {
     MissingHole,
     /// Seqnos are handed out by a relaxed addition without a fence: nothing comes with them, and nothing stands between
     /// saying "inside" and looking whether the chunk lies far behind.
-    MissingLaneFence,
+    MissingEnterFence,
     /// No fence between allocating a chunk's next turn and looking whether its owner is inside.
     MissingThiefFence,
-    /// A lane goes on with its chunk however far behind it lies.
+    /// A payload cursor goes on with its chunk however far behind it lies.
     MissingStaleCheck,
     /// Leaving is a relaxed store.
     RelaxedLeave,
@@ -47,7 +47,7 @@ mutations! {
     /// A nested reservation that ends looks a second time, after it has left, whether its payload was in the chunk being
     /// filled. (An older version did.)
     SecondLeaveLook,
-    /// A lane is handed on to the next thread while a reservation in it is open.
+    /// A payload cursor is handed on to the next thread while a reservation in it is open.
     EarlyHandOver,
     /// A chunk is taken without asking whether its owner is inside.
     MissingChunkClaim,

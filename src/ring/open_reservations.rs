@@ -1,11 +1,14 @@
 //! What reservations cost that stay open, for long or for ever: their own slot and chunk, and nothing else.
 
 use super::chunk::{Chunks, Taker};
+use super::claim::Claim;
+use super::commit::Fields;
 use super::heap::HeapMemory;
-use super::lane::{Lane, Lanes, LeftRun};
 use super::memory::{ControlWord, RingMemory};
 use super::observe::{self, Observation};
-use super::writer::{Claim, Fields, RingWriter};
+use super::payload_cursor::{LeftRun, PayloadCursor};
+use super::payload_cursors::PayloadCursors;
+use super::writer::RingWriter;
 use crate::layout::Geometry;
 use crate::sync::Ordering;
 
@@ -19,18 +22,18 @@ fn ring() -> Ring {
     RingWriter::new(HeapMemory::new(Geometry::new(CAPACITY, PAYLOAD, 0).unwrap(), PAYLOAD as usize / 8))
 }
 
-fn finish(ring: &Ring, lane: &Lane, claim: Claim, payload: &[u8]) -> u64 {
+fn finish(ring: &Ring, cursor: &PayloadCursor, claim: Claim<'_>, payload: &[u8]) -> u64 {
     let seqno = claim.seqno;
     ring.fill(&claim, 0, payload);
     let payload_bytes = payload.len() as u32;
-    ring.commit(Some(lane), claim, &Fields { event_type: 2, payload_bytes, epoch_nanos: 0, content_ext: [0; 4] });
+    ring.commit(Some(cursor), claim, &Fields { event_type: 2, payload_bytes, epoch_nanos: 0, content_ext: [0; 4] });
     seqno
 }
 
-fn record(ring: &Ring, lane: &Lane, payload: &[u8]) -> u64 {
-    let claim = ring.reserve(Some(lane), payload.len() as u64);
-    assert!(claim.placed, "no payload memory");
-    finish(ring, lane, claim, payload)
+fn record(ring: &Ring, cursor: &PayloadCursor, payload: &[u8]) -> u64 {
+    let claim = ring.reserve(Some(cursor), payload.len() as u64);
+    assert!(claim.has_payload_memory(), "no payload memory");
+    finish(ring, cursor, claim, payload)
 }
 
 fn count(ring: &Ring, word: ControlWord) -> u64 {
@@ -47,18 +50,18 @@ fn read(ring: &Ring, seqno: u64) -> Vec<u8> {
 #[test]
 fn a_leaked_reservation_costs_one_slot_and_one_chunk_even_if_its_thread_goes_on() {
     let ring = ring();
-    let lane = ring.lanes().acquire().unwrap();
-    let leaked = ring.reserve(Some(lane), 64);
+    let cursor = ring.cursors().acquire().unwrap();
+    let leaked = ring.reserve(Some(cursor), 64);
     ring.fill(&leaked, 0, &[0xee; 64]);
     let laps = 20;
     for i in 0..laps * PAYLOAD / 64 {
         let payload = [i as u8; 64];
-        let seqno = record(&ring, lane, &payload);
+        let seqno = record(&ring, cursor, &payload);
         assert_eq!(read(&ring, seqno), payload);
     }
     let skipped = count(&ring, ControlWord::SkippedChunks);
     assert!(skipped <= laps + 1, "{skipped} chunks skipped, one a lap expected");
-    let other = ring.lanes().acquire().unwrap();
+    let other = ring.cursors().acquire().unwrap();
     for i in 0..2 * PAYLOAD / 64 {
         record(&ring, other, &[i as u8; 64]);
     }
@@ -69,17 +72,17 @@ fn a_leaked_reservation_costs_one_slot_and_one_chunk_even_if_its_thread_goes_on(
 #[test]
 fn the_last_reservation_in_a_chunk_that_is_no_longer_filled_frees_it() {
     let ring = ring();
-    let lane = ring.lanes().acquire().unwrap();
-    let _leaked = ring.reserve(Some(lane), 64);
+    let cursor = ring.cursors().acquire().unwrap();
+    let _leaked = ring.reserve(Some(cursor), 64);
     for i in 0..20 * PAYLOAD / CHUNK {
         // `outer` stays open while the chunk that it lies in is left.
-        let outer = ring.reserve(Some(lane), 64);
-        let also = ring.reserve(Some(lane), 64);
+        let outer = ring.reserve(Some(cursor), 64);
+        let also = ring.reserve(Some(cursor), 64);
         for _ in 0..5 {
-            record(&ring, lane, &[1; 64]);
+            record(&ring, cursor, &[1; 64]);
         }
-        finish(&ring, lane, outer, &[i as u8; 64]);
-        let seqno = finish(&ring, lane, also, &[i as u8; 64]);
+        finish(&ring, cursor, outer, &[i as u8; 64]);
+        let seqno = finish(&ring, cursor, also, &[i as u8; 64]);
         assert_eq!(read(&ring, seqno), [i as u8; 64]);
     }
     let laps = count(&ring, ControlWord::NextPayloadByte) / PAYLOAD;
@@ -90,73 +93,73 @@ fn the_last_reservation_in_a_chunk_that_is_no_longer_filled_frees_it() {
 #[test]
 fn payload_of_an_open_reservation_is_not_given_away_by_nested_ones() {
     let ring = ring();
-    let lane = ring.lanes().acquire().unwrap();
-    let outer = ring.reserve(Some(lane), 64);
+    let cursor = ring.cursors().acquire().unwrap();
+    let outer = ring.reserve(Some(cursor), 64);
     let offset = outer.payload_offset;
     let mut laps = 0;
     while laps < 3 {
-        let seqno = record(&ring, lane, &[laps as u8; 64]);
+        let seqno = record(&ring, cursor, &[laps as u8; 64]);
         let Observation::Event(event) = observe::descriptor(ring.memory(), seqno) else { panic!("{seqno} is gone") };
         laps = event.payload_buf_offset / PAYLOAD;
         let chunk = |offset: u64| offset % PAYLOAD / CHUNK;
         assert!(laps == 0 || chunk(event.payload_buf_offset) != chunk(offset));
         assert_ne!(event.payload_buf_offset % PAYLOAD, offset);
     }
-    finish(&ring, lane, outer, &[7; 64]);
+    finish(&ring, cursor, outer, &[7; 64]);
 }
 
 #[test]
-fn a_chunk_that_was_taken_from_a_lane_is_pinned_by_its_new_holder_alone() {
+fn a_chunk_that_was_taken_from_a_cursor_is_pinned_by_its_new_holder_alone() {
     let geometry = Geometry::new(CAPACITY, PAYLOAD, 0).unwrap();
     let chunks = Chunks::new(&geometry);
-    let lanes = Lanes::new();
-    let [old, new, other] = [(); 3].map(|()| lanes.acquire().unwrap());
-    assert!(chunks.take(0, Taker::Lane(old), &lanes));
+    let cursors = PayloadCursors::new();
+    let [old, new, other] = [(); 3].map(|()| cursors.acquire().unwrap());
+    assert!(chunks.take(0, Taker::Cursor(old), &cursors));
     new.enter();
-    assert!(chunks.take(PAYLOAD, Taker::Lane(new), &lanes));
+    assert!(chunks.take(PAYLOAD, Taker::Cursor(new), &cursors));
     // Two of its reservations are open in it. The old one counts what it will have to withdraw.
-    chunks.let_go(LeftRun { base: PAYLOAD, bytes: CHUNK, open: 2 }, new, false);
-    chunks.let_go(LeftRun { base: 0, bytes: CHUNK, open: 1 }, old, false);
+    chunks.release_run(LeftRun { base: PAYLOAD, bytes: CHUNK, open: 2 }, new, false);
+    chunks.release_run(LeftRun { base: 0, bytes: CHUNK, open: 1 }, old, false);
     chunks.unpin(PAYLOAD, new);
-    assert!(!chunks.take(2 * PAYLOAD, Taker::Lane(other), &lanes), "one is still open");
-    assert!(new.leave_outermost());
-    assert!(chunks.take(3 * PAYLOAD, Taker::Lane(other), &lanes));
+    assert!(!chunks.take(2 * PAYLOAD, Taker::Cursor(other), &cursors), "one is still open");
+    assert!(new.try_leave());
+    assert!(chunks.take(3 * PAYLOAD, Taker::Cursor(other), &cursors));
 }
 
 #[test]
 fn a_large_payload_takes_the_chunk_that_its_own_thread_has_stopped_using() {
     let ring = ring();
-    let lane = ring.lanes().acquire().unwrap();
-    record(&ring, lane, &[1; 64]);
+    let cursor = ring.cursors().acquire().unwrap();
+    record(&ring, cursor, &[1; 64]);
     for i in 0..100u8 {
         let payload = [i; 3000];
-        let seqno = record(&ring, lane, &payload);
+        let seqno = record(&ring, cursor, &payload);
         assert_eq!(read(&ring, seqno), payload);
     }
     assert_eq!(count(&ring, ControlWord::SkippedChunks), 0);
-    let seqno = record(&ring, lane, &[9; 64]);
+    let seqno = record(&ring, cursor, &[9; 64]);
     assert_eq!(read(&ring, seqno), [9; 64]);
 }
 
 #[test]
 fn a_ring_whose_slots_are_all_open_loses_events_and_does_not_hang() {
     let ring = ring();
-    let lane = ring.lanes().acquire().unwrap();
-    let mut open: Vec<Claim> = (0..CAPACITY).map(|_| ring.reserve(Some(lane), 16)).collect();
-    let lost = ring.reserve(Some(lane), 16);
-    assert_eq!((lost.seqno, lost.placed), (0, false));
+    let cursor = ring.cursors().acquire().unwrap();
+    let mut open: Vec<Claim<'_>> = (0..CAPACITY).map(|_| ring.reserve(Some(cursor), 16)).collect();
+    let lost = ring.reserve(Some(cursor), 16);
+    assert_eq!((lost.seqno, lost.has_payload_memory()), (0, false));
     assert_eq!(count(&ring, ControlWord::RefusedClaims), CAPACITY + 1);
-    ring.commit(Some(lane), lost, &Fields { event_type: 2, payload_bytes: 0, epoch_nanos: 0, content_ext: [0; 4] });
+    ring.commit(Some(cursor), lost, &Fields { event_type: 2, payload_bytes: 0, epoch_nanos: 0, content_ext: [0; 4] });
     let lost = ring.reserve_empty();
-    assert_eq!((lost.seqno, lost.placed), (0, false));
+    assert_eq!((lost.seqno, lost.has_payload_memory()), (0, false));
     // One slot is enough.
-    finish(&ring, lane, open.remove(3), &[3; 16]);
-    let seqno = record(&ring, lane, &[4; 16]);
+    finish(&ring, cursor, open.remove(3), &[3; 16]);
+    let seqno = record(&ring, cursor, &[4; 16]);
     assert_eq!(read(&ring, seqno), [4; 16]);
     for claim in open {
-        finish(&ring, lane, claim, &[5; 16]);
+        finish(&ring, cursor, claim, &[5; 16]);
     }
-    assert!(lane.is_outside());
+    assert!(cursor.is_outside());
 }
 
 #[test]

@@ -19,7 +19,7 @@ macro_rules! steps {
 }
 
 steps! {
-    /// The lane says "inside", and bytes were taken from its chunk.
+    /// The payload cursor says "inside", and bytes were taken from its chunk.
     Entered,
     /// A seqno was handed out.
     Reserved,
@@ -31,8 +31,8 @@ steps! {
     Refused,
     /// The hole is published, and not counted.
     HolePublished,
-    /// The lane has let its chunk go, and has no other.
-    ChunkLetGo,
+    /// The payload cursor has let its chunk go, and has no other.
+    RunReleased,
     /// Payload memory was allocated, and its chunks are not taken.
     ChunkAllocated,
     /// A chunk's owner was looked at.
@@ -49,11 +49,11 @@ steps! {
     HalfDescribed,
     /// All words of the descriptor but the seqno are stored.
     Described,
-    /// The event is committed, and the lane still says "inside".
+    /// The event is committed, and the payload cursor still says "inside".
     Committed,
     /// A chunk of one reservation was freed.
     ChunkFreed,
-    /// The lane says "outside".
+    /// The payload cursor says "outside".
     Left,
 }
 

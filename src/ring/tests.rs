@@ -1,10 +1,11 @@
 //! Sequential truths of the protocol on heap memory; interleavings are the models' business.
 
 use super::chunk::Taker;
+use super::commit::Fields;
 use super::heap::HeapMemory;
 use super::memory::{ControlWord, RingMemory};
 use super::observe::{self, Observation};
-use super::writer::{Fields, RingWriter};
+use super::writer::RingWriter;
 use crate::layout::Geometry;
 use crate::sync::Ordering;
 
@@ -20,22 +21,22 @@ fn fields(event_type: u16, payload_bytes: u32) -> Fields {
 }
 
 fn record(ring: &RingWriter<HeapMemory>, event_type: u16, payload: &[u8]) -> u64 {
-    let lane = ring.lanes().get(0);
-    let (lane, claim) = if payload.is_empty() {
+    let cursor = ring.cursors().get(0);
+    let (cursor, claim) = if payload.is_empty() {
         (None, ring.reserve_empty())
     } else {
-        (lane, ring.reserve(lane, payload.len() as u64))
+        (cursor, ring.reserve(cursor, payload.len() as u64))
     };
-    assert!(claim.placed);
+    assert!(claim.has_payload_memory());
     let seqno = claim.seqno;
     ring.fill(&claim, 0, payload);
-    ring.commit(lane, claim, &fields(event_type, payload.len() as u32));
+    ring.commit(cursor, claim, &fields(event_type, payload.len() as u32));
     seqno
 }
 
-fn with_lane() -> RingWriter<HeapMemory> {
+fn with_cursor() -> RingWriter<HeapMemory> {
     let ring = ring();
-    ring.lanes().acquire().unwrap();
+    ring.cursors().acquire().unwrap();
     ring
 }
 
@@ -52,7 +53,7 @@ fn read(ring: &RingWriter<HeapMemory>, seqno: u64) -> Option<(u16, Option<Vec<u8
 
 #[test]
 fn what_was_recorded_is_observed() {
-    let ring = with_lane();
+    let ring = with_cursor();
     for (i, size) in [0usize, 1, 15, 16, 17, 100].into_iter().enumerate() {
         let payload = vec![i as u8 + 1; size];
         let seqno = record(&ring, i as u16 + 2, &payload);
@@ -63,7 +64,7 @@ fn what_was_recorded_is_observed() {
 
 #[test]
 fn a_lapped_slot_is_told_from_one_that_is_not_ready() {
-    let ring = with_lane();
+    let ring = with_cursor();
     for i in 0..CAPACITY + 3 {
         record(&ring, i as u16, &[]);
     }
@@ -75,7 +76,7 @@ fn a_lapped_slot_is_told_from_one_that_is_not_ready() {
 
 #[test]
 fn a_stalled_writer_keeps_its_slot_and_the_refused_seqno_is_a_hole() {
-    let ring = with_lane();
+    let ring = with_cursor();
     let stalled = ring.reserve_empty();
     assert_eq!(stalled.seqno, 1);
     for _ in 0..CAPACITY - 1 {
@@ -95,8 +96,8 @@ fn a_stalled_writer_keeps_its_slot_and_the_refused_seqno_is_a_hole() {
 
 #[test]
 fn a_stalled_writer_never_spoils_payload_of_a_later_lap() {
-    let ring = with_lane();
-    let other = ring.lanes().acquire().unwrap();
+    let ring = with_cursor();
+    let other = ring.cursors().acquire().unwrap();
     let stalled = ring.reserve(Some(other), 64);
     let mut last = 0;
     for i in 0..3 * PAYLOAD / 128 {
@@ -112,9 +113,9 @@ fn a_stalled_writer_never_spoils_payload_of_a_later_lap() {
 }
 
 #[test]
-fn an_idle_lane_gives_its_chunk_away() {
-    let ring = with_lane();
-    let idle = ring.lanes().acquire().unwrap();
+fn an_idle_cursor_gives_its_chunk_away() {
+    let ring = with_cursor();
+    let idle = ring.cursors().acquire().unwrap();
     let claim = ring.reserve(Some(idle), 64);
     ring.commit(Some(idle), claim, &fields(3, 64));
     for i in 0..3 * PAYLOAD / 128 {
@@ -131,7 +132,7 @@ fn an_idle_lane_gives_its_chunk_away() {
 
 #[test]
 fn a_payload_of_many_chunks_is_contiguous_across_the_wrap() {
-    let ring = with_lane();
+    let ring = with_cursor();
     let size = ring.memory().geometry().overflow_expire_bytes() as usize - 16;
     for round in 1..20u8 {
         let payload: Vec<u8> = (0..size).map(|i| (i as u8).wrapping_mul(round)).collect();
@@ -143,7 +144,7 @@ fn a_payload_of_many_chunks_is_contiguous_across_the_wrap() {
 
 #[test]
 fn the_window_passes_exactly_what_is_overwritten_and_never_moves_back() {
-    let ring = with_lane();
+    let ring = with_cursor();
     let window = || ring.memory().control(ControlWord::BufferWindowStart).load(Ordering::Relaxed);
     let mut before = 0;
     for _ in 0..1000 {
@@ -163,10 +164,10 @@ fn the_window_passes_exactly_what_is_overwritten_and_never_moves_back() {
 fn a_chunk_allocated_a_lap_ago_cannot_be_taken_any_more() {
     let geometry = Geometry::new(CAPACITY, PAYLOAD, 0).unwrap();
     let chunks = super::chunk::Chunks::new(&geometry);
-    let lanes = super::lane::Lanes::new();
-    assert!(chunks.take(PAYLOAD, Taker::OneOff(None), &lanes));
+    let cursors = super::payload_cursors::PayloadCursors::new();
+    assert!(chunks.take(PAYLOAD, Taker::OneOff(None), &cursors));
     chunks.free(PAYLOAD, Taker::OneOff(None));
-    assert!(!chunks.take(0, Taker::OneOff(None), &lanes));
-    assert!(chunks.take(2 * PAYLOAD, Taker::OneOff(None), &lanes));
-    assert!(!chunks.take(3 * PAYLOAD, Taker::OneOff(None), &lanes));
+    assert!(!chunks.take(0, Taker::OneOff(None), &cursors));
+    assert!(chunks.take(2 * PAYLOAD, Taker::OneOff(None), &cursors));
+    assert!(!chunks.take(3 * PAYLOAD, Taker::OneOff(None), &cursors));
 }

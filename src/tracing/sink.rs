@@ -91,8 +91,8 @@ impl Sink {
 pub(super) fn record_empty(ring: &Recorder, thread: &ThreadState, event: PerfEvent, ext: PerfExt) {
     let [span_id, related, ids, flags_and_counts] = ext.to_words();
     let ids = ids | thread.id_word();
-    if ring.core.record_empty_at_once(event as u16, span_id, related, ids, flags_and_counts).is_none() {
-        ring.core.record_empty_otherwise(event as u16, span_id, related, ids, flags_and_counts);
+    if ring.core.try_record_empty(event as u16, span_id, related, ids, flags_and_counts).is_none() {
+        ring.core.record_empty_slow(event as u16, span_id, related, ids, flags_and_counts);
     }
 }
 
@@ -110,7 +110,7 @@ impl PerfCore {
         visit: impl Fn(&mut dyn Visit),
         then: impl Fn(EncodedFields<'_>) -> R,
     ) -> R {
-        let epoch_nanos = ring.core.now_at_once();
+        let epoch_nanos = ring.core.try_now();
         if self.redacted.is_empty() {
             fields::encode(thread, &self.limits, epoch_nanos, |encoder| visit(encoder), then)
         } else {

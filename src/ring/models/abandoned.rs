@@ -3,8 +3,8 @@
 use super::event::{SMALL_BYTES, bound_payload, read, record, ring};
 use super::explore::explore;
 use crate::layout::record_error::{self, ErrorType};
+use crate::ring::commit::Fields;
 use crate::ring::observe::{self, Observation};
-use crate::ring::writer::Fields;
 use loom::thread;
 use std::sync::Arc;
 
@@ -16,15 +16,15 @@ fn an_abandoned_reservation_becomes_a_whole_record_error() {
         let writer = thread::spawn({
             let ring = Arc::clone(&ring);
             move || {
-                let lane = ring.lanes().get(0);
-                let claim = ring.reserve(lane, SMALL_BYTES);
+                let cursor = ring.cursors().get(0);
+                let claim = ring.reserve(cursor, SMALL_BYTES);
                 ring.fill(&claim, 0, &bound_payload(claim.seqno, SMALL_BYTES));
                 // Dropped here, as `Reservation` does it.
                 ring.fill(&claim, 0, &error);
                 let payload_bytes = record_error::FIXED_BYTES as u32;
                 let event_type = record_error::EVENT_TYPE;
-                ring.commit(lane, claim, &Fields { event_type, payload_bytes, epoch_nanos: 9, content_ext: [9; 4] });
-                record(&ring, lane, SMALL_BYTES)
+                ring.commit(cursor, claim, &Fields { event_type, payload_bytes, epoch_nanos: 9, content_ext: [9; 4] });
+                record(&ring, cursor, SMALL_BYTES)
             }
         });
         if let Observation::Event(event) = observe::descriptor(ring.memory(), 1) {

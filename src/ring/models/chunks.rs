@@ -4,7 +4,7 @@
 //! then valid are the thief's; an owner that still wrote would spoil them.
 
 use super::event::{
-    CHUNK_BYTES, Got, PAYLOAD_BYTES, Ring, SMALL_BYTES, check_at_rest, count, finish, pass_by, read, record,
+    CHUNK_BYTES, Got, PAYLOAD_BYTES, Ring, SMALL_BYTES, SentClaim, check_at_rest, count, finish, pass_by, read, record,
     record_empty, ring, ring_with_runs,
 };
 use super::explore::{Tally, explore};
@@ -45,14 +45,14 @@ fn check_theft_at(ring: &Ring, seqno: u64, target: u64, tally: &Tally) {
 }
 
 #[test]
-fn an_idle_lanes_chunk_is_taken_or_used_again_but_not_both() {
+fn an_idle_cursors_chunk_is_taken_or_used_again_but_not_both() {
     explore("steal", 4, &["taken", "left alone"], |tally| {
         let ring = ring(4);
-        // The lane's chunk has room for one more.
-        assert_eq!(record(&ring, ring.lanes().get(0), SMALL_BYTES), Some(1));
+        // The payload cursor's chunk has room for one more.
+        assert_eq!(record(&ring, ring.cursors().get(0), SMALL_BYTES), Some(1));
         let owner = thread::spawn({
             let ring = Arc::clone(&ring);
-            move || record(&ring, ring.lanes().get(0), SMALL_BYTES)
+            move || record(&ring, ring.cursors().get(0), SMALL_BYTES)
         });
         let seqno = thief(&ring, PAYLOAD_BYTES - CHUNK_BYTES);
         assert!(owner.join().unwrap().is_some());
@@ -62,12 +62,12 @@ fn an_idle_lanes_chunk_is_taken_or_used_again_but_not_both() {
 }
 
 #[test]
-fn a_chunk_that_is_being_taken_by_its_lane_is_not_taken_from_it() {
+fn a_chunk_that_is_being_taken_by_its_cursor_is_not_taken_from_it() {
     explore("steal_early", 4, &["taken", "left alone"], |tally| {
         let ring = ring(4);
         let owner = thread::spawn({
             let ring = Arc::clone(&ring);
-            move || [(); 2].map(|()| record(&ring, ring.lanes().get(0), SMALL_BYTES))
+            move || [(); 2].map(|()| record(&ring, ring.cursors().get(0), SMALL_BYTES))
         });
         let seqno = thief(&ring, PAYLOAD_BYTES - CHUNK_BYTES);
         assert!(owner.join().unwrap().iter().all(Option::is_some));
@@ -92,14 +92,14 @@ fn a_chunk_that_was_freed_comes_with_what_was_written_to_it() {
 }
 
 #[test]
-fn a_chunk_that_a_lane_has_used_up_comes_with_what_was_written_to_it() {
+fn a_chunk_that_a_cursor_has_used_up_comes_with_what_was_written_to_it() {
     explore("let_go", 3, &["taken"], |tally| {
         let ring = ring(4);
-        assert_eq!(record(&ring, ring.lanes().get(0), SMALL_BYTES), Some(1));
+        assert_eq!(record(&ring, ring.cursors().get(0), SMALL_BYTES), Some(1));
         let owner = thread::spawn({
             let ring = Arc::clone(&ring);
             // The first fills the chunk; the second lets it go, and stays inside until it has ended.
-            move || [(); 2].map(|()| record(&ring, ring.lanes().get(0), SMALL_BYTES))
+            move || [(); 2].map(|()| record(&ring, ring.cursors().get(0), SMALL_BYTES))
         });
         // The chunk's next turn, after the owner has taken another; else the last chunk of this turn.
         let seqno = thief(&ring, PAYLOAD_BYTES - 2 * CHUNK_BYTES);
@@ -113,18 +113,18 @@ fn a_chunk_that_a_lane_has_used_up_comes_with_what_was_written_to_it() {
 fn a_chunk_is_kept_while_a_reservation_in_it_is_open() {
     explore("nested", 4, &["taken", "left alone"], |tally| {
         let ring = ring(4);
-        let lane = ring.lanes().get(0);
-        assert_eq!(record(&ring, lane, SMALL_BYTES), Some(1));
+        let cursor = ring.cursors().get(0);
+        assert_eq!(record(&ring, cursor, SMALL_BYTES), Some(1));
         // The other half of the chunk; what is recorded inside of it goes to the next chunk.
-        let outer = ring.reserve(lane, SMALL_BYTES);
+        let outer = SentClaim::new(ring.reserve(cursor, SMALL_BYTES));
         let owner = thread::spawn({
             let ring = Arc::clone(&ring);
             move || {
-                let lane = ring.lanes().get(0);
-                let inner = ring.reserve(lane, SMALL_BYTES);
+                let cursor = ring.cursors().get(0);
+                let inner = ring.reserve(cursor, SMALL_BYTES);
                 // Frees the first chunk, while the inner one is still open in the second.
-                finish(&ring, lane, outer, SMALL_BYTES);
-                finish(&ring, lane, inner, SMALL_BYTES);
+                finish(&ring, cursor, outer.receive(&ring), SMALL_BYTES);
+                finish(&ring, cursor, inner, SMALL_BYTES);
             }
         });
         // The first chunk's next turn, if the inner one has its place already; else the one before.
@@ -139,13 +139,13 @@ fn a_chunk_is_kept_while_a_reservation_in_it_is_open() {
 fn the_second_chunk_of_a_run_is_taken_or_used_again_but_not_both() {
     explore("steal_from_a_run", 4, &["taken", "left alone"], |tally| {
         let ring = ring_with_runs(8, 2);
-        let lane = ring.lanes().get(0);
+        let cursor = ring.cursors().get(0);
         // The first chunk is used up; the two after it are one run, of which three quarters are used up.
-        (1..=5).for_each(|seqno| assert_eq!(record(&ring, lane, SMALL_BYTES), Some(seqno)));
+        (1..=5).for_each(|seqno| assert_eq!(record(&ring, cursor, SMALL_BYTES), Some(seqno)));
         assert_eq!(count(&ring, ControlWord::NextPayloadByte), 3 * CHUNK_BYTES);
         let owner = thread::spawn({
             let ring = Arc::clone(&ring);
-            move || record(&ring, ring.lanes().get(0), SMALL_BYTES)
+            move || record(&ring, ring.cursors().get(0), SMALL_BYTES)
         });
         // The next turn of the run's second chunk.
         let seqno = thief(&ring, PAYLOAD_BYTES - CHUNK_BYTES);
@@ -159,21 +159,21 @@ fn the_second_chunk_of_a_run_is_taken_or_used_again_but_not_both() {
 fn a_run_of_several_chunks_is_kept_while_a_reservation_in_it_is_open() {
     explore("nested_in_a_run", 3, &["taken", "left alone"], |tally| {
         let ring = ring_with_runs(16, 2);
-        let lane = ring.lanes().get(0);
-        (1..=4).for_each(|seqno| assert_eq!(record(&ring, lane, SMALL_BYTES), Some(seqno)));
+        let cursor = ring.cursors().get(0);
+        (1..=4).for_each(|seqno| assert_eq!(record(&ring, cursor, SMALL_BYTES), Some(seqno)));
         // In the second chunk of a run of two; what is recorded inside of it goes to the next run.
-        let outer = ring.reserve(lane, SMALL_BYTES);
-        let also = ring.reserve(lane, SMALL_BYTES);
+        let outer = SentClaim::new(ring.reserve(cursor, SMALL_BYTES));
+        let also = SentClaim::new(ring.reserve(cursor, SMALL_BYTES));
         assert_eq!(outer.payload_offset, 2 * CHUNK_BYTES);
         let owner = thread::spawn({
             let ring = Arc::clone(&ring);
             move || {
-                let lane = ring.lanes().get(0);
-                let inner = ring.reserve(lane, SMALL_BYTES);
-                finish(&ring, lane, also, SMALL_BYTES);
+                let cursor = ring.cursors().get(0);
+                let inner = ring.reserve(cursor, SMALL_BYTES);
+                finish(&ring, cursor, also.receive(&ring), SMALL_BYTES);
                 // Frees both chunks of the first run, while the inner reservation is still open in the next.
-                finish(&ring, lane, outer, SMALL_BYTES);
-                finish(&ring, lane, inner, SMALL_BYTES);
+                finish(&ring, cursor, outer.receive(&ring), SMALL_BYTES);
+                finish(&ring, cursor, inner, SMALL_BYTES);
             }
         });
         let seqno = thief(&ring, PAYLOAD_BYTES - 3 * CHUNK_BYTES);
@@ -184,21 +184,21 @@ fn a_run_of_several_chunks_is_kept_while_a_reservation_in_it_is_open() {
 }
 
 #[test]
-fn a_lane_that_is_handed_on_takes_its_run_along() {
-    explore("hand_over", 3, &["the same lane", "another lane", "taken", "left alone"], |tally| {
+fn a_cursor_that_is_handed_on_takes_its_run_along() {
+    explore("hand_over", 3, &["the same cursor", "another cursor", "taken", "left alone"], |tally| {
         let ring = ring(8);
-        let lane = ring.lanes().acquire().unwrap().id();
-        // The lane's chunk has room for one more.
-        assert_eq!(record(&ring, ring.lanes().get(lane), SMALL_BYTES), Some(1));
+        let cursor = ring.cursors().acquire().unwrap().id();
+        // The payload cursor's chunk has room for one more.
+        assert_eq!(record(&ring, ring.cursors().get(cursor), SMALL_BYTES), Some(1));
         let ending = thread::spawn({
             let ring = Arc::clone(&ring);
-            move || ring.give_back(ring.lanes().get(lane).unwrap())
+            move || ring.give_back(ring.cursors().get(cursor).unwrap())
         });
         let beginning = thread::spawn({
             let (ring, tally) = (Arc::clone(&ring), tally.clone());
             move || {
-                let next = ring.lanes().acquire().unwrap();
-                tally.saw(if next.id() == lane { "the same lane" } else { "another lane" });
+                let next = ring.cursors().acquire().unwrap();
+                tally.saw(if next.id() == cursor { "the same cursor" } else { "another cursor" });
                 record(&ring, Some(next), SMALL_BYTES)
             }
         });
@@ -211,20 +211,25 @@ fn a_lane_that_is_handed_on_takes_its_run_along() {
 }
 
 #[test]
-fn a_lane_with_an_open_reservation_is_not_handed_on() {
+fn a_cursor_with_an_open_reservation_is_not_handed_on() {
     explore("open_hand_over", 3, &["taken", "left alone"], |tally| {
         let ring = ring(8);
-        let lane = ring.lanes().acquire().unwrap();
-        let open = ring.reserve(Some(lane), SMALL_BYTES);
-        ring.give_back(lane);
+        let cursor = ring.cursors().acquire().unwrap();
+        let open = SentClaim::new(ring.reserve(Some(cursor), SMALL_BYTES));
+        ring.give_back(cursor);
         let ending = thread::spawn({
-            let (ring, lane) = (Arc::clone(&ring), lane.id());
+            let (ring, cursor) = (Arc::clone(&ring), cursor.id());
             // An event more, whose seqno the thief's may come before or after, so that all orders of the two are tried.
-            move || [finish(&ring, ring.lanes().get(lane), open, SMALL_BYTES), record_empty(&ring).unwrap()]
+            move || {
+                [
+                    finish(&ring, ring.cursors().get(cursor), open.receive(&ring), SMALL_BYTES),
+                    record_empty(&ring).unwrap(),
+                ]
+            }
         });
         let beginning = thread::spawn({
             let ring = Arc::clone(&ring);
-            move || record(&ring, ring.lanes().acquire(), SMALL_BYTES)
+            move || record(&ring, ring.cursors().acquire(), SMALL_BYTES)
         });
         let seqno = thief(&ring, PAYLOAD_BYTES - CHUNK_BYTES);
         assert_eq!(ending.join().unwrap()[0], 1);

@@ -2,18 +2,20 @@
 
 use crate::layout::limits::{MIN_CHUNK_BYTES, MIN_PAYLOAD_BUF_BYTES};
 use crate::layout::{Descriptor, Geometry};
+use crate::ring::claim::{Claim, PayloadMemory};
+use crate::ring::commit::Fields;
 use crate::ring::heap::HeapMemory;
-use crate::ring::lane::Lane;
 use crate::ring::memory::{ControlWord, RingMemory};
 use crate::ring::observe::{self, Observation};
-use crate::ring::writer::{Claim, Fields, RingWriter};
+use crate::ring::payload_cursor::PayloadCursor;
+use crate::ring::writer::RingWriter;
 use crate::sync::Ordering;
 use std::sync::Arc;
 
 /// The smallest payload buffer: 16 chunks of 32 bytes, a window of 448 that moves in steps of 64.
 pub(super) const PAYLOAD_BYTES: u64 = MIN_PAYLOAD_BUF_BYTES;
 pub(super) const CHUNK_BYTES: u64 = MIN_CHUNK_BYTES;
-/// The largest payload that goes into a lane's chunk.
+/// The largest payload that goes into a payload cursor's chunk.
 pub(super) const SMALL_BYTES: u64 = CHUNK_BYTES / 2;
 
 pub(super) type Ring<M = HeapMemory> = RingWriter<M>;
@@ -30,7 +32,7 @@ pub(super) fn ring(capacity: u64) -> Arc<Ring> {
     Arc::new(RingWriter::new(memory(capacity)))
 }
 
-/// A ring of `capacity` descriptors whose lanes take up to `chunks` chunks at a time, once they have used up their first.
+/// A ring of `capacity` descriptors whose payload cursors take up to `chunks` chunks at a time, once they have used up their first.
 pub(super) fn ring_with_runs(capacity: u64, chunks: u64) -> Arc<Ring> {
     let mut ring = RingWriter::new(memory(capacity));
     if chunks > 1 {
@@ -84,41 +86,60 @@ pub(super) fn record_empty<M: RingMemory>(ring: &Ring<M>) -> Option<u64> {
 
 /// Records an event with `payload_bytes` of payload, or without if there is no memory for it, as `Recorder` does; its seqno,
 /// or `None` if it was lost.
-pub(super) fn record<M: RingMemory>(ring: &Ring<M>, lane: Option<&Lane>, payload_bytes: u64) -> Option<u64> {
-    let claim = match lane {
-        None => ring.reserve(None, payload_bytes),
-        Some(lane) => match ring.reserve_in_lane(lane, payload_bytes) {
-            Ok(claim) => {
-                let seqno = claim.seqno;
-                let fields = bound_fields(seqno, payload_bytes, claim.payload_offset);
-                #[cfg(shuttle)]
-                check_window(ring, claim.payload_offset, payload_bytes);
-                ring.fill_in_lane(&claim, 0, &bound_payload(seqno, payload_bytes));
-                ring.commit_in_lane(lane, claim, &fields);
-                return Some(seqno);
-            }
-            Err(unfinished) => ring.resume(lane, unfinished, payload_bytes),
-        },
-    };
+pub(super) fn record<M: RingMemory>(ring: &Ring<M>, cursor: Option<&PayloadCursor>, payload_bytes: u64) -> Option<u64> {
+    let claim = ring.reserve(cursor, payload_bytes);
     let seqno = claim.seqno;
-    let payload_bytes = if claim.placed { payload_bytes } else { 0 };
-    finish(ring, lane, claim, payload_bytes);
+    let payload_bytes = if claim.has_payload_memory() { payload_bytes } else { 0 };
+    finish(ring, cursor, claim, payload_bytes);
     (seqno != 0).then_some(seqno)
 }
 
+/// A claim on its way to another thread. Threads of a model may not borrow from the thread that spawns them.
+pub(super) struct SentClaim {
+    seqno: u64,
+    pub(super) payload_offset: u64,
+    memory: PayloadMemory,
+}
+
+impl SentClaim {
+    /// Takes the claim apart.
+    pub(super) fn new(claim: Claim<'_>) -> Self {
+        Self { seqno: claim.seqno, payload_offset: claim.payload_offset, memory: claim.memory }
+    }
+
+    /// Puts the claim together again.
+    pub(super) fn receive(self, ring: &Ring) -> Claim<'_> {
+        let Self { seqno, payload_offset, memory } = self;
+        match ring.claimed_slot(seqno) {
+            Some(slot) => slot.with_payload(payload_offset, memory),
+            None => Claim::lost(),
+        }
+    }
+}
+
 /// Fills and commits.
-pub(super) fn finish<M: RingMemory>(ring: &Ring<M>, lane: Option<&Lane>, claim: Claim, payload_bytes: u64) -> u64 {
+pub(super) fn finish<M: RingMemory>(
+    ring: &Ring<M>,
+    cursor: Option<&PayloadCursor>,
+    claim: Claim<'_>,
+    payload_bytes: u64,
+) -> u64 {
     #[cfg(shuttle)]
     check_window(ring, claim.payload_offset, payload_bytes);
     ring.fill(&claim, 0, &bound_payload(claim.seqno, payload_bytes));
-    commit(ring, lane, claim, payload_bytes)
+    commit(ring, cursor, claim, payload_bytes)
 }
 
 /// Commits what has been filled.
-pub(super) fn commit<M: RingMemory>(ring: &Ring<M>, lane: Option<&Lane>, claim: Claim, payload_bytes: u64) -> u64 {
+pub(super) fn commit<M: RingMemory>(
+    ring: &Ring<M>,
+    cursor: Option<&PayloadCursor>,
+    claim: Claim<'_>,
+    payload_bytes: u64,
+) -> u64 {
     let seqno = claim.seqno;
     let fields = bound_fields(seqno, payload_bytes, claim.payload_offset);
-    ring.commit(lane, claim, &fields);
+    ring.commit(cursor, claim, &fields);
     seqno
 }
 

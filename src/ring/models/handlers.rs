@@ -25,18 +25,18 @@ impl Doing {
 
     /// Does it, and notes the seqnos.
     fn run(self, ring: &Ring, seqnos: &Mutex<Vec<u64>>) {
-        let lane = ring.lanes().get(0);
+        let cursor = ring.cursors().get(0);
         let note = |seqno: Option<u64>| seqnos.lock().unwrap().push(seqno.expect("there is a slot"));
         match self {
             Self::Empty => note(record_empty(ring)),
-            Self::Small => note(record(ring, lane, SMALL_BYTES)),
-            Self::Smalls => (0..3).for_each(|_| note(record(ring, lane, SMALL_BYTES))),
-            Self::Large => note(record(ring, lane, 2 * CHUNK_BYTES)),
+            Self::Small => note(record(ring, cursor, SMALL_BYTES)),
+            Self::Smalls => (0..3).for_each(|_| note(record(ring, cursor, SMALL_BYTES))),
+            Self::Large => note(record(ring, cursor, 2 * CHUNK_BYTES)),
             Self::Nested => {
-                let outer = ring.reserve(lane, SMALL_BYTES);
-                assert!(outer.placed);
-                (0..2).for_each(|_| note(record(ring, lane, SMALL_BYTES)));
-                note(Some(finish(ring, lane, outer, SMALL_BYTES)));
+                let outer = ring.reserve(cursor, SMALL_BYTES);
+                assert!(outer.has_payload_memory());
+                (0..2).for_each(|_| note(record(ring, cursor, SMALL_BYTES)));
+                note(Some(finish(ring, cursor, outer, SMALL_BYTES)));
             }
         }
     }
@@ -46,11 +46,11 @@ impl Doing {
 struct Case {
     doing: Doing,
     on_top: Doing,
-    /// How many small events the lane's chunk, of two, has held before.
+    /// How many small events the payload cursor's chunk, of two, has held before.
     earlier: u64,
     /// Whether a reservation in that chunk is open all the while.
     is_open: bool,
-    /// How many chunks the lane takes at a time.
+    /// How many chunks the payload cursor takes at a time.
     chunks: u64,
     /// Before which access the handler comes.
     step: u64,
@@ -59,7 +59,7 @@ struct Case {
 /// Another thread goes round the payload buffer, twice; `spared` is the chunk that it must not touch.
 fn go_round(ring: &Ring, spared: Option<u64>) {
     for _ in 0..2 * PAYLOAD_BYTES / CHUNK_BYTES {
-        let seqno = record(ring, ring.lanes().get(1), CHUNK_BYTES).unwrap();
+        let seqno = record(ring, ring.cursors().get(1), CHUNK_BYTES).unwrap();
         let got = read(ring.memory(), seqno);
         let Observation::Event(event) = observe::descriptor(ring.memory(), seqno) else { panic!("{seqno} is {got:?}") };
         assert_eq!((got, event.payload_size), (Got::Whole, CHUNK_BYTES as u32));
@@ -75,10 +75,10 @@ fn go_round(ring: &Ring, spared: Option<u64>) {
 fn interrupt(case: Case) -> bool {
     let ring = ring_with_runs(32, case.chunks);
     let seqnos = Arc::new(Mutex::new(Vec::new()));
-    let lane = ring.lanes().get(0);
-    let open = case.is_open.then(|| ring.reserve(lane, SMALL_BYTES));
+    let cursor = ring.cursors().get(0);
+    let open = case.is_open.then(|| ring.reserve(cursor, SMALL_BYTES));
     for _ in 0..case.earlier {
-        seqnos.lock().unwrap().push(record(&ring, lane, SMALL_BYTES).unwrap());
+        seqnos.lock().unwrap().push(record(&ring, cursor, SMALL_BYTES).unwrap());
     }
     let handler = {
         let (ring, seqnos) = (Arc::clone(&ring), Arc::clone(&seqnos));
@@ -95,13 +95,13 @@ fn interrupt(case: Case) -> bool {
     // What is open stays untouched; nothing else is kept when the thread is outside.
     if let Some(open) = open {
         go_round(&ring, Some(open.payload_offset / CHUNK_BYTES));
-        finish(&ring, lane, open, SMALL_BYTES);
+        finish(&ring, cursor, open, SMALL_BYTES);
     }
-    assert!(lane.unwrap().is_outside());
+    assert!(cursor.unwrap().is_outside());
     let skipped = count(&ring, ControlWord::SkippedChunks);
     go_round(&ring, None);
     assert_eq!(count(&ring, ControlWord::SkippedChunks), skipped, "a chunk is kept after {case:?}");
-    assert!(record(&ring, lane, SMALL_BYTES).is_some_and(|seqno| read(ring.memory(), seqno) == Got::Whole));
+    assert!(record(&ring, cursor, SMALL_BYTES).is_some_and(|seqno| read(ring.memory(), seqno) == Got::Whole));
     true
 }
 

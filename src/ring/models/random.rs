@@ -19,7 +19,7 @@ struct Written {
 
 /// Records `steps` events of random kinds. A writer may stop for ever, if `may_stop`, with a reservation open.
 fn write(ring: &Ring, steps: usize, may_stop: bool, tally: &Tally) -> Written {
-    let mut lane = ring.lanes().acquire().expect("a lane for each writer");
+    let mut cursor = ring.cursors().acquire().expect("a cursor for each writer");
     let mut written = Written::default();
     let mut count = |seqno: Option<u64>| match seqno {
         Some(_) => written.recorded += 1,
@@ -29,37 +29,37 @@ fn write(ring: &Ring, steps: usize, may_stop: bool, tally: &Tally) -> Written {
     for _ in 0..steps {
         match thread_rng().gen_range(0..12) {
             0..=1 => count(record_empty(ring)),
-            2..=5 => count(record(ring, Some(lane), SMALL_BYTES)),
+            2..=5 => count(record(ring, Some(cursor), SMALL_BYTES)),
             6 => count(record(ring, None, SMALL_BYTES)),
-            7 => count(record(ring, Some(lane), CHUNK_BYTES)),
-            8 => count(record(ring, Some(lane), 7 * CHUNK_BYTES)),
+            7 => count(record(ring, Some(cursor), CHUNK_BYTES)),
+            8 => count(record(ring, Some(cursor), 7 * CHUNK_BYTES)),
             9 => {
-                let outer = ring.reserve(Some(lane), SMALL_BYTES);
+                let outer = ring.reserve(Some(cursor), SMALL_BYTES);
                 for _ in 0..thread_rng().gen_range(1..4) {
-                    count(record(ring, Some(lane), SMALL_BYTES));
+                    count(record(ring, Some(cursor), SMALL_BYTES));
                 }
-                let (seqno, bytes) = (outer.seqno, if outer.placed { SMALL_BYTES } else { 0 });
-                finish(ring, Some(lane), outer, bytes);
+                let (seqno, bytes) = (outer.seqno, if outer.has_payload_memory() { SMALL_BYTES } else { 0 });
+                finish(ring, Some(cursor), outer, bytes);
                 count((seqno != 0).then_some(seqno));
             }
-            // The thread ends, and another begins: with this lane, or with one that somebody else has given back.
+            // The thread ends, and another begins: with this payload cursor, or with one that somebody else has given back.
             10 => {
-                ring.give_back(lane);
+                ring.give_back(cursor);
                 if thread_rng().gen_range(0..2) == 0 {
                     thread::yield_now();
                 }
-                let next = ring.lanes().acquire().expect("a lane that was given back");
-                tally.saw(if next.id() == lane.id() { "its own lane" } else { "another's lane" });
-                lane = next;
+                let next = ring.cursors().acquire().expect("a cursor that was given back");
+                tally.saw(if next.id() == cursor.id() { "its own cursor" } else { "another's cursor" });
+                cursor = next;
             }
             _ if may_stop => {
-                let claim = ring.reserve(Some(lane), SMALL_BYTES);
+                let claim = ring.reserve(Some(cursor), SMALL_BYTES);
                 if claim.seqno != 0 {
                     tally.saw("stopped");
                     open = 1;
                     break;
                 }
-                commit(ring, Some(lane), claim, 0);
+                commit(ring, Some(cursor), claim, 0);
             }
             _ => {}
         }
@@ -102,7 +102,7 @@ fn follow(ring: &Ring, writing: &AtomicU64, tally: &Tally) {
     tally.saw(if next > last { "came to the end" } else { "waits for a writer that has stopped" });
 }
 
-/// `stops` of `writers` writers may stop for ever. Lanes take `chunks` chunks at a time.
+/// `stops` of `writers` writers may stop for ever. PayloadCursors take `chunks` chunks at a time.
 fn storm(capacity: u64, chunks: u64, writers: usize, stops: usize, steps: usize, tally: &Tally) {
     let ring = ring_with_runs(capacity, chunks);
     let writing = Arc::new(AtomicU64::new(writers as u64));
@@ -128,19 +128,19 @@ fn storm(capacity: u64, chunks: u64, writers: usize, stops: usize, steps: usize,
 
 #[test]
 fn three_writers_lap_a_ring_of_two() {
-    let expected = ["whole", "expired", "hole", "lapped", "came to the end", "another's lane"];
+    let expected = ["whole", "expired", "hole", "lapped", "came to the end", "another's cursor"];
     explore("storm_of_two_slots", 20_000, &expected, |tally| storm(2, 1, 3, 0, 8, tally));
 }
 
 #[test]
 fn four_writers_of_which_two_stop_lap_a_ring_of_four() {
-    let expected = ["whole", "expired", "hole", "lapped", "stopped", "came to the end", "another's lane"];
+    let expected = ["whole", "expired", "hole", "lapped", "stopped", "came to the end", "another's cursor"];
     explore("storm_with_stops", 20_000, &expected, |tally| storm(4, 1, 4, 2, 10, tally));
 }
 
 #[test]
 fn writers_that_take_two_chunks_at_a_time_never_share_one() {
-    let expected = ["whole", "expired", "stopped", "came to the end", "another's lane"];
+    let expected = ["whole", "expired", "stopped", "came to the end", "another's cursor"];
     explore("storm_of_runs", 6000, &expected, |tally| storm(8, 2, 4, 1, 16, tally));
 }
 

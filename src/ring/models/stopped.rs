@@ -23,14 +23,15 @@ fn stop_before(steps: u64) -> bool {
             let ring = Arc::clone(&ring);
             move || {
                 checker::interrupt_before(steps, || resume_unwind(Box::new(Stopped)));
-                let end = catch_unwind(AssertUnwindSafe(|| record(&ring, ring.lanes().get(0), SMALL_BYTES)));
+                let end = catch_unwind(AssertUnwindSafe(|| record(&ring, ring.cursors().get(0), SMALL_BYTES)));
                 checker::cancel_interrupt();
                 end.is_ok()
             }
         });
         // Two laps and more, all of which find a slot and payload memory.
         for _ in 0..5 {
-            let seqno = record(&ring, ring.lanes().get(1), SMALL_BYTES).expect("the other writer stopped, we need not");
+            let seqno =
+                record(&ring, ring.cursors().get(1), SMALL_BYTES).expect("the other writer stopped, we need not");
             assert_eq!(read(ring.memory(), seqno), Got::Whole);
         }
         let ended = stopping.join().unwrap();
@@ -58,6 +59,6 @@ fn stop_before(steps: u64) -> bool {
 #[test]
 fn a_writer_that_stops_at_any_step_stops_nobody_else() {
     let all_steps = (0..).find(|steps| stop_before(*steps));
-    // Lane, addition, claim, place, window, two words of payload, eight of the descriptor, leaving: at the least.
+    // PayloadCursor, addition, claim, place, window, two words of payload, eight of the descriptor, leaving: at the least.
     assert!(all_steps.is_some_and(|steps| steps >= 25), "{all_steps:?}");
 }

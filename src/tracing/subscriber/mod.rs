@@ -178,7 +178,7 @@ impl Subscriber for RecorderSubscriber {
                 return self.new_span_slow(thread, attributes);
             };
             let ids = u64::from(call_site_id) | thread.id_word();
-            match ring.core.record_empty_at_once(PerfEvent::SpanNew as u16, span_id, parent, ids, 0) {
+            match ring.core.try_record_empty(PerfEvent::SpanNew as u16, span_id, parent, ids, 0) {
                 Some(_) => id_of(span_id),
                 None => record_new_span_slow(ring, span_id, parent, ids),
             }
@@ -256,7 +256,7 @@ impl Subscriber for RecorderSubscriber {
                 return self.close_slow(thread, span_id);
             };
             let ids = u64::from(call_site_id) | thread.id_word();
-            match ring.core.record_empty_at_once(PerfEvent::SpanClose as u16, span_id, 0, ids, 0) {
+            match ring.core.try_record_empty(PerfEvent::SpanClose as u16, span_id, 0, ids, 0) {
                 Some(_) => true,
                 None => record_close_slow(ring, span_id, ids),
             }

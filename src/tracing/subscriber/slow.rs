@@ -139,13 +139,13 @@ impl RecorderSubscriber {
 #[cold]
 #[inline(never)]
 pub(super) fn record_new_span_slow(ring: &Recorder, span_id: u64, parent: u64, ids: u64) -> Id {
-    ring.core.record_empty_otherwise(PerfEvent::SpanNew as u16, span_id, parent, ids, 0);
+    ring.core.record_empty_slow(PerfEvent::SpanNew as u16, span_id, parent, ids, 0);
     id_of(span_id)
 }
 
 #[cold]
 #[inline(never)]
 pub(super) fn record_close_slow(ring: &Recorder, span_id: u64, ids: u64) -> bool {
-    ring.core.record_empty_otherwise(PerfEvent::SpanClose as u16, span_id, 0, ids, 0);
+    ring.core.record_empty_slow(PerfEvent::SpanClose as u16, span_id, 0, ids, 0);
     true
 }

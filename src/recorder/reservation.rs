@@ -1,10 +1,11 @@
 //! Reserve, fill in place, commit.
 
 use super::core::Core;
-use super::lane;
+use super::thread_cursors;
 use crate::layout::record_error::{self, ErrorType};
-use crate::ring::lane::Lane;
-use crate::ring::writer::{Claim, Fields};
+use crate::ring::claim::Claim;
+use crate::ring::commit::Fields;
+use crate::ring::payload_cursor::PayloadCursor;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -20,9 +21,9 @@ use std::sync::Arc;
 #[must_use = "a reservation that is dropped records an error in its place"]
 pub struct Reservation<'r> {
     core: &'r Arc<Core>,
-    lane: Option<&'r Lane>,
+    cursor: Option<&'r PayloadCursor>,
     /// Taken by commit and drop.
-    claim: Option<Claim>,
+    claim: Option<Claim<'r>>,
     fields: Fields,
     /// Payload bytes that exist behind `start`.
     capacity: u64,
@@ -32,7 +33,7 @@ pub struct Reservation<'r> {
     written: u64,
     requested: u64,
     overflow: Option<ErrorType>,
-    /// Lanes belong to threads.
+    /// PayloadCursors belong to threads.
     _not_send: PhantomData<*const ()>,
 }
 
@@ -53,15 +54,15 @@ impl Core {
             None => (payload_bytes, 0),
         };
         let epoch_nanos = self.clock.now_epoch_nanos();
-        let lane = lane::of_this_thread(self);
+        let cursor = thread_cursors::of_this_thread(self);
         // Room for the error struct, should it be dropped.
-        let claim = self.writer.reserve(lane, (start + capacity).max(record_error::FIXED_BYTES as u64));
+        let claim = self.writer.reserve(cursor, (start + capacity).max(record_error::FIXED_BYTES as u64));
         // Fits 32 bits, or `overflow` has capped it.
         let reserved_bytes = (start + capacity) as u32;
         Some(Reservation {
             core: self,
-            lane,
-            capacity: if claim.placed { capacity } else { 0 },
+            cursor,
+            capacity: if claim.has_payload_memory() { capacity } else { 0 },
             claim: Some(claim),
             fields: Fields { event_type, payload_bytes: reserved_bytes, epoch_nanos, content_ext },
             start,
@@ -145,9 +146,9 @@ impl Reservation<'_> {
     fn publish(&mut self) -> u64 {
         let Some(claim) = self.claim.take().filter(|_| self.core.is_original_process()) else { return 0 };
         let seqno = claim.seqno;
-        if !claim.placed {
-            self.core.commit_unplaced(self.lane, claim, self.fields);
-            self.leave_lane();
+        if !claim.has_payload_memory() {
+            self.core.commit_without_payload(self.cursor, claim, self.fields);
+            self.give_back_cursor();
             return seqno;
         }
         if let Some(overflow) = self.overflow {
@@ -161,15 +162,15 @@ impl Reservation<'_> {
             self.fields.event_type = record_error::EVENT_TYPE;
             self.core.count_record_error();
         }
-        self.core.writer.commit(self.lane, claim, &self.fields);
-        self.leave_lane();
+        self.core.writer.commit(self.cursor, claim, &self.fields);
+        self.give_back_cursor();
         seqno
     }
 
-    /// Gives the lane to the next thread, if its own ended before this reservation did.
-    fn leave_lane(&mut self) {
-        if let Some(lane) = self.lane.take() {
-            self.core.writer.give_back_orphan(lane);
+    /// Gives the payload cursor to the next thread, if its own ended before this reservation did.
+    fn give_back_cursor(&mut self) {
+        if let Some(cursor) = self.cursor.take() {
+            self.core.writer.give_back_orphan(cursor);
         }
     }
 
@@ -192,17 +193,17 @@ impl Reservation<'_> {
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         let Some(claim) = self.claim.take().filter(|_| self.core.is_original_process()) else { return };
-        if !claim.placed {
-            self.core.commit_unplaced(self.lane, claim, self.fields);
-            return self.leave_lane();
+        if !claim.has_payload_memory() {
+            self.core.commit_without_payload(self.cursor, claim, self.fields);
+            return self.give_back_cursor();
         }
         let error = record_error::encode(ErrorType::MissingEvent, self.fields.event_type, 0, self.requested);
         self.core.writer.fill(&claim, 0, &error);
         self.core.count_record_error();
         let payload_bytes = record_error::FIXED_BYTES as u32;
         let fields = Fields { event_type: record_error::EVENT_TYPE, payload_bytes, ..self.fields };
-        self.core.writer.commit(self.lane, claim, &fields);
-        self.leave_lane();
+        self.core.writer.commit(self.cursor, claim, &fields);
+        self.give_back_cursor();
     }
 }
 

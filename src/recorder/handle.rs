@@ -1,0 +1,196 @@
+//! `Recorder`: the handle through which a program records.
+
+use super::build::RecorderBuilder;
+use super::config::ContentDescription;
+use super::core::Core;
+use super::events;
+use super::reservation::Reservation;
+use crate::clock::Clock;
+use crate::layout::{Geometry, extension};
+use crate::ring::memory::{ControlWord, RingMemory};
+use crate::shm;
+use crate::sync::Ordering;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Records events into one ring. Cloning gives another handle to the same ring; the last one closes it.
+///
+/// All methods take `&self` and may be called from any thread, at any time, also from a payload's own code and while the
+/// thread ends. None of them waits for a reader, for another writer, or fails: what cannot be recorded becomes a
+/// RECORD_ERROR event. A signal handler may record on threads that have recorded to the ring before: the first event of a thread
+/// allocates memory.
+///
+/// In a forked child a recorder is disabled for good: its ring belongs to the parent. Create a new one there.
+///
+/// ```
+/// use eventring::recorder::{ContentDescription, Recorder};
+///
+/// let recorder = Recorder::builder(ContentDescription::new(300, "GREETINGS")).anonymous().build()?;
+/// let seqno = recorder.record(2, [0; 4], b"hello");
+/// assert_eq!(seqno, 1);
+/// # Ok::<(), eventring::recorder::RecorderError>(())
+/// ```
+#[derive(Clone)]
+pub struct Recorder {
+    pub(crate) core: Arc<Core>,
+}
+
+/// What a recorder counted, since its ring was created. The counters are in the ring's header, where readers see them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RecorderStats {
+    /// Last sequence number handed out: events recorded, plus holes.
+    pub last_seqno: u64,
+    /// Holes: seqnos given up because another writer was stalled inside their slot. Their events got other seqnos.
+    pub refused_claims: u64,
+    /// Holes: seqnos given up because the ring had gone round before they were claimed.
+    pub lapped_claims: u64,
+    /// Attempts to get payload memory that met a stalled writer's chunk.
+    pub skipped_chunks: u64,
+    /// Events that became RECORD_ERROR.
+    pub record_errors: u64,
+    /// Events that `record!` refused, because the ring was made for events with another schema. They have no seqno.
+    pub foreign_events: u64,
+}
+
+impl Recorder {
+    /// Starts the configuration of a recorder for the events that `description` names.
+    pub fn builder(description: ContentDescription) -> RecorderBuilder {
+        RecorderBuilder::new(description)
+    }
+
+    /// Records an event with one buffer of payload, or none if it is empty.
+    ///
+    /// `event_type` is the event's code, `content_ext` its four extension words. Gives the event's sequence number, 0 if the
+    /// recorder is disabled. A payload of 4 GiB or more, or one that with its padding to 16 bytes does not stay below the size of
+    /// the payload buffer less 32 MiB (less a sixteenth of it below 128 MiB: twice the step of its window), becomes a RECORD_ERROR event that
+    /// carries its first 8,176 bytes.
+    #[inline(always)]
+    pub fn record(&self, event_type: u16, content_ext: [u64; 4], payload: &[u8]) -> u64 {
+        self.core.record(event_type, content_ext, payload)
+    }
+
+    /// Records an event whose payload is gathered from several buffers, in order; nothing is allocated.
+    ///
+    /// Otherwise as [`Self::record`].
+    #[inline]
+    pub fn recordv(&self, event_type: u16, content_ext: [u64; 4], payload: &[&[u8]]) -> u64 {
+        self.core.recordv(event_type, content_ext, payload)
+    }
+
+    /// Reserves an event with `payload_bytes` bytes of payload, to be filled in place and committed.
+    ///
+    /// Its seqno and its time are those of the reservation. Dropping it without commit records a RECORD_ERROR in its
+    /// place. `None` if the recorder is disabled. Reservations may be nested; they stay on their thread.
+    #[inline]
+    pub fn reserve(&self, event_type: u16, content_ext: [u64; 4], payload_bytes: u64) -> Option<Reservation<'_>> {
+        self.core.reserve_in_place(event_type, content_ext, payload_bytes)
+    }
+
+    /// Whether events are recorded now. Always false in a forked child.
+    #[inline]
+    pub fn is_enabled(&self) -> bool {
+        self.core.may_record()
+    }
+
+    /// Switches recording on or off, for all handles.
+    pub fn set_enabled(&self, enabled: bool) {
+        self.core.set_enabled(enabled);
+    }
+
+    /// Whether the recorder was made by this process, and not inherited by a fork.
+    pub fn belongs_to_this_process(&self) -> bool {
+        self.core.is_original_process()
+    }
+
+    /// What the user should know about the ring's place (no huge pages, say); the recorder works all the same.
+    pub fn warning(&self) -> Option<&shm::PlaceWarning> {
+        self.core.file.warning()
+    }
+
+    /// Whether the file stays when the recorder ends; changes what the builder was told.
+    pub fn keep(&self, keep: bool) {
+        self.core.file.keep(keep);
+    }
+
+    /// Path of the ring file; `None` for an anonymous ring.
+    pub fn path(&self) -> Option<&Path> {
+        self.core.file.path()
+    }
+
+    /// A file descriptor of the ring, to hand to another process. Anyone who has it and the permission may map the ring.
+    pub fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.core.file.descriptor()
+    }
+
+    /// The ring's sizes.
+    pub fn geometry(&self) -> Geometry {
+        *self.core.writer.memory().geometry()
+    }
+
+    /// What the recorder was told about its events.
+    pub fn description(&self) -> &ContentDescription {
+        self.core.description()
+    }
+
+    /// The clock that stamps events.
+    pub fn clock(&self) -> &'static Clock {
+        self.core.clock
+    }
+
+    /// Whether somebody truncated the ring file under the recorder. Events recorded since go nowhere.
+    pub fn was_truncated(&self) -> bool {
+        self.core.writer.memory().mapping().was_truncated()
+    }
+
+    /// Counters.
+    pub fn stats(&self) -> RecorderStats {
+        let read = |word| self.core.writer.memory().control(word).load(Ordering::Relaxed);
+        RecorderStats {
+            last_seqno: read(ControlWord::LastSeqno),
+            refused_claims: read(ControlWord::RefusedClaims),
+            lapped_claims: read(ControlWord::LappedClaims),
+            skipped_chunks: read(ControlWord::SkippedChunks),
+            record_errors: read(ControlWord::RecordErrors),
+            foreign_events: events::refused(self.core.writer.memory()),
+        }
+    }
+
+    /// Copies `bytes` into the ring's context area; false if they do not fit. For tables that a content type keeps there.
+    pub fn write_context(&self, offset: u64, bytes: &[u8]) -> bool {
+        self.core.may_record() && self.core.writer.memory().store_context_bytes(offset, bytes)
+    }
+
+    /// Publishes a word of the context area with release ordering, after the bytes that it announces; false if it is
+    /// outside of the area or unaligned.
+    pub fn publish_context_word(&self, offset: u64, value: u64) -> bool {
+        if !self.core.may_record() {
+            return false;
+        }
+        let word = self.core.writer.memory().context_word(offset);
+        word.inspect(|word| word.store(value, Ordering::Release)).is_some()
+    }
+
+    pub(crate) fn from_core(core: Core) -> Self {
+        let core = Arc::new(core);
+        let weak = Arc::downgrade(&core);
+        core.file.at_exit(move || {
+            if let Some(core) = weak.upgrade() {
+                core.publish_header_word(extension::STATE, extension::STATE_EXITING);
+            }
+        });
+        Self { core }
+    }
+
+    /// Has `hook` called when the process exits in good order while the recorder lives, and other threads may still record.
+    #[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "the perf recorder's business"))]
+    pub(crate) fn at_exit(&self, hook: impl Fn() + Send + Sync + 'static) {
+        self.core.file.at_exit(hook);
+    }
+}
+
+impl std::fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Recorder").field("path", &self.path()).field("description", self.core.description()).finish()
+    }
+}

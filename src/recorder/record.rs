@@ -1,0 +1,233 @@
+//! Recording one event: the fast paths, and the slow paths for all other cases.
+//!
+//! A fast path handles the common case: recording is on, the clock's segment has the time, the thread's payload cursor has
+//! room and the next slot is free. It is inlined where the event is recorded. Everything else ends in `record_slow` or `record_empty_slow`.
+//!
+//! Arrays of extension words are passed as four single words between functions that are not inlined: an array would be put
+//! into memory word by word and read from there in halves, for which the processor waits.
+
+use super::core::Core;
+use super::payload::{Payload, total_bytes};
+use super::thread_cursors;
+use crate::layout::record_error;
+use crate::ring::claim::Claim;
+use crate::ring::commit::Fields;
+use crate::ring::payload_cursor::PayloadCursor;
+use crate::ring::writer::Unfinished;
+use std::sync::Arc;
+
+/// How far a fast path came with an event that it has not recorded.
+enum Stopped<'c> {
+    /// Nothing has been done.
+    BeforeReserving,
+    /// The reservation was begun, and is to be finished with this time.
+    WhileReserving { cursor: &'c PayloadCursor, unfinished: Unfinished, epoch_nanos: u64 },
+}
+
+impl Core {
+    /// Records an event with one buffer of payload; returns its seqno.
+    #[inline(always)]
+    pub(crate) fn record(self: &Arc<Self>, event_type: u16, content_ext: [u64; 4], payload: &[u8]) -> u64 {
+        self.record_one(|| self.try_now(), event_type, content_ext, payload)
+    }
+
+    /// Records an event at the time `epoch_nanos`, which [`Self::try_now`] returned.
+    ///
+    /// Reading the clock takes long: if the caller does it first, the payload is made meanwhile. The same thread should not
+    /// record another event between the two calls: that event would come before this one and have a later time.
+    #[cfg(feature = "tracing")]
+    #[inline(always)]
+    pub(crate) fn record_stamped(
+        self: &Arc<Self>,
+        epoch_nanos: u64,
+        event_type: u16,
+        content_ext: [u64; 4],
+        payload: &[u8],
+    ) -> u64 {
+        self.record_one(|| Some(epoch_nanos), event_type, content_ext, payload)
+    }
+
+    #[inline(always)]
+    fn record_one(
+        self: &Arc<Self>,
+        now: impl FnOnce() -> Option<u64>,
+        event_type: u16,
+        content_ext: [u64; 4],
+        payload: &[u8],
+    ) -> u64 {
+        let [ext0, ext1, ext2, ext3] = content_ext;
+        if payload.is_empty() {
+            return self.record_empty(event_type, ext0, ext1, ext2, ext3);
+        }
+        match self.try_record(now, event_type, content_ext, payload.len() as u64, payload) {
+            Ok(seqno) => seqno,
+            Err(stopped) => self.record_one_slow(stopped, event_type, ext0, ext1, ext2, ext3, payload),
+        }
+    }
+
+    /// Records an event with several buffers of payload, in order; returns its seqno.
+    #[inline]
+    pub(crate) fn recordv(self: &Arc<Self>, event_type: u16, content_ext: [u64; 4], payload: &[&[u8]]) -> u64 {
+        let bytes = total_bytes(payload);
+        if bytes == 0 {
+            let [ext0, ext1, ext2, ext3] = content_ext;
+            return self.record_empty(event_type, ext0, ext1, ext2, ext3);
+        }
+        match self.try_record(|| self.try_now(), event_type, content_ext, bytes, payload) {
+            Ok(seqno) => seqno,
+            Err(stopped) => self.record_slow(stopped, event_type, content_ext, payload),
+        }
+    }
+
+    /// Records an event without payload; returns its seqno.
+    #[inline(never)]
+    fn record_empty(&self, event_type: u16, ext0: u64, ext1: u64, ext2: u64, ext3: u64) -> u64 {
+        if self.is_switched_on()
+            && let Some(seqno) = self.try_record_empty(event_type, ext0, ext1, ext2, ext3)
+        {
+            return seqno;
+        }
+        self.record_empty_slow(event_type, ext0, ext1, ext2, ext3)
+    }
+
+    /// Returns the time if the clock's segment has it.
+    #[inline(always)]
+    pub(crate) fn try_now(&self) -> Option<u64> {
+        self.clock.try_now_epoch_nanos()
+    }
+
+    /// Fast path of [`Self::recordv`], for `bytes` bytes of payload, at least one.
+    #[inline(always)]
+    fn try_record<'c>(
+        &'c self,
+        now: impl FnOnce() -> Option<u64>,
+        event_type: u16,
+        content_ext: [u64; 4],
+        bytes: u64,
+        payload: &(impl Payload + ?Sized),
+    ) -> Result<u64, Stopped<'c>> {
+        if !self.may_surely_record() || bytes > self.payload_bytes_max {
+            return Err(Stopped::BeforeReserving);
+        }
+        let Some(cursor) = thread_cursors::remembered(self) else { return Err(Stopped::BeforeReserving) };
+        // Before the locked instructions: reading the tick counter takes longer than all the rest, which the processor does
+        // meanwhile. After them it would have to wait.
+        let Some(epoch_nanos) = now() else { return Err(Stopped::BeforeReserving) };
+        let claim = match self.writer.try_reserve(cursor, bytes) {
+            Ok(claim) => claim,
+            Err(unfinished) => return Err(Stopped::WhileReserving { cursor, unfinished, epoch_nanos }),
+        };
+        payload.fill(&self.writer, &claim);
+        let seqno = claim.seqno;
+        let fields = Fields { event_type, payload_bytes: bytes as u32, epoch_nanos, content_ext };
+        self.writer.commit(Some(cursor), claim, &fields);
+        Ok(seqno)
+    }
+
+    /// Fast path for an event without payload; the caller has checked that recording is switched on. If it returns `None`,
+    /// call [`Self::record_empty_slow`].
+    #[inline(always)]
+    pub(crate) fn try_record_empty(&self, event_type: u16, ext0: u64, ext1: u64, ext2: u64, ext3: u64) -> Option<u64> {
+        if !self.is_surely_original_process() {
+            return None;
+        }
+        let epoch_nanos = self.try_now()?;
+        let claim = self.writer.try_reserve_empty()?;
+        let seqno = claim.seqno;
+        let content_ext = [ext0, ext1, ext2, ext3];
+        self.writer.commit(None, claim, &Fields { event_type, payload_bytes: 0, epoch_nanos, content_ext });
+        Some(seqno)
+    }
+
+    /// Slow path for an event without payload.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn record_empty_slow(&self, event_type: u16, ext0: u64, ext1: u64, ext2: u64, ext3: u64) -> u64 {
+        if !self.may_record() {
+            return 0;
+        }
+        let epoch_nanos = self.clock.now_epoch_nanos();
+        let claim = self.writer.reserve_empty();
+        let seqno = claim.seqno;
+        let content_ext = [ext0, ext1, ext2, ext3];
+        self.writer.commit(None, claim, &Fields { event_type, payload_bytes: 0, epoch_nanos, content_ext });
+        seqno
+    }
+
+    /// Slow path for an event with one buffer of payload.
+    #[cold]
+    #[inline(never)]
+    #[expect(clippy::too_many_arguments, reason = "four words instead of an array, see the module")]
+    fn record_one_slow(
+        self: &Arc<Self>,
+        stopped: Stopped<'_>,
+        event_type: u16,
+        ext0: u64,
+        ext1: u64,
+        ext2: u64,
+        ext3: u64,
+        payload: &[u8],
+    ) -> u64 {
+        self.record_slow(stopped, event_type, [ext0, ext1, ext2, ext3], &[payload])
+    }
+
+    /// Records an event with payload in every case, from where its fast path stopped.
+    #[cold]
+    #[inline(never)]
+    fn record_slow(
+        self: &Arc<Self>,
+        stopped: Stopped<'_>,
+        event_type: u16,
+        content_ext: [u64; 4],
+        payload: &[&[u8]],
+    ) -> u64 {
+        let bytes = total_bytes(payload);
+        let (cursor, claim, epoch_nanos) = match stopped {
+            Stopped::WhileReserving { cursor, unfinished, epoch_nanos } => {
+                (Some(cursor), self.writer.reserve_slow(cursor, unfinished, bytes), epoch_nanos)
+            }
+            Stopped::BeforeReserving if !self.may_record() => return 0,
+            Stopped::BeforeReserving if bytes > self.payload_bytes_max => {
+                return self.record_oversized(event_type, content_ext, bytes, payload);
+            }
+            Stopped::BeforeReserving => {
+                let epoch_nanos = self.clock.now_epoch_nanos();
+                let cursor = thread_cursors::of_this_thread(self);
+                (cursor, self.writer.reserve(cursor, bytes), epoch_nanos)
+            }
+        };
+        let fields = Fields { event_type, payload_bytes: bytes as u32, epoch_nanos, content_ext };
+        let seqno = claim.seqno;
+        if !claim.has_payload_memory() {
+            self.commit_without_payload(cursor, claim, fields);
+            return seqno;
+        }
+        payload.fill(&self.writer, &claim);
+        self.writer.commit(cursor, claim, &fields);
+        seqno
+    }
+
+    /// Records the RECORD_ERROR that stands for a payload too large to record.
+    #[cold]
+    fn record_oversized(
+        self: &Arc<Self>,
+        event_type: u16,
+        content_ext: [u64; 4],
+        bytes: u64,
+        payload: &[&[u8]],
+    ) -> u64 {
+        let Some(mut reservation) = self.reserve_in_place(event_type, content_ext, bytes) else { return 0 };
+        for part in payload {
+            reservation.append(part);
+        }
+        reservation.commit()
+    }
+
+    /// Commits a claim that found no payload memory, because stalled writers hold every chunk, as a RECORD_ERROR without
+    /// payload.
+    #[cold]
+    pub(super) fn commit_without_payload(&self, cursor: Option<&PayloadCursor>, claim: Claim<'_>, fields: Fields) {
+        self.count_record_error();
+        self.writer.commit(cursor, claim, &Fields { event_type: record_error::EVENT_TYPE, payload_bytes: 0, ..fields });
+    }
+}

@@ -1,0 +1,168 @@
+//! Claim: a seqno, and the exclusive right to write its slot.
+
+use super::holes;
+use super::memory::{ControlWord, RingMemory};
+use super::mutation::{self, Mutation};
+use super::step::{self, Step};
+use super::writer::RingWriter;
+use crate::layout::descriptor::WORD_SEQNO;
+use crate::layout::limits::{DESCRIPTOR_BYTES, DESCRIPTOR_WORDS};
+use crate::sync::{AtomicU64, Ordering, fence, fetch_add_then_fence};
+
+/// How far ahead of the last seqno's descriptor a cache line is prefetched: six slots.
+const PREFETCH_BYTES: usize = 6 * DESCRIPTOR_BYTES as usize;
+
+/// The words of a slot.
+pub(super) type SlotWords = [AtomicU64; DESCRIPTOR_WORDS];
+
+/// A claimed slot and payload bytes: the right to write them until commit.
+pub(crate) struct Claim<'r> {
+    /// Sequence number; 0 if the event is lost, see [`Self::lost`].
+    pub(crate) seqno: u64,
+    /// Unwrapped offset of the payload.
+    pub(crate) payload_offset: u64,
+    pub(super) memory: PayloadMemory,
+    /// The claimed slot; `None` if the event is lost.
+    pub(super) words: Option<&'r SlotWords>,
+}
+
+/// Kind of payload memory that a claim has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum PayloadMemory {
+    /// Bytes in the run of the thread's payload cursor, or no bytes for an event without payload.
+    Run,
+    /// So many chunks from the payload's offset on, which the commit frees.
+    OneOff { chunks: u64 },
+    /// None: stalled writers hold every chunk, or no slot could be claimed.
+    Missing,
+}
+
+/// A seqno whose slot has been claimed.
+pub(super) struct ClaimedSlot<'r> {
+    pub(super) seqno: u64,
+    words: &'r SlotWords,
+}
+
+impl<'r> ClaimedSlot<'r> {
+    #[inline(always)]
+    pub(super) fn with_payload(self, payload_offset: u64, memory: PayloadMemory) -> Claim<'r> {
+        Claim { seqno: self.seqno, payload_offset, memory, words: Some(self.words) }
+    }
+}
+
+impl Claim<'_> {
+    /// Returns the claim of an event that is lost because as many reservations are open as the ring has slots. Each seqno
+    /// that was tried has been counted as a refused claim. Committing the claim only leaves its payload cursor.
+    #[cold]
+    pub(super) fn lost() -> Self {
+        Self { seqno: 0, payload_offset: 0, memory: PayloadMemory::Missing, words: None }
+    }
+
+    /// Returns false if no payload memory was found: then the event can only be committed without payload.
+    #[inline(always)]
+    pub(crate) fn has_payload_memory(&self) -> bool {
+        self.memory != PayloadMemory::Missing
+    }
+}
+
+impl<M: RingMemory> RingWriter<M> {
+    /// Allocates a seqno and claims its slot. Returns `None` if the slot is not free: the seqno has been given up.
+    #[inline(always)]
+    pub(super) fn try_claim_slot(&self) -> Option<ClaimedSlot<'_>> {
+        let seqno = self.next_seqno();
+        self.claim(seqno).map(|words| ClaimedSlot { seqno, words })
+    }
+
+    /// Returns the slot of a seqno that this thread has claimed; `None` for 0.
+    pub(super) fn claimed_slot(&self, seqno: u64) -> Option<ClaimedSlot<'_>> {
+        seqno.checked_sub(1).map(|index| ClaimedSlot { seqno, words: self.memory.descriptor(index) })
+    }
+
+    /// Allocates seqnos until the slot of one can be claimed. Returns `None` after a whole lap of them, or if the file was
+    /// truncated.
+    ///
+    /// A seqno is given up only if another writer is stalled inside its slot or has lapped us. A stalled writer is inside one
+    /// slot for each reservation that it has open. So there is a slot for us within a lap, unless all slots are open.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn claim_slot_slow(&self) -> Option<ClaimedSlot<'_>> {
+        (0..self.capacity)
+            // The slots of a truncated file are zeros for ever.
+            .take_while(|tried| *tried == 0 || !self.memory.is_cut())
+            .find_map(|_| self.try_claim_slot())
+    }
+
+    /// Allocates a seqno.
+    #[inline(always)]
+    fn next_seqno(&self) -> u64 {
+        let last_seqno = self.memory.control(ControlWord::LastSeqno);
+        let seqno = if mutation::active(Mutation::MissingEnterFence) {
+            last_seqno.fetch_add(1, Ordering::Relaxed) + 1
+        } else {
+            fetch_add_then_fence(last_seqno, 1) + 1
+        };
+        step::at(Step::Reserved);
+        seqno
+    }
+
+    /// Takes the slot of `seqno` from the event of an earlier lap, and returns its words. Returns `None` after it has given
+    /// the seqno up.
+    #[inline(always)]
+    fn claim(&self, seqno: u64) -> Option<&SlotWords> {
+        let words = self.memory.descriptor(seqno.wrapping_sub(1));
+        // Before the load of the seqno word, so that the cache lines to come travel while it waits.
+        self.memory.prefetch_after::<PREFETCH_BYTES>(words);
+        let word = &words[WORD_SEQNO];
+        // Relaxed: the compare-exchange decides.
+        let seen = word.load(Ordering::Relaxed);
+        step::at(Step::SlotSeen);
+        if mutation::active(Mutation::MissingClaim) {
+            word.store(0, Ordering::Release);
+            fence(Ordering::Release);
+            step::at(Step::Claimed);
+            return Some(words);
+        }
+        if seen == 0 {
+            // On the first lap 0 means unused, and only this seqno may claim the unused slot. On later laps a writer is inside.
+            if seqno > self.capacity {
+                self.give_up(seqno);
+                return None;
+            }
+        } else {
+            // Acquire, pairs with the release of the commit that stored `seen`: the previous writer's stores happen before
+            // ours. So ours come later in the modification order of every word of the slot.
+            let order = match () {
+                () if mutation::active(Mutation::RelaxedClaim) => Ordering::Relaxed,
+                () if mutation::active(Mutation::MissingWriterFence) => Ordering::AcqRel,
+                () => Ordering::Acquire,
+            };
+            // If `seen` is our seqno or a later one, we have been lapped.
+            if seen >= seqno || word.compare_exchange(seen, 0, order, Ordering::Relaxed).is_err() {
+                self.give_up(seqno);
+                return None;
+            }
+        }
+        if !mutation::active(Mutation::MissingWriterFence) {
+            // Pairs with the acquire fence in `observe`: a reader that sees one of the words that we store after this fence
+            // also sees the 0 (or a later seqno) when it loads the seqno again.
+            fence(Ordering::Release);
+        }
+        step::at(Step::Claimed);
+        Some(words)
+    }
+
+    /// Publishes that `seqno` will never be committed, and counts it.
+    #[cold]
+    #[inline(never)]
+    fn give_up(&self, seqno: u64) {
+        let seen = self.memory.descriptor(seqno.wrapping_sub(1))[WORD_SEQNO].load(Ordering::Relaxed);
+        step::at(Step::Refused);
+        // If a writer is stalled inside the slot, readers would wait for it. If the slot's next turn has begun, readers would
+        // see that in the slot, but only after it has been committed.
+        holes::publish(&self.memory, seqno);
+        step::at(Step::HolePublished);
+        let counter = if seen == 0 { ControlWord::RefusedClaims } else { ControlWord::LappedClaims };
+        // Relaxed: a count.
+        self.memory.control(counter).fetch_add(1, Ordering::Relaxed);
+    }
+}

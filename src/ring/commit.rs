@@ -1,0 +1,90 @@
+//! Fill and commit: from a claim to an event that readers see.
+
+use super::chunk::Taker;
+use super::claim::{Claim, PayloadMemory, SlotWords};
+use super::memory::RingMemory;
+use super::mutation::{self, Mutation};
+use super::payload_cursor::PayloadCursor;
+use super::step::{self, Step};
+use super::writer::RingWriter;
+use crate::layout::descriptor::{
+    WORD_CONTENT_EXT, WORD_EPOCH_NANOS, WORD_PAYLOAD_OFFSET, WORD_SEQNO, WORD_TYPE_AND_SIZE, pack_type_and_size,
+};
+use crate::sync::Ordering;
+
+/// The fields of a descriptor that the caller of a commit chooses.
+#[derive(Clone, Copy)]
+pub(crate) struct Fields {
+    /// Event code.
+    pub(crate) event_type: u16,
+    /// Payload bytes.
+    pub(crate) payload_bytes: u32,
+    /// Time of recording.
+    pub(crate) epoch_nanos: u64,
+    /// Extension words.
+    pub(crate) content_ext: [u64; 4],
+}
+
+impl<M: RingMemory> RingWriter<M> {
+    /// Copies `bytes` into the claim's payload, `at` bytes from its start.
+    #[inline(always)]
+    pub(crate) fn fill(&self, claim: &Claim<'_>, at: u64, bytes: &[u8]) {
+        self.memory.store_payload(claim.payload_offset + at, bytes);
+        step::at(Step::Filled);
+    }
+
+    /// Stores all words of the descriptor, publishes the event, and ends the claim's hold on payload memory. `cursor` is the
+    /// payload cursor with which the event was reserved.
+    ///
+    /// After a `try_` reservation the compiler knows the claim's kind of memory, so that only the fast path is left.
+    #[inline(always)]
+    pub(crate) fn commit(&self, cursor: Option<&PayloadCursor>, claim: Claim<'_>, fields: &Fields) {
+        if let Some(words) = claim.words {
+            publish(words, claim.seqno, claim.payload_offset, fields);
+        }
+        if let PayloadMemory::OneOff { chunks } = claim.memory {
+            self.free_chunks(claim.payload_offset, chunks, Taker::OneOff(None));
+        }
+        if let Some(cursor) = cursor
+            && !cursor.try_leave()
+        {
+            self.leave_slow(cursor, (claim.memory == PayloadMemory::Run).then_some(claim.payload_offset));
+        }
+        step::at(Step::Left);
+    }
+
+    /// Ends a reservation while others of the thread are open. `in_run` is the offset of its payload if that lies in a run of
+    /// the payload cursor.
+    #[cold]
+    #[inline(never)]
+    fn leave_slow(&self, cursor: &PayloadCursor, in_run: Option<u64>) {
+        if cursor.leave_slow(in_run)
+            && let Some(offset) = in_run
+        {
+            self.chunks.unpin(offset, cursor);
+        }
+    }
+}
+
+/// Stores all words of the descriptor, the seqno last.
+#[inline(always)]
+fn publish(words: &SlotWords, seqno: u64, payload_offset: u64, fields: &Fields) {
+    // Relaxed: after the fence of the claim, and before the release store of the seqno.
+    let type_and_size = pack_type_and_size(fields.event_type, fields.payload_bytes);
+    if mutation::active(Mutation::EarlyCommit) {
+        words[WORD_SEQNO].store(seqno, Ordering::Release);
+    }
+    words[WORD_TYPE_AND_SIZE].store(type_and_size, Ordering::Relaxed);
+    step::at(Step::HalfDescribed);
+    words[WORD_EPOCH_NANOS].store(fields.epoch_nanos, Ordering::Relaxed);
+    words[WORD_PAYLOAD_OFFSET].store(payload_offset, Ordering::Relaxed);
+    for (word, ext) in words[WORD_CONTENT_EXT..].iter().zip(fields.content_ext) {
+        word.store(ext, Ordering::Relaxed);
+    }
+    let order = if mutation::active(Mutation::RelaxedCommit) { Ordering::Relaxed } else { Ordering::Release };
+    step::at(Step::Described);
+    // Release, pairs with the acquire load in `observe`: the stores of the words and of the payload happen before everything
+    // that a reader of this seqno does next.
+    words[WORD_SEQNO].store(seqno, order);
+    step::at(Step::Committed);
+}

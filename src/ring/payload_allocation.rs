@@ -1,0 +1,134 @@
+//! Allocation of payload memory where the calling thread's run does not serve.
+//!
+//! Payload memory is handed out in whole chunks, in the order of `next_payload_byte`: as a new run for a payload cursor, or
+//! as *one-off* chunks for a single payload. [`super::run_sizes`] decides between the two.
+
+use super::chunk::Taker;
+use super::claim::PayloadMemory;
+use super::memory::{ControlWord, RingMemory};
+use super::payload_cursor::PayloadCursor;
+use super::run_sizes::PAYLOADS_MIN;
+use super::step::{self, Step};
+use super::window;
+use super::writer::RingWriter;
+use crate::layout::limits::PAYLOAD_ALIGN;
+use crate::sync::Ordering;
+
+impl<M: RingMemory> RingWriter<M> {
+    /// Allocates `rounded` bytes where the cursor's run has none left, no longer belongs to the cursor or is no longer near.
+    /// Returns their offset and their kind.
+    pub(super) fn allocate_slow(&self, cursor: Option<&PayloadCursor>, rounded: u64) -> (u64, PayloadMemory) {
+        match cursor.and_then(|cursor| self.allocate_in_run(cursor, rounded)) {
+            Some(offset) => (offset, PayloadMemory::Run),
+            None => self.allocate_one_off(cursor, rounded),
+        }
+    }
+
+    /// Takes `rounded` bytes of the cursor's run, or of a new one. Returns `None` if the payload should get chunks of its
+    /// own.
+    fn allocate_in_run(&self, cursor: &PayloadCursor, rounded: u64) -> Option<u64> {
+        if !cursor.begin_run_change() {
+            return None;
+        }
+        let offset = self.allocate_during_run_change(cursor, rounded);
+        cursor.end_run_change();
+        offset
+    }
+
+    fn allocate_during_run_change(&self, cursor: &PayloadCursor, rounded: u64) -> Option<u64> {
+        let is_near = cursor.run_base().is_some_and(|base| self.is_near(base));
+        if is_near && let Some(offset) = cursor.try_bump(rounded) {
+            return Some(offset);
+        }
+        let is_stale = cursor.run_base().is_some() && !is_near;
+        if is_stale {
+            self.release_run(cursor, false);
+        }
+        let epoch = self.epoch();
+        let is_first = cursor.enter_epoch(epoch);
+        let enough = rounded.saturating_mul(PAYLOADS_MIN);
+        let (wanted, wanted_next) = match cursor.wanted_bytes().max(self.run_sizes.chunk_bytes) {
+            // Other threads allocated faster, and the rest of the run is lost: the next run shall be small.
+            _ if is_stale => (0, 0),
+            // The run is used up: the thread records more than that.
+            before if is_near => [before.saturating_mul(2).max(enough); 2].into(),
+            // A thread that takes one run in an epoch would lose most of a larger one.
+            before if is_first => (before, before),
+            before => (before, before.max(enough)),
+        };
+        cursor.want_bytes(wanted_next.min(self.run_sizes.run_bytes_max));
+        let goal = self.run_sizes.goal_bytes(wanted, self.active.count(epoch, is_first));
+        if cursor.free_bytes() > goal / 2 {
+            return None;
+        }
+        let run_bytes = self.run_sizes.run_bytes(goal, rounded)?;
+        self.release_run(cursor, is_near);
+        step::at(Step::RunReleased);
+        let base = self.take_run(run_bytes / self.run_sizes.chunk_bytes, Taker::Cursor(cursor))?;
+        cursor.begin_run(base, run_bytes, rounded);
+        Some(base)
+    }
+
+    /// Ends the cursor's filling of its run, if it has one. Call this during a run change, or when no handler can record.
+    ///
+    /// `is_kept` is that of [`Chunks::release_run`](super::chunk::Chunks::release_run).
+    pub(super) fn release_run(&self, cursor: &PayloadCursor, is_kept: bool) {
+        if let Some(left) = cursor.end_run() {
+            self.chunks.release_run(left, cursor, is_kept);
+        }
+    }
+
+    /// Returns the number of the present stretch of payload memory: a run that was taken two stretches ago is no longer near.
+    fn epoch(&self) -> u64 {
+        self.memory.control(ControlWord::NextPayloadByte).load(Ordering::Relaxed) / self.stale_bytes
+    }
+
+    /// Allocates chunks for one payload: a large one, or one of a thread without a payload cursor.
+    fn allocate_one_off(&self, cursor: Option<&PayloadCursor>, rounded: u64) -> (u64, PayloadMemory) {
+        let chunks = rounded.div_ceil(self.run_sizes.chunk_bytes);
+        match self.take_run(chunks, Taker::OneOff(cursor)) {
+            Some(base) => (base, PayloadMemory::OneOff { chunks }),
+            None => (self.empty_payload_offset(), PayloadMemory::Missing),
+        }
+    }
+
+    /// Allocates `count` neighbouring chunks and takes them all, and tries the following ones where a stalled writer holds a
+    /// chunk. Returns `None` after about two turns of the buffer.
+    fn take_run(&self, count: u64, taker: Taker<'_>) -> Option<u64> {
+        let chunk_bytes = self.run_sizes.chunk_bytes;
+        let run_bytes = count * chunk_bytes;
+        let next = self.memory.control(ControlWord::NextPayloadByte);
+        let tries = 2 * self.memory.geometry().payload_buf_bytes() / run_bytes + 2;
+        for _ in 0..tries {
+            // Relaxed: unique by atomicity; the owner words order everything else.
+            let first = next.fetch_add(run_bytes, Ordering::Relaxed);
+            step::at(Step::ChunkAllocated);
+            let taken = (0..count)
+                .take_while(|i| self.chunks.take(first + i * chunk_bytes, taker, &self.cursors))
+                .count() as u64;
+            if taken == count {
+                step::at(Step::ChunksTaken);
+                window::move_past(&self.memory, first + run_bytes);
+                step::at(Step::WindowMoved);
+                return Some(first);
+            }
+            self.free_chunks(first, taken, taker);
+            self.memory.control(ControlWord::SkippedChunks).fetch_add(1, Ordering::Relaxed);
+        }
+        None
+    }
+
+    /// Frees `count` chunks from `first` on that `taker` holds.
+    pub(super) fn free_chunks(&self, first: u64, count: u64, taker: Taker<'_>) {
+        for i in 0..count {
+            self.chunks.free(first + i * self.run_sizes.chunk_bytes, taker);
+            step::at(Step::ChunkFreed);
+        }
+    }
+}
+
+/// Returns `payload_bytes` and the padding after them; at most 2^63. (In two instructions; `next_multiple_of` takes six.)
+#[inline(always)]
+pub(super) fn padded(payload_bytes: u64) -> u64 {
+    (payload_bytes + (PAYLOAD_ALIGN - 1)) & !(PAYLOAD_ALIGN - 1)
+}

@@ -1,0 +1,325 @@
+//! Payload cursors: each thread's private position in the payload buffer.
+//!
+//! A payload cursor fills a *run*: one or more neighbouring chunks of payload memory that were taken together.
+//!
+//! Other threads read one word of a payload cursor: whether its thread is inside a reservation at this moment. The owner
+//! sets that word with plain stores. A thread that wants to take chunks from the cursor pays for the certainty with a
+//! fence (see [`super::chunk`]).
+
+use super::mutation::{self, Mutation};
+use crate::sync::{AtomicU64, Ordering, compiler_fence, local_add, local_fetch_add};
+
+/// Index of a payload cursor among those of a ring.
+pub(crate) type CursorId = u16;
+
+/// Stands for a base while no run is being filled. (Bases are multiples of the padding.)
+const NO_RUN: u64 = u64::MAX;
+/// Stands for the next free byte while no run is being filled. It lies past the end of every run, also of [`NO_RUN`],
+/// however many bytes are taken there in vain.
+const PAST_EVERY_RUN: u64 = 1 << 62;
+
+/// One open reservation, in [`PayloadCursor::inside`].
+const OPEN: u64 = 1;
+/// One open reservation whose payload lies in the run being filled, in [`PayloadCursor::inside`].
+const OPEN_IN_RUN: u64 = 1 << 32;
+const OPEN_MASK: u64 = OPEN_IN_RUN - 1;
+
+/// One thread's position in the payload buffer. Only `inside` is read by other threads.
+pub(crate) struct PayloadCursor {
+    /// Open reservations of the owner (low half), and how many of them have their payload in the run being filled (high
+    /// half). 0 says "outside". Stored only by the owner.
+    inside: AtomicU64,
+    /// Unwrapped base of the run being filled, or [`NO_RUN`].
+    run_base: AtomicU64,
+    /// Unwrapped offset of the next free byte in the run, or an offset past its end, or at least [`PAST_EVERY_RUN`].
+    next: AtomicU64,
+    /// Bytes of the run being filled, or of the last one.
+    run_bytes: AtomicU64,
+    /// 1 while the owner changes runs: a signal handler of the owner that records finds the mark set.
+    is_changing_run: AtomicU64,
+    /// Bytes that the owner wants of its next run; 0 before the first.
+    wanted_bytes: AtomicU64,
+    /// One more than the epoch in which the owner took a run last; see [`super::active`].
+    epoch: AtomicU64,
+    /// 1 after the owner has ended while a reservation was open.
+    is_orphan: AtomicU64,
+    id: CursorId,
+}
+
+/// Outcome of the attempt to take bytes from the run being filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bump {
+    /// The bytes begin at `offset`, in the run at `base`.
+    Fits {
+        /// Unwrapped offset.
+        offset: u64,
+        /// Unwrapped base of the run.
+        base: u64,
+    },
+    /// The run at `base` has no room for the bytes, or there is no run.
+    DoesNotFit {
+        /// Unwrapped base of the run, or [`NO_RUN`].
+        base: u64,
+    },
+}
+
+/// A run that its payload cursor has stopped filling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LeftRun {
+    /// Unwrapped base.
+    pub(crate) base: u64,
+    /// Bytes, a multiple of the chunk size.
+    pub(crate) bytes: u64,
+    /// Number of open reservations of the cursor whose payload lies in the run.
+    pub(crate) open: u64,
+}
+
+impl PayloadCursor {
+    /// Creates a cursor without a run.
+    pub(super) fn new(id: CursorId) -> Self {
+        Self {
+            inside: AtomicU64::new(0),
+            run_base: AtomicU64::new(NO_RUN),
+            next: AtomicU64::new(PAST_EVERY_RUN),
+            run_bytes: AtomicU64::new(0),
+            is_changing_run: AtomicU64::new(0),
+            wanted_bytes: AtomicU64::new(0),
+            epoch: AtomicU64::new(0),
+            is_orphan: AtomicU64::new(0),
+            id,
+        }
+    }
+
+    /// Returns the index of this cursor among those of its ring.
+    #[inline(always)]
+    pub(crate) fn id(&self) -> CursorId {
+        self.id
+    }
+
+    /// Marks that a reservation begins: the owner is inside.
+    ///
+    /// [`crate::sync::fetch_add_then_fence`] or a sequentially consistent fence must follow before `next_payload_byte` is
+    /// read to find out whether the chunk still belongs to this cursor.
+    #[inline(always)]
+    pub(crate) fn enter(&self) {
+        // Only the owner stores.
+        local_add(&self.inside, OPEN);
+    }
+
+    /// Ends the only open reservation. Returns false without effect if others are open: then call [`Self::leave_slow`].
+    #[inline(always)]
+    pub(crate) fn try_leave(&self) -> bool {
+        let is_only_one = self.inside.load(Ordering::Relaxed) & OPEN_MASK <= OPEN;
+        if is_only_one {
+            // Release, pairs with the acquire in `is_outside`: the owner's payload stores happen before anything that a
+            // thread does which reads this 0 and takes one of the owner's chunks.
+            self.inside.store(0, leave_order());
+        }
+        is_only_one
+    }
+
+    /// Ends a reservation while others are open. `in_run` is the offset of its payload if that lies in a run of this cursor.
+    ///
+    /// Returns true if that run is not the one being filled: then the caller tells [`super::chunk::Chunks::unpin`].
+    pub(crate) fn leave_slow(&self, in_run: Option<u64>) -> bool {
+        let inside = self.inside.load(Ordering::Relaxed);
+        // Asked once, before the store. If a handler changes runs before this question, it has counted our reservation in
+        // the old run, and the caller undoes that. If a handler changes runs between the question and the store, the old
+        // run stays counted one too many, and the new run as many as we store then: both runs are kept until the cursor is
+        // outside, which is always safe.
+        let is_in_run = in_run.is_some_and(|offset| self.is_in_run(offset));
+        // Release: as in `try_leave`.
+        self.inside.store(inside - OPEN - if is_in_run { OPEN_IN_RUN } else { 0 }, leave_order());
+        if mutation::active(Mutation::SecondLeaveLook) {
+            return in_run.is_some_and(|offset| !self.is_in_run(offset));
+        }
+        in_run.is_some() && !is_in_run
+    }
+
+    /// Returns true if the owner's only open reservation is the one that it is making now.
+    #[inline(always)]
+    pub(crate) fn is_outermost(&self) -> bool {
+        self.inside.load(Ordering::Relaxed) & OPEN_MASK == OPEN
+    }
+
+    /// Marks "inside" and takes `bytes` from the run being filled, if they fit.
+    ///
+    /// If they fit, they may be used if [`Self::is_filling`] that run after the fence and the run is still near;
+    /// otherwise the caller must [`Self::withdraw`]. If they do not fit, the caller must [`Self::undo_bump`].
+    ///
+    /// This uses only words that the owner alone stores. So it can come before the locked instructions, and the processor
+    /// does it while it waits for them. A signal handler of the thread may run between any two steps.
+    #[inline(always)]
+    pub(crate) fn enter_and_bump(&self, bytes: u64) -> Bump {
+        let base = self.run_base.load(Ordering::Relaxed);
+        // One instruction, so that signal handlers see it whole. An offset past the run's end is not used, nor is any after
+        // it, until the addition is undone or the next run begins. Without a run every offset is past the end: see
+        // `PAST_EVERY_RUN`.
+        let offset = local_fetch_add(&self.next, bytes);
+        // If a handler changed runs after the load of `base`, the offset is in the new run, unused, and may pass this
+        // comparison: then the caller finds out that the run at `base` is not being filled any more.
+        if offset.wrapping_sub(base).wrapping_add(bytes) > self.run_bytes.load(Ordering::Relaxed) {
+            self.enter();
+            return Bump::DoesNotFit { base };
+        }
+        local_add(&self.inside, OPEN + OPEN_IN_RUN);
+        Bump::Fits { offset, base }
+    }
+
+    /// Gives back the `bytes` that did not fit into the run at `base`, so that smaller payloads find the rest of the run.
+    pub(crate) fn undo_bump(&self, base: u64, bytes: u64) {
+        // During our run change no handler changes runs. If the run is still the one at `base`, it has been since before the
+        // bump, because runs do not come back. So the bytes were taken from this `next`. Handlers that took bytes meanwhile
+        // found them past the end, too, or have them in the rest of the run.
+        if self.begin_run_change() {
+            if self.is_filling(base) {
+                local_add(&self.next, bytes.wrapping_neg());
+            }
+            self.end_run_change();
+        }
+    }
+
+    /// Takes `bytes` from the run being filled for the reservation that is being made, if they fit; returns their offset.
+    ///
+    /// Call this between [`Self::begin_run_change`] and [`Self::end_run_change`].
+    pub(crate) fn try_bump(&self, bytes: u64) -> Option<u64> {
+        if self.free_bytes() < bytes {
+            return None;
+        }
+        let offset = local_fetch_add(&self.next, bytes);
+        // A handler may have taken the free bytes meanwhile. (It does not change runs during our run change.)
+        let base = self.run_base.load(Ordering::Relaxed);
+        if offset.wrapping_sub(base).wrapping_add(bytes) > self.run_bytes.load(Ordering::Relaxed) {
+            return None;
+        }
+        local_add(&self.inside, OPEN_IN_RUN);
+        Some(offset)
+    }
+
+    /// Returns how many bytes of the run being filled are free; 0 if there is no run.
+    pub(crate) fn free_bytes(&self) -> u64 {
+        let Some(base) = self.run_base() else { return 0 };
+        let used = self.next.load(Ordering::Relaxed).wrapping_sub(base);
+        self.run_bytes.load(Ordering::Relaxed).saturating_sub(used)
+    }
+
+    /// Returns the base of the run being filled.
+    pub(crate) fn run_base(&self) -> Option<u64> {
+        let base = self.run_base.load(Ordering::Relaxed);
+        (base != NO_RUN).then_some(base)
+    }
+
+    /// Returns true if the run at `base` is still the one being filled: no handler has changed runs.
+    #[inline(always)]
+    pub(crate) fn is_filling(&self, base: u64) -> bool {
+        self.run_base.load(Ordering::Relaxed) == base
+    }
+
+    /// Takes back that the reservation being made has its payload at `offset`.
+    ///
+    /// If a handler has changed runs meanwhile, we cannot know whether it counted our reservation in the old run or we
+    /// ourselves in the new one. We leave the counts as they are: that run is then kept until the cursor is outside, which
+    /// is always safe.
+    pub(crate) fn withdraw(&self, offset: u64) {
+        if self.begin_run_change() {
+            if self.is_in_run(offset) {
+                self.inside.store(self.inside.load(Ordering::Relaxed) - OPEN_IN_RUN, Ordering::Relaxed);
+            }
+            self.end_run_change();
+        }
+    }
+
+    /// Returns true if `offset` lies in the run being filled.
+    fn is_in_run(&self, offset: u64) -> bool {
+        self.run_base().is_some_and(|base| offset.wrapping_sub(base) < self.run_bytes.load(Ordering::Relaxed))
+    }
+
+    /// Returns how many bytes the owner wants of its next run; 0 before the first.
+    pub(crate) fn wanted_bytes(&self) -> u64 {
+        self.wanted_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Sets how many bytes the owner wants of its next run.
+    pub(crate) fn want_bytes(&self, bytes: u64) {
+        self.wanted_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Notes that the owner needs a run in this epoch. Returns true if it is the first time in the epoch.
+    pub(super) fn enter_epoch(&self, epoch: u64) -> bool {
+        let is_new = self.epoch.load(Ordering::Relaxed) != epoch + 1;
+        self.epoch.store(epoch + 1, Ordering::Relaxed);
+        is_new
+    }
+
+    /// Marks the cursor as an orphan: its owner has ended while a reservation was open.
+    pub(super) fn make_orphan(&self) {
+        self.is_orphan.store(1, Ordering::Relaxed);
+    }
+
+    /// Takes the orphan's mark away. Returns true if the cursor was an orphan.
+    pub(super) fn take_orphan_mark(&self) -> bool {
+        let is_orphan = self.is_orphan.load(Ordering::Relaxed) == 1;
+        if is_orphan {
+            self.is_orphan.store(0, Ordering::Relaxed);
+        }
+        is_orphan
+    }
+
+    /// Marks that the owner is about to change runs. Returns false if the mark was set already: we are a signal handler that
+    /// interrupted such a change.
+    #[inline(always)]
+    pub(crate) fn begin_run_change(&self) -> bool {
+        if self.is_changing_run.load(Ordering::Relaxed) != 0 {
+            return false;
+        }
+        self.is_changing_run.store(1, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        true
+    }
+
+    /// Ends the change that [`Self::begin_run_change`] began.
+    #[inline(always)]
+    pub(crate) fn end_run_change(&self) {
+        compiler_fence(Ordering::SeqCst);
+        self.is_changing_run.store(0, Ordering::Relaxed);
+    }
+
+    /// Begins to fill the run of `run_bytes` at `base`, which the owner has just taken. The reservation that is being made
+    /// gets its first `used` bytes.
+    ///
+    /// Call this between [`Self::begin_run_change`] and [`Self::end_run_change`], after [`Self::end_run`].
+    pub(crate) fn begin_run(&self, base: u64, run_bytes: u64, used: u64) {
+        // `next` last: until then a handler finds `PAST_EVERY_RUN`, as without a run.
+        self.run_base.store(base, Ordering::Relaxed);
+        self.run_bytes.store(run_bytes, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        self.next.store(base + used, Ordering::Relaxed);
+        self.inside.store(self.inside.load(Ordering::Relaxed) + OPEN_IN_RUN, Ordering::Relaxed);
+    }
+
+    /// Stops filling the run, and returns it.
+    ///
+    /// Call this between [`Self::begin_run_change`] and [`Self::end_run_change`], or when no handler can record.
+    pub(crate) fn end_run(&self) -> Option<LeftRun> {
+        let base = self.run_base.load(Ordering::Relaxed);
+        // `next` first: a handler must not find an offset of this run together with `NO_RUN`.
+        self.next.store(PAST_EVERY_RUN, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        self.run_base.store(NO_RUN, Ordering::Relaxed);
+        let inside = self.inside.load(Ordering::Relaxed);
+        self.inside.store(inside & OPEN_MASK, Ordering::Relaxed);
+        let bytes = self.run_bytes.load(Ordering::Relaxed);
+        (base != NO_RUN).then_some(LeftRun { base, bytes, open: inside / OPEN_IN_RUN })
+    }
+
+    /// Returns true if the owner is outside of any reservation.
+    ///
+    /// Acquire, pairs with the release in [`Self::try_leave`]: the owner's payload stores happen before this call returns.
+    pub(crate) fn is_outside(&self) -> bool {
+        self.inside.load(Ordering::Acquire) == 0
+    }
+}
+
+fn leave_order() -> Ordering {
+    if mutation::active(Mutation::RelaxedLeave) { Ordering::Relaxed } else { Ordering::Release }
+}

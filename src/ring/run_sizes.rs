@@ -1,0 +1,54 @@
+//! How long the runs of payload cursors are.
+//!
+//! The part of a run that its cursor does not use is lost until the buffer has gone round. Run sizes keep that loss small:
+//! runs begin with one chunk and grow with the bytes that the thread records, all payload cursors together hold at most a
+//! sixteenth of the buffer, and a payload of which a run would hold only a few gets chunks of its own.
+
+use crate::layout::Geometry;
+
+/// Smallest number of payloads that a run holds: where the next payload does not fit, at most about one part in so many of
+/// the run is lost. (Models use tiny runs, of two payloads.)
+pub(super) const PAYLOADS_MIN: u64 = if cfg!(any(loom, shuttle)) { 2 } else { 4 };
+
+/// Limits for the sizes of a ring's runs.
+#[derive(Clone, Copy)]
+pub(super) struct RunSizes {
+    pub(super) chunk_bytes: u64,
+    /// Length of the longest run.
+    pub(super) run_bytes_max: u64,
+    /// What the runs of all payload cursors together should take, or twice as much if payloads are large. A cursor keeps its
+    /// run while the others allocate twice that: so threads that record by turns use their runs up in time.
+    pub(super) all_runs_bytes: u64,
+}
+
+impl RunSizes {
+    /// Returns the limits for a ring of these sizes.
+    pub(super) fn of(geometry: &Geometry) -> Self {
+        Self {
+            chunk_bytes: geometry.chunk_bytes(),
+            run_bytes_max: geometry.run_bytes_max(),
+            all_runs_bytes: geometry.payload_buf_bytes() / 32,
+        }
+    }
+
+    /// Returns the bytes that a run should have for a cursor that wants `wanted`, among `cursors` that record.
+    pub(super) fn goal_bytes(&self, wanted: u64, cursors: u64) -> u64 {
+        let share = (self.all_runs_bytes / cursors).min(self.run_bytes_max / 2);
+        wanted.min(share).max(self.chunk_bytes)
+    }
+
+    /// Returns the bytes of a run of about `goal` bytes, a multiple of the chunk size, for payloads of `rounded` bytes.
+    /// Returns `None` if less is lost when the payload gets chunks of its own.
+    pub(super) fn run_bytes(&self, goal: u64, rounded: u64) -> Option<u64> {
+        let whole_chunks = |bytes: u64| bytes / self.chunk_bytes * self.chunk_bytes;
+        if rounded.saturating_mul(PAYLOADS_MIN) <= goal {
+            return Some(whole_chunks(goal));
+        }
+        let alone = rounded.checked_next_multiple_of(self.chunk_bytes)?;
+        if (alone - rounded).saturating_mul(PAYLOADS_MIN) <= rounded && rounded > self.chunk_bytes {
+            return None;
+        }
+        let count = whole_chunks(2 * goal).min(self.run_bytes_max) / rounded;
+        (count > 1).then(|| (count * rounded).next_multiple_of(self.chunk_bytes))
+    }
+}
