@@ -2,7 +2,7 @@
 //! before. So every seqno since 1 is accounted for, and these events are told apart from the reader's own losses.
 
 use eventring::reader::{
-    Cursor, Followed, Follower, Gap, GapCause, MergedItem, Merger, Next, Reader, RingState, Seek, WaitStrategy,
+    Cursor, Followed, Follower, Gap, GapCause, Next, Reader, RingItem, RingSet, RingState, Seek, WaitStrategy,
 };
 use eventring::recorder::{ContentDescription, Recorder};
 use std::ops::ControlFlow;
@@ -95,9 +95,14 @@ fn every_way_to_read_tells_it() {
     let Followed::Gap(gap) = follower.next_timeout(Duration::ZERO) else { panic!() };
     assert_eq!(Next::Gap(gap), before(1, GONE));
 
-    let mut merger = Merger::new([cursor(&reader, Seek::Newest), cursor(&reader, Seek::Oldest)]);
-    let MergedItem::Gap { input: 1, gap } = merger.next() else { panic!() };
+    let mut rings = RingSet::options().start(Seek::Newest).from_readers([reader.clone()]);
+    rings.add(reader.clone(), Seek::Oldest);
+    let Some(RingItem::Gap { ring: 1, gap }) = rings.next() else { panic!() };
     assert_eq!(Next::Gap(gap), before(1, GONE));
+    while rings.next().is_some() {}
+    let [newest, oldest] = [0, 1].map(|ring| rings.rings()[ring].stats());
+    assert_eq!((newest.read, newest.overwritten_before), (0, 0));
+    assert_eq!((oldest.read, oldest.overwritten_before, oldest.lost, oldest.given_up), (last - GONE, GONE, 0, 0));
     drop(recorder);
 }
 

@@ -7,7 +7,7 @@ mod program;
 use eventring::capture::{CaptureFile, EndReason};
 use eventring::layout::extension as ext;
 use eventring::layout::header::{self, FixedHeader};
-use eventring::reader::{FoundShard, Reader, ReaderErrorKind, ShardFinder};
+use eventring::reader::{Reader, ReaderErrorKind, RingSet};
 use eventring::schema::EventType as _;
 use eventring::schema::perf::{PerfEvent, PerfExt};
 use program::{Live, argument, directory, place, run};
@@ -61,10 +61,10 @@ fn shards(index: u64, count: u64) -> [(usize, u64); 3] {
 
 /// Returns the reason why shard 1 of the ring at `path` is refused.
 fn refused(path: &Path) -> (ReaderErrorKind, String) {
-    match ShardFinder::new(&Reader::open(path).unwrap(), 1).next() {
-        Some(FoundShard::Unreadable { index: 1, error }) => (error.kind(), error.to_string()),
-        found => panic!("{found:?}"),
-    }
+    let set = RingSet::open([path]).unwrap();
+    let [refused] = set.shard_errors() else { panic!("{set:?}") };
+    assert_eq!((refused.recorder, refused.shard), (0, 1));
+    (refused.error.kind(), refused.error.to_string())
 }
 
 #[test]
@@ -89,12 +89,11 @@ fn only_a_file_that_declares_itself_the_shard_is_read_as_the_shard() {
 
     std::fs::remove_file(&shard).unwrap();
     let other = ring(&shard, 5, &shards(1, 0));
-    let found = ShardFinder::new(&Reader::open(&path).unwrap(), 1).next();
-    assert!(
-        matches!(&found, Some(FoundShard::Opened { index: 1, reader }) if reader.info().last_seqno == 5),
-        "{found:?}"
-    );
-    // This ring belongs to another process, and then it has other events.
+    let set = RingSet::open([&path]).unwrap();
+    let found: Vec<_> =
+        set.rings().iter().map(|ring| (ring.shard(), ring.reader().unwrap().info().last_seqno)).collect();
+    assert_eq!(found, [(0, 5), (1, 5)]);
+    // Of another process, and of other events.
     other.write_all_at(&4711u64.to_le_bytes(), ext::WRITER_PID as u64).unwrap();
     assert!(refused(&path).1.contains(other_file), "{:?}", refused(&path));
     other.write_all_at(&0u64.to_le_bytes(), ext::WRITER_PID as u64).unwrap();

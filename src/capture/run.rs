@@ -11,7 +11,7 @@ use super::sources::{SourceRing, Sources};
 use super::stop::Stop;
 use super::told::{CaptureProgress, CaptureSummary, NextRing};
 use crate::clock::Clock;
-use crate::reader::{Descriptor, LostPages, MergedItem, PayloadRead, Reader};
+use crate::reader::{Descriptor, LostPages, PayloadRead, Reader, RingItem};
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -195,14 +195,7 @@ impl<'o> Capture<'o> {
         let named = |ring: &SourceRing| lost_pages(ring).map(|lost| (ring.described.name.clone(), lost));
         let lost_pages: Vec<(String, LostPages)> = self.sources.rings.iter().filter_map(named).collect();
         let mut problems = self.sources.problems;
-        problems.extend(lost_pages.iter().map(|(name, lost)| {
-            let remedy = match lost {
-                LostPages::NoMemory => "free some, and capture the ring again",
-                LostPages::Truncated => "start its program again, which makes the ring anew",
-                _ => "copy the file to another disk, as far as it can be read",
-            };
-            format!("{name}: {lost}: events are lost, and how many cannot be told; {remedy}")
-        }));
+        problems.extend(lost_pages.iter().map(|(name, lost)| format!("{name}: {}", lost.advice())));
         let overlapping = self.sources.rings.iter().filter(|ring| ring.payloads.refused > 0);
         problems.extend(overlapping.map(|ring| {
             format!(
@@ -258,7 +251,7 @@ impl<'o> Capture<'o> {
             if now >= next_tick {
                 next_tick = now + TICK;
                 if is_idle {
-                    self.sources.check_liveness();
+                    self.sources.set.check_liveness();
                     // Their last events may have come since the look above.
                     is_idle = false;
                 }
@@ -277,7 +270,7 @@ impl<'o> Capture<'o> {
                 }
             }
             if is_idle {
-                if self.next_ring.is_none() && self.sources.have_ended() {
+                if self.next_ring.is_none() && self.sources.set.has_ended() {
                     return Ok(EndReason::WritersEnded);
                 }
                 if let Some(stop) = &stop
@@ -301,52 +294,42 @@ impl<'o> Capture<'o> {
     }
 
     fn copy_item(&mut self, end_epoch_nanos: Option<u64>) -> Result<Copied, CaptureError> {
-        // Before the look for shards: one that is not found has no event that was stamped earlier.
-        let now = now_epoch_nanos();
-        let may_grow = self.sources.may_grow();
-        if may_grow {
-            self.sources.find_shards()?;
-        }
-        let Sources { rings, merger, recorders, ring_of_input, .. } = &mut self.sources;
+        let item = self.sources.set.next();
+        self.sources.take_new()?;
+        let Sources { set, rings, recorders, .. } = &mut self.sources;
         if !self.output.describe(rings, recorders)? {
             return Ok(Copied::Full);
         }
-        let mut item = if may_grow { merger.next_at(now) } else { merger.next() };
-        if let MergedItem::Event { input, descriptor, payload } = &mut item {
-            let ring = &mut rings[ring_of_input[*input] as usize];
-            *payload = ring.payloads.check(descriptor, *payload, ring.reader.as_ref());
-        }
-        let (input, bytes) = match &item {
-            MergedItem::NotReady => return Ok(Copied::Nothing),
-            MergedItem::Gap { input, .. } => (*input, GAP_BYTES),
-            MergedItem::Event { input, descriptor, payload } => {
-                if end_epoch_nanos.is_some_and(|end| descriptor.record_epoch_nanos > end) {
+        let payload_bytes = match item {
+            None => return Ok(Copied::Nothing),
+            Some(RingItem::Gap { ring, gap }) => {
+                // The gap of a missed shard is written at the end of the file.
+                if rings[ring].reader.is_some() {
+                    if !self.output.make_room(2 * GAP_BYTES, rings, recorders)? {
+                        return Ok(Copied::Full);
+                    }
+                    rings[ring].tell_gap(&mut self.output.writer, ring as u32, gap);
+                }
+                0
+            }
+            Some(RingItem::Event { ring: index, event }) => {
+                if end_epoch_nanos.is_some_and(|end| event.record_epoch_nanos > end) {
                     return Ok(Copied::BehindTheEnd);
                 }
-                (*input, event_bytes(*payload))
+                let ring = &mut rings[index];
+                let payload = ring.payloads.check(&event, set.payload(), ring.reader.as_ref());
+                // With a gap before it.
+                if !self.output.make_room(event_bytes(payload) + GAP_BYTES, rings, recorders)? {
+                    return Ok(Copied::Full);
+                }
+                let ring = &mut rings[index];
+                let key = ring.key.event(event.record_epoch_nanos);
+                self.output.writer.event(index as u32, key, &event, payload);
+                count_event(&mut ring.account, &event, payload);
+                event.payload_size.into()
             }
         };
-        // With a gap before it.
-        if !self.output.make_room(bytes + GAP_BYTES, rings, recorders)? {
-            return Ok(Copied::Full);
-        }
-        let writer = &mut self.output.writer;
-        let index = ring_of_input[input];
-        let ring = &mut rings[index as usize];
-        let mut payload_bytes = 0;
-        match item {
-            MergedItem::NotReady => {}
-            MergedItem::Gap { gap, .. } => {
-                ring.tell_gap(writer, index, gap);
-            }
-            MergedItem::Event { descriptor, payload, .. } => {
-                payload_bytes = descriptor.payload_size.into();
-                let key = ring.key.event(descriptor.record_epoch_nanos);
-                writer.event(index, key, &descriptor, payload);
-                count_event(&mut ring.account, &descriptor, payload);
-            }
-        }
-        if writer.is_block_full() {
+        if self.output.writer.is_block_full() {
             self.output.flush(rings, recorders)?;
         }
         Ok(Copied::Item { payload_bytes })

@@ -9,18 +9,20 @@ use super::ring::{CapturedRing, RingRole};
 use super::tables::Tables;
 use super::write::CaptureWriter;
 use crate::layout::header::CONTENT_TYPE_PERF;
-use crate::reader::{FoundShard, Gap, Merger, Reader, Seek, ShardFinder, WriterInfo};
+use crate::reader::{Gap, GapCause, Reader, RingSet, Seek, ShardError, WriterInfo};
 use crate::schema::perf::PerfEvent;
+
 /// All rings of a capture.
 pub(super) struct Sources {
+    pub(super) set: RingSet,
+    /// The rings of the set, by the same indices.
     pub(super) rings: Vec<SourceRing>,
-    pub(super) merger: Merger,
-    /// Which ring each of the merger's inputs is.
-    pub(super) ring_of_input: Vec<u32>,
     pub(super) recorders: Vec<SourceRecorder>,
     writers: Vec<Option<WriterInfo>>,
     only_new: bool,
-    /// Shards that could not be opened, and the like.
+    /// How many of the set's shard errors are among the problems.
+    known_shard_errors: usize,
+    /// Failures that do not end the capture, for example shards that could not be opened.
     pub(super) problems: Vec<String>,
 }
 
@@ -40,7 +42,6 @@ pub(super) struct SourceRing {
 pub(super) struct SourceRecorder {
     pub(super) shard0: u32,
     pub(super) tables: Tables,
-    finder: ShardFinder,
 }
 
 impl SourceRing {
@@ -53,97 +54,127 @@ impl SourceRing {
 }
 
 impl Sources {
-    /// None yet. With `only_new`, what the rings hold that are there at the begin is left out.
+    /// Makes an empty set of rings. With `only_new`, events are left out that the rings hold at the start.
     pub(super) fn new(only_new: bool) -> Self {
         Self {
+            set: RingSet::options().from_readers([]),
             rings: Vec::new(),
-            merger: Merger::new([]),
-            ring_of_input: Vec::new(),
             recorders: Vec::new(),
             writers: Vec::new(),
             only_new,
+            known_shard_errors: 0,
             problems: Vec::new(),
         }
     }
 
-    /// Adds a ring that is there at the begin; one that is there twice counts once.
+    /// Adds a ring that exists at the start. A ring that is named twice counts once.
     pub(super) fn add_first(&mut self, reader: Reader) -> Result<(), CaptureError> {
-        self.add_ring(reader, self.only_new)
+        self.add_ring(reader, if self.only_new { Seek::Newest } else { Seek::Oldest })
     }
 
-    /// Adds the shards that there are at the begin.
+    /// Adds the shards that exist at the start.
     pub(super) fn add_first_shards(&mut self) -> Result<(), CaptureError> {
-        self.add_shards(self.only_new)
+        self.set.find_shards();
+        self.take_new()
     }
 
-    /// Adds a ring that has come later, and is new as a whole. One that cannot be captured is left out, which is a problem.
+    /// Adds a ring that was made later, and is new as a whole. A ring that cannot be captured is left out, and is among the
+    /// problems.
     pub(super) fn add_later(&mut self, reader: Reader) {
-        if let Err(error) = self.add_ring(reader, false) {
+        if let Err(error) = self.add_ring(reader, Seek::Oldest) {
             self.problems.push(error.to_string());
         }
     }
 
-    fn add_ring(&mut self, reader: Reader, only_new: bool) -> Result<(), CaptureError> {
+    fn add_ring(&mut self, reader: Reader, start: Seek) -> Result<(), CaptureError> {
         let path = reader.path();
         let is_it = |ring: &SourceRing| ring.reader.as_ref().and_then(Reader::path) == path;
         if path.is_some() && self.rings.iter().any(is_it) {
             return Ok(());
         }
-        if reader.info().content_type == CONTENT_TYPE_PERF {
+        self.check_number()?;
+        let is_perf = reader.info().content_type == CONTENT_TYPE_PERF;
+        if is_perf {
             // The reader's message says what is wrong with the schema.
             reader.check_events::<PerfEvent>().map_err(CaptureError::ring)?;
-            self.add_recorder(reader, only_new)
-        } else {
-            self.add(reader, RingRole::Single, only_new)
+        }
+        let ring = self.set.add(reader, start) as u32;
+        if is_perf {
+            self.recorders.push(SourceRecorder { shard0: ring, tables: Tables::default() });
+        }
+        self.take_new()
+    }
+
+    /// Takes up the rings that the set has got since the last call.
+    #[inline]
+    pub(super) fn take_new(&mut self) -> Result<(), CaptureError> {
+        let has_new = self.set.rings().len() > self.rings.len();
+        if has_new || self.set.shard_errors().len() > self.known_shard_errors { self.take_new_slow() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn take_new_slow(&mut self) -> Result<(), CaptureError> {
+        while self.rings.len() < self.set.rings().len() {
+            self.check_number()?;
+            let ring = self.describe(self.rings.len());
+            self.rings.push(ring);
+        }
+        for ShardError { recorder, shard, error, .. } in &self.set.shard_errors()[self.known_shard_errors..] {
+            let name = &self.rings[*recorder].described.name;
+            self.problems.push(format!("{name}: shard {shard} is left out: {error}"));
+        }
+        self.known_shard_errors = self.set.shard_errors().len();
+        Ok(())
+    }
+
+    /// Describes the ring of the set with this index.
+    fn describe(&mut self, index: usize) -> SourceRing {
+        let ring = &self.set.rings()[index];
+        let recorder = ring.recorder().unwrap_or(index) as u32;
+        let is_perf = self.recorders.iter().any(|known| known.shard0 == recorder);
+        let (Some(reader), Some(cursor)) = (ring.reader().cloned(), ring.cursor()) else {
+            return self.describe_missed(index, recorder);
+        };
+        // The first seqno, or the next one. The cursor tells which events had been overwritten.
+        let first_seqno = cursor.next_seqno();
+        let role = match (is_perf, ring.recorder()) {
+            (false, _) => RingRole::Single,
+            (true, Some(_)) => RingRole::Shard { recorder, shard: ring.shard() },
+            (true, None) => {
+                let shard = reader.info().extension.map_or(0, |extension| extension.shard_index) as u32;
+                RingRole::Shard { recorder, shard }
+            }
+        };
+        let process = self.process_of(&reader, role);
+        SourceRing {
+            described: CapturedRing::describe(&reader, process, role, first_seqno),
+            reader: Some(reader),
+            missing: None,
+            key: SortKey::default(),
+            account: RingAccount { last_seqno: first_seqno.saturating_sub(1), ..RingAccount::default() },
+            payloads: PayloadExtent::default(),
         }
     }
 
-    fn add_recorder(&mut self, shard0: Reader, only_new: bool) -> Result<(), CaptureError> {
-        let ring = self.rings.len() as u32;
-        let finder = ShardFinder::new(&shard0, 1);
-        let shard = shard0.info().extension.map_or(0, |extension| extension.shard_index) as u32;
-        self.add(shard0, RingRole::Shard { recorder: ring, shard }, only_new)?;
-        self.recorders.push(SourceRecorder { shard0: ring, tables: Tables::default(), finder });
-        Ok(())
-    }
-
-    fn add(&mut self, reader: Reader, role: RingRole, only_new: bool) -> Result<(), CaptureError> {
-        self.check_number()?;
-        let mut cursor = reader.cursor();
-        cursor.seek(if only_new { Seek::Newest } else { Seek::Oldest });
-        // The first, or the next one: what had been overwritten is told by the cursor.
-        let first_seqno = cursor.next_seqno();
-        let process = self.process_of(&reader, role);
-        let described = CapturedRing::describe(&reader, process, role, first_seqno);
-        let account = RingAccount { last_seqno: first_seqno.saturating_sub(1), ..RingAccount::default() };
-        self.merger.add(cursor);
-        self.ring_of_input.push(self.rings.len() as u32);
-        let key = SortKey::default();
-        let payloads = PayloadExtent::default();
-        self.rings.push(SourceRing { reader: Some(reader), described, missing: None, key, account, payloads });
-        Ok(())
-    }
-
-    /// Adds a shard of which there is nothing but the number of what it held.
-    fn add_missed(&mut self, shard0: u32, shard: u32, seqnos: Option<u64>) -> Result<(), CaptureError> {
-        self.check_number()?;
-        let described = self.rings[shard0 as usize].described.missed_shard(shard0, shard);
-        if seqnos.is_none() {
+    /// Describes a shard that could not be opened.
+    fn describe_missed(&mut self, index: usize, recorder: u32) -> SourceRing {
+        let ring = &self.set.rings()[index];
+        let described = self.rings[recorder as usize].described.missed_shard(recorder, ring.shard());
+        if ring.missed_seqnos().is_none() {
             let name = &described.name;
             self.problems.push(format!(
                 "{name}: the shard could not be opened, and nobody knows how many events it held; they count as 1. A program that keeps its rings \
                  (EVENTRING_KEEP=1), or ends in good order, says how many"
             ));
         }
-        self.rings.push(SourceRing {
+        SourceRing {
             reader: None,
             described,
-            missing: Some(Gap::of_missed_shard(seqnos)),
+            missing: Some(Gap { first_seqno: 1, count: ring.stats().lost, cause: GapCause::NeverOpened }),
             key: SortKey::default(),
             account: RingAccount::default(),
             payloads: PayloadExtent::default(),
-        });
-        Ok(())
+        }
     }
 
     fn check_number(&self) -> Result<(), CaptureError> {
@@ -169,47 +200,5 @@ impl Sources {
         }
         self.writers.push(writer);
         (self.writers.len() - 1) as u32
-    }
-
-    /// Whether shards may come, or are to be told of.
-    pub(super) fn may_grow(&self) -> bool {
-        self.recorders.iter().any(|recorder| !recorder.finder.has_ended())
-    }
-
-    /// Opens shards that were made since the last look. They are new as a whole.
-    #[inline]
-    pub(super) fn find_shards(&mut self) -> Result<(), CaptureError> {
-        self.add_shards(false)
-    }
-
-    fn add_shards(&mut self, only_new: bool) -> Result<(), CaptureError> {
-        for index in 0..self.recorders.len() {
-            let recorder = self.recorders[index].shard0;
-            while let Some(found) = self.recorders[index].finder.next() {
-                match found {
-                    FoundShard::Opened { index: shard, reader } => {
-                        self.add(reader, RingRole::Shard { recorder, shard }, only_new)?;
-                    }
-                    FoundShard::Unreadable { index: shard, error } => {
-                        let name = &self.rings[recorder as usize].described.name;
-                        self.problems.push(format!("{name}: shard {shard} is left out: {error}"));
-                    }
-                    FoundShard::Missed { index: shard, seqnos } => self.add_missed(recorder, shard, seqnos)?,
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether everything was read and nothing will come any more, as far as was noticed.
-    pub(super) fn have_ended(&self) -> bool {
-        self.merger.has_ended() && !self.may_grow()
-    }
-
-    /// Asks the operating system whether the writers live.
-    pub(super) fn check_liveness(&self) {
-        self.rings.iter().filter_map(|ring| ring.reader.as_ref()).for_each(|reader| {
-            reader.state();
-        });
     }
 }

@@ -5,7 +5,7 @@ use super::exit::Exit;
 use super::format::{bytes, content_name, grouped, one_line};
 use super::info::{state_name, writer};
 use super::paint::{DIM, GOOD, WARNING};
-use eventring::reader::{FoundShard, Reader, ReaderErrorKind, RingState, ShardFinder};
+use eventring::reader::{Reader, ReaderErrorKind, RingState};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -97,8 +97,11 @@ fn list_ring(path: &Path) -> Option<ListedRing> {
         ShardRole::First => {
             found.shards = reader.shard_count();
             // After a missing shard, the later ones are missing or damaged as well.
-            let mut finder = ShardFinder::new(&reader, 1);
-            while let Some(FoundShard::Opened { reader: shard, .. }) = finder.next() {
+            for index in 1..found.shards {
+                let mut file = path.as_os_str().to_os_string();
+                file.push(format!(".{index}"));
+                let Ok(shard) = Reader::options().header_only().open(&file) else { break };
+                let ShardRole::Shard(_) = directories::shard_role(file.as_ref(), &shard.info()) else { break };
                 // A damaged header can hold any number.
                 found.recorded = found.recorded.saturating_add(recorded(&shard));
                 let bytes = shard.path().and_then(|path| path.metadata().ok()).map_or(0, |metadata| metadata.len());

@@ -1,11 +1,11 @@
 //! Opening the ring that the command line names.
 
 use super::advice;
-use eventring::reader::{Reader, ReaderError};
+use eventring::reader::{Reader, ReaderOptions};
 use eventring::schema::exec::ExecEvent;
 use eventring::schema::perf::PerfEvent;
 use eventring::schema::test::TestEvent;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The ring to read, and the events that it must hold.
 #[derive(clap::Args)]
@@ -41,22 +41,21 @@ enum KnownSchema {
 
 impl RingArgs {
     pub(super) fn open(&self) -> anyhow::Result<Reader> {
-        let reader = self.expect.open(&self.name).map_err(|error| advice::on_expected(&self.name, error))?;
+        let reader = self.expect.options().open(&self.name).map_err(|error| advice::on_expected(&self.name, error))?;
         advice::warn_of_shard(&self.name, &reader);
         Ok(reader)
     }
 }
 
 impl Expect {
-    /// Opens the ring if it holds the expected events.
-    pub(super) fn open(&self, name_or_path: &Path) -> Result<Reader, ReaderError> {
+    /// Returns options that open the ring if it holds what it must.
+    pub(super) fn options(&self) -> ReaderOptions {
         let options = Reader::options();
-        let options = match self.expect {
+        match self.expect {
             None => options,
             Some(KnownSchema::Exec) => options.expect_events::<ExecEvent>(),
             Some(KnownSchema::Perf) => options.expect_events::<PerfEvent>(),
             Some(KnownSchema::Test) => options.expect_events::<TestEvent>(),
-        };
-        options.open(name_or_path)
+        }
     }
 }

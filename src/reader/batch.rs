@@ -1,7 +1,8 @@
 //! Reading many events in one call: the cursor's place stays in a register.
 
-use super::cursor::{Cursor, Next, PayloadRead};
-use super::open::Source;
+use super::cursor::{Cursor, Next};
+use super::payload::PayloadRead;
+use super::source::Source;
 use crate::layout::Descriptor;
 use crate::ring::observe::{self, Slot};
 use std::ops::ControlFlow;
@@ -33,13 +34,13 @@ impl std::fmt::Debug for ReadyEvent<'_> {
     }
 }
 
-/// Puts the place back into the cursor, also when the caller's code panics.
-struct Place<'c> {
+/// Writes the position back into the cursor when it is dropped, also if the caller's code panics.
+struct PositionGuard<'c> {
     cursor: &'c mut u64,
     next_seqno: u64,
 }
 
-impl Drop for Place<'_> {
+impl Drop for PositionGuard<'_> {
     #[inline(always)]
     fn drop(&mut self) {
         *self.cursor = self.next_seqno;
@@ -79,11 +80,11 @@ impl Cursor {
     pub fn each_ready(&mut self, mut f: impl FnMut(ReadyEvent<'_>) -> ControlFlow<()>) -> Option<Next> {
         let seen = {
             let (source, next_seqno) = self.parts();
-            let mut place = Place { next_seqno: *next_seqno, cursor: next_seqno };
+            let mut position = PositionGuard { next_seqno: *next_seqno, cursor: next_seqno };
             loop {
-                match observe::slot(source.memory(), place.next_seqno) {
+                match observe::slot(source.memory(), position.next_seqno) {
                     Slot::Event(descriptor) => {
-                        place.next_seqno += 1;
+                        position.next_seqno += 1;
                         if f(ReadyEvent { descriptor, source }).is_break() {
                             return None;
                         }

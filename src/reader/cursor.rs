@@ -1,8 +1,10 @@
 //! A cursor: one reader's place in a ring.
 
+use super::gap::{Gap, GapCause, ReadStats};
+use super::handle::Reader;
 use super::info;
-use super::open::Reader;
-use super::open::Source;
+use super::payload::PayloadRead;
+use super::source::Source;
 use crate::clock::Clock;
 use crate::layout::Descriptor;
 use crate::ring::memory::RingMemory;
@@ -32,7 +34,8 @@ const LOOKS_PER_TIME: u32 = 16;
 pub struct Cursor {
     source: Arc<Source>,
     next_seqno: u64,
-    lost: u64,
+    /// Counts of the gaps so far; `read` is not kept here.
+    missing: ReadStats,
     start: Start,
     /// What `next_seqno` would be if every seqno since its first place had been read: their difference is how many were.
     read_from: u64,
@@ -71,50 +74,6 @@ pub enum Next {
     Gap(Gap),
 }
 
-/// A run of sequence numbers under which this reader will never see an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Gap {
-    /// The first one missing.
-    pub first_seqno: u64,
-    /// How many are missing.
-    pub count: u64,
-    /// Why.
-    pub cause: GapCause,
-}
-
-/// Why sequence numbers are without an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum GapCause {
-    /// The reader was too slow: the ring went round and they were overwritten. (Or they were asked for by number, [`Seek::Seqno`], when they
-    /// were gone already.)
-    Overwritten,
-    /// They were reserved and never committed, because their writer was killed, or is still inside on a ring that has ended.
-    NeverCommitted,
-    /// The numbers stand for no event: their writers gave them up, because another writer was stalled in the slot or had overtaken
-    /// them, and recorded their events under later numbers. (A writer that is killed in between leaves one such number.)
-    GivenUp,
-    /// The whole shard could not be opened, mostly because it was made and removed again between two looks of the reader. See
-    /// [`FoundShard::Missed`](super::FoundShard::Missed).
-    NeverOpened,
-    /// They had been overwritten before the cursor began, at [`Seek::Oldest`] or [`Seek::Last`], or were while it looked for its first
-    /// event: nobody has missed them here, and nobody can have them.
-    OverwrittenBefore,
-}
-
-impl Gap {
-    /// Whether events are missing; false for numbers that were given up and stand for none.
-    pub fn is_loss(&self) -> bool {
-        self.cause != GapCause::GivenUp
-    }
-
-    /// All of a shard that could not be opened ([`FoundShard::Missed`](super::FoundShard::Missed)), which has handed out so many
-    /// `seqnos`; if nobody knows how many, it counts as one.
-    pub fn of_missed_shard(seqnos: Option<u64>) -> Self {
-        Self { first_seqno: 1, count: seqnos.unwrap_or(1), cause: GapCause::NeverOpened }
-    }
-}
-
 /// Where to go in a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -135,28 +94,6 @@ pub enum Seek {
     NamedByWord(usize),
 }
 
-/// What became of a payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PayloadRead<'b> {
-    /// The payload, copied out and checked afterwards: exactly what was recorded.
-    Valid(&'b [u8]),
-    /// It was overwritten meanwhile, or the ring's file was truncated ([`Reader::was_truncated`]): what was behind its new end
-    /// cannot be told from what is left.
-    Expired,
-    /// The descriptor names a payload that no ring of this size can have: the file is damaged.
-    Malformed,
-}
-
-impl<'b> PayloadRead<'b> {
-    /// The bytes, if they are valid.
-    pub fn valid(self) -> Option<&'b [u8]> {
-        match self {
-            Self::Valid(bytes) => Some(bytes),
-            Self::Expired | Self::Malformed => None,
-        }
-    }
-}
-
 impl Cursor {
     pub(super) fn new(source: Arc<Source>) -> Self {
         let known_last = observe::last_seqno(source.memory());
@@ -164,7 +101,7 @@ impl Cursor {
         Self {
             source,
             next_seqno,
-            lost: 0,
+            missing: ReadStats::default(),
             start: Start { oldest_seqno: 0, end_seqno: next_seqno, read: 0, cause: GapCause::Overwritten },
             read_from: next_seqno,
             known_last,
@@ -347,8 +284,9 @@ impl Cursor {
         let count = target - first_seqno - u64::from(mutation::active(Mutation::UncountedLoss));
         self.next_seqno = target;
         self.read_from = self.read_from.wrapping_add(count);
-        self.lost = self.lost.saturating_add(count);
-        Some(Gap { first_seqno, count, cause })
+        let gap = Gap { first_seqno, count, cause };
+        self.missing.count_gap(gap);
+        Some(gap)
     }
 
     /// Copies the payload of `descriptor` (an event of this ring) into `buffer` and checks that it was still valid
@@ -439,10 +377,21 @@ impl Cursor {
         self.next_seqno.wrapping_sub(self.read_from)
     }
 
-    /// Sequence numbers counted in gaps so far, whatever the cause: those that were gone before the begin
-    /// ([`GapCause::OverwrittenBefore`]) and those that stand for no event ([`GapCause::GivenUp`]), too. `read_count + lost_count` is the way that the cursor has gone.
+    /// Returns how many sequence numbers were counted in gaps so far, whatever the cause: also those that were gone before
+    /// the start ([`GapCause::OverwrittenBefore`]) and those that stand for no event ([`GapCause::GivenUp`]).
+    /// `read_count + lost_count` is the way that the cursor has gone.
     pub fn lost_count(&self) -> u64 {
-        self.lost
+        self.missing.missing()
+    }
+
+    /// Returns the counts of all sequence numbers that the cursor has passed, by what became of them.
+    pub fn stats(&self) -> ReadStats {
+        ReadStats { read: self.read_count(), ..self.missing }
+    }
+
+    /// Goes back to the event that [`Self::next`] has returned last.
+    pub(super) fn step_back(&mut self) {
+        self.next_seqno -= 1;
     }
 
     /// The reader whose ring this is.
@@ -453,10 +402,6 @@ impl Cursor {
 
 impl std::fmt::Debug for Cursor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Cursor")
-            .field("next_seqno", &self.next_seqno)
-            .field("read", &self.read_count())
-            .field("lost", &self.lost)
-            .finish()
+        f.debug_struct("Cursor").field("next_seqno", &self.next_seqno).field("stats", &self.stats()).finish()
     }
 }

@@ -1,9 +1,7 @@
 //! Why a ring could not be opened.
 
 use crate::layout::GeometryError;
-#[cfg(feature = "snapshot")]
-use crate::shm::LostPages;
-use crate::shm::{ShmError, ShmErrorKind};
+use crate::shm::{LostPages, ShmError, ShmErrorKind};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -97,7 +95,7 @@ impl ReaderError {
         Self(Box::new(Inner { kind, path: None, message, source: Some(Source::Io(error)) }))
     }
 
-    /// That what lies in pages which could not be read is missing.
+    /// Makes the error that events are missing because pages of the file could not be read.
     #[cfg(feature = "snapshot")]
     pub(super) fn lost_pages(lost: LostPages) -> Self {
         let kind = match lost {
@@ -105,7 +103,7 @@ impl ReaderError {
             LostPages::Unreadable => ReaderErrorKind::Unreadable,
             _ => ReaderErrorKind::Truncated,
         };
-        Self::new(kind, format!("{lost}: events are lost, and how many cannot be told"))
+        Self::new(kind, lost.advice())
     }
 
     pub(super) fn bad_header(error: &GeometryError) -> Self {
@@ -125,6 +123,19 @@ impl ReaderError {
     /// The file, if there is one.
     pub fn path(&self) -> Option<&Path> {
         self.0.path.as_deref()
+    }
+}
+
+impl LostPages {
+    /// Returns what was found, what it means, and a remedy, for the end of a message.
+    #[must_use]
+    pub fn advice(self) -> String {
+        let remedy = match self {
+            Self::NoMemory => "free some, and read the ring again",
+            Self::Truncated => "leave ring files alone while their programs run, and start the program again",
+            Self::Unreadable => "copy the file to another disk, as far as it can be read",
+        };
+        format!("{self}: events are lost, and how many cannot be told; {remedy}")
     }
 }
 

@@ -5,29 +5,34 @@ mod cursor;
 mod error;
 mod filter;
 mod follow;
+mod gap;
+mod handle;
 mod info;
-mod merge;
 mod named_event;
 mod open;
-mod shards;
+mod payload;
+mod ring_set;
 #[cfg(feature = "snapshot")]
 mod snapshot;
+mod source;
 mod sparse;
 mod wait;
 
 pub use crate::layout::Descriptor;
 pub use crate::shm::LostPages;
 pub use batch::ReadyEvent;
-pub use cursor::{Cursor, Gap, GapCause, Next, PayloadRead, Seek};
+pub use cursor::{Cursor, Next, Seek};
 pub use error::{ReaderError, ReaderErrorKind};
 pub use filter::EventFilter;
 pub use follow::{Followed, Follower};
+pub use gap::{Gap, GapCause, ReadStats};
+pub use handle::Reader;
 pub use info::{ClockInfo, ExtensionInfo, RingInfo, RingState, WriterInfo};
-pub use merge::{MergedItem, Merger};
-pub use open::{Reader, ReaderOptions};
+pub use open::ReaderOptions;
+pub use payload::PayloadRead;
 #[cfg(feature = "tracing")]
-pub(crate) use shards::shard_path;
-pub use shards::{FoundShard, ShardFinder};
+pub(crate) use ring_set::shard_path;
+pub use ring_set::{RingItem, RingSet, RingSetOptions, SetRing, ShardError};
 #[cfg(feature = "snapshot")]
 pub use snapshot::{SnapshotOptions, SnapshotSummary};
 pub use wait::WaitStrategy;

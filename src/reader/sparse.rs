@@ -3,7 +3,7 @@
 //! What is read of a hole is zero. Zero is no event in a descriptor, so it is looked for again before that is said; in a payload it could be
 //! anything, so it is looked for before each copy.
 
-use super::open::Source;
+use super::source::Source;
 use crate::layout::limits::{DESCRIPTOR_BYTES, HEADER_SECTION_BYTES};
 use crate::ring::memory::RingMemory;
 

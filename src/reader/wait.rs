@@ -25,25 +25,101 @@ const RESTS: u32 = 20;
 const REST: Duration = Duration::from_micros(10);
 const LONGEST_SLEEP: Duration = Duration::from_millis(1);
 
+/// The shortest time between two questions to the operating system whether a silent writer lives.
+const LIVENESS_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Something that gives items, and can be waited for.
+pub(super) trait Awaited {
+    type Item;
+
+    /// Returns the next item if it is there.
+    fn look(&mut self) -> Option<Self::Item>;
+    /// Makes the next look find out why nothing comes.
+    fn look_closely(&mut self);
+    /// Returns true if nothing will come any more, as far as that is known. Makes no system call.
+    fn has_known_end(&self) -> bool;
+    /// Asks the operating system whether nothing will come any more, except perhaps what is there already.
+    fn has_ended(&mut self) -> bool;
+    fn waiter(&mut self) -> &mut Waiter;
+}
+
+/// The result of [`next_timeout`].
+pub(super) enum Waited<T> {
+    Found(T),
+    TimedOut,
+    /// Everything was found and nothing will come any more.
+    Ended,
+}
+
+/// Returns the next item, waiting for it at most `timeout`.
+#[inline]
+pub(super) fn next_timeout<A: Awaited>(awaited: &mut A, timeout: Duration) -> Waited<A::Item> {
+    if let Some(item) = awaited.look() {
+        awaited.waiter().reset();
+        return Waited::Found(item);
+    }
+    next_timeout_slow(awaited, timeout)
+}
+
+#[inline(never)]
+fn next_timeout_slow<A: Awaited>(awaited: &mut A, timeout: Duration) -> Waited<A::Item> {
+    let deadline = Instant::now().checked_add(timeout);
+    loop {
+        if awaited.has_known_end() {
+            return Waited::Ended;
+        }
+        let left = deadline.map_or(timeout, |deadline| deadline.saturating_duration_since(Instant::now()));
+        let is_slow_moment = awaited.waiter().wait(left);
+        if awaited.waiter().has_slept() {
+            awaited.look_closely();
+        }
+        if let Some(item) = awaited.look() {
+            awaited.waiter().reset();
+            return Waited::Found(item);
+        }
+        let is_over = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        // A timeout shorter than the pace of slow moments must not hide the end.
+        if (is_slow_moment || is_over) && awaited.waiter().is_time_to_ask() && awaited.has_ended() {
+            // The last events may have come after the look above.
+            return awaited.look().map_or(Waited::Ended, Waited::Found);
+        }
+        if is_over {
+            return Waited::TimedOut;
+        }
+    }
+}
+
 /// The state of one wait: how often nothing was found in a row.
 #[derive(Clone, Debug)]
 pub(super) struct Waiter {
     strategy: WaitStrategy,
     idle_looks: u32,
+    next_liveness_check: Instant,
 }
 
 impl Waiter {
     pub(super) fn new(strategy: WaitStrategy) -> Self {
-        Self { strategy, idle_looks: 0 }
+        Self { strategy, idle_looks: 0, next_liveness_check: Instant::now() }
     }
 
-    /// An event came.
-    pub(super) fn reset(&mut self) {
+    /// Notes that an event came.
+    #[inline]
+    fn reset(&mut self) {
         self.idle_looks = 0;
     }
 
-    /// Whether the last [`Self::wait`] gave up the processor.
-    pub(super) fn has_slept(&self) -> bool {
+    /// Returns true if enough time has passed to ask again whether the writer lives.
+    fn is_time_to_ask(&mut self) -> bool {
+        let now = Instant::now();
+        let is_time = now >= self.next_liveness_check;
+        if is_time {
+            self.next_liveness_check = now + LIVENESS_INTERVAL;
+        }
+        is_time
+    }
+
+    /// Returns true if the last [`Self::wait`] gave up the processor.
+    fn has_slept(&self) -> bool {
         match self.strategy {
             WaitStrategy::Spin | WaitStrategy::Pause => false,
             WaitStrategy::Sleep(_) => true,
@@ -51,9 +127,9 @@ impl Waiter {
         }
     }
 
-    /// Waits a little, longer from call to call, and never much longer than `at_most`. Gives true when this is a good moment for slower questions (is the writer
-    /// alive?).
-    pub(super) fn wait(&mut self, at_most: Duration) -> bool {
+    /// Waits a little, longer from call to call, and never much longer than `at_most`. Returns true if this is a good moment
+    /// for slower questions (is the writer alive?).
+    fn wait(&mut self, at_most: Duration) -> bool {
         self.idle_looks = self.idle_looks.saturating_add(1);
         match self.strategy {
             WaitStrategy::Spin => {

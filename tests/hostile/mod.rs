@@ -7,7 +7,7 @@
 pub mod script;
 
 use eventring::capture::CaptureFile;
-use eventring::reader::{Cursor, Merger, Next, PayloadRead, Reader, Seek, SnapshotOptions};
+use eventring::reader::{Cursor, Next, PayloadRead, Reader, RingSet, Seek, SnapshotOptions};
 use eventring::schema::SchemaModel;
 use eventring::tracing::{Catalog, decode_record};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -148,9 +148,14 @@ pub fn exercise(reader: &Reader, steps: usize) {
         cursor.seek(seek);
         walk(&mut cursor, steps, schema.as_deref(), &mut catalog);
     }
-    let mut merger = Merger::new([reader.cursor(), reader.cursor()]);
-    for _ in 0..steps {
-        let _ = format!("{:?}", merger.next());
+    let mut rings = RingSet::options().from_readers([reader.clone(), reader.clone()]);
+    for start in [Seek::Newest, Seek::Oldest, Seek::Last(3)] {
+        rings.seek(start);
+        for _ in 0..steps {
+            let item = rings.next();
+            let _ = format!("{item:?} {:?}", rings.payload());
+            let _ = format!("{rings:?}");
+        }
     }
 }
 

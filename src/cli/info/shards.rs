@@ -2,7 +2,7 @@
 
 use super::survey::Survey;
 use crate::cli::format::one_line;
-use eventring::reader::{FoundShard, Reader, ShardFinder};
+use eventring::reader::{Reader, RingSet, ShardError};
 
 /// The survey of a ring, or of a recorder with all its shards.
 pub(super) struct ShardedSurvey {
@@ -32,34 +32,28 @@ impl ShardedSurvey {
     /// Surveys the ring, and its other shards if it is shard 0 of a recorder.
     pub(super) fn of(shard0: &Reader) -> Self {
         let survey = Survey::of(shard0);
-        let mut finder = ShardFinder::new(shard0, 1);
-        if !finder.can_find() {
+        let extension = shard0.info().extension;
+        if !extension.is_some_and(|extension| extension.shard_limit > 0 && extension.shard_index == 0) {
             return Self { total: survey, shards: Vec::new() };
         }
-        let mut shards =
-            vec![SurveyedShard { index: 0, content: ShardContent::Opened { reader: shard0.clone(), survey } }];
-        // Shards that are created meanwhile are left out, so that the loop ends.
-        let count = shard0.shard_count();
-        while (shards.len() as u64) < count
-            && let Some(found) = finder.next()
-        {
-            let (index, content) = match found {
-                FoundShard::Opened { index, reader } => {
-                    let survey = Survey::of(&reader);
-                    (index, ShardContent::Opened { reader, survey })
-                }
-                FoundShard::Unreadable { index, error } => {
-                    (index, ShardContent::Unreadable(one_line(&error.to_string())))
-                }
-                FoundShard::Missed { index, seqnos } => {
-                    let seqnos = seqnos.map_or("unknown".to_owned(), |seqnos| seqnos.to_string());
+        let set = RingSet::options().from_readers([shard0.clone()]);
+        let unreadable = |error: &ShardError| SurveyedShard {
+            index: error.shard,
+            content: ShardContent::Unreadable(one_line(&error.error.to_string())),
+        };
+        let mut shards: Vec<SurveyedShard> = set.shard_errors().iter().map(unreadable).collect();
+        for ring in set.rings() {
+            let content = match ring.reader() {
+                Some(reader) => ShardContent::Opened { reader: reader.clone(), survey: Survey::of(reader) },
+                None => {
+                    let seqnos = ring.missed_seqnos().map_or("unknown".to_owned(), |seqnos| seqnos.to_string());
                     let problem = format!("it was removed; sequence numbers that it handed out: {seqnos}");
-                    (index, ShardContent::Unreadable(problem))
+                    ShardContent::Unreadable(problem)
                 }
             };
-            // The finder reports an unreadable shard a second time when its recorder has ended.
-            if shards.iter().all(|known| known.index != index) {
-                shards.push(SurveyedShard { index, content });
+            // A shard that cannot be read is found again as a missed one when its recorder has ended.
+            if shards.iter().all(|known| known.index != ring.shard()) {
+                shards.push(SurveyedShard { index: ring.shard(), content });
             }
         }
         shards.sort_by_key(|shard| shard.index);

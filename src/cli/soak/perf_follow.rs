@@ -2,7 +2,7 @@
 
 use super::follow::{FollowCounts, FollowerThread};
 use super::spans::{Verdict, check};
-use eventring::reader::Gap;
+use eventring::reader::{Gap, SetRing};
 use eventring::tracing::{PerfItem, PerfReader, PerfSource};
 use std::path::Path;
 use std::time::Duration;
@@ -54,7 +54,7 @@ fn follow(mut reader: PerfReader) -> FollowCounts {
             None => {}
         }
     }
-    for shard in reader.shards() {
+    for shard in reader.rings().iter().filter_map(SetRing::reader) {
         let index = shard.info().extension.map_or(0, |extension| extension.shard_index as usize);
         let last = shard.info().last_seqno;
         counts.last_seqno += last;

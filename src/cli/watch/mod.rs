@@ -2,11 +2,10 @@
 
 mod columns;
 mod json;
-mod last;
 mod perf;
 mod rings;
 mod select;
-mod stream;
+mod start;
 mod summary;
 mod text;
 
@@ -16,13 +15,13 @@ use super::interrupt::Interrupt;
 use super::open::Expect;
 use super::paint::WARNING;
 use crate::cli::silence::Silence;
-use eventring::reader::{Gap, PayloadRead};
+use eventring::reader::{Gap, PayloadRead, RingItem};
 use rings::{Ring, Rings};
 use select::{Select, Selection};
+use start::Start;
 use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use stream::{Item, Start, Stream};
 use summary::Summary;
 
 /// How long nothing may come before what was printed is sent off, and the user's wishes are asked.
@@ -43,7 +42,7 @@ pub(super) struct Args {
     #[command(flatten)]
     expect: Expect,
     /// Where to start: oldest, newest, block (the start of the current block of execution) or a sequence number
-    #[arg(long, value_name = "PLACE", value_parser = stream::parse_start)]
+    #[arg(long, value_name = "PLACE", value_parser = start::parse_start)]
     from: Option<Start>,
     /// Start this many events before the newest; of several rings or shards, this many of all together
     #[arg(long, value_name = "N", conflicts_with = "from")]
@@ -89,9 +88,9 @@ trait Printer {
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let interrupt = Interrupt::listen()?;
     let mut silence = Silence::new(args.quiet);
-    let Some(mut rings) = Rings::open(&args.names, &args.expect, args.reopen, &interrupt, &mut silence)? else {
-        return Ok(Exit::Done);
-    };
+    let start = args.from.or(args.last.map(Start::Last));
+    let opened = Rings::open(&args.names, &args.expect, start, args.reopen, &interrupt, &mut silence)?;
+    let Some(mut rings) = opened else { return Ok(Exit::Done) };
     for ring in rings.iter() {
         if let Some(problem) = ring.decoder.problem() {
             anstream::eprintln!("{WARNING}warning:{WARNING:#} payloads are shown as hex: {problem}");
@@ -104,9 +103,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     };
     let mut summary = Summary::new(Instant::now());
     let mut selection = args.select.on(&rings)?;
-    let mut start = args.from.or(args.last.map(Start::Last));
+    start.map_or(Ok(()), |start| start.check(&rings))?;
     loop {
-        let stream = Stream::new(&rings, start)?;
         let mut view = View {
             selection: &mut selection,
             hides_descriptions: !(args.json || args.full || args.select.names_types()),
@@ -114,20 +112,19 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
             summary: &mut summary,
             silence: &mut silence,
         };
-        follow(stream, &mut rings, &mut view, args.count, &interrupt)?;
+        follow(&mut rings, &mut view, args.count, &interrupt)?;
         printer.flush(&rings)?;
-        let goes_on = args.reopen && !summary.is_complete() && rings.check_whole().is_ok();
-        if !goes_on || !rings.wait_for_others(&args.expect, &interrupt, &mut silence)? {
+        if !args.reopen || summary.is_complete() || rings.check_whole().is_err() {
             break;
         }
+        let Some(new) = rings.wait_for_next(&interrupt, &mut silence)? else { break };
         if !args.quiet {
             anstream::eprintln!("── the ring was made anew ──");
         }
-        for ring in rings.iter() {
+        for ring in new {
             printer.made_anew(ring)?;
         }
         selection = args.select.on(&rings)?;
-        start = None;
     }
     if !args.quiet {
         summary.print(&rings);
@@ -147,13 +144,7 @@ struct View<'v> {
 }
 
 /// Shows what comes until all rings have ended, the wanted number of events has been shown, or the user stops it.
-fn follow(
-    mut stream: Stream,
-    rings: &mut Rings,
-    view: &mut View<'_>,
-    count: Option<u64>,
-    interrupt: &Interrupt,
-) -> anyhow::Result<()> {
+fn follow(rings: &mut Rings, view: &mut View<'_>, count: Option<u64>, interrupt: &Interrupt) -> anyhow::Result<()> {
     let View { selection, hides_descriptions, printer, summary, silence } = view;
     let mut patience = Duration::ZERO;
     loop {
@@ -165,49 +156,48 @@ fn follow(
             summary.complete(summary::STOPPED);
             return Ok(());
         }
-        match stream.next(rings, patience) {
-            Item::Event { ring, event } => {
+        match rings.next(patience) {
+            Some(RingItem::Event { ring, event }) => {
                 patience = Duration::ZERO;
                 silence.ends();
-                let ring = rings.get(ring);
-                if selection.accepts(ring, &event, || stream.payload()) {
-                    let payload = stream.payload();
-                    if let (true, Some(perf)) =
-                        (*hides_descriptions && perf::is_description(event.event_type), &ring.perf)
-                    {
-                        // What it says is needed nevertheless, if the tables have no room for it.
-                        perf.record(&event, payload);
-                        summary.description();
-                        continue;
-                    }
-                    summary.event(&payload);
-                    printer.event(ring, &event, payload)?;
-                } else {
+                let (ring, mut payload) = rings.with_payload(ring);
+                if !selection.accepts(ring, &event, || payload.read()) {
                     summary.not_selected();
+                    continue;
                 }
+                let payload = payload.read();
+                if let (true, Some(perf)) = (*hides_descriptions && perf::is_description(event.event_type), &ring.perf)
+                {
+                    // Other events need it nevertheless, if the tables have no room for it.
+                    perf.record(&event, payload);
+                    summary.description();
+                    continue;
+                }
+                summary.event(&payload);
+                printer.event(ring, &event, payload)?;
             }
-            Item::Gap { ring, gap } => {
+            Some(RingItem::Gap { ring, gap }) => {
                 summary.gap(gap);
                 printer.gap(rings.get(ring), gap)?;
             }
-            Item::Nothing => {
+            None if rings.have_ended() => return Ok(()),
+            None => {
                 printer.flush(rings)?;
                 patience = PATIENCE;
-                silence.say(|| waits_for(&stream, summary));
+                silence.say(|| waits_for(rings, summary));
             }
-            Item::Ended => return Ok(()),
         }
     }
 }
 
-/// What keeps the stream waiting; empty if nothing need be said.
-fn waits_for(stream: &Stream, summary: &Summary) -> String {
-    match stream.waits_for() {
+/// Returns what keeps the watch waiting; empty if nothing need be said.
+fn waits_for(rings: &Rings, summary: &Summary) -> String {
+    match rings.waits_for() {
         Some((next, last)) if next <= last => format!("event {} is still being written", grouped(next)),
         Some((next, last)) if next > last + 1 => {
             format!("waiting for event {}; the newest is {}", grouped(next), grouped(last))
         }
-        // After events that were shown, silence is what is to be expected.
+        // After events that were shown, silence is to be expected.
         _ if summary.has_seen_events() => String::new(),
         Some((_, 0)) => "waiting for the first event".to_owned(),
         Some((_, 1)) => "waiting for events; 1 was recorded before".to_owned(),

@@ -1,6 +1,7 @@
 //! The rings that are watched, with their shards.
 
 use super::perf::Perf;
+use super::start::Start;
 use crate::cli::advice;
 use crate::cli::decoder::Decoder;
 use crate::cli::exit::{Exit, Failure};
@@ -10,21 +11,22 @@ use crate::cli::open::Expect;
 use crate::cli::paint::WARNING;
 use crate::cli::silence::Silence;
 use eventring::layout::header::CONTENT_TYPE_EXEC;
-use eventring::reader::{Descriptor, FoundShard, Gap, LostPages, Reader, ReaderErrorKind, RingState, ShardFinder};
+use eventring::reader::{
+    Descriptor, PayloadRead, Reader, ReaderError, ReaderErrorKind, RingItem, RingSet, RingState, Seek, SetRing,
+};
 use eventring::schema::perf::{PerfEvent, PerfExt};
 use eventring::schema::{EventType as _, ExtWords};
-use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How often it is asked whether a ring has been made.
+/// How long to wait for a ring before the user's wishes are looked at.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// A ring that is watched.
 pub(super) struct Ring {
     pub reader: Reader,
     pub decoder: Decoder,
-    /// The name on the command line; shards have their number behind it.
+    /// The name on the command line; for a shard with its number.
     pub label: String,
     /// Whether its events carry block, transaction and account.
     pub is_exec: bool,
@@ -32,21 +34,37 @@ pub(super) struct Ring {
     pub words: ExtWords,
     /// If its events are those of spans.
     pub perf: Option<Perf>,
-    /// It was made while we waited for it: nobody has missed anything yet, and all that is recorded in it is to be accounted for.
-    pub is_new: bool,
+    /// Whether this stands for a shard that could not be opened: then everything else is shard 0's.
+    is_missed: bool,
 }
 
 impl Ring {
-    fn new(reader: Reader, label: String, is_new: bool) -> Self {
+    fn new(reader: Reader, label: String, perf: Option<Perf>) -> Self {
         let decoder = Decoder::of(&reader);
-        let info = reader.info();
-        let is_perf = info.content_type == PerfEvent::CONTENT_TYPE && info.schema_hash == PerfEvent::schema_hash();
-        let perf = is_perf.then(|| Perf::new(&reader));
+        let is_exec = reader.info().content_type == CONTENT_TYPE_EXEC;
         let words = reader.ext_words();
-        Self { reader, decoder, label, words, is_exec: info.content_type == CONTENT_TYPE_EXEC, perf, is_new }
+        Self { reader, decoder, label, words, is_exec, perf, is_missed: false }
     }
 
-    /// The id of the span that the event is about or lies in, 0 for none.
+    /// Makes what is known of a ring that was named.
+    fn named(reader: &Reader) -> Self {
+        let info = reader.info();
+        let is_perf = info.content_type == PerfEvent::CONTENT_TYPE && info.schema_hash == PerfEvent::schema_hash();
+        let perf = is_perf.then(|| Perf::new(reader));
+        let label = reader.name().unwrap_or("ring".as_ref()).to_string_lossy().into_owned();
+        Self::new(reader.clone(), label, perf)
+    }
+
+    /// Makes what is known of a shard, which may have been missed. Call sites and threads stand in the tables of `shard0`.
+    fn shard(shard0: &Self, ring: &SetRing) -> Self {
+        let perf = shard0.perf.as_ref().map(|perf| perf.of_shard(ring.shard()));
+        match ring.reader() {
+            Some(reader) => Self::new(reader.clone(), format!("{}.{}", shard0.label, ring.shard()), perf),
+            None => Self { is_missed: true, ..Self::new(shard0.reader.clone(), shard0.label.clone(), perf) },
+        }
+    }
+
+    /// Returns the id of the span that the event is about or lies in, 0 for none.
     pub(super) fn span_id(&self, event: &Descriptor) -> u64 {
         match &self.perf {
             Some(_) => PerfExt::from_words(event.content_ext).span_id,
@@ -55,61 +73,84 @@ impl Ring {
     }
 }
 
-/// All of them. Those of the command line come first, in its order; shards are added behind.
+/// All rings that are watched. Those of the command line come first, in its order, then their shards.
 pub(super) struct Rings {
+    set: RingSet,
+    /// The rings of the set, by the same indices.
     rings: Vec<Ring>,
-    names: Vec<PathBuf>,
-    /// What finds the shards of each name.
-    shards: Vec<ShardFinder>,
-    /// Shards that were missed from the start, to be told.
-    missed: VecDeque<AddedShard>,
-}
-
-/// What became of a shard.
-pub(super) enum AddedShard {
-    /// It is the ring with this index.
-    Ring(usize),
-    /// It could not be opened, and so many events of the ring with that index are lost.
-    Missed { ring: usize, gap: Gap },
+    /// How many of the set's shard errors were shown.
+    shown_shard_errors: usize,
 }
 
 impl Rings {
-    /// Opens all. With `wait`, those that are not there yet are waited for; `None` if the user stops it. `silence` hears of it.
+    /// Opens all rings. With `wait`, waits for those that do not exist yet, and tells `silence`; returns `None` if the user
+    /// stops it meanwhile.
     pub(super) fn open(
         names: &[PathBuf],
         expect: &Expect,
+        start: Option<Start>,
         wait: bool,
         interrupt: &Interrupt,
         silence: &mut Silence,
     ) -> anyhow::Result<Option<Self>> {
-        let mut rings = Self { rings: Vec::new(), names: names.to_vec(), shards: Vec::new(), missed: VecDeque::new() };
+        let mut set = RingSet::options().from_readers([]);
         for name in names {
-            let mut is_new = false;
-            let reader = loop {
-                match expect.open(name) {
-                    // Nobody will ever make a ring of such a name.
-                    Err(error)
-                        if wait
-                            && error.kind() == ReaderErrorKind::NotFound
-                            && advice::instead_of_a_name(name).is_none() =>
-                    {
-                        if interrupt.came() {
-                            return Ok(None);
-                        }
-                        is_new = true;
-                        silence.say(|| format!("waiting for the ring {} to be made", name.display()));
-                        std::thread::sleep(INTERVAL);
-                    }
-                    opened => break opened.map_err(|error| advice::on_expected(name, error))?,
+            // Nobody will ever make a ring of a name with sizes.
+            let timeout = if wait && advice::instead_of_a_name(name).is_none() { INTERVAL } else { Duration::ZERO };
+            let mut opened = expect.options().open(name);
+            let is_new = opened.is_err();
+            while !timeout.is_zero() && opened.as_ref().is_err_and(|error| error.kind() == ReaderErrorKind::NotFound) {
+                if interrupt.came() {
+                    return Ok(None);
                 }
-            };
+                silence.say(|| format!("waiting for the ring {} to be made", name.display()));
+                opened = expect.options().wait(timeout).open(name);
+            }
+            let reader = opened.map_err(|error| advice::on_expected(name, error))?;
             silence.ends();
             advice::warn_of_shard(name, &reader);
-            rings.shards.push(ShardFinder::new(&reader, 1));
-            rings.rings.push(Ring::new(reader, name.to_string_lossy().into_owned(), is_new));
+            let start = Start::in_ring(start, &reader, is_new);
+            set.add(reader, start);
         }
-        rings.add_shards();
+        set.find_shards();
+        if let (Some(Start::Last(count)), true) = (start, set.rings().len() > 1) {
+            set.seek(Seek::Last(count));
+        }
+        let mut rings = Self { set, rings: Vec::new(), shown_shard_errors: 0 };
+        rings.take_new();
         Ok(Some(rings))
+    }
+
+    /// Takes up the rings that the set has got since the last call.
+    fn take_new(&mut self) {
+        for error in &self.set.shard_errors()[self.shown_shard_errors..] {
+            let why = one_line(&error.error.to_string());
+            anstream::eprintln!("{WARNING}warning:{WARNING:#} shard {} is left out: {why}", error.shard);
+        }
+        self.shown_shard_errors = self.set.shard_errors().len();
+        while let Some(ring) = self.set.rings().get(self.rings.len()) {
+            let ring = match (ring.recorder(), ring.reader()) {
+                (Some(shard0), _) => Ring::shard(&self.rings[shard0], ring),
+                (None, Some(reader)) => Ring::named(reader),
+                // Only shards can be missed.
+                (None, None) => return,
+            };
+            self.rings.push(ring);
+        }
+    }
+
+    /// Returns the next item, waiting for it at most `patience`; `None` if none came.
+    pub(super) fn next(&mut self, patience: Duration) -> Option<RingItem> {
+        let item = self.set.next_timeout(patience);
+        if self.set.rings().len() > self.rings.len() || self.set.shard_errors().len() > self.shown_shard_errors {
+            self.take_new();
+        }
+        item
+    }
+
+    /// Returns true if everything was read and nothing will come.
+    pub(super) fn have_ended(&self) -> bool {
+        self.set.has_ended()
     }
 
     pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &Ring> {
@@ -120,124 +161,74 @@ impl Rings {
         &self.rings[index]
     }
 
-    /// Whether a line must say which ring it is of.
+    /// Returns a ring, and what reads the payload of the event that came last.
+    pub(super) fn with_payload(&mut self, index: usize) -> (&Ring, Payload<'_>) {
+        (&self.rings[index], Payload(&mut self.set))
+    }
+
+    /// Returns true if a line must say which ring it is of.
     pub(super) fn has_several(&self) -> bool {
-        self.rings.len() > 1
+        self.rings.iter().filter(|ring| !ring.is_missed).count() > 1
     }
 
-    /// Whether all are shards of one recorder.
+    fn named(&self) -> impl Iterator<Item = &Ring> {
+        let named = self.set.rings().iter().zip(&self.rings).filter(|(ring, _)| ring.recorder().is_none());
+        named.map(|(_, ring)| ring)
+    }
+
+    /// Returns true if all are shards of one recorder.
     pub(super) fn are_of_one_name(&self) -> bool {
-        self.names.len() == 1
+        self.named().count() == 1
     }
 
-    /// Whether a ring is sharded: then more can come.
-    pub(super) fn may_grow(&self) -> bool {
-        self.shards.iter().any(ShardFinder::can_find)
+    /// Returns the number of the event that is waited for, and the newest number that was handed out; `None` where there are
+    /// several rings, or can be.
+    pub(super) fn waits_for(&self) -> Option<(u64, u64)> {
+        let [ring] = self.set.rings() else { return None };
+        let info = ring.reader()?.info();
+        let is_sharded = info.extension.is_some_and(|extension| extension.shard_limit > 0);
+        Some((ring.cursor()?.next_seqno(), info.last_seqno)).filter(|_| !is_sharded)
     }
 
-    /// Opens the shards that there are.
-    fn add_shards(&mut self) {
-        while let Some(shard) = self.find_shard(false) {
-            if let AddedShard::Missed { .. } = shard {
-                self.missed.push_back(shard);
-            }
-        }
-    }
-
-    /// The next shard that has been made since.
-    pub(super) fn next_shard(&mut self) -> Option<AddedShard> {
-        self.missed.pop_front().or_else(|| self.find_shard(true))
-    }
-
-    /// With `is_new`, it was made while its ring was watched.
-    fn find_shard(&mut self, is_new: bool) -> Option<AddedShard> {
-        for index in 0..self.shards.len() {
-            while let Some(found) = self.shards[index].next() {
-                match found {
-                    FoundShard::Opened { index: number, reader } => {
-                        let label = format!("{}.{number}", self.names[index].display());
-                        let mut ring = Ring::new(reader, label, is_new || self.rings[index].is_new);
-                        if let Some(shard0) = &self.rings[index].perf {
-                            // The tables are in shard 0.
-                            ring.perf = Some(shard0.of_shard(number));
-                        }
-                        self.rings.push(ring);
-                        return Some(AddedShard::Ring(self.rings.len() - 1));
-                    }
-                    FoundShard::Missed { seqnos, .. } => {
-                        let gap = Gap::of_missed_shard(seqnos);
-                        return Some(AddedShard::Missed { ring: index, gap });
-                    }
-                    FoundShard::Unreadable { index: number, error } => anstream::eprintln!(
-                        "{WARNING}warning:{WARNING:#} shard {number} is left out: {}",
-                        one_line(&error.to_string())
-                    ),
-                }
-            }
-        }
-        None
-    }
-
-    /// Whether no more shards will be found.
-    pub(super) fn have_all_shards(&self) -> bool {
-        self.missed.is_empty() && self.shards.iter().all(ShardFinder::has_ended)
-    }
-
-    /// Waits until a name leads to another ring than before, and opens that; false if the user stops it or no name can.
-    pub(super) fn wait_for_others(
+    /// Waits until a name leads to another ring than before, and goes on with that. Returns the rings that are new then;
+    /// `None` if the user stops it, or nobody will make another ring.
+    pub(super) fn wait_for_next(
         &mut self,
-        expect: &Expect,
         interrupt: &Interrupt,
         silence: &mut Silence,
-    ) -> anyhow::Result<bool> {
-        let main = &self.rings[..self.names.len()];
-        if main.iter().all(|ring| ring.reader.state() == RingState::Saved) {
-            return Ok(false);
+    ) -> anyhow::Result<Option<impl Iterator<Item = &Ring>>> {
+        if self.named().all(|ring| ring.reader.state() == RingState::Saved) {
+            return Ok(None);
         }
-        loop {
-            let replaced = |index: &usize| self.rings[*index].reader.was_replaced();
-            let others: Vec<usize> = (0..self.names.len()).filter(replaced).collect();
-            let mut opened = Vec::new();
-            for index in &others {
-                match expect.open(&self.names[*index]) {
-                    Ok(reader) => opened.push((self.names[*index].clone(), reader)),
-                    // Gone again.
-                    Err(error) if error.kind() == ReaderErrorKind::NotFound => {}
-                    Err(error) => return Err(advice::on_expected(&self.names[*index], error)),
-                }
-            }
-            if !opened.is_empty() {
-                self.shards = opened.iter().map(|(_, reader)| ShardFinder::new(reader, 1)).collect();
-                (self.names, self.rings) = opened
-                    .into_iter()
-                    .map(|(name, reader)| (name.clone(), Ring::new(reader, name.to_string_lossy().into_owned(), true)))
-                    .unzip();
-                self.add_shards();
-                silence.ends();
-                return Ok(true);
+        let first = loop {
+            let reopened = self.set.reopen(INTERVAL);
+            let named = |error: ReaderError| {
+                let name = error.path().map(Path::to_path_buf).unwrap_or_default();
+                advice::on_expected(&name, error)
+            };
+            if let Some(first) = reopened.map_err(named)? {
+                break first;
             }
             if interrupt.came() {
-                return Ok(false);
+                return Ok(None);
             }
             silence.say(|| {
-                let names: Vec<_> = self.names.iter().map(|name| name.display().to_string()).collect();
+                let names: Vec<&str> = self.named().map(|ring| ring.label.as_str()).collect();
                 format!("waiting for {} to be made anew", names.join(" or "))
             });
-            std::thread::sleep(INTERVAL);
-        }
+        };
+        self.rings.clear();
+        self.shown_shard_errors = self.set.shard_errors().partition_point(|error| error.recorder < first);
+        self.take_new();
+        silence.ends();
+        Ok(Some(self.rings[first..].iter().filter(|ring| !ring.is_missed)))
     }
 
-    /// That all pages of their files could be read: nobody has cut one off.
+    /// Checks that all pages of the files could be read: that none was truncated.
     pub(super) fn check_whole(&self) -> Result<(), Failure> {
         let lost = self.rings.iter().find_map(|ring| Some((ring, ring.reader.lost_pages()?)));
         let Some((ring, lost)) = lost else { return Ok(()) };
-        let remedy = match lost {
-            LostPages::NoMemory => "free some, and watch it again",
-            LostPages::Truncated => "leave ring files alone while their programs run, and start the program again",
-            _ => "copy the file to another disk, as far as it can be read",
-        };
-        let message = format!("{}: {lost}: events are lost, and how many cannot be told; {remedy}", ring.label);
-        Err(Failure::new(Exit::of_lost_pages(lost), message))
+        Err(Failure::new(Exit::of_lost_pages(lost), format!("{}: {}", ring.label, lost.advice())))
     }
 
     /// Returns the extension word that execution events call `word`, for `option`.
@@ -258,5 +249,14 @@ impl Rings {
         let message =
             format!("{option} needs a ring of execution events (content type 2), this one has content type {found}");
         Err(Failure::new(Exit::WrongContentType, message))
+    }
+}
+
+/// What reads the payload of the event that came last.
+pub(super) struct Payload<'r>(&'r mut RingSet);
+
+impl Payload<'_> {
+    pub(super) fn read(&mut self) -> PayloadRead<'_> {
+        self.0.payload()
     }
 }

@@ -1,8 +1,9 @@
 //! Taking the events out of a ring: descriptors and payloads in private memory, every loss counted.
 
-use super::super::cursor::{Cursor, Next, PayloadRead, Seek};
+use super::super::cursor::{Cursor, Next, Seek};
 use super::super::error::{ReaderError, ReaderErrorKind};
-use super::super::open::Reader;
+use super::super::handle::Reader;
+use super::super::payload::PayloadRead;
 use crate::layout::Descriptor;
 use crate::layout::limits::PAYLOAD_ALIGN;
 use std::time::{Duration, Instant};

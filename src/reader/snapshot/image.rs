@@ -1,7 +1,7 @@
 //! A small ring file with given events: what the decompressed snapshot is.
 
 use super::super::error::ReaderError;
-use super::super::open::Reader;
+use super::super::handle::Reader;
 use super::collect::Collected;
 use crate::layout::header::{self, FixedHeader};
 use crate::layout::limits::{DESCRIPTOR_SHIFTS, HEADER_SECTION_BYTES, PAYLOAD_SHIFTS};

@@ -1,7 +1,7 @@
 //! Writing snapshots.
 
 use super::super::error::ReaderError;
-use super::super::open::Reader;
+use super::super::handle::Reader;
 use super::collect;
 use super::image::Image;
 use std::io::{self, Write};

@@ -77,7 +77,7 @@ fn record_business(recorder: &Recorder) {
 
 fn open(paths: &[PathBuf]) -> Rings {
     let interrupt = Interrupt::listen().unwrap();
-    Rings::open(paths, &Expect::default(), false, &interrupt, &mut Silence::new(true)).unwrap().unwrap()
+    Rings::open(paths, &Expect::default(), None, false, &interrupt, &mut Silence::new(true)).unwrap().unwrap()
 }
 
 /// What a terminal of that width shows of these rings, one behind the other, an event each microsecond.

@@ -1,0 +1,77 @@
+//! Gaps: runs of sequence numbers that a reader does not get, and their counts.
+
+/// A run of sequence numbers under which this reader will never see an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Gap {
+    /// The first missing sequence number.
+    pub first_seqno: u64,
+    /// How many are missing.
+    pub count: u64,
+    /// Why they are missing.
+    pub cause: GapCause,
+}
+
+/// Why sequence numbers are without an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum GapCause {
+    /// The reader was too slow: the ring went round, and the events were overwritten. Also the cause for events that were
+    /// asked for by number ([`Seek::Seqno`](super::Seek::Seqno)) after they had been overwritten.
+    Overwritten,
+    /// The numbers were reserved and never committed: their writer was killed, or is still inside on a ring that has ended.
+    NeverCommitted,
+    /// The numbers stand for no event. Their writers gave them up, because another writer was stalled in the slot or had
+    /// overtaken them, and recorded their events under later numbers. (A writer that is killed in between leaves one such
+    /// number.)
+    GivenUp,
+    /// A whole shard could not be opened, mostly because it was made and removed again between two looks of the reader.
+    NeverOpened,
+    /// The events had been overwritten before the cursor began, at [`Seek::Oldest`](super::Seek::Oldest) or
+    /// [`Seek::Last`](super::Seek::Last), or were overwritten while it looked for its first event. This reader has not
+    /// missed them: they were gone before it came.
+    OverwrittenBefore,
+}
+
+impl Gap {
+    /// Returns true if events are missing; false for numbers that were given up and stand for no event.
+    pub fn is_loss(&self) -> bool {
+        self.cause != GapCause::GivenUp
+    }
+
+    /// Returns the gap of a shard that could not be opened and has handed out so many `seqnos`. An unknown number counts
+    /// as 1.
+    pub(super) fn of_missed_shard(seqnos: Option<u64>) -> Self {
+        Self { first_seqno: 1, count: seqnos.unwrap_or(1), cause: GapCause::NeverOpened }
+    }
+}
+
+/// Counts of the sequence numbers that a reader has passed, by what became of them. Their sum is the way that the reader
+/// has gone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReadStats {
+    /// Events that were read.
+    pub read: u64,
+    /// Events that were gone before the reader began ([`GapCause::OverwrittenBefore`]).
+    pub overwritten_before: u64,
+    /// Events that this reader has lost, whatever the cause.
+    pub lost: u64,
+    /// Numbers that stand for no event ([`GapCause::GivenUp`]).
+    pub given_up: u64,
+}
+
+impl ReadStats {
+    pub(super) fn count_gap(&mut self, gap: Gap) {
+        let count = match gap.cause {
+            GapCause::OverwrittenBefore => &mut self.overwritten_before,
+            GapCause::GivenUp => &mut self.given_up,
+            GapCause::Overwritten | GapCause::NeverCommitted | GapCause::NeverOpened => &mut self.lost,
+        };
+        *count = count.saturating_add(gap.count);
+    }
+
+    /// Returns the sum of all numbers that were passed without reading an event.
+    pub(super) fn missing(&self) -> u64 {
+        self.overwritten_before.saturating_add(self.lost).saturating_add(self.given_up)
+    }
+}

@@ -1,0 +1,223 @@
+//! A handle of an opened ring.
+
+use super::cursor::Cursor;
+use super::error::ReaderError;
+use super::info::{self, RingInfo, RingState};
+use super::open::ReaderOptions;
+use super::source::Source;
+use crate::schema::{EventType, ExtWords, SchemaModel, SchemaTextError};
+use crate::shm::{self, LostPages};
+use std::borrow::Cow;
+use std::path::Path;
+use std::sync::Arc;
+
+/// An opened ring: live, left by a dead process, or a snapshot. The mapping is read-only. Cloning gives another handle.
+///
+/// ```
+/// use eventring::reader::{Next, Reader};
+/// use eventring::recorder::{ContentDescription, Recorder};
+///
+/// let recorder = Recorder::builder(ContentDescription::new(300, "GREETINGS")).anonymous().build()?;
+/// let mut cursor = Reader::options().open_fd(recorder.as_fd())?.cursor();
+/// recorder.record(2, [0; 4], b"hello");
+///
+/// let Next::Event(event) = cursor.next() else { panic!() };
+/// let mut buffer = Vec::new();
+/// assert_eq!((event.seqno, event.event_type), (1, 2));
+/// assert_eq!(cursor.payload(&event, &mut buffer).valid(), Some(&b"hello"[..]));
+/// assert_eq!(cursor.next(), Next::NotReady);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Reader {
+    source: Arc<Source>,
+}
+
+impl Reader {
+    /// Returns options that accept any ring.
+    pub fn options() -> ReaderOptions {
+        ReaderOptions::default()
+    }
+
+    /// Opens the ring, or the snapshot, of that name or path, whatever its events are.
+    ///
+    /// # Errors
+    /// See [`ReaderOptions::open`].
+    pub fn open(name_or_path: impl AsRef<Path>) -> Result<Self, ReaderError> {
+        Self::options().open(name_or_path)
+    }
+
+    /// Opens the ring of that name or path if its events are `E`.
+    ///
+    /// # Errors
+    /// See [`ReaderOptions::open`].
+    pub fn open_typed<E: EventType>(name_or_path: impl AsRef<Path>) -> Result<Self, ReaderError> {
+        Self::options().expect_events::<E>().open(name_or_path)
+    }
+
+    /// Opens the ring that has taken this ring's place: its writer has ended, and another one has made a ring of the same
+    /// name. The options are those with which this ring was opened. Returns `None` while there is no such ring.
+    ///
+    /// # Errors
+    /// The new ring cannot be opened; see [`ReaderOptions::open`].
+    pub fn reopen(&self) -> Result<Option<Self>, ReaderError> {
+        let Some((name, options)) = self.source.opened_as.as_ref().filter(|_| self.was_replaced()) else {
+            return Ok(None);
+        };
+        options.open_successor(name)
+    }
+
+    /// Checks that the ring's events are `E`, as [`Self::open_typed`] does. For a ring that was opened without this check
+    /// and whose file may be gone by now.
+    ///
+    /// # Errors
+    /// The ring has another content type, or another schema.
+    pub fn check_events<E: EventType>(&self) -> Result<(), ReaderError> {
+        let info = self.info();
+        let checked = Self::options().expect_events::<E>().check_content(info.content_type, info.schema_hash);
+        checked.map_err(|error| match self.path() {
+            Some(path) => error.at(path),
+            None => error,
+        })
+    }
+
+    pub(super) fn from_source(source: Arc<Source>) -> Self {
+        Self { source }
+    }
+
+    /// Returns a cursor behind the newest event.
+    pub fn cursor(&self) -> Cursor {
+        Cursor::new(self.source.clone())
+    }
+
+    /// Returns a copy of the header's present content.
+    pub fn info(&self) -> RingInfo {
+        info::read(&self.source.memory)
+    }
+
+    /// Returns how many shards the ring's recorder has made by now, if this is its shard 0; 0 if the ring is not sharded.
+    /// One load: cheap enough for every event.
+    #[must_use]
+    pub fn shard_count(&self) -> u64 {
+        info::shard_count(&self.source.memory)
+    }
+
+    /// Returns the last sequence number of shard `index` (from 1), if this is shard 0 of a recorder that has ended in good
+    /// order.
+    pub(super) fn shard_last_seqno(&self, index: u32) -> Option<u64> {
+        info::shard_last_seqno(&self.source.memory, index)
+    }
+
+    /// Returns true if the ring is known to have ended. Makes no system call.
+    pub(super) fn is_finished(&self) -> bool {
+        self.source.is_finished()
+    }
+
+    /// Returns true if the ring was made while the reader waited for it.
+    pub(super) fn was_awaited(&self) -> bool {
+        self.source.was_awaited
+    }
+
+    /// Returns the schema text that the ring carries, if any. It comes from the file: parse it with
+    /// [`SchemaModel::parse`](crate::schema::SchemaModel::parse), which trusts nothing.
+    pub fn schema_text(&self) -> Option<String> {
+        info::schema_text(&self.source.memory)
+    }
+
+    /// Returns the schema that decodes the ring's payloads without their types: a published schema, or the schema text
+    /// that the ring carries.
+    ///
+    /// # Errors
+    /// There is neither, or the text is wrong or belongs to another schema.
+    pub fn schema(&self) -> Result<Cow<'static, SchemaModel>, SchemaTextError> {
+        let info = self.info();
+        SchemaModel::of_ring(info.content_type, info.schema_hash, self.schema_text().as_deref())
+    }
+
+    /// Returns the names of the events' extension words, as the ring's schema gives them. Reads the schema text: ask once.
+    pub fn ext_words(&self) -> ExtWords {
+        crate::schema::ext_words(self.info().content_type, self.schema().ok().as_deref())
+    }
+
+    /// Returns whether anything will be recorded any more. Asks the operating system, so do not call this for every event.
+    pub fn state(&self) -> RingState {
+        self.source.state()
+    }
+
+    /// Returns the process that holds the writer's lock on the file, where the system shows it. For rings of other
+    /// writers, which do not name themselves; for eventring's own rings see [`RingInfo`].
+    pub fn lock_owner_pid(&self) -> Option<u32> {
+        if self.source.saved_as.is_some() {
+            return None;
+        }
+        match shm::lock_state(self.source.file.descriptor()) {
+            shm::LockState::Held { pid } => pid,
+            shm::LockState::Free | shm::LockState::Unknown => None,
+        }
+    }
+
+    /// Returns the path of the file, if it was opened by name.
+    pub fn path(&self) -> Option<&Path> {
+        self.source.saved_as.as_deref().or(self.source.file.path())
+    }
+
+    /// Returns the name or path by which the ring was opened, as the caller wrote it.
+    pub fn name(&self) -> Option<&Path> {
+        self.source.opened_as.as_ref().map(|(name, _)| name.as_path())
+    }
+
+    /// Returns the identity of the file; for a snapshot, of the compressed file.
+    #[cfg(feature = "capture")]
+    pub(crate) fn file_id(&self) -> shm::FileId {
+        self.source.file_id
+    }
+
+    /// Returns true if the ring is the first shard of a sharded recorder. A reader of another shard reads that shard alone.
+    pub(crate) fn is_shard_0(&self) -> bool {
+        self.info().extension.is_some_and(|extension| extension.shard_limit > 0 && extension.shard_index == 0)
+    }
+
+    /// Returns the user who owns the file.
+    pub(super) fn file_owner(&self) -> u32 {
+        self.source.file.owner()
+    }
+
+    /// Returns true if the path leads to another file by now: the writer was restarted. [`Self::reopen`] opens that file.
+    pub fn was_replaced(&self) -> bool {
+        let file = &self.source.file;
+        self.source.saved_as.is_none() && file.path().is_some_and(Path::exists) && !file.is_still_at_its_path()
+    }
+
+    /// Returns true if the file was truncated while it was mapped. Bytes behind the new end read as zeros: no events.
+    pub fn was_truncated(&self) -> bool {
+        self.lost_pages() == Some(LostPages::Truncated)
+    }
+
+    /// Returns why pages of the file could not be read, if there are such pages. Their bytes read as zeros: no events.
+    pub fn lost_pages(&self) -> Option<LostPages> {
+        self.source.lost_pages()
+    }
+
+    /// Copies bytes of the context area; returns false if the range is not inside of it.
+    pub fn read_context(&self, offset: u64, out: &mut [u8]) -> bool {
+        self.source.memory.load_context_bytes(offset, out)
+    }
+
+    /// Copies bytes of the header section; returns false if the range is not inside of it.
+    #[cfg(feature = "snapshot")]
+    pub(super) fn copy_header(&self, offset: usize, out: &mut [u8]) -> bool {
+        self.source.memory.load_header_bytes(offset, out)
+    }
+
+    /// Loads a word of the context area with acquire ordering: everything that was written before the word was published is
+    /// visible afterwards.
+    pub fn context_word(&self, offset: u64) -> Option<u64> {
+        self.source.memory.context_value_acquired(offset)
+    }
+}
+
+impl std::fmt::Debug for Reader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reader").field("path", &self.path()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,39 @@
+//! Where the last events of several rings together begin.
+
+use super::super::cursor::{Next, Seek};
+use super::ring::SetRing;
+
+/// Moves the rings, each of which stands before its last `count` events, on to where the last `count` events of all rings
+/// together begin. Events that were overwritten before the events that are left out now are of no interest.
+pub(super) fn seek_last_of_all(rings: &mut [SetRing], count: u64) {
+    // Each event's time, its ring and its number.
+    let mut events: Vec<(u64, usize, u64)> = Vec::new();
+    let mut ends = vec![0; rings.len()];
+    for (index, ring) in rings.iter().enumerate() {
+        let (Some(reader), Some(cursor)) = (ring.reader(), ring.cursor()) else { continue };
+        // A second cursor: what it reads does not count as read.
+        let mut look = reader.cursor();
+        look.seek(Seek::Seqno(cursor.next_seqno()));
+        let end = look.next_seqno().saturating_add(look.lag());
+        while look.next_seqno() < end {
+            match look.next() {
+                Next::Event(event) => events.push((event.record_epoch_nanos, index, event.seqno)),
+                Next::Gap(_) => {}
+                Next::NotReady => break,
+            }
+        }
+        ends[index] = look.next_seqno();
+    }
+    events.sort_unstable();
+    let left_out = events.len().saturating_sub(usize::try_from(count).unwrap_or(usize::MAX));
+    let mut starts = ends;
+    for (_, index, seqno) in &events[left_out..] {
+        starts[*index] = starts[*index].min(*seqno);
+    }
+    for (index, (ring, start)) in rings.iter_mut().zip(starts).enumerate() {
+        let is_left_out = |(_, of, seqno): &(u64, usize, u64)| *of == index && *seqno < start;
+        if events[..left_out].iter().any(is_left_out) {
+            ring.seek(Seek::Seqno(start));
+        }
+    }
+}

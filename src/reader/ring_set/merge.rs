@@ -1,0 +1,105 @@
+//! Which ring's event comes next. `docs/ORDERING.md`, section 15, argues the order.
+
+use super::RingItem;
+use super::ring::{Looked, SetRing, Silence};
+use crate::clock::Clock;
+
+/// Returns the next item of all rings, or `None` if nothing can be handed out yet. `now` is a time of [`Clock::global`] before
+/// this call. No event with a stamp later than `latest` is handed out while a ring may bring an earlier one.
+pub(super) fn next(rings: &mut [SetRing], slack_nanos: u64, now: u64, latest: u64) -> Option<RingItem> {
+    // When the oldest known event is due. A ring that was silent until then need not be looked at again.
+    let due = oldest(rings).map(|(_, stamp)| stamp.saturating_add(slack_nanos));
+    let mut all_shown = true;
+    for (ring, state) in rings.iter_mut().enumerate() {
+        let Some(input) = state.input_mut() else { continue };
+        if input.head.is_some() || due.is_some_and(|due| due <= input.silent_until_nanos) {
+            continue;
+        }
+        match input.look() {
+            Some(Looked::Gap(gap)) => return Some(RingItem::Gap { ring, gap }),
+            Some(Looked::Event) => {}
+            None if input.has_ended() => input.silent_until_nanos = u64::MAX,
+            None => all_shown = false,
+        }
+    }
+    let (first, stamp) = oldest(rings)?;
+    let due = stamp.saturating_add(slack_nanos);
+    // A stamp from the future is damage or another machine's clock: there is nothing to wait for. `now` may be long ago if the
+    // thread was preempted, so the clock is read again before a stamp is taken for that.
+    let is_later = |now: u64| stamp > now.saturating_add(slack_nanos);
+    let is_foreign = is_later(now) && is_later(Clock::global().now_epoch_nanos());
+    if due > now && !is_foreign && (!all_shown || stamp > latest) {
+        return None;
+    }
+    if all_shown {
+        return take(rings, first);
+    }
+    // The looks above did not ask the headers, whose lines are the writers' busiest. Before a ring counts as silent its header
+    // is asked, because a number that was given up may hide the events after it.
+    let mut all_silent = true;
+    for (ring, state) in rings.iter_mut().enumerate() {
+        let Some(input) = state.input_mut() else { continue };
+        if input.head.is_some() || due <= input.silent_until_nanos {
+            continue;
+        }
+        match input.look_closely() {
+            Ok(Looked::Gap(gap)) => return Some(RingItem::Gap { ring, gap }),
+            Ok(Looked::Event) => {}
+            Err(Silence::Sure) => input.silent_until_nanos = now,
+            Err(Silence::Uncommitted) => all_silent = false,
+        }
+    }
+    // The close looks may have found an older event.
+    match oldest(rings) {
+        Some((ring, _)) if all_silent => take(rings, ring),
+        _ => None,
+    }
+}
+
+/// Returns the index of the ring whose next event is the oldest, and that event's stamp.
+fn oldest(rings: &[SetRing]) -> Option<(usize, u64)> {
+    let stamps = rings.iter().enumerate();
+    let stamps = stamps.filter_map(|(index, ring)| Some((index, ring.head_stamp()?)));
+    stamps.min_by_key(|(_, stamp)| *stamp)
+}
+
+fn take(rings: &mut [SetRing], ring: usize) -> Option<RingItem> {
+    let event = rings.get_mut(ring)?.input_mut()?.take()?;
+    Some(RingItem::Event { ring, event })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::{Reader, Seek};
+    use super::*;
+    use crate::recorder::{ContentDescription, Recorder};
+    use std::time::Duration;
+
+    fn ring() -> (Recorder, SetRing) {
+        let builder = Recorder::builder(ContentDescription::new(300, "THINGS")).anonymous().compact(true);
+        let recorder = builder.shifts(15, 21).prefault(false).build().unwrap();
+        let reader = Reader::options().open_fd(recorder.as_fd()).unwrap();
+        (recorder, SetRing::read(reader, None, 0, Seek::Newest))
+    }
+
+    #[test]
+    fn nothing_later_than_the_search_for_rings_is_given_because_the_next_found_ring_may_bring_something_earlier() {
+        let slack = Duration::from_millis(2);
+        let (first, ring_of_first) = ring();
+        let (found_late, ring_of_found_late) = ring();
+        let mut rings = vec![ring_of_first];
+        let now = Clock::global().now_epoch_nanos();
+        // However long ago the search was: the thread may have been preempted.
+        std::thread::sleep(2 * slack);
+        found_late.record(2, [0; 4], b"");
+        first.record(3, [0; 4], b"");
+        let next = |rings: &mut Vec<SetRing>, now| next(rings, slack.as_nanos() as u64, now, now);
+        assert_eq!(next(&mut rings, now), None);
+        rings.push(ring_of_found_late);
+        std::thread::sleep(2 * slack);
+        let now = Clock::global().now_epoch_nanos();
+        assert!(matches!(next(&mut rings, now), Some(RingItem::Event { ring: 1, .. })));
+        assert!(matches!(next(&mut rings, now), Some(RingItem::Event { ring: 0, .. })));
+        assert_eq!(next(&mut rings, now), None);
+    }
+}

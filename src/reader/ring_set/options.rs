@@ -1,0 +1,75 @@
+//! How a set of rings is opened.
+
+use super::super::cursor::Seek;
+use super::super::error::ReaderError;
+use super::super::handle::Reader;
+use super::super::open::ReaderOptions;
+use super::RingSet;
+use std::path::Path;
+use std::time::Duration;
+
+/// The usual upper limit of the time from an event's stamp to its commit, with a preemption in between.
+const DEFAULT_SLACK: Duration = Duration::from_millis(2);
+
+/// Options for a [`RingSet`]. Made by [`RingSet::options`].
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct RingSetOptions {
+    reader: ReaderOptions,
+    start: Seek,
+    slack: Duration,
+}
+
+impl Default for RingSetOptions {
+    fn default() -> Self {
+        Self { reader: ReaderOptions::default(), start: Seek::Oldest, slack: DEFAULT_SLACK }
+    }
+}
+
+impl RingSetOptions {
+    /// Sets how rings are opened: which events they must hold, and whether to wait for a ring that does not exist yet
+    /// ([`ReaderOptions::wait`]).
+    pub fn reader(mut self, options: ReaderOptions) -> Self {
+        self.reader = options;
+        self
+    }
+
+    /// Sets where to begin. [`Seek::Last`] counts the events of all rings together. With [`Seek::Oldest`], a ring that was
+    /// waited for is read from its first event on: what it has overwritten before it was opened is a loss. Default:
+    /// [`Seek::Oldest`].
+    pub fn start(mut self, start: Seek) -> Self {
+        self.start = start;
+        self
+    }
+
+    /// Sets for how long after its time stamp an event may still become visible; see [`RingSet`]. Default: 2 ms.
+    pub fn slack(mut self, slack: Duration) -> Self {
+        self.slack = slack;
+        self
+    }
+
+    /// Opens the rings of these names or paths, with their shards.
+    ///
+    /// # Errors
+    /// A ring cannot be opened; see [`ReaderOptions::open`]. Shards that cannot be opened are in
+    /// [`RingSet::shard_errors`].
+    pub fn open(&self, names: impl IntoIterator<Item = impl AsRef<Path>>) -> Result<RingSet, ReaderError> {
+        let readers = names.into_iter().map(|name| self.reader.open(name));
+        Ok(self.from_readers(readers.collect::<Result<Vec<_>, _>>()?))
+    }
+
+    /// Makes a set of rings that are open already, with their shards.
+    #[must_use]
+    pub fn from_readers(&self, readers: impl IntoIterator<Item = Reader>) -> RingSet {
+        let mut set = RingSet::new(self.slack);
+        for reader in readers {
+            let is_new = reader.was_awaited() && self.start == Seek::Oldest;
+            set.add(reader, if is_new { Seek::Seqno(1) } else { self.start });
+        }
+        set.find_shards();
+        if let Seek::Last(_) = self.start {
+            set.seek(self.start);
+        }
+        set
+    }
+}

@@ -1,0 +1,77 @@
+//! The mapped file that all handles of one opened ring share.
+
+use super::info::{self, RingState};
+use super::open::ReaderOptions;
+use crate::ring::memory::MappedMemory;
+use crate::ring::mutation::{self, Mutation};
+use crate::shm::{self, Liveness, LostPages};
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+/// An opened ring: its mapping, its file, and whether it has ended.
+pub(super) struct Source {
+    pub(super) memory: MappedMemory,
+    pub(super) file: shm::RingFile,
+    /// The file that was opened. For a snapshot, `file` is another one: anonymous memory.
+    #[cfg_attr(not(feature = "capture"), allow(dead_code, reason = "only code that writes files asks for it"))]
+    pub(super) file_id: shm::FileId,
+    /// The snapshot's path: `file` is then anonymous memory.
+    pub(super) saved_as: Option<PathBuf>,
+    /// The name and the options with which the ring was opened, to open the next ring of that name. `None` if it was
+    /// opened by a file descriptor.
+    pub(super) opened_as: Option<(PathBuf, ReaderOptions)>,
+    /// Whether the ring was made while this reader waited for it: then all of its events are of interest.
+    pub(super) was_awaited: bool,
+    /// Set once it is certain that nothing will be recorded any more.
+    pub(super) finished: OnceLock<RingState>,
+}
+
+impl Source {
+    #[inline(always)]
+    pub(super) fn memory(&self) -> &MappedMemory {
+        &self.memory
+    }
+
+    /// Returns true if the ring is known to have ended. Makes no system call.
+    #[inline]
+    pub(super) fn is_finished(&self) -> bool {
+        self.finished.get().is_some()
+    }
+
+    /// Returns the ring's state; asks the operating system unless the end is known.
+    pub(super) fn state(&self) -> RingState {
+        if let Some(lost) = self.lost_pages() {
+            let state = match lost {
+                LostPages::NoMemory => RingState::NoMemory,
+                LostPages::Unreadable => RingState::Unreadable,
+                _ => RingState::Truncated,
+            };
+            // A cursor must not wait for events that it could not read.
+            let _ = self.finished.set(state);
+            return state;
+        }
+        self.reach_all();
+        if let Some(state) = self.finished.get() {
+            return *state;
+        }
+        let state = if self.saved_as.is_some() {
+            RingState::Saved
+        } else if info::is_ended(&self.memory) {
+            RingState::Ended
+        } else {
+            match self.file.writer_liveness(info::identity(&self.memory).as_ref()) {
+                Liveness::Alive => return RingState::Live,
+                Liveness::Dead if mutation::active(Mutation::DeathUnnoticed) => return RingState::Live,
+                Liveness::Unknown => return RingState::Unknown,
+                // The writer may have closed the ring after the check of the header above.
+                Liveness::Dead if info::is_ended(&self.memory) || info::is_exiting(&self.memory) => RingState::Ended,
+                Liveness::Dead => RingState::WriterDied,
+            }
+        };
+        *self.finished.get_or_init(|| state)
+    }
+
+    pub(super) fn lost_pages(&self) -> Option<LostPages> {
+        self.memory.mapping().lost_pages(self.file.descriptor())
+    }
+}
