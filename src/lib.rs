@@ -56,6 +56,10 @@
 //! | `cli` | the program `eventring` | no |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(
+    not(all(target_os = "linux", not(eventring_unsupported))),
+    allow(dead_code, reason = "a part of each layer is only reached when there is a ring")
+)]
 
 // The derives name this crate `::eventring`, also within it.
 extern crate self as eventring;

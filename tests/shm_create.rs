@@ -8,8 +8,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
 use eventring::shm::{
-    CreateOptions, Liveness, LockState, MemfdOptions, OpenOptions, OwnedRingFile, Place, PlaceWarning, RingDirectories,
-    RingFile, RingName, ShmError, ShmErrorKind, create, create_memfd, lock_state, writer_liveness,
+    CreateOptions, HugePageWarning, Liveness, LockState, MemfdOptions, OpenOptions, OwnedRingFile, RingDirectories,
+    RingFile, RingLocation, RingName, ShmError, ShmErrorKind, create, create_memfd, lock_state, writer_liveness,
 };
 use rustix::fs::{FlockOperation, flock};
 use tempfile::TempDir;
@@ -20,9 +20,9 @@ fn directory() -> TempDir {
     tempfile::tempdir_in("/dev/shm").unwrap()
 }
 
-fn place(path: &Path) -> Place {
+fn place(path: &Path) -> RingLocation {
     let name = RingName::new(path).unwrap();
-    RingDirectories::from_environment().place_for_writing(&name)
+    RingDirectories::from_environment().location_for_writing(&name)
 }
 
 fn make(path: &Path, options: &CreateOptions) -> Result<OwnedRingFile, ShmError> {
@@ -54,7 +54,7 @@ fn a_file_appears_whole_and_goes_with_its_owner() {
     assert_eq!(metadata.ino(), file.id().inode);
     assert!(metadata.blocks() * 512 >= BYTES, "not allocated");
     assert_eq!(&fs::read(&path).unwrap()[..4], b"full");
-    assert_eq!(file.warning(), Some(&PlaceWarning::SmallPages { path: path.clone() }));
+    assert_eq!(file.warning(), Some(&HugePageWarning::SmallPages { path: path.clone() }));
     drop(file);
     assert!(names_in(directory.path()).is_empty());
 }
@@ -232,7 +232,7 @@ fn a_missing_directory_is_named_for_a_path_and_made_for_a_bare_name() {
     let name = RingName::new("ring").unwrap();
     let error = RingFile::open(&name, &directories, &OpenOptions::default()).unwrap_err();
     assert_eq!(error.kind(), ShmErrorKind::NotFound);
-    let place = directories.place_for_writing(&name);
+    let place = directories.location_for_writing(&name);
     let (file, ()) = create(&place, BYTES, &CreateOptions::default(), |_| Ok::<_, ShmError>(())).unwrap();
     let reader = RingFile::open(&name, &directories, &OpenOptions::default()).unwrap();
     assert_eq!(reader.id(), file.id());
@@ -246,7 +246,7 @@ fn a_fallback_directory_goes_with_its_last_ring() {
     let directory = directory();
     let ring_directory = directory.path().join("event-rings");
     let made = |name: &str| {
-        let place = Place {
+        let place = RingLocation {
             path: ring_directory.join(name),
             in_ring_directory: true,
             remove_empty_directory: true,
@@ -299,14 +299,14 @@ fn an_anonymous_ring_is_sealed_and_its_descriptor_does_not_carry_the_lock() {
 fn a_ring_directory_is_made_with_the_directories_above_it() {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let rings = directory.path().join("of/my/service");
-    let place = RingDirectories::only(&rings).place_for_writing(&RingName::new("ring").unwrap());
+    let place = RingDirectories::only(&rings).location_for_writing(&RingName::new("ring").unwrap());
     let (ring, ()) = create(&place, 4096, &CreateOptions::default(), |_| Ok::<(), ShmError>(())).unwrap();
     assert_eq!(ring.path(), Some(&*rings.join("ring")));
     drop(ring);
 
     std::fs::write(directory.path().join("file"), "in the way").unwrap();
     let rings = directory.path().join("file/rings");
-    let place = RingDirectories::only(&rings).place_for_writing(&RingName::new("ring").unwrap());
+    let place = RingDirectories::only(&rings).location_for_writing(&RingName::new("ring").unwrap());
     let error = create(&place, 4096, &CreateOptions::default(), |_| Ok::<(), ShmError>(())).unwrap_err();
     let said = error.to_string().replace(directory.path().to_str().unwrap(), "DIR");
     assert!(said.contains("DIR/file/rings") && said.contains("set EVENTRING_DIR"), "{said}");

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use child::{Talk, part, place, play, say};
 use eventring::shm::{
-    CreateOptions, HugePagePool, MapOptions, Mapping, MemfdOptions, OpenOptions, OwnedRingFile, PlaceWarning,
+    CreateOptions, HugePagePool, HugePageWarning, MapOptions, Mapping, MemfdOptions, OpenOptions, OwnedRingFile,
     RingDirectories, RingFile, RingName, Sections, ShmError, ShmErrorKind, WRITE_LOCK_OFFSET, create, create_memfd,
 };
 use mapped::{load, store};
@@ -87,7 +87,7 @@ impl Drop for Machine {
 }
 
 fn make(name: &str, sections: Sections, options: &CreateOptions) -> Result<(OwnedRingFile, Mapping), ShmError> {
-    let place = RingDirectories::from_environment().place_for_writing(&RingName::new(name)?);
+    let place = RingDirectories::from_environment().location_for_writing(&RingName::new(name)?);
     create(&place, sections.file_bytes().unwrap(), options, |file| Mapping::map(file, sections, MapOptions::writer()))
 }
 
@@ -143,10 +143,10 @@ fn a_pool_that_is_too_small_is_named_and_one_that_is_empty_only_warned_about() {
 
         fs::write(Path::new(POOL).join("nr_hugepages"), "0").unwrap();
         assert!(HugePagePool::of_this_machine().is_empty());
-        let place = RingDirectories::from_environment().place_for_writing(&RingName::new("x").unwrap());
+        let place = RingDirectories::from_environment().location_for_writing(&RingName::new("x").unwrap());
         assert_eq!(place.path, Path::new("/dev/shm/event-rings/x"));
         let mount = mount.to_path_buf();
-        assert_eq!(place.warning, Some(PlaceWarning::EmptyHugePagePool { mount }));
+        assert_eq!(place.warning, Some(HugePageWarning::EmptyHugePagePool { mount }));
         let options = MemfdOptions { huge_pages: true, ..MemfdOptions::default() };
         let error = create_memfd("x", 1, &options, |_| Ok::<_, ShmError>(())).unwrap_err();
         assert_eq!(error.kind(), ShmErrorKind::NoHugePages);

@@ -15,7 +15,7 @@ fn modes_are_exact_whatever_the_umask_is() {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let ring_directory = directory.path().join("rings");
     let name = RingName::new("ring").unwrap();
-    let place = RingDirectories::only(&ring_directory).place_for_writing(&name);
+    let place = RingDirectories::only(&ring_directory).location_for_writing(&name);
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
     let make =
         |options: &CreateOptions| create(&place, 4096, options, |_| Ok::<_, ShmError>(())).map(|(file, ())| file);

@@ -14,7 +14,7 @@ use mounted::mount;
 const MEBIBYTE: u64 = 1 << 20;
 
 fn make(path: &Path, bytes: u64, options: &CreateOptions) -> Result<OwnedRingFile, ShmError> {
-    let place = RingDirectories::from_environment().place_for_writing(&RingName::new(path)?);
+    let place = RingDirectories::from_environment().location_for_writing(&RingName::new(path)?);
     create(&place, bytes, options, |_| Ok(())).map(|(file, ())| file)
 }
 

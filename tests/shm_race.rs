@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use child::{Talk, part, place, play, say, wait_for_parent};
 use eventring::shm::{
-    CreateOptions, MapOptions, Mapping, OpenOptions, OwnedRingFile, Place, RingDirectories, RingFile, RingName,
+    CreateOptions, MapOptions, Mapping, OpenOptions, OwnedRingFile, RingDirectories, RingFile, RingLocation, RingName,
     Sections, ShmError, ShmErrorKind, create,
 };
 
@@ -26,7 +26,7 @@ const WORDS: usize = 9216;
 
 /// Makes the file and fills every word of it with the same number, which is not 0, slowly enough for others to look.
 fn make(path: &Path) -> Result<(OwnedRingFile, Mapping), ShmError> {
-    let place = RingDirectories::from_environment().place_for_writing(&RingName::new(path)?);
+    let place = RingDirectories::from_environment().location_for_writing(&RingName::new(path)?);
     let options = CreateOptions { replace_prefix: b"RING", ..CreateOptions::default() };
     create(&place, SECTIONS.file_bytes().unwrap(), &options, |file| {
         let map = Mapping::map(file, SECTIONS, MapOptions::writer())?;
@@ -175,7 +175,7 @@ fn of_many_threads_exactly_one_owns_the_ring() {
 fn threads_that_fight_for_a_name_never_publish_each_others_unfinished_file() {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let path = directory.path().join("ring");
-    let place = RingDirectories::from_environment().place_for_writing(&RingName::new(&path).unwrap());
+    let place = RingDirectories::from_environment().location_for_writing(&RingName::new(&path).unwrap());
     let won: u32 = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..4)
             .map(|_| {
@@ -217,8 +217,12 @@ fn a_ring_directory_that_comes_and_goes_gets_in_nobodys_way() {
     let rings = directory.path().join("rings");
     std::thread::scope(|scope| {
         for name in ["a", "b", "c"] {
-            let place =
-                Place { path: rings.join(name), in_ring_directory: true, remove_empty_directory: true, warning: None };
+            let place = RingLocation {
+                path: rings.join(name),
+                in_ring_directory: true,
+                remove_empty_directory: true,
+                warning: None,
+            };
             scope.spawn(move || {
                 for _ in 0..500 {
                     drop(create(&place, 4096, &CreateOptions::default(), |_| Ok::<_, ShmError>(())).unwrap());

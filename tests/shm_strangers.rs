@@ -38,7 +38,7 @@ fn give_away(path: &Path, user: u32, group: u32) -> bool {
 }
 
 fn make(directory: &Path, options: &CreateOptions) -> Result<OwnedRingFile, ShmError> {
-    let place = RingDirectories::only(directory).place_for_writing(&RingName::new("ring")?);
+    let place = RingDirectories::only(directory).location_for_writing(&RingName::new("ring")?);
     create(&place, 4096, options, |_| Ok(())).map(|(file, ())| file)
 }
 
@@ -153,7 +153,7 @@ fn a_writer_in_another_pid_namespace_is_judged_by_its_lock() {
         failed => return eprintln!("SKIPPED: cannot make a pid namespace: {failed:?}"),
     }
     let (_directory, rings) = ring_directory();
-    let place = RingDirectories::only(&rings).place_for_writing(&RingName::new("outside").unwrap());
+    let place = RingDirectories::only(&rings).location_for_writing(&RingName::new("outside").unwrap());
     let _outside = create(&place, 4096, &CreateOptions::default(), |_| Ok::<_, ShmError>(())).unwrap();
     let play = play(TEST, "inside", &rings);
     let mut command = std::process::Command::new("unshare");

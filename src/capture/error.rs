@@ -48,6 +48,8 @@ pub enum CaptureErrorKind {
     WrongSchema,
     /// A ring could not be opened; see [`CaptureError::reader_error`].
     Ring,
+    /// The system has no event rings: it is not Linux.
+    Unsupported,
     /// Anything else that the operating system reported.
     Io,
 }
@@ -84,6 +86,7 @@ impl CaptureError {
                 CaptureErrorKind::NoSpace
             }
             io::ErrorKind::AlreadyExists => CaptureErrorKind::Exists,
+            io::ErrorKind::Unsupported => CaptureErrorKind::Unsupported,
             _ => CaptureErrorKind::Io,
         };
         let message = format!("cannot {operation}: {error}{}", remedy(kind));

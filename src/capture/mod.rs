@@ -32,6 +32,7 @@ mod options;
 mod output;
 mod overlaps;
 mod parts;
+#[cfg_attr(not(all(target_os = "linux", not(eventring_unsupported))), path = "place_unsupported.rs")]
 mod place;
 mod read;
 mod ring;

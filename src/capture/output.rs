@@ -8,6 +8,7 @@ use super::parts::Parts;
 use super::place::ReadFiles;
 use super::sources::{SourceRecorder, SourceRing};
 use super::write::{CaptureWriter, block_bytes_max};
+use crate::shm;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -316,8 +317,8 @@ fn begin_file(
     let header = FileHeader {
         part,
         started_epoch_nanos: now_epoch_nanos(),
-        started_boot_nanos: clock_nanos(rustix::time::ClockId::Boottime),
-        started_monotonic_nanos: clock_nanos(rustix::time::ClockId::Monotonic),
+        started_boot_nanos: shm::boottime_nanos(),
+        started_monotonic_nanos: shm::monotonic_nanos(),
     };
     let mut read = ReadFiles::default();
     rings.iter().filter_map(|ring| ring.reader.as_ref()).for_each(|reader| read.add_ring(reader));
@@ -332,9 +333,4 @@ fn begin_file(
 fn now_epoch_nanos() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
-}
-
-fn clock_nanos(clock: rustix::time::ClockId) -> u64 {
-    let time = rustix::time::clock_gettime(clock);
-    (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
 }

@@ -9,10 +9,10 @@ use super::format::{
 };
 use super::ring::{CapturedRing, RingRole};
 use super::tables;
+use crate::shm;
 use crate::tracing::Catalog;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// A capture file, opened for reading.
@@ -42,11 +42,11 @@ impl CaptureFile {
     /// It cannot be opened or read.
     pub fn is_capture(path: &Path) -> io::Result<bool> {
         let mut start = [0; MAGIC.len()];
-        let file = open(path)?;
+        let file = shm::open_for_reading(path)?;
         if !file.metadata()?.is_file() {
             return Ok(false);
         }
-        match file.read_exact_at(&mut start, 0) {
+        match shm::read_exact_at(&file, &mut start, 0) {
             Ok(()) => Ok(start == MAGIC),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
             Err(error) => Err(error),
@@ -59,7 +59,7 @@ impl CaptureFile {
     /// # Errors
     /// There is no such file, it is not a capture or of a later version, or the description of a ring is damaged.
     pub fn open(path: &Path) -> Result<Self, CaptureError> {
-        let file = open(path).map_err(|error| CaptureError::io("open it", error).at(path))?;
+        let file = shm::open_for_reading(path).map_err(|error| CaptureError::io("open it", error).at(path))?;
         Self::from_file(file).map_err(|error| error.at(path))
     }
 
@@ -82,7 +82,7 @@ impl CaptureFile {
             );
             return Err(CaptureError::new(CaptureErrorKind::NotACapture, message));
         }
-        file.read_exact_at(&mut start, 0).map_err(read)?;
+        shm::read_exact_at(&file, &mut start, 0).map_err(read)?;
         let (magic, rest) = start.split_at(MAGIC.len());
         let decoded = FileHeader::decode(rest).filter(|_| magic == MAGIC);
         let Some((version, header)) = decoded else {
@@ -187,7 +187,7 @@ impl CaptureFile {
     fn read_index(&self) -> Option<Vec<BlockRef>> {
         let footer_offset = self.file_bytes.checked_sub(FOOTER_BYTES)?;
         let mut footer = [0; FOOTER_BYTES as usize];
-        self.file.read_exact_at(&mut footer, footer_offset).ok()?;
+        shm::read_exact_at(&self.file, &mut footer, footer_offset).ok()?;
         let index_offset = decode_footer(&footer, self.file_bytes)?;
         let index = self.block_at(index_offset).ok()??;
         if index.header.kind != BlockKind::Index || index.end() != footer_offset {
@@ -220,7 +220,7 @@ impl CaptureFile {
             return Ok(None);
         }
         let mut bytes = [0; BLOCK_HEADER_BYTES as usize];
-        self.file.read_exact_at(&mut bytes, offset)?;
+        shm::read_exact_at(&self.file, &mut bytes, offset)?;
         let block = BlockHeader::decode(&bytes).map(|header| BlockRef { offset, header });
         Ok(block.filter(|block| block.end() <= self.file_bytes))
     }
@@ -233,8 +233,7 @@ impl CaptureFile {
         };
         // The header was checked: both sizes are bounded, and the compressed bytes are in the file.
         let mut compressed = vec![0; block.header.compressed_bytes as usize];
-        self.file
-            .read_exact_at(&mut compressed, block.offset + BLOCK_HEADER_BYTES)
+        shm::read_exact_at(&self.file, &mut compressed, block.offset + BLOCK_HEADER_BYTES)
             .map_err(|error| CaptureError::io("read it", error))?;
         let bytes = zstd::bulk::decompress(&compressed, block.header.bytes as usize);
         let bytes = bytes.map_err(|error| damaged(error.to_string()))?;
@@ -367,11 +366,4 @@ impl CaptureFile {
     pub fn part(&self) -> u32 {
         self.header.part
     }
-}
-
-/// Opens for reading, and does not wait: somebody may have put a pipe there, which nobody writes to.
-fn open(path: &Path) -> io::Result<File> {
-    use rustix::fs::{Mode, OFlags};
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    Ok(rustix::fs::open(path, flags, Mode::empty())?.into())
 }

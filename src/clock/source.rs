@@ -31,10 +31,7 @@ impl TimeSource for Machine {
 
     #[inline]
     fn realtime_nanos(&self) -> u64 {
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
-        // Before 1970 there was no recording, and after 2554 `u64` nanoseconds are used up.
-        let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
-        seconds.saturating_mul(1_000_000_000).saturating_add(now.tv_nsec as u64)
+        crate::shm::realtime_nanos()
     }
 
     fn process_number(&self) -> u64 {

@@ -2,7 +2,7 @@
 
 use super::active::{RecordsTo, identity};
 use super::global_recorder::{GlobalRecorder, NotInstalled};
-use crate::recorder::{ContentDescription, Recorder, RecorderBuilder, RecorderError};
+use crate::recorder::{ContentDescription, Recorder, RecorderBuilder, RecorderError, RecorderErrorKind};
 use crate::schema::EventType;
 use std::fmt;
 
@@ -32,6 +32,8 @@ pub enum InitErrorKind {
     /// The events name another global recorder: `record!` would not record them here, and the ring would describe events that it
     /// never holds.
     OtherRecorder,
+    /// The system has no event rings: it is not Linux. The source says more.
+    Unsupported,
     /// The ring could not be created; the source says why.
     Recorder,
 }
@@ -43,6 +45,7 @@ impl InitError {
             Cause::AlreadyInstalled => InitErrorKind::AlreadyInstalled,
             Cause::OtherEvents { .. } => InitErrorKind::OtherEvents,
             Cause::OtherRecorder { .. } => InitErrorKind::OtherRecorder,
+            Cause::Recorder(ref error) if error.kind() == RecorderErrorKind::Unsupported => InitErrorKind::Unsupported,
             Cause::Recorder(_) => InitErrorKind::Recorder,
         }
     }

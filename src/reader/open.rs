@@ -9,8 +9,7 @@ use crate::layout::header::{FIXED_BYTES, FixedHeader, MAGIC};
 use crate::layout::limits::HEADER_SECTION_BYTES;
 use crate::ring::memory::MappedMemory;
 use crate::schema::EventType;
-use crate::shm;
-use std::os::fd::AsFd;
+use crate::shm::{self, AsFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -120,8 +119,7 @@ impl ReaderOptions {
     /// # Errors
     /// As [`Self::open`].
     pub fn open_fd(&self, fd: impl AsFd) -> Result<Reader, ReaderError> {
-        let file =
-            fd.as_fd().try_clone_to_owned().map_err(|error| ReaderError::io("duplicate the descriptor", error))?;
+        let file = shm::duplicate(fd).map_err(|error| ReaderError::io("duplicate the descriptor", error))?;
         let source = self.map_ring(shm::RingFile::from_descriptor(file).map_err(ReaderError::shm)?)?;
         Ok(Reader::from_source(Arc::new(source)))
     }

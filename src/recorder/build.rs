@@ -186,7 +186,7 @@ impl RecorderBuilder {
                 })?
             }
             Some(name) => {
-                let place = shm::RingDirectories::from_environment().place_for_writing(&name);
+                let place = shm::RingDirectories::from_environment().location_for_writing(&name);
                 let initialise = |file: &shm::UnpublishedFile<'_>| self.initialise(file, geometry, clock);
                 let made = shm::create(&place, geometry.file_bytes(), &self.options, initialise)?;
                 if self.shard.index == 0 {

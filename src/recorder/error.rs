@@ -29,6 +29,8 @@ pub enum RecorderErrorKind {
     PermissionDenied,
     /// The directory does not exist.
     NotFound,
+    /// The operating system or the file system cannot do what a ring needs. On systems other than Linux this is the answer.
+    Unsupported,
     /// Anything else that the operating system reported.
     Io,
 }
@@ -50,6 +52,7 @@ impl RecorderError {
             ShmErrorKind::BadConfig | ShmErrorKind::BadSections => RecorderErrorKind::BadConfig,
             ShmErrorKind::NotFound => RecorderErrorKind::NotFound,
             ShmErrorKind::NotARegularFile | ShmErrorKind::Occupied => RecorderErrorKind::Occupied,
+            ShmErrorKind::Unsupported => RecorderErrorKind::Unsupported,
             _ => RecorderErrorKind::Io,
         };
         Self { kind, message: error.to_string(), source: Some(error) }

@@ -104,7 +104,7 @@ impl Recorder {
     }
 
     /// What the user should know about the ring's place (no huge pages, say); the recorder works all the same.
-    pub fn warning(&self) -> Option<&shm::PlaceWarning> {
+    pub fn warning(&self) -> Option<&shm::HugePageWarning> {
         self.core.file.warning()
     }
 
@@ -119,7 +119,7 @@ impl Recorder {
     }
 
     /// A file descriptor of the ring, to hand to another process. Anyone who has it and the permission may map the ring.
-    pub fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+    pub fn as_fd(&self) -> shm::BorrowedFd<'_> {
         self.core.file.descriptor()
     }
 

@@ -13,7 +13,7 @@ mod record;
 mod reservation;
 mod thread_cursors;
 
-pub use crate::shm::PlaceWarning;
+pub use crate::shm::HugePageWarning;
 pub use build::{KEEP_VARIABLE, RecorderBuilder};
 pub use config::ContentDescription;
 

@@ -4,8 +4,6 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::io::Errno;
-
 /// The class of a [`ShmError`], for programs that react to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -67,26 +65,6 @@ impl ShmError {
         Self(Box::new(Inner { kind, operation, path: None, found, mend: String::new(), source: None }))
     }
 
-    /// What a failed system call means, with the kind that its error number suggests.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn from_errno(operation: &'static str, errno: Errno) -> Self {
-        let (kind, found) = match errno {
-            Errno::NOENT => (ShmErrorKind::NotFound, "it does not exist"),
-            Errno::NOTDIR => (ShmErrorKind::NotFound, "a part of its path is not a directory"),
-            Errno::ACCESS | Errno::PERM => (ShmErrorKind::PermissionDenied, "permission denied"),
-            Errno::ROFS => (ShmErrorKind::PermissionDenied, "the file system is mounted read-only"),
-            Errno::LOOP => (ShmErrorKind::NotARegularFile, "it is a symbolic link, which is not followed here"),
-            Errno::NOSPC => (ShmErrorKind::NoSpace, "no space left"),
-            Errno::DQUOT => (ShmErrorKind::NoSpace, "the disk quota is used up"),
-            Errno::NOSYS | Errno::OPNOTSUPP => {
-                (ShmErrorKind::Unsupported, "the kernel or the file system does not support it")
-            }
-            _ => (ShmErrorKind::Io, "the system call failed"),
-        };
-        Self::new(kind, operation, found).caused_by(errno)
-    }
-
     /// Names the file.
     #[must_use]
     #[cold]
@@ -109,7 +87,7 @@ impl ShmError {
     #[must_use]
     #[cold]
     #[inline(never)]
-    pub(crate) fn caused_by(mut self, source: Errno) -> Self {
+    pub(crate) fn caused_by(mut self, source: impl Into<io::Error>) -> Self {
         self.0.source = Some(source.into());
         self
     }
@@ -156,6 +134,7 @@ impl std::error::Error for ShmError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::io::Errno;
 
     #[test]
     fn a_message_names_operation_file_finding_cause_and_remedy() {

@@ -2,74 +2,64 @@
 //!
 //! This layer knows bytes and files and nothing of the ring format; the sizes of the sections are handed to it.
 //!
+//! Linux does the work. On other systems, and with `--cfg eventring_unsupported`, a stand-in with the same items takes its
+//! place: it fails with [`ShmErrorKind::Unsupported`] where a ring file would be made, opened or mapped, and everything
+//! above this layer compiles unchanged.
+//!
 //! | file | idea |
 //! |---|---|
-//! | `name` | the configuration string and ring names |
-//! | `directory`, `huge_pages` | where a bare name lives |
-//! | `create`, `target`, `stale`, `leftovers` | making a ring file, replacing an old one, removing what dead processes left |
-//! | `allocate`, `room`, `memory` | giving it memory, or saying why not |
-//! | `owned` | owning and removing it |
-//! | `memfd` | a ring without a name |
-//! | `open` | opening a ring file for reading |
-//! | `trust` | whose files are accepted |
-//! | `sections`, `page_size`, `mapping` | the file in memory, payload twice |
-//! | `extents` | what is there of a sparse file |
-//! | `sigbus` | surviving truncation of a mapped file |
-//! | `lock`, `write_lock`, `identity`, `liveness` | who writes, and whether it lives |
-//! | `replacer` | who may take a dead file's name |
-//! | `descriptor` | descriptors that the program may close under us |
-//! | `paths` | what the system is asked about paths |
-//! | `fork_guard`, `process` | are we a forked child |
-//! | `slots` | the list that signal and exit handlers walk |
+//! | `name`, `decimal` | the configuration string and ring names |
+//! | `options` | how ring files are made, opened and mapped |
+//! | `location` | where a ring file is to be made |
+//! | `sections` | the sizes of a ring file's sections |
+//! | `answers` | answers of the operating system about files and processes |
+//! | `error` | errors of this layer |
+//! | `fd` | file descriptors, on systems that have them or not |
+//! | `linux/` | the work |
+//! | `unsupported` | the stand-in |
 
-mod allocate;
-mod create;
-mod descriptor;
-mod directory;
+mod answers;
+mod decimal;
 mod error;
-mod extents;
-mod fork_guard;
-mod huge_pages;
-mod identity;
-mod leftovers;
-mod liveness;
-mod lock;
-mod mapping;
-mod memfd;
-mod memory;
+mod fd;
+mod location;
 mod name;
-mod open;
-mod owned;
-mod page_size;
-mod paths;
-mod process;
-mod replacer;
-mod room;
+mod options;
 mod sections;
-mod sigbus;
-mod slots;
-mod stale;
-mod target;
-mod trust;
-mod write_lock;
 
-pub use create::{CreateOptions, UnpublishedFile, create};
-pub use directory::{DIRECTORY_VARIABLE, Place, PlaceWarning, RingDirectories};
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+mod linux;
+#[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
+mod unsupported;
+
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+use linux as system;
+#[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
+use unsupported as system;
+
+pub use answers::{FileId, Liveness, LockState, LostPages, ProcessIdentity};
 pub use error::{ShmError, ShmErrorKind};
-pub use fork_guard::ForkGuard;
-pub use huge_pages::{HugePagePool, huge_page_mounts};
-pub use identity::{Liveness, ProcessIdentity};
-pub(crate) use leftovers::remove_dead_parts;
-pub use liveness::{DeathWatch, writer_liveness};
-pub use lock::{FileId, LockState, lock_state};
-pub use mapping::{Access, LostPages, MapOptions, Mapping};
-pub use memfd::{MemfdOptions, create_memfd};
+pub use fd::{AsFd, BorrowedFd};
+pub use location::{DIRECTORY_VARIABLE, HugePageWarning, RingLocation};
 pub use name::{ConfigLimits, RingConfig, RingName, ShiftLimits};
-pub use open::{OpenOptions, RingFile};
-pub use owned::OwnedRingFile;
-pub(crate) use process::process_number;
-#[cfg(test)]
-pub(crate) use process::same_pid;
+pub use options::{Access, CreateOptions, MapOptions, MemfdOptions, OpenOptions};
 pub use sections::Sections;
-pub use stale::StaleFile;
-pub use write_lock::WRITE_LOCK_OFFSET;
+#[cfg(feature = "snapshot")]
+pub(crate) use system::memory_file;
+pub use system::{
+    ForkGuard, Mapping, OwnedRingFile, RingDirectories, RingFile, UnpublishedFile, create, create_memfd, lock_state,
+};
+#[cfg(feature = "capture")]
+pub(crate) use system::{boottime_nanos, monotonic_nanos, open_for_reading, read_exact_at};
+#[cfg(feature = "tracing")]
+pub(crate) use system::{current_thread_id, current_thread_name};
+pub(crate) use system::{duplicate, process_number, realtime_nanos, remove_dead_parts};
+
+#[cfg(all(test, target_os = "linux", not(eventring_unsupported)))]
+pub(crate) use linux::same_pid;
+/// What only tests and the program `eventring` use.
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+pub use linux::{HugePagePool, StaleFile, huge_page_mounts, writer_liveness};
+
+/// Where a file says, by a word that is not 0, that its writer holds the second lock; and the byte that is locked.
+pub const WRITE_LOCK_OFFSET: u64 = 0x198;

@@ -6,11 +6,10 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use super::decimal::digits;
 use super::error::{ShmError, ShmErrorKind};
-use super::paths::digits;
 
 /// File systems allow 255 bytes; while a ring is being created its name carries `.~` and a process id. (Not `.` alone: shards have names like that.)
 const NAME_BYTES_MAX: usize = 255 - ".~4294967295".len();
@@ -76,7 +75,7 @@ impl RingName {
 
     /// The name, or what is wrong with it.
     fn understand(name: &OsStr) -> Result<Self, &'static str> {
-        let bytes = name.as_bytes();
+        let bytes = name.as_encoded_bytes();
         let last = bytes.rsplit(|&byte| byte == b'/').next().unwrap_or(bytes);
         if bytes.is_empty() {
             Err("is empty")
@@ -142,9 +141,11 @@ impl RingConfig {
             ShmError::new(ShmErrorKind::BadConfig, "use ring configuration", format_args!("{config:?}: {found}"))
                 .mend("write <name-or-path>[:<descriptor-shift>:<payload-shift>]")
         };
-        let mut fields = config.as_bytes().split(|&byte| byte == b':');
+        let mut fields = config.as_encoded_bytes().split(|&byte| byte == b':');
         let mut field = || fields.next().unwrap_or_default();
-        let (name, descriptor, payload) = (OsStr::from_bytes(field()), field(), field());
+        let (name, descriptor, payload) = (field(), field(), field());
+        // SAFETY: the bytes are those of an `OsStr` up to its end or to a `:`, which is valid UTF-8.
+        let name = unsafe { OsStr::from_encoded_bytes_unchecked(name) };
         let more = fields.count();
         if more > 0 {
             return Err(bad(format_args!("it has {} fields, at most 3 are allowed", 3 + more)));
@@ -179,6 +180,7 @@ fn parse_shift(field: &[u8], limits: &ShiftLimits) -> Option<u8> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::os::unix::ffi::OsStrExt as _;
 
     const LIMITS: ConfigLimits = ConfigLimits {
         descriptor: ShiftLimits { min: 16, max: 32, default: 21 },

@@ -111,8 +111,8 @@ impl PerfCore {
     pub(super) fn add_thread(&self, id: u32, shard: usize, is_ending: bool) {
         let (Some(shard0), Some(shard)) = (self.shards.get(0), self.shards.get(shard)) else { return };
         let name = if is_ending { None } else { std::thread::current().name().map(ToOwned::to_owned) };
-        let name = name.or_else(|| Some(rustix::thread::name().ok()?.to_string_lossy().into_owned()));
-        let os_thread_id = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
+        let name = name.or_else(crate::shm::current_thread_name);
+        let os_thread_id = crate::shm::current_thread_id();
         let body = ThreadView::encode(shard0.clock().now_epoch_nanos(), os_thread_id, &name.unwrap_or_default());
         self.tables.add(shard0, Which::Threads, id, &body);
         let ext = PerfExt { thread_id: id, ..PerfExt::default() };

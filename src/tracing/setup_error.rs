@@ -2,7 +2,7 @@
 
 use super::filter::FilterError;
 use super::init::{FILTER_VARIABLE, REDACT_VARIABLE};
-use crate::recorder::RecorderError;
+use crate::recorder::{RecorderError, RecorderErrorKind};
 use std::fmt;
 
 /// The reason why the process-wide recording could not begin.
@@ -27,6 +27,8 @@ pub enum SetupErrorKind {
     SubscriberSet,
     /// There is a recorder in [`PERF`](super::PERF) already.
     AlreadyInstalled,
+    /// The system has no event rings: it is not Linux. The source says more.
+    Unsupported,
     /// The rings could not be created; the source says why.
     Recorder,
     /// The filter is invalid; the source says why.
@@ -42,6 +44,7 @@ impl SetupError {
         match self.0 {
             Cause::Subscriber => SetupErrorKind::SubscriberSet,
             Cause::Recorder => SetupErrorKind::AlreadyInstalled,
+            Cause::Rings(ref error) if error.kind() == RecorderErrorKind::Unsupported => SetupErrorKind::Unsupported,
             Cause::Rings(_) => SetupErrorKind::Recorder,
             Cause::Filter(_) => SetupErrorKind::Filter,
             Cause::Redact(_) => SetupErrorKind::Redact,

@@ -6,9 +6,9 @@ use crate::layout::Geometry;
 use crate::layout::header::FixedHeader;
 use crate::layout::limits::HEADER_SECTION_BYTES;
 use crate::ring::mutation::{self, Mutation};
+use crate::shm::{self, AsFd};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::fd::{AsFd, OwnedFd};
 
 /// The published tool writes images that are up to this many bytes shorter than their header says.
 const MISSING_BYTES_MAX: u64 = 15;
@@ -22,9 +22,8 @@ pub(in super::super) fn decompress(
     file: impl AsFd,
     bytes_max: u64,
     is_header_enough: bool,
-) -> Result<OwnedFd, ReaderError> {
-    let file = file.as_fd().try_clone_to_owned().map_err(|error| ReaderError::io("duplicate the descriptor", error))?;
-    let mut file = File::from(file);
+) -> Result<File, ReaderError> {
+    let mut file = shm::duplicate(file).map_err(|error| ReaderError::io("duplicate the descriptor", error))?;
     file.seek(SeekFrom::Start(0)).map_err(|error| ReaderError::io("rewind the snapshot", error))?;
     let mut decoder = zstd::Decoder::new(file).map_err(damaged)?;
 
@@ -36,8 +35,8 @@ pub(in super::super) fn decompress(
     }
     let image_bytes = image_bytes(&start, bytes_max)?;
 
-    let image = rustix::fs::memfd_create("eventring-snapshot", rustix::fs::MemfdFlags::CLOEXEC);
-    let mut image = File::from(image.map_err(|error| ReaderError::io("make memory for the snapshot", error.into()))?);
+    let image = shm::memory_file("eventring-snapshot");
+    let mut image = image.map_err(|error| ReaderError::io("make memory for the snapshot", error))?;
     let stored = |error| ReaderError::io("store the decompressed snapshot", error);
     image.write_all(&start).map_err(stored)?;
     let mut buffer = vec![0; 1 << 17];
@@ -63,7 +62,7 @@ pub(in super::super) fn decompress(
     }
     // The bytes cut off at the end are zeros; so is what a hole at the end would have been.
     image.set_len(image_bytes).map_err(stored)?;
-    Ok(OwnedFd::from(image))
+    Ok(image)
 }
 
 /// The size of the ring file whose first bytes are `start`, if it is allowed.

@@ -9,22 +9,23 @@ use std::sync::Arc;
 use rustix::fs::{Mode, OFlags, fchmod, fstat};
 use rustix::io::Errno;
 
-use super::create::{ATTEMPTS, CreateOptions, OPERATION, STICKY, too_much_traffic};
+use super::create::{ATTEMPTS, OPERATION, STICKY, too_much_traffic};
 use super::descriptor::OwnDescriptor;
-use super::directory::Place;
 use super::error::{ShmError, ShmErrorKind};
-use super::owned::NamedPlace;
+use super::location::RingLocation;
+use super::options::CreateOptions;
+use super::owned::DirectoryEntry;
 use super::paths;
 use super::trust;
 
 /// The directory and names of a ring being made.
-pub(super) struct Target {
-    pub finished: Arc<NamedPlace>,
-    pub temporary: Arc<NamedPlace>,
+pub(super) struct Destination {
+    pub finished: Arc<DirectoryEntry>,
+    pub temporary: Arc<DirectoryEntry>,
 }
 
-impl Target {
-    pub(super) fn open(place: &Place, options: &CreateOptions) -> Result<Self, ShmError> {
+impl Destination {
+    pub(super) fn open(place: &RingLocation, options: &CreateOptions) -> Result<Self, ShmError> {
         let path = &place.path;
         let name = path
             .file_name()
@@ -39,7 +40,7 @@ impl Target {
         let directory = Arc::new(OwnDescriptor::new(directory).map_err(failed)?);
         let named = |suffix: &str| {
             let name = CString::new([name.as_bytes(), suffix.as_bytes()].concat()).map_err(|_| failed(Errno::INVAL))?;
-            let mut named = NamedPlace::new(&directory, parent, name, place.in_ring_directory);
+            let mut named = DirectoryEntry::new(&directory, parent, name, place.in_ring_directory);
             named.remove_empty_directory = place.remove_empty_directory;
             Ok(Arc::new(named))
         };

@@ -14,16 +14,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir, openat, statat, unlinkat};
 use rustix::io::Errno;
 
+use super::answers::FileId;
 use super::descriptor::OwnDescriptor;
-use super::directory::PlaceWarning;
-use super::lock::{FileId, HeldLock};
+use super::handler_list::{HandlerList, ListEntry};
+use super::location::HugePageWarning;
+use super::lock::HeldLock;
 use super::paths;
 use super::process::ThisProcess;
-use super::slots::{Slot, SlotList};
 
 /// A file name in an open directory: keeps its meaning when the process changes its working directory or somebody renames the directory.
 #[derive(Debug)]
-pub(super) struct NamedPlace {
+pub(super) struct DirectoryEntry {
     pub directory: Arc<OwnDescriptor>,
     pub name: CString,
     /// For messages, and to remove the directory.
@@ -34,7 +35,7 @@ pub(super) struct NamedPlace {
     pub remove_empty_directory: bool,
 }
 
-impl NamedPlace {
+impl DirectoryEntry {
     /// A name in a directory, whose path is `parent`, and which stays when it is empty.
     pub(super) fn new(directory: &Arc<OwnDescriptor>, parent: &Path, name: CString, in_ring_directory: bool) -> Self {
         let path = parent.join(OsStr::from_bytes(name.to_bytes()));
@@ -126,7 +127,7 @@ impl std::fmt::Debug for ExitHook {
 #[derive(Debug)]
 struct Entry {
     process: ThisProcess,
-    place: Option<Arc<NamedPlace>>,
+    place: Option<Arc<DirectoryEntry>>,
     file: FileId,
     keep: bool,
     /// It has the name by which readers find it.
@@ -150,12 +151,12 @@ impl Entry {
 
 /// A lock for each entry: the handler only tries it, and never waits for a thread that does not exist any more in a forked child.
 #[derive(Debug)]
-struct EntrySlot {
+struct FileEntry {
     claimed: AtomicBool,
     entry: Mutex<Option<Entry>>,
 }
 
-impl Slot for EntrySlot {
+impl ListEntry for FileEntry {
     const EMPTY: Self = Self { claimed: AtomicBool::new(false), entry: Mutex::new(None) };
 
     fn try_claim(&self) -> bool {
@@ -164,7 +165,7 @@ impl Slot for EntrySlot {
     }
 }
 
-static ENTRIES: SlotList<EntrySlot> = SlotList::new();
+static ENTRIES: HandlerList<FileEntry> = HandlerList::new();
 
 /// The status of a Rust program whose main thread panicked.
 #[cfg(target_env = "gnu")]
@@ -234,13 +235,13 @@ fn remove_files(crashes: bool) {
 /// An owned file that the exit handler knows. Dropping it removes the file, unless it is kept or the thread panics.
 #[derive(Debug)]
 pub(super) struct Registration {
-    slot: &'static EntrySlot,
+    slot: &'static FileEntry,
     process: ThisProcess,
 }
 
 impl Registration {
     /// Makes the file known.
-    pub(super) fn new(place: Option<Arc<NamedPlace>>, file: FileId) -> Self {
+    pub(super) fn new(place: Option<Arc<DirectoryEntry>>, file: FileId) -> Self {
         static HANDLERS: AtomicBool = AtomicBool::new(false);
         if !HANDLERS.swap(true, Ordering::Relaxed) {
             listen_for_exit();
@@ -254,7 +255,7 @@ impl Registration {
     }
 
     /// The file has got its final name.
-    pub(super) fn set_place(&self, place: Arc<NamedPlace>) {
+    pub(super) fn set_place(&self, place: Arc<DirectoryEntry>) {
         if let Some(Some(entry)) = self.entry().as_deref_mut() {
             entry.place = Some(place);
             entry.is_published = true;
@@ -305,7 +306,7 @@ pub struct OwnedRingFile {
     pub(super) path: Option<PathBuf>,
     pub(super) bytes: u64,
     pub(super) page_bytes: u64,
-    pub(super) warning: Option<PlaceWarning>,
+    pub(super) warning: Option<HugePageWarning>,
 }
 
 impl OwnedRingFile {
@@ -346,7 +347,7 @@ impl OwnedRingFile {
 
     /// What the user should know about where it is.
     #[must_use]
-    pub fn warning(&self) -> Option<&PlaceWarning> {
+    pub fn warning(&self) -> Option<&HugePageWarning> {
         self.warning.as_ref()
     }
 

@@ -3,13 +3,13 @@
 //! A program that becomes a daemon often closes every descriptor that it did not open itself. The number may then lead nowhere, or to a file of the
 //! program's: closing it a second time would close that, and the standard library's `OwnedFd` ends a debug build that tries.
 
+use super::answers::FileId;
+
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::fstat;
 use rustix::io::Errno;
-
-use super::lock::FileId;
 
 /// A descriptor that is closed on drop only if its number still leads to the file that it was made for.
 #[derive(Debug)]

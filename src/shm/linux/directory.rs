@@ -5,85 +5,17 @@
 //! the same places in the same order.
 
 use std::ffi::OsString;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, CWD, OFlags, accessat};
 
 use super::error::{ShmError, ShmErrorKind};
 use super::huge_pages::{HugePagePool, has_huge_pages, huge_page_mounts};
+use super::location::{DIRECTORY_VARIABLE, HugePageWarning, RingLocation, SUBDIRECTORY};
 use super::name::RingName;
 use super::paths;
 
-/// The environment variable that replaces the search for a ring directory.
-pub const DIRECTORY_VARIABLE: &str = "EVENTRING_DIR";
-
-/// The directory of rings below a hugetlbfs mount point, as in the published system.
-const SUBDIRECTORY: &str = "event-rings";
-
 const FALLBACK: &str = "/dev/shm/event-rings";
-
-/// Why a ring does not stand on huge pages. It works all the same, with more TLB misses.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum PlaceWarning {
-    /// No hugetlbfs with 2 MiB pages is mounted.
-    NoHugePageMount,
-    /// The pool of 2 MiB pages has no pages.
-    EmptyHugePagePool {
-        /// A mount that would have been used.
-        mount: PathBuf,
-    },
-    /// There are pages and a mount, but we may not write to it.
-    MountNotWritable {
-        /// The mount.
-        mount: PathBuf,
-    },
-    /// The path was given, and it is not on hugetlbfs.
-    SmallPages {
-        /// Where the ring is.
-        path: PathBuf,
-    },
-}
-
-impl fmt::Display for PlaceWarning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoHugePageMount => write!(
-                f,
-                "no hugetlbfs with 2 MiB pages is mounted, so the ring uses small pages; mount one: \
-                 `mount -t hugetlbfs -o pagesize=2M,uid=$(id -u) none /dev/hugepages`"
-            ),
-            Self::EmptyHugePagePool { mount } => write!(
-                f,
-                "the pool of 2 MiB pages behind {} is empty, so the ring uses small pages; fill it: `sysctl vm.nr_hugepages=N`",
-                mount.display()
-            ),
-            Self::MountNotWritable { mount } => write!(
-                f,
-                "the hugetlbfs mount {} is not writable for this user, so the ring uses small pages; \
-                 make {SUBDIRECTORY}/ there and give it to the user",
-                mount.display()
-            ),
-            Self::SmallPages { path } => {
-                write!(f, "{} is not on hugetlbfs, so the ring uses small pages", path.display())
-            }
-        }
-    }
-}
-
-/// Where exactly a ring shall be made, and by which rules.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The file.
-    pub path: PathBuf,
-    /// Whether it is in a ring directory: that is made if it is missing, and files and directories of strangers are refused there.
-    pub in_ring_directory: bool,
-    /// Whether the directory is ours to remove once it is empty: only `/dev/shm/event-rings`, to leave nothing behind.
-    pub remove_empty_directory: bool,
-    /// What the user should know.
-    pub warning: Option<PlaceWarning>,
-}
 
 /// The directories in which rings with bare names are made and found.
 #[derive(Clone, Debug)]
@@ -141,17 +73,20 @@ impl RingDirectories {
 
     /// Where a writer makes the ring `name`. Lack of huge pages is a warning, never an error.
     #[must_use]
-    pub fn place_for_writing(&self, name: &RingName) -> Place {
+    pub fn location_for_writing(&self, name: &RingName) -> RingLocation {
         match name {
-            RingName::Path(path) => {
-                Place { path: path.clone(), in_ring_directory: false, remove_empty_directory: false, warning: None }
-            }
+            RingName::Path(path) => RingLocation {
+                path: path.clone(),
+                in_ring_directory: false,
+                remove_empty_directory: false,
+                warning: None,
+            },
             RingName::Bare(name) => self.place_of_bare_name(name),
         }
     }
 
-    fn place_of_bare_name(&self, name: &OsString) -> Place {
-        let place = |directory: &Path, is_fallback, warning| Place {
+    fn place_of_bare_name(&self, name: &OsString) -> RingLocation {
+        let place = |directory: &Path, is_fallback, warning| RingLocation {
             path: directory.join(name),
             in_ring_directory: true,
             remove_empty_directory: is_fallback,
@@ -160,16 +95,16 @@ impl RingDirectories {
         if let Some(directory) = &self.only {
             return place(directory, false, None);
         }
-        let mut warning = PlaceWarning::NoHugePageMount;
+        let mut warning = HugePageWarning::NoHugePageMount;
         for mount in &self.mounts {
             if self.pool.is_empty() {
-                warning = PlaceWarning::EmptyHugePagePool { mount: mount.clone() };
+                warning = HugePageWarning::EmptyHugePagePool { mount: mount.clone() };
                 break;
             }
             if is_usable(mount) {
                 return place(&mount.join(SUBDIRECTORY), false, None);
             }
-            warning = PlaceWarning::MountNotWritable { mount: mount.clone() };
+            warning = HugePageWarning::MountNotWritable { mount: mount.clone() };
         }
         place(&self.fallback, true, Some(warning))
     }
@@ -212,19 +147,19 @@ mod tests {
 
     #[test]
     fn without_huge_pages_a_bare_name_falls_back_with_a_warning() {
-        let place = machine(&[], FULL_POOL).place_for_writing(&bare("x"));
+        let place = machine(&[], FULL_POOL).location_for_writing(&bare("x"));
         assert_eq!(place.path, Path::new("/dev/shm/event-rings/x"));
-        assert_eq!(place.warning, Some(PlaceWarning::NoHugePageMount));
+        assert_eq!(place.warning, Some(HugePageWarning::NoHugePageMount));
         assert!(place.in_ring_directory && place.remove_empty_directory);
 
         let directory = tempfile::tempdir().unwrap();
         let mount = directory.path().to_str().unwrap();
-        let place = machine(&[mount], HugePagePool::default()).place_for_writing(&bare("x"));
+        let place = machine(&[mount], HugePagePool::default()).location_for_writing(&bare("x"));
         assert_eq!(place.path, Path::new("/dev/shm/event-rings/x"));
-        assert_eq!(place.warning, Some(PlaceWarning::EmptyHugePagePool { mount: mount.into() }));
+        assert_eq!(place.warning, Some(HugePageWarning::EmptyHugePagePool { mount: mount.into() }));
 
-        let place = machine(&["/proc/self"], FULL_POOL).place_for_writing(&bare("x"));
-        assert_eq!(place.warning, Some(PlaceWarning::MountNotWritable { mount: "/proc/self".into() }));
+        let place = machine(&["/proc/self"], FULL_POOL).location_for_writing(&bare("x"));
+        assert_eq!(place.warning, Some(HugePageWarning::MountNotWritable { mount: "/proc/self".into() }));
     }
 
     #[test]
@@ -232,7 +167,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let mount = directory.path().to_str().unwrap();
         let machine = machine(&["/proc/self", mount], FULL_POOL);
-        let place = machine.place_for_writing(&bare("x"));
+        let place = machine.location_for_writing(&bare("x"));
         assert_eq!(place.path, directory.path().join("event-rings/x"));
         assert_eq!(place.warning, None);
         assert!(!place.remove_empty_directory);
@@ -249,7 +184,7 @@ mod tests {
     #[test]
     fn a_path_is_used_as_written() {
         let machine = machine(&[], FULL_POOL);
-        let place = machine.place_for_writing(&bare("./x"));
+        let place = machine.location_for_writing(&bare("./x"));
         assert_eq!(place.path, Path::new("./x"));
         assert!(!place.in_ring_directory && place.warning.is_none());
         assert_eq!(machine.paths_for_reading(&bare("./x")), [Path::new("./x")]);
@@ -258,7 +193,7 @@ mod tests {
     #[test]
     fn one_given_directory_replaces_the_search() {
         let directories = RingDirectories::only("/some/where");
-        assert_eq!(directories.place_for_writing(&bare("x")).path, Path::new("/some/where/x"));
+        assert_eq!(directories.location_for_writing(&bare("x")).path, Path::new("/some/where/x"));
         assert_eq!(directories.for_reading(), [Path::new("/some/where")]);
     }
 

@@ -10,6 +10,8 @@ use rustix::buffer::spare_capacity;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat, unlinkat};
 use rustix::io::Errno;
 
+use super::decimal::digits;
+
 /// Opens a file or directory that exists; never makes one.
 #[inline(never)]
 pub(super) fn open(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
@@ -81,13 +83,6 @@ pub(super) fn field(line: &str, n: usize) -> Option<&str> {
 /// The number that is all of a short file.
 pub(super) fn read_number(path: &Path) -> Option<u64> {
     digits(read(path)?.trim_ascii())
-}
-
-/// A decimal number; signs and blanks are no digits.
-#[inline(never)]
-pub(super) fn digits(text: &[u8]) -> Option<u64> {
-    let is_number = text.first()?.is_ascii_digit();
-    is_number.then(|| str::from_utf8(text).ok()?.parse().ok()).flatten()
 }
 
 #[cfg(test)]

@@ -5,35 +5,9 @@ use std::path::Path;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
+use super::answers::{Liveness, ProcessIdentity};
+use super::decimal::digits;
 use super::paths::{self, field};
-
-/// A process, told apart from every later process with the same id. The writer stores it in its ring, a reader asks whether it lives.
-///
-/// All words are plain numbers, so that they can stand in a file; 0 means "unknown".
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct ProcessIdentity {
-    /// The process id in the process's own pid namespace.
-    pub pid: u32,
-    /// When it started, in clock ticks since boot (field 22 of `/proc/PID/stat`).
-    pub start_ticks: u64,
-    /// The inode of its pid namespace.
-    pub pid_namespace: u64,
-    /// The inode of its time namespace, which shifts `start_ticks`.
-    pub time_namespace: u64,
-    /// The kernel's random id of this boot.
-    pub boot_id: [u8; 16],
-}
-
-/// Whether a process is still there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Liveness {
-    /// It runs, or is stopped.
-    Alive,
-    /// It has ended, or is a zombie that cannot write any more.
-    Dead,
-    /// It cannot be told from here.
-    Unknown,
-}
 
 impl ProcessIdentity {
     /// The calling process. Words that `/proc` does not tell are 0.
@@ -95,7 +69,7 @@ impl ProcessStat {
     /// Of the process that has that id here. `None` also where `/proc` is that of another pid namespace, and has another process under the number.
     fn of(pid: Pid) -> Option<Self> {
         let me = rustix::fs::readlink(c"/proc/self", Vec::new()).ok()?;
-        let is_ours = paths::digits(me.to_bytes()) == Some(std::process::id().into());
+        let is_ours = digits(me.to_bytes()) == Some(std::process::id().into());
         if is_ours { Self::read(&pid.as_raw_nonzero().to_string()) } else { None }
     }
 

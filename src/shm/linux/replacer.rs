@@ -9,10 +9,11 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{Mode, OFlags, fstat};
 
+use super::answers::FileId;
 use super::create::{ATTEMPTS, already_owned, too_much_traffic};
 use super::error::{ShmError, ShmErrorKind};
-use super::lock::{self, FileId, TryLockError, holder, try_lock, unlock};
-use super::owned::NamedPlace;
+use super::lock::{self, TryLockError, holder, try_lock, unlock};
+use super::owned::DirectoryEntry;
 use super::trust;
 use super::write_lock::has_writer;
 
@@ -21,7 +22,7 @@ pub(super) const SUFFIX: &[u8] = b".~lock";
 /// Keeps other replacers of a file away until it is dropped.
 #[derive(Debug)]
 pub(super) struct Replacer {
-    place: NamedPlace,
+    place: DirectoryEntry,
     file: OwnedFd,
     id: FileId,
 }
@@ -29,7 +30,11 @@ pub(super) struct Replacer {
 /// Takes the right to replace `file`, which has the name `place`, if nobody writes it. `wanted` is what cannot be done if somebody does.
 ///
 /// `None`: the file's own `flock` is the right, because the file says of no other lock.
-pub(super) fn try_take(place: &NamedPlace, file: &OwnedFd, wanted: &'static str) -> Result<Option<Replacer>, ShmError> {
+pub(super) fn try_take(
+    place: &DirectoryEntry,
+    file: &OwnedFd,
+    wanted: &'static str,
+) -> Result<Option<Replacer>, ShmError> {
     let failed = |error| match error {
         TryLockError::Held { pid } => already_owned(wanted, &place.path, pid),
         TryLockError::System(errno) => ShmError::from_errno(wanted, errno).at(&place.path),
@@ -59,7 +64,7 @@ fn pid_of_writer(file: &OwnedFd) -> Option<u32> {
 }
 
 impl Replacer {
-    fn try_make(of: &NamedPlace, wanted: &'static str) -> Result<Self, ShmError> {
+    fn try_make(of: &DirectoryEntry, wanted: &'static str) -> Result<Self, ShmError> {
         let name = CString::new([of.name.to_bytes(), SUFFIX].concat()).unwrap_or_default();
         let place = of.beside(name);
         let failed = |errno| {

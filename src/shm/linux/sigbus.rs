@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering, fence};
 use libc::{c_int, c_void, siginfo_t};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
-use super::slots::{Slot, SlotList};
+use super::handler_list::{HandlerList, ListEntry};
 
 /// Borders of the sections of a mapping, as addresses: header, descriptors, payload, mirror, context, end.
 const EDGES: usize = 6;
@@ -33,7 +33,7 @@ pub(super) struct Range {
 ///
 /// `version` makes it a sequence lock: odd while it changes. The handler never waits; a slot in motion cannot be the one of the faulting access,
 /// whose mapping is borrowed by the faulting thread.
-struct RangeSlot {
+struct RangeEntry {
     claimed: AtomicBool,
     version: AtomicUsize,
     edges: [AtomicUsize; EDGES],
@@ -42,7 +42,7 @@ struct RangeSlot {
     truncated: AtomicBool,
 }
 
-impl Slot for RangeSlot {
+impl ListEntry for RangeEntry {
     const EMPTY: Self = Self {
         claimed: AtomicBool::new(false),
         version: AtomicUsize::new(0),
@@ -58,7 +58,7 @@ impl Slot for RangeSlot {
     }
 }
 
-impl RangeSlot {
+impl RangeEntry {
     /// Only the claimant calls this, so that `version` has one writer.
     #[inline(never)]
     fn set(&self, range: &Range) {
@@ -94,17 +94,17 @@ impl RangeSlot {
     }
 }
 
-static RANGES: SlotList<RangeSlot> = SlotList::new();
+static RANGES: HandlerList<RangeEntry> = HandlerList::new();
 
 /// Keeps a range known to the handler.
 #[derive(Debug)]
 pub(super) struct Registration {
-    slot: &'static RangeSlot,
+    slot: &'static RangeEntry,
 }
 
-impl std::fmt::Debug for RangeSlot {
+impl std::fmt::Debug for RangeEntry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RangeSlot").field("truncated", &self.truncated).finish_non_exhaustive()
+        f.debug_struct("RangeEntry").field("truncated", &self.truncated).finish_non_exhaustive()
     }
 }
 

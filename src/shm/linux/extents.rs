@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use super::descriptor::OwnDescriptor;
 use super::error::{ShmError, ShmErrorKind};
 use super::paths;
-use super::sections::OPERATION;
+use super::plan::OPERATION;
 
 /// More parts are not mapped: the system allows a process 65,530 mappings.
 const EXTENTS_MAX: usize = 8192;

@@ -26,16 +26,18 @@ use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, fchmod, fstat, ftruncate, l
 use rustix::io::Errno;
 
 use super::allocate::allocate;
+use super::answers::FileId;
 use super::descriptor::OwnDescriptor;
-use super::directory::{Place, PlaceWarning};
+use super::destination::Destination;
 use super::error::{ShmError, ShmErrorKind};
 use super::leftovers::{remove_leftover, remove_leftovers};
-use super::lock::{FileId, HeldLock, TryLockError, try_lock};
-use super::owned::{NamedPlace, OwnedRingFile, Registration};
+use super::location::{HugePageWarning, RingLocation};
+use super::lock::{HeldLock, TryLockError, try_lock};
+use super::options::CreateOptions;
+use super::owned::{DirectoryEntry, OwnedRingFile, Registration};
 use super::page_size::huge_page_bytes;
 use super::room::Room;
 use super::stale::StaleFile;
-use super::target::Target;
 
 pub(super) const OPERATION: &str = "create ring file";
 
@@ -45,29 +47,6 @@ pub(super) const STICKY: u32 = 0o1000;
 
 /// How often we start again because others change the same names at the same time.
 pub(super) const ATTEMPTS: u32 = 100;
-
-/// How a ring file is made.
-#[derive(Clone, Copy, Debug)]
-pub struct CreateOptions {
-    /// Mode of the file, exactly (the umask does not matter): 0640 by default, the owner writes and the group reads. Only permission bits; the owner
-    /// may always read and write.
-    pub file_mode: u32,
-    /// Mode of a ring directory that has to be made, exactly: 0750 by default. One that others may write to gets the sticky bit, too, without which they
-    /// could exchange our files. A directory that exists keeps its mode.
-    pub directory_mode: u32,
-    /// Leave the file when its owner ends.
-    pub keep: bool,
-    /// With a bare name: use a ring directory, and replace a stale file in it, that belong to neither us nor root.
-    pub allow_foreign_owner: bool,
-    /// A stale file is replaced only if it starts with these bytes, or is empty: a mistyped path must not cost somebody his file.
-    pub replace_prefix: &'static [u8],
-}
-
-impl Default for CreateOptions {
-    fn default() -> Self {
-        Self { file_mode: 0o640, directory_mode: 0o750, keep: false, allow_foreign_owner: false, replace_prefix: b"" }
-    }
-}
 
 /// A file of its final size, full of zeros, that nobody else sees yet.
 #[derive(Debug)]
@@ -120,7 +99,7 @@ impl AsFd for UnpublishedFile<'_> {
 /// [`Occupied`](ShmErrorKind::Occupied) if the name belongs to something that is no ring, [`BadConfig`](ShmErrorKind::BadConfig) for a mode that is
 /// not allowed, and whatever `initialise` returns.
 pub fn create<T, E: From<ShmError>>(
-    place: &Place,
+    place: &RingLocation,
     bytes: u64,
     options: &CreateOptions,
     initialise: impl FnOnce(&UnpublishedFile<'_>) -> Result<T, E>,
@@ -150,16 +129,16 @@ fn check_modes(options: &CreateOptions) -> Result<(), ShmError> {
 
 /// A file under its temporary name; removed on drop.
 struct Unpublished {
-    target: Target,
+    target: Destination,
     /// What it becomes.
     owned: OwnedRingFile,
 }
 
 impl Unpublished {
     /// A locked file with all of its memory.
-    fn allocated(place: &Place, bytes: u64, options: &CreateOptions) -> Result<Self, ShmError> {
+    fn allocated(place: &RingLocation, bytes: u64, options: &CreateOptions) -> Result<Self, ShmError> {
         for _ in 0..ATTEMPTS {
-            let target = Target::open(place, options)?;
+            let target = Destination::open(place, options)?;
             // The answer to the most frequent error comes before the memory is taken.
             drop(StaleFile::lock(&target.finished, options)?);
             remove_leftovers(&target.finished);
@@ -178,7 +157,7 @@ impl Unpublished {
             owned.warning = if no_warning {
                 place.warning.clone()
             } else {
-                Some(PlaceWarning::SmallPages { path: place.path.clone() })
+                Some(HugePageWarning::SmallPages { path: place.path.clone() })
             };
             match unpublished.allocate(&place.path, huge) {
                 // A stale ring may hold just the memory that we need, in a pool of huge pages that is measured for one ring.
@@ -212,7 +191,7 @@ impl Unpublished {
     }
 
     /// Makes the temporary file and locks it. `None`: somebody else changed the names, begin again.
-    fn make(target: Target) -> Result<Option<Self>, ShmError> {
+    fn make(target: Destination) -> Result<Option<Self>, ShmError> {
         let place = &target.temporary;
         // The temporary name would mean nothing to anybody.
         let failed = |errno| ShmError::from_errno(OPERATION, errno).at(&target.finished.path);
@@ -358,7 +337,7 @@ impl Unpublished {
     }
 }
 
-fn rename(from: &NamedPlace, to: &NamedPlace, flags: RenameFlags) -> Result<(), Errno> {
+fn rename(from: &DirectoryEntry, to: &DirectoryEntry, flags: RenameFlags) -> Result<(), Errno> {
     renameat_with(&from.directory, &from.name, &to.directory, &to.name, flags)
 }
 

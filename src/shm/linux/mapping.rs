@@ -17,58 +17,15 @@ use rustix::fs::fstat;
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
+use super::answers::LostPages;
 use super::error::{ShmError, ShmErrorKind};
 use super::extents::{Reached, SparseFile, too_many_parts};
+use super::options::{Access, MapOptions};
 use super::page_size::{HUGE_PAGE_BYTES, has_memory_pages, page_bytes};
-use super::sections::{OPERATION, Plan, Sections};
+use super::plan::OPERATION;
+use super::plan::Plan;
+use super::sections::Sections;
 use super::sigbus;
-
-/// What the mapping allows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// Loads only; a store kills the process.
-    ReadOnly,
-    /// Loads and stores; the descriptor must be open for both.
-    ReadWrite,
-}
-
-/// How to map; start from [`MapOptions::reader`] or [`MapOptions::writer`].
-#[derive(Clone, Copy, Debug)]
-pub struct MapOptions {
-    /// Loads only, or stores too.
-    pub access: Access,
-    /// Touch every page now, so that no access faults later. On kernels before 5.14 this does nothing.
-    pub prefault: bool,
-    /// Survive it if somebody truncates the file; see [`Mapping::was_truncated`].
-    pub survive_truncation: bool,
-    /// Map the holes of a sparse file, too: who loads from one then gives it a page. Otherwise what is read there is zero, and takes no memory;
-    /// what is written there later is seen after [`Mapping::reach`]. A mapping that is writable or prefaulted always has them.
-    pub map_holes: bool,
-}
-
-impl MapOptions {
-    /// Read-only, not prefaulted, surviving truncation, without the holes of a sparse file.
-    #[must_use]
-    pub const fn reader() -> Self {
-        Self { access: Access::ReadOnly, prefault: false, survive_truncation: true, map_holes: false }
-    }
-
-    /// Writable, prefaulted, surviving truncation.
-    #[must_use]
-    pub const fn writer() -> Self {
-        Self { access: Access::ReadWrite, prefault: true, survive_truncation: true, map_holes: true }
-    }
-}
-
-impl std::fmt::Display for LostPages {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Truncated => "the file was truncated while it was read",
-            Self::NoMemory => "there was no memory for a page of the file while it was read (its file system is full)",
-            Self::Unreadable => "a page of the file could not be read (an I/O error)",
-        })
-    }
-}
 
 /// A ring file in memory. Unmapped on drop; the file itself is not touched.
 ///
@@ -86,18 +43,6 @@ pub struct Mapping {
     /// Where only some of the file is mapped.
     sparse: Option<SparseFile>,
     protection: Option<sigbus::Registration>,
-}
-
-/// Why an access found no page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum LostPages {
-    /// Somebody has truncated the file.
-    Truncated,
-    /// The file is memory, and there was none left for it.
-    NoMemory,
-    /// The file system could not read it: an I/O error.
-    Unreadable,
 }
 
 // SAFETY: a mapping is owned memory of the process, not of a thread; unmapping it from another thread than the one that mapped it is allowed.

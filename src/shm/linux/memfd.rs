@@ -12,26 +12,12 @@ use super::descriptor::OwnDescriptor;
 use super::error::{ShmError, ShmErrorKind};
 use super::huge_pages::HugePagePool;
 use super::lock::{HeldLock, TryLockError, try_lock};
+use super::options::MemfdOptions;
 use super::owned::{OwnedRingFile, Registration};
 use super::page_size::huge_page_bytes;
 use super::paths;
 
 const OPERATION: &str = "create anonymous ring";
-
-/// How an anonymous ring is made.
-#[derive(Clone, Copy, Debug)]
-pub struct MemfdOptions {
-    /// Mode of the file, which matters to who opens `/proc/PID/fd/N`: 0640 by default.
-    pub file_mode: u32,
-    /// On 2 MiB huge pages.
-    pub huge_pages: bool,
-}
-
-impl Default for MemfdOptions {
-    fn default() -> Self {
-        Self { file_mode: 0o640, huge_pages: false }
-    }
-}
 
 /// Makes an anonymous file of at least `bytes` bytes and lets `initialise` fill it.
 ///

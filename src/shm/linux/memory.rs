@@ -5,7 +5,8 @@
 
 use std::path::Path;
 
-use super::paths::{digits, field, read_number, read_text};
+use super::decimal::digits;
+use super::paths::{field, read_number, read_text};
 
 /// Bytes that the machine and our control group can still give, or `None` if they do not tell.
 pub(super) fn available_bytes() -> Option<u64> {

@@ -6,26 +6,17 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags, Stat, fstat, open, stat};
 use rustix::io::{Errno, pread};
 
+use super::answers::{FileId, Liveness, ProcessIdentity};
 use super::descriptor::OwnDescriptor;
 use super::directory::{RingDirectories, not_found};
 use super::error::{ShmError, ShmErrorKind};
-use super::identity::{Liveness, ProcessIdentity};
 use super::liveness::writer_liveness;
-use super::lock::FileId;
 use super::name::RingName;
+use super::options::OpenOptions;
 use super::page_size::{huge_page_bytes, path_of};
 use super::trust;
 
 const OPERATION: &str = "open ring file";
-
-/// What is accepted when a ring file is opened. By default neither links nor, in a ring directory, strangers' files.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct OpenOptions {
-    /// Follow a symbolic link in the last component, as `/proc/PID/fd/N` is one.
-    pub follow_symlinks: bool,
-    /// With a bare name: accept a file that belongs to neither us, root nor a group of ours. A path is always taken as written.
-    pub allow_foreign_owner: bool,
-}
 
 /// A ring file open for reading, and what the file system says about it. Nothing of its content is looked at.
 #[derive(Debug)]
@@ -89,8 +80,8 @@ impl RingFile {
     ///
     /// # Errors
     /// [`NotARegularFile`](ShmErrorKind::NotARegularFile).
-    pub fn from_descriptor(file: OwnedFd) -> Result<Self, ShmError> {
-        Self::from_open(file, None)
+    pub fn from_descriptor(file: impl Into<OwnedFd>) -> Result<Self, ShmError> {
+        Self::from_open(file.into(), None)
     }
 
     fn from_open(file: OwnedFd, path: Option<PathBuf>) -> Result<Self, ShmError> {

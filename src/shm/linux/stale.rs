@@ -7,10 +7,12 @@ use std::sync::Arc;
 use rustix::fs::{Mode, OFlags, Stat, fchmod, fstat};
 use rustix::io::{Errno, pread};
 
-use super::create::{self, ATTEMPTS, CreateOptions, STICKY, too_much_traffic};
+use super::answers::FileId;
+use super::create::{self, ATTEMPTS, STICKY, too_much_traffic};
 use super::error::{ShmError, ShmErrorKind};
-use super::lock::{FileId, unlock};
-use super::owned::NamedPlace;
+use super::lock::unlock;
+use super::options::CreateOptions;
+use super::owned::DirectoryEntry;
 use super::replacer::{self, Replacer};
 use super::trust;
 
@@ -19,7 +21,7 @@ const REMOVE: &str = "remove ring file";
 /// A file without an owner, which this process has locked so that nobody else replaces or removes it. Dropping it gives the lock back.
 #[derive(Debug)]
 pub struct StaleFile {
-    place: Arc<NamedPlace>,
+    place: Arc<DirectoryEntry>,
     locked: OwnedFd,
     _replacer: Option<Replacer>,
     mode: u32,
@@ -35,19 +37,19 @@ impl StaleFile {
     /// [`NotARegularFile`](ShmErrorKind::NotARegularFile).
     pub fn lock_own(path: impl AsRef<Path>) -> Result<Option<Self>, ShmError> {
         let path = path.as_ref();
-        match NamedPlace::of(path) {
+        match DirectoryEntry::of(path) {
             Ok(place) => Self::lock_own_at(&Arc::new(place)),
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(ShmError::from_errno(REMOVE, errno).at(path)),
         }
     }
 
-    pub(super) fn lock_own_at(place: &Arc<NamedPlace>) -> Result<Option<Self>, ShmError> {
+    pub(super) fn lock_own_at(place: &Arc<DirectoryEntry>) -> Result<Option<Self>, ShmError> {
         Self::lock_current(place, REMOVE, REMOVE, |stat| trust::check_own(REMOVE, stat, &place.path))
     }
 
     /// Locks the file that has the name now, to replace it. `None`: there is none.
-    pub(super) fn lock(place: &Arc<NamedPlace>, options: &CreateOptions) -> Result<Option<Self>, ShmError> {
+    pub(super) fn lock(place: &Arc<DirectoryEntry>, options: &CreateOptions) -> Result<Option<Self>, ShmError> {
         const OPERATION: &str = "replace stale ring file";
         let stale = Self::lock_current(place, OPERATION, create::OPERATION, |stat| {
             let checks = place.in_ring_directory && !options.allow_foreign_owner;
@@ -60,7 +62,7 @@ impl StaleFile {
     }
 
     fn lock_current(
-        place: &Arc<NamedPlace>,
+        place: &Arc<DirectoryEntry>,
         operation: &'static str,
         // What cannot be done if the file has an owner.
         wanted: &'static str,
@@ -82,7 +84,7 @@ impl StaleFile {
 
     /// Locks an open file, whose name may lead elsewhere by now.
     pub(super) fn try_lock(
-        place: &Arc<NamedPlace>,
+        place: &Arc<DirectoryEntry>,
         file: OwnedFd,
         stat: &Stat,
         wanted: &'static str,
@@ -121,7 +123,10 @@ impl Drop for StaleFile {
     }
 }
 
-pub(super) fn open_existing(place: &NamedPlace, operation: &'static str) -> Result<Option<(OwnedFd, Stat)>, ShmError> {
+pub(super) fn open_existing(
+    place: &DirectoryEntry,
+    operation: &'static str,
+) -> Result<Option<(OwnedFd, Stat)>, ShmError> {
     // NONBLOCK and NOCTTY: opening a pipe must not wait, nor a terminal become ours.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     let failed = |errno| ShmError::from_errno(operation, errno).at(&place.path);

@@ -14,39 +14,16 @@ use rustix::fs::{FlockOperation, OFlags, Stat, flock, fstat, major, minor};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
+use super::answers::{FileId, LockState};
 use super::page_size::page_bytes;
 use super::paths::{self, field};
 use super::process::ThisProcess;
 use super::write_lock::{has_writer, try_lock_for_writing};
 
-/// Which file, across renames: device and inode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct FileId {
-    /// The device of the file system.
-    pub device: u64,
-    /// The inode on it.
-    pub inode: u64,
-}
-
 impl FileId {
     pub(crate) fn of(stat: &Stat) -> Self {
         Self { device: stat.st_dev, inode: stat.st_ino }
     }
-}
-
-/// What is known about the lock of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LockState {
-    /// Nobody holds it.
-    Free,
-    /// Somebody holds it.
-    Held {
-        /// The process that took it, in our pid namespace; `None` if the kernel does not show it to us: it is in another namespace, it has exited
-        /// and left the lock to a child, or the file system hides its device.
-        pid: Option<u32>,
-    },
-    /// The system does not tell.
-    Unknown,
 }
 
 /// Who holds the exclusive lock on `file`.

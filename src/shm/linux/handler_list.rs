@@ -4,8 +4,8 @@
 
 use std::sync::OnceLock;
 
-/// One place of a [`SlotList`].
-pub(super) trait Slot: Sync + 'static {
+/// One place of a [`HandlerList`].
+pub(super) trait ListEntry: Sync + 'static {
     /// A free place.
     const EMPTY: Self;
 
@@ -17,12 +17,12 @@ pub(super) trait Slot: Sync + 'static {
 const BLOCK_SLOTS: usize = 8;
 
 /// Places in blocks; a block that is full gets a successor.
-pub(super) struct SlotList<S: 'static> {
+pub(super) struct HandlerList<S: 'static> {
     block: [S; BLOCK_SLOTS],
-    next: OnceLock<Box<SlotList<S>>>,
+    next: OnceLock<Box<HandlerList<S>>>,
 }
 
-impl<S: Slot> SlotList<S> {
+impl<S: ListEntry> HandlerList<S> {
     pub(super) const fn new() -> Self {
         Self { block: [const { S::EMPTY }; BLOCK_SLOTS], next: OnceLock::new() }
     }
@@ -51,7 +51,7 @@ mod tests {
 
     struct Flag(AtomicBool);
 
-    impl Slot for Flag {
+    impl ListEntry for Flag {
         const EMPTY: Self = Self(AtomicBool::new(false));
 
         fn try_claim(&self) -> bool {
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn no_place_is_given_out_twice_and_a_freed_one_is_used_again() {
-        static LIST: SlotList<Flag> = SlotList::new();
+        static LIST: HandlerList<Flag> = HandlerList::new();
         let threads: Vec<_> = (0..4)
             .map(|_| {
                 std::thread::spawn(|| (0..100).map(|_| std::ptr::from_ref(LIST.claim()).addr()).collect::<Vec<_>>())

@@ -8,17 +8,17 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::fs::{Stat, fstat};
 
 use super::create::{OPERATION, STICKY};
+use super::decimal::digits;
 use super::error::ShmError;
 use super::identity::is_gone;
 use super::open::RingFile;
-use super::owned::NamedPlace;
-use super::paths;
+use super::owned::DirectoryEntry;
 use super::replacer;
 use super::stale::{StaleFile, open_existing};
 use super::trust;
 
 /// Removes what killed processes left of unfinished files for this name.
-pub(super) fn remove_leftovers(finished: &NamedPlace) {
+pub(super) fn remove_leftovers(finished: &DirectoryEntry) {
     finished.for_each_name_beside(|name| {
         let Some(rest) = behind(name, &finished.name) else { return };
         if let Some(pid) = leftover_pid(rest) {
@@ -32,7 +32,7 @@ pub(super) fn remove_leftovers(finished: &NamedPlace) {
 /// Removes the files `<path>.<n>`, *n* from 1, that dead owners of `path` left: those of this user that nobody owns any more and that `is_part` knows
 /// by *n* and their bytes, and the unfinished ones of these names. To be called by who owns `path`.
 pub(crate) fn remove_dead_parts(path: &Path, is_part: impl Fn(u64, &RingFile) -> bool) {
-    let Ok(whole) = NamedPlace::of(path) else { return };
+    let Ok(whole) = DirectoryEntry::of(path) else { return };
     whole.for_each_name_beside(|name| {
         let Some(rest) = behind(name, &whole.name).and_then(|rest| rest.strip_prefix(b".")) else { return };
         let place = Arc::new(whole.beside(name.to_owned()));
@@ -47,7 +47,7 @@ pub(crate) fn remove_dead_parts(path: &Path, is_part: impl Fn(u64, &RingFile) ->
     });
 }
 
-fn remove_dead_part(place: &Arc<NamedPlace>, is_part: impl Fn(&RingFile) -> bool) {
+fn remove_dead_part(place: &Arc<DirectoryEntry>, is_part: impl Fn(&RingFile) -> bool) {
     let Ok(Some((file, _))) = open_existing(place, OPERATION) else { return };
     // What is in the file of a dead owner changes no more, so it may be looked at before the lock.
     if let Ok(file) = RingFile::from_descriptor(file)
@@ -65,22 +65,22 @@ fn behind<'a>(name: &'a CStr, ring: &CStr) -> Option<&'a [u8]> {
 }
 
 /// The *n* in `<n>`.
-fn part_index(digits: &[u8]) -> Option<u64> {
-    if digits.starts_with(b"0") { None } else { paths::digits(digits) }
+fn part_index(text: &[u8]) -> Option<u64> {
+    if text.starts_with(b"0") { None } else { digits(text) }
 }
 
 /// The pid in `.~<pid>`.
 fn leftover_pid(behind_name: &[u8]) -> Option<i32> {
-    paths::digits(behind_name.strip_prefix(b".~")?)?.try_into().ok()
+    digits(behind_name.strip_prefix(b".~")?)?.try_into().ok()
 }
 
 /// Removes an unfinished file that nobody holds locked; says whether it did.
-pub(super) fn remove_leftover(place: &Arc<NamedPlace>) -> bool {
+pub(super) fn remove_leftover(place: &Arc<DirectoryEntry>) -> bool {
     lock_if_unfinished(place, |_| true).map(StaleFile::remove).is_some()
 }
 
 /// The same of a file whose maker may be before its first steps.
-fn remove_abandoned(place: &Arc<NamedPlace>, pid: i32) {
+fn remove_abandoned(place: &Arc<DirectoryEntry>, pid: i32) {
     let _ = lock_if_unfinished(place, |stat| is_gone(pid) || is_old(stat)).map(StaleFile::remove);
 }
 
@@ -93,7 +93,7 @@ impl StaleFile {
     pub fn lock_unfinished(path: impl AsRef<Path>) -> Result<Option<Self>, ShmError> {
         const OPERATION: &str = "remove unfinished ring file";
         let path = path.as_ref();
-        let Ok(place) = NamedPlace::of(path).map(Arc::new) else { return Ok(None) };
+        let Ok(place) = DirectoryEntry::of(path).map(Arc::new) else { return Ok(None) };
         let name = place.name.to_bytes();
         let pid = name.iter().rposition(|byte| *byte == b'.').and_then(|at| leftover_pid(&name[at..]));
         if pid.is_none() && !name.ends_with(replacer::SUFFIX) {
@@ -119,7 +119,7 @@ fn is_unfinished(stat: &Stat) -> bool {
 
 /// The lock decides: who makes a file holds it from before the mode says "unfinished" until after it has stopped to say so. The process id in the
 /// name, which may be a zombie's or a stranger's by now, is asked only about a file that is not even that far.
-fn lock_if_unfinished(place: &Arc<NamedPlace>, is_abandoned: impl FnOnce(&Stat) -> bool) -> Option<StaleFile> {
+fn lock_if_unfinished(place: &Arc<DirectoryEntry>, is_abandoned: impl FnOnce(&Stat) -> bool) -> Option<StaleFile> {
     let (file, stat) = open_existing(place, OPERATION).ok()??;
     if !(is_marked(&stat) || (is_unfinished(&stat) && is_abandoned(&stat))) {
         return None;

@@ -1,0 +1,119 @@
+//! The stand-in for systems other than Linux: no capture is written here.
+
+use super::error::{CaptureError, CaptureErrorKind};
+use super::read::CaptureFile;
+use crate::reader::Reader;
+use crate::shm::AsFd;
+use std::convert::Infallible;
+use std::fs::File;
+use std::io;
+use std::marker::PhantomData;
+use std::path::Path;
+
+fn unsupported() -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, "captures need Linux")
+}
+
+/// The files that are read. There are none on this system.
+#[derive(Debug, Default)]
+pub struct ReadFiles(());
+
+impl ReadFiles {
+    /// Adds a ring.
+    pub fn add_ring(&mut self, _: &Reader) {}
+
+    /// Adds a capture.
+    pub fn add_capture(&mut self, _: &CaptureFile) {}
+
+    /// Checks that a stream is none of these files.
+    ///
+    /// # Errors
+    /// None.
+    pub fn check_stream(&self, _: impl AsFd, _: &str) -> Result<(), CaptureError> {
+        Ok(())
+    }
+}
+
+/// The place of a file that is to be written. There is none on this system.
+#[derive(Debug)]
+pub struct OutputPlace(Infallible);
+
+/// The answer of [`OutputPlace::look`].
+#[derive(Debug)]
+pub enum OutputTarget {
+    /// A file is to be made.
+    File,
+    /// A device or a pipe.
+    Stream(File),
+}
+
+impl OutputPlace {
+    /// Fails.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn open(path: &Path) -> Result<Self, CaptureError> {
+        Err(CaptureError::new(CaptureErrorKind::Unsupported, "captures need Linux").at(path))
+    }
+
+    /// Returns the path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        match self.0 {}
+    }
+
+    /// Looks what is there.
+    ///
+    /// # Errors
+    /// None.
+    pub fn look(&self, _: bool, _: &ReadFiles) -> Result<OutputTarget, CaptureError> {
+        match self.0 {}
+    }
+
+    pub(super) fn check_no_stream(&self) -> Result<(), CaptureError> {
+        match self.0 {}
+    }
+
+    pub(super) fn create(&self, _: bool, _: &ReadFiles) -> Result<File, CaptureError> {
+        match self.0 {}
+    }
+
+    /// Makes a file that has another name until it is published.
+    ///
+    /// # Errors
+    /// None.
+    pub fn create_unfinished(&self) -> Result<UnfinishedFile<'_>, CaptureError> {
+        match self.0 {}
+    }
+}
+
+/// A file that is not published yet. There is none on this system.
+#[derive(Debug)]
+pub struct UnfinishedFile<'p> {
+    never: Infallible,
+    place: PhantomData<&'p OutputPlace>,
+}
+
+impl UnfinishedFile<'_> {
+    /// Returns the file.
+    #[must_use]
+    pub fn file(&self) -> &File {
+        match self.never {}
+    }
+
+    /// Gives the file its name.
+    ///
+    /// # Errors
+    /// None.
+    pub fn publish(self, _: bool, _: &ReadFiles) -> Result<(), CaptureError> {
+        match self.never {}
+    }
+}
+
+/// Fails.
+///
+/// # Errors
+/// Always.
+pub fn nameless_file(_: &Path) -> io::Result<File> {
+    Err(unsupported())
+}

@@ -1,0 +1,38 @@
+//! File descriptors. Systems that have none get types without values, so that signatures are the same everywhere.
+
+#[cfg(unix)]
+pub use std::os::fd::{AsFd, BorrowedFd};
+
+#[cfg(not(unix))]
+pub use absent::{AsFd, BorrowedFd};
+
+#[cfg(not(unix))]
+mod absent {
+    use std::convert::Infallible;
+    use std::marker::PhantomData;
+
+    /// A file descriptor that somebody else owns. This system has no file descriptors.
+    #[derive(Clone, Copy, Debug)]
+    pub struct BorrowedFd<'fd> {
+        never: Infallible,
+        owner: PhantomData<&'fd ()>,
+    }
+
+    /// Owners of a file descriptor. This system has no file descriptors.
+    pub trait AsFd {
+        /// Borrows the file descriptor.
+        fn as_fd(&self) -> BorrowedFd<'_>;
+    }
+
+    impl AsFd for BorrowedFd<'_> {
+        fn as_fd(&self) -> BorrowedFd<'_> {
+            match self.never {}
+        }
+    }
+
+    impl<T: AsFd + ?Sized> AsFd for &T {
+        fn as_fd(&self) -> BorrowedFd<'_> {
+            (**self).as_fd()
+        }
+    }
+}

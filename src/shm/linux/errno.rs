@@ -1,0 +1,27 @@
+//! Errors of system calls.
+
+use rustix::io::Errno;
+
+use super::error::{ShmError, ShmErrorKind};
+
+impl ShmError {
+    /// What a failed system call means, with the kind that its error number suggests.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn from_errno(operation: &'static str, errno: Errno) -> Self {
+        let (kind, found) = match errno {
+            Errno::NOENT => (ShmErrorKind::NotFound, "it does not exist"),
+            Errno::NOTDIR => (ShmErrorKind::NotFound, "a part of its path is not a directory"),
+            Errno::ACCESS | Errno::PERM => (ShmErrorKind::PermissionDenied, "permission denied"),
+            Errno::ROFS => (ShmErrorKind::PermissionDenied, "the file system is mounted read-only"),
+            Errno::LOOP => (ShmErrorKind::NotARegularFile, "it is a symbolic link, which is not followed here"),
+            Errno::NOSPC => (ShmErrorKind::NoSpace, "no space left"),
+            Errno::DQUOT => (ShmErrorKind::NoSpace, "the disk quota is used up"),
+            Errno::NOSYS | Errno::OPNOTSUPP => {
+                (ShmErrorKind::Unsupported, "the kernel or the file system does not support it")
+            }
+            _ => (ShmErrorKind::Io, "the system call failed"),
+        };
+        Self::new(kind, operation, found).caused_by(errno)
+    }
+}

@@ -1,0 +1,70 @@
+//! The work on Linux.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `directory`, `huge_pages` | where a bare name lives |
+//! | `create`, `destination`, `stale`, `leftovers` | making a ring file, replacing an old one, removing what dead processes left |
+//! | `allocate`, `room`, `memory` | giving it memory, or saying why not |
+//! | `owned` | owning and removing it |
+//! | `memfd` | a ring without a name |
+//! | `open` | opening a ring file for reading |
+//! | `trust` | whose files are accepted |
+//! | `plan`, `page_size`, `mapping` | the file in memory, payload twice |
+//! | `extents` | what is there of a sparse file |
+//! | `sigbus` | surviving truncation of a mapped file |
+//! | `lock`, `write_lock`, `identity`, `liveness` | who writes, and whether it lives |
+//! | `replacer` | who may take a dead file's name |
+//! | `descriptor` | descriptors that the program may close under us |
+//! | `paths`, `errno`, `system` | single questions to the system, and their errors |
+//! | `fork_guard`, `process` | are we a forked child |
+//! | `handler_list` | the list that signal and exit handlers walk |
+
+use super::{answers, decimal, error, fd, location, name, options, sections};
+
+mod allocate;
+mod create;
+mod descriptor;
+mod destination;
+mod directory;
+mod errno;
+mod extents;
+mod fork_guard;
+mod handler_list;
+mod huge_pages;
+mod identity;
+mod leftovers;
+mod liveness;
+mod lock;
+mod mapping;
+mod memfd;
+mod memory;
+mod open;
+mod owned;
+mod page_size;
+mod paths;
+mod plan;
+mod process;
+mod replacer;
+mod room;
+mod sigbus;
+mod stale;
+mod system;
+mod trust;
+mod write_lock;
+
+pub use create::{UnpublishedFile, create};
+pub use directory::RingDirectories;
+pub use fork_guard::ForkGuard;
+pub use huge_pages::{HugePagePool, huge_page_mounts};
+pub(crate) use leftovers::remove_dead_parts;
+pub use liveness::writer_liveness;
+pub use lock::lock_state;
+pub use mapping::Mapping;
+pub use memfd::create_memfd;
+pub use open::RingFile;
+pub use owned::OwnedRingFile;
+pub(crate) use process::process_number;
+#[cfg(test)]
+pub(crate) use process::same_pid;
+pub use stale::StaleFile;
+pub(crate) use system::*;

@@ -1,0 +1,68 @@
+//! Questions that other layers ask the system: threads, clocks, and a few files that are no rings.
+
+use rustix::time::{ClockId, clock_gettime};
+
+use super::fd::AsFd;
+use std::fs::File;
+
+/// Returns the name that the system has for the calling thread.
+#[cfg(feature = "tracing")]
+pub(crate) fn current_thread_name() -> Option<String> {
+    rustix::thread::name().ok().map(|name| name.to_string_lossy().into_owned())
+}
+
+/// Returns the number that the system has for the calling thread.
+#[cfg(feature = "tracing")]
+pub(crate) fn current_thread_id() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
+}
+
+/// Returns the time since the epoch by `CLOCK_REALTIME`.
+#[inline]
+pub(crate) fn realtime_nanos() -> u64 {
+    nanos(ClockId::Realtime)
+}
+
+/// Returns the time since boot, with the time that the machine slept.
+#[cfg(feature = "capture")]
+pub(crate) fn boottime_nanos() -> u64 {
+    nanos(ClockId::Boottime)
+}
+
+/// Returns the time of the monotonic clock.
+#[cfg(feature = "capture")]
+pub(crate) fn monotonic_nanos() -> u64 {
+    nanos(ClockId::Monotonic)
+}
+
+#[inline]
+fn nanos(clock: ClockId) -> u64 {
+    let now = clock_gettime(clock);
+    // Times before 1970 become 0. After 2554 they do not fit 64 bits.
+    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+    seconds.saturating_mul(1_000_000_000).saturating_add(now.tv_nsec as u64)
+}
+
+/// Opens a file for reading. Does not wait if the file is a pipe that nobody writes to.
+#[cfg(feature = "capture")]
+pub(crate) fn open_for_reading(path: &std::path::Path) -> std::io::Result<File> {
+    use rustix::fs::OFlags;
+    Ok(super::paths::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?.into())
+}
+
+/// Fills `buffer` from `offset` of the file, without moving the file's own offset.
+#[cfg(feature = "capture")]
+pub(crate) fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
+}
+
+/// Returns a second descriptor of the same open file.
+pub(crate) fn duplicate(file: impl AsFd) -> std::io::Result<File> {
+    file.as_fd().try_clone_to_owned().map(File::from)
+}
+
+/// Makes an empty file in memory, which has no name that others could open.
+#[cfg(feature = "snapshot")]
+pub(crate) fn memory_file(label: &str) -> std::io::Result<File> {
+    Ok(rustix::fs::memfd_create(label, rustix::fs::MemfdFlags::CLOEXEC)?.into())
+}
