@@ -183,7 +183,7 @@ macro_rules! __ext {
         $crate::__ext!($to, $of, $($($rest)*)?);
     };
     ($to:ident, [$event:path], $word:ident = $value:expr $(, $($rest:tt)*)?) => {
-        $to[const { $crate::__private::word(&$event, ::core::stringify!($word)) }] = $value;
+        $to[$crate::__private::index::<{ $crate::__private::word(&$event, ::core::stringify!($word)) }>()] = $value;
         $crate::__ext!($to, [$event], $($($rest)*)?);
     };
     ($to:ident, $of:tt, $($other:tt)+) => {
@@ -226,7 +226,7 @@ macro_rules! __ext {
 macro_rules! ext_scope {
     ($events:ty, $word:ident = $value:expr $(,)?) => {
         $crate::global::ExtScope::set::<$events>(
-            const { $crate::__private::scope_word::<$events>(::core::stringify!($word)) },
+            $crate::__private::index::<{ $crate::__private::scope_word::<$events>(::core::stringify!($word)) }>(),
             $value,
         )
     };
@@ -278,6 +278,12 @@ pub mod support {
                 panic!("the event type gives no extension word this name: `#[event(ext(INDEX = NAME))]` on the enum")
             }
         }
+    }
+
+    /// Returns an index that is found while types are checked, so that `cargo check` shows its errors.
+    #[inline(always)]
+    pub const fn index<const INDEX: usize>() -> usize {
+        INDEX
     }
 
     /// As [`word`], of a word that a scope can set.

@@ -19,6 +19,7 @@ pub struct EventAttributes {
     pub recorder: Option<Path>,
     pub krate: Option<Path>,
     pub payload: Option<Type>,
+    pub view: Option<Ident>,
     pub trailing: Option<Vec<Trailing>>,
     /// On the enum.
     pub ext: Option<Vec<ExtWord>>,
@@ -100,6 +101,7 @@ impl EventAttributes {
             "recorder" => once(meta, &mut self.recorder),
             "crate" => once(meta, &mut self.krate),
             "payload" => once(meta, &mut self.payload),
+            "view" => once(meta, &mut self.view),
             "trailing" => list(meta, &mut self.trailing),
             "payloads" => {
                 let content;

@@ -1,7 +1,7 @@
 //! `#[derive(EventType)]`.
 
 use proc_macro2::TokenStream;
-use quote::{quote, quote_spanned};
+use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned as _;
 use syn::{Data, DeriveInput, Expr, ExprLit, Fields, Ident, Lit, LitStr, Result, Type, Variant};
 
@@ -23,6 +23,8 @@ pub struct Event<'a> {
     pub description: String,
     pub payload: Option<Type>,
     pub trailing: Vec<Trailing>,
+    /// The name of its view.
+    pub view: Ident,
     /// The extension words that it carries, if it names them.
     pub carried: Option<Vec<Ident>>,
 }
@@ -144,7 +146,7 @@ fn read_event(variant: &Variant) -> Result<Event<'_>> {
             "the variants of an EventType have no fields; name the payload with #[event(payload = STRUCT)]",
         ));
     }
-    let attributes = EventAttributes::read(&variant.attrs, &["name", "payload", "trailing", "carries"])?;
+    let attributes = EventAttributes::read(&variant.attrs, &["name", "payload", "trailing", "view", "carries"])?;
     let code = match &variant.discriminant {
         Some((_, Expr::Lit(ExprLit { lit: Lit::Int(code), .. }))) => code.base10_parse::<u16>()?,
         Some((_, other)) => return Err(syn::Error::new_spanned(other, "expected the event code as a number")),
@@ -182,6 +184,7 @@ fn read_event(variant: &Variant) -> Result<Event<'_>> {
         description: names::description(&variant.attrs),
         payload: attributes.payload,
         trailing,
+        view: attributes.view.unwrap_or_else(|| format_ident!("{}View", variant.ident)),
         carried: attributes.carried,
     })
 }

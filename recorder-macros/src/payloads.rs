@@ -7,7 +7,6 @@ use syn::punctuated::Punctuated;
 use syn::{DeriveInput, Ident, Path, Result, Token};
 
 use crate::event_type::{Event, RECORD_ERROR_CODE};
-use crate::views;
 
 /// The name of the enum, and its derives.
 pub struct Payloads {
@@ -31,7 +30,7 @@ impl Parse for Payloads {
 fn held(krate: &TokenStream, event: &Event<'_>) -> (Option<TokenStream>, TokenStream) {
     let view = match (&event.payload, event.trailing.is_empty()) {
         _ if event.code == RECORD_ERROR_CODE => quote!(#krate::schema::RecordErrorView),
-        (_, false) => views::name_of(event).to_token_stream(),
+        (_, false) => event.view.to_token_stream(),
         (Some(payload), true) => {
             let decoded = quote!(<#payload as __schema::EventPayload>::decode_exact(payload));
             return (Some(payload.to_token_stream()), decoded);

@@ -25,17 +25,11 @@ pub fn view(input: &DeriveInput, krate: &TokenStream, event: &Event<'_>) -> Resu
         let problem = "a view has a field `fixed` that holds the fixed struct: choose another name for the array";
         return Err(syn::Error::new(array.name.span(), problem));
     }
-    let name = name_of(event);
-    Ok(Some(View { item: item(input, krate, event, &name), functions: functions(event, &name) }))
+    Ok(Some(View { item: item(input, krate, event), functions: functions(event) }))
 }
 
-/// `OrderFilledView` of `OrderFilled`.
-pub fn name_of(event: &Event<'_>) -> Ident {
-    format_ident!("{}View", event.ident)
-}
-
-fn item(input: &DeriveInput, krate: &TokenStream, event: &Event<'_>, name: &Ident) -> TokenStream {
-    let vis = &input.vis;
+fn item(input: &DeriveInput, krate: &TokenStream, event: &Event<'_>) -> TokenStream {
+    let (vis, name) = (&input.vis, &event.view);
     let description = format!("The whole payload of {}.", event.name);
     let fixed = event.payload.as_ref().map(|payload| {
         quote! {
@@ -60,8 +54,8 @@ fn item(input: &DeriveInput, krate: &TokenStream, event: &Event<'_>, name: &Iden
     }
 }
 
-fn functions(event: &Event<'_>, name: &Ident) -> TokenStream {
-    let owner = &event.name;
+fn functions(event: &Event<'_>) -> TokenStream {
+    let (owner, name) = (&event.name, &event.view);
     let decoded = match &event.payload {
         Some(fixed) => quote!(let (fixed, rest) = <#fixed as __schema::EventPayload>::decode(payload)?;),
         None => quote!(let rest = payload;),

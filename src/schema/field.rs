@@ -14,7 +14,7 @@ use super::error::DecodeError;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a field of an event payload",
     label = "not a payload field",
-    note = "fields have a fixed size: u8..u128, i8..i128, f32, f64, bool, arrays of fields, U256, Address, Bytes32, structs with #[derive(EventPayload)], enums without fields and newtypes with #[derive(PayloadField)]",
+    note = "fields have a fixed size: u8..u128, i8..i128, f32, f64, bool, arrays of fields, Utf8, structs with #[derive(EventPayload)], enums without fields and newtypes with #[derive(PayloadField)]",
     note = "write u64 for usize; put text, Vec and slices into a trailing array of the event"
 )]
 pub trait PayloadField: Sized {

@@ -43,9 +43,9 @@ pub use self::model::{
     EventModel, MAX_DEPTH, MAX_FIELDS, MAX_NAME_BYTES, MAX_STRUCT_BYTES, MAX_TEXT_BYTES, SchemaModel, SchemaTextError,
     SchemaTextErrorKind,
 };
-pub use self::of_ring::ext_words;
 #[cfg(feature = "macros")]
-pub use self::of_ring::{decode_event, published_schema};
+pub use self::of_ring::decode_event;
+pub use self::of_ring::{ext_words, published_schema};
 pub use self::payload::{EventPayload, EventType, PayloadOf};
 pub use self::record_error::{RECORD_ERROR_CODE, RecordError, RecordErrorView};
 pub use self::text::{Schema, schema_text_hash};

@@ -4,25 +4,25 @@ use std::borrow::Cow;
 
 use super::ext_words::ExtWords;
 use super::model::{SchemaModel, SchemaTextError, SchemaTextErrorKind};
+use super::text::Schema;
 
 #[cfg(feature = "macros")]
-use super::{EventPayload as _, EventType as _, RECORD_ERROR_CODE, RecordError, Schema, Value, test::TestEvent};
+use super::{EventPayload as _, EventType as _, RECORD_ERROR_CODE, RecordError, Value, test::TestEvent};
 
-/// The schema of this crate with that content type and hash: TEST or EXEC.
-#[cfg(feature = "macros")]
+/// Returns the published schema with that content type and hash: TEST or EXEC.
 #[must_use]
 pub fn published_schema(content_type: u16, schema_hash: [u8; 32]) -> Option<&'static Schema> {
-    known_schemas().find(|schema| schema.content_type() == content_type && schema.hash() == schema_hash)
+    published_schemas().find(|schema| schema.content_type() == content_type && schema.hash() == schema_hash)
 }
 
-#[cfg(feature = "macros")]
-fn known_schemas() -> impl Iterator<Item = &'static Schema> {
-    let schemas = [
-        TestEvent::schema(),
+fn published_schemas() -> impl Iterator<Item = &'static Schema> {
+    let schemas: &[fn() -> &'static Schema] = &[
+        #[cfg(feature = "macros")]
+        TestEvent::schema,
         #[cfg(feature = "exec")]
-        super::exec::ExecEvent::schema(),
+        super::exec::ExecEvent::schema,
     ];
-    schemas.into_iter()
+    schemas.iter().map(|schema| schema())
 }
 
 /// Returns the names of the extension words of a ring. `model` is the ring's schema, if that is known.
@@ -31,8 +31,7 @@ fn known_schemas() -> impl Iterator<Item = &'static Schema> {
 /// does not know of a word leaves it 0.
 #[must_use]
 pub fn ext_words(content_type: u16, model: Option<&SchemaModel>) -> ExtWords {
-    #[cfg(feature = "macros")]
-    if let Some(schema) = known_schemas().find(|schema| schema.content_type() == content_type) {
+    if let Some(schema) = published_schemas().find(|schema| schema.content_type() == content_type) {
         return schema.info().ext_words.clone();
     }
     model.map_or(ExtWords::NONE, |model| model.ext_words.clone())
@@ -70,7 +69,6 @@ impl SchemaModel {
         schema_hash: [u8; 32],
         text: Option<&str>,
     ) -> Result<Cow<'static, Self>, SchemaTextError> {
-        #[cfg(feature = "macros")]
         if let Some(Ok(model)) = published_schema(content_type, schema_hash).map(Schema::model) {
             return Ok(Cow::Borrowed(model));
         }

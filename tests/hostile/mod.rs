@@ -61,6 +61,10 @@ pub fn schema_text(data: &[u8]) {
     let Some(Ok(text)) = parts.next().map(std::str::from_utf8) else { return };
     let payload = parts.next().unwrap_or(&[]);
     let Ok(model) = SchemaModel::parse(text) else { return };
+    for (index, word) in model.ext_words().iter() {
+        assert_eq!(model.ext_words().index_of(word.name()), Some(index));
+        assert!(word.key().len() < 300 && word.value(u64::MAX).is_some());
+    }
     decode_all(&model, payload);
 }
 

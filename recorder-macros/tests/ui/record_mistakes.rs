@@ -21,7 +21,7 @@ enum Shop {
 fn mistakes(recorder: &eventring::recorder::Recorder, order: &Order) {
     record!(recorder => Shop::OrderNoted, order);
     recordv!(recorder => Shop::OrderPlaced, order, [b"note"]);
-    record!(recorder => Shop::OrderPlaced, order; customer = 5);
+    record!(recorder => Shop::OrderPlaced, order; 5);
     record!(recorder => Shop::OrderPlaced, &5u32);
     record!(Shop::DayEnded);
     let event = Shop::DayEnded;

@@ -14,7 +14,7 @@ struct Order {
 #[repr(u16)]
 enum NoSuchField {
     #[event(payload = Order, trailing(fills: u64 * filled_count))]
-    OrderFilled = 2,
+    OrderFilled1 = 2,
 }
 
 #[derive(EventType, Clone, Copy)]
@@ -22,7 +22,7 @@ enum NoSuchField {
 #[repr(u16)]
 enum NotANumberOfElements {
     #[event(payload = Order, trailing(fills: u64 * price))]
-    OrderFilled = 2,
+    OrderFilled2 = 2,
 }
 
 #[derive(EventType, Clone, Copy)]
@@ -30,7 +30,7 @@ enum NotANumberOfElements {
 #[repr(u16)]
 enum RedactedCount {
     #[event(payload = Order, trailing(fills: u64 * secret_count))]
-    OrderFilled = 2,
+    OrderFilled3 = 2,
 }
 
 #[derive(EventType, Clone, Copy)]
@@ -38,7 +38,7 @@ enum RedactedCount {
 #[repr(u16)]
 enum NameOfAField {
     #[event(payload = Order, trailing(price: u64 * fill_count))]
-    OrderFilled = 2,
+    OrderFilled4 = 2,
 }
 
 #[derive(EventType, Clone, Copy)]
@@ -46,7 +46,7 @@ enum NameOfAField {
 #[repr(u16)]
 enum EmptyElements {
     #[event(payload = Order, trailing(nothing: [u8; 0]))]
-    OrderFilled = 2,
+    OrderFilled5 = 2,
 }
 
 #[derive(EventType, Clone, Copy)]
@@ -54,7 +54,7 @@ enum EmptyElements {
 #[repr(u16)]
 enum NotAField {
     #[event(payload = Order, trailing(notes: String * fill_count))]
-    OrderFilled = 2,
+    OrderFilled6 = 2,
 }
 
 #[derive(EventType, Clone, Copy)]
@@ -62,7 +62,7 @@ enum NotAField {
 #[repr(u16)]
 enum RestIsNotLast {
     #[event(payload = Order, trailing(note: u8, fills: u64 * fill_count))]
-    OrderFilled = 2,
+    OrderFilled7 = 2,
 }
 
 #[derive(EventType, Clone, Copy)]
@@ -70,7 +70,7 @@ enum RestIsNotLast {
 #[repr(u16)]
 enum CountWithoutPayload {
     #[event(trailing(fills: u64 * fill_count))]
-    OrderFilled = 2,
+    OrderFilled8 = 2,
 }
 
 #[derive(EventType, Clone, Copy)]
@@ -78,7 +78,7 @@ enum CountWithoutPayload {
 #[repr(u16)]
 enum PayloadIsNoStruct {
     #[event(payload = u32)]
-    OrderFilled = 2,
+    OrderFilled9 = 2,
 }
 
 fn main() {}

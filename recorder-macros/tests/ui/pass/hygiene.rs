@@ -40,14 +40,18 @@ struct Order {
 #[derive(::eventring::schema::EventPayload)]
 struct Empty {}
 
+static SLOT: ::eventring::global::GlobalRecorder = ::eventring::global::GlobalRecorder::new("slot");
+
 #[derive(::eventring::schema::EventType, ::core::clone::Clone, ::core::marker::Copy)]
-#[event(content_type = 300)]
+#[event(content_type = 300, recorder = SLOT, ext(0 = r#type: seqno, 1 = f), payloads(AnyPayload))]
 #[repr(u16)]
 enum Shop {
     #[event(payload = Order, trailing(bits: ::core::primitive::bool * out))]
     OrderPlaced = 0x10,
-    #[event(payload = Empty)]
+    #[event(payload = Empty, carries(f))]
     DayEnded = 3,
+    #[event(trailing(payload: ::core::primitive::u32))]
+    Numbered = 5,
     #[event(trailing(text: ::eventring::schema::Utf8))]
     r#Try = 4,
     RecordError = 1,
@@ -61,5 +65,8 @@ fn main() {
     ::std::assert!(::core::matches!(Order::decode_exact(&bytes), ::core::result::Result::Ok(_)));
     ::std::assert_eq!((Shop::OrderPlaced.code(), Shop::Try.name()), (16, "TRY"));
     ::std::assert_eq!((Empty {}).with_bytes(<[::core::primitive::u8]>::len), 0);
+    ::std::assert!(OrderPlacedView::decode(&bytes).is_ok_and(|view| view.bits.is_empty() && view.fixed.error));
+    ::std::assert!(::core::matches!(Shop::Try.decode(b"text"), ::core::result::Result::Ok(AnyPayload::Try(view)) if view.text.to_text() == "text"));
+    let _word = ::eventring::ext_scope!(Shop, f = 7);
     let _ = (Side::Sell, Shop::DayEnded, Shop::RecordError, order.r#type, order.id.0, order.bytes, order.error, order.out);
 }
