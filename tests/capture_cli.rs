@@ -100,10 +100,10 @@ fn the_report_names_the_reason_for_a_captures_end() {
         let (_, how) = run.err.trim_end().rsplit_once(" (").unwrap();
         format!("{}: {}", options.join(" "), how.trim_end_matches(')'))
     };
-    let mut told = vec![ends(&["--now"]), ends(&["--duration", "10ms"])];
+    let mut reported = vec![ends(&["--now"]), ends(&["--duration", "10ms"])];
     drop(recorder);
-    told.push(ends(&[]));
-    insta::assert_snapshot!(told.join("\n"), @r"
+    reported.push(ends(&[]));
+    insta::assert_snapshot!(reported.join("\n"), @r"
     --now: what was recorded until now
     --duration 10ms: the time was over
     : the program has ended
@@ -316,8 +316,8 @@ fn events_removed_by_keep_are_reported_and_are_not_losses() {
     let handed_out = recorder.stats().last_seqno;
     let ring = place.path("perf");
     let arguments = ["capture", &ring, "-o", &place.path("t.evc"), "--now", "--rotate-size", "50k", "--keep", "2"];
-    let said = run(&arguments);
-    assert_eq!(said.code, Some(0), "{said:?}");
+    let printed = run(&arguments);
+    assert_eq!(printed.code, Some(0), "{printed:?}");
     let captured = run(&[&arguments[..], &["--json", "--force"]].concat()).json();
     let number = |value: &serde_json::Value| value.as_u64().unwrap();
     let removed = number(&captured["removed"]);
@@ -328,7 +328,10 @@ fn events_removed_by_keep_are_reported_and_are_not_losses() {
         (&removed.into(), &handed_out.into())
     );
     let removed_files = number(&captured["removed_files"]);
-    assert!(said.err.contains(&format!(" more were in {removed_files} files that --keep has removed\n")), "{said:?}");
+    assert!(
+        printed.err.contains(&format!(" more were in {removed_files} files that --keep has removed\n")),
+        "{printed:?}"
+    );
     let mut summary = vec!["summary", "--strict"];
     summary.extend(captured["files"].as_array().unwrap().iter().map(|file| file.as_str().unwrap()));
     let table = run(&summary);
@@ -383,9 +386,9 @@ fn full_tables_are_reported_by_capture_summary_and_export() {
     }
     let capture = place.path("small.evc");
     let captured = run(&["capture", &place.path("small"), "--now", "-o", &capture]);
-    let told = |run: &Run| run.err.lines().find(|line| line.contains("threads found no room")).map(str::to_owned);
-    let line = told(&captured).unwrap_or_else(|| panic!("{captured:?}"));
+    let reported = |run: &Run| run.err.lines().find(|line| line.contains("threads found no room")).map(str::to_owned);
+    let line = reported(&captured).unwrap_or_else(|| panic!("{captured:?}"));
     for verb in ["summary", "export"] {
-        assert_eq!(told(&run(&[verb, &capture])).as_ref(), Some(&line), "{verb}");
+        assert_eq!(reported(&run(&[verb, &capture])).as_ref(), Some(&line), "{verb}");
     }
 }

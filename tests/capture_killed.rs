@@ -47,9 +47,9 @@ fn committed_events_of_a_killed_program_are_captured_and_open_spans_are_open() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
     let mut talk = child::Talk::with(child::play(TEST, "victim", path("ring").as_ref()));
-    let mut said = 0;
-    while said < 20_000 {
-        said = talk.hear().parse().unwrap();
+    let mut printed = 0;
+    while printed < 20_000 {
+        printed = talk.hear().parse().unwrap();
     }
     talk.child.kill().unwrap();
     talk.child.wait().unwrap();
@@ -62,13 +62,13 @@ fn committed_events_of_a_killed_program_are_captured_and_open_spans_are_open() {
     assert!(lost <= 1 && ring["lost_by_cause"]["never_committed"] == lost, "{captured}");
     assert_eq!(events + lost, ring["last_seqno"].as_u64().unwrap());
     assert_eq!(ring["unread"], 0);
-    assert!(events >= said * 4 - said / 1000 * 2, "{events} events, {said} spans");
+    assert!(events >= printed * 4 - printed / 1000 * 2, "{events} events, {printed} spans");
 
     let lines = run(&["export", &path("t.evc"), "--format", "jsonl"]).json_lines();
     let spans = lines.iter().filter(|line| line["type"] == "span");
     let open: Vec<u64> = spans.filter(|span| span["open"] == true).map(|span| span["id"].as_u64().unwrap()).collect();
     let deep = open.iter().filter(|id| *id % 1000 == 0).count() as u64;
-    assert!(deep >= said / 1000 && open.len() as u64 - deep <= 1, "{open:?}");
+    assert!(deep >= printed / 1000 && open.len() as u64 - deep <= 1, "{open:?}");
 
     for view in ["thread", "span"] {
         let file = path(view);

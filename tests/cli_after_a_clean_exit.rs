@@ -36,20 +36,20 @@ fn every_verb_says_why_a_ring_may_be_gone_and_how_to_keep_it() {
     assert_eq!(verb(&["info", "shop"]).code, Some(0));
     drop(recorder);
     for arguments in verbs {
-        let said = verb(arguments);
-        assert!(said.code == Some(3) && said.out.is_empty() && said.err.lines().count() == 1, "{said:?}");
+        let printed = verb(arguments);
+        assert!(printed.code == Some(3) && printed.out.is_empty() && printed.err.lines().count() == 1, "{printed:?}");
         for words in [
             "is removed when its program exits normally",
             "EVENTRING_KEEP=1",
             "`eventring capture shop -o shop.evc -- PROGRAM`",
         ] {
-            assert!(said.err.contains(words), "{arguments:?}: {said:?}");
+            assert!(printed.err.contains(words), "{arguments:?}: {printed:?}");
         }
     }
     // A name like that of a capture was never a ring's name, and neither is a name with sizes.
     for (name, words) in [("shop.evc", "neither a capture nor a ring"), ("shop:16:27", "give the name alone: shop")] {
-        let said = verb(&["summary", name]);
-        assert!(said.err.contains(words) && !said.err.contains("EVENTRING_KEEP"), "{said:?}");
+        let printed = verb(&["summary", name]);
+        assert!(printed.err.contains(words) && !printed.err.contains("EVENTRING_KEEP"), "{printed:?}");
     }
 }
 

@@ -116,9 +116,9 @@ fn a_capture_waits_for_a_ring_and_says_so() {
     let directory = directory();
     let (place, file) = (program::place(&directory, "ring"), program::place(&directory, "t.evc"));
     let mut live = Live::start(&["capture", argument(&place), "-o", argument(&file), "--wait", "--json"]);
-    let mut said = String::new();
-    live.err.read_line(&mut said).unwrap();
-    assert_eq!(said.trim_end(), format!("── waiting for the ring {} to be made ──", place.display()));
+    let mut printed = String::new();
+    live.err.read_line(&mut printed).unwrap();
+    assert_eq!(printed.trim_end(), format!("── waiting for the ring {} to be made ──", place.display()));
     let recorder = Recorder::builder(ContentDescription::new(300, "THINGS")).config(&place).shifts(16, 27);
     let recorder = recorder.prefault(false).build().unwrap();
     (0..100).for_each(|_| assert_ne!(recorder.record(2, [0; 4], b"thing"), 0));
@@ -204,11 +204,11 @@ fn a_ring_is_read_while_another_is_awaited_and_may_be_gone_by_then() {
     }
     drop(recorder);
     assert!(!first.exists());
-    let mut said = String::new();
-    while !said.contains("waiting for the ring") {
-        assert_ne!(live.err.read_line(&mut said).unwrap(), 0, "{said}");
+    let mut printed = String::new();
+    while !printed.contains("waiting for the ring") {
+        assert_ne!(live.err.read_line(&mut printed).unwrap(), 0, "{printed}");
     }
-    assert!(said.contains(&format!("waiting for the ring {} to be made ──", second.display())), "{said}");
+    assert!(printed.contains(&format!("waiting for the ring {} to be made ──", second.display())), "{printed}");
     let recorder = things(&second);
     record_things(&recorder, 10);
     // The ring is opened as soon as it is seen. This test does not check whether that was before the first overwriting.
@@ -252,8 +252,8 @@ fn an_interrupted_wait_without_any_ring_is_an_error_that_says_so() {
     let directory = directory();
     let (place, file) = (program::place(&directory, "ring"), program::place(&directory, "t.evc"));
     let mut live = Live::start(&["capture", argument(&place), "-o", argument(&file), "--wait"]);
-    let mut said = String::new();
-    live.err.read_line(&mut said).unwrap();
+    let mut printed = String::new();
+    live.err.read_line(&mut printed).unwrap();
     live.interrupt();
     let ended = live.end();
     assert_eq!(ended.code, Some(3), "{ended:?}");

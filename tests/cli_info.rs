@@ -10,14 +10,8 @@ use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::ExecEvent;
 use eventring::schema::test::{TestCounter, TestEvent};
 use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use program::{argument, directory, place, run};
+use program::{argument, directory, exec_ring, place, run};
 use serde_json::json;
-use std::path::Path;
-
-fn recorder_at(path: &Path) -> Recorder {
-    let description = ContentDescription::of::<ExecEvent>();
-    Recorder::builder(description).config(path).compact(true).shifts(15, 21).build().unwrap()
-}
 
 #[test]
 fn json_has_every_field_that_was_promised() {
@@ -81,7 +75,7 @@ fn the_published_recordings_have_the_events_that_were_counted_in_them() {
 fn a_live_ring_names_its_writer_and_an_ended_one_says_so() {
     let directory = directory();
     let path = place(&directory, "ring");
-    let recorder = recorder_at(&path);
+    let recorder = exec_ring(&path);
     recorder.keep(true);
     recorder.record(ExecEvent::TxnEnd as u16, [0; 4], b"");
     let info = run(&["info", "--json", argument(&path)]).json();
@@ -99,7 +93,7 @@ fn a_live_ring_names_its_writer_and_an_ended_one_says_so() {
 fn events_that_were_refused_for_their_schema_are_reported() {
     let directory = directory();
     let path = place(&directory, "ring");
-    let recorder = recorder_at(&path);
+    let recorder = exec_ring(&path);
     let counter = TestCounter { writer_id: 1, counter: 2 };
     assert_eq!(eventring::record!(recorder => TestEvent::TestCounter, &counter), 0);
     assert!(run(&["info", argument(&path)]).out.contains("1 events of another schema refused"));
@@ -110,7 +104,7 @@ fn events_that_were_refused_for_their_schema_are_reported() {
 #[test]
 fn the_ring_of_a_killed_writer_is_left_behind_with_its_events() {
     if child::part().as_deref() == Some("writer") {
-        let recorder = recorder_at(&child::place());
+        let recorder = exec_ring(&child::place());
         recorder.record(ExecEvent::TxnEnd as u16, [0; 4], b"");
         child::say("recorded");
         child::wait_for_parent();
@@ -134,7 +128,7 @@ fn the_ring_of_a_killed_writer_is_left_behind_with_its_events() {
 fn empty_and_lapped_rings_are_described() {
     let directory = directory();
     let path = place(&directory, "ring");
-    let recorder = recorder_at(&path);
+    let recorder = exec_ring(&path);
     let events = run(&["info", "--json", argument(&path)]).json()["events"].take();
     assert_eq!(
         events,
@@ -179,7 +173,7 @@ fn events_of_an_unknown_schema_have_no_names_and_own_schema_text_gives_them() {
 #[test]
 fn a_bare_name_is_found_in_the_ring_directory() {
     let directory = directory();
-    let recorder = recorder_at(&place(&directory, "orders"));
+    let recorder = exec_ring(&place(&directory, "orders"));
     let mut command = program::program(&["info", "--json", "orders"]);
     command.env("EVENTRING_DIR", directory.path());
     assert_eq!(program::finish(command).json()["state"], "live");
@@ -190,7 +184,7 @@ fn a_bare_name_is_found_in_the_ring_directory() {
 fn payloads_that_were_overwritten_are_counted_as_watch_counts_them() {
     let directory = directory();
     let path = place(&directory, "ring");
-    let recorder = recorder_at(&path);
+    let recorder = exec_ring(&path);
     // Three quarters of the payload buffer are left.
     (0..5).for_each(|_| assert_ne!(recorder.record(900, [0; 4], &[7; 700_000]), 0));
     let watched = run(&["watch", "--from", "oldest", "--count", "5", "--json", "--strict", argument(&path)]);
@@ -280,7 +274,7 @@ fn of_a_sharded_recorder_all_shards_are_shown_and_counted_together() {
 fn a_header_that_no_writer_can_have_written_is_called_damaged() {
     let directory = directory();
     let path = place(&directory, "ring");
-    let recorder = recorder_at(&path);
+    let recorder = exec_ring(&path);
     recorder.keep(true);
     recorder.record(ExecEvent::TxnEnd as u16, [0; 4], b"payload");
     drop(recorder);

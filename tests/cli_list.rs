@@ -32,7 +32,7 @@ fn rings_are_listed_with_their_writers_and_other_files_are_not() {
     let list = finish(command).json();
     assert_eq!(list["directories"], serde_json::json!([argument(directory.path())]));
     let rings = list["rings"].as_array().unwrap();
-    let told: Vec<_> = rings
+    let reported: Vec<_> = rings
         .iter()
         .map(|ring| {
             let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
@@ -45,7 +45,7 @@ fn rings_are_listed_with_their_writers_and_other_files_are_not() {
         })
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             ("kept".into(), "THINGS".into(), "ended".into(), false, 12_345),
             ("live".into(), "SHOP".into(), "live".into(), true, 3)

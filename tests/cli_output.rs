@@ -4,9 +4,9 @@
 
 mod program;
 
-use eventring::recorder::{ContentDescription, Recorder};
+use eventring::recorder::Recorder;
 use eventring::schema::exec::ExecEvent;
-use program::{PROGRAM, argument, directory, finish, place, program, run};
+use program::{PROGRAM, argument, directory, exec_ring, finish, place, program, run};
 use std::fs;
 use std::io::Read as _;
 use std::os::unix::fs::{FileTypeExt as _, symlink};
@@ -14,8 +14,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 fn recorder_at(path: &Path, events: u64) -> Recorder {
-    let description = ContentDescription::of::<ExecEvent>();
-    let recorder = Recorder::builder(description).config(path).compact(true).shifts(15, 21).build().unwrap();
+    let recorder = exec_ring(path);
     (0..events).for_each(|_| assert_ne!(recorder.record(ExecEvent::TxnEnd as u16, [0; 4], b""), 0));
     recorder
 }
@@ -125,10 +124,10 @@ fn a_reader_that_has_seen_enough_is_no_error() {
             .spawn()
             .unwrap();
         drop(child.stdout.take());
-        let mut told = String::new();
-        child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
-        assert_eq!(child.wait().unwrap().code(), Some(0), "{verb:?}: {told}");
-        assert!(!told.contains("error"), "{told}");
+        let mut reported = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut reported).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{verb:?}: {reported}");
+        assert!(!reported.contains("error"), "{reported}");
     }
 }
 

@@ -26,11 +26,11 @@ fn program() -> ! {
     let builder = PerfRecorder::builder().config(place()).shifts(15, 21).tables_shift(16).shards(8).prefault(false);
     // Nothing drops the recorder.
     let recorder: &'static PerfRecorder = Box::leak(Box::new(builder.build().unwrap()));
-    let (said, has_logged) = channel::<()>();
+    let (logged, has_logged) = channel::<()>();
     std::thread::spawn(move || {
         log(recorder, 5);
-        drop(said);
-        // This thread does not end before the process does: its end would be recorded.
+        drop(logged);
+        // The exit happens inside a span, so that no further event is recorded for it.
         loop {
             std::thread::park();
         }
@@ -40,12 +40,12 @@ fn program() -> ! {
     wait_for_parent();
     let (mut stay, mut threads) = (Vec::new(), Vec::new());
     for _ in 0..3 {
-        let (said, has_logged) = channel::<()>();
-        let (may_go, told) = channel::<()>();
+        let (logged, has_logged) = channel::<()>();
+        let (may_go, permission) = channel::<()>();
         threads.push(std::thread::spawn(move || {
             log(recorder, 100);
-            drop(said);
-            let _ = told.recv();
+            drop(logged);
+            let _ = permission.recv();
         }));
         let _ = has_logged.recv();
         stay.push(may_go);

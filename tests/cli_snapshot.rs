@@ -4,17 +4,16 @@
 mod program;
 
 use eventring::reader::{Next, Reader, Seek};
-use eventring::recorder::{ContentDescription, Recorder};
+use eventring::recorder::Recorder;
 use eventring::schema::exec::ExecEvent;
-use program::{argument, directory, place, run};
+use program::{argument, directory, exec_ring, place, run};
 use serde_json::json;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 fn recorder_at(path: &Path, events: u64) -> Recorder {
-    let description = ContentDescription::of::<ExecEvent>();
-    let recorder = Recorder::builder(description).config(path).compact(true).shifts(15, 21).build().unwrap();
+    let recorder = exec_ring(path);
     (1..=events).for_each(|i| assert_eq!(recorder.record(ExecEvent::TxnEnd as u16, [0, i, 0, 0], b""), i));
     recorder
 }
@@ -37,9 +36,9 @@ fn a_live_ring_is_saved_and_reported() {
     let run = run(&["snapshot", argument(&ring), "-o", argument(&file)]);
     assert_eq!((run.code, run.out.as_str()), (Some(0), ""));
     let size = fs::metadata(&file).unwrap().len();
-    let told =
+    let reported =
         format!("5 events in {:.1} KiB (134 MiB of ring image) written to {}\n", size as f64 / 1024.0, file.display());
-    assert_eq!(run.err, told);
+    assert_eq!(run.err, reported);
     assert_eq!(transactions(&file), [1, 2, 3, 4, 5]);
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
     // Only the ring and the snapshot are in the directory.

@@ -6,15 +6,9 @@ mod program;
 
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::ExecEvent;
-use program::{Live, argument, directory, place};
-use std::path::Path;
+use program::{Live, argument, directory, exec_ring, place};
 use std::sync::mpsc::channel;
 use std::time::Duration;
-
-fn recorder_at(path: &Path) -> Recorder {
-    let description = ContentDescription::of::<ExecEvent>();
-    Recorder::builder(description).config(path).compact(true).shifts(15, 21).build().unwrap()
-}
 
 fn record(recorder: &Recorder, mark: u64) -> u64 {
     recorder.record(ExecEvent::TxnEnd as u16, [0, mark, 0, 0], b"")
@@ -24,7 +18,7 @@ fn record(recorder: &Recorder, mark: u64) -> u64 {
 fn a_live_ring_is_followed_from_its_newest_event_until_its_writer_ends_it() {
     let directory = directory();
     let path = place(&directory, "ring");
-    let recorder = recorder_at(&path);
+    let recorder = exec_ring(&path);
     record(&recorder, 1);
     let mut live = Live::start(&["watch", argument(&path), "--json"]);
     // The test cannot know when the watch has its place in the ring, so it records until the watch shows something.
@@ -57,7 +51,7 @@ fn a_live_ring_is_followed_from_its_newest_event_until_its_writer_ends_it() {
 fn ctrl_c_ends_with_a_summary() {
     let directory = directory();
     let path = place(&directory, "ring");
-    let recorder = recorder_at(&path);
+    let recorder = exec_ring(&path);
     (0..3).for_each(|mark| assert_ne!(record(&recorder, mark), 0));
     let mut live = Live::start(&["watch", argument(&path), "--from", "oldest"]);
     // The date, the headings and three events are shown while the writer is silent.
@@ -73,7 +67,7 @@ fn ctrl_c_ends_with_a_summary() {
 #[test]
 fn a_killed_writer_ends_it_too() {
     if child::part().as_deref() == Some("writer") {
-        let recorder = recorder_at(&child::place());
+        let recorder = exec_ring(&child::place());
         record(&recorder, 7);
         child::say("recorded");
         child::wait_for_parent();
@@ -103,7 +97,7 @@ fn the_cause_of_a_rings_end_is_reported() {
         // The process ends without unwinding, so the recorder is not dropped.
         std::process::exit(0);
     }
-    let told = ["exit", "kept", "killed", "killed and removed"].map(|part| {
+    let reported = ["exit", "kept", "killed", "killed and removed"].map(|part| {
         let directory = directory();
         let path = place(&directory, "ring");
         let mut writer = child::Talk::with(child::play(TEST, part, &path));
@@ -124,7 +118,7 @@ fn the_cause_of_a_rings_end_is_reported() {
         assert_eq!((run.code, run.out.as_str()), (Some(0), ""));
         format!("{part}: {}", run.err.trim_end().rsplit_once(" · ").unwrap().1)
     });
-    insta::assert_snapshot!(told.join("\n"), @r"
+    insta::assert_snapshot!(reported.join("\n"), @r"
     exit: ended and removed by its program
     kept: ended by its program
     killed: its program died; the ring is left
@@ -138,7 +132,7 @@ fn reopen_waits_for_the_ring_and_follows_to_the_next_one_from_its_oldest_event()
     let path = place(&directory, "ring");
     let mut live = Live::start(&["watch", argument(&path), "--reopen", "--from", "oldest", "--json"]);
     for round in 1..4 {
-        let recorder = recorder_at(&path);
+        let recorder = exec_ring(&path);
         record(&recorder, round);
         record(&recorder, round + 10);
         if round > 1 {

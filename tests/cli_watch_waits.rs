@@ -6,32 +6,26 @@ mod program;
 
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::ExecEvent;
-use program::{Live, argument, directory, place, run};
+use program::{Live, argument, directory, exec_ring, place, run};
 use serde_json::Value;
 use std::io::BufRead as _;
-use std::path::Path;
 use std::time::Duration;
-
-fn recorder_at(path: &Path) -> Recorder {
-    let description = ContentDescription::of::<ExecEvent>();
-    Recorder::builder(description).config(path).compact(true).shifts(15, 21).build().unwrap()
-}
 
 fn record(recorder: &Recorder, times: u64) {
     (0..times).for_each(|_| assert_ne!(recorder.record(ExecEvent::TxnEnd as u16, [0; 4], b""), 0));
 }
 
 /// Returns the next line of stderr.
-fn told(live: &mut Live) -> String {
+fn next_notice(live: &mut Live) -> String {
     let mut line = String::new();
     live.err.read_line(&mut line).unwrap();
     line
 }
 
-/// Returns the next line of stderr, and then stops the watch as a user would.
-fn only_told(arguments: &[&str]) -> String {
+/// Returns the next line of stderr, and interrupts the program.
+fn only_notice(arguments: &[&str]) -> String {
     let mut live = Live::start(arguments);
-    let line = told(&mut live);
+    let line = next_notice(&mut live);
     live.interrupt();
     assert_eq!(live.end().code, Some(0));
     line
@@ -47,18 +41,18 @@ fn it_says_what_it_waits_for() {
     let directory = directory();
     let path = place(&directory, "ring");
     let ring = argument(&path);
-    assert_eq!(only_told(&["watch", ring, "--reopen"]), format!("── waiting for the ring {ring} to be made ──\n"));
-    let recorder = recorder_at(&path);
-    assert_eq!(only_told(&["watch", ring]), "── waiting for the first event ──\n");
+    assert_eq!(only_notice(&["watch", ring, "--reopen"]), format!("── waiting for the ring {ring} to be made ──\n"));
+    let recorder = exec_ring(&path);
+    assert_eq!(only_notice(&["watch", ring]), "── waiting for the first event ──\n");
     record(&recorder, 2);
-    assert_eq!(only_told(&["watch", ring]), "── waiting for events; 2 were recorded before ──\n");
-    let far = only_told(&["watch", ring, "--from", "99999999"]);
+    assert_eq!(only_notice(&["watch", ring]), "── waiting for events; 2 were recorded before ──\n");
+    let far = only_notice(&["watch", ring, "--from", "99999999"]);
     assert_eq!(far, "── waiting for event 99,999,999; the newest is 2 ──\n");
 
     let _open = recorder.reserve(ExecEvent::TxnEnd as u16, [0; 4], 0).unwrap();
     let mut live = Live::start(&["watch", ring, "--from", "oldest", "--json"]);
     assert_eq!((live.json_line()["seqno"].as_u64(), live.json_line()["seqno"].as_u64()), (Some(1), Some(2)));
-    assert_eq!(told(&mut live), "── event 3 is still being written ──\n");
+    assert_eq!(next_notice(&mut live), "── event 3 is still being written ──\n");
     live.interrupt();
     live.end();
     // With --quiet, the watch prints nothing.
@@ -72,7 +66,7 @@ fn it_says_what_it_waits_for() {
 fn an_event_that_is_being_written_is_neither_shown_nor_lost() {
     let directory = directory();
     let path = place(&directory, "ring");
-    let recorder = recorder_at(&path);
+    let recorder = exec_ring(&path);
     record(&recorder, 2);
     let open = recorder.reserve(ExecEvent::TxnEnd as u16, [0; 4], 0).unwrap();
     record(&recorder, 1);
@@ -81,8 +75,8 @@ fn an_event_that_is_being_written_is_neither_shown_nor_lost() {
     let text = run(&["info", argument(&path)]).out;
     assert!(text.contains("nothing has been overwritten, 1 being written"), "{text}");
     let saved = place(&directory, "saved");
-    let told = run(&["snapshot", argument(&path), "-o", argument(&saved)]);
-    assert!(told.err.ends_with("\n1 event was still being written and not in the snapshot\n"), "{told:?}");
+    let reported = run(&["snapshot", argument(&path), "-o", argument(&saved)]);
+    assert!(reported.err.ends_with("\n1 event was still being written and not in the snapshot\n"), "{reported:?}");
     let summary = run(&["snapshot", argument(&path), "-o", argument(&saved), "--force", "--json"]).json();
     assert_eq!((&summary["events"], &summary["lost"], &summary["being_written"]), (&3.into(), &1.into(), &1.into()));
     drop(open);
@@ -94,11 +88,11 @@ fn losses_before_a_reopen_are_counted() {
     let directory = directory();
     let path = place(&directory, "ring");
     let mut live = Live::start(&["watch", argument(&path), "--reopen", "--json", "--strict"]);
-    // The watch waits for the ring, so it must account for all of the ring.
-    assert!(told(&mut live).contains("waiting for the ring"));
+    // The program has waited for the ring, so it must account for all its events.
+    assert!(next_notice(&mut live).contains("waiting for the ring"));
     let mut anew = Vec::new();
     for _ in 0..2 {
-        let recorder = recorder_at(&path);
+        let recorder = exec_ring(&path);
         let burst = recorder.geometry().descriptor_capacity() * 3;
         record(&recorder, burst);
         let mut seen = 0;
@@ -126,7 +120,7 @@ fn losses_before_a_reopen_are_counted() {
 fn a_ring_that_is_cut_off_while_it_is_watched_is_an_error() {
     let directory = directory();
     let path = place(&directory, "ring");
-    let recorder = recorder_at(&path);
+    let recorder = exec_ring(&path);
     record(&recorder, 3);
     let mut live = Live::start(&["watch", argument(&path), "--from", "oldest", "--json", "--reopen"]);
     assert_eq!(live.json_line()["seqno"], 1);
@@ -142,7 +136,7 @@ fn a_ring_that_is_cut_off_while_it_is_watched_is_an_error() {
 fn a_given_up_seqno_is_shown_and_is_not_a_loss() {
     let directory = directory();
     let path = place(&directory, "ring");
-    let recorder = recorder_at(&path);
+    let recorder = exec_ring(&path);
     let capacity = recorder.geometry().descriptor_capacity();
     // This reservation stalls in the slot of the last of these events; the event then takes the next seqno.
     let stalled = recorder.reserve(ExecEvent::TxnEnd as u16, [0; 4], 0).unwrap();

@@ -94,7 +94,7 @@ fn a_reader_that_was_stopped_for_some_laps_goes_on_with_an_exact_count() {
     if part().is_some() {
         let mut follower = Follower::new(from_the_start(&Reader::open(place()).unwrap()), WaitStrategy::default());
         let (mut verdict, mut buffer) = (Verdict::default(), Vec::new());
-        let mut told = false;
+        let mut reported = false;
         loop {
             match follower.next_timeout(Duration::from_secs(60)) {
                 Followed::Event(event) => judge(follower.cursor(), &event, &mut buffer, &mut verdict),
@@ -102,9 +102,9 @@ fn a_reader_that_was_stopped_for_some_laps_goes_on_with_an_exact_count() {
                 Followed::Ended => break,
                 Followed::TimedOut => panic!("the reader hangs"),
             }
-            if !told {
+            if !reported {
                 say("reading");
-                told = true;
+                reported = true;
             }
         }
         say(format!("{} {} {}", verdict.read, verdict.lost, verdict.wrong()));
@@ -121,11 +121,11 @@ fn a_reader_that_was_stopped_for_some_laps_goes_on_with_an_exact_count() {
     signal(&reader, rustix::process::Signal::CONT);
     record_some(&recorder, 0, 100_000..101_000);
     drop(recorder);
-    let said = reader.hear();
-    let numbers: Vec<u64> = said.split(' ').map(|number| number.parse().unwrap()).collect();
-    println!("a reader stopped for some laps: read, lost, wrong: {said}");
-    assert_eq!((numbers[0] + numbers[1], numbers[2]), (101_000, 0), "{said}");
-    assert!(numbers[1] > 100_000 - (1 << 15) - 1000, "it was stopped for three laps: {said}");
+    let printed = reader.hear();
+    let numbers: Vec<u64> = printed.split(' ').map(|number| number.parse().unwrap()).collect();
+    println!("a reader stopped for some laps: read, lost, wrong: {printed}");
+    assert_eq!((numbers[0] + numbers[1], numbers[2]), (101_000, 0), "{printed}");
+    assert!(numbers[1] > 100_000 - (1 << 15) - 1000, "it was stopped for three laps: {printed}");
     assert!(reader.end().success());
 }
 

@@ -17,23 +17,23 @@ use std::time::Duration;
 
 /// Returns the number of kills: some hundred, or EVENTRING_KILLS.
 fn kills() -> u64 {
-    std::env::var("EVENTRING_KILLS").map_or(120, |told| told.parse().expect("a number of kills"))
+    std::env::var("EVENTRING_KILLS").map_or(120, |text| text.parse().expect("a number of kills"))
 }
 
 /// Starts a child that plays `part` of `test` at `path`, and collects the seqnos that it reports.
 fn start(test: &str, part: &str, path: &Path) -> (Child, JoinHandle<Vec<u64>>) {
     let mut child = play(test, part, path).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-    let told = listen(&mut child);
-    (child, told)
+    let reported = listen(&mut child);
+    (child, reported)
 }
 
 /// Kills a writer some time after its start: before, while or after it creates its ring.
 fn kill_early(path: &Path, random: &mut Random) {
-    let (mut child, told) = start(TEST, "writer", path);
+    let (mut child, reported) = start(TEST, "writer", path);
     std::thread::sleep(Duration::from_micros(random.below(20_000)));
     child.kill().unwrap();
     child.wait().unwrap();
-    told.join().unwrap();
+    reported.join().unwrap();
     match Reader::open(path) {
         Ok(reader) => assert_eq!(reader.state(), RingState::WriterDied),
         Err(error) => assert_eq!(error.kind(), ReaderErrorKind::NotFound, "{error}"),
@@ -48,7 +48,7 @@ fn kill_while_recording(
     findings: &mut Findings,
     before: Option<&Reader>,
 ) -> Reader {
-    let (mut child, told) = start(test, part, path);
+    let (mut child, reported) = start(test, part, path);
     let reader = loop {
         match Reader::open(path) {
             // The ring of the previous writer is there, whole, until it is replaced.
@@ -68,8 +68,8 @@ fn kill_while_recording(
     std::thread::sleep(time);
     child.kill().unwrap();
     child.wait().unwrap();
-    let told = told.join().unwrap();
-    examine(&reader, following.join().unwrap(), &told, findings);
+    let reported = reported.join().unwrap();
+    examine(&reader, following.join().unwrap(), &reported, findings);
     findings.kills += 1;
     reader
 }

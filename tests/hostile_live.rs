@@ -106,11 +106,11 @@ fn readers_of_a_ring_that_is_scribbled_over_get_errors_and_losses_in_bounded_tim
     assert_eq!(reader.hear(), "attached");
     let mut scribbler = Talk::with(play(TEST, "scribbler", &path));
     assert_eq!(scribbler.hear(), "scribbling");
-    let said = reader.hear();
+    let printed = reader.hear();
     assert!(reader.end().success());
-    println!("scribbled: opened, slowest ms, peak KiB: {said}");
-    let numbers: Vec<u64> = said.split(' ').map(|number| number.parse().unwrap()).collect();
-    assert!(numbers[0] > 0, "{said}");
+    println!("scribbled: opened, slowest ms, peak KiB: {printed}");
+    let numbers: Vec<u64> = printed.split(' ').map(|number| number.parse().unwrap()).collect();
+    assert!(numbers[0] > 0, "{printed}");
     assert!(numbers[1] < 30_000, "a round took {} ms", numbers[1]);
     assert!(numbers[2] < 512 << 10, "{} KiB", numbers[2]);
 }

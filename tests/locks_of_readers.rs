@@ -212,10 +212,10 @@ fn both_locks_last_until_the_owner_ends_and_no_child_has_them() {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let path = directory.path().join("ring");
     let mut owner = Talk::with(play(TEST, "owner", &path));
-    let mut said = [owner.hear(), owner.hear()];
-    said.sort();
-    let child: i32 = said[0].strip_prefix("child ").unwrap().parse().unwrap();
-    assert_eq!(said[1], "closed");
+    let mut printed = [owner.hear(), owner.hear()];
+    printed.sort();
+    let child: i32 = printed[0].strip_prefix("child ").unwrap().parse().unwrap();
+    assert_eq!(printed[1], "closed");
     assert_eq!(Talk::with(play(TEST, "next", &path)).hear(), "already owned");
     go_on(&mut owner);
     owner.child.wait().unwrap();

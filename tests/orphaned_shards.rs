@@ -22,7 +22,7 @@ fn record(threads: usize, keep: bool) {
     let builder = PerfRecorder::builder().config(place()).shifts(15, 21).shards(MANY).prefault(false);
     let recorder = builder.keep(keep).build().unwrap();
     let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder.clone()));
-    let (recorded, told) = (Barrier::new(threads + 1), Barrier::new(threads + 1));
+    let (recorded, reported) = (Barrier::new(threads + 1), Barrier::new(threads + 1));
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
@@ -34,12 +34,12 @@ fn record(threads: usize, keep: bool) {
                     }
                 });
                 recorded.wait();
-                told.wait();
+                reported.wait();
             });
         }
         recorded.wait();
         say(recorder.shard_count());
-        told.wait();
+        reported.wait();
     });
     wait_for_parent();
 }
@@ -186,7 +186,7 @@ fn shards_without_their_recorder_are_listed_as_such_and_those_of_a_recorder_coun
     std::fs::rename(shard(&crashed, ".1"), shard(&ring, ".1")).unwrap();
     std::fs::rename(shard(&crashed, ".2"), shard(&ring, ".2")).unwrap();
     let listed = run(&["list", "--json", argument(directory.path())]).json();
-    let told: Vec<_> = listed["rings"]
+    let reported: Vec<_> = listed["rings"]
         .as_array()
         .unwrap()
         .iter()
@@ -200,7 +200,7 @@ fn shards_without_their_recorder_are_listed_as_such_and_those_of_a_recorder_coun
     ];
     let expected =
         expected.map(|(name, state, orphaned)| (Value::from(name), Value::from(state), Value::from(orphaned)));
-    assert_eq!(told, expected.each_ref().map(|(name, state, orphaned)| (name, state, orphaned)));
+    assert_eq!(reported, expected.each_ref().map(|(name, state, orphaned)| (name, state, orphaned)));
     let shown = run(&["list", argument(directory.path())]).out;
     assert_eq!(shown.matches("(orphaned shard)").count(), 2, "{shown}");
     assert!(shown.lines().any(|line| line.starts_with("shop.1 (orphaned shard)") && line.contains("died")), "{shown}");

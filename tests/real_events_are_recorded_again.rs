@@ -158,9 +158,9 @@ fn perform(test: &str, run: Run) -> Option<Vec<(u64, u64)>> {
             assert_eq!(writer.hear(), "done");
             assert!(writer.end().success());
             let results = readers.map(|mut reader| {
-                let said = reader.hear();
+                let printed = reader.hear();
                 assert!(reader.end().success());
-                let (read, lost) = said.split_once(' ').unwrap();
+                let (read, lost) = printed.split_once(' ').unwrap();
                 (read.parse().unwrap(), lost.parse().unwrap())
             });
             assert!(!ring.exists());

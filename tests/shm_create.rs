@@ -308,8 +308,8 @@ fn a_ring_directory_is_made_with_the_directories_above_it() {
     let rings = directory.path().join("file/rings");
     let place = RingDirectories::only(&rings).location_for_writing(&RingName::new("ring").unwrap());
     let error = create(&place, 4096, &CreateOptions::default(), |_| Ok::<(), ShmError>(())).unwrap_err();
-    let said = error.to_string().replace(directory.path().to_str().unwrap(), "DIR");
-    assert!(said.contains("DIR/file/rings") && said.contains("set EVENTRING_DIR"), "{said}");
+    let printed = error.to_string().replace(directory.path().to_str().unwrap(), "DIR");
+    assert!(printed.contains("DIR/file/rings") && printed.contains("set EVENTRING_DIR"), "{printed}");
 }
 
 #[test]

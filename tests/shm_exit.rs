@@ -136,8 +136,8 @@ fn a_killed_owner_is_noticed_and_its_file_is_read_and_replaced() {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let path = directory.path().join("ring");
     let mut owner = Talk::with(play(TEST, "owner", &path));
-    let said = owner.hear();
-    let words: Vec<u64> = said.split(' ').map(|word| word.parse().unwrap()).collect();
+    let printed = owner.hear();
+    let words: Vec<u64> = printed.split(' ').map(|word| word.parse().unwrap()).collect();
     let identity = ProcessIdentity {
         pid: u32::try_from(words[0]).unwrap(),
         start_ticks: words[1],

@@ -113,15 +113,15 @@ fn of_many_processes_exactly_one_owns_the_ring_and_readers_see_whole_files_only(
             }
             let start = path.with_extension("start");
             fs::write(&start, "").unwrap();
-            let said: Vec<_> = children.iter_mut().map(Talk::hear).collect();
-            let winners: Vec<_> = (0..PROCESSES).filter(|&index| said[index] == "won").collect();
-            assert_eq!(winners.len(), 1, "round {round}: {said:?}");
+            let printed: Vec<_> = children.iter_mut().map(Talk::hear).collect();
+            let winners: Vec<_> = (0..PROCESSES).filter(|&index| printed[index] == "won").collect();
+            assert_eq!(winners.len(), 1, "round {round}: {printed:?}");
             let pids: Vec<_> = children.iter().map(|child| child.child.id()).collect();
-            for (index, said) in said.iter().enumerate().filter(|(index, _)| *index != winners[0]) {
-                // A process that replaces a stale file holds its lock for a moment. So a loser may name another loser,
-                // but never another process.
-                let named = pids.iter().any(|pid| *said == format!("lost to {pid}"));
-                assert!(named, "round {round}, process {}: {said}", pids[index]);
+            for (index, printed) in printed.iter().enumerate().filter(|(index, _)| *index != winners[0]) {
+                // A process that replaces a stale file holds its lock for an instant. A loser may therefore name
+                // another loser, but never an unrelated process.
+                let named = pids.iter().any(|pid| *printed == format!("lost to {pid}"));
+                assert!(named, "round {round}, process {}: {printed}", pids[index]);
             }
             fs::remove_file(&start).unwrap();
             let winner = &mut children[winners[0]];

@@ -161,8 +161,8 @@ fn a_writer_in_another_pid_namespace_is_judged_by_its_lock() {
     command.envs(play.get_envs().filter_map(|(name, value)| Some((name, value?))));
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut inside = Talk::with(command);
-    let said = inside.hear();
-    let words: Vec<u64> = said.split(' ').map(|word| word.parse().unwrap()).collect();
+    let printed = inside.hear();
+    let words: Vec<u64> = printed.split(' ').map(|word| word.parse().unwrap()).collect();
     let identity = ProcessIdentity {
         pid: u32::try_from(words[0]).unwrap(),
         start_ticks: words[1],

@@ -30,7 +30,7 @@ fn story(recorder: &PerfRecorder) -> Vec<String> {
     let tree = SpanTree::from_records(&records);
     assert!(tree.iter().all(|span| !span.is_open() && !span.may_have_losses));
     let name = |id| tree.get(id).map_or_else(|| "a stranger".to_owned(), |span| span.name());
-    let told = records.iter().filter_map(|record| match &record.content {
+    let reported = records.iter().filter_map(|record| match &record.content {
         PerfContent::SpanNew { parent, call_site, .. } => {
             Some(format!("{} in {}", call_site.name, parent.map_or("nothing".into(), name)))
         }
@@ -39,7 +39,7 @@ fn story(recorder: &PerfRecorder) -> Vec<String> {
         }
         _ => None,
     });
-    told.collect()
+    reported.collect()
 }
 
 /// Makes a subscriber, and a layer in a stack, each with a recorder of its own.
@@ -69,8 +69,8 @@ fn threads_with_subscribers_of_their_own_record_to_their_own_recorders() {
                     });
                 }
             });
-            let told = story(&first).split_off(before);
-            assert_eq!(told, ["outer in nothing", "mine at outer"].repeat(500));
+            let reported = story(&first).split_off(before);
+            assert_eq!(reported, ["outer in nothing", "mine at outer"].repeat(500));
             assert_eq!(story(&second), ["outer in nothing", "yours at outer"].repeat(500));
         }
     }

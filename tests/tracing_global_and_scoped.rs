@@ -11,11 +11,11 @@ use eventring::tracing::{try_init, try_init_with};
 
 fn messages(recorder: &PerfRecorder) -> Vec<String> {
     let records = reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()));
-    let told = records.iter().filter_map(|record| match &record.content {
+    let reported = records.iter().filter_map(|record| match &record.content {
         PerfContent::Event { fields, .. } => Some(fields.get("message").unwrap().to_string()),
         _ => None,
     });
-    told.collect()
+    reported.collect()
 }
 
 #[test]

@@ -47,28 +47,28 @@ fn command(test: &str, directory: &Path, variables: &[(&str, &str)]) -> Command 
 /// Returns the program's report of its set-up, and the log records that are in its rings then.
 fn outcome(test: &str, directory: &Path, variables: &[(&str, &str)]) -> (String, Vec<String>) {
     let mut talk = Talk::with(command(test, directory, variables));
-    let said = talk.hear();
+    let printed = talk.hear();
     assert_eq!(talk.hear(), "served");
-    let recorded = PerfReader::open(directory.join("app")).map(|mut reader| told(&mut reader)).unwrap_or_default();
+    let recorded = PerfReader::open(directory.join("app")).map(|mut reader| messages(&mut reader)).unwrap_or_default();
     assert!(talk.end().success());
     // A normal exit removes the files.
     assert!(!directory.join("app").exists());
-    (said, recorded)
+    (printed, recorded)
 }
 
-fn told(reader: &mut PerfReader) -> Vec<String> {
+fn messages(reader: &mut PerfReader) -> Vec<String> {
     let records = reference::records(reader);
     let print = |name: &str, fields: &eventring::tracing::Fields| {
         let fields: Vec<_> = fields.values.iter().map(|field| format!(" {}={}", field.name, field.value)).collect();
         format!("{name}{}", fields.concat())
     };
-    let told = records.iter().filter_map(|record| match &record.content {
+    let reported = records.iter().filter_map(|record| match &record.content {
         PerfContent::SpanNew { call_site, fields, .. } => Some(print(&call_site.name, fields)),
         PerfContent::Event { fields, .. } => Some(print("event", fields)),
         PerfContent::Counter { call_site, value, .. } => Some(format!("{} {value}", call_site.name)),
         _ => None,
     });
-    told.collect()
+    reported.collect()
 }
 
 fn directory() -> tempfile::TempDir {
@@ -115,14 +115,20 @@ fn a_service_is_switched_on_by_its_environment_and_otherwise_costs_nothing() {
     assert_eq!(outcome(&[]), ("off".into(), vec![]));
     assert_eq!(outcome(&[("EVENTRING_PERF", "")]), ("off".into(), vec![]));
     assert_eq!(outcome(&[("EVENTRING_PERF", "app")]), ("recording".into(), FROM_INFO.map(String::from).to_vec()));
-    let (said, recorded) = outcome(&[("EVENTRING_PERF", "app"), ("EVENTRING_FILTER", "loud=loud")]);
-    assert!(said.contains("`loud=loud`") && said.contains("EVENTRING_FILTER") && recorded.is_empty(), "{said}");
+    let (printed, recorded) = outcome(&[("EVENTRING_PERF", "app"), ("EVENTRING_FILTER", "loud=loud")]);
+    assert!(
+        printed.contains("`loud=loud`") && printed.contains("EVENTRING_FILTER") && recorded.is_empty(),
+        "{printed}"
+    );
     // A filter that would match nothing, and names that no field has.
     for (variable, value) in
         [("EVENTRING_FILTER", "inof"), ("EVENTRING_FILTER", " ,"), ("EVENTRING_REDACT", "password;token")]
     {
-        let (said, recorded) = outcome(&[("EVENTRING_PERF", "app"), (variable, value)]);
-        assert!(said.contains(&format!("`{value}`")) && said.contains(variable) && recorded.is_empty(), "{said}");
+        let (printed, recorded) = outcome(&[("EVENTRING_PERF", "app"), (variable, value)]);
+        assert!(
+            printed.contains(&format!("`{value}`")) && printed.contains(variable) && recorded.is_empty(),
+            "{printed}"
+        );
     }
 }
 
@@ -142,8 +148,8 @@ fn a_program_with_layers_of_its_own_is_switched_on_by_its_environment() {
     let directory = directory();
     let outcome = |variables: &[(&str, &str)]| outcome(test, directory.path(), variables);
     assert_eq!(outcome(&[]), ("off".into(), vec![]));
-    let (said, recorded) = outcome(&[("EVENTRING_PERF", "app:15:21"), ("EVENTRING_REDACT", "user.password")]);
-    assert_eq!((said.as_str(), recorded.len()), ("recording", ALL.len()));
+    let (printed, recorded) = outcome(&[("EVENTRING_PERF", "app:15:21"), ("EVENTRING_REDACT", "user.password")]);
+    assert_eq!((printed.as_str(), recorded.len()), ("recording", ALL.len()));
     assert_eq!(recorded[0], "request user.name=kim user.password=<redacted>");
 }
 
@@ -168,12 +174,19 @@ fn a_layer_from_the_environment_has_the_environments_filter_for_itself() {
     }
     let directory = directory();
     let outcome = |variables: &[(&str, &str)]| outcome(test, directory.path(), variables);
-    let (said, recorded) = outcome(&[("EVENTRING_PERF", "app:15:21")]);
-    assert_eq!((said.as_str(), recorded.len()), ("recording", ALL.len()), "without the variable nothing is filtered");
+    let (printed, recorded) = outcome(&[("EVENTRING_PERF", "app:15:21")]);
+    assert_eq!(
+        (printed.as_str(), recorded.len()),
+        ("recording", ALL.len()),
+        "without the variable nothing is filtered"
+    );
     let (_, recorded) = outcome(&[("EVENTRING_PERF", "app:15:21"), ("EVENTRING_FILTER", "info")]);
     assert_eq!(recorded, FROM_INFO);
-    let (said, recorded) = outcome(&[("EVENTRING_PERF", "app:15:21"), ("EVENTRING_FILTER", "info,loud=loud")]);
-    assert!(said.contains("`loud=loud`") && said.contains("EVENTRING_FILTER") && recorded.is_empty(), "{said}");
+    let (printed, recorded) = outcome(&[("EVENTRING_PERF", "app:15:21"), ("EVENTRING_FILTER", "info,loud=loud")]);
+    assert!(
+        printed.contains("`loud=loud`") && printed.contains("EVENTRING_FILTER") && recorded.is_empty(),
+        "{printed}"
+    );
 }
 
 #[test]
@@ -235,14 +248,17 @@ fn a_program_whose_rings_cannot_be_created_gets_the_reason_and_continues() {
     ));
     assert_eq!((first.hear(), first.hear()), ("recording".into(), "served".into()));
     let mut talk = Talk::with(command(test, directory.path(), &[]));
-    let said = talk.hear();
+    let printed = talk.hear();
     assert_eq!(talk.hear(), "served");
     assert!(talk.end().success());
     let place = directory.path().join("app");
-    assert!(said.starts_with("begin recording of `tracing`: ") && said.contains(place.to_str().unwrap()), "{said}");
-    assert!(said.contains(&format!("process {}", first.child.id())), "{said}");
-    // The first process is not disturbed.
-    assert_eq!(told(&mut PerfReader::open(&place).unwrap()), FROM_INFO);
+    assert!(
+        printed.starts_with("begin recording of `tracing`: ") && printed.contains(place.to_str().unwrap()),
+        "{printed}"
+    );
+    assert!(printed.contains(&format!("process {}", first.child.id())), "{printed}");
+    // The first process is not affected.
+    assert_eq!(messages(&mut PerfReader::open(&place).unwrap()), FROM_INFO);
     assert!(first.end().success());
 
     // There is no directory of that name, and it cannot be made.
@@ -252,12 +268,12 @@ fn a_program_whose_rings_cannot_be_created_gets_the_reason_and_continues() {
         other.env("EVENTRING_DIR", directory.path());
         other
     });
-    let said = talk.hear();
+    let printed = talk.hear();
     assert!(
-        said.contains(&format!("{}/file", directory.path().display()))
+        printed.contains(&format!("{}/file", directory.path().display()))
             && talk.hear() == "served"
             && talk.end().success(),
-        "{said}"
+        "{printed}"
     );
 }
 

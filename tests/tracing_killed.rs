@@ -65,15 +65,15 @@ fn every_committed_event_of_a_killed_program_is_captured_and_its_open_spans_are_
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let (ring, capture) = (directory.path().join("victim"), directory.path().join("t.evc"));
     let mut talk = Talk::with(play(TEST, "victim", &ring));
-    let mut told: BTreeMap<u64, u64> = BTreeMap::new();
-    while told.len() < THREADS as usize || told.values().any(|steps| *steps < 400) {
+    let mut reported: BTreeMap<u64, u64> = BTreeMap::new();
+    while reported.len() < THREADS as usize || reported.values().any(|steps| *steps < 400) {
         let line = talk.hear();
         let (thread, steps) = line.split_once(' ').unwrap();
-        told.insert(thread.parse().unwrap(), steps.parse().unwrap());
+        reported.insert(thread.parse().unwrap(), steps.parse().unwrap());
     }
     talk.child.kill().unwrap();
     talk.child.wait().unwrap();
-    assert!(told.values().any(|steps| *steps < STEPS_MAX), "it was killed too late: {told:?}");
+    assert!(reported.values().any(|steps| *steps < STEPS_MAX), "it was killed too late: {reported:?}");
 
     let captured = run(&["capture", argument(&ring), "-o", argument(&capture), "--json"]).json();
     assert_eq!(captured["reason"], "writers_ended");
@@ -103,10 +103,10 @@ fn every_committed_event_of_a_killed_program_is_captured_and_its_open_spans_are_
         let numbers: Vec<u64> = steps.iter().map(|step| number(&step["fields"]["n"])).collect();
         assert!(numbers.iter().copied().eq(1..=numbers.len() as u64), "a step is missing in {numbers:?}");
         assert!(
-            numbers.len() as u64 >= told[&thread],
+            numbers.len() as u64 >= reported[&thread],
             "{} of {} steps of thread {thread}",
             numbers.len(),
-            told[&thread]
+            reported[&thread]
         );
         for (at, step) in steps.iter().enumerate() {
             assert_eq!(number(&step["fields"]["thread"]), thread);
@@ -119,8 +119,8 @@ fn every_committed_event_of_a_killed_program_is_captured_and_its_open_spans_are_
         open.extend(steps.iter().chain([worker]).filter(|span| span["open"] == true).map(|span| number(&span["id"])));
     }
     open.sort_unstable();
-    let said = lines.iter().filter(|line| line["type"] == "event").count() as u64;
-    assert!(said >= told.values().sum::<u64>(), "{said} log records");
+    let logged = lines.iter().filter(|line| line["type"] == "event").count() as u64;
+    assert!(logged >= reported.values().sum::<u64>(), "{logged} log records");
 
     let summary = run(&["summary", argument(&capture)]);
     let of_workers = summary.out.lines().find(|line| line.contains("worker")).unwrap_or_else(|| panic!("{summary:?}"));

@@ -28,12 +28,12 @@ fn log_on_threads(recorder: &PerfRecorder, threads: u64, events: u64) {
     let (mut stay, mut joined) = (Vec::new(), Vec::new());
     for thread in 0..threads {
         let recorder = recorder.clone();
-        let (said, has_logged) = channel::<()>();
-        let (may_go, told) = channel::<()>();
+        let (logged, has_logged) = channel::<()>();
+        let (may_go, permission) = channel::<()>();
         joined.push(std::thread::spawn(move || {
             log(&recorder, events + thread);
-            drop(said);
-            let _ = told.recv();
+            drop(logged);
+            let _ = permission.recv();
         }));
         // The threads start one after the other, so that no thread makes a shard while another one does.
         let _ = has_logged.recv();

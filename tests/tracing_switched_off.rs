@@ -163,9 +163,9 @@ fn no_export_and_no_summary_has_them_open() {
         for format in [Format::Jsonl, Format::Chrome, Format::Folded, Format::Perfetto] {
             for view in [View::Thread, View::Span] {
                 let mut out = Vec::new();
-                let told = export(&capture, format, view, &mut out).unwrap();
-                // This is the control: an open span is reported as open.
-                assert_eq!((told.open_spans, told.lost_ends), (1, 0), "{format:?}");
+                let reported = export(&capture, format, view, &mut out).unwrap();
+                // Control: an open span is reported.
+                assert_eq!((reported.open_spans, reported.lost_ends), (1, 0), "{format:?}");
                 let text = String::from_utf8_lossy(&out);
                 if format == Format::Jsonl || format == Format::Chrome {
                     let marks: Vec<&str> = text.lines().filter(|line| line.contains("\"open\":true")).collect();

@@ -58,8 +58,8 @@ fn short_name(path: &Path) -> Option<&str> {
     name.to_str()
 }
 
-/// Returns the end of a message about a missing ring: which shards of it are left, or else why it may be gone and how to
-/// keep it. Empty if `path` is the name of a capture.
+/// Returns the end of a message about a missing ring: which shards of it are left, or else why it may be gone and how
+/// to keep it. Empty if `path` is the name of a capture.
 pub(super) fn why_gone(path: &Path) -> String {
     if path.extension().is_some_and(|extension| extension == "evc") {
         return String::new();

@@ -3,8 +3,8 @@
 use super::directories::{self, ShardRole};
 use super::exit::{Exit, Failure};
 use super::format::{bytes, counted, one_line};
-use super::info::writer;
 use super::paint::{DIM, GOOD};
+use super::state::writer;
 use eventring::reader::{Reader, ReaderErrorKind, RingState};
 use eventring::shm::{ShmError, ShmErrorKind, StaleFile};
 use serde_json::{Value, json};

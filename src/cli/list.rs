@@ -3,8 +3,8 @@
 use super::directories::{self, ShardRole, is_unfinished};
 use super::exit::Exit;
 use super::format::{bytes, content_name, grouped, one_line};
-use super::info::{state_name, writer};
-use super::paint::{DIM, GOOD, WARNING};
+use super::paint::{DIM, WARNING};
+use super::state::{json_name, short_word, writer};
 use eventring::reader::{Reader, ReaderErrorKind, RingState};
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -124,7 +124,7 @@ fn object(found: &ListedRing) -> Value {
     json!({
         "name": found.name,
         "file": found.file.to_string_lossy(),
-        "state": state_name(found.state),
+        "state": json_name(found.state),
         "content_type": { "code": found.content_type, "name": found.content_name },
         "writer": found.writer.map(|(pid, alive)| json!({
             "pid": pid,
@@ -167,16 +167,7 @@ fn table(out: &mut impl Write, found: &[ListedRing]) -> io::Result<()> {
         "NAME", "CONTENT", "WRITER", "STATE", "RECORDED", "SIZE"
     )?;
     for (row, found) in rows.iter().zip(found) {
-        let (style, state) = match found.state {
-            RingState::Live => (GOOD, "live"),
-            RingState::Ended => (DIM, "ended"),
-            RingState::WriterDied => (WARNING, "died"),
-            RingState::Saved => (DIM, "snapshot"),
-            RingState::Truncated => (WARNING, "cut off"),
-            RingState::NoMemory => (WARNING, "no room"),
-            RingState::Unreadable => (WARNING, "damaged"),
-            RingState::Unknown => (DIM, "unknown"),
-        };
+        let (style, state) = short_word(found.state);
         writeln!(
             out,
             "{:<name$}  {:<content$}  {:<by$}  {style}{state:<8}{style:#}  {:>15}  {:>10}",

@@ -23,6 +23,7 @@ mod saved;
 mod silence;
 mod snapshot;
 mod soak;
+mod state;
 mod summary;
 mod watch;
 

@@ -63,8 +63,8 @@ impl Talk {
         loop {
             line.clear();
             assert_ne!(self.lines.read_line(&mut line).unwrap(), 0, "the child said nothing");
-            if let Some(said) = line.trim_end().strip_prefix(MARK) {
-                return said.to_owned();
+            if let Some(printed) = line.trim_end().strip_prefix(MARK) {
+                return printed.to_owned();
             }
         }
     }

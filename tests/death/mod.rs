@@ -82,15 +82,15 @@ pub fn write_until_killed(path: &Path, recording: Recording) {
 pub fn listen(child: &mut Child) -> JoinHandle<Vec<u64>> {
     let mut pipe = child.stderr.take().unwrap();
     std::thread::spawn(move || {
-        let mut said = Vec::new();
-        pipe.read_to_end(&mut said).unwrap();
-        said.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect()
+        let mut printed = Vec::new();
+        pipe.read_to_end(&mut printed).unwrap();
+        printed.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect()
     })
 }
 
 /// Returns how long a reader may wait before the test calls it stuck: EVENTRING_PATIENCE seconds, or a minute.
 fn patience() -> Duration {
-    Duration::from_secs(std::env::var("EVENTRING_PATIENCE").map_or(60, |told| told.parse().expect("seconds")))
+    Duration::from_secs(std::env::var("EVENTRING_PATIENCE").map_or(60, |text| text.parse().expect("seconds")))
 }
 
 /// Follows the ring to its end and judges all events. Returns the cursor.
@@ -144,9 +144,8 @@ pub struct Findings {
     pub verdict: Verdict,
 }
 
-/// Examines the ring of a writer that has been killed, with a reader that was attached before and the findings of that
-/// reader, `following`.
-pub fn examine(reader: &Reader, following: (Cursor, Verdict), told: &[u64], findings: &mut Findings) {
+/// Examines the ring of a killed writer. `following` is the result of a reader that was attached before the kill.
+pub fn examine(reader: &Reader, following: (Cursor, Verdict), reported: &[u64], findings: &mut Findings) {
     let (cursor, followed) = following;
     let last = reader.info().last_seqno;
     assert_eq!(followed.read + followed.lost, last, "the follower accounts for every seqno");
@@ -155,7 +154,7 @@ pub fn examine(reader: &Reader, following: (Cursor, Verdict), told: &[u64], find
     let (seqnos, verdict) = post_mortem(&Reader::open(reader.path().unwrap()).unwrap());
     let oldest = last.saturating_sub(1 << 15) + 1;
     assert_eq!(verdict.read + verdict.lost, last + 1 - oldest);
-    for seqno in told.iter().filter(|seqno| **seqno >= oldest) {
+    for seqno in reported.iter().filter(|seqno| **seqno >= oldest) {
         match seqnos.contains(seqno) {
             true => findings.told_and_found += 1,
             false => findings.told_and_missing += 1,

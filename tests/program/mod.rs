@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring::schema::exec::ExecEvent;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
@@ -97,6 +99,12 @@ impl Live {
 /// Makes a directory in memory for rings.
 pub fn directory() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").unwrap()
+}
+
+/// Creates a small ring for execution events at `path`.
+pub fn exec_ring(path: &Path) -> Recorder {
+    let description = ContentDescription::of::<ExecEvent>();
+    Recorder::builder(description).config(path).compact(true).shifts(15, 21).build().unwrap()
 }
 
 /// Returns a path as an argument.

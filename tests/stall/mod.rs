@@ -56,8 +56,8 @@ pub struct Figures {
 
 /// Returns the length of a run: some seconds, or EVENTRING_STALL_SECONDS.
 pub fn seconds(default: f64) -> Duration {
-    let told = std::env::var("EVENTRING_STALL_SECONDS").ok().map(|told| told.parse().expect("a number of seconds"));
-    Duration::from_secs_f64(told.unwrap_or(default))
+    let reported = std::env::var("EVENTRING_STALL_SECONDS").ok().map(|text| text.parse().expect("a number of seconds"));
+    Duration::from_secs_f64(reported.unwrap_or(default))
 }
 
 static ASLEEP: AtomicUsize = AtomicUsize::new(0);

@@ -1,6 +1,7 @@
 //! Threads that act as other users.
 
-/// Makes the calling thread, and only that thread, an ordinary user of one group. Returns false if that is not permitted.
+/// Makes the calling thread, and only that thread, an ordinary user of one group. Returns false if that is not
+/// permitted.
 pub fn become_user(user: u32, group: u32) -> bool {
     let [user, group] = [user, group].map(i64::from);
     // SAFETY: changes the credentials of this thread. The raw call, unlike the libc function of the same name, does not

@@ -4,8 +4,9 @@ use super::shards::{ShardContent, ShardedSurvey, SurveyedShard};
 use super::survey::Survey;
 use crate::cli::decoder::Decoder;
 use crate::cli::format::{content_name, hex};
+use crate::cli::state::{json_name, writer};
 use eventring::layout::header::MAGIC;
-use eventring::reader::{ExtensionInfo, Reader, RingState};
+use eventring::reader::{ExtensionInfo, Reader};
 use serde_json::{Map, Value, json};
 
 /// Returns the report as one object; `docs/CLI.md` lists its fields.
@@ -41,7 +42,7 @@ fn of_ring(reader: &Reader, decoder: &Decoder, survey: &Survey) -> Value {
         .collect();
     json!({
         "file": reader.path().map(|path| path.to_string_lossy()),
-        "state": state(reader.state()),
+        "state": json_name(reader.state()),
         "magic": String::from_utf8_lossy(&MAGIC),
         "content_type": {
             "code": info.content_type,
@@ -54,7 +55,7 @@ fn of_ring(reader: &Reader, decoder: &Decoder, survey: &Survey) -> Value {
         "last_seqno": info.last_seqno,
         "next_payload_byte": info.next_payload_byte,
         "buffer_window_start": info.buffer_window_start,
-        "writer": super::writer(reader).map(|(pid, alive)| json!({
+        "writer": writer(reader).map(|(pid, alive)| json!({
             "pid": pid,
             "alive": alive,
             "program": info.extension.as_ref().map(|extension| &extension.writer.program_name),
@@ -96,18 +97,4 @@ fn extension(info: &ExtensionInfo) -> Value {
             "snapshot_lost": info.snapshot_lost,
         },
     })
-}
-
-/// Returns the name of a state in JSON.
-pub(in crate::cli) fn state(state: RingState) -> &'static str {
-    match state {
-        RingState::Live => "live",
-        RingState::Ended => "ended",
-        RingState::WriterDied => "writer_died",
-        RingState::Saved => "snapshot",
-        RingState::Truncated => "truncated",
-        RingState::NoMemory => "no_memory",
-        RingState::Unreadable => "unreadable",
-        RingState::Unknown => "unknown",
-    }
 }

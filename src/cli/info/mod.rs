@@ -6,14 +6,11 @@ mod shards;
 mod survey;
 mod text;
 
-pub(super) use json::state as state_name;
-
 use super::decoder::Decoder;
 use super::exit::Exit;
 use super::format::{Clock, one_line};
 use super::open::RingArgs;
 use super::paint::WARNING;
-use eventring::reader::{Reader, RingState};
 use shards::ShardedSurvey;
 use std::io::Write as _;
 
@@ -58,19 +55,4 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         }
     }
     Ok(exit)
-}
-
-/// Returns the pid of the ring's writer, and whether the writer lives if that is known.
-pub(super) fn writer(reader: &Reader) -> Option<(u32, Option<bool>)> {
-    let by_header = reader.info().extension.map(|extension| extension.writer.pid).filter(|pid| *pid != 0);
-    let pid = by_header.or_else(|| reader.lock_owner_pid())?;
-    Some((pid, is_alive(reader.state())))
-}
-
-fn is_alive(state: RingState) -> Option<bool> {
-    match state {
-        RingState::Live => Some(true),
-        RingState::Unknown | RingState::Truncated | RingState::NoMemory | RingState::Unreadable => None,
-        RingState::Ended | RingState::WriterDied | RingState::Saved => Some(false),
-    }
 }

@@ -5,6 +5,7 @@ use super::survey::{Survey, TypeCounts};
 use crate::cli::decoder::Decoder;
 use crate::cli::format::{Clock, bytes, content_name, counted, duration, events, grouped, hex, one_line, rate};
 use crate::cli::paint::{self, BOLD, DIM, WARNING};
+use crate::cli::state::writer;
 use eventring::reader::{ExtensionInfo, Reader, RingInfo, RingState};
 use std::io::{self, Write};
 use std::time::Duration;
@@ -64,7 +65,7 @@ fn line(out: &mut impl Write, label: &str, text: &str) -> io::Result<()> {
 }
 
 fn state(reader: &Reader) -> String {
-    let by = match super::writer(reader) {
+    let by = match writer(reader) {
         None => String::new(),
         Some((pid, _)) => {
             let program = reader.info().extension.map(|extension| extension.writer.program_name).unwrap_or_default();

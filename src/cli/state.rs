@@ -1,0 +1,45 @@
+//! The state of a ring in words, and its writer.
+
+use super::paint::{DIM, GOOD, WARNING};
+use anstyle::Style;
+use eventring::reader::{Reader, RingState};
+
+/// Returns the name of a state in JSON.
+pub(super) fn json_name(state: RingState) -> &'static str {
+    match state {
+        RingState::Live => "live",
+        RingState::Ended => "ended",
+        RingState::WriterDied => "writer_died",
+        RingState::Saved => "snapshot",
+        RingState::Truncated => "truncated",
+        RingState::NoMemory => "no_memory",
+        RingState::Unreadable => "unreadable",
+        RingState::Unknown => "unknown",
+    }
+}
+
+/// Returns the word for a state in tables, of eight characters at most, and its colour.
+pub(super) fn short_word(state: RingState) -> (Style, &'static str) {
+    match state {
+        RingState::Live => (GOOD, "live"),
+        RingState::Ended => (DIM, "ended"),
+        RingState::WriterDied => (WARNING, "died"),
+        RingState::Saved => (DIM, "snapshot"),
+        RingState::Truncated => (WARNING, "cut off"),
+        RingState::NoMemory => (WARNING, "no room"),
+        RingState::Unreadable => (WARNING, "damaged"),
+        RingState::Unknown => (DIM, "unknown"),
+    }
+}
+
+/// Returns the pid of the ring's writer, and whether the writer lives if that is known.
+pub(super) fn writer(reader: &Reader) -> Option<(u32, Option<bool>)> {
+    let by_header = reader.info().extension.map(|extension| extension.writer.pid).filter(|pid| *pid != 0);
+    let pid = by_header.or_else(|| reader.lock_owner_pid())?;
+    let is_alive = match reader.state() {
+        RingState::Live => Some(true),
+        RingState::Unknown | RingState::Truncated | RingState::NoMemory | RingState::Unreadable => None,
+        RingState::Ended | RingState::WriterDied | RingState::Saved => Some(false),
+    };
+    Some((pid, is_alive))
+}
