@@ -210,7 +210,7 @@ fn of_a_sharded_recorder_all_shards_are_shown_and_counted_together() {
         });
     };
     log(10);
-    // The new thread finds the first thread's shard taken, and gets a shard of its own.
+    // The main thread keeps its shard, so the new thread gets another one.
     std::thread::scope(|scope| scope.spawn(|| log(20)).join().unwrap());
     let handed_out: Vec<u64> = recorder.stats().shards.iter().map(|shard| shard.last_seqno).collect();
     assert_eq!(handed_out.len(), 2);

@@ -30,7 +30,7 @@ fn program() -> ! {
     std::thread::spawn(move || {
         log(recorder, 5);
         drop(logged);
-        // The exit happens inside a span, so that no further event is recorded for it.
+        // The end of this thread would be recorded, so the thread never ends.
         loop {
             std::thread::park();
         }

@@ -51,8 +51,8 @@ fn a_clock_reads_the_tick_counter_exactly_if_that_is_usable() {
 fn a_thread_without_permission_to_read_the_counter_gets_an_error() {
     let found = std::thread::spawn(|| {
         let clock = Clock::new(ClockKind::TickCounter);
-        // SAFETY: PR_SET_TSC takes its argument by value. Nothing between the two calls reads the counter, directly or
-        // through the vDSO: reading it would be the fault that this test is about.
+        // SAFETY: PR_SET_TSC takes its argument by value. No code between the two calls reads the counter, directly or
+        // through the vDSO; if the tested function did, a signal would end the process and the test.
         let forbidden = unsafe { libc::prctl(libc::PR_SET_TSC, libc::PR_TSC_SIGSEGV) };
         let found = clock.tick_counter();
         // SAFETY: the argument is the one above.

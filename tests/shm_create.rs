@@ -181,8 +181,7 @@ fn only_files_of_killed_processes_are_removed() {
     let mut leftovers = vec![
         file(format!("ring.~{dead}"), 0o1600, "x"),
         file(format!("ring.~{zombie}"), 0o1600, "x"),
-        // The process id has passed to another process. A process that makes a file holds the file's lock, and this one
-        // is not locked.
+        // The pid belongs to another process by now. A process that creates a ring would hold the file's lock.
         file(format!("ring.~{living}"), 0o1600, "x"),
         // This file is of an earlier process with our own id.
         file(format!("ring.~{}", std::process::id()), 0o1600, "x"),

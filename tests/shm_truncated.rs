@@ -101,7 +101,7 @@ fn threads_that_are_reading_survive_while_another_process_cuts_the_file() {
     }
 }
 
-/// Accesses memory beyond the end of a file that this crate has not mapped.
+/// Reads beyond the end of a file that was mapped without the library.
 fn fault_elsewhere() {
     let file = file();
     // SAFETY: the call makes a fresh mapping at an address of the kernel's choice.

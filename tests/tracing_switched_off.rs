@@ -110,7 +110,7 @@ fn a_switch_that_is_turned_beside_threads_full_of_spans_leaves_none_of_them_open
                 })
                 .collect();
             scope.spawn(|| {
-                // If the subscriber is the only one, it is asked through the thread's own dispatcher.
+                // `tracing` asks the only subscriber of a program through the default subscriber of the calling thread.
                 tracing::dispatcher::with_default(&dispatch, || {
                     while !has_ended.load(Ordering::Relaxed) {
                         recorder.set_enabled(false);

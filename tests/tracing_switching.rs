@@ -65,7 +65,7 @@ impl Program {
 }
 
 thread_local! {
-    /// The channels of a thread that reports when it is asked about the first call site, and then waits.
+    /// Channels of a thread that pauses: it reports that it is asked for the first call site, and then waits.
     static PAUSE: Cell<Option<(SyncSender<()>, Receiver<()>)>> = const { Cell::new(None) };
 }
 
@@ -90,7 +90,7 @@ fn pausing() -> Program {
         || {
             if let Some((says_paused, is_done)) = PAUSE.take() {
                 says_paused.send(()).unwrap();
-                // A change that has to wait for this thread is not done meanwhile.
+                // This times out if the second change has to wait for the first one.
                 let _ = is_done.recv_timeout(Duration::from_millis(500));
             }
         }
@@ -113,7 +113,7 @@ fn a_filter_that_is_changed_beside_a_switch_does_not_leave_recording_off() {
         race(&program, || program.recorder.set_enabled(true), || program.filter.set(filter("info")));
         assert!(program.records_a_span(), "the filter was left as it was");
     }
-    // This is the control: code that makes `tracing` ask outside of the critical section leaves recording off.
+    // Control: a change that asks the call sites without waiting for its turn leaves recording off.
     program.run(|| program.recorder.set_enabled(false));
     race(&program, tracing::callsite::rebuild_interest_cache, || program.recorder.set_enabled(true));
     assert!(!program.records_a_span());

@@ -108,7 +108,7 @@ fn check_merged(place: &Path) {
         }
         let Some((id, _)) = payload.split_first_chunk() else { continue };
         let id = u64::from_le_bytes(*id);
-        // Events of the stock that have nothing in the word are left out.
+        // Stock events are left out: their span word is 0.
         if record.span.is_some() || id >= 30 {
             named.insert(id, record.span.map(|span| span.get()));
         }

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 /// Remove the files that dead programs have left: rings, shards, unfinished files
 ///
 /// These files are never removed: a ring whose program lives, a ring that its program has ended and kept (but see
-/// --ended), a snapshot, a file that is not a ring, and a file of another user. The events of a removed ring are lost:
-/// look at them, or capture them, before.
+/// --ended), a snapshot, a file that is not a ring, and a file of another user. The events of a removed ring are lost;
+/// capture a ring first if its events matter.
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// Names or paths of rings, or directories [default: all rings in the ring directories]

@@ -64,8 +64,7 @@ impl Facts {
     }
 }
 
-/// Makes the clock ready: for some hundred microseconds from here on, it knows the time without asking the operating
-/// system.
+/// Reads the clock until it is calibrated. For some hundred microseconds after that, the clock needs no system call.
 pub fn ask_the_time_often() {
     (0..100).for_each(|_| {
         std::hint::black_box(eventring::clock::Clock::global().now_epoch_nanos());
