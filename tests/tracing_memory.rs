@@ -234,7 +234,8 @@ fn threads_that_have_ended_leave_nothing_on_the_heap() {
             let dispatch = dispatch.clone();
             let body = move || {
                 tracing::dispatcher::with_default(&dispatch, || {
-                    // The spans exceed the part of the span stack that needs no heap, and the free cells that a thread keeps.
+                    // The spans exceed the part of the span stack that needs no heap, and the free cells that a thread
+                    // keeps.
                     let spans: Vec<_> = (0..300).map(|n| tracing::info_span!("deep", n).entered()).collect();
                     drop(spans);
                 });

@@ -1,9 +1,8 @@
 //! The sizes of one ring. They are checked once; all code that indexes a ring uses the checked values.
 
 use super::limits::{
-    DESCRIPTOR_BYTES, HEADER_SECTION_BYTES, LEAST_CHUNKS, LEAST_RUNS, MAX_CONTEXT_SHIFT, MIN_CHUNK_BYTES,
-    MIN_PAYLOAD_BUF_BYTES, MOST_CHUNKS, PAYLOAD_SHIFTS, SMALL_WINDOW_STEPS, USUAL_CHUNK_BYTES, USUAL_RUN_BYTES,
-    WINDOW_INCR,
+    DEFAULT_CHUNK_BYTES, DESCRIPTOR_BYTES, HEADER_SECTION_BYTES, MAX_CHUNKS, MAX_CONTEXT_SHIFT, MAX_RUN_BYTES,
+    MIN_CHUNK_BYTES, MIN_CHUNKS, MIN_PAYLOAD_BUF_BYTES, MIN_RUNS, PAYLOAD_SHIFTS, SMALL_WINDOW_STEPS, WINDOW_INCR,
 };
 use core::fmt;
 
@@ -112,12 +111,12 @@ impl Geometry {
     /// would have fewer than 16,384 such chunks; larger if the buffer would have more than 65,536 such chunks.
     #[inline]
     pub const fn chunk_bytes(&self) -> u64 {
-        let share = self.payload_buf_bytes / LEAST_CHUNKS;
-        let least = self.payload_buf_bytes / MOST_CHUNKS;
-        if least > USUAL_CHUNK_BYTES {
+        let share = self.payload_buf_bytes / MIN_CHUNKS;
+        let least = self.payload_buf_bytes / MAX_CHUNKS;
+        if least > DEFAULT_CHUNK_BYTES {
             least
-        } else if share > USUAL_CHUNK_BYTES {
-            USUAL_CHUNK_BYTES
+        } else if share > DEFAULT_CHUNK_BYTES {
+            DEFAULT_CHUNK_BYTES
         } else if share < MIN_CHUNK_BYTES {
             MIN_CHUNK_BYTES
         } else {
@@ -129,8 +128,8 @@ impl Geometry {
     /// and at least one chunk.
     #[inline]
     pub const fn run_bytes_max(&self) -> u64 {
-        let share = self.payload_buf_bytes / LEAST_RUNS;
-        let run = if share < USUAL_RUN_BYTES { share } else { USUAL_RUN_BYTES };
+        let share = self.payload_buf_bytes / MIN_RUNS;
+        let run = if share < MAX_RUN_BYTES { share } else { MAX_RUN_BYTES };
         let chunk = self.chunk_bytes();
         if run < chunk { chunk } else { run }
     }

@@ -32,18 +32,18 @@ pub const MAX_CONTEXT_SHIFT: u32 = 40;
 
 /// Steps of the buffer window per buffer, in buffers that are smaller than published ones. (Models use tiny rings.)
 pub const SMALL_WINDOW_STEPS: u64 = if cfg!(any(loom, shuttle)) { 8 } else { 32 };
-/// Size of a payload chunk in bytes, in buffers that have [`LEAST_CHUNKS`] to [`MOST_CHUNKS`] chunks of this size. A
+/// Size of a payload chunk in bytes, in buffers that have [`MIN_CHUNKS`] to [`MAX_CHUNKS`] chunks of this size. A
 /// chunk is the unit in which payload memory changes hands between threads.
-pub const USUAL_CHUNK_BYTES: u64 = 64 << 10;
+pub const DEFAULT_CHUNK_BYTES: u64 = 64 << 10;
 /// Lower bound of the size of a payload chunk in bytes.
 pub const MIN_CHUNK_BYTES: u64 = if cfg!(any(loom, shuttle)) { 32 } else { 256 };
 /// Lower bound of the size of a payload buffer in bytes.
 pub const MIN_PAYLOAD_BUF_BYTES: u64 = 16 * MIN_CHUNK_BYTES;
-/// Number of chunks of a small buffer, whose chunks are smaller than [`USUAL_CHUNK_BYTES`].
-pub const LEAST_CHUNKS: u64 = 1 << 14;
-/// Number of chunks of a large buffer, whose chunks are larger than [`USUAL_CHUNK_BYTES`].
-pub const MOST_CHUNKS: u64 = 1 << 16;
+/// Number of chunks of a small buffer, whose chunks are smaller than [`DEFAULT_CHUNK_BYTES`].
+pub const MIN_CHUNKS: u64 = 1 << 14;
+/// Number of chunks of a large buffer, whose chunks are larger than [`DEFAULT_CHUNK_BYTES`].
+pub const MAX_CHUNKS: u64 = 1 << 16;
 /// Upper bound of a run for small payloads in bytes.
-pub const USUAL_RUN_BYTES: u64 = 1 << 20;
+pub const MAX_RUN_BYTES: u64 = 1 << 20;
 /// Divisor of the buffer size: a run for small payloads has at most this part of the buffer.
-pub const LEAST_RUNS: u64 = 256;
+pub const MIN_RUNS: u64 = 256;

@@ -64,7 +64,10 @@ fn test_files(path: &str, text: &str) -> Vec<String> {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let declared = lines.windows(2).filter(|pair| pair[0].starts_with("#[cfg(") && pair[0].contains("test"));
     let names = declared.filter_map(|pair| pair[1].strip_suffix(';')?.rsplit_once("mod ").map(|(_, name)| name));
-    names.flat_map(|name| [format!("{directory}/{name}.rs"), format!("{directory}/{name}/")]).collect()
+    // Modules of `a/b.rs` are in `a/b/`, those of `a/mod.rs` are in `a/`.
+    let folders = [directory, path.trim_end_matches(".rs")];
+    let paths = |name| folders.map(|folder| [format!("{folder}/{name}.rs"), format!("{folder}/{name}/")]);
+    names.flat_map(|name| paths(name).into_iter().flatten()).collect()
 }
 
 /// Returns `text` without comments, the content of strings, and `#[cfg(test)] mod … { … }` (up to the closing brace at

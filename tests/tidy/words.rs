@@ -47,7 +47,10 @@ pub fn items(code: &str) -> Vec<Item> {
             word = words.next();
         }
         let kinds = ["struct", "enum", "union", "trait", "fn"];
-        if let (Some(kind), Some(name)) = (kinds.into_iter().find(|kind| word == Some(kind)), words.next()) {
+        if let (Some(kind), Some(name)) = (kinds.into_iter().find(|kind| word == Some(kind)), words.next())
+            // Not the variable of a macro.
+            && !line.contains(&format!("{kind} $"))
+        {
             items.push(Item { kind, name: name.to_owned() });
         }
     }

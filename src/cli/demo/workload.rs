@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 const TRANSACTIONS_A_BLOCK: u64 = 200;
 /// Length of the largest byte array that follows a payload struct.
-const LARGEST: usize = 70 << 10;
+const ARRAY_BYTES_MAX: usize = 70 << 10;
 
 /// Returns true if events of this type are recorded by a reservation, whose seqno goes into the checksum.
 pub(super) fn knows_its_seqno(event_type: u16) -> bool {
@@ -147,7 +147,7 @@ struct Noise {
 impl Noise {
     fn new(seed: u64) -> Self {
         let mut noise = Self { state: seed.wrapping_mul(0x2545_f491_4f6c_dd1d) | 1, bytes: Rc::new([]) };
-        noise.bytes = (0..2 * LARGEST).map(|_| noise.draw() as u8).collect();
+        noise.bytes = (0..2 * ARRAY_BYTES_MAX).map(|_| noise.draw() as u8).collect();
         noise
     }
 
@@ -162,18 +162,18 @@ impl Noise {
     /// Returns a range of the bytes, mostly a short one.
     fn range(&mut self) -> std::ops::Range<usize> {
         let length = match self.draw() % 2000 {
-            0 => LARGEST as u64,
+            0 => ARRAY_BYTES_MAX as u64,
             1..20 => self.draw() % 5000,
             20..200 => self.draw() % 300,
             _ => self.draw() % 90,
         };
-        let start = self.draw() % LARGEST as u64;
+        let start = self.draw() % ARRAY_BYTES_MAX as u64;
         // Both numbers are below 2^17.
         start as usize..(start + length) as usize
     }
 
     fn array<const N: usize>(&mut self) -> [u8; N] {
-        let start = self.draw() as usize % LARGEST;
+        let start = self.draw() as usize % ARRAY_BYTES_MAX;
         std::array::from_fn(|i| self.bytes[start + i])
     }
 }

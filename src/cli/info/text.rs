@@ -81,10 +81,12 @@ fn state(reader: &Reader) -> String {
         }
         RingState::Saved if by.is_empty() => "snapshot".into(),
         RingState::Saved => format!("snapshot of a ring of {by}"),
-        RingState::Truncated => format!("{WARNING}truncated{WARNING:#} by somebody while it was read"),
+        RingState::Truncated => format!("{WARNING}truncated{WARNING:#} while it was read"),
         RingState::NoMemory => format!("{WARNING}not read{WARNING:#} as a whole: there was no memory for a page of it"),
         RingState::Unreadable => format!("{WARNING}not read{WARNING:#} as a whole: an I/O error"),
-        RingState::Unknown => format!("written by {}; it is not known whether that process lives", by_or("somebody")),
+        RingState::Unknown => {
+            format!("written by {}; it is not known whether that process lives", by_or("an unknown process"))
+        }
     }
 }
 
