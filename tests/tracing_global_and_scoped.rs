@@ -40,7 +40,7 @@ fn a_scoped_subscriber_takes_the_place_of_the_global_one_as_long_as_it_lasts() {
     assert!(refused.into_recorder().is_enabled());
     recording.set_enabled(false);
     tracing::info!("off");
-    // One switch, whoever turns it.
+    // `PERF`, the recorder and the recording have the same switch.
     recording.recorder().set_enabled(true);
     assert!(PERF.active().is_some());
     PERF.set_enabled(false);

@@ -44,7 +44,8 @@ pub trait RecordsTo: EventType {
 pub(crate) const fn identity<E: EventType>() -> &'static EventsIdentity {
     const {
         &EventsIdentity {
-            // The derive's static. An `INFO` that is no static may have several addresses; then the hash is compared more often.
+            // The derive's static. An `INFO` that is no static may have several addresses; then the hash is compared
+            // more often.
             id: std::ptr::from_ref(E::INFO).cast(),
             content_type: E::CONTENT_TYPE,
             schema_hash: E::schema_hash,
@@ -58,9 +59,9 @@ impl GlobalRecorder {
         Self::empty(name)
     }
 
-    /// Returns the recorder to record to now, whatever its events are; `None` if there is none, or it is switched off. In a forked child
-    /// it is the parent's recorder, which records nothing there ([`ActiveRecorder::is_enabled`] returns false), until the child installs
-    /// another recorder.
+    /// Returns the recorder to record to now, whatever its events are; `None` if there is none, or it is switched off.
+    /// In a forked child it is the parent's recorder, which records nothing there ([`ActiveRecorder::is_enabled`]
+    /// returns false), until the child installs another recorder.
     #[inline(always)]
     pub fn active(&'static self) -> Option<ActiveRecorder> {
         match self.state() {
@@ -71,8 +72,9 @@ impl GlobalRecorder {
     }
 
     /// Returns the recorder to record events of `E` to now, for `record!`: as [`Self::active`], but `None` also if the
-    /// recorder's ring was made for events with another content type or schema hash. A reader would take such an event for an event of
-    /// the ring's schema; it is refused and counted ([`RecorderStats::foreign_events`](crate::recorder::RecorderStats)).
+    /// recorder's ring was made for events with another content type or schema hash. A reader would take such an event
+    /// for an event of the ring's schema; it is refused and counted
+    /// ([`RecorderStats::foreign_events`](crate::recorder::RecorderStats)).
     #[inline(always)]
     pub fn active_for<E: EventType>(&'static self) -> Option<ActiveRecorder> {
         let identity = identity::<E>();
@@ -86,8 +88,8 @@ impl GlobalRecorder {
     #[cold]
     #[inline(never)]
     fn active_slow(&'static self) -> Option<ActiveRecorder> {
-        // Without a lock: `record!` may run in a signal handler that has interrupted the lock's holder, or in a forked child, where
-        // nobody will release the lock.
+        // Without a lock: `record!` may run in a signal handler that has interrupted the lock's holder, or in a forked
+        // child, where nobody will release the lock.
         let overriding = overrides::of_this_thread(self).map(ActiveRecorder::Override);
         overriding.or_else(|| match self.state() {
             OFF | OVERRIDES_ONLY => None,

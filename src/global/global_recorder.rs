@@ -10,13 +10,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(super) const OFF: usize = 0;
 /// State: some thread has an override, and no other thread records.
 pub(super) const OVERRIDES_ONLY: usize = 1;
-/// State: the installed recorder is on; some thread may have an override, or nobody has asked yet whose events the recorder takes.
+/// State: the installed recorder is on; some thread may have an override, or nobody has asked yet whose events the
+/// recorder takes.
 pub(super) const ASK: usize = 2;
 
 /// A process-wide recorder: a `static` that is off until a recorder is installed in it.
 ///
-/// Off, a `record!` to it costs one relaxed load and a branch. A program declares a global recorder for each content type of its own
-/// and names it in the event-type enum (`#[event(recorder = ORDERS)]`).
+/// Off, a `record!` to it costs one relaxed load and a branch. A program declares a global recorder for each content
+/// type of its own and names it in the event-type enum (`#[event(recorder = ORDERS)]`).
 ///
 /// ```
 /// use eventring::global::GlobalRecorder;
@@ -25,12 +26,12 @@ pub(super) const ASK: usize = 2;
 /// assert!(ORDERS.active().is_none());
 /// ```
 ///
-/// The global recorder of `tracing` spans is [`PERF`](crate::tracing::PERF), which holds a
-/// [`PerfRecorder`](crate::tracing::PerfRecorder).
+/// The global recorder of `tracing` spans is `eventring::tracing::PERF`, which holds a `PerfRecorder`.
 pub struct GlobalRecorder<R: Installable = Recorder> {
     name: &'static str,
-    /// The one word that says whether anything is recorded here: [`OFF`], [`OVERRIDES_ONLY`], [`ASK`], or the identity of the events for
-    /// which the installed recorder is on. Stored by [`Self::update`] alone, which derives it from `switch`.
+    /// The one word that says whether anything is recorded here: [`OFF`], [`OVERRIDES_ONLY`], [`ASK`], or the identity
+    /// of the events for which the installed recorder is on. Stored by [`Self::update`] alone, which derives it from
+    /// `switch`.
     state: AtomicUsize,
     /// Recorders that were installed once are never freed, because threads may be inside them.
     installed: Leaked<R>,
@@ -144,8 +145,8 @@ impl<R: Installable> GlobalRecorder<R> {
 }
 
 impl<R: Installable> GlobalRecorder<R> {
-    /// Installs `recorder` and switches the global recorder on. A recorder that was inherited by a fork does not count as installed, so
-    /// that a forked child can go on with a ring of its own.
+    /// Installs `recorder` and switches the global recorder on. A recorder that was inherited by a fork does not count
+    /// as installed, so that a forked child can go on with a ring of its own.
     ///
     /// # Errors
     /// There is a recorder already; nothing changes, and the error gives `recorder` back.
@@ -167,15 +168,16 @@ impl<R: Installable> GlobalRecorder<R> {
         refused.map_or(Ok(()), |recorder| Err(AlreadyInstalled::new(self.name, recorder)))
     }
 
-    /// Switches recording through this global recorder on or off while the program runs. Without an installed recorder it stays off.
+    /// Switches recording through this global recorder on or off while the program runs. Without an installed recorder
+    /// it stays off.
     pub fn set_enabled(&'static self, enabled: bool) {
         if let Some(recorder) = self.installed() {
             recorder.switch_installed(self, enabled);
         }
     }
 
-    /// Installs the recorder that `make` makes, and returns it. Of several threads that call this at the same time, one calls `make`, and the
-    /// others learn that a recorder is installed.
+    /// Installs the recorder that `make` makes, and returns it. Of several threads that call this at the same time, one
+    /// calls `make`, and the others learn that a recorder is installed.
     pub(crate) fn install_new<E>(
         &'static self,
         make: impl FnOnce() -> Result<R, E>,

@@ -26,11 +26,11 @@ enum Cause {
 pub enum InitErrorKind {
     /// The global recorder holds a recorder already.
     AlreadyInstalled,
-    /// The global recorder holds a recorder already, and its ring was made for events with another schema: two event types name one
-    /// global recorder.
+    /// The global recorder holds a recorder already, and its ring was made for events with another schema: two event
+    /// types name one global recorder.
     OtherEvents,
-    /// The events name another global recorder: `record!` would not record them here, and the ring would describe events that it
-    /// never holds.
+    /// The events name another global recorder: `record!` would not record them here, and the ring would describe
+    /// events that it never holds.
     OtherRecorder,
     /// The system has no event rings: it is not Linux. The source says more.
     Unsupported,
@@ -101,17 +101,17 @@ impl ContentDescription {
 }
 
 impl GlobalRecorder {
-    /// Creates the ring that `config` names (`<name-or-path>[:<descriptor-shift>:<payload-shift>]`) for the events `E`, and
-    /// switches this global recorder on.
+    /// Creates the ring that `config` names (`<name-or-path>[:<descriptor-shift>:<payload-shift>]`) for the events `E`,
+    /// and switches this global recorder on.
     ///
-    /// Without shifts the ring has 2^21 descriptors and 2^29 bytes of payload. These are 642 MiB, and all of them are touched at once;
-    /// `NAME:16:27` is 134 MiB.
+    /// Without shifts the ring has 2^21 descriptors and 2^29 bytes of payload. These are 642 MiB, and all of them are
+    /// touched at once; `NAME:16:27` is 134 MiB.
     ///
-    /// The file goes away when the process exits: `main` returns, also with an error, or the program calls `exit`. The file stays, to be
-    /// read, after every other end of the process: a panic of `main`, an abort, any signal, Ctrl-C and SIGTERM
-    /// included. The next recorder of that name replaces the file; `eventring info NAME` shows its path, to remove it. To keep
-    /// the file in any case, call `.keep(true)` on the recorder that this function returns, or set the environment variable
-    /// `EVENTRING_KEEP=1`.
+    /// The file goes away when the process exits: `main` returns, also with an error, or the program calls `exit`. The
+    /// file stays, to be read, after every other end of the process: a panic of `main`, an abort, any signal, Ctrl-C
+    /// and SIGTERM included. The next recorder of that name replaces the file; `eventring info NAME` shows its path, to
+    /// remove it. To keep the file in any case, call `.keep(true)` on the recorder that this function returns, or set
+    /// the environment variable `EVENTRING_KEEP=1`.
     ///
     /// ```no_run
     /// # use eventring::{global::EXEC, schema::exec::ExecEvent};
@@ -120,7 +120,8 @@ impl GlobalRecorder {
     /// ```
     ///
     /// # Errors
-    /// `E` names another global recorder, this one is in use already (by these events or by others), or the ring cannot be created.
+    /// `E` names another global recorder, this one is in use already (by these events or by others), or the ring cannot
+    /// be created.
     pub fn try_init<E: RecordsTo>(&'static self, config: &str) -> Result<&'static Recorder, InitError> {
         self.try_init_for::<E>(|builder| builder.config(config))
     }
@@ -153,9 +154,9 @@ impl GlobalRecorder {
         InitError { global: self.name(), cause }
     }
 
-    /// As [`Self::try_init`], with everything that a [`RecorderBuilder`] can set. The events are those of the builder's description.
-    /// The caller sees to it that they name this global recorder: `record!` refuses events of another schema, see
-    /// [`Self::active_for`].
+    /// As [`Self::try_init`], with everything that a [`RecorderBuilder`] can set. The events are those of the builder's
+    /// description. The caller sees to it that they name this global recorder: `record!` refuses events of another
+    /// schema, see [`Self::active_for`].
     ///
     /// # Errors
     /// As [`Self::try_init`].

@@ -17,8 +17,8 @@ impl<T: Send + Sync + 'static> Leaked<T> {
     pub(crate) fn get(&self) -> Option<&'static T> {
         // Acquire: pairs with the release in `set`, so that the value is initialised before it is used.
         let value = self.0.load(Ordering::Acquire);
-        // SAFETY: the pointer is null, or it is of a box that `set` leaked: its value is initialised (see above), lives for the rest of
-        // the program, and is only ever shared.
+        // SAFETY: the pointer is null, or it is of a box that `set` leaked: its value is initialised (see above), lives
+        // for the rest of the program, and is only ever shared.
         unsafe { value.as_ref() }
     }
 

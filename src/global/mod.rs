@@ -21,5 +21,6 @@ pub(crate) use global_recorder::{Installable, NotInstalled};
 pub use init::{InitError, InitErrorKind};
 pub use overrides::OverrideGuard;
 
-/// The global recorder of execution events.
+/// The global recorder of execution events. Events that are recorded through it carry the calling thread's ambient flow
+/// tags and the id of its current span, see [`ambient_ext`].
 pub static EXEC: GlobalRecorder = GlobalRecorder::new("exec");

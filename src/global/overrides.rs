@@ -28,9 +28,9 @@ pub struct OverrideGuard {
 }
 
 impl GlobalRecorder {
-    /// Makes the calling thread record to `recorder` through this global recorder until the guard is dropped. Guards nest, and may be
-    /// dropped in any order: of the guards that still live, the one that was made last holds. Other threads are not affected, except
-    /// that their `record!` takes the slow path meanwhile.
+    /// Makes the calling thread record to `recorder` through this global recorder until the guard is dropped. Guards
+    /// nest, and may be dropped in any order: of the guards that still live, the one that was made last holds. Other
+    /// threads are not affected, except that their `record!` takes the slow path meanwhile.
     pub fn override_with(&'static self, recorder: Recorder) -> OverrideGuard {
         let id = NEXT_ID.replace(NEXT_ID.get() + 1);
         OVERRIDES.with_borrow_mut(|overrides| overrides.push(Override { id, global: self, recorder }));

@@ -1,4 +1,4 @@
-//! Making a perf recorder.
+//! The configuration of a perf recorder.
 
 use super::core::PerfCore;
 use super::fields::FieldLimits;
@@ -13,14 +13,14 @@ use crate::schema::perf::PerfEvent;
 use std::ffi::OsStr;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// Shifts of a shard unless set: 131,072 events in 8 MiB, and 8 MiB of fields.
+/// Shifts of a shard, unless they are set: 131,072 events in 8 MiB, and 8 MiB of fields.
 const DEFAULT_SHIFTS: (u32, u32) = (17, 23);
-/// Shift of the tables unless set: 4 MiB.
+/// Shift of the tables, unless it is set: 4 MiB.
 const DEFAULT_TABLES_SHIFT: u32 = 22;
-/// More shards than this are not made unless asked for.
+/// Most shards, unless the program asks for more.
 const DEFAULT_SHARDS_MAX: usize = 16;
 
-/// How a [`PerfRecorder`] is to be made. Made by [`PerfRecorder::builder`]; [`Self::build`] makes shard 0.
+/// The configuration of a [`PerfRecorder`]. [`PerfRecorder::builder`] makes it; [`Self::build`] makes shard 0.
 #[derive(Clone, Debug)]
 #[must_use = "nothing happens before `build`"]
 pub struct PerfRecorderBuilder {
@@ -44,73 +44,74 @@ impl PerfRecorderBuilder {
         }
     }
 
-    /// The rings' place and size, as `<name-or-path>[:<descriptor-shift>:<payload-shift>]`.
+    /// Sets the place and size of the rings, as `<name-or-path>[:<descriptor-shift>:<payload-shift>]`.
     ///
-    /// Shard 0 is the file of that name (see [`RecorderBuilder::config`] for the directory), shard *n* has `.n` behind it. A shard
-    /// has 2^descriptor-shift events (15 to 32, default 17: 8 MiB) and 2^payload-shift bytes for fields (21 to 40, default
-    /// 23: 8 MiB). A span takes 4 events, a field 4 bytes and its value.
+    /// Shard 0 is the file of that name (see [`RecorderBuilder::config`] for the directory); the name of shard *n* ends
+    /// with `.n`. A shard has 2^descriptor-shift events (15 to 32, default 17: 8 MiB) and 2^payload-shift bytes for
+    /// fields (21 to 40, default 23: 8 MiB). A span takes 4 events; a field takes 4 bytes and its value.
     pub fn config(mut self, config: impl AsRef<OsStr>) -> Self {
         self.ring = self.ring.config(config);
         self
     }
 
-    /// Rings without names, in anonymous memory. The default, if [`Self::config`] is not called.
+    /// Makes rings without names, in anonymous memory. This is the default, if [`Self::config`] is not called.
     pub fn anonymous(mut self) -> Self {
         self.ring = self.ring.anonymous();
         self
     }
 
-    /// Sets both shifts of a shard; goes before the configuration string. See [`Self::config`].
+    /// Sets both shifts of a shard, in the place of those in the configuration string. See [`Self::config`].
     pub fn shifts(mut self, descriptor_shift: u32, payload_shift: u32) -> Self {
         self.ring = self.ring.shifts(descriptor_shift, payload_shift);
         self
     }
 
-    /// The most shards there will be, from 1 to 1,024. Default: two, and two for each
+    /// Sets the largest number of shards, from 1 to 1,024. Default: two, and two for each
     /// processor that this program may use; at most 16.
     ///
-    /// A shard is made when a thread records for the first time and every shard has a thread already. Threads beyond the limit
-    /// share; threads that share a shard wait for each other's cache lines, never for each other.
+    /// A shard is made when a thread records for the first time and every shard has a thread already. Threads beyond
+    /// the limit share shards. Threads that share a shard wait for each other's cache lines, and never for each other.
     pub fn shards(mut self, limit: usize) -> Self {
         self.shards = Some(limit);
         self
     }
 
-    /// Bytes of the tables of call sites (three quarters) and threads (one quarter), as 2^shift, 13 to 40. Default: 22, 4 MiB,
-    /// for some 15,000 call sites and 30,000 threads. What does not fit is counted, and known only from events as long as they are
-    /// in the ring.
+    /// Sets the bytes of the tables of call sites (three quarters) and threads (one quarter), as 2^shift, 13 to 40.
+    /// Default: 22, 4 MiB, for some 15,000 call sites and 30,000 threads. Entries that do not fit are counted; readers
+    /// know them only from events, as long as these are in the ring.
     pub fn tables_shift(mut self, shift: u32) -> Self {
         self.tables_shift = shift;
         self
     }
 
-    /// Of the text of a `Debug` or `Display` value (`?value`, `%value`) this many bytes are recorded, at most; what is cut is
-    /// marked. 0 switches formatting off: such a field is then recorded as not formatted. Default: 1,024.
+    /// Limits the text of a `Debug` or `Display` value (`?value`, `%value`) to this many bytes; a text that is cut is
+    /// marked. 0 switches formatting off: the field is then recorded as not formatted. Default: 1,024.
     pub fn debug_bytes_max(mut self, bytes: usize) -> Self {
         self.limits.debug_bytes_max = bytes;
         self
     }
 
-    /// Of a log record's message, and of the text of an error with its sources, this many bytes are recorded, at most; what is
-    /// cut is marked. Default: 2,048.
+    /// Limits the message of a log record, and the text of an error with its sources, to this many bytes; a text that
+    /// is cut is marked. Default: 2,048.
     pub fn text_bytes_max(mut self, bytes: usize) -> Self {
         self.limits.text_bytes_max = bytes;
         self
     }
 
-    /// The fields of one span or event take this many bytes, at most 32,768. Default: 8,192. A value that does not fit is cut
-    /// and marked if it is text or bytes; otherwise the field is missing, which is counted in the event.
+    /// Limits the fields of one span or event to this many bytes, at most 32,768. Default: 8,192. Text or bytes that do
+    /// not fit are cut and marked; a field with another value that does not fit is missing, and is counted in the
+    /// event.
     pub fn fields_bytes_max(mut self, bytes: usize) -> Self {
         self.limits.fields_bytes_max = bytes;
         self
     }
 
-    /// Fields that are not to be recorded: secrets, data about people. Adds to what was named before.
+    /// Names fields that are not to be recorded: secrets, data about people. Adds to the names that were given before.
     ///
-    /// A name stands for fields of that name, in upper or lower case, and for fields whose dotted name ends with it: `password` is also
-    /// `user.password`, but not `password_length`. Their values are not looked at, let alone formatted; a reader is told that they were left
-    /// out. It holds for fields of spans and log records, not for text inside of messages, other fields' values, or typed events (these have
-    /// `#[event(redact)]`).
+    /// A name stands for fields of that name, in upper or lower case, and for fields whose dotted name ends with it:
+    /// `password` is also `user.password`, but not `password_length`. The values are neither looked at nor formatted,
+    /// and a reader sees that they were left out. Names apply to fields of spans and log records. They do not apply to
+    /// text inside of messages, to other fields' values, or to typed events, which have `#[event(redact)]`.
     ///
     /// ```
     /// use eventring::tracing::{PerfRecorder, RecorderSubscriber};
@@ -126,38 +127,39 @@ impl PerfRecorderBuilder {
         self
     }
 
-    /// Whether all memory of a shard is touched when it is made. Default: true. See [`RecorderBuilder::prefault`].
+    /// Says whether all memory of a shard is touched when it is made. Default: true. See [`RecorderBuilder::prefault`].
     pub fn prefault(mut self, prefault: bool) -> Self {
         self.ring = self.ring.prefault(prefault);
         self
     }
 
-    /// Whether the files stay when the recorder ends. Default: false. (After a crash they stay in any case.)
+    /// Says whether the files stay when the recorder ends. Default: false. (After a crash they stay in any case.)
     pub fn keep(mut self, keep: bool) -> Self {
         self.ring = self.ring.keep(keep);
         self
     }
 
-    /// As the environment variable `EVENTRING_KEEP` says, if it is set.
+    /// Keeps the files if the environment variable `EVENTRING_KEEP` says so. If it is not set, nothing changes.
     pub(super) fn keep_if_told(mut self) -> Self {
         self.ring = self.ring.keep_if_told();
         self
     }
 
-    /// Permission bits of the files. Default: 0640.
+    /// Sets the permission bits of the files. Default: 0640.
     pub fn file_mode(mut self, mode: u32) -> Self {
         self.ring = self.ring.file_mode(mode);
         self
     }
 
-    /// Permission bits of a ring directory that has to be made. Default: 0750. One that others may write to gets the sticky bit, too.
+    /// Sets the permission bits of the ring directory, if it has to be made. Default: 0750. A directory that others may
+    /// write to also gets the sticky bit.
     pub fn directory_mode(mut self, mode: u32) -> Self {
         self.ring = self.ring.directory_mode(mode);
         self
     }
 
-    /// The clock. Default: the tick counter where it is usable, else CLOCK_REALTIME. Use the same for the exec recorder: then
-    /// the times of both are comparable.
+    /// Sets the clock. Default: the tick counter where it is usable, else CLOCK_REALTIME. Use the same clock for typed
+    /// events: then the times of both are comparable.
     pub fn clock(mut self, kind: ClockKind) -> Self {
         self.ring = self.ring.clock(kind);
         self
@@ -170,11 +172,13 @@ impl PerfRecorderBuilder {
     pub fn build(self) -> Result<PerfRecorder, RecorderError> {
         let shards = self.shards.unwrap_or_else(|| {
             let processors = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
-            // More than processors: threads that wait most of the time have seats too, and two that are busy are not to share.
+            // More than there are processors: threads that wait most of the time have shards, too, and two busy threads
+            // should not share one.
             (2 * processors + 2).min(DEFAULT_SHARDS_MAX)
         });
         let shards = shards.clamp(1, SHARDS_MAX);
-        // Whatever happens to names, files and process ids: a reader shall not take another recorder's shard for one of ours.
+        // A random number: names, files and process ids may be used again, and a reader must not take another
+        // recorder's shard for one of ours.
         let group = RandomState::new().build_hasher().finish().max(1);
         let shard = Shard { index: 0, limit: shards as u64, group };
         let shard0 = self.ring.clone().context_shift(self.tables_shift).shard(shard).build()?;

@@ -1,8 +1,9 @@
 //! The call sites that this process has met, and their ids.
 //!
-//! At every span and event the id of the call site is found from the address of its metadata: by a few loads, without a lock.
-//! Call sites are `'static` and never removed. So open addressing in the blocks of a segmented array is enough. Ids are the same for all
-//! recorders of the process; every recorder has all call sites in its tables, in case it needs them.
+//! At every span and event the id of the call site is found from the address of its metadata: by a few loads, without a
+//! lock. Call sites are `'static` and never removed. So open addressing in the blocks of a segmented array is enough.
+//! Ids are the same for all recorders of the process; every recorder has all call sites in its tables, in case it needs
+//! them.
 
 use super::core::PerfCore;
 use crate::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView};
@@ -63,8 +64,8 @@ impl CallSites {
         self.find(key).unwrap_or_else(|| self.register(key, None, describe))
     }
 
-    /// Returns the id of a span's or event's call site. The first call for a call site adds it to the tables of all recorders, which
-    /// takes a lock.
+    /// Returns the id of a span's or event's call site. The first call for a call site adds it to the tables of all
+    /// recorders, which takes a lock.
     #[cold]
     #[inline(never)]
     pub(super) fn id_of(&self, metadata: &'static Metadata<'static>) -> u32 {
@@ -81,7 +82,8 @@ impl CallSites {
     #[inline(always)]
     fn try_find(&self, key: usize) -> Option<u32> {
         let first = window(key, 0).next()?;
-        // Acquire: pairs with the release in `register`, so that the recorders have the call site before its id is used.
+        // Acquire: pairs with the release in `register`, so that the recorders have the call site before its id is
+        // used.
         let is_there = self.entries.block(0)?.get(first)?.key.load(Ordering::Acquire) == key;
         is_there.then_some(first as u32 + 1)
     }
@@ -172,8 +174,8 @@ fn id_at(block: usize, index: usize) -> u32 {
 /// Returns the indices of the entries of a block in which `key` may be.
 #[inline(always)]
 fn window(key: usize, block: usize) -> impl Iterator<Item = usize> {
-    // Fibonacci hashing: the high bits of the product depend on all bits of the address. It is done twice, because call sites often lie
-    // at equal distances, and neighbours would get neighbouring entries.
+    // Fibonacci hashing: the high bits of the product depend on all bits of the address. It is done twice, because call
+    // sites often lie at equal distances, and neighbours would get neighbouring entries.
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     let len = Entries::block_len(block);
     let once = (key as u64).wrapping_mul(FACTOR);

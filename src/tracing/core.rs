@@ -18,8 +18,8 @@ const SWITCHED_OFF: u64 = u64::MAX;
 /// See the [module](self). The words that each event needs come first, in one cache line.
 #[repr(C, align(64))]
 pub(super) struct PerfCore {
-    /// The one word that decides whether the recorder is on: the id while it is on, [`SWITCHED_OFF`] while it is off. One comparison with
-    /// the id of a cached ring answers both questions.
+    /// The one word that decides whether the recorder is on: the id while it is on, [`SWITCHED_OFF`] while it is off.
+    /// One comparison with the id of a cached ring answers both questions.
     recording_id: AtomicU64,
     /// A number that is never used twice in a process, by which threads find their shards.
     pub(super) id: u64,
@@ -84,8 +84,8 @@ impl PerfCore {
         }
     }
 
-    /// Returns the id of a call site. A forked child does not register new call sites: another thread may have held the lock at the
-    /// fork, and nothing is recorded anyway.
+    /// Returns the id of a call site. A forked child does not register new call sites: another thread may have held the
+    /// lock at the fork, and nothing is recorded anyway.
     #[inline(always)]
     pub(super) fn call_site_id(&self, metadata: &'static Metadata<'static>) -> u32 {
         match CALL_SITES.known_id_of(metadata) {
@@ -95,19 +95,20 @@ impl PerfCore {
         }
     }
 
-    /// Adds a call site to the tables. Returns false if the recorder was inherited by a fork and has no use for call sites.
+    /// Adds a call site to the tables. Returns false if the recorder was inherited by a fork and has no use for call
+    /// sites.
     pub(super) fn add_call_site(&self, id: u32, body: &[u8]) -> bool {
         let Some(shard0) = self.shards.get(0).filter(|shard0| shard0.belongs_to_this_process()) else { return false };
         self.tables.add(shard0, Which::CallSites, id, body);
-        // The event is for readers of the stream, and for call sites that do not fit the table. It has no thread: any thread may be the
-        // first to meet the call site.
+        // The event is for readers of the stream, and for call sites that do not fit the table. It has no thread: any
+        // thread may be the first to meet the call site.
         let ext = PerfExt { call_site_id: id, ..PerfExt::default() };
         shard0.record(PerfEvent::CallSite as u16, ext.to_words(), body);
         true
     }
 
-    /// Adds the calling thread to the tables, and records that it has started. If the thread `is_ending`, the standard library does not know
-    /// its name any more.
+    /// Adds the calling thread to the tables, and records that it has started. If the thread `is_ending`, the standard
+    /// library does not know its name any more.
     pub(super) fn add_thread(&self, id: u32, shard: usize, is_ending: bool) {
         let (Some(shard0), Some(shard)) = (self.shards.get(0), self.shards.get(shard)) else { return };
         let name = if is_ending { None } else { std::thread::current().name().map(ToOwned::to_owned) };

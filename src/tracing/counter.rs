@@ -1,4 +1,4 @@
-//! Counters and markers: what is worth seeing beside the spans.
+//! Counters and markers, which readers show beside the spans.
 
 use super::call_sites::CALL_SITES;
 use super::global::PERF;
@@ -9,7 +9,8 @@ use crate::sync::{AtomicUsize, Ordering};
 use std::panic::Location;
 use std::ptr;
 
-/// A number that changes with time: a queue's length, bytes in use. Declared as a `static`, sampled where it changes.
+/// A number that changes with time: a queue's length, bytes in use. It is declared as a `static` and sampled where it
+/// changes.
 ///
 /// ```
 /// use eventring::tracing::{Counter, PERF, PerfRecorder};
@@ -23,10 +24,10 @@ use std::ptr;
 /// ```
 #[derive(Debug)]
 pub struct Counter {
-    place: Place,
+    call_site: StaticCallSite,
 }
 
-/// A mark in time: a phase begins, a configuration was loaded. Declared as a `static`.
+/// A mark in time: a phase begins, a configuration was loaded. It is declared as a `static`.
 ///
 /// ```
 /// use eventring::tracing::Marker;
@@ -38,7 +39,7 @@ pub struct Counter {
 /// ```
 #[derive(Debug)]
 pub struct Marker {
-    place: Place,
+    call_site: StaticCallSite,
 }
 
 /// A sample of a [`Counter`].
@@ -77,24 +78,26 @@ impl From<isize> for CounterValue {
     }
 }
 
-/// What is to be said of a counter or marker: its call site.
+/// The call site of a counter or marker.
 #[derive(Debug)]
-struct Place {
+struct StaticCallSite {
     name: &'static str,
     location: &'static Location<'static>,
-    /// The call site's id, once it is known.
+    /// The call site's id; 0 until it is known.
     id: AtomicUsize,
 }
 
-impl Place {
+impl StaticCallSite {
     const fn new(name: &'static str, location: &'static Location<'static>) -> Self {
         Self { name, location, id: AtomicUsize::new(0) }
     }
 
-    /// The id of the call site. In a forked child none is made: another thread may have held the lock when it was forked.
+    /// Returns the id of the call site. A forked child does not register one: another thread may have held the lock at
+    /// the fork.
     #[inline(always)]
     fn call_site_id(&'static self, recorder: &PerfRecorder, kind: CallSiteKind) -> u32 {
-        // Relaxed: the recorders have been told before it was stored; a reader that sees it a moment later looks again.
+        // Relaxed: the recorders have the call site before its id is stored here; a thread that still sees 0 registers
+        // again, and gets the same id.
         match self.id.load(Ordering::Relaxed) {
             0 => self.register(recorder, kind),
             id => id as u32,
@@ -126,17 +129,17 @@ impl Place {
 }
 
 impl Counter {
-    /// A counter of that name.
+    /// Makes a counter with this name.
     #[track_caller]
     #[must_use]
     pub const fn new(name: &'static str) -> Self {
-        Self { place: Place::new(name, Location::caller()) }
+        Self { call_site: StaticCallSite::new(name, Location::caller()) }
     }
 
-    /// Its name.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &'static str {
-        self.place.name
+        self.call_site.name
     }
 
     /// Records a sample to [`PERF`]; a load and a branch while that is off.
@@ -147,7 +150,7 @@ impl Counter {
         }
     }
 
-    /// Records a sample to a recorder of one's own.
+    /// Records a sample to `recorder`.
     pub fn sample_to(&'static self, recorder: &PerfRecorder, value: impl Into<CounterValue>) {
         if !recorder.core.is_enabled() {
             return;
@@ -163,7 +166,7 @@ impl Counter {
                 value_type: value_type as u8,
                 ..PerfExt::of_span(
                     thread.span_stack.current_span_id(),
-                    self.place.call_site_id(recorder, CallSiteKind::Counter),
+                    self.call_site.call_site_id(recorder, CallSiteKind::Counter),
                 )
             };
             recorder.core.record(thread, PerfEvent::Counter, ext, &[]);
@@ -172,17 +175,17 @@ impl Counter {
 }
 
 impl Marker {
-    /// A marker of that name.
+    /// Makes a marker with this name.
     #[track_caller]
     #[must_use]
     pub const fn new(name: &'static str) -> Self {
-        Self { place: Place::new(name, Location::caller()) }
+        Self { call_site: StaticCallSite::new(name, Location::caller()) }
     }
 
-    /// Its name.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &'static str {
-        self.place.name
+        self.call_site.name
     }
 
     /// Records a mark to [`PERF`]; a load and a branch while that is off.
@@ -199,13 +202,13 @@ impl Marker {
         }
     }
 
-    /// Records a mark to a recorder of one's own.
+    /// Records a mark to `recorder`.
     pub fn mark_to(&'static self, recorder: &PerfRecorder, text: &str) {
         if !recorder.core.is_enabled() {
             return;
         }
         thread::with(|thread| {
-            let call_site_id = self.place.call_site_id(recorder, CallSiteKind::Marker);
+            let call_site_id = self.call_site.call_site_id(recorder, CallSiteKind::Marker);
             let ext = PerfExt::of_span(thread.span_stack.current_span_id(), call_site_id);
             recorder.core.record(thread, PerfEvent::Marker, ext, text.as_bytes());
         });

@@ -1,4 +1,5 @@
-//! Checks of filter directives, beyond what tracing-subscriber's `Targets` checks: a mistake must not become a filter that matches nothing.
+//! Checks of filter directives, beyond what tracing-subscriber's `Targets` checks: a mistake must not become a filter
+//! that matches nothing.
 
 use super::filter_handle::LEVELS;
 use std::fmt;
@@ -71,7 +72,8 @@ fn check_single_word(word: &str) -> Result<(), Problem> {
     synonym.or_else(typo).map_or(Ok(()), |level| Err(Problem::LooksLike(level)))
 }
 
-/// Returns true if one letter more, one letter less, another letter, or two neighbours that changed places make `b` of `a`.
+/// Returns true if one letter more, one letter less, another letter, or two neighbours that changed places make `b` of
+/// `a`.
 fn is_one_edit_apart(a: &[u8], b: &[u8]) -> bool {
     let prefix = a.iter().zip(b).take_while(|(a, b)| a == b).count();
     let (a, b) = (&a[prefix..], &b[prefix..]);

@@ -1,4 +1,5 @@
-//! What a thread gives back when it ends: the shards that recorders have assigned to it, and its free list of span cells.
+//! What a thread gives back when it ends: the shards that recorders have assigned to it, and its free list of span
+//! cells.
 
 use super::core::PerfCore;
 use super::shards::Assignment;
@@ -22,8 +23,8 @@ thread_local! {
     static END: EndOfThread = const { EndOfThread(RefCell::new(Vec::new())) };
 }
 
-/// Makes sure that the destructor runs when the thread ends, also if no recorder assigns a shard to the thread. To be called before the thread
-/// takes a span cell or puts one back, unless it is known to have a shard.
+/// Makes sure that the destructor runs when the thread ends, also if no recorder assigns a shard to the thread. To be
+/// called before the thread takes a span cell or puts one back, unless it is known to have a shard.
 pub(super) fn register() {
     // The first use registers the destructor. An error means that the thread has ended, and keeps nothing.
     let _ = END.try_with(|_| ());
@@ -38,7 +39,8 @@ pub(super) fn find(recorder: &PerfCore) -> Option<Assignment> {
     END.try_with(find).ok().flatten()
 }
 
-/// Adds an assignment, which the destructor will release. Returns false if the destructor has run: the caller has to release it.
+/// Adds an assignment, which the destructor will release. Returns false if the destructor has run: the caller has to
+/// release it.
 pub(super) fn add(recorder: &Arc<PerfCore>, assignment: Assignment) -> bool {
     let add = |end: &EndOfThread| {
         if let Ok(mut all) = end.0.try_borrow_mut() {
@@ -71,7 +73,8 @@ impl Drop for EndOfThread {
                 if !recorder.belongs_to_this_process() {
                     continue;
                 }
-                // A provisional assignment is cached, too, because later events of the thread cannot ask for another one.
+                // A provisional assignment is cached, too, because later events of the thread cannot ask for another
+                // one.
                 thread.cache_ring(&recorder, assigned.assignment);
                 recorder.record(thread, PerfEvent::ThreadEnded, PerfExt::default(), &[]);
                 recorder.shards.release(assigned.assignment.shard);

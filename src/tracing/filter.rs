@@ -11,15 +11,15 @@ use tracing_subscriber::layer::{Context, Filter};
 /// Chooses spans and events by level and target, as `RUST_LOG` does: `info,my_crate=debug,my_crate::db=off`.
 ///
 /// A directive is a level (`off`, `error`, `warn`, `info`, `debug`, `trace`), a target with all targets below it, or
-/// `target=level`. The most specific target decides; a level alone decides for spans and events that no target fits. Spans and events that
-/// no directive fits are not recorded.
+/// `target=level`. The most specific target decides; a level alone decides for spans and events that no target fits.
+/// Spans and events that no directive fits are not recorded.
 ///
-/// A single word that differs from a level by one letter is taken for a mistyped level, and is an error: a target of that name is
-/// written with a level (`warp=trace`).
+/// A single word that differs from a level by one letter is taken for a mistyped level, and is an error: a target of
+/// that name is written with a level (`warp=trace`).
 ///
-/// The filter decides once for each call site: a span that is not recorded costs the same as without a subscriber. The filter also works for
-/// layers: `RecorderLayer::global().with_filter(filter)`. For filters by span or field use tracing-subscriber's `EnvFilter` with a
-/// [`RecorderLayer`](super::RecorderLayer).
+/// The filter decides once for each call site: a span that is not recorded costs the same as without a subscriber. The
+/// filter also works for layers: `RecorderLayer::global().with_filter(filter)`. For filters by span or field use
+/// tracing-subscriber's `EnvFilter` with a [`RecorderLayer`](super::RecorderLayer).
 ///
 /// ```
 /// use eventring::tracing::TargetFilter;

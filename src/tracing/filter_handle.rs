@@ -1,4 +1,4 @@
-//! A filter that can be changed while others ask it.
+//! A filter that can be changed while other threads use it.
 
 use super::filter::TargetFilter;
 use super::switch::switch;
@@ -12,13 +12,14 @@ use tracing_core::{LevelFilter, Metadata};
 pub struct FilterHandle(Arc<Shared>);
 
 struct Shared {
-    /// The filter, and a place for the next one. Who asks never waits: in a forked child a lock could be held for ever.
+    /// The current filter, and room for the next one. Readers never wait: in a forked child a lock could be held for
+    /// ever.
     filters: [RwLock<TargetFilter>; 2],
-    /// Which of the two holds.
+    /// Index of the current filter.
     current: AtomicUsize,
-    /// Who has it changes the filter.
+    /// Held by the thread that changes the filter.
     changing: Mutex<()>,
-    /// Place of the filter's only level in [`LEVELS`]; [`BY_TARGET`] if it has several.
+    /// Index of the filter's only level in [`LEVELS`]; [`BY_TARGET`] if the filter has several.
     level_of_all: AtomicUsize,
 }
 
@@ -31,17 +32,17 @@ pub(super) const LEVELS: [LevelFilter; 6] = [
     LevelFilter::DEBUG,
     LevelFilter::TRACE,
 ];
-/// No place in [`LEVELS`].
+/// The index of no level.
 const BY_TARGET: usize = LEVELS.len();
 
 impl FilterHandle {
     pub(super) fn new(filter: TargetFilter) -> Self {
-        let level_of_all = AtomicUsize::new(place_of_level(&filter));
+        let level_of_all = AtomicUsize::new(level_index(&filter));
         let filters = [RwLock::new(filter.clone()), RwLock::new(filter)];
         Self(Arc::new(Shared { filters, current: AtomicUsize::new(0), changing: Mutex::new(()), level_of_all }))
     }
 
-    /// The filter now.
+    /// Returns the current filter.
     #[must_use]
     pub fn get(&self) -> TargetFilter {
         self.0.ask(TargetFilter::clone)
@@ -49,8 +50,9 @@ impl FilterHandle {
 
     /// Replaces the filter. Spans that are open stay recorded.
     ///
-    /// All call sites are asked again, by way of the calling thread's subscriber: if the program has only one, in a scope
-    /// (`set_default`), call this in that scope; elsewhere `tracing` finds nobody who wants anything.
+    /// `tracing` asks again for all call sites, by way of the calling thread's subscriber. If the program has only a
+    /// scoped subscriber (`set_default`), call this in its scope: elsewhere `tracing` finds no subscriber that wants
+    /// any call site.
     pub fn set(&self, filter: TargetFilter) {
         switch(|| {
             self.replace(filter);
@@ -58,24 +60,24 @@ impl FilterHandle {
         });
     }
 
-    /// As [`Self::set`] for a subscriber that nobody uses yet.
+    /// As [`Self::set`], for a subscriber that is not in use yet.
     pub(super) fn replace(&self, filter: TargetFilter) {
         let _changing = self.0.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let level_of_all = place_of_level(&filter);
+        let level_of_all = level_index(&filter);
         // Relaxed: stored only under the lock.
         let next = 1 - self.0.current.load(Ordering::Relaxed);
-        // Waits for those who still ask the filter before the last one.
+        // Waits for readers that still use the filter before the current one.
         *self.0.filters[next].write().unwrap_or_else(PoisonError::into_inner) = filter;
-        // Release, twice: who sees it sees what was stored before.
+        // Release, twice: pairs with the acquire loads in `ask` and `accepts`.
         self.0.current.store(next, Ordering::Release);
         self.0.level_of_all.store(level_of_all, Ordering::Release);
     }
 
-    /// Whether a span or event is to be recorded. (If several subscribers of a program do not agree on a call site, this is asked each
-    /// time: hence the short way.)
+    /// Returns true if a span or event is to be recorded. (`tracing` calls this for each span and event of a call site
+    /// on which several subscribers of a program do not agree: hence the fast path.)
     #[inline]
     pub(super) fn accepts(&self, metadata: &Metadata<'_>) -> bool {
-        // Acquire: that the filter is one by target comes with that filter, or a later one.
+        // Acquire: a thread that sees `BY_TARGET` then sees the filter with which it was stored, or a later one.
         match LEVELS.get(self.0.level_of_all.load(Ordering::Acquire)) {
             Some(level) => metadata.level() <= level,
             None => self.accepts_target(metadata),
@@ -87,28 +89,28 @@ impl FilterHandle {
         self.0.ask(|filter| filter.accepts_metadata(metadata))
     }
 
-    /// Nothing less important than this is recorded.
+    /// Returns the least important level that the filter accepts for some target.
     pub(super) fn max_level(&self) -> LevelFilter {
         self.0.ask(TargetFilter::max_level)
     }
 }
 
 impl Shared {
-    /// Asks the filter; while it is being changed, the old or the new one.
+    /// Calls `ask` with the filter; while it is being changed, with the old filter or the new one.
     fn ask<R>(&self, ask: impl Fn(&TargetFilter) -> R) -> R {
         loop {
-            // Acquire: with the number comes the filter.
+            // Acquire: pairs with the release in `replace`, so that the filter is written before it is used.
             match self.filters[self.current.load(Ordering::Acquire)].try_read() {
                 Ok(filter) => return ask(&filter),
                 Err(TryLockError::Poisoned(filter)) => return ask(&filter.into_inner()),
-                // Only the one that does not hold is changed: the other one holds by now.
+                // Only the filter that is not current is changed: the index has changed meanwhile.
                 Err(TryLockError::WouldBlock) => {}
             }
         }
     }
 }
 
-fn place_of_level(filter: &TargetFilter) -> usize {
+fn level_index(filter: &TargetFilter) -> usize {
     let level_of_all = filter.level_of_all();
     LEVELS.iter().position(|level| Some(*level) == level_of_all).unwrap_or(BY_TARGET)
 }
@@ -125,12 +127,12 @@ mod tests {
     use tracing_core::Level;
 
     #[test]
-    fn a_filter_of_one_level_is_known_by_its_level_and_any_other_is_asked_for_targets() {
-        for (place, level) in LEVELS.into_iter().enumerate() {
-            assert_eq!(place_of_level(&TargetFilter::level(level)), place);
+    fn a_filter_of_one_level_is_known_by_its_level_and_any_other_by_its_targets() {
+        for (index, level) in LEVELS.into_iter().enumerate() {
+            assert_eq!(level_index(&TargetFilter::level(level)), index);
         }
-        for (filter, place) in [("warn", 2), ("", 0), ("warn,db=debug", BY_TARGET), ("db=debug", BY_TARGET)] {
-            assert_eq!(place_of_level(&filter.parse().unwrap()), place, "{filter}");
+        for (filter, index) in [("warn", 2), ("", 0), ("warn,db=debug", BY_TARGET), ("db=debug", BY_TARGET)] {
+            assert_eq!(level_index(&filter.parse().unwrap()), index, "{filter}");
         }
         assert!(TargetFilter::all().accepts("any", &Level::TRACE));
     }

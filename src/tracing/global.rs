@@ -11,7 +11,8 @@ use crate::global::{GlobalRecorder, Installable};
 pub static PERF: GlobalRecorder<PerfRecorder> = GlobalRecorder::empty("perf");
 
 impl GlobalRecorder<PerfRecorder> {
-    /// Returns the recorder to record to now; `None` if there is none, or it is switched off. Off, this is a relaxed load and a branch.
+    /// Returns the recorder to record to now; `None` if there is none, or it is switched off. Off, this is a relaxed
+    /// load and a branch.
     #[inline(always)]
     pub fn active(&'static self) -> Option<&'static PerfRecorder> {
         if self.is_off() { None } else { self.installed() }

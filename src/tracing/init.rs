@@ -1,4 +1,4 @@
-//! One line for the whole process.
+//! Set-up of a whole process in one line.
 
 use super::builder::PerfRecorderBuilder;
 use super::filter::TargetFilter;
@@ -15,15 +15,18 @@ use tracing_core::{LevelFilter, Subscriber, dispatcher};
 use tracing_subscriber::layer::Layer;
 use tracing_subscriber::registry::LookupSpan;
 
-/// Environment variable that [`try_init_from_env`] and [`RecorderLayer::try_from_env`] take the rings' name and size from.
+/// Environment variable with the name and size of the rings, for [`try_init_from_env`] and
+/// [`RecorderLayer::try_from_env`].
 pub const CONFIG_VARIABLE: &str = "EVENTRING_PERF";
-/// Environment variable that [`init`], [`try_init`], [`try_init_from_env`] and [`RecorderLayer::try_from_env`] take the filter from, if it is set.
+/// Environment variable with the filter, for [`init`], [`try_init`], [`try_init_from_env`] and
+/// [`RecorderLayer::try_from_env`].
 pub const FILTER_VARIABLE: &str = "EVENTRING_FILTER";
-/// Environment variable with names of fields that are not to be recorded, separated by commas; see
-/// [`PerfRecorderBuilder::redact_fields`]. Holds for everything here but [`try_init_with`].
+/// Environment variable with names of fields that are not to be recorded, separated by commas, for the same functions;
+/// see [`PerfRecorderBuilder::redact_fields`].
 pub const REDACT_VARIABLE: &str = "EVENTRING_REDACT";
 
-/// The process-wide recording that [`init`] has begun. It goes on until the process ends; dropping this ends nothing.
+/// The process-wide recording that [`init`] has begun. It goes on until the process ends, also if this value is
+/// dropped.
 #[derive(Clone, Debug)]
 pub struct Recording {
     recorder: &'static PerfRecorder,
@@ -31,13 +34,14 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// The recorder.
+    /// Returns the recorder.
     #[must_use]
     pub fn recorder(&self) -> &'static PerfRecorder {
         self.recorder
     }
 
-    /// Whether the files stay when the program exits; after a crash they do in any case. For all rings, also those that are made later.
+    /// Says whether the files of all rings stay when the program exits, also of rings that are made later. After a
+    /// crash they stay in any case.
     ///
     /// ```no_run
     /// eventring::tracing::init("my-app").keep(true);
@@ -51,24 +55,24 @@ impl Recording {
         PERF.set_enabled(enabled);
     }
 
-    /// Changes what is recorded, while the program runs.
+    /// Changes the filter while the program runs.
     pub fn set_filter(&self, filter: TargetFilter) {
         self.filter.set(filter);
     }
 
-    /// What is recorded now.
+    /// Returns the current filter.
     #[must_use]
     pub fn filter(&self) -> TargetFilter {
         self.filter.get()
     }
 }
 
-/// Records what this process does with `tracing` from here on, into rings of that name; for programs that cannot go on without. Others use
-/// [`try_init`].
+/// Begins to record the spans and log records of this process, into rings with this name. For programs that cannot go
+/// on without a recording; other programs use [`try_init`].
 ///
-/// `config` is `<name-or-path>[:<descriptor-shift>:<payload-shift>]`, see [`PerfRecorderBuilder::config`]. Spans and events at level
-/// INFO and more important ones are recorded, or what the environment variable `EVENTRING_FILTER` says (`info,my_crate=debug`).
-/// Fields that `EVENTRING_REDACT` names (`password,token`) are left out.
+/// `config` is `<name-or-path>[:<descriptor-shift>:<payload-shift>]`, see [`PerfRecorderBuilder::config`]. The
+/// environment variable `EVENTRING_FILTER` (`info,my_crate=debug`) chooses spans and events; without it, those at level
+/// INFO and more important levels are recorded. Fields that `EVENTRING_REDACT` names (`password,token`) are left out.
 ///
 /// ```no_run
 /// eventring::tracing::init("my-app");
@@ -76,9 +80,9 @@ impl Recording {
 /// // `eventring watch my-app` shows it.
 /// ```
 ///
-/// The files go away when the process exits normally, unless [`Recording::keep`] or the environment variable `EVENTRING_KEEP` (set to 1) says
-/// otherwise; after a crash they stay in any case. For log records of the `log` crate
-/// call `tracing_log::LogTracer::init()` beside.
+/// The files go away when the process exits normally, unless [`Recording::keep`] or the environment variable
+/// `EVENTRING_KEEP` (set to 1) says otherwise. After a crash they stay in any case. For log records of the `log` crate,
+/// also call `tracing_log::LogTracer::init()`.
 ///
 /// # Panics
 /// If [`try_init`] fails, with its error's message.
@@ -89,8 +93,8 @@ pub fn init(config: impl AsRef<OsStr>) -> Recording {
     }
 }
 
-/// As [`init`], for programs that go on without a recording: after an error nothing is installed, spans cost what they cost without a
-/// subscriber, and another one can be installed.
+/// As [`init`], for programs that can go on without a recording. After an error nothing is installed, spans cost the
+/// same as without a subscriber, and another subscriber can be installed.
 ///
 /// ```
 /// if let Err(error) = eventring::tracing::try_init("/no/such/directory/my-app") {
@@ -99,26 +103,28 @@ pub fn init(config: impl AsRef<OsStr>) -> Recording {
 /// ```
 ///
 /// # Errors
-/// There is a global subscriber or a recorder in [`PERF`] already, the rings cannot be created (another process has that name, there is no memory, …),
-/// or the filter is invalid.
+/// There is a global subscriber or a recorder in [`PERF`] already, the rings cannot be created (another process has
+/// that name, there is no memory, …), or the filter or a name of a redacted field is invalid.
 pub fn try_init(config: impl AsRef<OsStr>) -> Result<Recording, SetupError> {
     let filter = filter_from_env()?.unwrap_or(TargetFilter::level(LevelFilter::INFO));
     try_init_with(builder_from_env(config)?, filter)
 }
 
-/// As [`try_init`], with all that a [`PerfRecorderBuilder`] can set, and a filter; does not ask the environment.
+/// As [`try_init`], with everything that a [`PerfRecorderBuilder`] can set, and a filter. It reads no environment
+/// variable.
 ///
 /// # Errors
 /// As [`try_init`].
 pub fn try_init_with(recorder: PerfRecorderBuilder, filter: TargetFilter) -> Result<Recording, SetupError> {
-    // Before rings are made for nothing.
-    if is_set_globally() {
+    // Checked first, so that no rings are made for nothing.
+    if has_global_subscriber() {
         return Err(SetupError(Cause::Subscriber));
     }
     let recorder = install(recorder)?;
     let subscriber = RecorderSubscriber::global().with_filter(filter);
     let filter = subscriber.filter_handle();
-    // Nobody switches in between, while call sites are asked by way of a subscriber that is not set yet.
+    // Within a turn of `switch`: otherwise another thread could make a change, and `tracing` would ask again for all
+    // call sites before the subscriber is set.
     let is_set = switch(|| dispatcher::set_global_default(dispatcher::Dispatch::new(subscriber)).is_ok());
     if !is_set {
         PERF.set_enabled(false);
@@ -127,11 +133,11 @@ pub fn try_init_with(recorder: PerfRecorderBuilder, filter: TargetFilter) -> Res
     Ok(Recording { recorder, filter })
 }
 
-/// As [`try_init`] with the configuration in the environment variable `EVENTRING_PERF`: a service can be recorded without a rebuild.
-/// `Ok(None)`, and nothing happens, if that is not set or empty.
+/// As [`try_init`], with the configuration from the environment variable `EVENTRING_PERF`: a service can be recorded
+/// without a rebuild. Returns `Ok(None)` and does nothing if the variable is not set or empty.
 ///
 /// ```
-/// // Nothing, unless the service is started with EVENTRING_PERF=my-service.
+/// // Does nothing, unless the service is started with EVENTRING_PERF=my-service.
 /// eventring::tracing::try_init_from_env()?;
 /// # Ok::<(), eventring::tracing::SetupError>(())
 /// ```
@@ -143,8 +149,9 @@ pub fn try_init_from_env() -> Result<Option<Recording>, SetupError> {
 }
 
 impl RecorderLayer {
-    /// As [`try_init_from_env`], for programs with layers of their own: a layer if the environment variable `EVENTRING_PERF` is set and not
-    /// empty. Its recorder is installed in [`PERF`]. If `EVENTRING_FILTER` is set, the layer has that filter for itself; otherwise it filters nothing.
+    /// As [`try_init_from_env`], for programs with layers of their own: returns a layer if the environment variable
+    /// `EVENTRING_PERF` is set and not empty. The layer's recorder is installed in [`PERF`]. If `EVENTRING_FILTER` is
+    /// set, the filter applies to this layer alone; otherwise the layer filters nothing.
     ///
     /// ```
     /// use eventring::tracing::RecorderLayer;
@@ -156,7 +163,8 @@ impl RecorderLayer {
     /// ```
     ///
     /// # Errors
-    /// There is a recorder in [`PERF`] already, the rings cannot be created, or the filter is invalid.
+    /// There is a recorder in [`PERF`] already, the rings cannot be created, or the filter or a name of a redacted
+    /// field is invalid.
     pub fn try_from_env<S>() -> Result<Option<Box<dyn Layer<S> + Send + Sync>>, SetupError>
     where
         S: Subscriber + for<'l> LookupSpan<'l>,
@@ -205,8 +213,8 @@ fn filter_from_env() -> Result<Option<TargetFilter>, SetupError> {
     filter.map(Some).map_err(|error| SetupError(Cause::Filter(error)))
 }
 
-/// Whether there is a global subscriber; one that is set for this thread only is none.
-fn is_set_globally() -> bool {
+/// Returns true if there is a global subscriber. A subscriber of this thread alone does not count.
+fn has_global_subscriber() -> bool {
     // A thread of its own has no scoped subscriber.
     let look = || dispatcher::get_default(|dispatch| !dispatch.is::<tracing_core::subscriber::NoSubscriber>());
     std::thread::Builder::new().spawn(look).map_or(Ok(true), std::thread::JoinHandle::join).unwrap_or(true)

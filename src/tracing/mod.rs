@@ -1,31 +1,31 @@
-//! The perf ring: what a program's `tracing` spans and log records do, recorded and read.
+//! The perf ring: a program's `tracing` spans and log records, recorded and read.
 //!
 //! # Recording
-//! A program that uses `tracing` already adds one line to its `main`:
+//! A program that already uses `tracing` adds one line to its `main`:
 //!
 //! ```no_run
 //! eventring::tracing::init("my-app");
 //! ```
 //!
-//! A service that is to be switched on without a rebuild, and to go on if that fails, calls [`try_init_from_env`].
+//! A service that is to be recorded without a rebuild, and to go on if that fails, calls [`try_init_from_env`].
 //!
-//! That installs a [`RecorderSubscriber`], a complete subscriber that records and does nothing else. A program that needs other
-//! layers, too (`fmt`, OpenTelemetry, …), adds a [`RecorderLayer`] to its stack. Both record to a [`PerfRecorder`]: rings that
-//! threads do not share as long as there are enough of them.
+//! The line installs a [`RecorderSubscriber`], a complete subscriber that records and does nothing else. A program that
+//! also needs other layers (`fmt`, OpenTelemetry, …) adds a [`RecorderLayer`] to its stack. Both record to a
+//! [`PerfRecorder`], which has several rings: threads share a ring only if there are not enough rings.
 //!
-//! What is recorded: when each span is created, with its fields, its parent and its call site; when threads enter and exit it;
-//! fields that come later; what it follows from; when its last handle is gone; log records with their fields; threads; and what a
-//! program says by [`Counter`]s and [`Marker`]s. Execution events that are recorded inside a span carry its id (see
-//! [`current_span_id`](crate::global::current_span_id)).
+//! These are recorded: when each span is created, with its fields, its parent and its call site; when threads enter and
+//! exit it; fields that are added later; the spans that it follows from; when its last handle is gone; log records with
+//! their fields; threads; and [`Counter`]s and [`Marker`]s. Typed events that are recorded inside a span carry its id
+//! ([`current_span_id`](crate::global::current_span_id)).
 //!
-//! Recording allocates nothing, formats only what is given as `Debug` or `Display` (capped, and it can be switched off), and never
-//! waits; see [`PerfRecorder`] for what it keeps in memory. The first event of a thread takes locks, and may create a ring; the
-//! first event of a call site takes a lock.
+//! Recording does not allocate and never waits. It formats only `Debug` and `Display` values, up to a length; this can
+//! be switched off. [`PerfRecorder`] says how much memory it takes. The first event of a thread takes locks, and may
+//! create a ring; the first event of a call site takes a lock.
 //!
 //! # Reading
-//! [`PerfReader`] opens all rings of a recorder, live or dead, and gives their events in the order of time as
-//! [`PerfRecord`]s; an exec ring can be merged in. [`SpanRebuilder`] puts spans together as they close, [`SpanTree`] holds all of
-//! them.
+//! [`PerfReader`] opens all rings of a recorder, live or dead, and returns their events in the order of time as
+//! [`PerfRecord`]s; a ring of typed events can be merged in. [`SpanRebuilder`] returns spans as they close, and
+//! [`SpanTree`] holds all of them.
 
 mod builder;
 mod call_sites;

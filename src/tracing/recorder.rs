@@ -11,22 +11,23 @@ use crate::schema::perf::PerfEvent;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A recorder of spans and log records, with a ring for each few threads. Cloning it gives another handle; the last handle
-/// closes the rings.
+/// A recorder of spans and log records, with a ring for each few threads. Cloning it gives another handle; the last
+/// handle closes the rings.
 ///
-/// [`PerfRecorder::builder`] makes it. It is used by giving it to a [`RecorderSubscriber`](super::RecorderSubscriber) or a
-/// [`RecorderLayer`](super::RecorderLayer). [`init`](super::init) does all of this in one line.
+/// [`PerfRecorder::builder`] makes it. It is used by giving it to a [`RecorderSubscriber`](super::RecorderSubscriber)
+/// or a [`RecorderLayer`](super::RecorderLayer). [`init`](super::init) does all of this in one line.
 ///
 /// # Memory
-/// Each shard is a ring of [`shard_bytes`](Self::shard_bytes). There are as many shards as threads record at the same time, and at most
-/// [`PerfRecorderBuilder::shards`]. Shard 0 also has tables, of [`PerfRecorderBuilder::tables_shift`]. This is all of the shared memory,
-/// however many threads there are and however long the program runs. The defaults are 18 MiB for each shard, at
-/// most two shards for each processor and two more, never more than 16; and 4 MiB for the tables.
+/// Each shard is a ring of [`shard_bytes`](Self::shard_bytes). There are as many shards as threads record at the same
+/// time, and at most [`PerfRecorderBuilder::shards`]. Shard 0 also has tables, of
+/// [`PerfRecorderBuilder::tables_shift`]. This is all of the shared memory, however many threads there are and however
+/// long the program runs. The defaults are 18 MiB for each shard, at most two shards for each processor and two more,
+/// never more than 16; and 4 MiB for the tables.
 ///
-/// The process's own memory grows with the largest number of spans that were open at the same time: 16 to 32 bytes for each span with
-/// `RecorderSubscriber`s, and 24 to 96 bytes with each `RecorderLayer`, besides the memory of its `Registry`. Each thread that runs takes
-/// about 2 KiB, and each call site about 300 bytes. While nearly 2^24 spans are open, further spans are not recorded, but counted
-/// ([`PerfStats::lost_spans`]).
+/// The process's own memory grows with the largest number of spans that were open at the same time: 16 to 32 bytes for
+/// each span with `RecorderSubscriber`s, and 24 to 96 bytes with each `RecorderLayer`, besides the memory of its
+/// `Registry`. Each thread that runs takes about 2 KiB, and each call site about 300 bytes. While nearly 2^24 spans are
+/// open, further spans are not recorded, but counted ([`PerfStats::lost_spans`]).
 ///
 /// In a forked child the recorder is disabled for good: its rings belong to the parent. Create a new recorder there, or
 /// [install](crate::global::GlobalRecorder::install) one in [`PERF`] for the global subscriber.
@@ -77,13 +78,14 @@ impl PerfRecorder {
 
     /// Switches recording on or off, for all handles, while the program runs.
     ///
-    /// `tracing` asks again for all call sites, by way of the calling thread's subscriber: if the program has only a scoped subscriber
-    /// (`set_default`), call this in its scope. While recording is off, a call site costs the same as without any subscriber, if the
-    /// program's only subscriber is a [`RecorderSubscriber`](super::RecorderSubscriber).
+    /// `tracing` asks again for all call sites, by way of the calling thread's subscriber: if the program has only a
+    /// scoped subscriber (`set_default`), call this in its scope. While recording is off, a call site costs the same as
+    /// without any subscriber, if the program's only subscriber is a [`RecorderSubscriber`](super::RecorderSubscriber).
     ///
-    /// Spans that were created while recording was off stay unrecorded when it is on again, except through a
-    /// layer, which records them from the next time they are entered. Ends are recorded also while recording is off, if the beginning was
-    /// recorded: the exit of a span that was entered before, and the close of a span that was created before.
+    /// Spans that were created while recording was off stay unrecorded when it is on again, except through a layer,
+    /// which records them from the next time they are entered. Ends are recorded also while recording is off, if the
+    /// beginning was recorded: the exit of a span that was entered before, and the close of a span that was created
+    /// before.
     pub fn set_enabled(&self, enabled: bool) {
         switch(|| {
             self.core.store_enabled(enabled);
@@ -143,7 +145,8 @@ impl PerfRecorder {
         self.core.shards.get(0)?.warning().map(ToString::to_string)
     }
 
-    /// Says whether the files stay when the recorder ends, also the files of shards that are made later. It replaces the builder's setting.
+    /// Says whether the files stay when the recorder ends, also the files of shards that are made later. It replaces
+    /// the builder's setting.
     pub fn keep(&self, keep: bool) {
         self.core.shards.keep(keep);
     }

@@ -11,7 +11,7 @@ use tracing_core::field::{Field, Visit};
 pub(super) struct RedactedFields(Arc<[Box<str>]>);
 
 impl RedactedFields {
-    /// These, and `names`.
+    /// Returns these names and `names`.
     pub(super) fn with(&self, names: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
         let mut all = self.0.to_vec();
         for name in names {
@@ -28,7 +28,7 @@ impl RedactedFields {
         self.0.is_empty()
     }
 
-    /// Whether the field has one of the names, or a dotted name that ends with one.
+    /// Returns true if the field has one of the names, or a dotted name that ends with one of them.
     fn contains(&self, field: &str) -> bool {
         self.0.iter().any(|name| {
             let Some(start) = field.len().checked_sub(name.len()) else { return false };
@@ -38,7 +38,7 @@ impl RedactedFields {
     }
 }
 
-/// Shows an encoder the fields that may be recorded. The others' values are not even looked at.
+/// A visitor that passes fields on to an encoder, and leaves out the values of redacted ones without looking at them.
 pub(super) struct Redacting<'e> {
     pub(super) encoder: &'e mut dyn Redactable,
     pub(super) redacted: &'e RedactedFields,

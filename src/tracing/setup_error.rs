@@ -1,4 +1,4 @@
-//! The error of setting up the recording of a process.
+//! The error of the set-up of a process.
 
 use super::filter::FilterError;
 use super::init::{FILTER_VARIABLE, REDACT_VARIABLE};

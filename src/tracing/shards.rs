@@ -33,7 +33,8 @@ struct Assignments {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Assignment {
     pub(super) shard: usize,
-    /// The thread shares the shard because another thread was making a new one: with its next event it asks for a shard again.
+    /// The thread shares the shard because another thread was making a new one: with its next event it asks for a shard
+    /// again.
     pub(super) is_provisional: bool,
 }
 
@@ -67,8 +68,8 @@ impl Shards {
         self.rings.iter().map_while(OnceLock::get)
     }
 
-    /// Assigns a shard to a new thread: a shard without threads, a new one, or the one with the fewest threads. Making a ring takes
-    /// milliseconds; only the thread that makes it waits for that.
+    /// Assigns a shard to a new thread: a shard without threads, a new one, or the one with the fewest threads. Making
+    /// a ring takes milliseconds; only the thread that makes it waits for that.
     pub(super) fn assign(&self) -> Assignment {
         let plan = self.assignments().plan(self.rings.len());
         self.carry_out(plan)
@@ -124,15 +125,16 @@ impl Shards {
         let ring = template.build()?;
         // Only one thread at a time makes a shard, each with the next index.
         let _ = self.rings[index].set(ring);
-        // After the shard is complete: readers open it when they see the count. And before the shard's first event gets its time: a thread
-        // records there only after its maker has taken the lock of the assignments, and taking the lock also makes the count
-        // visible. So a reader that has read the time, and after that sees no new count, misses no event from before that time.
+        // After the shard is complete: readers open it when they see the count. And before the shard's first event gets
+        // its time: a thread records there only after its maker has taken the lock of the assignments, and taking the
+        // lock also makes the count visible. So a reader that has read the time, and after that sees no new count,
+        // misses no event from before that time.
         shard0.core.publish_header_word(SHARD_COUNT, index as u64 + 1);
         Ok(())
     }
 
-    /// Publishes in shard 0 how many events each other shard holds: a reader that comes too late to open a shard then knows how many it
-    /// has missed. To be called before the files are removed.
+    /// Publishes in shard 0 how many events each other shard holds: a reader that comes too late to open a shard then
+    /// knows how many it has missed. To be called before the files are removed.
     pub(super) fn publish_last_seqnos(&self) {
         let Some(shard0) = self.get(0) else { return };
         for (index, shard) in self.iter().enumerate().skip(1) {

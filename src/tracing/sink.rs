@@ -67,16 +67,16 @@ impl Sink {
         }
     }
 
-    /// Records the end of something whose beginning was recorded, also while recording is switched off: otherwise a reader would see no
-    /// end of it.
+    /// Records the end of something whose beginning was recorded, also while recording is switched off: otherwise a
+    /// reader would see no end of it.
     pub(super) fn record_end(&self, thread: &ThreadState, event: PerfEvent, ext: PerfExt) {
         if let Some(recorder) = self.recorder() {
             recorder.core.record(thread, event, ext, &[]);
         }
     }
 
-    /// Records that a thread exits a span. `entry` is the entry of the span stack that this ends, if there was one. While recording is
-    /// switched off, the exit is recorded only if the enter was.
+    /// Records that a thread exits a span. `entry` is the entry of the span stack that this ends, if there was one.
+    /// While recording is switched off, the exit is recorded only if the enter was.
     pub(super) fn record_exit(&self, thread: &ThreadState, entry: Option<SpanEntry>, ext: PerfExt) {
         if entry.is_some_and(|entry| entry.is_recorded()) {
             self.record_end(thread, PerfEvent::SpanExit, ext);
@@ -97,11 +97,11 @@ pub(super) fn record_empty(ring: &Recorder, thread: &ThreadState, event: PerfEve
 }
 
 impl PerfCore {
-    /// Encodes the fields that `visit` shows, and returns what `then` makes of them. If formatting a value panics, `then` gets the fields
-    /// before that value, and the panic goes on.
+    /// Encodes the fields that `visit` shows, and returns what `then` makes of them. If formatting a value panics,
+    /// `then` gets the fields before that value, and the panic goes on.
     ///
-    /// The event, which goes to `ring`, has the time at which this call began. So the caller must first do everything that may record
-    /// other events: a new call site, a span that is adopted, a thread that moves to another ring.
+    /// The event, which goes to `ring`, has the time at which this call began. So the caller must first do everything
+    /// that may record other events: a new call site, a span that is adopted, a thread that moves to another ring.
     #[inline(always)]
     pub(super) fn encode_fields<R>(
         &self,

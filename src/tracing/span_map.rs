@@ -1,12 +1,13 @@
 //! From the ids of a `Registry` to ids that are never used twice.
 //!
-//! A `Registry` uses the id of a closed span again after 8,192 further spans in its place. A ring holds more spans than that, so the ids
-//! of a `Registry` do not name spans in a ring. The map has an entry of 24 bytes for each open span of a layer. An entry is found by a few
-//! loads, without a lock, by open addressing in the blocks of a segmented array. (The extensions of a `Registry` could hold the ids, too, at
-//! the price of a lock and a heap allocation for each span.)
+//! A `Registry` uses the id of a closed span again after 8,192 further spans in its place. A ring holds more spans than
+//! that, so the ids of a `Registry` do not name spans in a ring. The map has an entry of 24 bytes for each open span of
+//! a layer. An entry is found by a few loads, without a lock, by open addressing in the blocks of a segmented array.
+//! (The extensions of a `Registry` could hold the ids, too, at the price of a lock and a heap allocation for each
+//! span.)
 //!
-//! Blocks stay when spans close. As hashing does not fill a block wholly, there are up to four entries for each span that was open at a
-//! time.
+//! Blocks stay when spans close. As hashing does not fill a block wholly, there are up to four entries for each span
+//! that was open at a time.
 
 use crate::segmented::SegmentedArray;
 use crate::sync::{AtomicU64, Ordering};
@@ -66,12 +67,13 @@ impl SpanMap {
         let Some(entries) = self.entries.get_or_make_block(block, |_| Entry::free()) else { return false };
         for index in window::<W>(key, block) {
             let entry = &entries[index];
-            // Relaxed load: the compare-exchange decides. Acquire: pairs with the release in `remove`, so that the loads and stores of the
-            // entry's last span happen before ours.
+            // Relaxed load: the compare-exchange decides. Acquire: pairs with the release in `remove`, so that the
+            // loads and stores of the entry's last span happen before ours.
             if entry.key.load(Ordering::Relaxed) == 0
                 && entry.key.compare_exchange(0, key, Ordering::Acquire, Ordering::Relaxed).is_ok()
             {
-                // Relaxed, here and in `get`: a thread that looks up the span got its handle from the thread that created it.
+                // Relaxed, here and in `get`: a thread that looks up the span got its handle from the thread that
+                // created it.
                 entry.span_id.store(span.span_id, Ordering::Relaxed);
                 entry.call_site_id.store(span.call_site_id.into(), Ordering::Relaxed);
                 return true;

@@ -1,40 +1,43 @@
-//! The one turn of everything that changes what is recorded.
+//! Changes of what is recorded take turns.
 //!
-//! `tracing` keeps the answers that subscribers gave for each call site, and the highest level of all, and asks again when it is told to. Of
-//! two threads that change something and ask at the same time, one could ask before the other's change and store the answers after it: then
-//! recording would stay off. So a change and the asking are one turn.
+//! `tracing` caches the answers of subscribers for each call site, and the most verbose level of all. It asks again
+//! when `rebuild_interest_cache` is called. If two threads made a change and called it at the same time, one of them
+//! could ask before the other's change, and store the answers after it: recording would stay off. So a change and the
+//! call after it are one turn, under a lock.
 
 use std::cell::Cell;
 use std::sync::{Mutex, PoisonError};
 
-/// Who has it has the turn.
+/// Held by the thread that has the turn.
 static SWITCH: Mutex<()> = Mutex::new(());
 
-/// As often as this all call sites are asked in one turn: a layer that changes something each time it is asked would never be done.
+/// How often `tracing` asks again in one turn, at most: a layer that makes a change each time it is asked would
+/// otherwise never end.
 const ROUNDS_MAX: usize = 8;
 
+/// Whether the calling thread has the turn.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Turn {
-    Another,
+    NotMine,
     Mine,
-    /// Mine, and something has changed since the call sites were asked.
+    /// The thread has the turn, and something has changed since `tracing` asked for the call sites.
     MineWithChange,
 }
 
 thread_local! {
-    static TURN: Cell<Turn> = const { Cell::new(Turn::Another) };
+    static TURN: Cell<Turn> = const { Cell::new(Turn::NotMine) };
 }
 
-/// Makes a change, which says whether it changed anything. If it did, all call sites are asked again, by way of the calling thread's
-/// subscriber, before this returns.
+/// Makes a change, which returns whether it changed anything. If it did, `tracing` asks again for all call sites, by
+/// way of the calling thread's subscriber, before this returns.
 ///
-/// A change from inside, by a layer that is just being asked, is made at once; the call sites are asked again when the asking that is under
-/// way is done.
+/// A layer that is just being asked may make a change, too: the change is made immediately, and `tracing` asks once
+/// more afterwards.
 pub(super) fn switch(change: impl FnOnce() -> bool) -> bool {
-    if TURN.get() != Turn::Another {
+    if TURN.get() != Turn::NotMine {
         return note(change());
     }
-    // A layer that panics when it is asked leaves nothing half done.
+    // A layer that panics when it is asked leaves nothing half done: a poisoned lock can be used.
     let _lock = SWITCH.lock().unwrap_or_else(PoisonError::into_inner);
     let _mine = MyTurn::begin();
     let has_changed = note(change());
@@ -54,7 +57,7 @@ fn note(has_changed: bool) -> bool {
     has_changed
 }
 
-/// Ends the thread's turn, also when a panic goes by.
+/// A guard that ends the thread's turn, also when a panic unwinds through it.
 struct MyTurn;
 
 impl MyTurn {
@@ -66,6 +69,6 @@ impl MyTurn {
 
 impl Drop for MyTurn {
     fn drop(&mut self) {
-        TURN.set(Turn::Another);
+        TURN.set(Turn::NotMine);
     }
 }

@@ -11,7 +11,7 @@ pub(super) struct Tables {
     threads: Mutex<Table>,
 }
 
-/// Which table.
+/// Names one of the tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Which {
     CallSites,
@@ -38,7 +38,7 @@ impl Tables {
         Self { call_sites: Mutex::new(call_sites), threads: Mutex::new(threads) }
     }
 
-    /// Adds an entry; false, and counted, if it does not fit.
+    /// Adds an entry. Returns false, and counts the entry, if it does not fit.
     pub(super) fn add(&self, shard0: &Recorder, which: Which, id: u32, body: &[u8]) -> bool {
         let table = match which {
             Which::CallSites => &self.call_sites,

@@ -55,11 +55,12 @@ thread_local! {
 /// Calls `f` with the calling thread's state.
 #[inline(always)]
 pub(super) fn with<R>(f: impl FnOnce(&ThreadState) -> R) -> R {
-    // `STATE.with(f)` would be a separate function for each `f`, which calls another one for the address. This is one instruction.
+    // `STATE.with(f)` would be a separate function for each `f`, which calls another one for the address. This is one
+    // instruction.
     let state = STATE.with(std::ptr::from_ref);
-    // SAFETY: `state` points to the calling thread's state, which has no destructor: it is valid and stays at its place until the thread's
-    // last instruction, and `f` returns before that. `f` cannot keep the reference, because its type has no name for the reference's
-    // lifetime; and other threads cannot get it, because the state is not `Sync`.
+    // SAFETY: `state` points to the calling thread's state, which has no destructor: it is valid and stays at its place
+    // until the thread's last instruction, and `f` returns before that. `f` cannot keep the reference, because its type
+    // has no name for the reference's lifetime; and other threads cannot get it, because the state is not `Sync`.
     f(unsafe { &*state })
 }
 
@@ -69,8 +70,8 @@ fn ring_if_of(cached: CachedRing, recorder: &PerfCore) -> Option<&Recorder> {
     if cached.recorder_id != recorder.id {
         return None;
     }
-    // SAFETY: the pointer was made from a ring of the recorder with this id: ids are never used twice, and no recorder has the id of
-    // `NO_RING`. A ring lives, at the same address, as long as its recorder, which is borrowed.
+    // SAFETY: the pointer was made from a ring of the recorder with this id: ids are never used twice, and no recorder
+    // has the id of `NO_RING`. A ring lives, at the same address, as long as its recorder, which is borrowed.
     Some(unsafe { cached.ring.as_ref() })
 }
 
@@ -95,7 +96,8 @@ impl ThreadState {
         self.id_word.get()
     }
 
-    /// Returns the ring in which this thread records to `recorder`, if the recorder is switched on and the thread recorded to it last.
+    /// Returns the ring in which this thread records to `recorder`, if the recorder is switched on and the thread
+    /// recorded to it last.
     #[inline(always)]
     pub(super) fn try_ring<'r>(&self, recorder: &'r PerfCore) -> Option<&'r Recorder> {
         let last = self.last_ring.get();
@@ -106,8 +108,8 @@ impl ThreadState {
         Some(unsafe { last.ring.as_ref() })
     }
 
-    /// Returns the ring in which this thread records to `recorder`, also if the recorder is switched off. Assigns a shard to the thread if it
-    /// has none.
+    /// Returns the ring in which this thread records to `recorder`, also if the recorder is switched off. Assigns a
+    /// shard to the thread if it has none.
     #[inline(always)]
     pub(super) fn ring_of<'r>(&self, recorder: &'r Arc<PerfCore>) -> Option<&'r Recorder> {
         match ring_if_of(self.last_ring.get(), recorder) {
@@ -132,8 +134,8 @@ impl ThreadState {
     #[cold]
     #[inline(never)]
     fn assign_ring<'r>(&self, recorder: &'r Arc<PerfCore>) -> Option<&'r Recorder> {
-        // A memory allocator that traces its work calls this from inside of itself; and a forked child must not touch locks that were
-        // held at the fork.
+        // A memory allocator that traces its work calls this from inside of itself; and a forked child must not touch
+        // locks that were held at the fork.
         if self.is_assigning.get() || !recorder.belongs_to_this_process() {
             return recorder.shards.get(0);
         }
@@ -167,7 +169,8 @@ impl ThreadState {
     fn assign(&self, recorder: &Arc<PerfCore>) -> Assignment {
         static NEXT_THREAD_ID: AtomicU64 = AtomicU64::new(1);
         if self.id_word.get() == 0 {
-            // Relaxed: unique by atomicity. After 2^32 threads the ids begin again, and 0 stands for one of the threads.
+            // Relaxed: unique by atomicity. After 2^32 threads the ids begin again, and 0 stands for one of the
+            // threads.
             self.id_word.set(NEXT_THREAD_ID.fetch_add(1, Ordering::Relaxed) << 32);
         }
         let mut assignment = recorder.shards.assign();
@@ -230,7 +233,8 @@ impl ThreadState {
         entry
     }
 
-    /// Returns an id for a span of a layer: it has [`LAYER_BIT`] and is never used twice. `None` if all ids have been used.
+    /// Returns an id for a span of a layer: it has [`LAYER_BIT`] and is never used twice. `None` if all ids have been
+    /// used.
     #[inline(always)]
     pub(super) fn next_layer_span_id(&self) -> Option<u64> {
         let (next, end) = self.layer_ids.get();
@@ -253,7 +257,8 @@ impl ThreadState {
 /// Returns the first of [`ID_BLOCK`] ids that no thread has; `None` if all ids have been used.
 fn next_id_block(next: &AtomicU64) -> Option<u64> {
     let end = |first: u64| (first < 2 * LAYER_BIT).then_some(first + ID_BLOCK);
-    // Relaxed: unique by atomicity. 2^52 ids last for more than ten years of a program that does nothing but make spans.
+    // Relaxed: unique by atomicity. 2^52 ids last for more than ten years of a program that does nothing but make
+    // spans.
     next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, end).ok()
 }
 

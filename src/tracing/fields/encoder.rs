@@ -8,8 +8,8 @@ use std::error::Error;
 use std::fmt::{self, Write as _};
 use tracing_core::field::{Field, Visit};
 
-/// How many values may be formatted, each while another one is. Without a limit, a value whose formatting records the value itself would
-/// never end.
+/// How many values may be formatted, each while another one is. Without a limit, a value whose formatting records the
+/// value itself would never end.
 const FORMATTING_DEPTH_MAX: u32 = 3;
 /// The field that holds the text of a log record.
 const MESSAGE: &str = "message";
@@ -34,8 +34,8 @@ pub(in crate::tracing) struct Encoder<'t, const N: usize> {
     end: usize,
     /// Where the field that is being formatted begins; [`NONE`] if none is.
     formatting: usize,
-    /// Flags and counts as in the descriptor, and [`FORMATTED`]. (This is one word: if several small values are written one by one and then
-    /// read together, the processor waits.)
+    /// Flags and counts as in the descriptor, and [`FORMATTED`]. (This is one word: if several small values are written
+    /// one by one and then read together, the processor waits.)
     word: u64,
     limits: &'t FieldLimits,
     thread: &'t ThreadState,
@@ -96,7 +96,8 @@ impl<'t, const N: usize> Encoder<'t, N> {
         if !self.has_room_for(FIELD_HEADER_BYTES + K) {
             return self.no_room();
         }
-        // One append for header and value: each append stores the length and loads it again, and the processor waits for that.
+        // One append for header and value: each append stores the length and loads it again, and the processor waits
+        // for that.
         let mut bytes = [0; FIELD_HEADER_BYTES + FIXED_BYTES_MAX];
         bytes[..FIELD_HEADER_BYTES].copy_from_slice(&[index, ty as u8, K as u8, 0]);
         bytes[FIELD_HEADER_BYTES..FIELD_HEADER_BYTES + K].copy_from_slice(&value);

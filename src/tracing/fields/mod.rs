@@ -1,9 +1,11 @@
 //! From `tracing`'s field values to the bytes of a payload, on the stack: no heap, and no formatting of typed values.
 //!
-//! Fields are first encoded into a small buffer. If they do not fit, they are visited a second time and encoded into a buffer as large as
-//! the limits ask for. So most events touch little of the stack, and a `Debug` implementation may be called twice.
+//! Fields are first encoded into a small buffer. If they do not fit, they are visited a second time and encoded into a
+//! buffer as large as the limits ask for. So most events touch little of the stack, and a `Debug` implementation may be
+//! called twice.
 //!
-//! If formatting a field panics, the event is recorded with the fields before that one, and the panic goes on to the caller.
+//! If formatting a field panics, the event is recorded with the fields before that one, and the panic goes on to the
+//! caller.
 
 mod encoder;
 
@@ -50,10 +52,11 @@ pub(super) struct EncodedFields<'b> {
     pub(super) payload: &'b [u8],
     /// Their flags and counts, for word 3 of the content extension.
     pub(super) flags_and_counts: u64,
-    /// The time before the fields were visited. `None` if it is not known, or if values were formatted: formatting may take long, and
-    /// record other events.
+    /// The time before the fields were visited. `None` if it is not known, or if values were formatted: formatting may
+    /// take long, and record other events.
     pub(super) epoch_nanos: Option<u64>,
-    /// Formatting a value has panicked: these are the fields before that value, and the panic is on its way to the caller.
+    /// Formatting a value has panicked: these are the fields before that value, and the panic is on its way to the
+    /// caller.
     pub(super) has_panicked: bool,
 }
 
@@ -61,8 +64,8 @@ impl EncodedFields<'static> {
     pub(super) const NONE: Self = Self { payload: &[], flags_and_counts: 0, epoch_nanos: None, has_panicked: false };
 }
 
-/// Encodes the fields that `visit` shows, and returns what `then` makes of them. If formatting a value panics, `then` gets the fields before
-/// that value. `epoch_nanos` is the time now, if it is known.
+/// Encodes the fields that `visit` shows, and returns what `then` makes of them. If formatting a value panics, `then`
+/// gets the fields before that value. `epoch_nanos` is the time now, if it is known.
 #[inline(always)]
 pub(super) fn encode<R>(
     thread: &ThreadState,
@@ -96,7 +99,8 @@ pub(super) fn encode_large<R>(
     }
 }
 
-/// Encodes into a buffer of `N` bytes. There is a function for each size, so that the stack holds only the buffer that is needed.
+/// Encodes into a buffer of `N` bytes. There is a function for each size, so that the stack holds only the buffer that
+/// is needed.
 #[inline(never)]
 fn encode_into<const N: usize, R>(
     thread: &ThreadState,
@@ -110,7 +114,8 @@ fn encode_into<const N: usize, R>(
     then(encoder.encoded(epoch_nanos))
 }
 
-/// Shows the fields to `encoder`. If formatting a field panics, `then` gets the fields before it, and the panic goes on.
+/// Shows the fields to `encoder`. If formatting a field panics, `then` gets the fields before it, and the panic goes
+/// on.
 #[inline(always)]
 pub(super) fn visit_fields<'t, const N: usize, R>(
     encoder: &mut Encoder<'t, N>,
@@ -128,7 +133,8 @@ pub(super) trait Redactable: Visit {
     fn redacted(&mut self, field: &Field);
 }
 
-/// A guard that hands an encoder's fields to `then` if a panic unwinds through it. It borrows the encoder, which is too large to be moved.
+/// A guard that hands an encoder's fields to `then` if a panic unwinds through it. It borrows the encoder, which is too
+/// large to be moved.
 struct KeptOnPanic<'e, 't, const N: usize, R, F: Fn(EncodedFields<'_>) -> R> {
     encoder: &'e mut Encoder<'t, N>,
     then: F,

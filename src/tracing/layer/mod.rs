@@ -21,12 +21,13 @@ use tracing_subscriber::registry::LookupSpan;
 
 /// A layer for any stack of tracing-subscriber layers over a `Registry` (or another subscriber with `LookupSpan`).
 ///
-/// The layer records everything that it is shown and filters nothing: put an `EnvFilter` over the stack, or a filter on this layer alone
-/// with `.with_filter(…)`. Only [`Self::try_from_env`] reads the environment variables, `EVENTRING_FILTER` among them. A program that
-/// needs no other layer has the same for less with a [`RecorderSubscriber`](super::RecorderSubscriber).
+/// The layer records everything that it is shown and filters nothing: put an `EnvFilter` over the stack, or a filter on
+/// this layer alone with `.with_filter(…)`. Only [`Self::try_from_env`] reads the environment variables,
+/// `EVENTRING_FILTER` among them. A program that needs no other layer has the same for less with a
+/// [`RecorderSubscriber`](super::RecorderSubscriber).
 ///
-/// A span that was created while the recorder was switched off is recorded from the next time it is entered, with the flag
-/// [`ADOPTED`](crate::schema::perf::flags::ADOPTED) and without the fields that it was created with.
+/// A span that was created while the recorder was switched off is recorded from the next time it is entered, with the
+/// flag [`ADOPTED`](crate::schema::perf::flags::ADOPTED) and without the fields that it was created with.
 ///
 /// ```
 /// use eventring::tracing::{PerfRecorder, RecorderLayer};

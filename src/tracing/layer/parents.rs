@@ -59,7 +59,8 @@ impl RecorderLayer {
         known
     }
 
-    /// Returns the parent of a new span, or the span of an event. `explicit` is the parent that the program has named, if it has.
+    /// Returns the parent of a new span, or the span of an event. `explicit` is the parent that the program has named,
+    /// if it has.
     #[inline(always)]
     pub(super) fn parent_of<'a, S>(
         &self,
@@ -83,7 +84,8 @@ impl RecorderLayer {
         }
     }
 
-    /// Returns the id of the thread's current span, if its span stack has it; otherwise of the span that `ask` finds in the registry.
+    /// Returns the id of the thread's current span, if its span stack has it; otherwise of the span that `ask` finds in
+    /// the registry.
     #[inline(always)]
     pub(super) fn current_or<'a, S>(
         &self,

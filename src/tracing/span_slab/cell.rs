@@ -11,8 +11,8 @@ pub(super) struct SpanCell {
     pub(super) state: AtomicU64,
 }
 
-/// Makes the state of a free cell that is in the shared free list: the next cell of its chain and, in the first cell of a chain, the first
-/// cell of the next chain.
+/// Makes the state of a free cell that is in the shared free list: the next cell of its chain and, in the first cell of
+/// a chain, the first cell of the next chain.
 pub(super) fn link(next_cell: u64, next_chain: u64) -> u64 {
     next_chain << 32 | next_cell
 }
@@ -28,11 +28,12 @@ impl SpanCell {
         (self.id.load(Ordering::Relaxed) == id).then(|| (self.state.load(Ordering::Relaxed) >> 32) as u32)
     }
 
-    /// Begins a span with one handle in this free cell, which has this index. Returns the span's id, with the next generation.
+    /// Begins a span with one handle in this free cell, which has this index. Returns the span's id, with the next
+    /// generation.
     #[inline(always)]
     pub(super) fn begin(&self, index: u64, call_site_id: u32) -> u64 {
-        // Relaxed, here and wherever no comment says otherwise: a cell goes from thread to thread with a handle of its span, or
-        // through the shared free list, and both order its words.
+        // Relaxed, here and wherever no comment says otherwise: a cell goes from thread to thread with a handle of its
+        // span, or through the shared free list, and both order its words.
         let id = self.id.load(Ordering::Relaxed).wrapping_add(1 << INDEX_BITS) & !INDEX_MASK | index;
         self.id.store(id, Ordering::Relaxed);
         self.state.store(u64::from(call_site_id) << 32 | 1, Ordering::Relaxed);

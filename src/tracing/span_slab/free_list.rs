@@ -1,7 +1,7 @@
 //! Free cells: a free list for each thread, and a shared free list.
 //!
-//! A thread takes cells from its own free list and puts them back there, without a locked instruction. Surplus cells go to the shared free
-//! list, and a thread without cells takes some from there, in chains of [`CHAIN`] cells.
+//! A thread takes cells from its own free list and puts them back there, without a locked instruction. Surplus cells go
+//! to the shared free list, and a thread without cells takes some from there, in chains of [`CHAIN`] cells.
 
 use super::cell::link;
 use super::{INDEX_BITS, INDEX_MASK, NO_CELL, SpanSlab};
@@ -62,8 +62,8 @@ impl FreeList {
         self.len.get()
     }
 
-    /// Moves all cells to the shared free list, at the thread's end. Cells that later destructors of the thread take and put back do not stay
-    /// in the thread's free list either.
+    /// Moves all cells to the shared free list, at the thread's end. Cells that later destructors of the thread take
+    /// and put back do not stay in the thread's free list either.
     pub(in crate::tracing) fn end(&self, slab: &SpanSlab) {
         self.has_ended.set(true);
         self.release_if_ended(slab);
@@ -84,11 +84,11 @@ impl FreeList {
     }
 }
 
-/// The shared free list is a stack of chains, in one word: its first chain, and a number that changes with each change of the word (high
-/// bits).
+/// The shared free list is a stack of chains, in one word: its first chain, and a number that changes with each change
+/// of the word (high bits).
 impl SpanSlab {
-    /// Finds cells for a thread that has none, in the shared free list or among those that were never used. Returns one of them; the others go
-    /// to the thread's free list.
+    /// Finds cells for a thread that has none, in the shared free list or among those that were never used. Returns one
+    /// of them; the others go to the thread's free list.
     #[cold]
     #[inline(never)]
     pub(super) fn refill(&self, free: &FreeList) -> Option<u64> {
@@ -112,7 +112,8 @@ impl SpanSlab {
         Some(first)
     }
 
-    /// Puts a cell that has become free into the thread's free list, and moves a chain to the shared one if there is no room.
+    /// Puts a cell that has become free into the thread's free list, and moves a chain to the shared one if there is no
+    /// room.
     #[inline(always)]
     pub(super) fn free(&self, free: &FreeList, index: u64) {
         if !free.push(index) {
@@ -139,8 +140,8 @@ impl SpanSlab {
         let mut shared = self.shared_free_list.load(Ordering::Relaxed);
         loop {
             cell.state.store(link(second, first_chain(shared)), Ordering::Relaxed);
-            // Release: pairs with the acquire in `pop_chain`, so that the links of the chain, and everything that was done with its
-            // cells, happen before another thread uses them.
+            // Release: pairs with the acquire in `pop_chain`, so that the links of the chain, and everything that was
+            // done with its cells, happen before another thread uses them.
             let new = changed(shared, first);
             match self.shared_free_list.compare_exchange_weak(shared, new, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return,
@@ -158,8 +159,8 @@ impl SpanSlab {
             if first == NO_CELL {
                 return None;
             }
-            // If another thread has taken the chain meanwhile, this may be any number: then the number in the word has changed, and
-            // the exchange fails.
+            // If another thread has taken the chain meanwhile, this may be any number: then the number in the word has
+            // changed, and the exchange fails.
             let next = self.cell(first)?.next_chain();
             let new = changed(shared, next);
             match self.shared_free_list.compare_exchange_weak(shared, new, Ordering::Acquire, Ordering::Acquire) {
@@ -170,8 +171,8 @@ impl SpanSlab {
     }
 }
 
-/// Returns the first cell of the first chain, or [`NO_CELL`], of the shared free list's word. The word holds the cell's index in such a
-/// way that 0 stands for no cell.
+/// Returns the first cell of the first chain, or [`NO_CELL`], of the shared free list's word. The word holds the cell's
+/// index in such a way that 0 stands for no cell.
 fn first_chain(shared: u64) -> u64 {
     shared & INDEX_MASK ^ NO_CELL
 }

@@ -1,10 +1,11 @@
 //! The span slab: one cell of 16 bytes for each open span of a `RecorderSubscriber`.
 //!
-//! A cell holds the handle count of its span, because a subscriber must say when the last handle is gone; and the call site, because
-//! `Span::current()` asks for the metadata of a span of which only the id is known. The id of a span consists of the index of its cell
-//! (low [`INDEX_BITS`] bits) and the cell's generation (the bits above): the generation counts how often the cell was used, so that no id
-//! is ever used twice. A cell whose generations are used up is never used again. Ids have [`ID_BITS`] bits; those of `RecorderLayer` have
-//! the bit above set. A number with a fraction (`f64`), which is what JSON is read into, holds both kinds.
+//! A cell holds the handle count of its span, because a subscriber must say when the last handle is gone; and the call
+//! site, because `Span::current()` asks for the metadata of a span of which only the id is known. The id of a span
+//! consists of the index of its cell (low [`INDEX_BITS`] bits) and the cell's generation (the bits above): the
+//! generation counts how often the cell was used, so that no id is ever used twice. A cell whose generations are used
+//! up is never used again. Ids have [`ID_BITS`] bits; those of `RecorderLayer` have the bit above set. A number with a
+//! fraction (`f64`), which is what JSON is read into, holds both kinds.
 //!
 //! Free cells are in free lists ([`free_list`]).
 
@@ -25,8 +26,8 @@ const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;
 pub(super) const ID_BITS: u32 = 52;
 /// The last generation of a cell: 2^28 uses, half a minute of a thread that does nothing but make spans.
 const GENERATION_MAX: u64 = if cfg!(test) { 1000 } else { (1 << (ID_BITS - INDEX_BITS)) - 1 };
-/// The last id of a cell is greater than this, and no other id is. (No cell has the index [`NO_CELL`]. To compare with a bound that ends in
-/// zeros would take one instruction more.)
+/// The last id of a cell is greater than this, and no other id is. (No cell has the index [`NO_CELL`]. To compare with
+/// a bound that ends in zeros would take one instruction more.)
 const BELOW_LAST_IDS: u64 = (GENERATION_MAX << INDEX_BITS) - 2;
 /// Cells of the first block: 1 MiB of addresses; less in tests of this module, which have whole slabs on the stack.
 const FIRST_CELLS: u64 = 1 << FIRST_SHIFT;
@@ -38,8 +39,8 @@ const NO_CELL: u64 = INDEX_MASK;
 
 /// All cells of the process.
 pub(super) struct SpanSlab {
-    /// A part of the program's zeroed memory, whose pages exist once they are used. A cell is found in few instructions, and most
-    /// programs need no other block.
+    /// A part of the program's zeroed memory, whose pages exist once they are used. A cell is found in few
+    /// instructions, and most programs need no other block.
     first: [SpanCell; FIRST_CELLS as usize],
     further: FurtherCells,
     /// The index of the first cell that was never used.
@@ -48,7 +49,8 @@ pub(super) struct SpanSlab {
     shared_free_list: AtomicU64,
 }
 
-/// The slab of this process. All of its bytes begin as zeros, so that it is a part of the program's memory and not of its file.
+/// The slab of this process. All of its bytes begin as zeros, so that it is a part of the program's memory and not of
+/// its file.
 pub(super) static SPAN_SLAB: SpanSlab = SpanSlab::new();
 
 /// The state of a span after one of its handles was dropped.
@@ -72,8 +74,8 @@ impl SpanSlab {
         }
     }
 
-    /// Takes a cell for a new span with one handle, and returns the span's id. `None`, and nothing has changed, if the thread's free list
-    /// does not end with a cell of the first block.
+    /// Takes a cell for a new span with one handle, and returns the span's id. `None`, and nothing has changed, if the
+    /// thread's free list does not end with a cell of the first block.
     #[inline(always)]
     pub(super) fn try_create(&self, free: &FreeList, call_site_id: u32) -> Option<u64> {
         let (index, len) = free.last()?;
@@ -82,7 +84,8 @@ impl SpanSlab {
         Some(cell.begin(index, call_site_id))
     }
 
-    /// Takes a cell for a new span with one handle, and returns the span's id. `None` if as many spans are open as can be.
+    /// Takes a cell for a new span with one handle, and returns the span's id. `None` if as many spans are open as can
+    /// be.
     #[inline(always)]
     pub(super) fn create(&self, free: &FreeList, call_site_id: u32) -> Option<u64> {
         match self.try_create(free, call_site_id) {
@@ -131,12 +134,12 @@ impl SpanSlab {
         if cell.id.load(Ordering::Relaxed) != id {
             return Dropped::Unknown;
         }
-        // Acquire: pairs with the release in the decrement below, so that everything that the threads of the other handles did before they
-        // dropped them happens before this span is closed.
+        // Acquire: pairs with the release in the decrement below, so that everything that the threads of the other
+        // handles did before they dropped them happens before this span is closed.
         let mut state = cell.state.load(Ordering::Acquire);
         if state as u32 > 1 {
-            // Other threads may drop handles at the same time: the thread that takes the count to 0 dropped the last one. If the count is
-            // 1, no other thread has a handle: a handle is made from a handle.
+            // Other threads may drop handles at the same time: the thread that takes the count to 0 dropped the last
+            // one. If the count is 1, no other thread has a handle: a handle is made from a handle.
             state = cell.state.fetch_sub(1, Ordering::AcqRel);
         }
         match state as u32 {
@@ -152,8 +155,8 @@ impl SpanSlab {
         }
     }
 
-    /// Drops the only handle of a span, and returns its call site. `None`, and nothing has changed, if there are other handles, the cell is
-    /// not in the first block, or the thread's free list has no room for it.
+    /// Drops the only handle of a span, and returns its call site. `None`, and nothing has changed, if there are other
+    /// handles, the cell is not in the first block, or the thread's free list has no room for it.
     #[inline(always)]
     pub(super) fn try_drop_only_handle(&self, free: &FreeList, id: u64) -> Option<u32> {
         let index = id & INDEX_MASK;

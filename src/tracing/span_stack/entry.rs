@@ -5,7 +5,8 @@ use std::cell::Cell;
 
 /// An entry of the span stack: a span that was entered and has not been exited.
 ///
-/// It consists of whole words: an entry that is read soon after it was written in parts of words makes the processor wait.
+/// It consists of whole words: an entry that is read soon after it was written in parts of words makes the processor
+/// wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::tracing) struct SpanEntry {
     /// The span's id in the ring.

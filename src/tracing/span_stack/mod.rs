@@ -1,8 +1,8 @@
 //! The span stack: the spans that a thread is in, innermost last.
 //!
-//! The rules are those of tracing-subscriber's `Registry`: entering a span that the thread is already in makes a *duplicate*,
-//! which is not current; exiting a span removes its last entry, wherever that entry is. So a program sees the same
-//! parents whichever subscriber it uses.
+//! The rules are those of tracing-subscriber's `Registry`: entering a span that the thread is already in makes a
+//! *duplicate*, which is not current; exiting a span removes its last entry, wherever that entry is. So a program sees
+//! the same parents whichever subscriber it uses.
 
 mod entry;
 
@@ -35,7 +35,8 @@ pub(super) struct Popped {
 
 /// The fast paths. Each of them does the common case, or changes nothing.
 impl SpanStack {
-    /// As [`Self::push`], if the entry is no duplicate and fits the inline part. Otherwise false, and nothing has changed.
+    /// As [`Self::push`], if the entry is no duplicate and fits the inline part. Otherwise false, and nothing has
+    /// changed.
     #[inline(always)]
     pub(super) fn try_push(&self, span_id: u64, local_id: u64, call_site_id: u32, owner: u32) -> bool {
         let len = self.len.get();
@@ -48,8 +49,8 @@ impl SpanStack {
         true
     }
 
-    /// As [`Self::pop`], if the span's entry is the last one and recorded, and the entry before it is current. Otherwise `None`, and
-    /// nothing has changed.
+    /// As [`Self::pop`], if the span's entry is the last one and recorded, and the entry before it is current.
+    /// Otherwise `None`, and nothing has changed.
     #[inline(always)]
     pub(super) fn try_pop(&self, local_id: u64, owner: u32) -> Option<Popped> {
         let last = self.len.get().wrapping_sub(1);
@@ -83,7 +84,8 @@ impl SpanStack {
         Self { inline: [const { EntryCell::new() }; INLINE], len: Cell::new(0) }
     }
 
-    /// Adds an entry for a span that the thread enters. Returns false if the entry is a duplicate: the current span stays the same.
+    /// Adds an entry for a span that the thread enters. Returns false if the entry is a duplicate: the current span
+    /// stays the same.
     pub(super) fn push(&self, span_id: u64, local_id: u64, call_site_id: u32, owner: u32, is_recorded: bool) -> bool {
         let len = self.len.get();
         let tag = u64::from(call_site_id) << 32 | u64::from(owner) | if is_recorded { 0 } else { UNRECORDED };

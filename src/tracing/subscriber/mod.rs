@@ -24,13 +24,15 @@ use tracing_core::{Event, LevelFilter, Metadata};
 /// The id of all spans that are not recorded.
 const UNRECORDED: u64 = u64::MAX;
 
-/// A complete `tracing` subscriber that records everything its filter accepts, and does nothing else: for programs that need no other
-/// layers. A span without fields costs less than with tracing-subscriber's `Registry` that does nothing (docs/COST.md has the figures).
+/// A complete `tracing` subscriber that records everything its filter accepts, and does nothing else: for programs that
+/// need no other layers. A span without fields costs less than with tracing-subscriber's `Registry` that does nothing
+/// (docs/COST.md has the figures).
 ///
-/// It reads no environment variable: the program chooses the filter ([`Self::with_filter`]). [`init`](super::init) reads them.
+/// It reads no environment variable: the program chooses the filter ([`Self::with_filter`]). [`init`](super::init)
+/// reads them.
 ///
-/// It keeps 16 bytes of each open span, to know when the last handle is gone. Each thread knows its current span by itself, by
-/// the same rules as `Registry`.
+/// It keeps 16 bytes of each open span, to know when the last handle is gone. Each thread knows its current span by
+/// itself, by the same rules as `Registry`.
 ///
 /// ```
 /// use eventring::tracing::{PerfRecorder, RecorderSubscriber};

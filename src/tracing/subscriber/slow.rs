@@ -21,7 +21,8 @@ impl RecorderSubscriber {
         if attributes.fields().is_empty() {
             return self.encoded_span(thread, attributes, EncodedFields::NONE);
         }
-        // A new call site, and a thread that moves to another ring, record events: so both come before the time is taken.
+        // A new call site, and a thread that moves to another ring, record events: so both come before the time is
+        // taken.
         core.call_site_id(attributes.metadata());
         let Some(ring) = thread.ring_of(core) else { return id_of(UNRECORDED) };
         let visit = |visitor: &mut dyn Visit| attributes.record(visitor);
@@ -72,7 +73,8 @@ impl RecorderSubscriber {
     #[inline(never)]
     pub(super) fn event_slow(&self, thread: &ThreadState, event: &Event<'_>) {
         let Some(core) = self.recording() else { return };
-        // A new call site, and a thread that moves to another ring, record events: so both come before the time is taken.
+        // A new call site, and a thread that moves to another ring, record events: so both come before the time is
+        // taken.
         core.call_site_id(event.metadata());
         let Some(ring) = thread.ring_of(core) else { return };
         let visit = |visitor: &mut dyn Visit| event.record(visitor);
@@ -133,8 +135,8 @@ impl RecorderSubscriber {
     }
 }
 
-// The rest of a fast path whose event the ring could not record on its own fast path. These functions return the answer of the fast path,
-// so that it need not keep anything on the stack over the call.
+// The rest of a fast path whose event the ring could not record on its own fast path. These functions return the answer
+// of the fast path, so that it need not keep anything on the stack over the call.
 
 #[cold]
 #[inline(never)]
