@@ -1,13 +1,14 @@
 //! An array that grows by blocks. Elements never move, and looking them up takes no lock.
 
 use once_cell::race::OnceBox;
-// Not the model checker's: it is held only while a block is made, and models make their blocks before they start threads.
+// Not the model checker's: it is held only while a block is made, and models make their blocks before they start
+// threads.
 use std::sync::{Mutex, PoisonError};
 
 /// An array of at most `BLOCKS` blocks. Each block is made when it is first needed and lives as long as the array.
 ///
-/// The first block has `1 << FIRST_SHIFT` elements. Every further block has `1 << GROWTH_SHIFT` times as many as the block
-/// before it: with 0 all blocks have the same length.
+/// The first block has `1 << FIRST_SHIFT` elements. Every further block has `1 << GROWTH_SHIFT` times as many as the
+/// block before it: with 0 all blocks have the same length.
 ///
 /// An array without blocks is all zeros, so that a `static` array takes no room in the program's file.
 pub(crate) struct SegmentedArray<T, const FIRST_SHIFT: u32, const GROWTH_SHIFT: u32, const BLOCKS: usize> {

@@ -32,8 +32,8 @@ impl Copier {
 /// Loads eight words of shared memory, each by a relaxed load, in any order.
 ///
 /// # Safety
-/// `shared` is aligned to 64 bytes and valid for reads of 64 bytes. Others may write that memory at the same time, but only by
-/// atomic or volatile accesses, or from another process.
+/// `shared` is aligned to 64 bytes and valid for reads of 64 bytes. Others may write that memory at the same time, but
+/// only by atomic or volatile accesses, or from another process.
 #[inline(always)]
 pub(crate) unsafe fn words_from_shared(shared: *const u64) -> [u64; 8] {
     std::array::from_fn(|index| {
@@ -50,8 +50,8 @@ impl Copier {
     ///
     /// # Safety
     /// - `source` is valid for reads of `bytes` bytes and nobody writes there meanwhile.
-    /// - `shared` is valid for writes of `bytes` bytes. Others may access that memory at the same time, but only by atomic or
-    ///   volatile accesses, or from another process.
+    /// - `shared` is valid for writes of `bytes` bytes. Others may access that memory at the same time, but only by
+    ///   atomic or volatile accesses, or from another process.
     #[inline]
     pub(crate) unsafe fn write_shared(self, shared: *mut u8, source: *const u8, bytes: usize) {
         let head = head_bytes(shared.addr(), bytes);
@@ -65,7 +65,8 @@ impl Copier {
             if aligned {
                 // SAFETY: eight readable bytes remain; the read does not ask for alignment.
                 let word = unsafe { from.cast::<u64>().read_unaligned() };
-                // SAFETY: eight writable bytes remain, the address is a multiple of 8 (at - head is), others use atomics.
+                // SAFETY: eight writable bytes remain, the address is a multiple of 8 (at - head is), others use
+                // atomics.
                 let cell = unsafe { AtomicU64::from_ptr(to.cast()) };
                 cell.store(word, Ordering::Relaxed);
                 at += 8;
@@ -84,8 +85,8 @@ impl Copier {
     ///
     /// # Safety
     /// - `target` is valid for writes of `bytes` bytes and nobody else accesses it meanwhile.
-    /// - `shared` is valid for reads of `bytes` bytes. Others may write that memory at the same time, but only by atomic or
-    ///   volatile accesses, or from another process.
+    /// - `shared` is valid for reads of `bytes` bytes. Others may write that memory at the same time, but only by
+    ///   atomic or volatile accesses, or from another process.
     #[inline]
     pub(crate) unsafe fn read_shared(self, target: *mut u8, shared: *const u8, bytes: usize) {
         let head = head_bytes(shared.addr(), bytes);
@@ -97,8 +98,8 @@ impl Copier {
             // SAFETY: as above.
             let to = unsafe { target.add(at) };
             if aligned {
-                // SAFETY: eight readable bytes remain, the address is a multiple of 8. An atomic load of the machine's word
-                // size is a plain load, which read-only mappings allow.
+                // SAFETY: eight readable bytes remain, the address is a multiple of 8. An atomic load of the machine's
+                // word size is a plain load, which read-only mappings allow.
                 let cell = unsafe { AtomicU64::from_ptr(from.cast_mut().cast()) };
                 let word = cell.load(Ordering::Relaxed);
                 // SAFETY: eight writable bytes remain; the write does not ask for alignment.

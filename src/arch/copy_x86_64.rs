@@ -6,8 +6,8 @@
 
 use std::arch::asm;
 
-/// From here on the microcoded string move is as fast as a loop, and can be interrupted half way. (At 4 KiB into a cold ring
-/// it takes twice as long.)
+/// From here on the microcoded string move is as fast as a loop, and can be interrupted half way. (At 4 KiB into a cold
+/// ring it takes twice as long.)
 const STRING_MOVE_BYTES: usize = 1 << 20;
 
 /// How to copy on this processor. Found out once, for the question costs instructions.
@@ -31,8 +31,8 @@ impl Copier {
         Self { in_line_over_32: self.in_line_over_32.min(bytes.saturating_sub(32)), ..self }
     }
 
-    /// Whether so many bytes are of the ordinary kind: 32 and more, less than a mebibyte, and the processor has wide registers.
-    /// One comparison, behind which [`Self::read_shared`] asks nothing more.
+    /// Whether so many bytes are of the ordinary kind: 32 and more, less than a mebibyte, and the processor has wide
+    /// registers. One comparison, behind which [`Self::read_shared`] asks nothing more.
     #[inline(always)]
     pub(crate) fn copies_in_line(self, bytes: usize) -> bool {
         let is_in_line = bytes.wrapping_sub(32) < self.in_line_over_32;
@@ -174,8 +174,9 @@ unsafe fn opaque_copy_avx(to: *mut u8, from: *const u8, bytes: usize) {
     }
     // SAFETY: the last 32 bytes of both ranges; they may overlap those before.
     unsafe { move_32(to, from, last) };
-    // Code compiled without AVX must not find upper halves in use (it would be slow, not wrong). But this is inlined, maybe
-    // into a function for which AVX is enabled, and the compiler may keep values in them: so it is told of all sixteen.
+    // Code compiled without AVX must not find upper halves in use (it would be slow, not wrong). But this is inlined,
+    // maybe into a function for which AVX is enabled, and the compiler may keep values in them: so it is told of all
+    // sixteen.
     #[cfg(not(target_feature = "avx"))]
     // SAFETY: zeroes upper halves of registers that the compiler knows to be overwritten.
     unsafe {
@@ -191,9 +192,9 @@ unsafe fn opaque_copy_avx(to: *mut u8, from: *const u8, bytes: usize) {
 /// Loads eight words of shared memory, each as if by a relaxed load, in any order.
 ///
 /// # Safety
-/// `shared` is aligned to 8 bytes (16, for a load of two words to be that of two relaxed ones on every processor) and valid for
-/// reads of 64 bytes. Others may write that memory at the same time, but only by
-/// atomic or volatile accesses, or from another process.
+/// `shared` is aligned to 8 bytes (16, for a load of two words to be that of two relaxed ones on every processor) and
+/// valid for reads of 64 bytes. Others may write that memory at the same time, but only by atomic or volatile accesses,
+/// or from another process.
 #[inline(always)]
 pub(crate) unsafe fn words_from_shared(shared: *const u64) -> [u64; 8] {
     use std::arch::x86_64::__m128i;
@@ -216,8 +217,8 @@ impl Copier {
     ///
     /// # Safety
     /// - `source` is valid for reads of `bytes` bytes and nobody writes there meanwhile.
-    /// - `shared` is valid for writes of `bytes` bytes. Others may access that memory at the same time, but only by atomic or
-    ///   volatile accesses, or from another process.
+    /// - `shared` is valid for writes of `bytes` bytes. Others may access that memory at the same time, but only by
+    ///   atomic or volatile accesses, or from another process.
     #[inline(always)]
     pub(crate) unsafe fn write_shared(self, shared: *mut u8, source: *const u8, bytes: usize) {
         // SAFETY: the caller's promise; private memory and the mapping cannot overlap.
@@ -228,13 +229,13 @@ impl Copier {
     ///
     /// # Safety
     /// - `target` is valid for writes of `bytes` bytes and nobody else accesses it meanwhile.
-    /// - `shared` is valid for reads of `bytes` bytes. Others may write that memory at the same time, but only by atomic or
-    ///   volatile accesses, or from another process.
+    /// - `shared` is valid for reads of `bytes` bytes. Others may write that memory at the same time, but only by
+    ///   atomic or volatile accesses, or from another process.
     #[inline(always)]
     pub(crate) unsafe fn read_shared(self, target: *mut u8, shared: *const u8, bytes: usize) {
         if self.copies_in_line(bytes) {
-            // SAFETY: AVX is there and at least 32 bytes are, for the limit is 0 without, and `bytes - 32` has not wrapped. The
-            // rest is the caller's promise; private memory and the mapping cannot overlap.
+            // SAFETY: AVX is there and at least 32 bytes are, for the limit is 0 without, and `bytes - 32` has not
+            // wrapped. The rest is the caller's promise; private memory and the mapping cannot overlap.
             return unsafe { opaque_copy_avx(target, shared, bytes) };
         }
         // SAFETY: the caller's promise; private memory and the mapping cannot overlap.

@@ -1,5 +1,5 @@
-//! Read-modify-write without a lock prefix: one instruction, which no signal handler of the thread can divide. Other threads
-//! could; the callers' words are stored to by one thread only.
+//! Read-modify-write without a lock prefix: one instruction, which no signal handler of the thread can divide. Other
+//! threads could; the callers' words are stored to by one thread only.
 
 use crate::sync::AtomicU64;
 use std::arch::asm;
@@ -8,8 +8,8 @@ use std::arch::asm;
 #[inline(always)]
 pub(crate) fn fetch_add(word: &AtomicU64, value: u64) -> u64 {
     let mut old = value;
-    // SAFETY: the address is that of a live, aligned u64 that may be stored to through a shared reference (an atomic); to
-    // other threads the instruction is a relaxed load and a relaxed store.
+    // SAFETY: the address is that of a live, aligned u64 that may be stored to through a shared reference (an atomic);
+    // to other threads the instruction is a relaxed load and a relaxed store.
     unsafe {
         asm!("xadd [{word}], {old}", word = in(reg) word.as_ptr(), old = inout(reg) old, options(nostack));
     }

@@ -1,6 +1,6 @@
-//! How ticks and nanoseconds since the epoch belong together, for keeping beside recorded times.
+//! The relation of ticks to nanoseconds since the epoch, to be kept beside recorded times.
 
-/// What a clock reads.
+/// The source of a clock's times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ClockKind {
@@ -10,39 +10,50 @@ pub enum ClockKind {
     Realtime,
 }
 
-/// A clock's newest line from ticks to nanoseconds since the Unix epoch.
+/// A clock's newest segment, from ticks to nanoseconds since the Unix epoch.
 ///
-/// `epoch_nanos = epoch_nanos0 + (ticks - ticks0) * mult / 2^shift`. The line was made to hold for half a millisecond.
-/// Beyond that it drifts by what the clocks' rates differ: some microseconds a second, or up to 500 while the system's
-/// clock is being slewed.
+/// `epoch_nanos = epoch_nanos0 + (ticks - ticks0) * mult / 2^shift`. The segment was made to hold for half a
+/// millisecond. Beyond that it drifts by what the clocks' rates differ: some microseconds a second, or up to 500 while
+/// the system's clock is being slewed.
 ///
-/// Of a [`ClockKind::Realtime`] clock, a tick is a nanosecond since the epoch, and the line says so.
+/// For a [`ClockKind::Realtime`] clock a tick is a nanosecond since the epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Calibration {
-    /// What the clock reads.
+    /// The source of the clock's times.
     pub kind: ClockKind,
-    /// The tick count where the line starts.
+    /// The tick count where the segment starts.
     pub ticks0: u64,
-    /// Nanoseconds since the Unix epoch where it starts.
+    /// Nanoseconds since the Unix epoch where the segment starts.
     pub epoch_nanos0: u64,
     /// Nanoseconds per tick, times two to the power of `shift`. 30 significant bits.
     pub mult: u32,
-    /// See `mult`; below 64.
+    /// Binary exponent of `mult`; below 64.
     pub shift: u32,
-    /// The counter's rate by the real-time clock: measured over a quarter of a second or more, once the clock has run
+    /// Rate of the counter by the real-time clock, measured over a quarter of a second or more once the clock has run
     /// for that long.
     pub ticks_per_second: u64,
-    /// How far a time of this line can be from `CLOCK_REALTIME` as long as neither clock changes its rate: the width of
-    /// the pairing, the drift of the rate, and what is left of earlier errors.
+    /// Largest distance of a time of this segment from `CLOCK_REALTIME` while neither clock changes its rate: the width
+    /// of the sample, the drift of the rate, and the remainder of earlier errors.
     pub error_bound_nanos: u64,
     /// Steps of `CLOCK_REALTIME` (or of the counter) that this clock has met. After a step backwards it runs at half
     /// the rate or less until the real-time clock has caught up.
     pub steps: u64,
 }
 
+impl ClockKind {
+    /// Returns the number that stands for this kind in the header of a ring.
+    pub(crate) const fn header_code(self) -> u64 {
+        match self {
+            Self::Realtime => 1,
+            Self::TickCounter => 2,
+        }
+    }
+}
+
 impl Calibration {
-    /// Nanoseconds since the Unix epoch at `ticks`, which may be before `ticks0`. Saturates at 0 and [`u64::MAX`].
+    /// Returns the nanoseconds since the Unix epoch at `ticks`, which may be before `ticks0`. Saturates at 0 and
+    /// [`u64::MAX`].
     #[must_use]
     pub fn epoch_nanos(&self, ticks: u64) -> u64 {
         let elapsed = i128::from(ticks) - i128::from(self.ticks0);

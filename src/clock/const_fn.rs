@@ -1,6 +1,6 @@
-//! What is made in constants, except in models.
+//! Functions that are `const` except in models, whose atomics cannot be made in constants.
 
-/// A function that is `const` where atomics can be made in constants: everywhere but in models.
+/// Defines a function that is `const` everywhere but in models.
 macro_rules! const_except_in_models {
     ($(#[$meta:meta])* $vis:vis fn $name:ident($($parameter:tt)*) -> $result:ty $body:block) => {
         #[cfg(not(any(loom, shuttle)))]

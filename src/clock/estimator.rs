@@ -1,42 +1,42 @@
-//! How fast the counter runs against the real-time clock, and where the next line goes.
+//! The estimator: the counter's rate against the real-time clock, and the next segment.
 //!
 //! Pure arithmetic over a few samples: no clock is read here.
 //!
-//! - The **place** comes from the newest sample alone, so an error never outlives a line.
+//! - The **start** of a segment comes from the newest sample alone, so an error never outlives a segment.
 //! - The **rate** comes from a baseline of a quarter of a second or more, so that the noise of a sample (some 15 ns)
-//!   does not wiggle it. A sample that the rate does not explain starts a new baseline at the sample before it: when
-//!   the real-time clock's rate is changed, the next line knows.
-//! - A difference that no rate explains is a **step** of the real-time clock. Forward: the next line starts at the
-//!   truth. Backward: lines run at half the rate until the truth has caught up, since time must not fall.
+//!   does not disturb it. A sample that the rate does not explain starts a new baseline at the sample before it: so the
+//!   next segment follows a change of the real-time clock's rate.
+//! - A difference that no rate explains is a **step** of the real-time clock. Forward: the next segment starts at the
+//!   truth. Backward: segments run at half the rate until the truth has caught up, since time must not fall.
 
-use super::line::{Line, is_possible, mult_for};
+use super::segment::{Segment, is_possible, mult_for};
 
-/// No line is longer. A rate that changes by 500 ppm, the most that NTP does, puts the end of a line a quarter of a
-/// microsecond off; a change from one extreme to the other, half a microsecond.
-const LINE_NANOS_MAX: f64 = 500_000.0;
+/// Length of the longest segment. A rate that changes by 500 ppm, the most that NTP does, puts the end of a segment a
+/// quarter of a microsecond off; a change from one extreme to the other, half a microsecond.
+const SEGMENT_NANOS_MAX: f64 = 500_000.0;
 
-/// No line is shorter, unless the calibration itself was held up.
-const LINE_NANOS_MIN: f64 = 20_000.0;
+/// Length of the shortest segment, unless the calibration itself was held up.
+const SEGMENT_NANOS_MIN: f64 = 20_000.0;
 
-/// A line ends when the uncertainty of its rate may have put it this far off.
+/// Drift at which a segment ends: the uncertainty of its rate may have put it this far off.
 const DRIFT_NANOS_MAX: f64 = 200.0;
 
 /// Half of the baseline at its shortest: a new one is begun this often and used when the next one begins.
 const BASELINE_NANOS: f64 = 250_000_000.0;
 
-/// What a rate may change by without being called a step: NTP's two extremes, and half as much again.
+/// Largest change of the rate that is not a step: the distance of NTP's two extremes, and half as much again.
 const SLEW_MAX: f64 = 1.5e-3;
 
-/// Less is not called a step.
+/// Smallest deviation that is a step.
 const STEP_NANOS_MIN: f64 = 1_000.0;
 
 /// A sample's noise beyond its bracket: rounding to whole nanoseconds, on both ends.
 const ROUNDING_NANOS: f64 = 2.0;
 
-/// The part of an error that one line makes up for. Less than all of it, so that noise is not followed.
+/// Part of an error that one segment corrects. Less than all of it, so that segments do not follow noise.
 const STEERING_GAIN: f64 = 0.5;
 
-/// The most that steering slows a line down by.
+/// Largest part of its rate by which steering slows a segment down.
 const SLOWDOWN_MAX: f64 = 0.5;
 
 /// The real-time clock read between two reads of the counter.
@@ -44,14 +44,14 @@ const SLOWDOWN_MAX: f64 = 0.5;
 pub(super) struct Sample {
     /// The middle of the two counts.
     pub(super) ticks: u64,
-    /// What the real-time clock said, nanoseconds since the epoch.
+    /// Time of the real-time clock, nanoseconds since the epoch.
     pub(super) nanos: u64,
     /// The ticks between the two counts: the pairing can be off by half of it, and some nanoseconds of it are the cost
     /// of reading the clock.
     pub(super) width_ticks: u64,
 }
 
-/// See the module.
+/// Rate of the counter, and the samples that it comes from. See the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Estimator {
     /// Start of the baseline in use.
@@ -62,18 +62,18 @@ pub(super) struct Estimator {
     last: Sample,
     /// The rate.
     nanos_per_tick: f64,
-    /// How far off the rate can be, as a part of it, if it is constant.
+    /// Largest error of the rate, as a part of it, if the rate is constant.
     rate_uncertainty: f64,
-    /// How far the newest line starts from the truth, in nanoseconds.
+    /// Distance of the newest segment's start from the truth, in nanoseconds.
     offset_nanos: f64,
     /// Steps of the real-time clock (or of the counter) seen so far.
     steps: u64,
-    /// The newest sample is the first after a step: the next one makes a new rate.
+    /// True if the newest sample is the first after a step: the next sample makes a new rate.
     after_step: bool,
 }
 
 impl Estimator {
-    /// From two samples. `None` if they give no sensible rate.
+    /// Creates an estimator from two samples. Returns `None` if they give no sensible rate.
     pub(super) fn new(first: Sample, second: Sample) -> Option<Self> {
         let mut estimator = Self {
             anchor: first,
@@ -91,7 +91,7 @@ impl Estimator {
         sensible.then_some(estimator)
     }
 
-    /// Takes a newer sample in.
+    /// Takes a newer sample into account.
     pub(super) fn observe(&mut self, sample: Sample) {
         if sample.ticks <= self.last.ticks {
             // The counter was set back: a suspended or restored machine.
@@ -122,13 +122,13 @@ impl Estimator {
         }
     }
 
-    /// Begins anew at `sample` with the rate as it is, and counts a step.
+    /// Starts again from `sample` with the rate as it is, and counts a step.
     fn step_to(&mut self, sample: Sample) {
         self.steps += 1;
         self.restart(sample);
     }
 
-    /// Begins anew at `sample` with the rate as it is: what else is known may not be relied upon.
+    /// Starts again from `sample` with the rate as it is, because the rest of the state may be wrong.
     pub(super) fn restart(&mut self, sample: Sample) {
         self.anchor = sample;
         self.next_anchor = sample;
@@ -136,12 +136,12 @@ impl Estimator {
         self.after_step = true;
     }
 
-    /// The rate over the baseline, if that is a rate, and as sure as the one before or sure enough for a whole line.
-    /// (A sample that was interrupted at every try is worth nothing here.)
+    /// Takes the rate over the baseline if it is possible, and as certain as the present rate or certain enough for a
+    /// whole segment. (A sample that was interrupted at every try gives no rate that is certain enough.)
     fn take_rate(&mut self) {
         let rate = nanos_between(self.anchor, self.last) / ticks_between(self.anchor, self.last);
         let uncertainty = self.uncertainty_since(self.anchor);
-        let sure_enough = self.rate_uncertainty.max(DRIFT_NANOS_MAX / LINE_NANOS_MAX);
+        let sure_enough = self.rate_uncertainty.max(DRIFT_NANOS_MAX / SEGMENT_NANOS_MAX);
         if uncertainty <= sure_enough && is_possible(rate) {
             self.nanos_per_tick = rate;
             self.rate_uncertainty = uncertainty;
@@ -158,29 +158,29 @@ impl Estimator {
         (sample.width_ticks as f64 / 2.0 + 1.0) * self.nanos_per_tick
     }
 
-    /// How long a line may be, from the newest sample on.
-    fn line_nanos(&self) -> f64 {
-        (DRIFT_NANOS_MAX / self.rate_uncertainty).clamp(LINE_NANOS_MIN, LINE_NANOS_MAX)
+    /// Returns how long a segment may be, from the newest sample on.
+    fn segment_nanos(&self) -> f64 {
+        (DRIFT_NANOS_MAX / self.rate_uncertainty).clamp(SEGMENT_NANOS_MIN, SEGMENT_NANOS_MAX)
     }
 
-    /// Whether the newest sample is too old at `ticks` to start a line there.
+    /// Returns true if the newest sample is too old at `ticks` to start a segment there.
     pub(super) fn is_stale_at(&self, ticks: u64) -> bool {
         let age_nanos = self.ticks_since_sample(ticks) * self.nanos_per_tick;
-        !(-LINE_NANOS_MIN..=self.line_nanos() / 2.0).contains(&age_nanos)
+        !(-SEGMENT_NANOS_MIN..=self.segment_nanos() / 2.0).contains(&age_nanos)
     }
 
     fn ticks_since_sample(&self, ticks: u64) -> f64 {
         ticks.wrapping_sub(self.last.ticks) as i64 as f64
     }
 
-    /// The line from `ticks` on, after `old`, starting at or above `lowest_nanos`.
-    pub(super) fn line(&mut self, ticks: u64, old: Option<&Line>, lowest_nanos: u64, shift: u32) -> Line {
+    /// Returns the segment from `ticks` on, after `old`, which starts at or above `lowest_nanos`.
+    pub(super) fn segment(&mut self, ticks: u64, old: Option<&Segment>, lowest_nanos: u64, shift: u32) -> Segment {
         let since_sample = self.ticks_since_sample(ticks) * self.nanos_per_tick;
-        // Rounded down, so that a line is rather behind than ahead: the truth can be jumped to.
+        // Rounded down, so that a segment is rather late than early: a late segment can jump to the truth.
         let truth = self.last.nanos.wrapping_add_signed(since_sample.floor() as i64);
 
-        // Within the sample's bracket the old line is as good as the sample, and smoother: it is moved only as far as
-        // the bracket demands. Far from it, the old line knows nothing.
+        // Within the sample's uncertainty the old segment is as good as the sample, and smoother: it is moved only as
+        // far as the uncertainty demands. Far outside of it, the old segment is of no use.
         let half_width = self.half_width_nanos(self.last);
         let kept = old.map_or(0.0, |old| {
             let old_elapsed = ticks.wrapping_sub(old.ticks0) as i64 as f64 * old.nanos_per_tick(shift);
@@ -195,9 +195,9 @@ impl Estimator {
         let nanos0 = truth.wrapping_add_signed(kept.floor() as i64).max(lowest_nanos);
         self.offset_nanos = nanos0.wrapping_sub(truth) as i64 as f64;
 
-        let length = (self.line_nanos() - since_sample).clamp(LINE_NANOS_MIN / 2.0, LINE_NANOS_MAX);
+        let length = (self.segment_nanos() - since_sample).clamp(SEGMENT_NANOS_MIN / 2.0, SEGMENT_NANOS_MAX);
         let slowdown = (self.offset_nanos * STEERING_GAIN / length).clamp(-SLOWDOWN_MAX, SLOWDOWN_MAX);
-        Line {
+        Segment {
             ticks0: ticks,
             nanos0,
             mult: mult_for(self.nanos_per_tick * (1.0 - slowdown), shift),
@@ -206,20 +206,20 @@ impl Estimator {
         }
     }
 
-    /// How far a time of the newest line can be from the truth if the real-time clock keeps its rate.
+    /// Returns how far a time of the newest segment can be from the truth if the real-time clock keeps its rate.
     pub(super) fn error_bound_nanos(&self) -> f64 {
         self.half_width_nanos(self.last)
             + self.offset_nanos.abs()
-            + self.line_nanos() * self.rate_uncertainty
+            + self.segment_nanos() * self.rate_uncertainty
             + ROUNDING_NANOS
     }
 
-    /// The rate.
+    /// Returns the rate.
     pub(super) fn nanos_per_tick(&self) -> f64 {
         self.nanos_per_tick
     }
 
-    /// Steps of the real-time clock seen so far.
+    /// Returns the number of steps of the real-time clock seen so far.
     pub(super) fn steps(&self) -> u64 {
         self.steps
     }
@@ -233,11 +233,11 @@ fn nanos_between(from: Sample, to: Sample) -> f64 {
     to.nanos.wrapping_sub(from.nanos) as i64 as f64
 }
 
-/// Words that hold an [`Estimator`].
+/// Number of words that hold an [`Estimator`].
 pub(super) const ESTIMATOR_WORDS: usize = 14;
 
 impl Estimator {
-    /// For keeping in atomics.
+    /// Returns the estimator as words, to be kept in atomics.
     pub(super) fn to_words(self) -> [u64; ESTIMATOR_WORDS] {
         let [a, n, l] =
             [self.anchor, self.next_anchor, self.last].map(|sample| [sample.ticks, sample.nanos, sample.width_ticks]);
@@ -259,7 +259,7 @@ impl Estimator {
         ]
     }
 
-    /// From what [`Estimator::to_words`] gave.
+    /// Creates the estimator from the words of [`Estimator::to_words`].
     pub(super) fn from_words(w: [u64; ESTIMATOR_WORDS]) -> Self {
         let sample = |at: usize| Sample { ticks: w[at], nanos: w[at + 1], width_ticks: w[at + 2] };
         Self {
@@ -287,14 +287,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_end_of_a_line_is_within_the_error_bound_however_coarse_the_ticks(
+        fn the_end_of_a_segment_is_within_the_error_bound_however_coarse_the_ticks(
             nanos_per_tick in 0.2f64..60.0,
             start in 1_000u64..1_000_000,
             baseline in 20_000u64..1_000_000_000,
         ) {
             let (first, second) = (sample_at(start, nanos_per_tick), sample_at(start + baseline, nanos_per_tick));
             let estimator = Estimator::new(first, second).unwrap();
-            let drift = (estimator.nanos_per_tick() / nanos_per_tick - 1.0).abs() * estimator.line_nanos();
+            let drift = (estimator.nanos_per_tick() / nanos_per_tick - 1.0).abs() * estimator.segment_nanos();
             prop_assert!(drift <= estimator.error_bound_nanos(), "{drift} {:?}", estimator);
             prop_assert!(drift <= 300.0, "{drift} {:?}", estimator);
         }

@@ -1,12 +1,15 @@
-//! From a tick counter to nanoseconds since the Unix epoch.
+//! The clock: from a tick counter to nanoseconds since the Unix epoch.
 //!
-//! Every event carries the time of its recording. Asking the operating system costs 20 to 30 ns, more than all the rest
-//! of recording an event. So [`Clock`] reads the processor's tick counter and converts: multiply, shift, add. Twice a
-//! millisecond at most, whichever thread asks for the time next compares with `CLOCK_REALTIME` and makes a new line
-//! (half a microsecond of work). Asked less often than that pays for, the clock reads `CLOCK_REALTIME` instead. There is
-//! no background thread, and no thread waits for another.
+//! Every event carries the time of its recording. To ask the operating system for the time costs 20 to 30 ns, more than
+//! all the rest of recording an event. So [`Clock`] reads the processor's tick counter and converts: multiply, shift,
+//! add. The numbers for that are a *segment*, which is used for half a millisecond at most. The thread that asks for
+//! the time next compares the counter with `CLOCK_REALTIME` and makes a new segment (half a microsecond of work). If
+//! the time is asked for so seldom that this does not pay, the clock reads `CLOCK_REALTIME` instead. There is no
+//! background thread, and no thread waits for another.
 //!
-//! What holds of a clock's times:
+//! `tick_clock.rs` has the algorithm, `latch.rs` shares the current segment, `estimator.rs` computes the next one.
+//!
+//! Promises about a clock's times:
 //!
 //! - Within a thread they never fall, whatever is done to the system's clock.
 //! - They stay within 1 µs of `CLOCK_REALTIME` for as long as the program runs, also while NTP slews it by up to
@@ -32,9 +35,9 @@
 mod calibration;
 mod const_fn;
 mod estimator;
-mod line;
-mod published;
+mod latch;
 mod realtime;
+mod segment;
 #[cfg(test)]
 mod simulation;
 mod source;
@@ -54,15 +57,15 @@ use tick_clock::TickClock;
 #[derive(Debug)]
 pub struct Clock {
     tick_clock: TickClock<Machine>,
-    /// What is known of the tick counter: 0, or a [`TickCounter`] by [`encode`].
+    /// Findings about the tick counter: 0, or a [`TickCounter`] by [`encode`].
     tick_counter: AtomicU64,
     wanted: ClockKind,
-    /// Steps back that threads saw in `CLOCK_REALTIME` while this clock read it.
+    /// Number of steps back that threads saw in `CLOCK_REALTIME` while this clock read it.
     realtime_steps: AtomicU64,
 }
 
 impl Clock {
-    /// A clock of its own.
+    /// Creates a clock.
     ///
     /// With [`ClockKind::TickCounter`] it reads the tick counter if that is usable, and `CLOCK_REALTIME` otherwise:
     /// [`Clock::kind`] tells. With [`ClockKind::Realtime`] it always reads `CLOCK_REALTIME`.
@@ -76,21 +79,30 @@ impl Clock {
         }
     }
 
-    /// The clock of this process: by the tick counter where that is usable.
+    /// Returns the clock of this process, which reads the tick counter where that is usable.
     #[inline]
     pub fn global() -> &'static Self {
         static GLOBAL: Clock = Clock::new(ClockKind::TickCounter);
         &GLOBAL
     }
 
-    /// The clock of this process that reads `CLOCK_REALTIME` whatever the tick counter is worth.
+    /// Returns the clock of this process that always reads `CLOCK_REALTIME`.
     #[inline]
     pub fn realtime() -> &'static Self {
         static REALTIME: Clock = Clock::new(ClockKind::Realtime);
         &REALTIME
     }
 
-    /// Does what the first use would do: finds out about the tick counter and measures its rate, some 50 µs.
+    /// Returns the clock of this process that has `kind`.
+    pub(crate) fn shared(kind: ClockKind) -> &'static Self {
+        match kind {
+            ClockKind::TickCounter => Self::global(),
+            ClockKind::Realtime => Self::realtime(),
+        }
+    }
+
+    /// Finds out about the tick counter and measures its rate, which the first use of the clock would do otherwise
+    /// (some 50 µs).
     ///
     /// Nothing happens if the clock has been used already.
     pub fn init_once(&self) -> &Self {
@@ -98,33 +110,35 @@ impl Clock {
         self
     }
 
-    /// Now, in nanoseconds since the Unix epoch.
+    /// Returns the present time in nanoseconds since the Unix epoch.
     ///
-    /// Never less than it gave the same thread before. May be called in a signal handler, and in a forked child.
+    /// The time is never below one that the same thread got before. May be called in a signal handler, and in a forked
+    /// child.
     #[inline]
     pub fn now_epoch_nanos(&self) -> u64 {
-        match self.tick_clock.nanos_on_line() {
+        match self.try_now_epoch_nanos() {
             Some(nanos) => nanos,
-            None => self.now_off_line(),
+            None => self.now_epoch_nanos_slow(),
         }
     }
 
-    /// As [`Self::now_epoch_nanos`] in the ordinary case; `None` where the answer would take longer. For callers that have
-    /// a slow way of their own.
+    /// Returns the present time if the current segment has it. The fast path, for callers that have a slow path of
+    /// their own.
     #[inline(always)]
     pub(crate) fn try_now_epoch_nanos(&self) -> Option<u64> {
-        self.tick_clock.nanos_on_line()
+        self.tick_clock.try_nanos()
     }
 
-    /// No line has the time: it has ended, or this clock has none.
+    /// Returns the present time where the current segment has ended or the clock has no segments.
     #[cold]
     #[inline(never)]
-    fn now_off_line(&self) -> u64 {
-        if self.kind() == ClockKind::TickCounter {
-            match self.tick_clock.nanos() {
+    fn now_epoch_nanos_slow(&self) -> u64 {
+        match self.kind() {
+            ClockKind::TickCounter => match self.tick_clock.nanos() {
                 Ok(nanos) => return nanos,
                 Err(tick_clock::NoRate) => self.set_tick_counter(TickCounter::NoRate),
-            }
+            },
+            ClockKind::Realtime => {}
         }
         let reading = realtime::never_falling(Machine.realtime_nanos());
         if reading.stepped_back {
@@ -134,23 +148,22 @@ impl Clock {
         reading.nanos
     }
 
-    /// What the clock reads.
+    /// Returns the source of the clock's times.
     pub fn kind(&self) -> ClockKind {
-        if self.wanted == ClockKind::TickCounter && self.tick_counter().is_usable() {
-            ClockKind::TickCounter
-        } else {
-            ClockKind::Realtime
+        match self.wanted {
+            ClockKind::TickCounter if self.tick_counter().is_usable() => ClockKind::TickCounter,
+            ClockKind::TickCounter | ClockKind::Realtime => ClockKind::Realtime,
         }
     }
 
-    /// Whether the machine's tick counter is usable, and if not, why.
+    /// Returns whether the machine's tick counter is usable, and if not, why.
     pub fn tick_counter(&self) -> TickCounter {
         // Relaxed: every thread that finds nothing finds out the same.
         if let Some(known) = decode(self.tick_counter.load(Ordering::Relaxed)) {
             return known;
         }
         let found = TickCounter::find_out();
-        // Not over a `NoRate` that another thread found out meanwhile.
+        // A compare-exchange: it must not overwrite a `NoRate` that another thread found out meanwhile.
         match self.tick_counter.compare_exchange(0, encode(found), Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => found,
             Err(other) => decode(other).unwrap_or(found),
@@ -161,27 +174,31 @@ impl Clock {
         self.tick_counter.store(encode(found), Ordering::Relaxed);
     }
 
-    /// How the clock's times come about at the moment, for keeping beside recorded events.
+    /// Returns the current relation of ticks to nanoseconds, to be kept beside recorded events.
     ///
-    /// If another thread is in the middle of the clock's first calibration, this waits for it (some 50 µs). Not for
-    /// signal handlers.
+    /// If another thread is in the middle of the clock's first calibration, this call waits for it (some 50 µs). Do not
+    /// call it in a signal handler.
     pub fn calibration(&self) -> Calibration {
         self.init_once();
         loop {
-            if self.kind() == ClockKind::Realtime {
-                return Calibration {
-                    kind: ClockKind::Realtime,
-                    ticks0: 0,
-                    epoch_nanos0: 0,
-                    mult: 1,
-                    shift: 0,
-                    ticks_per_second: 1_000_000_000,
-                    error_bound_nanos: 0,
-                    steps: self.realtime_steps.load(Ordering::Relaxed),
-                };
-            }
-            if let Some(calibration) = self.tick_clock.calibration() {
-                return calibration;
+            match self.kind() {
+                ClockKind::Realtime => {
+                    return Calibration {
+                        kind: ClockKind::Realtime,
+                        ticks0: 0,
+                        epoch_nanos0: 0,
+                        mult: 1,
+                        shift: 0,
+                        ticks_per_second: 1_000_000_000,
+                        error_bound_nanos: 0,
+                        steps: self.realtime_steps.load(Ordering::Relaxed),
+                    };
+                }
+                ClockKind::TickCounter => {
+                    if let Some(calibration) = self.tick_clock.calibration() {
+                        return calibration;
+                    }
+                }
             }
             std::thread::yield_now();
         }

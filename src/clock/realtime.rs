@@ -1,4 +1,4 @@
-//! `CLOCK_REALTIME`, kept from falling within a thread.
+//! `CLOCK_REALTIME`, changed so that it never falls within a thread.
 
 use std::cell::Cell;
 
@@ -6,20 +6,20 @@ thread_local! {
     static KEPT: Cell<Kept> = const { Cell::new(Kept { raw_nanos: 0, ahead_nanos: 0 }) };
 }
 
-/// What a thread remembers of its last reading.
+/// A thread's memory of its last reading.
 #[derive(Clone, Copy, Debug, Default)]
 struct Kept {
-    /// What the real-time clock said.
+    /// Time of the real-time clock.
     raw_nanos: u64,
-    /// How far above that the time given was.
+    /// How far above that time the returned time was.
     ahead_nanos: u64,
 }
 
 impl Kept {
-    /// The time to give for a reading of `raw_nanos`.
+    /// Returns the time for a reading of `raw_nanos`, and the new memory.
     ///
-    /// When the clock was set back, time goes on from the last one given, at half the rate, until the clock has caught
-    /// up: as the tick clock does.
+    /// When the clock was set back, time continues from the last returned time, at half the rate, until the clock has
+    /// caught up. The tick clock does the same.
     fn advance(self, raw_nanos: u64) -> (Self, Reading) {
         let (ahead_nanos, stepped_back) = match raw_nanos.checked_sub(self.raw_nanos) {
             Some(elapsed) => (self.ahead_nanos.saturating_sub(elapsed.div_ceil(2)), false),
@@ -30,18 +30,18 @@ impl Kept {
     }
 }
 
-/// A time to give.
+/// A returned time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reading {
     /// Nanoseconds since the Unix epoch.
     pub(super) nanos: u64,
-    /// The clock was set back since this thread last read it.
+    /// True if the clock was set back since this thread last read it.
     pub(super) stepped_back: bool,
 }
 
-/// The time for a thread that has just read `raw_nanos` from the real-time clock.
+/// Returns the time for a thread that has just read `raw_nanos` from the real-time clock.
 pub(super) fn never_falling(raw_nanos: u64) -> Reading {
-    // A thread that is being torn down has its cell still: it has nothing to drop.
+    // A thread that is being torn down still has its cell, which has nothing to drop.
     KEPT.with(|kept| {
         let (next, reading) = kept.get().advance(raw_nanos);
         kept.set(next);

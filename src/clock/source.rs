@@ -1,17 +1,18 @@
-//! Where ticks and real time come from: the machine, or a simulation of it.
+//! The source of ticks and real time: the machine, or a simulation of it.
 
 use super::estimator::Sample;
 use crate::arch::ticks;
 
 /// A tick counter and a real-time clock.
 pub(super) trait TimeSource {
-    /// The counter, read as cheaply as possible.
+    /// Reads the counter as cheaply as possible.
     fn ticks(&self) -> u64;
-    /// The counter, read after what comes before it.
+    /// Reads the counter after all earlier loads.
     fn ticks_after_loads(&self) -> u64;
-    /// Nanoseconds since the Unix epoch by the system's real-time clock.
+    /// Reads the system's real-time clock, in nanoseconds since the Unix epoch.
     fn realtime_nanos(&self) -> u64;
-    /// Which process this is; not 0. No process has the number of one whose memory it inherited, whatever its process id is.
+    /// Returns a number for this process; not 0. A forked child's number differs from its parent's, whatever its
+    /// process id is.
     fn process_number(&self) -> u64;
 }
 
@@ -39,7 +40,7 @@ impl TimeSource for Machine {
     }
 }
 
-/// Tries to get a narrow sample before the narrowest so far is taken: a wide one was interrupted.
+/// Largest number of tries to get a narrow sample; then the narrowest so far is taken. A wide sample was interrupted.
 const SAMPLE_TRIES: u32 = 5;
 
 /// Reads the real-time clock between two reads of the counter, again until the two are at most `good_width_ticks`
@@ -61,7 +62,7 @@ pub(super) fn sample(source: &impl TimeSource, good_width_ticks: u64) -> Sample 
 fn sample_once(source: &impl TimeSource) -> Sample {
     let before = source.ticks_after_loads();
     let nanos = source.realtime_nanos();
-    // A counter that falls meanwhile gives a width beyond all others.
+    // If the counter falls meanwhile, the width wraps to a very large number.
     let width_ticks = source.ticks_after_loads().wrapping_sub(before);
     Sample { ticks: before.wrapping_add(width_ticks / 2), nanos, width_ticks }
 }

@@ -1,79 +1,81 @@
-//! The clock made of a tick counter: fast path, slow path, calibration.
+//! The clock that reads a tick counter: fast path, slow path, calibration.
 //!
 //! # Why time never falls within a thread
 //!
-//! Let *E* be the highest time that a line gives (its end), or that was given past its end by [`Published::overrun`].
-//! The next line starts at or above *E*, because the compare-exchange that publishes it fails as long as *E* grows.
-//! So times of a later line are never below times of an earlier one, and a thread never goes back to an earlier line,
-//! since it reads one atomic word to choose the line. Within a line, time is a rising function of the counter, and the
-//! counter does not run backwards for a thread (that is what an invariant, synchronised counter means). Past the end of
-//! a line, *E* itself is given. Before the start of a line (the counter was read before the line was published), the
-//! line's start is given, which is neither below earlier times nor above later ones.
+//! Let *E* be the end of a segment, or the highest time that was given past its end by [`Latch::overrun`]. The next
+//! segment starts at or above *E*, because the compare-exchange that publishes it fails as long as *E* grows. So times
+//! of a later segment are never below times of an earlier one, and a thread never goes back to an earlier segment,
+//! since it reads one atomic word to choose the segment. Within a segment, time is a rising function of the counter,
+//! and the counter does not run backwards for a thread (that is what an invariant, synchronised counter means). Past
+//! the end of a segment, *E* itself is given. Before the start of a segment (the counter was read before the segment
+//! was published), the time of its start is given, which is neither below earlier times nor above later ones.
 //!
 //! # Why nobody waits
 //!
-//! One thread calibrates: it holds `calibrating`, for which the others only try. Those who do not get it read the
-//! real-time clock themselves and have that time entered as the line's overrun, so they are neither held up nor wrong,
-//! even if the calibrating thread is preempted for seconds. The same holds for a signal handler that interrupts the
-//! calibrating thread, and before the first line.
+//! One thread calibrates: it holds `calibrating`, which other threads only try to take. A thread that does not get it
+//! reads the real-time clock and enters that time as the segment's overrun. So it is neither held up nor wrong, even if
+//! the calibrating thread is preempted for seconds. The same holds before the first segment, and for a signal handler
+//! that interrupts the calibrating thread.
 //!
 //! # Why time stays with the real-time clock
 //!
-//! A line is used for at most half a millisecond of ticks, and starts at a fresh sample. After idling for however long,
-//! the first call finds the line at its end. As long as calls are far apart, each reads the real-time clock and has
-//! that entered as the overrun; the first that follows close upon another makes a new line.
+//! A segment is used for at most half a millisecond of ticks, and starts at a fresh sample. After any idle time the
+//! first call finds that the segment has ended. While calls are far apart, each call reads the real-time clock and
+//! enters its time as the overrun. The first call that follows soon after another makes a new segment.
 
 use super::calibration::{Calibration, ClockKind};
 use super::estimator::{ESTIMATOR_WORDS, Estimator, Sample};
-use super::line::{Line, Place, shift_for};
-use super::published::{Edition, Published};
+use super::latch::{Edition, Latch};
+use super::segment::{Position, Segment, shift_for};
 use super::source::{TimeSource, sample};
 use crate::sync::{AtomicU64, Ordering};
 
-/// The first rate is measured over this long. Short, because somebody waits; the first lines are shorter for it.
+/// Time over which the first rate is measured. Short, because a caller waits; it makes the first segments shorter.
 const FIRST_BASELINE_NANOS: u64 = 20_000;
 
-/// Tries for the first rate, each some 50 ns: the real-time clock is stepped, or stands.
+/// Largest number of samples for the first rate, each some 50 ns. They all fail only if the real-time clock is stepped
+/// all the time, or stands still.
 const FIRST_BASELINE_TRIES: u32 = 100_000;
 
-/// A line costs some seven readings of the real-time clock and lasts half a millisecond: it pays if the time is asked
-/// for more often than this.
+/// Longest time between calls at which a new segment pays: it costs some seven readings of the real-time clock and
+/// lasts half a millisecond.
 const SELDOM_NANOS: u64 = 64_000;
 
-/// A line that ended a minute ago is replaced in any case: the overrun has a largest value.
+/// Age at which an ended segment is replaced in any case, because the overrun has a largest value: a minute.
 const OLD_NANOS: u64 = 60_000_000_000;
 
-/// Samples for one line: more only if the thread was held up between sampling and publishing.
-const LINE_TRIES: u32 = 4;
+/// Largest number of samples for one segment; more than one only if the thread was held up before it could publish.
+const SEGMENT_TRIES: u32 = 4;
 
 /// A clock that follows the source's real-time clock by its tick counter. See the module.
 #[derive(Debug)]
 pub(super) struct TickClock<S> {
-    published: Published,
+    latch: Latch,
     calibrator: Calibrator,
     source: S,
 }
 
-/// What only the calibrating thread uses, apart from the line that all threads read.
+/// The words that only the calibrating thread uses, in another cache line than the segment that all threads read.
 #[derive(Debug)]
 #[repr(align(64))]
 struct Calibrator {
     /// The number of the process whose thread is calibrating, or 0.
     calibrating: AtomicU64,
-    /// The estimator, and how wide a good sample is. Only for who is calibrating, and for show.
+    /// Words of the estimator. Only the calibrating thread relies on them; `calibration` shows them.
     estimator: [AtomicU64; ESTIMATOR_WORDS],
+    /// Width of a good sample.
     good_width_ticks: AtomicU64,
 }
 
-/// The counter cannot be used after all: it stands, or its rate is out of all reason.
+/// The counter cannot be used after all: it stands still, or has an impossible rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NoRate;
 
 impl<S> TickClock<S> {
-    /// Without a line: the first use makes one.
+    /// Creates a clock without a segment: the first use makes one.
     pub(super) const fn new(source: S) -> Self {
         Self {
-            published: Published::new(),
+            latch: Latch::new(),
             calibrator: Calibrator {
                 calibrating: AtomicU64::new(0),
                 estimator: [const { AtomicU64::new(0) }; ESTIMATOR_WORDS],
@@ -85,53 +87,54 @@ impl<S> TickClock<S> {
 }
 
 impl<S: TimeSource> TickClock<S> {
-    /// The time, if the line in use has it.
+    /// Returns the time if the current segment has it.
     #[inline(always)]
-    pub(super) fn nanos_on_line(&self) -> Option<u64> {
-        self.published.nanos_at(|| self.source.ticks())
+    pub(super) fn try_nanos(&self) -> Option<u64> {
+        self.latch.try_nanos_at(|| self.source.ticks())
     }
 
-    /// The time, whether the line in use has it or not.
+    /// Returns the time, whether the current segment has it or not.
     pub(super) fn nanos(&self) -> Result<u64, NoRate> {
         loop {
-            let (edition, line) = self.published.read();
-            // After the line, so that `Before` is a matter of lagging cores only.
-            match line.place(self.source.ticks_after_loads(), self.published.shift()) {
-                Place::On(nanos) | Place::Before(nanos) => return Ok(nanos),
-                Place::Off => {}
+            let (edition, segment) = self.latch.read();
+            // The ticks are read after the segment, so that `Before` happens only where a core's counter lags.
+            match segment.position(self.source.ticks_after_loads(), self.latch.shift()) {
+                Position::On(nanos) | Position::Before(nanos) => return Ok(nanos),
+                Position::Off => {}
             }
             let now = self.source.realtime_nanos();
-            let end_nanos = line.end_nanos(self.published.shift());
+            let end_nanos = segment.end_nanos(self.latch.shift());
             if !is_asked_seldom(edition, end_nanos, now)
                 && let Some(nanos) = self.try_calibrate(edition)?
             {
                 return Ok(nanos);
             }
-            if line.nanos0 == 0 {
-                // The empty line before the first. Its end is placed, and looked at again.
-                self.published.place_empty_line(now);
-            } else if let Some(nanos) = self.published.overrun(edition, end_nanos, now) {
+            if segment.nanos0 == 0 {
+                // The empty segment. Its end is set, and read again.
+                self.latch.set_empty_segment_start(now);
+            } else if let Some(nanos) = self.latch.overrun(edition, end_nanos, now) {
                 return Ok(nanos);
             }
-            // Another thread has published a line meanwhile.
+            // Another thread has published a segment meanwhile.
         }
     }
 
-    /// The start of a new line, if this thread gets to calibrate and the line of `ended` is still the newest.
+    /// Makes a new segment and returns its start, if this thread gets the right to calibrate and the segment of `ended`
+    /// is still the newest.
     fn try_calibrate(&self, ended: Edition) -> Result<Option<u64>, NoRate> {
         let Some(right) = Right::try_take(&self.calibrator.calibrating, &self.source) else {
             return Ok(None);
         };
-        if !self.published.read().0.has_same_line_as(ended) {
+        if !self.latch.read().0.has_same_segment_as(ended) {
             return Ok(None);
         }
-        let line = if ended.is_first() { self.first_line()? } else { self.next_line(right.is_inherited()) };
-        Ok(Some(line.nanos0))
+        let segment = if ended.is_first() { self.first_segment()? } else { self.next_segment(right.is_inherited()) };
+        Ok(Some(segment.nanos0))
     }
 
-    fn first_line(&self) -> Result<Line, NoRate> {
-        // So that threads that come meanwhile have something to count from.
-        self.published.place_empty_line(self.source.realtime_nanos());
+    fn first_segment(&self) -> Result<Segment, NoRate> {
+        // Threads that ask for the time meanwhile count their overrun from here.
+        self.latch.set_empty_segment_start(self.source.realtime_nanos());
         let mut first = sample(&self.source, 0);
         let good_width_ticks = self.learn_good_width(first);
         for _ in 0..FIRST_BASELINE_TRIES {
@@ -141,14 +144,14 @@ impl<S: TimeSource> TickClock<S> {
             } else if second.nanos - first.nanos >= FIRST_BASELINE_NANOS {
                 let estimator = Estimator::new(first, second).ok_or(NoRate)?;
                 let shift = shift_for(estimator.nanos_per_tick()).ok_or(NoRate)?;
-                self.published.set_shift(shift);
+                self.latch.set_shift(shift);
                 return Ok(self.publish(estimator, None));
             }
         }
         Err(NoRate)
     }
 
-    fn next_line(&self, state_is_doubtful: bool) -> Line {
+    fn next_segment(&self, state_is_doubtful: bool) -> Segment {
         let mut estimator = self.kept();
         let newest = self.sample();
         if state_is_doubtful {
@@ -156,7 +159,7 @@ impl<S: TimeSource> TickClock<S> {
         } else {
             estimator.observe(newest);
         }
-        let (_, old) = self.published.read();
+        let (_, old) = self.latch.read();
         self.publish(estimator, Some(&old))
     }
 
@@ -169,29 +172,29 @@ impl<S: TimeSource> TickClock<S> {
         newest
     }
 
-    /// Samples up to twice as wide as this one are good ones. (And a few ticks, for counters that tick slowly.)
+    /// Makes samples good that are up to twice as wide as this one. (Plus a few ticks, for counters that tick slowly.)
     fn learn_good_width(&self, sample: Sample) -> u64 {
         let good_width_ticks = sample.width_ticks.saturating_mul(2).saturating_add(2);
         self.calibrator.good_width_ticks.store(good_width_ticks, Ordering::Relaxed);
         good_width_ticks
     }
 
-    fn publish(&self, mut estimator: Estimator, old: Option<&Line>) -> Line {
-        // Before the line too: who sees the first line finds an estimator.
+    fn publish(&self, mut estimator: Estimator, old: Option<&Segment>) -> Segment {
+        // Kept before the segment, too: a thread that sees the first segment must find an estimator.
         self.keep(&estimator);
-        let shift = self.published.shift();
+        let shift = self.latch.shift();
         let mut tries = 1;
-        let line = self.published.publish(|lowest_nanos| {
+        let segment = self.latch.publish(|lowest_nanos| {
             let mut ticks = self.source.ticks_after_loads();
-            while estimator.is_stale_at(ticks) && tries < LINE_TRIES {
+            while estimator.is_stale_at(ticks) && tries < SEGMENT_TRIES {
                 tries += 1;
                 estimator.observe(self.sample());
                 ticks = self.source.ticks_after_loads();
             }
-            estimator.line(ticks, old, lowest_nanos, shift)
+            estimator.segment(ticks, old, lowest_nanos, shift)
         });
         self.keep(&estimator);
-        line
+        segment
     }
 
     fn keep(&self, estimator: &Estimator) {
@@ -201,20 +204,20 @@ impl<S: TimeSource> TickClock<S> {
     }
 
     fn kept(&self) -> Estimator {
-        // Relaxed: `Right` orders calibrations. Others may get words of two calibrations.
+        // Relaxed: `Right` orders calibrations. Other threads may get words of two calibrations.
         Estimator::from_words(std::array::from_fn(|word| self.calibrator.estimator[word].load(Ordering::Relaxed)))
     }
 
-    /// The newest calibration. `None` before the first.
+    /// Returns the newest calibration; `None` before the first.
     pub(super) fn calibration(&self) -> Option<Calibration> {
-        let (edition, line) = self.published.read();
+        let (edition, segment) = self.latch.read();
         let estimator = self.kept();
         (!edition.is_first()).then(|| Calibration {
             kind: ClockKind::TickCounter,
-            ticks0: line.ticks0,
-            epoch_nanos0: line.nanos0,
-            mult: line.mult,
-            shift: self.published.shift(),
+            ticks0: segment.ticks0,
+            epoch_nanos0: segment.nanos0,
+            mult: segment.mult,
+            shift: self.latch.shift(),
             ticks_per_second: (1e9 / estimator.nanos_per_tick()).round() as u64,
             error_bound_nanos: estimator.error_bound_nanos().ceil() as u64,
             steps: estimator.steps(),
@@ -222,21 +225,23 @@ impl<S: TimeSource> TickClock<S> {
     }
 }
 
-/// Nobody has asked for a while: at this pace, reading the real-time clock is cheaper than a new line.
+/// Returns true if the time is asked for so seldom that reading the real-time clock is cheaper than a new segment.
 ///
-/// By the real-time clock, as the overrun is: by the line's own rate, a pause long enough for its error to count would
-/// look like one that never ends.
+/// The pause is measured by the real-time clock, as the overrun is. By the segment's own rate, a pause that is long
+/// enough for the error of the rate to count would look like a pause that never ends.
 fn is_asked_seldom(edition: Edition, end_nanos: u64, now: u64) -> bool {
     let since_end = now.saturating_sub(end_nanos);
     let since_asked = since_end.saturating_sub(edition.overrun_nanos());
-    // A real-time clock that was set back has not reached the times given: a line is made, to go on from there.
+    // A real-time clock that was set back has not reached the times given: then a segment is made, to continue from
+    // them.
     !edition.is_first() && since_asked >= SELDOM_NANOS && since_end < OLD_NANOS
 }
 
 /// The right to calibrate, given back when dropped.
 ///
-/// A process forked while another thread of its parent was calibrating finds the right taken by a thread that it does
-/// not have. The holder's number tells, which no child has; the child takes the right over.
+/// A process that was forked while another thread of its parent was calibrating finds the right held by a thread that
+/// does not exist in it. The holder's process number, which no child shares, shows this; the child takes the right
+/// over.
 struct Right<'a> {
     holder: &'a AtomicU64,
     inherited: bool,
@@ -245,19 +250,19 @@ struct Right<'a> {
 impl<'a> Right<'a> {
     fn try_take(holder: &'a AtomicU64, source: &impl TimeSource) -> Option<Self> {
         let this_process = source.process_number();
-        // Relaxed: only a look, so that threads that come while another calibrates leave its cache line alone.
+        // Relaxed: this load only keeps threads from taking the cache line away from a thread that calibrates.
         let found = holder.load(Ordering::Relaxed);
         if found == this_process {
             return None;
         }
-        // Acquire: this calibration begins after the one before it has ended.
+        // Acquire, pairs with the release in `drop`: the calibration before this one happens before it.
         holder
             .compare_exchange(found, this_process, Ordering::Acquire, Ordering::Relaxed)
             .ok()
             .map(|_| Self { holder, inherited: found != 0 })
     }
 
-    /// Taken over from a thread that may have been in the middle of it.
+    /// Returns true if the right was taken over from a thread that may have been in the middle of a calibration.
     fn is_inherited(&self) -> bool {
         self.inherited
     }
@@ -265,7 +270,7 @@ impl<'a> Right<'a> {
 
 impl Drop for Right<'_> {
     fn drop(&mut self) {
-        // Release: the next calibration begins after this one has ended.
+        // Release, pairs with the acquire in `try_take`: this calibration happens before the next one.
         self.holder.store(0, Ordering::Release);
     }
 }

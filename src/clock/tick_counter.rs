@@ -1,35 +1,35 @@
-//! Whether the machine's tick counter can serve as a clock, and why not.
+//! Finds out whether the machine's tick counter can serve as a clock.
 
 use crate::arch::ticks;
 use std::fmt;
 
-/// What is to be said of the machine's tick counter.
+/// State of the machine's tick counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TickCounter {
-    /// It can serve as a clock.
+    /// The counter can serve as a clock.
     Usable,
     /// The crate knows no tick counter of this architecture, or was built with `--cfg eventring_portable`.
     Unknown,
-    /// The process may not read it (`PR_SET_TSC`).
+    /// The process may not read the counter (`PR_SET_TSC`).
     Forbidden,
-    /// Its rate is not promised to be the same in all power and sleep states (CPUID leaf 0x8000_0007, EDX bit 8).
+    /// The processor does not promise the same rate in all power and sleep states (CPUID leaf 0x8000_0007, EDX bit 8).
     NotInvariant,
     /// Linux knows the counter but does not offer it as a clock source: the cores' counters disagree, or it was found
     /// to be unreliable. Details are in the kernel log.
     MarkedUnstable,
-    /// It stands still, or its rate is out of all reason.
+    /// The counter stands still, or has an impossible rate.
     NoRate,
 }
 
 impl TickCounter {
-    /// Whether it can serve as a clock.
+    /// Returns true if the counter can serve as a clock.
     #[must_use]
     pub fn is_usable(self) -> bool {
         self == Self::Usable
     }
 
-    /// What the machine and the operating system say of it. Makes a few system calls, and no allocation.
+    /// Asks the machine and the operating system. Makes a few system calls, and no allocation.
     pub(super) fn find_out() -> Self {
         if !ticks::EXISTS {
             Self::Unknown
@@ -58,13 +58,15 @@ impl fmt::Display for TickCounter {
     }
 }
 
-/// Linux takes a counter that it found unstable off this list, and never lists one whose cores disagree at boot.
+/// Returns true if Linux does not list the counter as a clock source: it found the counter unstable, or the cores'
+/// counters disagreed at boot.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn kernel_rejects() -> bool {
     use rustix::fs::{CWD, Mode, OFlags, openat};
 
     let path = c"/sys/devices/system/clocksource/clocksource0/available_clocksource";
-    // Where the list cannot be read (a sandbox, another kernel behind the same interface) the processor's word counts.
+    // If the list cannot be read (in a sandbox, or on another kernel with the same interface), the processor's answer
+    // counts.
     let Ok(file) = openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) else {
         return false;
     };

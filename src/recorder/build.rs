@@ -21,9 +21,9 @@ use std::path::PathBuf;
 /// Shifts of an anonymous ring, unless set.
 const ANONYMOUS_SHIFTS: (u32, u32) = (16, 27);
 
-/// Environment variable that has the files of rings stay when the process exits (`EVENTRING_KEEP=1`), for programs that end before anybody has
-/// looked. It is read where a recorder is made for the whole process in one line: `EXEC.try_init` and its like, and
-/// `eventring::tracing::init` and its like; not by [`RecorderBuilder::build`].
+/// Environment variable that has the files of rings stay when the process exits (`EVENTRING_KEEP=1`), for programs that
+/// end before anybody has looked. It is read where a recorder is made for the whole process in one line:
+/// `EXEC.try_init` and its like, and `eventring::tracing::init` and its like; not by [`RecorderBuilder::build`].
 pub const KEEP_VARIABLE: &str = "EVENTRING_KEEP";
 
 /// How a recorder is to be made. Made by [`Recorder::builder`]; [`Self::build`] makes the ring.
@@ -65,17 +65,19 @@ impl RecorderBuilder {
 
     /// The ring's place and size, as `<name-or-path>[:<descriptor-shift>:<payload-shift>]`.
     ///
-    /// A name without `/` is a file in the ring directory: `event-rings/` on the hugetlbfs mount, or `/dev/shm/event-rings`
-    /// where there are no huge pages, or the directory in the environment variable `EVENTRING_DIR`. A name with a `/` is used
-    /// as written. There are 2^descriptor-shift descriptors of 64 bytes (16 to 32, default 21) and 2^payload-shift bytes of payload
-    /// (27 to 40, default 29): 642 MiB by default. `docs/CLI.md`, "Sizes of rings", has the limits of all kinds of rings. Shifts set with [`Self::shifts`] go before those of the string.
+    /// A name without `/` is a file in the ring directory: `event-rings/` on the hugetlbfs mount, or
+    /// `/dev/shm/event-rings` where there are no huge pages, or the directory in the environment variable
+    /// `EVENTRING_DIR`. A name with a `/` is used as written. There are 2^descriptor-shift descriptors of 64 bytes (16
+    /// to 32, default 21) and 2^payload-shift bytes of payload (27 to 40, default 29): 642 MiB by default.
+    /// `docs/CLI.md`, "Sizes of rings", has the limits of all kinds of rings. Shifts set with [`Self::shifts`] go
+    /// before those of the string.
     pub fn config(mut self, config: impl AsRef<OsStr>) -> Self {
         self.place = Some(config.as_ref().to_os_string());
         self
     }
 
-    /// A private ring in anonymous memory (a memfd), reached by its file descriptor only. This is what a builder makes that
-    /// was given no configuration; then the shifts are 16 and 27 unless set.
+    /// A private ring in anonymous memory (a memfd), reached by its file descriptor only. This is what a builder makes
+    /// that was given no configuration; then the shifts are 16 and 27 unless set.
     pub fn anonymous(mut self) -> Self {
         self.place = None;
         self
@@ -87,8 +89,8 @@ impl RecorderBuilder {
         self
     }
 
-    /// Allows smaller rings than the published limits: descriptor shifts from 15, payload shifts from 21. Readers of the
-    /// published system may refuse them.
+    /// Allows smaller rings than the published limits: descriptor shifts from 15, payload shifts from 21. Readers of
+    /// the published system may refuse them.
     pub fn compact(mut self, compact: bool) -> Self {
         self.compact = compact;
         self
@@ -100,16 +102,16 @@ impl RecorderBuilder {
         self
     }
 
-    /// Whether all memory is touched at creation. Default: true. Without, the first event on each page pays for it: 3 times
-    /// as much per event at 82 bytes, 14 times at 4 KiB.
+    /// Whether all memory is touched at creation. Default: true. Without, the first event on each page pays for it: 3
+    /// times as much per event at 82 bytes, 14 times at 4 KiB.
     pub fn prefault(mut self, prefault: bool) -> Self {
         self.prefault = prefault;
         self
     }
 
-    /// Whether the file stays when the recorder ends: when its last handle is dropped, or the process exits. Default: false. What
-    /// ends in a crash stays in any case: after a signal or an abort, where the last handle is dropped by a panic, and (with glibc)
-    /// after a panic of `main`.
+    /// Whether the file stays when the recorder ends: when its last handle is dropped, or the process exits. Default:
+    /// false. What ends in a crash stays in any case: after a signal or an abort, where the last handle is dropped by a
+    /// panic, and (with glibc) after a panic of `main`.
     pub fn keep(mut self, keep: bool) -> Self {
         self.options.keep = keep;
         self
@@ -127,7 +129,8 @@ impl RecorderBuilder {
         self
     }
 
-    /// Permission bits of a ring directory that has to be made. Default: 0750. One that others may write to gets the sticky bit, too.
+    /// Permission bits of a ring directory that has to be made. Default: 0750. One that others may write to gets the
+    /// sticky bit, too.
     pub fn directory_mode(mut self, mode: u32) -> Self {
         self.options.directory_mode = mode;
         self
@@ -163,18 +166,15 @@ impl RecorderBuilder {
     /// Makes the ring and opens it for recording. Readers see the whole ring or nothing.
     ///
     /// # Errors
-    /// The configuration is malformed, another process owns the ring, there is no permission, or no memory (the message names
-    /// the pool and how to enlarge it).
+    /// The configuration is malformed, another process owns the ring, there is no permission, or no memory (the message
+    /// names the pool and how to enlarge it).
     pub fn build(self) -> Result<Recorder, RecorderError> {
         if self.description.content_type() == 0 {
             let message = "the content type is 0, which no ring may have; expected 1 to 3 for published events, or a number of your own from 256";
             return Err(RecorderError::new(RecorderErrorKind::BadConfig, message));
         }
         let fork_guard = shm::ForkGuard::new().map_err(RecorderError::shm)?;
-        let clock = match self.clock_kind {
-            Some(ClockKind::Realtime) => Clock::realtime(),
-            _ => Clock::global(),
-        };
+        let clock = Clock::shared(self.clock_kind.unwrap_or(ClockKind::TickCounter));
         let (name, (descriptor_shift, payload_shift)) = self.name_and_shifts()?;
         self.check_shifts(descriptor_shift, payload_shift)?;
         let geometry = self.geometry((descriptor_shift, payload_shift))?;

@@ -2,8 +2,8 @@
 
 use crate::layout::extension::{CONTENT_NAME_BYTES, SCHEMA_TEXT_MAX_BYTES};
 
-/// What the events of a ring are. Its content type and schema hash go into the header where every reader looks; the name
-/// and the schema text go into the extension, so that tools can decode a ring they have never seen.
+/// What the events of a ring are. Its content type and schema hash go into the header where every reader looks; the
+/// name and the schema text go into the extension, so that tools can decode a ring they have never seen.
 ///
 /// `ContentDescription::of::<MyEvents>()` makes it from an event-type enum.
 #[derive(Clone, PartialEq, Eq)]
@@ -15,8 +15,8 @@ pub struct ContentDescription {
 }
 
 impl ContentDescription {
-    /// Content type number (1 TEST, 2 EXEC, 3 PERF, own ones from 256) and name (at most 64 bytes are kept). The schema hash
-    /// is zero and the text empty until set.
+    /// Content type number (1 TEST, 2 EXEC, 3 PERF, own ones from 256) and name (at most 64 bytes are kept). The schema
+    /// hash is zero and the text empty until set.
     pub fn new(content_type: u16, content_name: impl Into<String>) -> Self {
         let mut content_name = content_name.into();
         truncate_at_char(&mut content_name, CONTENT_NAME_BYTES);
@@ -30,8 +30,8 @@ impl ContentDescription {
         self
     }
 
-    /// Sets the schema text (see `docs/FORMAT.md`). A text of more than 2,031,616 bytes does not fit the header section and
-    /// is left out.
+    /// Sets the schema text (see `docs/FORMAT.md`). A text of more than 2,031,616 bytes does not fit the header section
+    /// and is left out.
     #[must_use]
     pub fn schema_text(mut self, text: impl Into<String>) -> Self {
         self.schema_text = text.into();

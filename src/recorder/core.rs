@@ -56,8 +56,8 @@ impl Core {
         }
     }
 
-    /// Returns true if recording is switched on and this is surely the process that owns the ring. May return false in that
-    /// process, too: for fast paths, which must not ask the operating system.
+    /// Returns true if recording is switched on and this is surely the process that owns the ring. May return false in
+    /// that process, too: for fast paths, which must not ask the operating system.
     #[inline(always)]
     pub(super) fn may_surely_record(&self) -> bool {
         self.is_switched_on() && self.is_surely_original_process()

@@ -6,8 +6,8 @@ use crate::layout::extension;
 use crate::ring::memory::MappedMemory;
 use crate::sync::{AtomicUsize, Ordering};
 
-/// What tells one type of events from all others, and what a ring says of it. Made when the program is compiled, so that the
-/// recording path only compares an address.
+/// What tells one type of events from all others, and what a ring says of it. Made when the program is compiled, so
+/// that the recording path only compares an address.
 pub(crate) struct EventsIdentity {
     /// An address that no other type of the process has.
     pub(crate) id: *const (),

@@ -15,10 +15,10 @@ use std::sync::Arc;
 
 /// Records events into one ring. Cloning gives another handle to the same ring; the last one closes it.
 ///
-/// All methods take `&self` and may be called from any thread, at any time, also from a payload's own code and while the
-/// thread ends. None of them waits for a reader, for another writer, or fails: what cannot be recorded becomes a
-/// RECORD_ERROR event. A signal handler may record on threads that have recorded to the ring before: the first event of a thread
-/// allocates memory.
+/// All methods take `&self` and may be called from any thread, at any time, also from a payload's own code and while
+/// the thread ends. None of them waits for a reader, for another writer, or fails: what cannot be recorded becomes a
+/// RECORD_ERROR event. A signal handler may record on threads that have recorded to the ring before: the first event of
+/// a thread allocates memory.
 ///
 /// In a forked child a recorder is disabled for good: its ring belongs to the parent. Create a new one there.
 ///
@@ -61,10 +61,10 @@ impl Recorder {
 
     /// Records an event with one buffer of payload, or none if it is empty.
     ///
-    /// `event_type` is the event's code, `content_ext` its four extension words. Gives the event's sequence number, 0 if the
-    /// recorder is disabled. A payload of 4 GiB or more, or one that with its padding to 16 bytes does not stay below the size of
-    /// the payload buffer less 32 MiB (less a sixteenth of it below 128 MiB: twice the step of its window), becomes a RECORD_ERROR event that
-    /// carries its first 8,176 bytes.
+    /// `event_type` is the event's code, `content_ext` its four extension words. Gives the event's sequence number, 0
+    /// if the recorder is disabled. A payload of 4 GiB or more, or one that with its padding to 16 bytes does not stay
+    /// below the size of the payload buffer less 32 MiB (less a sixteenth of it below 128 MiB: twice the step of its
+    /// window), becomes a RECORD_ERROR event that carries its first 8,176 bytes.
     #[inline(always)]
     pub fn record(&self, event_type: u16, content_ext: [u64; 4], payload: &[u8]) -> u64 {
         self.core.record(event_type, content_ext, payload)
@@ -118,7 +118,8 @@ impl Recorder {
         self.core.file.path()
     }
 
-    /// A file descriptor of the ring, to hand to another process. Anyone who has it and the permission may map the ring.
+    /// A file descriptor of the ring, to hand to another process. Anyone who has it and the permission may map the
+    /// ring.
     pub fn as_fd(&self) -> shm::BorrowedFd<'_> {
         self.core.file.descriptor()
     }
@@ -156,7 +157,8 @@ impl Recorder {
         }
     }
 
-    /// Copies `bytes` into the ring's context area; false if they do not fit. For tables that a content type keeps there.
+    /// Copies `bytes` into the ring's context area; false if they do not fit. For tables that a content type keeps
+    /// there.
     pub fn write_context(&self, offset: u64, bytes: &[u8]) -> bool {
         self.core.may_record() && self.core.writer.memory().store_context_bytes(offset, bytes)
     }
@@ -182,7 +184,8 @@ impl Recorder {
         Self { core }
     }
 
-    /// Has `hook` called when the process exits in good order while the recorder lives, and other threads may still record.
+    /// Has `hook` called when the process exits in good order while the recorder lives, and other threads may still
+    /// record.
     #[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "the perf recorder's business"))]
     pub(crate) fn at_exit(&self, hook: impl Fn() + Send + Sync + 'static) {
         self.core.file.at_exit(hook);

@@ -1,7 +1,7 @@
 //! Writing the header of a new ring.
 
 use super::config::{ContentDescription, truncate_at_char};
-use crate::clock::{Clock, ClockKind};
+use crate::clock::Clock;
 use crate::layout::extension as ext;
 use crate::layout::header::FixedHeader;
 use crate::ring::memory::{MappedMemory, RingMemory};
@@ -77,13 +77,7 @@ pub(super) fn write(
 fn write_clock(memory: &MappedMemory, clock: &Clock) {
     let calibration = clock.calibration();
     let word = |offset: usize, value: u64| memory.header_word(offset).store(value, Ordering::Relaxed);
-    word(
-        ext::CLOCK_KIND,
-        match calibration.kind {
-            ClockKind::Realtime => 1,
-            _ => 2,
-        },
-    );
+    word(ext::CLOCK_KIND, calibration.kind.header_code());
     word(ext::CLOCK_TICKS0, calibration.ticks0);
     word(ext::CLOCK_EPOCH_NANOS0, calibration.epoch_nanos0);
     word(ext::CLOCK_MULT, calibration.mult.into());

@@ -5,8 +5,8 @@ use crate::layout::header::MAGIC;
 use crate::shm::{RingFile, remove_dead_parts};
 use std::path::Path;
 
-/// Removes the shards of dead recorders of that name: the ring at `path` is a new one, and theirs would mislead those who read it. The shards of
-/// the new recorder are not made yet.
+/// Removes the shards of dead recorders of that name: the ring at `path` is a new one, and theirs would mislead those
+/// who read it. The shards of the new recorder are not made yet.
 pub(super) fn remove(path: &Path) {
     remove_dead_parts(path, |index, file| is_shard(index, file).unwrap_or(false));
 }

@@ -28,8 +28,8 @@ impl Payload for [&[u8]] {
     }
 }
 
-/// Returns the sum of the lengths, saturated: a slice may stand in `parts` several times, so the sum can exceed the address
-/// space.
+/// Returns the sum of the lengths, saturated: a slice may stand in `parts` several times, so the sum can exceed the
+/// address space.
 #[inline(always)]
 pub(super) fn total_bytes(parts: &[&[u8]]) -> u64 {
     parts.iter().fold(0, |sum: u64, part| sum.saturating_add(part.len() as u64))

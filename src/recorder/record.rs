@@ -1,10 +1,11 @@
 //! Recording one event: the fast paths, and the slow paths for all other cases.
 //!
-//! A fast path handles the common case: recording is on, the clock's segment has the time, the thread's payload cursor has
-//! room and the next slot is free. It is inlined where the event is recorded. Everything else ends in `record_slow` or `record_empty_slow`.
+//! A fast path handles the common case: recording is on, the clock's segment has the time, the thread's payload cursor
+//! has room and the next slot is free. It is inlined where the event is recorded. Everything else ends in `record_slow`
+//! or `record_empty_slow`.
 //!
-//! Arrays of extension words are passed as four single words between functions that are not inlined: an array would be put
-//! into memory word by word and read from there in halves, for which the processor waits.
+//! Arrays of extension words are passed as four single words between functions that are not inlined: an array would be
+//! put into memory word by word and read from there in halves, for which the processor waits.
 
 use super::core::Core;
 use super::payload::{Payload, total_bytes};
@@ -33,8 +34,8 @@ impl Core {
 
     /// Records an event at the time `epoch_nanos`, which [`Self::try_now`] returned.
     ///
-    /// Reading the clock takes long: if the caller does it first, the payload is made meanwhile. The same thread should not
-    /// record another event between the two calls: that event would come before this one and have a later time.
+    /// Reading the clock takes long: if the caller does it first, the payload is made meanwhile. The same thread should
+    /// not record another event between the two calls: that event would come before this one and have a later time.
     #[cfg(feature = "tracing")]
     #[inline(always)]
     pub(crate) fn record_stamped(
@@ -110,8 +111,8 @@ impl Core {
             return Err(Stopped::BeforeReserving);
         }
         let Some(cursor) = thread_cursors::remembered(self) else { return Err(Stopped::BeforeReserving) };
-        // Before the locked instructions: reading the tick counter takes longer than all the rest, which the processor does
-        // meanwhile. After them it would have to wait.
+        // Before the locked instructions: reading the tick counter takes longer than all the rest, which the processor
+        // does meanwhile. After them it would have to wait.
         let Some(epoch_nanos) = now() else { return Err(Stopped::BeforeReserving) };
         let claim = match self.writer.try_reserve(cursor, bytes) {
             Ok(claim) => claim,
@@ -124,8 +125,8 @@ impl Core {
         Ok(seqno)
     }
 
-    /// Fast path for an event without payload; the caller has checked that recording is switched on. If it returns `None`,
-    /// call [`Self::record_empty_slow`].
+    /// Fast path for an event without payload; the caller has checked that recording is switched on. If it returns
+    /// `None`, call [`Self::record_empty_slow`].
     #[inline(always)]
     pub(crate) fn try_record_empty(&self, event_type: u16, ext0: u64, ext1: u64, ext2: u64, ext3: u64) -> Option<u64> {
         if !self.is_surely_original_process() {
@@ -223,8 +224,8 @@ impl Core {
         reservation.commit()
     }
 
-    /// Commits a claim that found no payload memory, because stalled writers hold every chunk, as a RECORD_ERROR without
-    /// payload.
+    /// Commits a claim that found no payload memory, because stalled writers hold every chunk, as a RECORD_ERROR
+    /// without payload.
     #[cold]
     pub(super) fn commit_without_payload(&self, cursor: Option<&PayloadCursor>, claim: Claim<'_>, fields: Fields) {
         self.count_record_error();

@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 /// An event that has its place in the ring and is being filled.
 ///
-/// Made by [`Recorder::reserve`](super::Recorder::reserve). Until it is committed, readers of its ring wait at it (they do
-/// not block the writers), so fill it without detours. If it is dropped instead (an early return, a panic), a RECORD_ERROR
-/// event takes its place.
+/// Made by [`Recorder::reserve`](super::Recorder::reserve). Until it is committed, readers of its ring wait at it (they
+/// do not block the writers), so fill it without detours. If it is dropped instead (an early return, a panic), a
+/// RECORD_ERROR event takes its place.
 ///
 /// Payload bytes that are not written are zero, never what lay there before.
 ///
@@ -80,9 +80,10 @@ impl Reservation<'_> {
         self.claim.as_ref().map_or(0, |claim| claim.seqno)
     }
 
-    /// How many bytes can be written: what was asked for, 8,176 if that was too much, or 0 if no payload memory could be had, because
-    /// stalled writers hold every chunk of it. Then all that is written is lost, and what is committed or dropped is a RECORD_ERROR
-    /// without payload: time and extension words are the event's, but neither its type nor its size is known to readers.
+    /// How many bytes can be written: what was asked for, 8,176 if that was too much, or 0 if no payload memory could
+    /// be had, because stalled writers hold every chunk of it. Then all that is written is lost, and what is committed
+    /// or dropped is a RECORD_ERROR without payload: time and extension words are the event's, but neither its type nor
+    /// its size is known to readers.
     pub fn payload_bytes(&self) -> u64 {
         self.capacity
     }
@@ -106,8 +107,8 @@ impl Reservation<'_> {
         self.write_at(self.written, bytes)
     }
 
-    /// Writes bytes at `offset` of the payload; gives how many there was room for. A gap that this leaves before `offset` is
-    /// filled with zeros.
+    /// Writes bytes at `offset` of the payload; gives how many there was room for. A gap that this leaves before
+    /// `offset` is filled with zeros.
     #[inline]
     pub fn write_at(&mut self, offset: u64, bytes: &[u8]) -> usize {
         if offset >= self.capacity || !self.core.is_original_process() {
@@ -124,7 +125,8 @@ impl Reservation<'_> {
         room as usize
     }
 
-    /// Publishes the event, or the RECORD_ERROR that stands for it if it is oversized or no payload memory could be had; gives the seqno.
+    /// Publishes the event, or the RECORD_ERROR that stands for it if it is oversized or no payload memory could be
+    /// had; gives the seqno.
     #[inline]
     pub fn commit(mut self) -> u64 {
         self.zero_up_to(self.capacity);

@@ -40,14 +40,14 @@ pub(super) fn remembered(core: &Core) -> Option<&PayloadCursor> {
     if remembered.core_id != core.id {
         return None;
     }
-    // SAFETY: the pointer was made from a `&PayloadCursor` of the core with this id (ids are never used twice); payload cursors live, at the
-    // same address, as long as their core, which is borrowed.
+    // SAFETY: the pointer was made from a `&PayloadCursor` of the core with this id (ids are never used twice); payload
+    // cursors live, at the same address, as long as their core, which is borrowed.
     Some(unsafe { &*remembered.cursor })
 }
 
-/// The calling thread's payload cursor of `core`. `None` if there is none to be had: the thread is at its end, the recorder's payload cursors
-/// are all in use, or we are in a signal handler that interrupted this very function. Recording works without, at a
-/// higher price.
+/// The calling thread's payload cursor of `core`. `None` if there is none to be had: the thread is at its end, the
+/// recorder's payload cursors are all in use, or we are in a signal handler that interrupted this very function.
+/// Recording works without, at a higher price.
 pub(super) fn of_this_thread(core: &Arc<Core>) -> Option<&PayloadCursor> {
     if let Some(cursor) = remembered(core) {
         return Some(cursor);
@@ -76,7 +76,8 @@ impl Drop for HeldCursors {
         // Other destructors of this thread may still record: without a payload cursor.
         REMEMBER.with(|slots| slots.iter().for_each(|slot| slot.set(NOTHING)));
         for held in self.0.get_mut().drain(..) {
-            // A forked child has the lock of the payload cursors as it was when it was made: perhaps held by a thread that it has not.
+            // A forked child has the lock of the payload cursors as it was when it was made: perhaps held by a thread
+            // that it has not.
             let Some(core) = held.core.upgrade().filter(|core| core.is_original_process()) else { continue };
             let Some(cursor) = core.writer.cursors().get(held.cursor) else { continue };
             core.writer.give_back(cursor);

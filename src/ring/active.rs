@@ -6,9 +6,11 @@ use crate::sync::{AtomicU64, Ordering};
 const COUNT_BITS: u32 = 20;
 const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
 
-/// Counts the payload cursors that took a run in the present stretch of payload memory (an *epoch*), and in the one before.
+/// Counts the payload cursors that took a run in the present stretch of payload memory (an *epoch*), and in the one
+/// before.
 ///
-/// Only the sizes of runs depend on the counts, so they need no order, and may be wrong by those who count at the same time.
+/// Only the sizes of runs depend on the counts, so they need no order, and may be wrong by those who count at the same
+/// time.
 pub(super) struct ActiveCursors {
     /// `epoch << COUNT_BITS | cursors`, of even and of odd epochs.
     counts: [AtomicU64; 2],
@@ -19,7 +21,8 @@ impl ActiveCursors {
         Self { counts: [AtomicU64::new(0), AtomicU64::new(0)] }
     }
 
-    /// Counts a payload cursor, if it comes for a run for the first time in this epoch, and returns how many payload cursors are active: at least 1.
+    /// Counts a payload cursor, if it comes for a run for the first time in this epoch, and returns how many payload
+    /// cursors are active: at least 1.
     pub(super) fn count(&self, epoch: u64, is_first: bool) -> u64 {
         // Models need no small shares, and have enough words to explore.
         if cfg!(any(loom, shuttle)) {

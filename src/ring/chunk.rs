@@ -1,9 +1,9 @@
 //! Payload memory changes hands in chunks, so that no two threads ever write the same payload bytes.
 //!
-//! Each physical chunk has an owner word in the writer's private memory (a ring has one writing process):
-//! `lap << 16 | holder`. The lap is the turn of the payload buffer for which the chunk was last taken, from 1. The holder
-//! is 0 (free), a payload cursor plus one, or [`ONE_OFF`]. Laps only grow, so that a writer which allocated an offset long ago and
-//! comes late finds a newer lap and takes nothing.
+//! Each physical chunk has an owner word in the writer's private memory (a ring has one writing process): `lap << 16 |
+//! holder`. The lap is the turn of the payload buffer for which the chunk was last taken, from 1. The holder is 0
+//! (free), a payload cursor plus one, or [`ONE_OFF`]. Laps only grow, so that a writer which allocated an offset long
+//! ago and comes late finds a newer lap and takes nothing.
 
 use super::mutation::{self, Mutation};
 use super::payload_cursor::{CursorId, LeftRun, PayloadCursor};
@@ -60,9 +60,10 @@ fn free_order() -> Ordering {
 /// The owner words of a ring's chunks.
 pub(crate) struct Chunks {
     owners: Box<[AtomicU64]>,
-    /// `lap << 16 | open` for the first chunk of a run that its payload cursor has stopped filling: how many reservations are open in
-    /// the run. `lap << 16 | PIN_FOLLOWS | n` for the chunk `n` chunks further on. Only the payload cursor that took the run for that
-    /// lap uses them, and only if reservations were open in the run when it was left.
+    /// `lap << 16 | open` for the first chunk of a run that its payload cursor has stopped filling: how many
+    /// reservations are open in the run. `lap << 16 | PIN_FOLLOWS | n` for the chunk `n` chunks further on. Only the
+    /// payload cursor that took the run for that lap uses them, and only if reservations were open in the run when it
+    /// was left.
     pins: Box<[AtomicU64]>,
     chunk_shift: u32,
     payload_shift: u32,
@@ -92,8 +93,8 @@ impl Chunks {
         (base >> self.payload_shift) + 1
     }
 
-    /// Takes the chunk at the unwrapped offset `base` (a multiple of the chunk size that the taker has just allocated from
-    /// `next_payload_byte`). False: a newer lap has it, or a thread that is inside it now. Never waits.
+    /// Takes the chunk at the unwrapped offset `base` (a multiple of the chunk size that the taker has just allocated
+    /// from `next_payload_byte`). False: a newer lap has it, or a thread that is inside it now. Never waits.
     pub(crate) fn take(&self, base: u64, taker: Taker<'_>, cursors: &PayloadCursors) -> bool {
         let owner = self.owner(base);
         let lap = self.lap(base);
@@ -113,8 +114,8 @@ impl Chunks {
             }
             step::at(Step::OwnerSeen);
             let name = lap << HOLDER_BITS | taker.holder();
-            // Nothing to release: a thief that reads our name asks our payload cursor. A failure means that the word has gone on to a
-            // newer lap or was freed, which happens a few times at most.
+            // Nothing to release: a thief that reads our name asks our payload cursor. A failure means that the word
+            // has gone on to a newer lap or was freed, which happens a few times at most.
             match owner.compare_exchange(seen, name, Ordering::Acquire, Ordering::Acquire) {
                 Ok(_) => return true,
                 Err(now) => seen = now,
@@ -122,14 +123,14 @@ impl Chunks {
         }
     }
 
-    /// Whether the payload cursor that holds the chunk will never write to it again, seen by a taker that has allocated the chunk's
-    /// next turn from `next_payload_byte`.
+    /// Whether the payload cursor that holds the chunk will never write to it again, seen by a taker that has allocated
+    /// the chunk's next turn from `next_payload_byte`.
     ///
-    /// The owner says "inside", then a full fence, then reads `next_payload_byte`, and leaves a chunk alone that lies far
-    /// behind. We have moved `next_payload_byte` a whole turn past the chunk; then a full fence, then we read whether the
-    /// owner is inside. One of the two fences comes first: either the owner sees that its chunk lies far behind, now and
-    /// ever after, or we see that it is inside, and leave the chunk alone. (That it took the chunk at all we have read from
-    /// the owner word; so the fence of the reservation in which it did came before ours.)
+    /// The owner says "inside", then a full fence, then reads `next_payload_byte`, and leaves a chunk alone that lies
+    /// far behind. We have moved `next_payload_byte` a whole turn past the chunk; then a full fence, then we read
+    /// whether the owner is inside. One of the two fences comes first: either the owner sees that its chunk lies far
+    /// behind, now and ever after, or we see that it is inside, and leave the chunk alone. (That it took the chunk at
+    /// all we have read from the owner word; so the fence of the reservation in which it did came before ours.)
     fn part_from(&self, seen: u64, taker: Taker<'_>, cursors: &PayloadCursors) -> bool {
         let holder = (seen & HOLDER_MASK) as CursorId - 1;
         if let Some(own) = taker.own_cursor()
@@ -149,17 +150,19 @@ impl Chunks {
     pub(crate) fn free(&self, base: u64, taker: Taker<'_>) {
         let lap = self.lap(base) << HOLDER_BITS;
         let held = lap | taker.holder();
-        // Release: our payload stores happen before those of whoever takes it next. If it fails, somebody has taken it from us.
+        // Release: our payload stores happen before those of whoever takes it next. If it fails, somebody has taken it
+        // from us.
         let _ = self.owner(base).compare_exchange(held, lap | FREE, free_order(), Ordering::Relaxed);
     }
 
     /// Ends `cursor`'s filling of `run`, in which `run.open` of its reservations still have their payload.
     ///
-    /// The last of them frees it (see [`Self::unpin`]); or thieves take its chunks when the payload cursor is outside. So one
-    /// reservation that is kept open for long, or leaked, keeps one run, and not all that its thread fills meanwhile.
+    /// The last of them frees it (see [`Self::unpin`]); or thieves take its chunks when the payload cursor is outside.
+    /// So one reservation that is kept open for long, or leaked, keeps one run, and not all that its thread fills
+    /// meanwhile.
     ///
-    /// `is_kept` says that nobody can have taken a chunk of it: the payload cursor is inside, and the run was near after the fence. Whoever
-    /// would take a chunk leaves it alone then, so that no exchange is needed.
+    /// `is_kept` says that nobody can have taken a chunk of it: the payload cursor is inside, and the run was near
+    /// after the fence. Whoever would take a chunk leaves it alone then, so that no exchange is needed.
     pub(crate) fn release_run(&self, run: LeftRun, cursor: &PayloadCursor, is_kept: bool) {
         let chunks = run.bytes >> self.chunk_shift;
         if run.open == 0 || mutation::active(Mutation::MissingPin) {
@@ -173,15 +176,16 @@ impl Chunks {
             }
             return;
         }
-        // Relaxed, as in `unpin`: the holder's own. With the lap, for `open` may be wrong about a run of which chunks have
-        // been taken from the payload cursor (a handler that came before the payload cursor noticed counts what will be withdrawn): the next
-        // holder then finds a lap that is not its own.
+        // Relaxed, as in `unpin`: the holder's own. With the lap, for `open` may be wrong about a run of which chunks
+        // have been taken from the payload cursor (a handler that came before the payload cursor noticed counts what
+        // will be withdrawn): the next holder then finds a lap that is not its own.
         let pin = |base, what| self.pins[self.index(base)].store(self.pin_word(base, what), Ordering::Relaxed);
         pin(run.base, run.open.min(PIN_UNCOUNTED));
         (1..chunks).for_each(|n| pin(self.chunk_at(run.base, n), PIN_FOLLOWS | n));
     }
 
-    /// Ends one of the reservations that [`Self::release_run`] counted in the run of `offset`, while others of its payload cursor are open.
+    /// Ends one of the reservations that [`Self::release_run`] counted in the run of `offset`, while others of its
+    /// payload cursor are open.
     #[cold]
     pub(crate) fn unpin(&self, offset: u64, cursor: &PayloadCursor) {
         let Some(first) = self.first_of_run(offset >> self.chunk_shift << self.chunk_shift) else { return };
@@ -202,8 +206,8 @@ impl Chunks {
         }
     }
 
-    /// Returns the base of the first chunk of the pinned run in which the chunk at `base` lies; `None` if it was not pinned
-    /// for this lap.
+    /// Returns the base of the first chunk of the pinned run in which the chunk at `base` lies; `None` if it was not
+    /// pinned for this lap.
     fn first_of_run(&self, base: u64) -> Option<u64> {
         let pinned = self.pins[self.index(base)].load(Ordering::Relaxed);
         if pinned >> PIN_BITS != self.lap(base) {

@@ -51,8 +51,8 @@ impl<'r> ClaimedSlot<'r> {
 }
 
 impl Claim<'_> {
-    /// Returns the claim of an event that is lost because as many reservations are open as the ring has slots. Each seqno
-    /// that was tried has been counted as a refused claim. Committing the claim only leaves its payload cursor.
+    /// Returns the claim of an event that is lost because as many reservations are open as the ring has slots. Each
+    /// seqno that was tried has been counted as a refused claim. Committing the claim only leaves its payload cursor.
     #[cold]
     pub(super) fn lost() -> Self {
         Self { seqno: 0, payload_offset: 0, memory: PayloadMemory::Missing, words: None }
@@ -78,11 +78,12 @@ impl<M: RingMemory> RingWriter<M> {
         seqno.checked_sub(1).map(|index| ClaimedSlot { seqno, words: self.memory.descriptor(index) })
     }
 
-    /// Allocates seqnos until the slot of one can be claimed. Returns `None` after a whole lap of them, or if the file was
-    /// truncated.
+    /// Allocates seqnos until the slot of one can be claimed. Returns `None` after a whole lap of them, or if the file
+    /// was truncated.
     ///
-    /// A seqno is given up only if another writer is stalled inside its slot or has lapped us. A stalled writer is inside one
-    /// slot for each reservation that it has open. So there is a slot for us within a lap, unless all slots are open.
+    /// A seqno is given up only if another writer is stalled inside its slot or has lapped us. A stalled writer is
+    /// inside one slot for each reservation that it has open. So there is a slot for us within a lap, unless all slots
+    /// are open.
     #[cold]
     #[inline(never)]
     pub(super) fn claim_slot_slow(&self) -> Option<ClaimedSlot<'_>> {
@@ -105,8 +106,8 @@ impl<M: RingMemory> RingWriter<M> {
         seqno
     }
 
-    /// Takes the slot of `seqno` from the event of an earlier lap, and returns its words. Returns `None` after it has given
-    /// the seqno up.
+    /// Takes the slot of `seqno` from the event of an earlier lap, and returns its words. Returns `None` after it has
+    /// given the seqno up.
     #[inline(always)]
     fn claim(&self, seqno: u64) -> Option<&SlotWords> {
         let words = self.memory.descriptor(seqno.wrapping_sub(1));
@@ -123,14 +124,15 @@ impl<M: RingMemory> RingWriter<M> {
             return Some(words);
         }
         if seen == 0 {
-            // On the first lap 0 means unused, and only this seqno may claim the unused slot. On later laps a writer is inside.
+            // On the first lap 0 means unused, and only this seqno may claim the unused slot. On later laps a writer is
+            // inside.
             if seqno > self.capacity {
                 self.give_up(seqno);
                 return None;
             }
         } else {
-            // Acquire, pairs with the release of the commit that stored `seen`: the previous writer's stores happen before
-            // ours. So ours come later in the modification order of every word of the slot.
+            // Acquire, pairs with the release of the commit that stored `seen`: the previous writer's stores happen
+            // before ours. So ours come later in the modification order of every word of the slot.
             let order = match () {
                 () if mutation::active(Mutation::RelaxedClaim) => Ordering::Relaxed,
                 () if mutation::active(Mutation::MissingWriterFence) => Ordering::AcqRel,
@@ -143,8 +145,8 @@ impl<M: RingMemory> RingWriter<M> {
             }
         }
         if !mutation::active(Mutation::MissingWriterFence) {
-            // Pairs with the acquire fence in `observe`: a reader that sees one of the words that we store after this fence
-            // also sees the 0 (or a later seqno) when it loads the seqno again.
+            // Pairs with the acquire fence in `observe`: a reader that sees one of the words that we store after this
+            // fence also sees the 0 (or a later seqno) when it loads the seqno again.
             fence(Ordering::Release);
         }
         step::at(Step::Claimed);
@@ -157,8 +159,8 @@ impl<M: RingMemory> RingWriter<M> {
     fn give_up(&self, seqno: u64) {
         let seen = self.memory.descriptor(seqno.wrapping_sub(1))[WORD_SEQNO].load(Ordering::Relaxed);
         step::at(Step::Refused);
-        // If a writer is stalled inside the slot, readers would wait for it. If the slot's next turn has begun, readers would
-        // see that in the slot, but only after it has been committed.
+        // If a writer is stalled inside the slot, readers would wait for it. If the slot's next turn has begun, readers
+        // would see that in the slot, but only after it has been committed.
         holes::publish(&self.memory, seqno);
         step::at(Step::HolePublished);
         let counter = if seen == 0 { ControlWord::RefusedClaims } else { ControlWord::LappedClaims };

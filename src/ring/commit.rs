@@ -33,8 +33,8 @@ impl<M: RingMemory> RingWriter<M> {
         step::at(Step::Filled);
     }
 
-    /// Stores all words of the descriptor, publishes the event, and ends the claim's hold on payload memory. `cursor` is the
-    /// payload cursor with which the event was reserved.
+    /// Stores all words of the descriptor, publishes the event, and ends the claim's hold on payload memory. `cursor`
+    /// is the payload cursor with which the event was reserved.
     ///
     /// After a `try_` reservation the compiler knows the claim's kind of memory, so that only the fast path is left.
     #[inline(always)]
@@ -53,8 +53,8 @@ impl<M: RingMemory> RingWriter<M> {
         step::at(Step::Left);
     }
 
-    /// Ends a reservation while others of the thread are open. `in_run` is the offset of its payload if that lies in a run of
-    /// the payload cursor.
+    /// Ends a reservation while others of the thread are open. `in_run` is the offset of its payload if that lies in a
+    /// run of the payload cursor.
     #[cold]
     #[inline(never)]
     fn leave_slow(&self, cursor: &PayloadCursor, in_run: Option<u64>) {
@@ -83,8 +83,8 @@ fn publish(words: &SlotWords, seqno: u64, payload_offset: u64, fields: &Fields) 
     }
     let order = if mutation::active(Mutation::RelaxedCommit) { Ordering::Relaxed } else { Ordering::Release };
     step::at(Step::Described);
-    // Release, pairs with the acquire load in `observe`: the stores of the words and of the payload happen before everything
-    // that a reader of this seqno does next.
+    // Release, pairs with the acquire load in `observe`: the stores of the words and of the payload happen before
+    // everything that a reader of this seqno does next.
     words[WORD_SEQNO].store(seqno, order);
     step::at(Step::Committed);
 }

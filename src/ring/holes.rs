@@ -1,11 +1,13 @@
 //! The hole tables: seqnos that were handed out and will never be committed, for readers that would wait for them.
 //!
-//! A table is divided into sets of a few entries; a seqno belongs to one set and may stand in any entry of it. A new hole
-//! replaces the smallest entry. So an entry only grows. Within a lap a slot has one seqno, so that a hole is forgotten early (its
-//! readers then wait until the ring has gone round) only if writers stall for a whole lap in more slots of one set than it has
-//! entries: in the wide table that cannot be in rings of up to 65,536 descriptors, and is as good as impossible in larger ones.
+//! A table is divided into sets of a few entries; a seqno belongs to one set and may stand in any entry of it. A new
+//! hole replaces the smallest entry. So an entry only grows. Within a lap a slot has one seqno, so that a hole is
+//! forgotten early (its readers then wait until the ring has gone round) only if writers stall for a whole lap in more
+//! slots of one set than it has entries: in the wide table that cannot be in rings of up to 65,536 descriptors, and is
+//! as good as impossible in larger ones.
 //!
-//! Readers of version 1.2 look in the wide table. The narrow one, of 64 sets by the seqno's remainder, is kept for older readers.
+//! Readers of version 1.2 look in the wide table. The narrow one, of 64 sets by the seqno's remainder, is kept for
+//! older readers.
 
 use super::memory::RingMemory;
 use super::mutation::{self, Mutation};

@@ -1,5 +1,6 @@
-//! How long payloads stay readable: the part of the payload buffer that is recorded between a payload and its end, in traffic
-//! that is as unfavourable as can be thought of. PayloadCursors take turns here as no scheduler would have threads do it.
+//! How long payloads stay readable: the part of the payload buffer that is recorded between a payload and its end, in
+//! traffic that is as unfavourable as can be thought of. PayloadCursors take turns here as no scheduler would have
+//! threads do it.
 
 use super::commit::Fields;
 use super::heap::HeapMemory;
@@ -54,7 +55,8 @@ impl Traffic {
     }
 }
 
-/// PayloadCursors take turns, each with a payload of these bytes; in each round another payload cursor records `busy` bytes, in pieces of 30 KiB at most.
+/// PayloadCursors take turns, each with a payload of these bytes; in each round another payload cursor records `busy`
+/// bytes, in pieces of 30 KiB at most.
 fn by_turns(payload_shift: u32, cursors: usize, bytes: u64, busy: u64) -> u64 {
     let mut traffic = Traffic::new(payload_shift, cursors + 1);
     while !traffic.is_enough() {

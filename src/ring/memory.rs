@@ -1,7 +1,7 @@
 //! The region a ring lives in, seen as words and payload bytes.
 //!
-//! The two laws for memory that another process writes: no reference to it exists except `&AtomicU64`, which the language
-//! defines for this; and every byte crosses by an atomic or opaque copy.
+//! The two laws for memory that another process writes: no reference to it exists except `&AtomicU64`, which the
+//! language defines for this; and every byte crosses by an atomic or opaque copy.
 
 use super::holes::HoleTable;
 use crate::layout::limits::DESCRIPTOR_WORDS;
@@ -53,8 +53,8 @@ pub(crate) trait RingMemory {
     fn store_payload(&self, offset: u64, bytes: &[u8]);
     /// Copies from the unwrapped payload offset. At most the buffer's size is copied; the rest of `out` stays.
     fn load_payload(&self, offset: u64, out: &mut [u8]);
-    /// Asks for the cache line `BYTES` behind the descriptor, to write it soon. (The last of a turn ask for lines of the
-    /// payload buffer: no harm, and no reckoning.)
+    /// Asks for the cache line `BYTES` behind the descriptor, to write it soon. (The last of a turn ask for lines of
+    /// the payload buffer: no harm, and no reckoning.)
     fn prefetch_after<const BYTES: usize>(&self, words: &[AtomicU64; DESCRIPTOR_WORDS]);
 }
 
@@ -133,8 +133,8 @@ mod mapped {
             self.is_sparse
         }
 
-        /// Whether a payload of so many bytes is of the ordinary size: it fits the buffer, and whoever asks first has its
-        /// copy in a straight line.
+        /// Whether a payload of so many bytes is of the ordinary size: it fits the buffer, and whoever asks first has
+        /// its copy in a straight line.
         #[inline(always)]
         pub(crate) fn is_ordinary_payload(&self, bytes: usize) -> bool {
             self.copier.copies_in_line(bytes)
@@ -147,10 +147,11 @@ mod mapped {
         #[inline(always)]
         pub(crate) fn header_word(&self, offset: usize) -> &AtomicU64 {
             assert!(offset.is_multiple_of(8) && offset + 8 <= HEADER_SECTION_BYTES as usize);
-            // SAFETY: the header section has HEADER_SECTION_BYTES mapped bytes (checked in `new`), offset + 8 is within.
+            // SAFETY: the header section has HEADER_SECTION_BYTES mapped bytes (checked in `new`), offset + 8 is
+            // within.
             let word = unsafe { self.header.add(offset) };
-            // SAFETY: 8-aligned (page-aligned base, offset a multiple of 8), mapped while `self` lives, and every access in
-            // this and other processes is atomic or of another language.
+            // SAFETY: 8-aligned (page-aligned base, offset a multiple of 8), mapped while `self` lives, and every
+            // access in this and other processes is atomic or of another language.
             unsafe { AtomicU64::from_ptr(word.as_ptr().cast()) }
         }
 
@@ -167,7 +168,8 @@ mod mapped {
             Some(unsafe { AtomicU64::from_ptr(word.as_ptr().cast()) })
         }
 
-        /// The value of a word of the header section, in no order with other memory. Otherwise as [`Self::header_word`].
+        /// The value of a word of the header section, in no order with other memory. Otherwise as
+        /// [`Self::header_word`].
         pub(crate) fn header_value(&self, offset: usize) -> u64 {
             self.header_word(offset).load(Ordering::Relaxed)
         }
@@ -177,8 +179,8 @@ mod mapped {
             self.header_word(offset).load(Ordering::Acquire)
         }
 
-        /// The value of a word of the context area, and with it (acquire) what was stored before it was released; `None`
-        /// outside of the area or if unaligned.
+        /// The value of a word of the context area, and with it (acquire) what was stored before it was released;
+        /// `None` outside of the area or if unaligned.
         pub(crate) fn context_value_acquired(&self, offset: u64) -> Option<u64> {
             self.context_word(offset).map(|word| word.load(Ordering::Acquire))
         }
@@ -270,13 +272,15 @@ mod mapped {
 
         #[inline(always)]
         fn load_descriptor(words: &[AtomicU64; DESCRIPTOR_WORDS]) -> Descriptor {
-            // SAFETY: eight words that may be loaded while others store them atomically; `descriptor` gives aligned ones.
+            // SAFETY: eight words that may be loaded while others store them atomically; `descriptor` gives aligned
+            // ones.
             let words = unsafe { arch::copy::words_from_shared(words.as_ptr().cast()) };
             if cfg!(target_endian = "big") {
                 return Descriptor::from_words(words);
             }
             // Not taken apart and put together again: stores of parts, loaded again as a whole, wait for one another.
-            // SAFETY: `Descriptor` has the eight words' layout (checked by a test of its module), and is made of integers.
+            // SAFETY: `Descriptor` has the eight words' layout (checked by a test of its module), and is made of
+            // integers.
             unsafe { std::mem::transmute::<[u64; DESCRIPTOR_WORDS], Descriptor>(words) }
         }
 

@@ -44,8 +44,8 @@ mutations! {
     RelaxedFree,
     /// A chunk is freed although a reservation in it is open.
     MissingPin,
-    /// A nested reservation that ends looks a second time, after it has left, whether its payload was in the chunk being
-    /// filled. (An older version did.)
+    /// A nested reservation that ends looks a second time, after it has left, whether its payload was in the chunk
+    /// being filled. (An older version did.)
     SecondLeaveLook,
     /// A payload cursor is handed on to the next thread while a reservation in it is open.
     EarlyHandOver,

@@ -7,8 +7,8 @@ use crate::layout::Descriptor;
 use crate::layout::descriptor::WORD_SEQNO;
 use crate::sync::{Ordering, fence};
 
-/// No ring comes to this seqno: at an event each nanosecond it takes 292 years. A header that names a later one is damaged, and
-/// is read as if it named this one, so that sums of seqnos cannot overflow.
+/// No ring comes to this seqno: at an event each nanosecond it takes 292 years. A header that names a later one is
+/// damaged, and is read as if it named this one, so that sums of seqnos cannot overflow.
 pub(crate) const SEQNO_MAX: u64 = i64::MAX as u64;
 
 /// What a look at one seqno gives.
@@ -87,15 +87,15 @@ pub(crate) fn absent<M: RingMemory>(memory: &M, seqno: u64, seen: u64) -> Observ
     if last - seqno >= memory.geometry().descriptor_capacity() { Observation::Lapped } else { Observation::NotReady }
 }
 
-/// Copies the payload of `descriptor` into `out`, which has its `payload_size` bytes; false if it has expired, in which case
-/// `out` holds nothing of meaning.
+/// Copies the payload of `descriptor` into `out`, which has its `payload_size` bytes; false if it has expired, in which
+/// case `out` holds nothing of meaning.
 #[inline(always)]
 pub(crate) fn payload<M: RingMemory>(memory: &M, descriptor: &Descriptor, out: &mut [u8]) -> bool {
     // No check before the copy: expired bytes are still memory, and the check behind decides.
     memory.load_payload(descriptor.payload_buf_offset, out);
     if !mutation::active(Mutation::MissingReaderFence) {
-        // Pairs with the release fence in `window::move_past`: if a byte above is a later payload's, the load below sees a
-        // window that has passed ours.
+        // Pairs with the release fence in `window::move_past`: if a byte above is a later payload's, the load below
+        // sees a window that has passed ours.
         fence(Ordering::Acquire);
     }
     payload_is_valid(memory, descriptor)
@@ -112,8 +112,8 @@ pub(crate) fn payload_is_valid<M: RingMemory>(memory: &M, descriptor: &Descripto
 /// The last seqno handed out, 0 for none.
 #[inline]
 pub(crate) fn last_seqno<M: RingMemory>(memory: &M) -> u64 {
-    // Acquire: with it come the events that its thread had committed before it was handed out. (An addition continues the
-    // release sequence of the one before, so those of earlier seqnos' threads come too.)
+    // Acquire: with it come the events that its thread had committed before it was handed out. (An addition continues
+    // the release sequence of the one before, so those of earlier seqnos' threads come too.)
     memory.control(ControlWord::LastSeqno).load(Ordering::Acquire).min(SEQNO_MAX)
 }
 

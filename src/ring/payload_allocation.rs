@@ -1,7 +1,7 @@
 //! Allocation of payload memory where the calling thread's run does not serve.
 //!
-//! Payload memory is handed out in whole chunks, in the order of `next_payload_byte`: as a new run for a payload cursor, or
-//! as *one-off* chunks for a single payload. [`super::run_sizes`] decides between the two.
+//! Payload memory is handed out in whole chunks, in the order of `next_payload_byte`: as a new run for a payload
+//! cursor, or as *one-off* chunks for a single payload. [`super::run_sizes`] decides between the two.
 
 use super::chunk::Taker;
 use super::claim::PayloadMemory;
@@ -15,8 +15,8 @@ use crate::layout::limits::PAYLOAD_ALIGN;
 use crate::sync::Ordering;
 
 impl<M: RingMemory> RingWriter<M> {
-    /// Allocates `rounded` bytes where the cursor's run has none left, no longer belongs to the cursor or is no longer near.
-    /// Returns their offset and their kind.
+    /// Allocates `rounded` bytes where the cursor's run has none left, no longer belongs to the cursor or is no longer
+    /// near. Returns their offset and their kind.
     pub(super) fn allocate_slow(&self, cursor: Option<&PayloadCursor>, rounded: u64) -> (u64, PayloadMemory) {
         match cursor.and_then(|cursor| self.allocate_in_run(cursor, rounded)) {
             Some(offset) => (offset, PayloadMemory::Run),
@@ -24,8 +24,8 @@ impl<M: RingMemory> RingWriter<M> {
         }
     }
 
-    /// Takes `rounded` bytes of the cursor's run, or of a new one. Returns `None` if the payload should get chunks of its
-    /// own.
+    /// Takes `rounded` bytes of the cursor's run, or of a new one. Returns `None` if the payload should get chunks of
+    /// its own.
     fn allocate_in_run(&self, cursor: &PayloadCursor, rounded: u64) -> Option<u64> {
         if !cursor.begin_run_change() {
             return None;
@@ -69,7 +69,8 @@ impl<M: RingMemory> RingWriter<M> {
         Some(base)
     }
 
-    /// Ends the cursor's filling of its run, if it has one. Call this during a run change, or when no handler can record.
+    /// Ends the cursor's filling of its run, if it has one. Call this during a run change, or when no handler can
+    /// record.
     ///
     /// `is_kept` is that of [`Chunks::release_run`](super::chunk::Chunks::release_run).
     pub(super) fn release_run(&self, cursor: &PayloadCursor, is_kept: bool) {
@@ -78,7 +79,8 @@ impl<M: RingMemory> RingWriter<M> {
         }
     }
 
-    /// Returns the number of the present stretch of payload memory: a run that was taken two stretches ago is no longer near.
+    /// Returns the number of the present stretch of payload memory: a run that was taken two stretches ago is no longer
+    /// near.
     fn epoch(&self) -> u64 {
         self.memory.control(ControlWord::NextPayloadByte).load(Ordering::Relaxed) / self.stale_bytes
     }
@@ -92,8 +94,8 @@ impl<M: RingMemory> RingWriter<M> {
         }
     }
 
-    /// Allocates `count` neighbouring chunks and takes them all, and tries the following ones where a stalled writer holds a
-    /// chunk. Returns `None` after about two turns of the buffer.
+    /// Allocates `count` neighbouring chunks and takes them all, and tries the following ones where a stalled writer
+    /// holds a chunk. Returns `None` after about two turns of the buffer.
     fn take_run(&self, count: u64, taker: Taker<'_>) -> Option<u64> {
         let chunk_bytes = self.run_sizes.chunk_bytes;
         let run_bytes = count * chunk_bytes;
@@ -127,7 +129,8 @@ impl<M: RingMemory> RingWriter<M> {
     }
 }
 
-/// Returns `payload_bytes` and the padding after them; at most 2^63. (In two instructions; `next_multiple_of` takes six.)
+/// Returns `payload_bytes` and the padding after them; at most 2^63. (In two instructions; `next_multiple_of` takes
+/// six.)
 #[inline(always)]
 pub(super) fn padded(payload_bytes: u64) -> u64 {
     (payload_bytes + (PAYLOAD_ALIGN - 1)) & !(PAYLOAD_ALIGN - 1)

@@ -2,9 +2,9 @@
 //!
 //! A payload cursor fills a *run*: one or more neighbouring chunks of payload memory that were taken together.
 //!
-//! Other threads read one word of a payload cursor: whether its thread is inside a reservation at this moment. The owner
-//! sets that word with plain stores. A thread that wants to take chunks from the cursor pays for the certainty with a
-//! fence (see [`super::chunk`]).
+//! Other threads read one word of a payload cursor: whether its thread is inside a reservation at this moment. The
+//! owner sets that word with plain stores. A thread that wants to take chunks from the cursor pays for the certainty
+//! with a fence (see [`super::chunk`]).
 
 use super::mutation::{self, Mutation};
 use crate::sync::{AtomicU64, Ordering, compiler_fence, local_add, local_fetch_add};
@@ -98,8 +98,8 @@ impl PayloadCursor {
 
     /// Marks that a reservation begins: the owner is inside.
     ///
-    /// [`crate::sync::fetch_add_then_fence`] or a sequentially consistent fence must follow before `next_payload_byte` is
-    /// read to find out whether the chunk still belongs to this cursor.
+    /// [`crate::sync::fetch_add_then_fence`] or a sequentially consistent fence must follow before `next_payload_byte`
+    /// is read to find out whether the chunk still belongs to this cursor.
     #[inline(always)]
     pub(crate) fn enter(&self) {
         // Only the owner stores.
@@ -118,15 +118,16 @@ impl PayloadCursor {
         is_only_one
     }
 
-    /// Ends a reservation while others are open. `in_run` is the offset of its payload if that lies in a run of this cursor.
+    /// Ends a reservation while others are open. `in_run` is the offset of its payload if that lies in a run of this
+    /// cursor.
     ///
     /// Returns true if that run is not the one being filled: then the caller tells [`super::chunk::Chunks::unpin`].
     pub(crate) fn leave_slow(&self, in_run: Option<u64>) -> bool {
         let inside = self.inside.load(Ordering::Relaxed);
-        // Asked once, before the store. If a handler changes runs before this question, it has counted our reservation in
-        // the old run, and the caller undoes that. If a handler changes runs between the question and the store, the old
-        // run stays counted one too many, and the new run as many as we store then: both runs are kept until the cursor is
-        // outside, which is always safe.
+        // Asked once, before the store. If a handler changes runs before this question, it has counted our reservation
+        // in the old run, and the caller undoes that. If a handler changes runs between the question and the store, the
+        // old run stays counted one too many, and the new run as many as we store then: both runs are kept until the
+        // cursor is outside, which is always safe.
         let is_in_run = in_run.is_some_and(|offset| self.is_in_run(offset));
         // Release: as in `try_leave`.
         self.inside.store(inside - OPEN - if is_in_run { OPEN_IN_RUN } else { 0 }, leave_order());
@@ -147,14 +148,14 @@ impl PayloadCursor {
     /// If they fit, they may be used if [`Self::is_filling`] that run after the fence and the run is still near;
     /// otherwise the caller must [`Self::withdraw`]. If they do not fit, the caller must [`Self::undo_bump`].
     ///
-    /// This uses only words that the owner alone stores. So it can come before the locked instructions, and the processor
-    /// does it while it waits for them. A signal handler of the thread may run between any two steps.
+    /// This uses only words that the owner alone stores. So it can come before the locked instructions, and the
+    /// processor does it while it waits for them. A signal handler of the thread may run between any two steps.
     #[inline(always)]
     pub(crate) fn enter_and_bump(&self, bytes: u64) -> Bump {
         let base = self.run_base.load(Ordering::Relaxed);
-        // One instruction, so that signal handlers see it whole. An offset past the run's end is not used, nor is any after
-        // it, until the addition is undone or the next run begins. Without a run every offset is past the end: see
-        // `PAST_EVERY_RUN`.
+        // One instruction, so that signal handlers see it whole. An offset past the run's end is not used, nor is any
+        // after it, until the addition is undone or the next run begins. Without a run every offset is past the end:
+        // see `PAST_EVERY_RUN`.
         let offset = local_fetch_add(&self.next, bytes);
         // If a handler changed runs after the load of `base`, the offset is in the new run, unused, and may pass this
         // comparison: then the caller finds out that the run at `base` is not being filled any more.
@@ -166,11 +167,12 @@ impl PayloadCursor {
         Bump::Fits { offset, base }
     }
 
-    /// Gives back the `bytes` that did not fit into the run at `base`, so that smaller payloads find the rest of the run.
+    /// Gives back the `bytes` that did not fit into the run at `base`, so that smaller payloads find the rest of the
+    /// run.
     pub(crate) fn undo_bump(&self, base: u64, bytes: u64) {
-        // During our run change no handler changes runs. If the run is still the one at `base`, it has been since before the
-        // bump, because runs do not come back. So the bytes were taken from this `next`. Handlers that took bytes meanwhile
-        // found them past the end, too, or have them in the rest of the run.
+        // During our run change no handler changes runs. If the run is still the one at `base`, it has been since
+        // before the bump, because runs do not come back. So the bytes were taken from this `next`. Handlers that took
+        // bytes meanwhile found them past the end, too, or have them in the rest of the run.
         if self.begin_run_change() {
             if self.is_filling(base) {
                 local_add(&self.next, bytes.wrapping_neg());
@@ -179,7 +181,8 @@ impl PayloadCursor {
         }
     }
 
-    /// Takes `bytes` from the run being filled for the reservation that is being made, if they fit; returns their offset.
+    /// Takes `bytes` from the run being filled for the reservation that is being made, if they fit; returns their
+    /// offset.
     ///
     /// Call this between [`Self::begin_run_change`] and [`Self::end_run_change`].
     pub(crate) fn try_bump(&self, bytes: u64) -> Option<u64> {
@@ -218,8 +221,8 @@ impl PayloadCursor {
     /// Takes back that the reservation being made has its payload at `offset`.
     ///
     /// If a handler has changed runs meanwhile, we cannot know whether it counted our reservation in the old run or we
-    /// ourselves in the new one. We leave the counts as they are: that run is then kept until the cursor is outside, which
-    /// is always safe.
+    /// ourselves in the new one. We leave the counts as they are: that run is then kept until the cursor is outside,
+    /// which is always safe.
     pub(crate) fn withdraw(&self, offset: u64) {
         if self.begin_run_change() {
             if self.is_in_run(offset) {
@@ -265,8 +268,8 @@ impl PayloadCursor {
         is_orphan
     }
 
-    /// Marks that the owner is about to change runs. Returns false if the mark was set already: we are a signal handler that
-    /// interrupted such a change.
+    /// Marks that the owner is about to change runs. Returns false if the mark was set already: we are a signal handler
+    /// that interrupted such a change.
     #[inline(always)]
     pub(crate) fn begin_run_change(&self) -> bool {
         if self.is_changing_run.load(Ordering::Relaxed) != 0 {
@@ -284,8 +287,8 @@ impl PayloadCursor {
         self.is_changing_run.store(0, Ordering::Relaxed);
     }
 
-    /// Begins to fill the run of `run_bytes` at `base`, which the owner has just taken. The reservation that is being made
-    /// gets its first `used` bytes.
+    /// Begins to fill the run of `run_bytes` at `base`, which the owner has just taken. The reservation that is being
+    /// made gets its first `used` bytes.
     ///
     /// Call this between [`Self::begin_run_change`] and [`Self::end_run_change`], after [`Self::end_run`].
     pub(crate) fn begin_run(&self, base: u64, run_bytes: u64, used: u64) {
@@ -314,7 +317,8 @@ impl PayloadCursor {
 
     /// Returns true if the owner is outside of any reservation.
     ///
-    /// Acquire, pairs with the release in [`Self::try_leave`]: the owner's payload stores happen before this call returns.
+    /// Acquire, pairs with the release in [`Self::try_leave`]: the owner's payload stores happen before this call
+    /// returns.
     pub(crate) fn is_outside(&self) -> bool {
         self.inside.load(Ordering::Acquire) == 0
     }

@@ -1,7 +1,7 @@
 //! The payload cursors of one ring, and their way from thread to thread.
 //!
-//! A thread that ends gives its payload cursor back together with the run that the cursor fills. The next thread continues
-//! in that run.
+//! A thread that ends gives its payload cursor back together with the run that the cursor fills. The next thread
+//! continues in that run.
 
 use super::memory::RingMemory;
 use super::mutation::{self, Mutation};
@@ -48,8 +48,8 @@ impl PayloadCursors {
 
     /// Returns a cursor for a thread, or `None` when all are in use. Takes a lock: once per thread and ring.
     ///
-    /// The cursor that was given back last is used first, with the run that it fills. The thread that gave it back stored
-    /// all of the cursor's words before it released the lock, and the new owner has the lock after that.
+    /// The cursor that was given back last is used first, with the run that it fills. The thread that gave it back
+    /// stored all of the cursor's words before it released the lock, and the new owner has the lock after that.
     pub(crate) fn acquire(&self) -> Option<&PayloadCursor> {
         let id = {
             let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
@@ -82,8 +82,8 @@ impl PayloadCursors {
 }
 
 impl<M: RingMemory> RingWriter<M> {
-    /// Gives a thread's payload cursor back at the thread's end, for the next thread, with the run that it fills. No handler
-    /// of the thread may record meanwhile.
+    /// Gives a thread's payload cursor back at the thread's end, for the next thread, with the run that it fills. No
+    /// handler of the thread may record meanwhile.
     ///
     /// A cursor with an open reservation (in another thread-local, or forgotten) becomes an orphan until
     /// [`Self::give_back_orphan`]; its run is freed with the last of its reservations.

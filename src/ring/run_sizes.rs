@@ -1,13 +1,13 @@
 //! How long the runs of payload cursors are.
 //!
-//! The part of a run that its cursor does not use is lost until the buffer has gone round. Run sizes keep that loss small:
-//! runs begin with one chunk and grow with the bytes that the thread records, all payload cursors together hold at most a
-//! sixteenth of the buffer, and a payload of which a run would hold only a few gets chunks of its own.
+//! The part of a run that its cursor does not use is lost until the buffer has gone round. Run sizes keep that loss
+//! small: runs begin with one chunk and grow with the bytes that the thread records, all payload cursors together hold
+//! at most a sixteenth of the buffer, and a payload of which a run would hold only a few gets chunks of its own.
 
 use crate::layout::Geometry;
 
-/// Smallest number of payloads that a run holds: where the next payload does not fit, at most about one part in so many of
-/// the run is lost. (Models use tiny runs, of two payloads.)
+/// Smallest number of payloads that a run holds: where the next payload does not fit, at most about one part in so many
+/// of the run is lost. (Models use tiny runs, of two payloads.)
 pub(super) const PAYLOADS_MIN: u64 = if cfg!(any(loom, shuttle)) { 2 } else { 4 };
 
 /// Limits for the sizes of a ring's runs.
@@ -16,8 +16,8 @@ pub(super) struct RunSizes {
     pub(super) chunk_bytes: u64,
     /// Length of the longest run.
     pub(super) run_bytes_max: u64,
-    /// What the runs of all payload cursors together should take, or twice as much if payloads are large. A cursor keeps its
-    /// run while the others allocate twice that: so threads that record by turns use their runs up in time.
+    /// What the runs of all payload cursors together should take, or twice as much if payloads are large. A cursor
+    /// keeps its run while the others allocate twice that: so threads that record by turns use their runs up in time.
     pub(super) all_runs_bytes: u64,
 }
 

@@ -1,7 +1,7 @@
 //! Named places between the steps of recording, at which a test can make a writer stop.
 //!
-//! In ordinary builds and in models [`at`] is nothing. Under `--cfg eventring_mutants` it calls what the test has set, which
-//! may wait there for as long as it likes.
+//! In ordinary builds and in models [`at`] is nothing. Under `--cfg eventring_mutants` it calls what the test has set,
+//! which may wait there for as long as it likes.
 
 macro_rules! steps {
     ($($(#[doc = $doc:literal])* $name:ident,)*) => {

@@ -20,8 +20,8 @@ use crate::sync::Ordering;
 #[repr(C)]
 pub(crate) struct RingWriter<M> {
     pub(super) capacity: u64,
-    /// A run is *near* while its base lies at most this many bytes before the next payload byte: much less than a turn of the
-    /// buffer. A payload cursor leaves a run that is no longer near.
+    /// A run is *near* while its base lies at most this many bytes before the next payload byte: much less than a turn
+    /// of the buffer. A payload cursor leaves a run that is no longer near.
     pub(super) stale_bytes: u64,
     pub(super) run_sizes: RunSizes,
     pub(super) memory: M,
@@ -34,8 +34,8 @@ pub(crate) struct RingWriter<M> {
 pub(crate) struct Unfinished {
     /// Outcome of the attempt to take bytes from the cursor's run.
     bump: Bump,
-    /// The seqno whose slot has been claimed; 0 if none has. (A number and no `Option<ClaimedSlot>`: the fast path would
-    /// store both of its words for every event.)
+    /// The seqno whose slot has been claimed; 0 if none has. (A number and no `Option<ClaimedSlot>`: the fast path
+    /// would store both of its words for every event.)
     claimed_seqno: u64,
 }
 
@@ -104,8 +104,8 @@ impl<M: RingMemory> RingWriter<M> {
         }
     }
 
-    /// Reserves as [`Self::reserve`] does if the payload fits into the cursor's run and the next slot is free. Otherwise
-    /// returns how far it came; then call [`Self::reserve_slow`].
+    /// Reserves as [`Self::reserve`] does if the payload fits into the cursor's run and the next slot is free.
+    /// Otherwise returns how far it came; then call [`Self::reserve_slow`].
     #[inline(always)]
     pub(crate) fn try_reserve(&self, cursor: &PayloadCursor, payload_bytes: u64) -> Result<Claim<'_>, Unfinished> {
         let bump = cursor.enter_and_bump(padded(payload_bytes));
@@ -167,13 +167,14 @@ impl<M: RingMemory> RingWriter<M> {
         self.is_near(base) && cursor.is_filling(base)
     }
 
-    /// Returns true if the run at `base` is near. If it is not, other threads may have taken its chunks from the cursor (and
-    /// its payloads would expire soon after they were written).
+    /// Returns true if the run at `base` is near. If it is not, other threads may have taken its chunks from the cursor
+    /// (and its payloads would expire soon after they were written).
     ///
     /// To be asked after the fence that follows the mark "inside".
     #[inline(always)]
     pub(super) fn is_near(&self, base: u64) -> bool {
-        // Relaxed: the fence after the mark "inside" decides whether a thief's allocation is seen here; see `Chunks::take`.
+        // Relaxed: the fence after the mark "inside" decides whether a thief's allocation is seen here; see
+        // `Chunks::take`.
         let next = self.memory.control(ControlWord::NextPayloadByte).load(Ordering::Relaxed);
         next.wrapping_sub(base) <= self.stale_bytes || mutation::active(Mutation::MissingStaleCheck)
     }

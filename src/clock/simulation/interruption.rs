@@ -27,7 +27,7 @@ fn whoever_comes_during_a_calibration_gets_the_truth_and_never_waits() {
     }));
     for _ in 0..200 {
         simulation.idle(600_000);
-        // The second one finds the line ended just now, and makes a new one.
+        // The second one finds the segment ended just now, and makes a new one.
         for _ in 0..2 {
             let given = now_with_error(simulation, clock);
             GIVEN.lock().unwrap().push(given);
@@ -40,15 +40,15 @@ fn whoever_comes_during_a_calibration_gets_the_truth_and_never_waits() {
     assert!(largest < 1_000, "{largest} ns");
 }
 
-/// A thread looks before there is a line, and looks away until there are two.
+/// A thread looks before there is a segment, and looks away until there are two.
 #[test]
-fn a_thread_that_sleeps_through_the_first_lines_gets_the_truth_when_it_wakes() {
+fn a_thread_that_sleeps_through_the_first_segments_gets_the_truth_when_it_wakes() {
     use std::sync::mpsc::channel;
 
     let (simulation, clock) = simulated(2_596_150_000, 29);
     let (calibrating, first_is_calibrating) = channel();
     let (asleep, second_is_asleep) = channel::<()>();
-    let (published, two_lines_are_published) = channel::<()>();
+    let (latch, two_segments_are_published) = channel::<()>();
     thread_local! {
         /// What the thread does when it next reads the real-time clock.
         static NEXT: std::cell::Cell<Option<Box<dyn FnOnce()>>> = const { std::cell::Cell::new(None) };
@@ -57,13 +57,13 @@ fn a_thread_that_sleeps_through_the_first_lines_gets_the_truth_when_it_wakes() {
 
     let second = std::thread::spawn(move || {
         first_is_calibrating.recv().unwrap();
-        // It has times beyond the empty line entered.
+        // It has times beyond the empty segment entered.
         now(clock);
         simulation.idle(2_000_000);
         now(clock);
         NEXT.set(Some(Box::new(move || {
             asleep.send(()).unwrap();
-            two_lines_are_published.recv().unwrap();
+            two_segments_are_published.recv().unwrap();
         })));
         now_with_error(simulation, clock).1
     });
@@ -75,7 +75,7 @@ fn a_thread_that_sleeps_through_the_first_lines_gets_the_truth_when_it_wakes() {
     simulation.idle(1_000_000);
     now(clock);
     now(clock);
-    published.send(()).unwrap();
+    latch.send(()).unwrap();
     let error = second.join().unwrap();
     assert!(error.abs() < 1_000, "{error} ns");
 }
@@ -91,13 +91,13 @@ fn a_child_forked_during_a_calibration_of_its_parent_calibrates_itself() {
             return;
         }
         simulation.process.store(2, Ordering::Relaxed);
-        let lines_before = calibration(clock).ticks0;
+        let segments_before = calibration(clock).ticks0;
         for _ in 0..10_000 {
             simulation.idle(30_000);
             let (_, error) = now_with_error(simulation, clock);
             assert!(error.abs() < 1_000, "{error} ns");
         }
-        assert!(calibration(clock).ticks0 > lines_before, "the child makes lines of its own");
+        assert!(calibration(clock).ticks0 > segments_before, "the child makes segments of its own");
         assert!(calibration(clock).error_bound_nanos < 100, "{:?}", calibration(clock));
     }));
     simulation.idle(500_000);

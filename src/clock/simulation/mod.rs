@@ -182,7 +182,7 @@ fn simulated(ticks_per_second: u64, seed: u64) -> (&'static Simulation, &'static
 
 /// As `Clock::now_epoch_nanos` does.
 fn now(clock: &SimulatedClock) -> u64 {
-    clock.nanos_on_line().unwrap_or_else(|| clock.nanos().unwrap())
+    clock.try_nanos().unwrap_or_else(|| clock.nanos().unwrap())
 }
 
 fn calibration(clock: &SimulatedClock) -> Calibration {

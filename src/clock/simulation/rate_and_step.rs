@@ -16,19 +16,19 @@ fn an_undisturbed_clock_is_within_its_own_error_bound() {
 }
 
 #[test]
-fn after_a_pause_that_the_rates_error_makes_look_longer_lines_are_made_again() {
+fn after_a_pause_that_the_rates_error_makes_look_longer_segments_are_made_again() {
     for seed in 0..20 {
         let (simulation, clock) = simulated(2_596_150_000, seed);
-        // One line, whose rate was measured over microseconds.
+        // One segment, whose rate was measured over microseconds.
         now(clock);
         simulation.idle(5_000_000_000);
-        let on_line = (0..1_000).filter(|_| {
+        let on_segment = (0..1_000).filter(|_| {
             simulation.idle(1_000);
-            let on_line = clock.nanos_on_line().is_some();
+            let on_segment = clock.try_nanos().is_some();
             now(clock);
-            on_line
+            on_segment
         });
-        assert!(on_line.count() > 900, "seed {seed}");
+        assert!(on_segment.count() > 900, "seed {seed}");
     }
 }
 
@@ -38,14 +38,14 @@ fn a_rate_that_flips_between_ntps_extremes_stays_within_a_microsecond() {
     largest_error(simulation, clock, 600_000_000, 50_000);
     for round in 0..200u64 {
         simulation.slew(if round % 2 == 0 { 500.0 } else { -500.0 });
-        // Each time at another point of the line, and for another while.
+        // Each time at another point of the segment, and for another while.
         let error = largest_error(simulation, clock, 1_700_000 + round * 137_911, 9_973);
         assert!(error < 1_000, "{error} ns in round {round}");
     }
 }
 
 #[test]
-fn a_rate_far_beyond_ntps_is_followed_after_one_line() {
+fn a_rate_far_beyond_ntps_is_followed_after_one_segment() {
     let (simulation, clock) = simulated(2_596_150_000, 7);
     largest_error(simulation, clock, 600_000_000, 50_000);
     // chrony's fastest slew.
@@ -57,7 +57,7 @@ fn a_rate_far_beyond_ntps_is_followed_after_one_line() {
 }
 
 #[test]
-fn a_step_forward_is_followed_within_a_line_and_counted() {
+fn a_step_forward_is_followed_within_a_segment_and_counted() {
     let (simulation, clock) = simulated(2_596_150_000, 9);
     largest_error(simulation, clock, 600_000_000, 50_000);
     simulation.step(3_600_000_000_000);
@@ -90,23 +90,23 @@ fn a_step_back_is_caught_up_with_in_twice_its_length() {
 }
 
 #[test]
-fn a_clock_that_is_seldom_asked_makes_a_line_a_minute_and_not_more() {
+fn a_clock_that_is_seldom_asked_makes_a_segment_a_minute_and_not_more() {
     let (simulation, clock) = simulated(2_596_150_000, 23);
     largest_error(simulation, clock, 600_000_000, 50_000);
-    let mut lines = 1;
-    let mut last_line = calibration(clock).ticks0;
+    let mut segments = 1;
+    let mut last_segment = calibration(clock).ticks0;
     for round in 0..600u64 {
         simulation.idle(1_000_000_000 + round * 7);
         let (_, error) = now_with_error(simulation, clock);
         assert!(error.abs() < 100, "{error} ns");
-        let line = calibration(clock).ticks0;
-        lines += u32::from(line != last_line);
-        last_line = line;
+        let segment = calibration(clock).ticks0;
+        segments += u32::from(segment != last_segment);
+        last_segment = segment;
     }
-    assert!((10..=12).contains(&lines), "{lines} lines in ten minutes");
+    assert!((10..=12).contains(&segments), "{segments} segments in ten minutes");
     now(clock);
     now(clock);
-    assert_ne!(calibration(clock).ticks0, last_line, "asked often, it makes a line");
+    assert_ne!(calibration(clock).ticks0, last_segment, "asked often, it makes a segment");
 }
 
 #[test]

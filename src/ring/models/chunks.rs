@@ -1,7 +1,7 @@
 //! Payload chunks: no two writers ever write to the same bytes in the same turn of the buffer.
 //!
-//! The thief of these models allocates the same chunk as the owner, a turn of the payload buffer later. The bytes that are
-//! then valid are the thief's; an owner that still wrote would spoil them.
+//! The thief of these models allocates the same chunk as the owner, a turn of the payload buffer later. The bytes that
+//! are then valid are the thief's; an owner that still wrote would spoil them.
 
 use super::event::{
     CHUNK_BYTES, Got, PAYLOAD_BYTES, Ring, SMALL_BYTES, SentClaim, check_at_rest, count, finish, pass_by, read, record,
@@ -13,8 +13,8 @@ use crate::ring::observe::{self, Observation};
 use loom::thread;
 use std::sync::Arc;
 
-/// Records a payload as large as a chunk, `bytes` further on, while other writers allocate those. (A thread of their own:
-/// they do so between the thief's seqno and its chunk.)
+/// Records a payload as large as a chunk, `bytes` further on, while other writers allocate those. (A thread of their
+/// own: they do so between the thief's seqno and its chunk.)
 fn thief(ring: &Arc<Ring>, bytes: u64) -> u64 {
     let others = thread::spawn({
         let ring = Arc::clone(ring);

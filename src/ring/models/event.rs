@@ -32,7 +32,8 @@ pub(super) fn ring(capacity: u64) -> Arc<Ring> {
     Arc::new(RingWriter::new(memory(capacity)))
 }
 
-/// A ring of `capacity` descriptors whose payload cursors take up to `chunks` chunks at a time, once they have used up their first.
+/// A ring of `capacity` descriptors whose payload cursors take up to `chunks` chunks at a time, once they have used up
+/// their first.
 pub(super) fn ring_with_runs(capacity: u64, chunks: u64) -> Arc<Ring> {
     let mut ring = RingWriter::new(memory(capacity));
     if chunks > 1 {
@@ -84,8 +85,8 @@ pub(super) fn record_empty<M: RingMemory>(ring: &Ring<M>) -> Option<u64> {
     (claim.seqno != 0).then(|| finish(ring, None, claim, 0))
 }
 
-/// Records an event with `payload_bytes` of payload, or without if there is no memory for it, as `Recorder` does; its seqno,
-/// or `None` if it was lost.
+/// Records an event with `payload_bytes` of payload, or without if there is no memory for it, as `Recorder` does; its
+/// seqno, or `None` if it was lost.
 pub(super) fn record<M: RingMemory>(ring: &Ring<M>, cursor: Option<&PayloadCursor>, payload_bytes: u64) -> Option<u64> {
     let claim = ring.reserve(cursor, payload_bytes);
     let seqno = claim.seqno;

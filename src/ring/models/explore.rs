@@ -35,8 +35,8 @@ fn extra_depth() -> usize {
     std::env::var("EVENTRING_MODEL_DEPTH").map_or(0, |depth| depth.parse().expect("EVENTRING_MODEL_DEPTH is a number"))
 }
 
-/// Runs `model` in every interleaving of at most `preemptions` preemptions and with every value that a weakly ordered load
-/// may give. Each of `expected` must be counted in some execution.
+/// Runs `model` in every interleaving of at most `preemptions` preemptions and with every value that a weakly ordered
+/// load may give. Each of `expected` must be counted in some execution.
 #[cfg(loom)]
 pub(super) fn explore(
     name: &str,
@@ -60,8 +60,8 @@ pub(super) fn explore(
     tally.report(name, &format!("{preemptions} preemptions"), started, expected);
 }
 
-/// Runs `model` in `schedules` random schedules, half of them uniformly random, half with few and well-placed preemptions
-/// (probabilistic concurrency testing). Each of `expected` must be counted in some execution.
+/// Runs `model` in `schedules` random schedules, half of them uniformly random, half with few and well-placed
+/// preemptions (probabilistic concurrency testing). Each of `expected` must be counted in some execution.
 #[cfg(shuttle)]
 pub(super) fn explore(name: &str, schedules: usize, expected: &[&str], model: impl Fn(&Tally) + Send + Sync + 'static) {
     const PREEMPTIONS: usize = 6;

@@ -1,5 +1,5 @@
-//! A writer that stops for ever, before each of its accesses to shared words: the others go on, and readers never wait for
-//! it longer than a lap.
+//! A writer that stops for ever, before each of its accesses to shared words: the others go on, and readers never wait
+//! for it longer than a lap.
 
 use super::event::{Got, SMALL_BYTES, check_at_rest, count, read, record, ring};
 use super::explore::explore;
@@ -59,6 +59,7 @@ fn stop_before(steps: u64) -> bool {
 #[test]
 fn a_writer_that_stops_at_any_step_stops_nobody_else() {
     let all_steps = (0..).find(|steps| stop_before(*steps));
-    // PayloadCursor, addition, claim, place, window, two words of payload, eight of the descriptor, leaving: at the least.
+    // PayloadCursor, addition, claim, place, window, two words of payload, eight of the descriptor, leaving: at the
+    // least.
     assert!(all_steps.is_some_and(|steps| steps >= 25), "{all_steps:?}");
 }

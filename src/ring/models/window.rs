@@ -52,8 +52,8 @@ fn a_large_and_a_small_writer_cannot_lose_each_others_window_move() {
         // Its payload is the fifth chunk.
         pass_by(&ring, 4 * CHUNK_BYTES);
         assert_eq!(record(&ring, None, CHUNK_BYTES), Some(1));
-        // Up to here the window need not move. The large payload overwrites the first six chunks, or more if the small one
-        // comes first; the small one moves the window by a step.
+        // Up to here the window need not move. The large payload overwrites the first six chunks, or more if the small
+        // one comes first; the small one moves the window by a step.
         pass_by(&ring, PAYLOAD_BYTES - 7 * CHUNK_BYTES);
         let large = thread::spawn({
             let ring = Arc::clone(&ring);

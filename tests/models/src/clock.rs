@@ -2,10 +2,10 @@
 
 #[path = "../../../src/clock/const_fn.rs"]
 mod const_fn;
-#[path = "../../../src/clock/line.rs"]
-mod line;
+#[path = "../../../src/clock/latch.rs"]
+mod latch;
 #[cfg(all(test, loom))]
 #[path = "../../../src/clock/model.rs"]
 mod model;
-#[path = "../../../src/clock/published.rs"]
-mod published;
+#[path = "../../../src/clock/segment.rs"]
+mod segment;

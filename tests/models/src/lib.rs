@@ -1,4 +1,4 @@
-//! The protocol core of eventring and the published line of its clock under a model checker. The models are in
+//! The protocol core of eventring and the latch of its clock under a model checker. The models are in
 //! `src/ring/models` and `src/clock/model.rs`, beside what they test.
 
 #![cfg(any(loom, shuttle))]

@@ -1,0 +1,310 @@
+//! The latch: publishes the current segment to all threads.
+//!
+//! The latch has two segments and one word that says which of them is current. The word holds a count of published
+//! segments (whose lowest bit is the index of the current one) and the **overrun**: how far past the segment's end
+//! threads have been given times while the next segment was being made.
+//!
+//! - Readers take the segment that the word names and load the word again. Only the other segment is ever written. So a
+//!   publisher that stalls half way (preempted, or interrupted by a signal handler that asks for the time) disturbs no
+//!   reader. The kernel calls this scheme a sequence count latch.
+//! - One compare-exchange publishes a segment *and* closes the overrun of the segment before. So a new segment always
+//!   starts at or above every time given before it. A time past the old segment's end is either known to the publisher,
+//!   or the thread that wants to give it fails.
+//!
+//! The count has 32 bits. To mistake one segment for another, a reader would have to sleep between two adjacent loads
+//! for exactly a multiple of 2^32 segments (24 days at two segments a millisecond).
+
+use super::const_fn::const_except_in_models;
+use super::segment::Segment;
+use crate::sync::{AtomicU64, Ordering, fence};
+
+/// Step of the overrun in nanoseconds; overruns are rounded up to steps. However many threads ask for the time, the
+/// word changes once in a step, so that the publisher's compare-exchange succeeds soon.
+const OVERRUN_STEP_NANOS: u64 = 64;
+
+/// Largest overrun: 274 seconds. If the publisher is kept from running for longer, the other threads' time stands still
+/// there.
+const OVERRUN_STEPS_MAX: u64 = u32::MAX as u64;
+
+const SEGMENTS_SHIFT: u32 = 32;
+
+/// A value of the latch's word: which segment is current, and how far its overrun has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Edition(u64);
+
+impl Edition {
+    /// Returns the index of the edition's segment.
+    #[inline(always)]
+    fn index(self) -> usize {
+        (self.0 >> SEGMENTS_SHIFT & 1) as usize
+    }
+
+    fn segments(self) -> u64 {
+        self.0 >> SEGMENTS_SHIFT
+    }
+
+    /// Returns true if `other` is of the same segment, whatever the overruns.
+    pub(super) fn has_same_segment_as(self, other: Self) -> bool {
+        self.segments() == other.segments()
+    }
+
+    /// Returns true if nothing has been published yet: the segment is the empty one.
+    pub(super) fn is_first(self) -> bool {
+        self.segments() == 0
+    }
+
+    /// Returns how many nanoseconds past the end of the segment times have been given.
+    pub(super) fn overrun_nanos(self) -> u64 {
+        (self.0 & OVERRUN_STEPS_MAX) * OVERRUN_STEP_NANOS
+    }
+
+    fn with_overrun_of_at_least(self, nanos: u64) -> Self {
+        let steps = nanos.div_ceil(OVERRUN_STEP_NANOS).min(OVERRUN_STEPS_MAX).max(self.0 & OVERRUN_STEPS_MAX);
+        Self(self.segments() << SEGMENTS_SHIFT | steps)
+    }
+
+    fn next(self) -> Self {
+        Self((self.segments() + 1) << SEGMENTS_SHIFT)
+    }
+}
+
+/// The words of a segment.
+#[derive(Debug)]
+struct SegmentWords {
+    ticks0: AtomicU64,
+    nanos0: AtomicU64,
+    mult_and_span: AtomicU64,
+}
+
+impl SegmentWords {
+    const_except_in_models! {
+        fn new() -> Self {
+            Self { ticks0: AtomicU64::new(0), nanos0: AtomicU64::new(0), mult_and_span: AtomicU64::new(0) }
+        }
+    }
+}
+
+/// The current segment, shared by all threads. See the [module](self). All of it is one cache line.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(super) struct Latch {
+    edition: AtomicU64,
+    shift: AtomicU64,
+    segments: [SegmentWords; 2],
+}
+
+impl Latch {
+    const_except_in_models! {
+        /// Creates a latch with the empty segment: every tick is past its end.
+        pub(super) fn new() -> Self {
+            Self {
+                edition: AtomicU64::new(0),
+                shift: AtomicU64::new(0),
+                segments: [SegmentWords::new(), SegmentWords::new()],
+            }
+        }
+    }
+
+    /// Returns the time at `ticks()` if the current segment has it and was not replaced meanwhile. The fast path.
+    #[inline(always)]
+    pub(super) fn try_nanos_at(&self, ticks: impl FnOnce() -> u64) -> Option<u64> {
+        let (edition, ticks0, nanos0, mult_and_span) = self.read_unconfirmed();
+        if mult_and_span == 0 {
+            // The empty segment. Without this question the tick counter would be read in vain, which costs more than
+            // all the rest.
+            return None;
+        }
+        let segment = Segment::from_words(ticks0, nanos0, mult_and_span);
+        // Unconfirmed words may be of two segments; only wrapping arithmetic uses them before the confirmation.
+        let nanos = segment.nanos_at(ticks(), self.shift())?;
+        self.confirms(edition).then_some(nanos)
+    }
+
+    /// Returns the current segment. Repeats only when another segment was published meanwhile.
+    pub(super) fn read(&self) -> (Edition, Segment) {
+        loop {
+            let (edition, ticks0, nanos0, mult_and_span) = self.read_unconfirmed();
+            if self.confirms(edition) {
+                return (edition, Segment::from_words(ticks0, nanos0, mult_and_span));
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn read_unconfirmed(&self) -> (Edition, u64, u64, u64) {
+        // Acquire, pairs with the release of the compare-exchange in `publish`: the loads below give this edition's
+        // words or later ones. (The compare-exchange of `overrun` on top of it continues its release sequence.)
+        let edition = Edition(self.edition.load(Ordering::Acquire));
+        let words = &self.segments[edition.index()];
+        // Relaxed: confirmed or thrown away.
+        let ticks0 = words.ticks0.load(Ordering::Relaxed);
+        let nanos0 = words.nanos0.load(Ordering::Relaxed);
+        let mult_and_span = words.mult_and_span.load(Ordering::Relaxed);
+        (edition, ticks0, nanos0, mult_and_span)
+    }
+
+    /// Returns true if the words that were loaded for `edition` belong to it.
+    #[inline(always)]
+    fn confirms(&self, edition: Edition) -> bool {
+        // Pairs with the release fence in `publish`: if one of the loads before this fence saw a word of the segment
+        // after the next, the load after it sees at least the edition in between.
+        fence(Ordering::Acquire);
+        self.edition.load(Ordering::Relaxed) == edition.0
+    }
+
+    /// Returns the shift of every segment of this clock.
+    #[inline(always)]
+    pub(super) fn shift(&self) -> u32 {
+        // Relaxed: stored once, before the first segment is published; so every thread that acquired a later edition
+        // sees it. The empty segment gives no time with any shift.
+        self.shift.load(Ordering::Relaxed) as u32
+    }
+
+    /// Sets the shift. Only before the first segment is published, and only by the one thread that calibrates.
+    pub(super) fn set_shift(&self, shift: u32) {
+        self.shift.store(u64::from(shift), Ordering::Relaxed);
+    }
+
+    /// Sets the time from which overruns of the empty segment are counted, unless it has been set before.
+    ///
+    /// Read the segment again after this call: another one may have been published.
+    pub(super) fn set_empty_segment_start(&self, nanos: u64) {
+        // Relaxed: nothing else depends on the value. The word is never 0 again, so this cannot change a later segment.
+        let word = &self.segments[0].nanos0;
+        let _ = word.compare_exchange(0, nanos.max(1), Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// Returns a time past the end of the segment of `edition`: `wanted`, or the end of the overrun's step if a time in
+    /// the same step or later was given already.
+    ///
+    /// Returns `None` if a new segment was published meanwhile.
+    pub(super) fn overrun(&self, mut edition: Edition, end_nanos: u64, wanted: u64) -> Option<u64> {
+        loop {
+            let grown = edition.with_overrun_of_at_least(wanted.saturating_sub(end_nanos));
+            if grown == edition {
+                // The publisher knows of this overrun already. If a new segment was published after `edition` was read,
+                // the segment starts above this time, and this thread, which read `edition` last, has got no time of
+                // it.
+                return Some(end_nanos + edition.overrun_nanos());
+            }
+            // Relaxed: nothing is published but the word itself. (As a read-modify-write it continues the release
+            // sequence of the publisher: readers who acquire it still get the segment's words.)
+            match self.edition.compare_exchange(edition.0, grown.0, Ordering::Relaxed, Ordering::Relaxed) {
+                // At its largest, the overrun ends below the wanted time.
+                Ok(_) => return Some(wanted.min(end_nanos + grown.overrun_nanos())),
+                Err(found) if Edition(found).segments() == edition.segments() => edition = Edition(found),
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// Publishes the segment that `make` returns for the lowest time at which it may start. Only by the one thread that
+    /// calibrates.
+    pub(super) fn publish(&self, mut make: impl FnMut(u64) -> Segment) -> Segment {
+        let (mut edition, old) = self.read();
+        let end_nanos = old.end_nanos(self.shift());
+        loop {
+            let segment = make(end_nanos + edition.overrun_nanos());
+            let next = edition.next();
+            // Pairs with the acquire fence in `confirms`: a reader that sees a word stored after this fence also sees
+            // that the edition is no longer the one that used these words last. (This thread stored the current
+            // edition, or a thread that handed the right to calibrate on by release and acquire.)
+            fence(Ordering::Release);
+            let words = &self.segments[next.index()];
+            words.ticks0.store(segment.ticks0, Ordering::Relaxed);
+            words.nanos0.store(segment.nanos0, Ordering::Relaxed);
+            words.mult_and_span.store(segment.mult_and_span(), Ordering::Relaxed);
+            // Release, pairs with the acquire in `read_unconfirmed`: the stores above happen before the loads of a
+            // reader that acquires the new edition. Fails if the overrun grew.
+            match self.edition.compare_exchange(edition.0, next.0, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return segment,
+                Err(found) => edition = Edition(found),
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    fn segment(ticks0: u64, nanos0: u64) -> Segment {
+        Segment { ticks0, nanos0, mult: 1 << 20, span: 1000 }
+    }
+
+    fn latch() -> Latch {
+        let latch = Latch::new();
+        latch.set_shift(20);
+        latch.set_empty_segment_start(500);
+        latch.set_empty_segment_start(700);
+        latch.publish(|lowest| {
+            assert_eq!(lowest, 500);
+            segment(10, 1000)
+        });
+        latch
+    }
+
+    #[test]
+    fn all_of_it_is_one_cache_segment() {
+        assert_eq!(size_of::<Latch>(), 64);
+    }
+
+    #[test]
+    fn the_segment_in_use_gives_the_time_and_nothing_before_or_after_it() {
+        let latch = latch();
+        assert_eq!(latch.try_nanos_at(|| 9), None);
+        assert_eq!(latch.try_nanos_at(|| 10), Some(1000));
+        assert_eq!(latch.try_nanos_at(|| 1009), Some(1999));
+        assert_eq!(latch.try_nanos_at(|| 1010), None);
+        assert_eq!(latch.read().1, segment(10, 1000));
+    }
+
+    #[test]
+    fn a_segment_starts_above_every_overrun_given_before_it() {
+        let latch = latch();
+        let (edition, old) = latch.read();
+        let end = old.end_nanos(20);
+        assert_eq!(latch.overrun(edition, end, end + 100), Some(end + 100));
+        assert_eq!(latch.overrun(edition, end, end + 20), Some(end + 128), "an earlier wish gets the end of the step");
+        let next = latch.publish(|lowest| segment(2000, lowest));
+        assert_eq!(next.nanos0, end + 128);
+        assert_eq!(latch.overrun(edition, end, end + 500), None, "the segment it would run past is gone");
+    }
+
+    #[test]
+    fn an_overrun_during_the_making_of_a_segment_makes_it_again() {
+        let latch = latch();
+        let (edition, old) = latch.read();
+        let end = old.end_nanos(20);
+        let mut lowest_asked = Vec::new();
+        latch.publish(|lowest| {
+            lowest_asked.push(lowest);
+            if lowest_asked.len() == 1 {
+                assert_eq!(latch.overrun(edition, end, end + 64), Some(end + 64));
+            }
+            segment(2000, lowest)
+        });
+        assert_eq!(lowest_asked, [end, end + 64]);
+        assert_eq!(latch.try_nanos_at(|| 2000), Some(end + 64));
+    }
+
+    #[test]
+    fn an_overrun_stands_at_its_largest() {
+        let latch = latch();
+        let (edition, old) = latch.read();
+        let end = old.end_nanos(20);
+        let largest = OVERRUN_STEPS_MAX * OVERRUN_STEP_NANOS;
+        assert_eq!(latch.overrun(edition, end, u64::MAX), Some(end + largest));
+        assert_eq!(latch.read().0.segments(), 1, "the overrun does not spill into the count");
+    }
+
+    #[test]
+    fn readers_find_the_segment_in_use_while_another_is_being_written() {
+        let latch = latch();
+        latch.publish(|lowest| {
+            assert_eq!(latch.try_nanos_at(|| 10), Some(1000));
+            segment(2000, lowest)
+        });
+        assert_eq!(latch.try_nanos_at(|| 10), None);
+    }
+}
