@@ -115,6 +115,7 @@ pub use ring::step;
 #[cfg(not(any(loom, shuttle)))]
 pub use macros::support as __private;
 #[cfg(not(any(loom, shuttle)))]
+#[doc(no_inline)]
 pub use schema::{EventPayload, EventType, PayloadField};
 
 /// The examples of the README.

@@ -9,7 +9,7 @@ use syn::{Attribute, Ident, LitInt, LitStr, Path, Result, Token, Type, parenthes
 
 use crate::payloads::Payloads;
 
-/// What stands on an item, a field or a variant. Each place allows some of it.
+/// The attributes of an item, a field or a variant. Each place allows some of them.
 #[derive(Default)]
 pub struct EventAttributes {
     pub content_type: Option<LitInt>,
@@ -38,7 +38,7 @@ pub struct ExtWord {
     pub kind: Option<Ident>,
 }
 
-/// `NAME: TYPE * COUNT`; without `* COUNT` the array takes the rest of the payload.
+/// `NAME: TYPE * COUNT`. Without `* COUNT` the array takes the rest of the payload.
 pub struct Trailing {
     pub name: Ident,
     pub element: Type,
@@ -79,7 +79,7 @@ impl Parse for Trailing {
 }
 
 impl EventAttributes {
-    /// Reads every `#[event(...)]` among `attributes`; `allowed` are the keys that mean something in this place.
+    /// Reads every `#[event(...)]` among `attributes`. `allowed` are the keys that this place may have.
     pub fn read(attributes: &[Attribute], allowed: &[&str]) -> Result<Self> {
         let mut read = Self::default();
         for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("event")) {
@@ -117,7 +117,7 @@ impl EventAttributes {
         }
     }
 
-    /// The path of the crate `eventring`.
+    /// Returns the path of the crate `eventring`.
     pub fn krate(&self) -> TokenStream {
         match &self.krate {
             Some(path) => quote!(#path),
@@ -143,12 +143,12 @@ fn set<T>(meta: &ParseNestedMeta<'_>, slot: &mut Option<T>, value: T) -> Result<
     if slot.replace(value).is_some() { Err(meta.error("given twice")) } else { Ok(()) }
 }
 
-/// A key without a value.
+/// Reads a key without a value.
 fn switch(meta: &ParseNestedMeta<'_>, on: &mut bool) -> Result<()> {
     if std::mem::replace(on, true) { Err(meta.error("given twice")) } else { Ok(()) }
 }
 
-/// A name that was given as text: it must be a name in schema text.
+/// Checks that a name that was given as text is a name in schema text.
 pub fn checked_name(text: &LitStr, first: fn(&char) -> bool, expected: &str) -> Result<String> {
     let name = text.value();
     let is_name =
@@ -156,7 +156,7 @@ pub fn checked_name(text: &LitStr, first: fn(&char) -> bool, expected: &str) -> 
     if is_name { Ok(name) } else { Err(syn::Error::new(text.span(), format!("expected {expected}"))) }
 }
 
-/// Refuses `#[repr(packed)]`, at the attribute: fields are borrowed to encode them, which packed ones cannot be.
+/// Refuses `#[repr(packed)]`, at the attribute. Fields are borrowed to encode them, and packed fields cannot be borrowed.
 pub fn refuse_packed(attributes: &[Attribute]) -> Result<()> {
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("repr")) {
         for repr in attribute.parse_args_with(Punctuated::<syn::Meta, Token![,]>::parse_terminated)? {
@@ -172,7 +172,7 @@ pub fn refuse_packed(attributes: &[Attribute]) -> Result<()> {
     Ok(())
 }
 
-/// The integer type of `#[repr(...)]`.
+/// Returns the integer type of `#[repr(...)]`.
 pub fn repr_integer(attributes: &[Attribute]) -> Result<Option<Ident>> {
     const INTEGERS: [&str; 8] = ["u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64"];
     let mut integer = None;

@@ -91,7 +91,7 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
         const _: () = {
             use #krate::schema as __schema;
 
-            // A static has an address of its own: recorders know the events by it.
+            // A static, because recorders know the events by its address.
             static __EVENTRING_SCHEMA: __schema::SchemaInfo = #info;
             #(#checks)*
 
@@ -189,7 +189,7 @@ fn read_event(variant: &Variant) -> Result<Event<'_>> {
     })
 }
 
-/// What can be said about trailing arrays without knowing the struct.
+/// Makes the checks of trailing arrays that do not need the struct.
 fn check_trailing(trailing: &[Trailing], has_payload: bool) -> Result<()> {
     for (i, array) in trailing.iter().enumerate() {
         match &array.count {
@@ -312,7 +312,7 @@ fn event_info(event: &Event<'_>) -> TokenStream {
     }
 }
 
-/// What can be said about trailing arrays only when the struct is known: asserted at compile time, at the attribute.
+/// Makes the checks of trailing arrays that need the struct: assertions at compile time, at the attribute.
 fn checks(event: &Event<'_>) -> TokenStream {
     let checks = event.trailing.iter().map(|Trailing { name, element, count }| {
         let text = name.to_string();

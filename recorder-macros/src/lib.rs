@@ -1,4 +1,4 @@
-//! Derives of the `eventring` crate; use them through `eventring::schema`, where the traits of the same names document them.
+//! Derives of the `eventring` crate. Use them through `eventring`, where the traits of the same names document them.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

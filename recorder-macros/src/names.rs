@@ -3,13 +3,13 @@
 use syn::ext::IdentExt as _;
 use syn::{Attribute, Expr, ExprLit, Generics, Ident, Lit, Meta, Result};
 
-/// An identifier without `r#`; schema text takes ASCII only.
+/// Returns an identifier without `r#`. Schema text takes ASCII only.
 pub fn plain(ident: &Ident) -> Result<String> {
     let name = ident.unraw().to_string();
     if name.is_ascii() { Ok(name) } else { Err(syn::Error::new(ident.span(), "names in schemas are ASCII")) }
 }
 
-/// The name of a type: it begins with a capital letter, so that schema text can tell it from `u8`.
+/// Returns the name of a type, which begins with a capital letter, so that schema text can tell it from `u8`.
 pub fn type_name(ident: &Ident) -> Result<String> {
     let name = plain(ident)?;
     if name.starts_with(|c: char| c.is_ascii_uppercase()) {
@@ -22,7 +22,7 @@ pub fn type_name(ident: &Ident) -> Result<String> {
     }
 }
 
-/// `BlockStart` as `BLOCK_START`.
+/// Turns `BlockStart` into `BLOCK_START`.
 pub fn screaming(ident: &Ident) -> Result<String> {
     let chars: Vec<char> = plain(ident)?.chars().collect();
     let mut out = String::new();
@@ -39,7 +39,7 @@ pub fn screaming(ident: &Ident) -> Result<String> {
     Ok(out)
 }
 
-/// The first paragraph of the documentation comments, on one line.
+/// Returns the first paragraph of the documentation comments, on one line.
 pub fn description(attributes: &[Attribute]) -> String {
     let lines = attributes.iter().filter_map(|attribute| match &attribute.meta {
         Meta::NameValue(meta) if meta.path.is_ident("doc") => match &meta.value {
@@ -64,7 +64,7 @@ pub fn description(attributes: &[Attribute]) -> String {
     words.join(" ")
 }
 
-/// Refuses parameters: the layout of a payload is one layout.
+/// Refuses parameters, because a payload has one layout.
 pub fn refuse_generics(generics: &Generics) -> Result<()> {
     match generics.params.first() {
         None => Ok(()),

@@ -9,24 +9,24 @@ use super::record_error::RECORD_ERROR_CODE;
 use super::trailing::read_count;
 use super::value::Value;
 
-/// The most values that one payload is taken apart into: it bounds the memory that a hostile schema can ask for.
+/// The most values that are made of one payload. Bounds the memory that a hostile schema can ask for.
 const MAX_VALUES: usize = 1 << 20;
-/// A field's name counts as one more value for each so many bytes: it is shown with each value.
+/// A field's name counts as one more value for each of so many bytes, because it is shown with each value.
 const NAME_BYTES_PER_VALUE: usize = 16;
 
-/// The name under which a [`Value::Struct`] holds what is wrong with the payload as a whole. No field can have it.
+/// The name under which a [`Value::Struct`] holds a problem of the payload as a whole. No field can have this name.
 pub const MALFORMED: &str = "$malformed";
 
 impl SchemaModel {
     /// Decodes the payload of event `code`.
     ///
-    /// Never fails: a payload that is too short or too long, and an unknown code, give [`Value::Malformed`] with the bytes that could
-    /// not be decoded — for an event of the schema beside the fields that could, under the name `$malformed`. Byte strings and text are
-    /// borrowed; of anything else at most a million values are made, the rest stays bytes.
+    /// Never fails. For an unknown code the value is [`Value::Malformed`] with all bytes. If the payload is too short or too
+    /// long, the fields that could be decoded are followed by a [`Value::Malformed`] with the other bytes, under the name
+    /// `$malformed`. Byte strings and text are borrowed. At most a million other values are made; the rest stays bytes.
     #[must_use]
     pub fn decode<'a>(&'a self, code: u16, payload: &'a [u8]) -> Value<'a> {
         match self.event(code) {
-            // No payload memory could be had, not even for saying why.
+            // The ring had no payload memory left, not even for the reason.
             Some(_) if code == RECORD_ERROR_CODE && payload.is_empty() => Value::Struct(Vec::new()),
             Some(event) => Decoder { model: self, values_left: MAX_VALUES }.event(event, payload),
             None => malformed(format!("event type {code} is not in schema {}", self.name), payload),
@@ -58,7 +58,7 @@ impl<'a> Decoder<'a> {
             let element_bytes = self.model.bytes_of(&array.element);
             let count = match array.count {
                 CountModel::At(offset, scalar) => read_count(fixed, offset, scalar),
-                // The parser refuses elements of 0 bytes here.
+                // `max(1)` only for safety: the parser refuses elements of 0 bytes here.
                 CountModel::Rest => (rest.len() / element_bytes.max(1)) as u64,
             };
             let wanted = count.saturating_mul(element_bytes as u64);
@@ -102,7 +102,7 @@ impl<'a> Decoder<'a> {
         match ty {
             TypeModel::Scalar(scalar) => scalar_value(*scalar, bytes),
             TypeModel::Array { element, len } => match self.array(element, *len as u64, bytes) {
-                // In a fixed array text is padded with zeros.
+                // Text in a fixed array is padded with zeros.
                 Value::Text(text) => Value::Text(trim_padding(text)),
                 other => other,
             },

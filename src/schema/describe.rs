@@ -2,7 +2,7 @@
 
 use super::ext_words::ExtWords;
 
-/// A number, bool or character: what cannot be divided further.
+/// A number, a bool, or a byte of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Scalar {
@@ -58,7 +58,7 @@ impl Scalar {
         Self::Utf8,
     ];
 
-    /// The name in schema text.
+    /// Returns the name in schema text.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -80,7 +80,7 @@ impl Scalar {
         }
     }
 
-    /// The size in bytes.
+    /// Returns the size in bytes.
     #[must_use]
     pub const fn bytes(self) -> usize {
         match self {
@@ -93,19 +93,19 @@ impl Scalar {
         }
     }
 
-    /// Whether it can count the elements of a trailing array: an unsigned integer of at most 64 bits.
+    /// Returns true for an unsigned integer of at most 64 bits, which can count the elements of a trailing array.
     #[must_use]
     pub const fn is_count(self) -> bool {
         matches!(self, Self::U8 | Self::U16 | Self::U32 | Self::U64)
     }
 
-    /// Whether it can represent an enum: an integer of at most 64 bits.
+    /// Returns true for an integer of at most 64 bits, which can represent an enum.
     #[must_use]
     pub const fn is_enum_repr(self) -> bool {
         self.is_count() || matches!(self, Self::I8 | Self::I16 | Self::I32 | Self::I64)
     }
 
-    /// The scalar of that name in schema text.
+    /// Returns the scalar of that name in schema text.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|scalar| scalar.name() == name)
@@ -115,7 +115,7 @@ impl Scalar {
 /// The type of a payload field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldType {
-    /// A number, bool or character.
+    /// A number, a bool, or a byte of text.
     Scalar(Scalar),
     /// `len` elements back to back. An array of [`Scalar::U8`] is a byte string and shown as hex.
     Array {
@@ -131,7 +131,7 @@ pub enum FieldType {
 }
 
 impl FieldType {
-    /// The size in bytes.
+    /// Returns the size in bytes.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         match self {
@@ -150,11 +150,11 @@ pub struct FieldInfo {
     pub name: &'static str,
     /// Its type.
     pub ty: FieldType,
-    /// Where it begins in the struct, in bytes.
+    /// Its offset in the struct, in bytes.
     pub offset: usize,
-    /// How many bytes it takes.
+    /// Its size in bytes.
     pub bytes: usize,
-    /// Whether it is never recorded: its bytes are zero in the ring.
+    /// True if it is never recorded: its bytes are zero in the ring.
     pub redacted: bool,
     /// The first paragraph of its documentation; empty if it has none.
     pub description: &'static str,
@@ -176,7 +176,7 @@ pub struct StructInfo {
 }
 
 impl StructInfo {
-    /// The field of that name. For use in constant expressions, too.
+    /// Returns the field of that name, in constant expressions too.
     #[must_use]
     pub const fn field(&self, name: &str) -> Option<&'static FieldInfo> {
         let mut i = 0;
@@ -210,11 +210,11 @@ pub struct TrailingInfo {
     pub name: &'static str,
     /// The type of an element.
     pub element: FieldType,
-    /// How many elements there are.
+    /// The number of elements.
     pub count: TrailingCount,
 }
 
-/// Where the number of elements of a trailing array is found.
+/// The place of the number of elements of a trailing array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrailingCount {
     /// In a field of the fixed struct, named by its path from there (`txn_header.data_length`).
@@ -238,18 +238,18 @@ pub struct EventInfo {
     pub description: &'static str,
 }
 
-/// Everything that a `#[derive(EventType)]` says about a schema.
+/// The description that `#[derive(EventType)]` makes of a schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaInfo {
     /// The `content_type` of ring files with this schema.
     pub content_type: u16,
     /// Its name (`EXEC`).
     pub name: &'static str,
-    /// The author's version number. It enters the hash: raise it when a payload changes its meaning and not its layout.
+    /// The author's version number, which enters the hash. Raise it when a payload changes its meaning and not its layout.
     pub version: u32,
     /// The events, by ascending code; RECORD_ERROR (code 1) is always among them.
     pub events: &'static [EventInfo],
-    /// The hash that others have published for this schema, to be used in place of the computed one.
+    /// The hash that others have published for this schema, which replaces the computed hash.
     pub published_hash: Option<[u8; 32]>,
     /// The names of the descriptors' extension words. They do not enter the hash.
     pub ext_words: ExtWords,
@@ -257,7 +257,7 @@ pub struct SchemaInfo {
     pub description: &'static str,
 }
 
-/// Whether `name` is the part of `path` from byte `start` to byte `end`.
+/// Returns true if `name` is the part of `path` from byte `start` to byte `end`.
 pub(super) const fn is_segment(name: &str, path: &str, start: usize, end: usize) -> bool {
     let (name, path) = (name.as_bytes(), path.as_bytes());
     if name.len() != end - start {
@@ -273,10 +273,9 @@ pub(super) const fn is_segment(name: &str, path: &str, start: usize, end: usize)
     true
 }
 
-/// The field that a dotted path names, with its offset from the beginning of `info`. For the derives and for layout checks.
-#[doc(hidden)]
+/// Returns the field that a dotted path names, with its offset from the beginning of `info`.
 #[must_use]
-pub const fn field_at(info: &StructInfo, path: &str) -> Option<(usize, &'static FieldInfo)> {
+pub(super) const fn field_at(info: &StructInfo, path: &str) -> Option<(usize, &'static FieldInfo)> {
     let bytes = path.as_bytes();
     let (mut offset, mut fields, mut start) = (0, info.fields, 0);
     loop {
@@ -303,7 +302,7 @@ pub const fn field_at(info: &StructInfo, path: &str) -> Option<(usize, &'static 
     }
 }
 
-/// What is wrong with `path` as the count of a trailing array of an event whose fixed struct is `info`. For the derives.
+/// Returns the problem of `path` as the count of a trailing array after the fixed struct `info`. For the derives.
 #[doc(hidden)]
 #[must_use]
 pub const fn count_problem(info: &StructInfo, path: &str) -> Option<&'static str> {
@@ -319,11 +318,11 @@ pub const fn count_problem(info: &StructInfo, path: &str) -> Option<&'static str
     }
 }
 
-/// Offsets, size and alignment of a struct as a C compiler lays it out. For the derives.
+/// The offsets, size and alignment of a struct, as a C compiler lays it out. For the derives.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Layout<const N: usize> {
-    /// Where each field begins.
+    /// The offset of each field.
     pub offsets: [usize; N],
     /// The size, padding at the end included.
     pub bytes: usize,
@@ -332,7 +331,7 @@ pub struct Layout<const N: usize> {
 }
 
 impl<const N: usize> Layout<N> {
-    /// Lays out fields given as (size, alignment).
+    /// Lays out fields that are given as (size, alignment).
     #[must_use]
     pub const fn new(fields: [(usize, usize); N]) -> Self {
         let mut layout = Self { offsets: [0; N], bytes: 0, align: 1 };

@@ -1,13 +1,13 @@
-//! What can be wrong with a payload.
+//! The error of decoding.
 
 use std::fmt;
 
-/// A payload that does not hold what its type says.
+/// A payload that does not fit its type.
 ///
-/// Returned by the typed decoders ([`EventPayload::decode`](super::EventPayload::decode),
-/// [`PayloadField::decode_field`](super::PayloadField::decode_field)) and by the views of trailing arrays. The usual reason is
-/// that writer and reader were built from different schemas: compare the schema hashes, or decode by the ring's own schema text
-/// ([`SchemaModel`](super::SchemaModel)).
+/// The typed decoders ([`EventPayload::decode`](super::EventPayload::decode),
+/// [`PayloadField::decode_field`](super::PayloadField::decode_field), views and [`ArrayView`](super::ArrayView)) return it.
+/// The usual reason is that writer and reader were built from different schemas: compare the schema hashes, or decode by
+/// the ring's own schema text ([`SchemaModel`](super::SchemaModel)).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct DecodeError {
     kind: DecodeErrorKind,
@@ -34,37 +34,37 @@ pub enum DecodeErrorKind {
 }
 
 impl DecodeError {
-    /// A payload (or the part of it that holds `owner`) has `found` bytes and needs `expected`.
+    /// Makes the error of a payload of `owner`, or of a part of it, that has `found` bytes and needs `expected`.
     #[must_use]
     pub const fn too_short(owner: &'static str, found: usize, expected: usize) -> Self {
         Self { kind: DecodeErrorKind::TooShort, owner, field: "", found: found as i128, expected: expected as u64 }
     }
 
-    /// `found` bytes are left after everything that `owner` describes.
+    /// Makes the error of a payload that has `found` bytes more than `owner` describes.
     #[must_use]
     pub const fn left_over(owner: &'static str, found: usize) -> Self {
         Self { kind: DecodeErrorKind::LeftOver, owner, field: "", found: found as i128, expected: 0 }
     }
 
-    /// A `bool` byte is `found`.
+    /// Makes the error of a `bool` byte that is `found`.
     #[must_use]
     pub const fn invalid_bool(found: u8) -> Self {
         Self { kind: DecodeErrorKind::InvalidBool, owner: "", field: "", found: found as i128, expected: 1 }
     }
 
-    /// The enum `owner` has no value `found`.
+    /// Makes the error of a number `found` that is no value of the enum `owner`.
     #[must_use]
     pub const fn invalid_enum(owner: &'static str, found: i128) -> Self {
         Self { kind: DecodeErrorKind::InvalidEnum, owner, field: "", found, expected: 0 }
     }
 
-    /// The schema `owner` has no event `code`.
+    /// Makes the error of an event `code` that the schema `owner` does not have.
     #[must_use]
     pub const fn unknown_event(owner: &'static str, code: u16) -> Self {
         Self { kind: DecodeErrorKind::UnknownEvent, owner, field: "", found: code as i128, expected: 0 }
     }
 
-    /// The same error, found in `field` of `owner`; a place that is already known (of an inner struct) is kept.
+    /// Adds the place: `field` of `owner`. A place that is known already, in an inner struct, is kept.
     #[must_use]
     pub const fn inside(mut self, owner: &'static str, field: &'static str) -> Self {
         if self.field.is_empty() {
@@ -76,19 +76,19 @@ impl DecodeError {
         self
     }
 
-    /// What is wrong.
+    /// Returns the kind of error.
     #[must_use]
     pub const fn kind(&self) -> DecodeErrorKind {
         self.kind
     }
 
-    /// The struct, enum or schema in which it is wrong.
+    /// Returns the name of the struct, enum or schema that the bytes do not fit.
     #[must_use]
     pub const fn owner(&self) -> &'static str {
         self.owner
     }
 
-    /// The field in which it is wrong; empty where the payload as a whole is.
+    /// Returns the name of the field; empty for the payload as a whole.
     #[must_use]
     pub const fn field(&self) -> &'static str {
         self.field

@@ -1,4 +1,4 @@
-//! What a field of a payload can be, and its bytes.
+//! The types that a field of a payload can have, and their bytes.
 
 use arrayvec::ArrayVec;
 
@@ -24,20 +24,20 @@ pub trait PayloadField: Sized {
     const WIRE_ALIGN: usize;
     /// The description for schema text.
     const TYPE: FieldType;
-    /// Whether bytes that are all zero decode; a field that is redacted must allow it.
+    /// True if bytes that are all zero decode. A redacted field must allow this.
     const ZERO_IS_VALID: bool;
 
-    /// Writes the value to the first [`WIRE_BYTES`](Self::WIRE_BYTES) bytes of `out`: every one of them, with zeros for padding and for
+    /// Writes the value to the first [`WIRE_BYTES`](Self::WIRE_BYTES) bytes of `out`, with zeros for padding and for
     /// redacted fields.
     ///
     /// # Panics
     /// If `out` is shorter.
     fn encode_field(&self, out: &mut [u8]);
 
-    /// Reads the value from exactly [`WIRE_BYTES`](Self::WIRE_BYTES) bytes. Padding is not looked at.
+    /// Reads the value from exactly [`WIRE_BYTES`](Self::WIRE_BYTES) bytes, and ignores padding.
     ///
     /// # Errors
-    /// The slice has another length, or a bool or enum in it is none.
+    /// The slice has another length, or a bool or enum in it has an invalid value.
     fn decode_field(bytes: &[u8]) -> Result<Self, DecodeError>;
 }
 
@@ -45,7 +45,7 @@ macro_rules! number_field {
     ($($type:ty, $scalar:ident);* $(;)?) => {$(
         impl PayloadField for $type {
             const WIRE_BYTES: usize = size_of::<$type>();
-            // Not `align_of`: the alignment of the format does not depend on the machine.
+            // Not `align_of`, because the alignment of the format does not depend on the machine.
             const WIRE_ALIGN: usize = size_of::<$type>();
             const TYPE: FieldType = FieldType::Scalar(Scalar::$scalar);
             const ZERO_IS_VALID: bool = true;

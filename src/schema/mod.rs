@@ -1,12 +1,12 @@
-//! What payloads mean: field types, their bytes, event types, schema text and its hash, and decoding — by type, or by schema text alone.
+//! The meaning of payloads: field types and their bytes, event types, schema text and its hash, and decoding.
 //!
-//! - Describe events with `#[derive(EventPayload)]` on structs and `#[derive(EventType)]` on an enum: see [`EventPayload`] and
-//!   [`EventType`].
-//! - Decode typed with [`EventPayload::decode`], the views beside the structs, and [`split_array`] for arrays of your own.
-//! - Decode what you were not built for with [`SchemaModel`], from the schema text that a ring file carries.
+//! - To describe events, derive [`EventPayload`] for structs and [`EventType`] for an enum.
+//! - To decode events whose types the program has, use [`EventPayload::decode`], and for events with trailing arrays the
+//!   views that the derive makes.
+//! - To decode events whose types the program does not have, use [`SchemaModel`], which reads the schema text of a ring.
 //!
-//! Schemas that are part of this crate (feature `macros`): `exec` (content type 2), `test` (content type 1) and `perf` (content
-//! type 3, eventring's own).
+//! Schemas of this crate: `test` (content type 1), [`exec`] (content type 2, feature `exec`) and `perf` (content type 3,
+//! eventring's own).
 
 mod decimal;
 mod decode;
@@ -39,23 +39,28 @@ pub use self::describe::{
 pub use self::error::{DecodeError, DecodeErrorKind};
 pub use self::ext_words::{ExtWord, ExtWordKind, ExtWords};
 pub use self::field::PayloadField;
-pub use self::model::{
-    EventModel, MAX_DEPTH, MAX_FIELDS, MAX_NAME_BYTES, MAX_STRUCT_BYTES, MAX_TEXT_BYTES, SchemaModel, SchemaTextError,
-    SchemaTextErrorKind,
-};
+#[doc(hidden)]
+pub use self::model::MAX_TEXT_BYTES;
+pub use self::model::{EventModel, SchemaModel, SchemaTextError, SchemaTextErrorKind};
 #[cfg(feature = "macros")]
+#[doc(hidden)]
 pub use self::of_ring::decode_event;
+#[doc(hidden)]
 pub use self::of_ring::{ext_words, published_schema};
 pub use self::payload::{EventPayload, EventType, PayloadOf};
 pub use self::record_error::{RECORD_ERROR_CODE, RecordError, RecordErrorView};
-pub use self::text::{Schema, schema_text_hash};
-pub use self::trailing::{ArrayView, encode_array, expect_end, split_array, split_bytes};
+pub use self::text::Schema;
+#[doc(hidden)]
+pub use self::text::schema_text_hash;
+pub use self::trailing::{ArrayView, encode_array};
+#[cfg(feature = "macros")]
+pub(crate) use self::trailing::{expect_end, split_bytes};
 pub use self::utf8::Utf8;
 pub use self::value::Value;
 #[cfg(feature = "macros")]
 pub use eventring_macros::{EventPayload, EventType, PayloadField};
 
-/// What the code that the derives generate needs, and nobody else.
+/// Functions for the code that the derives generate.
 #[doc(hidden)]
 pub mod derive_support {
     pub use super::describe::{Layout, count_problem};

@@ -1,30 +1,30 @@
-//! A schema that was read from schema text: what a program knows of events that it was not built with.
+//! A schema that was read from schema text.
 
 use std::fmt;
 
 use super::describe::Scalar;
 use super::ext_words::ExtWords;
 
-/// The longest schema text that is read, in bytes: what fits into the header section of a ring file.
+/// The longest schema text that is read, in bytes: all of the header section of a ring file that is left for it.
 pub const MAX_TEXT_BYTES: usize = crate::layout::extension::SCHEMA_TEXT_MAX_BYTES;
 /// The largest fixed struct, in bytes.
-pub const MAX_STRUCT_BYTES: usize = 1 << 24;
+pub(super) const MAX_STRUCT_BYTES: usize = 1 << 24;
 /// The most fields of a struct, and the most trailing arrays of an event.
-pub const MAX_FIELDS: usize = 4096;
-/// How deep structs and arrays may be nested.
-pub const MAX_DEPTH: usize = 32;
+pub(super) const MAX_FIELDS: usize = 4096;
+/// The deepest nesting of structs and arrays.
+pub(super) const MAX_DEPTH: usize = 32;
 /// The longest name, in bytes.
-pub const MAX_NAME_BYTES: usize = 256;
+pub(super) const MAX_NAME_BYTES: usize = 256;
 
 /// A schema, read from schema text by [`SchemaModel::parse`].
 ///
-/// Whatever text it was read from, its offsets, sizes and references are consistent.
+/// Its offsets, sizes and references are consistent, whatever the text was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaModel {
     pub(super) content_type: u16,
     pub(super) name: String,
     pub(super) version: u32,
-    /// The one that the text states, else that of the text.
+    /// The hash that the text states; without it, the hash of the text.
     pub(super) schema_hash: [u8; 32],
     pub(super) ext_words: ExtWords,
     pub(super) structs: Vec<StructModel>,
@@ -34,26 +34,26 @@ pub struct SchemaModel {
 }
 
 impl SchemaModel {
-    /// The `content_type` that the text states.
+    /// Returns the `content_type` that the text states.
     #[must_use]
     pub fn content_type(&self) -> u16 {
         self.content_type
     }
 
-    /// The name of the content type.
+    /// Returns the name of the content type.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The author's version number.
+    /// Returns the author's version number.
     #[must_use]
     pub fn version(&self) -> u32 {
         self.version
     }
 
-    /// The `schema_hash` of ring files with this schema: the published one that the text states, else KECCAK-256 of the text without
-    /// comments.
+    /// Returns the `schema_hash` of ring files with this schema: the published hash that the text states; without it,
+    /// KECCAK-256 of the text without comments.
     #[must_use]
     pub fn schema_hash(&self) -> [u8; 32] {
         self.schema_hash
@@ -65,19 +65,19 @@ impl SchemaModel {
         &self.ext_words
     }
 
-    /// The events, by ascending code.
+    /// Returns the events, by ascending code.
     #[must_use]
     pub fn events(&self) -> &[EventModel] {
         &self.events
     }
 
-    /// The event of that code.
+    /// Returns the event of that code.
     #[must_use]
     pub fn event(&self, code: u16) -> Option<&EventModel> {
         self.events.binary_search_by_key(&code, |event| event.code).ok().map(|i| &self.events[i])
     }
 
-    /// The event of that name (`BLOCK_START`).
+    /// Returns the event of that name (`ORDER_FILLED`).
     #[must_use]
     pub fn event_by_name(&self, name: &str) -> Option<&EventModel> {
         self.events.iter().find(|event| event.name == name)
@@ -86,7 +86,7 @@ impl SchemaModel {
     pub(super) fn bytes_of(&self, ty: &TypeModel) -> usize {
         match ty {
             TypeModel::Scalar(scalar) => scalar.bytes(),
-            // Cannot overflow: the parser refuses arrays over MAX_STRUCT_BYTES.
+            // Does not overflow, because the parser refuses arrays over MAX_STRUCT_BYTES.
             TypeModel::Array { element, len } => self.bytes_of(element).saturating_mul(*len),
             TypeModel::Struct(index) => self.structs[*index].bytes,
             TypeModel::Enum(index) => self.enums[*index].repr.bytes(),
@@ -113,13 +113,13 @@ pub struct EventModel {
 }
 
 impl EventModel {
-    /// The `event_type` of its descriptors.
+    /// Returns the `event_type` of its descriptors.
     #[must_use]
     pub fn code(&self) -> u16 {
         self.code
     }
 
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -134,7 +134,7 @@ pub(super) struct TrailingModel {
     pub(super) count: CountModel,
 }
 
-/// Where the number of elements is found.
+/// The place of the number of elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CountModel {
     /// At an offset in the fixed struct.
@@ -146,7 +146,7 @@ pub(super) enum CountModel {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StructModel {
     pub(super) bytes: usize,
-    /// How deep the types of its fields are nested.
+    /// The depth of the types of its fields.
     pub(super) depth: usize,
     pub(super) fields: Vec<FieldModel>,
 }
@@ -175,9 +175,7 @@ pub(super) enum TypeModel {
     Enum(usize),
 }
 
-/// Schema text that cannot be used.
-///
-/// The ring's events can still be read as raw bytes.
+/// Schema text that cannot be used. The ring's events can still be read as raw bytes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SchemaTextError {
     pub(super) kind: SchemaTextErrorKind,
@@ -197,18 +195,19 @@ pub enum SchemaTextErrorKind {
     Inconsistent,
     /// The text is of another schema than the ring, or the ring has none.
     NotOfThisRing,
-    /// A limit is exceeded: [`MAX_TEXT_BYTES`], [`MAX_STRUCT_BYTES`], [`MAX_FIELDS`], [`MAX_DEPTH`], [`MAX_NAME_BYTES`].
+    /// A limit is exceeded: 1.9 MiB of text, 16 MiB of a struct, 4,096 fields of a struct, 32 levels, or 256 bytes of a
+    /// name.
     TooLarge,
 }
 
 impl SchemaTextError {
-    /// What is wrong.
+    /// Returns the kind of problem.
     #[must_use]
     pub fn kind(&self) -> SchemaTextErrorKind {
         self.kind
     }
 
-    /// The line in which it is wrong, from 1; 0 for the text as a whole.
+    /// Returns the line of the problem, from 1; 0 for the text as a whole.
     #[must_use]
     pub fn line(&self) -> usize {
         self.line

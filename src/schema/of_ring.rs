@@ -1,4 +1,4 @@
-//! Which schema a ring file has.
+//! The schema of a ring file.
 
 use std::borrow::Cow;
 
@@ -37,8 +37,10 @@ pub fn ext_words(content_type: u16, model: Option<&SchemaModel>) -> ExtWords {
     model.map_or(ExtWords::NONE, |model| model.ext_words.clone())
 }
 
-/// Decodes the payload of event `code` of a ring of which `model` is what is known. Where there is no such event in the model, or no model, the
-/// bytes are given; but a payload of code 1 is that of a RECORD_ERROR if it is one as a whole, for that is event 1 in all schemas that we know.
+/// Decodes the payload of event `code` of a ring. `model` is the ring's schema, if that is known.
+///
+/// Without the event in the model, or without a model, the value is the bytes. A payload of code 1 that is a whole
+/// RECORD_ERROR is decoded as such, because event 1 is RECORD_ERROR in all known schemas.
 #[cfg(feature = "macros")]
 #[must_use]
 pub fn decode_event<'a>(model: Option<&'a SchemaModel>, code: u16, payload: &'a [u8]) -> Value<'a> {
@@ -54,13 +56,13 @@ fn is_record_error(payload: &[u8]) -> bool {
     let is_whole = |(error, rest): (RecordError, &[u8])| {
         error.reason().is_some() && rest.len() as u64 == u64::from(error.truncated_payload_size)
     };
-    // The event that is missing without any payload memory has none.
+    // A RECORD_ERROR for which no payload memory was left has no payload.
     payload.is_empty() || RecordError::decode(payload).is_ok_and(is_whole)
 }
 
 impl SchemaModel {
-    /// The schema of a ring file: `published_schema` if its header names one of these (files of other implementations carry no text),
-    /// else its schema text, if that is of the content type and hash that the header states.
+    /// Returns the schema of a ring file: the published schema that its header names, as files of other implementations
+    /// carry no text; else its schema text, which must be of the content type and hash in the header.
     ///
     /// # Errors
     /// There is no text, it cannot be read, or it belongs to another schema.

@@ -1,4 +1,4 @@
-//! Reading schema text. The text comes from a ring file and is trusted in nothing.
+//! Reading schema text. The text comes from a ring file, and nothing in it is trusted.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,8 +15,8 @@ use super::text::{EXT_WORD, FIRST_LINE, schema_text_hash};
 impl SchemaModel {
     /// Reads schema text.
     ///
-    /// Takes time and memory in proportion to the text's length, and checks everything that decoding relies on. Types are defined before
-    /// they are used, hence no type contains itself.
+    /// Takes time and memory in proportion to the text's length, and checks everything that decoding relies on. Types are
+    /// defined before they are used, so no type contains itself.
     ///
     /// # Errors
     /// The text is not schema text, contradicts itself, or exceeds a limit; the error names the line.
@@ -50,7 +50,7 @@ fn too_large<T>(problem: impl Into<String>) -> Parsed<T> {
     Err((Kind::TooLarge, problem.into()))
 }
 
-/// What the lines that follow belong to.
+/// The definition to which the next lines belong.
 enum Open {
     Nothing,
     Content,
@@ -285,12 +285,12 @@ impl Parser {
         Ok(())
     }
 
-    /// Makes the type that was open usable by the lines that follow.
+    /// Ends the open definition: from here on, lines may use its type.
     fn close(&mut self) -> Parsed<()> {
         let (name, ty) = match std::mem::replace(&mut self.open, Open::Nothing) {
             Open::Enum { name } => {
                 let index = self.model.enums.len() - 1;
-                // Sorted, so that decoding an array of enums takes no time in proportion to the enum.
+                // Sorted, so that decoding an enum does not take time in proportion to its values.
                 let values = &mut self.model.enums[index].values;
                 values.sort();
                 if values.windows(2).any(|pair| pair[0].0 == pair[1].0) {
@@ -316,7 +316,7 @@ impl Parser {
         Ok(name)
     }
 
-    /// `u32`, `Name`, `bytes20`, and each with lengths: `u32[4][2]` is two elements of `u32[4]`.
+    /// Reads `u32`, `Name` or `bytes20`, and each of these with lengths: `u32[4][2]` is two elements of `u32[4]`.
     fn ty(&self, text: &str) -> Parsed<TypeModel> {
         let (base, mut lengths) = text.split_at(text.find('[').unwrap_or(text.len()));
         let mut ty = match (base.strip_prefix("bytes"), self.types.get(base)) {
@@ -358,7 +358,7 @@ impl Parser {
     }
 }
 
-/// The field that counts a trailing array, by its dotted path.
+/// Finds the field that counts a trailing array, by its dotted path.
 fn count_at(structs: &[StructModel], fixed: &StructModel, path: &str) -> Parsed<CountModel> {
     let (mut offset, mut inside) = (0, fixed);
     let mut segments = path.split('.').peekable();
@@ -378,7 +378,7 @@ fn count_at(structs: &[StructModel], fixed: &StructModel, path: &str) -> Parsed<
     inconsistent("the count is not an unsigned integer of the payload struct")
 }
 
-/// A decimal number in its only form: no sign but `-`, no leading zero.
+/// Reads a decimal number in its only form: no sign but `-`, no leading zero.
 fn number<T: std::str::FromStr + ToString>(text: &str) -> Parsed<T> {
     match text.parse::<T>() {
         Ok(number) if number.to_string() == text => Ok(number),

@@ -1,17 +1,19 @@
-//! Payload structs, event types, and which belongs to which.
+//! Payload structs and event types, and which payload belongs to which event.
 
 use super::describe::{FieldInfo, SchemaInfo, StructInfo};
 use super::error::DecodeError;
 use super::field::PayloadField;
 use super::text::Schema;
 
-/// The fixed struct at the beginning of an event's payload. Implement it with `#[derive(EventPayload)]`.
+/// The fixed struct at the beginning of an event's payload. `#[derive(EventPayload)]` implements it.
 ///
-/// The derive lays the fields out as a C compiler does, in the order in which they are declared; the Rust struct itself may lie
-/// in memory as it likes. Padding is always zero in the ring, whatever was in memory before.
+/// The derive lays the fields out as a C compiler does, in the order in which they are declared. The Rust struct itself
+/// may have another layout in memory. Padding is always zero in the ring.
 ///
-/// Attributes: `#[event(name = "…")]` on the struct (its name in schema text), `#[event(redact)]` on a field (a secret: zeros are
-/// recorded in its place, and schema text says so).
+/// Attributes:
+///
+/// - `#[event(name = "…")]` on the struct is its name in schema text.
+/// - `#[event(redact)]` on a field marks a secret: zeros are recorded in its place, and schema text says so.
 ///
 /// ```
 /// # #[cfg(feature = "macros")] {
@@ -43,7 +45,8 @@ pub trait EventPayload: PayloadField {
     /// The descriptions of its fields.
     const FIELDS: &'static [FieldInfo] = Self::STRUCT.fields;
 
-    /// Encodes into an array on the stack and calls `f` with it: [`WIRE_BYTES`](PayloadField::WIRE_BYTES) bytes, padding zero.
+    /// Encodes into an array on the stack and calls `f` with it. The array has
+    /// [`WIRE_BYTES`](PayloadField::WIRE_BYTES) bytes, and padding is zero.
     fn with_bytes<R>(&self, f: impl FnOnce(&[u8]) -> R) -> R;
 
     /// Encodes into the first [`WIRE_BYTES`](PayloadField::WIRE_BYTES) bytes of `out`, padding included.
@@ -54,10 +57,10 @@ pub trait EventPayload: PayloadField {
         self.encode_field(out);
     }
 
-    /// Decodes the fixed struct and returns what follows it: the trailing arrays.
+    /// Decodes the fixed struct, and returns it and the bytes that follow it: the trailing arrays.
     ///
     /// # Errors
-    /// The payload is too short, or a bool or enum in it is none.
+    /// The payload is too short, or a bool or enum in it has an invalid value.
     fn decode(payload: &[u8]) -> Result<(Self, &[u8]), DecodeError> {
         match payload.split_at_checked(Self::WIRE_BYTES) {
             Some((fixed, rest)) => Ok((Self::decode_field(fixed)?, rest)),
@@ -68,7 +71,7 @@ pub trait EventPayload: PayloadField {
     /// Decodes a payload that is the fixed struct and nothing else.
     ///
     /// # Errors
-    /// As [`decode`](Self::decode), and when bytes are left over.
+    /// As [`decode`](Self::decode); or bytes are left over.
     fn decode_exact(payload: &[u8]) -> Result<Self, DecodeError> {
         match Self::decode(payload)? {
             (value, []) => Ok(value),
@@ -105,21 +108,38 @@ impl EventPayload for () {
     }
 }
 
-/// The events of one content type. Implement it with `#[derive(EventType)]` on a `#[repr(u16)]` enum.
+/// The events of one content type. `#[derive(EventType)]` on a `#[repr(u16)]` enum implements it.
 ///
-/// - `#[event(content_type = N)]` on the enum is the `content_type` of its ring files; 1 to 3 are TEST, EXEC and PERF, programs use numbers from 256.
-///   Optional beside it: `name = "…"` (else the enum's own name, `MyEvents` → `MY_EVENTS`), `version = N` (1),
-///   `schema_hash = "…"` (64 hex digits that others have published for this schema), `recorder = PATH` (the declared recorder that
-///   `record!` uses for these events), `no_span`.
-/// - An event that `record!` or `recordv!` records inside a `tracing` span carries the span's id in word 3 of its content extension
-///   ([`SPAN_WORD`](super::SPAN_WORD)), unless the call gives that word itself; so readers and pictures know where it belongs, and the schema text
-///   says so. `#[event(no_span)]` on the enum keeps the word for the program's own use. The id is that of a span that
-///   the feature `tracing` records.
-/// - Each variant has its code as discriminant, from 2. Code 0 means "no event". Code 1 is RECORD_ERROR in every schema: declare it
-///   as `RecordError = 1` or leave it out.
-/// - `#[event(payload = STRUCT)]` on a variant names its fixed struct; `trailing(NAME: TYPE * COUNT, …)` the arrays that follow it,
-///   where COUNT is a field of the struct (or of a struct in it, `a.b`). A last array without `* COUNT` takes the rest of the payload.
-/// - Documentation comments become descriptions in the schema text, which do not enter the hash.
+/// Attributes of the enum:
+///
+/// - `content_type = N` is the `content_type` of its ring files. 1 to 3 are TEST, EXEC and PERF; programs use numbers
+///   from 256.
+/// - `name = "…"` is the name of the content type; without it, the enum's own name (`MyEvents` is `MY_EVENTS`).
+/// - `version = N` (1) is the author's version number.
+/// - `schema_hash = "…"` are the 64 hex digits that others have published for this schema.
+/// - `recorder = PATH` is the global recorder that `record!` uses for these events.
+/// - `ext(INDEX = NAME, …)` names extension words (see [`ExtWords`](super::ExtWords)), for `record!`,
+///   [`ext_scope!`](crate::ext_scope), readers and exports. `INDEX = NAME: seqno` says that the word holds the seqno of an
+///   event of the same ring, `INDEX = NAME: index` that it holds an index plus one; 0 means none.
+/// - `no_span` keeps word 3 for the program's own use. Without it, an event that `record!` or `recordv!` records inside a
+///   `tracing` span carries the span's id in this word, and the schema text says so. The span must be one that the feature
+///   `tracing` records. A call that gives the word itself comes first.
+/// - `payloads(NAME: DERIVE, …)` makes an enum of that name that holds the decoded payload of any event, with functions
+///   that decode it; it needs the variant `RecordError = 1`.
+/// - `no_views` makes no views of payloads with trailing arrays.
+///
+/// Each variant has its code as discriminant, from 2. Code 0 means "no event". Code 1 is RECORD_ERROR in every schema:
+/// declare it as `RecordError = 1` or leave it out. Attributes of a variant:
+///
+/// - `payload = STRUCT` is its fixed struct.
+/// - `trailing(NAME: TYPE * COUNT, …)` are the arrays that follow the struct. COUNT is a field of the struct (or of a
+///   struct in it, `a.b`). A last array without `* COUNT` takes the rest of the payload. The derive makes a view of the
+///   whole payload: `OrderFilledView` for `OrderFilled`, or the name that `view = NAME` gives. Its `decode` finds the
+///   arrays; its fields are `fixed` and the arrays.
+/// - `carries(NAME, …)` are the named extension words that the event takes from scopes; without it, all.
+/// - `name = "…"` is its name in schema text.
+///
+/// The first paragraphs of documentation comments become descriptions in the schema text. They do not enter the hash.
 ///
 /// ```
 /// # #[cfg(feature = "macros")] {
@@ -143,7 +163,14 @@ impl EventPayload for () {
 /// assert_eq!(Shop::OrderFilled.name(), "ORDER_FILLED");
 /// assert_eq!(Shop::from_code(3), Some(Shop::DayEnded));
 /// assert!(Shop::schema().text().contains("event 2 ORDER_FILLED Order\ntrailing fills u64 fill_count\ntrailing note utf8 *\n"));
+///
+/// let order = Order { id: 17, fill_count: 2 };
+/// let fills = eventring::schema::encode_array(&[5u64, 6]);
+/// let payload = [order.with_bytes(<[u8]>::to_vec), fills, b"in a hurry".to_vec()].concat();
+/// let view = OrderFilledView::decode(&payload)?;
+/// assert_eq!((view.fixed.id, view.fills.to_vec()?, &*view.note.to_text()), (17, vec![5, 6], "in a hurry"));
 /// # }
+/// # Ok::<(), eventring::schema::DecodeError>(())
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an event type",
@@ -154,16 +181,16 @@ pub trait EventType: Copy + Sized + 'static {
     const INFO: &'static SchemaInfo;
     /// The `content_type` of ring files with these events.
     const CONTENT_TYPE: u16 = Self::INFO.content_type;
-    /// The name of the content type (`EXEC`).
+    /// The name of the content type (`SHOP`).
     const CONTENT_NAME: &'static str = Self::INFO.name;
 
-    /// The `event_type` of this event's descriptors.
+    /// Returns the `event_type` of this event's descriptors.
     fn code(self) -> u16;
 
-    /// The event of that code, if the enum has it.
+    /// Returns the event of that code, if the enum has it.
     fn from_code(code: u16) -> Option<Self>;
 
-    /// The event's name (`BLOCK_START`).
+    /// Returns the event's name (`ORDER_FILLED`).
     fn name(self) -> &'static str;
 
     /// Returns the extension words that the event takes from the thread, besides the span, as bits: word 0 lowest.
@@ -173,24 +200,24 @@ pub trait EventType: Copy + Sized + 'static {
         Self::INFO.ext_words.own_bits()
     }
 
-    /// The schema: its text and hash. Made at the first call.
+    /// Returns the schema: its text and hash. The first call makes it.
     fn schema() -> &'static Schema;
 
-    /// The `schema_hash` of ring files with these events.
+    /// Returns the `schema_hash` of ring files with these events.
     fn schema_hash() -> [u8; 32] {
         Self::schema().hash()
     }
 }
 
-/// Says that `Self` is the fixed struct of event `CODE` of `E`; `()` for an event without payload.
+/// A type that is the fixed struct of event `CODE` of `E`; `()` for an event without payload.
 ///
-/// Implemented by `#[derive(EventType)]`. It is what makes `record!` refuse a payload of another event at compile time.
+/// `#[derive(EventType)]` implements it. By it, `record!` refuses a payload of another event at compile time.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not the payload of this event",
     label = "the payload of another event, or of none",
     note = "the enum says which payload an event has: #[event(payload = …)] on the variant, none means ()"
 )]
 pub trait PayloadOf<E: EventType, const CODE: u16>: EventPayload {
-    /// How many trailing arrays follow the fixed struct.
+    /// The number of trailing arrays that follow the fixed struct.
     const TRAILING_ARRAYS: usize;
 }

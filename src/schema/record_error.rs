@@ -15,24 +15,25 @@ pub const RECORD_ERROR_CODE: u16 = layout::record_error::EVENT_TYPE;
 
 const BYTES: usize = layout::record_error::FIXED_BYTES;
 
-/// Stands in a ring in place of an event that could not be recorded: 16 bytes, followed by the beginning of the event's payload.
+/// The fixed struct of RECORD_ERROR, which stands in a ring in place of an event that could not be recorded: 16 bytes,
+/// followed by the beginning of the event's payload.
 ///
-/// An event for which no payload memory at all could be had has a RECORD_ERROR of 0 bytes, which does not say which event it was: see
+/// If the ring had no payload memory left, the RECORD_ERROR has 0 bytes and does not say which event is missing: see
 /// [`RecordErrorView`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordError {
-    /// Why, as a number; see [`reason`](Self::reason).
+    /// The number of the reason; see [`reason`](Self::reason).
     pub error_type: u16,
     /// The code of the event that was not recorded.
     pub dropped_event_type: u16,
-    /// How many bytes of the original payload follow.
+    /// The number of bytes of the original payload that follow.
     pub truncated_payload_size: u32,
-    /// How many bytes the original payload has.
+    /// The number of bytes of the original payload.
     pub requested_payload_size: u64,
 }
 
 impl RecordError {
-    /// Why; `None` for a number that is not known.
+    /// Returns the reason; `None` for an unknown number.
     #[must_use]
     pub fn reason(&self) -> Option<ErrorType> {
         [ErrorType::Overflow4Gb, ErrorType::OverflowExpire, ErrorType::MissingEvent]
@@ -46,7 +47,7 @@ const fn field(name: &'static str, ty: FieldType, offset: usize, description: &'
     FieldInfo { name, ty, offset, bytes: ty.bytes(), redacted: false, description }
 }
 
-/// Written by hand, not derived: it must exist without the feature `macros`.
+/// Written by hand, because it must exist without the feature `macros`.
 const STRUCT: StructInfo = StructInfo {
     name: "RecordError",
     bytes: BYTES,
@@ -120,17 +121,17 @@ impl EventPayload for RecordError {
 /// The whole payload of a RECORD_ERROR event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordErrorView<'a> {
-    /// The fixed struct; `None` if not even this could be recorded, because stalled writers held all payload memory.
+    /// The fixed struct; `None` if stalled writers held all payload memory, so that not even this was recorded.
     pub error: Option<RecordError>,
     /// The beginning of the payload that did not fit.
     pub truncated_payload: &'a [u8],
 }
 
 impl<'a> RecordErrorView<'a> {
-    /// Decodes a payload; an empty one is an error without details.
+    /// Decodes a payload. An empty payload is an error without details.
     ///
     /// # Errors
-    /// Its length is neither 0 nor the one that it states.
+    /// Its length is neither 0 nor the length that it states.
     pub fn decode(payload: &'a [u8]) -> Result<Self, DecodeError> {
         const OWNER: &str = "RECORD_ERROR";
         if payload.is_empty() {

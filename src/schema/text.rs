@@ -1,6 +1,6 @@
-//! Schema text: a schema as lines of UTF-8, for people, for other programs, and as what the schema hash is computed from.
+//! Schema text: a schema as lines of UTF-8, for people and for other programs. The schema hash is computed from it.
 //!
-//! The grammar stands in `docs/FORMAT.md`, "Schema text". [`SchemaModel::parse`] reads it.
+//! `docs/FORMAT.md`, "Schema text", has the grammar. [`SchemaModel::parse`] reads it.
 
 use std::fmt::{self, Write as _};
 use std::sync::OnceLock;
@@ -12,18 +12,18 @@ use super::ext_words::{ExtWord, ExtWords};
 use super::hex::write_hex;
 use super::model::{SchemaModel, SchemaTextError};
 
-/// The first line of every schema text: what it is, and the version of the grammar.
+/// The first line of every schema text. The number is the version of the grammar.
 pub(super) const FIRST_LINE: &str = "schema-text 1";
 
 /// The beginning of a line that names an extension word. Such a line is a comment to the hash, and to readers that do
 /// not know it. No description looks like it, because descriptions have a blank after the `#`.
 pub(super) const EXT_WORD: &str = "#ext ";
 
-/// Content types from here on are those of programs. The words of the others are named by `docs/FORMAT.md`, and all
-/// their texts say of them is whether they carry a span.
+/// The first content type of programs. Texts of smaller content types name no word but the span's: `docs/FORMAT.md` names
+/// the others.
 const FIRST_PROGRAM_CONTENT_TYPE: u16 = 256;
 
-/// The schema of a content type: its text and hash. Obtained from [`EventType::schema`](super::EventType::schema).
+/// The schema of a content type: its text and hash. [`EventType::schema`](super::EventType::schema) gives it.
 #[derive(Debug)]
 pub struct Schema {
     info: &'static SchemaInfo,
@@ -33,7 +33,7 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Writes the text and computes the hash. [`EventType::schema`](super::EventType::schema) does it once and keeps the result.
+    /// Writes the text and computes the hash. [`EventType::schema`](super::EventType::schema) keeps the result.
     #[must_use]
     pub fn new(info: &'static SchemaInfo) -> Self {
         let text = Writer::default().schema(info);
@@ -41,50 +41,50 @@ impl Schema {
         Self { info, text, hash, model: OnceLock::new() }
     }
 
-    /// The description that the derive made.
+    /// Returns the description that the derive made.
     #[must_use]
     pub fn info(&self) -> &'static SchemaInfo {
         self.info
     }
 
-    /// The `content_type` of ring files with this schema.
+    /// Returns the `content_type` of ring files with this schema.
     #[must_use]
     pub fn content_type(&self) -> u16 {
         self.info.content_type
     }
 
-    /// The name of the content type (`EXEC`).
+    /// Returns the name of the content type (`SHOP`).
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.info.name
     }
 
-    /// The `schema_hash` of ring files with this schema: the published one where there is one, else that of the text.
+    /// Returns the `schema_hash` of ring files with this schema: the published hash if there is any, else that of the text.
     #[must_use]
     pub fn hash(&self) -> [u8; 32] {
         self.hash
     }
 
-    /// The schema text, with descriptions as comment lines.
+    /// Returns the schema text, with descriptions as comment lines.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The schema text without comments: what the hash of the text is computed over.
+    /// Returns the schema text without comments, over which the hash is computed.
     #[must_use]
     pub fn canonical_text(&self) -> String {
         canonical_lines(&self.text).flat_map(|line| [line, "\n"]).collect()
     }
 
-    /// The event of that code.
+    /// Returns the event of that code.
     #[must_use]
     pub fn event(&self, code: u16) -> Option<&'static EventInfo> {
         let events = self.info.events;
         events.binary_search_by_key(&code, |event| event.code).ok().map(|i| &events[i])
     }
 
-    /// The schema in the form in which it decodes payloads without knowing their types. Made at the first call.
+    /// Returns the model, which decodes payloads without knowing their types. The first call makes it.
     ///
     /// # Errors
     /// The schema exceeds a limit of [`SchemaModel::parse`].
@@ -97,7 +97,7 @@ impl Schema {
     }
 }
 
-/// KECCAK-256 of a schema text without its comment lines: the schema hash, unless another one has been published.
+/// Computes KECCAK-256 of a schema text without its comment lines: the schema hash, unless another one was published.
 #[must_use]
 pub fn schema_text_hash(text: &str) -> [u8; 32] {
     let mut hasher = Keccak::v256();
@@ -183,7 +183,7 @@ impl Writer {
         }
     }
 
-    /// The name of a type as a field has it; what it refers to is written first.
+    /// Returns the name of a type as fields have it. Writes the definitions that the type needs first.
     fn type_name(&mut self, ty: &FieldType) -> String {
         match ty {
             FieldType::Scalar(scalar) => scalar.name().into(),
@@ -200,7 +200,7 @@ impl Writer {
         }
         let name = match definition {
             Definition::Struct(info) => {
-                // Before the name is chosen: an inner type may have the same one.
+                // Before the name is chosen, because an inner type may have the same name.
                 let types: Vec<String> = info.fields.iter().map(|field| self.type_name(&field.ty)).collect();
                 let name = self.free_name(info.name);
                 self.struct_lines(&name, info, &types);
@@ -216,7 +216,7 @@ impl Writer {
         name
     }
 
-    /// Tells two Rust types of one name apart by a number.
+    /// Returns `plain`, or `plain` with a number if another Rust type has taken the name.
     fn free_name(&self, plain: &str) -> String {
         let is_taken = |name: &str| self.definitions.iter().any(|(known, _)| known == name);
         let numbered = (2..).map(|number| format!("{plain}_{number}"));

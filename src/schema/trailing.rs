@@ -9,20 +9,15 @@ use super::error::DecodeError;
 use super::field::PayloadField;
 use super::utf8::Utf8;
 
-/// A trailing array in a payload that was read: its elements are decoded when they are asked for.
+/// A trailing array of a payload. Its elements are decoded when they are asked for.
 ///
-/// ```
-/// use eventring::schema::{ArrayView, split_array};
-/// let (pair, rest): (ArrayView<'_, u16>, _) = split_array("PAIR", "pair", &[1, 0, 2, 0, 9], 2).unwrap();
-/// assert_eq!(pair.to_vec().unwrap(), [1, 2]);
-/// assert_eq!(rest, [9]);
-/// ```
+/// The views that [`EventType`](super::EventType) derives have one for each array.
 pub struct ArrayView<'a, T> {
     bytes: &'a [u8],
     element: PhantomData<fn() -> T>,
 }
 
-// Not derived: a derive would ask for `T: Copy`, `T: PartialEq`.
+// Not derived, because a derive would ask for `T: Copy`, `T: PartialEq`.
 impl<T> Clone for ArrayView<'_, T> {
     fn clone(&self) -> Self {
         *self
@@ -54,25 +49,25 @@ impl<'a> ArrayView<'a, Utf8> {
 }
 
 impl<'a, T: PayloadField> ArrayView<'a, T> {
-    /// The number of elements; 0 for elements of 0 bytes.
+    /// Returns the number of elements; 0 for elements of 0 bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes.len().checked_div(T::WIRE_BYTES).unwrap_or(0)
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The elements' bytes.
+    /// Returns the bytes of all elements.
     #[must_use]
     pub fn as_bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// The element at `index`; `None` past the end.
+    /// Decodes the element at `index`; `None` past the end.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<Result<T, DecodeError>> {
         let start = index.checked_mul(T::WIRE_BYTES)?;
@@ -80,13 +75,13 @@ impl<'a, T: PayloadField> ArrayView<'a, T> {
         (index < self.len()).then(|| T::decode_field(bytes))
     }
 
-    /// The elements, one after the other.
+    /// Decodes the elements, one after the other.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Result<T, DecodeError>> + use<'a, T> {
-        // `max(1)`: chunks of 0 bytes do not exist; an array of such elements is empty.
+        // `max(1)`, because chunks of 0 bytes do not exist; an array of such elements is empty.
         self.bytes.chunks_exact(T::WIRE_BYTES.max(1)).map(T::decode_field)
     }
 
-    /// All elements.
+    /// Decodes all elements.
     ///
     /// # Errors
     /// An element does not decode.
@@ -95,13 +90,10 @@ impl<'a, T: PayloadField> ArrayView<'a, T> {
     }
 }
 
-/// Splits an array of `count` elements off the beginning of `bytes`; returns it and what follows.
+/// Splits an array of `count` elements off the beginning of `bytes`, and returns the array and the bytes that follow.
 ///
-/// `owner` and `field` name the event and the array in the error.
-///
-/// # Errors
-/// There are fewer bytes than `count` elements need.
-pub fn split_array<'a, T: PayloadField>(
+/// `owner` and `field` name the event and the array in the error, which says that there are fewer bytes.
+pub(super) fn split_array<'a, T: PayloadField>(
     owner: &'static str,
     field: &'static str,
     bytes: &'a [u8],
@@ -152,11 +144,8 @@ pub(super) fn read_count(fixed: &[u8], offset: usize, scalar: Scalar) -> u64 {
     bytes.iter().rev().fold(0, |count, byte| count << 8 | u64::from(*byte))
 }
 
-/// Splits `count` bytes off the beginning of `bytes`; returns them and what follows.
-///
-/// # Errors
-/// There are fewer bytes.
-pub fn split_bytes<'a>(
+/// As [`split_array`], of `count` bytes.
+pub(crate) fn split_bytes<'a>(
     owner: &'static str,
     field: &'static str,
     bytes: &'a [u8],
@@ -176,7 +165,7 @@ pub fn expect_end(owner: &'static str, rest: &[u8]) -> Result<(), DecodeError> {
     if rest.is_empty() { Ok(()) } else { Err(DecodeError::left_over(owner, rest.len())) }
 }
 
-/// The bytes of a slice of elements, to be recorded as a trailing array.
+/// Encodes a slice of elements, to record it as a trailing array.
 ///
 /// Slices of bytes need no encoding, and `[[u8; 32]]` has `as_flattened`.
 #[must_use]

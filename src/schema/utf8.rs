@@ -6,8 +6,8 @@ use super::field::PayloadField;
 
 /// One byte of UTF-8 text.
 ///
-/// As the element type of a trailing array (`trailing(message: Utf8)`), or of an array in a fixed struct (`[Utf8; 16]`, padded
-/// with zeros), it makes readers show text and not hex. A reader replaces what is not valid UTF-8.
+/// As the element type of a trailing array (`trailing(message: Utf8)`), or of an array in a fixed struct (`[Utf8; 16]`,
+/// padded with zeros), it makes readers show text and not hex. Readers replace invalid UTF-8.
 ///
 /// ```
 /// use eventring::schema::Utf8;
@@ -22,7 +22,7 @@ pub struct Utf8(
 );
 
 impl Utf8 {
-    /// The text, cut at a character boundary if it is longer than `N` bytes, padded with zeros if it is shorter.
+    /// Returns the text, cut at a character boundary if it has more than `N` bytes, and padded with zeros if it has fewer.
     #[must_use]
     pub fn padded<const N: usize>(text: &str) -> [Self; N] {
         let mut bytes = [Self(0); N];

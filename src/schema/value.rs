@@ -11,10 +11,10 @@ const SHOWN_BYTES: usize = 32;
 /// Arrays up to this length are printed in full by `{}`.
 const SHOWN_ELEMENTS: usize = 8;
 
-/// What a payload, or a part of it, holds. Made by [`SchemaModel::decode`](super::SchemaModel::decode).
+/// The decoded content of a payload, or of a part of it. [`SchemaModel::decode`](super::SchemaModel::decode) makes it.
 ///
-/// Borrows names from the schema and bytes from the payload. `{}` prints it compactly on one line for people, long byte strings and
-/// arrays shortened; `{:#}` prints everything; [`to_json`](Self::to_json) is for programs.
+/// Borrows names from the schema and bytes from the payload. `{}` prints it on one line for people, with long byte strings
+/// and arrays shortened. `{:#}` prints everything. [`to_json`](Self::to_json) is for programs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<'a> {
     /// An unsigned integer up to 64 bits.
@@ -35,7 +35,7 @@ pub enum Value<'a> {
     Bool(bool),
     /// An array of `u8`: a hash, an address, data.
     Bytes(&'a [u8]),
-    /// An array of [`Utf8`](super::Utf8); what is not valid UTF-8 is replaced.
+    /// An array of [`Utf8`](super::Utf8). Invalid UTF-8 is replaced.
     Text(Cow<'a, str>),
     /// A value of an enum.
     Enum {
@@ -50,9 +50,9 @@ pub enum Value<'a> {
     Struct(Vec<(&'a str, Value<'a>)>),
     /// A field that is never recorded.
     Redacted,
-    /// Bytes that do not hold what the schema says.
+    /// Bytes that do not fit the schema.
     Malformed {
-        /// What is wrong.
+        /// The problem.
         problem: String,
         /// The bytes.
         rest: &'a [u8],
@@ -60,7 +60,7 @@ pub enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// The field at a dotted path (`txn_header.nonce`), if there is one.
+    /// Returns the field at a dotted path (`txn_header.nonce`), if there is one.
     #[must_use]
     pub fn get(&self, path: &str) -> Option<&Value<'a>> {
         path.split('.').try_fold(self, |value, segment| match value {
@@ -69,7 +69,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// Whether any part of it is [`Malformed`](Value::Malformed).
+    /// Returns true if any part of it is [`Malformed`](Value::Malformed).
     #[must_use]
     pub fn has_malformed(&self) -> bool {
         match self {
@@ -80,17 +80,19 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// JSON on one line, appended to `out`.
+    /// Appends JSON on one line to `out`.
     ///
-    /// Integers up to 64 bits are numbers, larger ones strings of decimal digits; byte strings are strings of `0x` and hex digits; enums
-    /// are their names, or numbers where they have none; redacted fields and floats without a JSON form (NaN, infinities) are `null`;
-    /// malformed parts are objects of `malformed` (text) and `rest` (hex).
+    /// - Integers up to 64 bits are numbers; larger integers are strings of decimal digits.
+    /// - Byte strings are strings of `0x` and hex digits.
+    /// - Enums are their names, or numbers if they have none.
+    /// - Redacted fields, and floats without a JSON form (NaN, infinities), are `null`.
+    /// - Malformed parts are objects of `malformed` (text) and `rest` (hex).
     pub fn write_json(&self, out: &mut String) {
         // Writing to a String does not fail.
         let _ = self.json(out);
     }
 
-    /// JSON on one line; see [`write_json`](Self::write_json).
+    /// Returns JSON on one line, as [`write_json`](Self::write_json) writes it.
     #[must_use]
     pub fn to_json(&self) -> String {
         let mut out = String::new();
@@ -163,7 +165,7 @@ fn json_string(out: &mut String, text: &str) -> fmt::Result {
                 out.push(c);
             }
             '\n' => out.push_str("\\n"),
-            // The separators are no control characters, but end a line in JavaScript.
+            // These separators are no control characters, but they end a line in JavaScript.
             '\u{2028}' | '\u{2029}' => write!(out, "\\u{:04x}", u32::from(c))?,
             c if c.is_control() => write!(out, "\\u{:04x}", u32::from(c))?,
             c => out.push(c),
@@ -176,7 +178,7 @@ fn json_string(out: &mut String, text: &str) -> fmt::Result {
 impl fmt::Display for Value<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // The outermost struct stands without braces.
+            // The outermost struct has no braces.
             Value::Struct(fields) => display_fields(f, fields),
             other => other.display(f),
         }
@@ -195,7 +197,7 @@ impl Value<'_> {
             Value::F64(number) => write!(f, "{number}"),
             Value::Bool(bool) => write!(f, "{bool}"),
             Value::Bytes(bytes) => display_bytes(f, bytes),
-            // Quoted and escaped: text from a ring must not move a terminal's cursor.
+            // Quoted and escaped, because text from a ring must not move a terminal's cursor.
             Value::Text(text) => write!(f, "{text:?}"),
             Value::Enum { name: Some(name), .. } => f.write_str(name),
             Value::Enum { name: None, number } => write!(f, "{number}"),

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::schema::hex::{read_hex, write_hex};
 use crate::schema::{DecodeError, FieldType, PayloadField};
 
-/// Text that is not a value of the type that was asked for.
+/// Text that is not a number or byte string of the wanted type.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ParseBytesError {
     type_name: &'static str,

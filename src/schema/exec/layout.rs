@@ -1,4 +1,5 @@
-//! The published layout, asserted at compile time: the derives compute offsets, this states what they must be.
+//! The published layout, asserted at compile time: the derives compute offsets, and the assertions state the published
+//! offsets.
 
 /// Asserts the size of a payload struct and the offset of each of its fields.
 macro_rules! assert_layout {

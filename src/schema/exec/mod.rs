@@ -1,6 +1,7 @@
-//! The published EXEC schema (content type 2): what happens while blocks of transactions are executed.
+//! The published EXEC schema (content type 2): the execution of blocks of transactions.
 //!
-//! [`ExecEvent`] lists the events; [`ExecPayload::decode`] decodes any payload of them; the structs are in the order of the events.
+//! [`ExecEvent`] lists the events. [`ExecPayload::decode`] decodes the payload of any of them.
+//! [`eventring::exec`](crate::exec) helps to record them.
 //! Names, codes, layouts and the schema hash are those of the published schema, so that rings can be exchanged with other
 //! implementations. [`FlowTags`] has the meaning of a descriptor's `content_ext`.
 

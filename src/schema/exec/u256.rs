@@ -9,7 +9,7 @@ use crate::schema::{DecodeError, FieldType, PayloadField, Scalar};
 
 /// An unsigned integer of 256 bits: four 64-bit limbs, least significant first, 32 bytes aligned to 8 in a payload.
 ///
-/// Holds, compares, converts and prints; it does no arithmetic. With `{}` it prints decimal, with `{:x}` (and `{:#x}`) hex.
+/// It can be compared, converted and printed, and has no arithmetic. `{}` prints decimal digits, `{:x}` and `{:#x}` hex.
 ///
 /// ```
 /// use eventring::schema::exec::U256;
@@ -26,26 +26,26 @@ impl U256 {
     /// 2^256 − 1.
     pub const MAX: Self = Self([u64::MAX; 4]);
 
-    /// From limbs, least significant first.
+    /// Makes a number of limbs, least significant first.
     #[must_use]
     pub const fn from_limbs(limbs: [u64; 4]) -> Self {
         Self(limbs)
     }
 
-    /// The limbs, least significant first.
+    /// Returns the limbs, least significant first.
     #[must_use]
     pub const fn limbs(&self) -> [u64; 4] {
         self.0
     }
 
-    /// From 32 bytes, least significant first: the form in a payload.
+    /// Makes a number of 32 bytes, least significant first, as in a payload.
     #[must_use]
     pub fn from_le_bytes(bytes: [u8; 32]) -> Self {
         let (words, _) = bytes.as_chunks::<8>();
         Self(std::array::from_fn(|i| u64::from_le_bytes(words[i])))
     }
 
-    /// 32 bytes, least significant first: the form in a payload.
+    /// Returns 32 bytes, least significant first, as in a payload.
     #[must_use]
     #[inline]
     pub fn to_le_bytes(&self) -> [u8; 32] {
@@ -56,14 +56,14 @@ impl U256 {
         bytes
     }
 
-    /// From 32 bytes, most significant first: the form in which hashes and EVM words are written.
+    /// Makes a number of 32 bytes, most significant first, as hashes and EVM words are written.
     #[must_use]
     pub fn from_be_bytes(mut bytes: [u8; 32]) -> Self {
         bytes.reverse();
         Self::from_le_bytes(bytes)
     }
 
-    /// 32 bytes, most significant first.
+    /// Returns 32 bytes, most significant first.
     #[must_use]
     pub fn to_be_bytes(&self) -> [u8; 32] {
         let mut bytes = self.to_le_bytes();
@@ -71,7 +71,7 @@ impl U256 {
         bytes
     }
 
-    /// `self × factor + addend`, or nothing if that needs more than 256 bits.
+    /// Returns `self × factor + addend`; `None` if that needs more than 256 bits.
     fn multiply_add(self, factor: u64, addend: u64) -> Option<Self> {
         let mut carry = u128::from(addend);
         let limbs = self.0.map(|limb| {

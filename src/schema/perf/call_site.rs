@@ -1,4 +1,4 @@
-//! What is known of a call site: payload of CALL_SITE and body of an entry in the table of call sites.
+//! The description of a call site: payload of CALL_SITE, and body of an entry in the table of call sites.
 
 use crate::schema::{DecodeError, EventPayload, PayloadField, expect_end, split_bytes};
 use std::borrow::Cow;
@@ -28,9 +28,9 @@ pub enum CallSiteLevel {
     Error = 1,
     /// Something looks wrong.
     Warn = 2,
-    /// What an operator wants to know.
+    /// For operators.
     Info = 3,
-    /// What a developer wants to know.
+    /// For developers.
     Debug = 4,
     /// Everything.
     Trace = 5,
@@ -60,7 +60,7 @@ pub struct CallSiteHeader {
     pub field_names_bytes: u32,
 }
 
-/// A call site as it stands in a payload or a table. What is not valid UTF-8 is replaced.
+/// A call site, read from a payload or a table. Invalid UTF-8 is replaced.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CallSiteView<'a> {
     /// What it records.
@@ -69,7 +69,7 @@ pub struct CallSiteView<'a> {
     pub level: CallSiteLevel,
     /// Name of the span, event, counter or marker.
     pub name: Cow<'a, str>,
-    /// What it belongs to, the module path unless the program says otherwise.
+    /// The target: the module path, unless the program gives another.
     pub target: Cow<'a, str>,
     /// Module path, empty if it is not known.
     pub module: Cow<'a, str>,
@@ -77,21 +77,21 @@ pub struct CallSiteView<'a> {
     pub file: Cow<'a, str>,
     /// Line in the source file, from 1; 0 if it is not known.
     pub line: u32,
-    /// The names of its fields, in the order of their indices: 256 at most, for an index is a byte.
+    /// The names of its fields, in the order of their indices. There are 256 at most, because an index is a byte.
     pub field_names: Vec<Cow<'a, str>>,
 }
 
-/// An index of a field is one byte: names behind these cannot be meant.
+/// The most names of fields, because the index of a field is one byte.
 const FIELD_NAMES_MAX: usize = 1 << 8;
 
-/// A text of this many bytes at most goes into an entry whole.
+/// The longest text that an entry holds whole, in bytes.
 const TEXT_BYTES_MAX: usize = u16::MAX as usize;
 
 impl<'a> CallSiteView<'a> {
     /// Decodes a payload.
     ///
     /// # Errors
-    /// Its length is not the one that it states, or its kind or level is not known.
+    /// Its length is not the length that it states, or its kind or level is unknown.
     pub fn decode(payload: &'a [u8]) -> Result<Self, DecodeError> {
         const OWNER: &str = "CALL_SITE";
         let (header, rest) = CallSiteHeader::decode(payload)?;
@@ -114,8 +114,8 @@ impl<'a> CallSiteView<'a> {
         })
     }
 
-    /// Encodes for a payload or a table entry. Texts of more than 65,535 bytes are cut; a line feed in the name of a field
-    /// becomes a space.
+    /// Encodes the call site for a payload or a table entry. Texts of more than 65,535 bytes are cut. A line feed in the
+    /// name of a field becomes a space.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let texts = [&self.name, &self.target, &self.module, &self.file]

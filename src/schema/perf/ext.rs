@@ -10,12 +10,12 @@ pub mod flags {
     pub const EXPLICIT_ROOT: u16 = 1 << 2;
     /// The program named the parent explicitly (`parent: &span`).
     pub const EXPLICIT_PARENT: u16 = 1 << 3;
-    /// The span was created before it could be recorded: its time of creation is not that of the event, and fields may be
+    /// The span was created before it could be recorded. Its time of creation is not that of the event, and fields may be
     /// missing.
     pub const ADOPTED: u16 = 1 << 4;
 }
 
-/// The four words of a perf event's content extension, taken apart.
+/// The content of the four extension words of a perf event.
 ///
 /// | word | bits | |
 /// |---|---|---|
@@ -50,7 +50,7 @@ pub struct PerfExt {
 }
 
 impl PerfExt {
-    /// Of a span and its call site; everything else is 0.
+    /// Describes an event of a span and its call site. Everything else is 0.
     #[inline(always)]
     #[must_use]
     pub const fn of_span(span_id: u64, call_site_id: u32) -> Self {
@@ -66,7 +66,7 @@ impl PerfExt {
         }
     }
 
-    /// The words.
+    /// Returns the words.
     #[inline(always)]
     #[must_use]
     pub const fn to_words(self) -> [u64; 4] {
@@ -81,7 +81,7 @@ impl PerfExt {
         ]
     }
 
-    /// Takes the words apart. Every bit pattern has a meaning; bits 56 to 63 of word 3 are reserved and dropped.
+    /// Reads the words. Every bit pattern has a meaning. Bits 56 to 63 of word 3 are reserved and dropped.
     #[inline(always)]
     #[must_use]
     pub const fn from_words(words: [u64; 4]) -> Self {

@@ -1,16 +1,18 @@
 //! Field values in payloads.
 //!
-//! Each field is a header of [`FIELD_HEADER_BYTES`] (index of the field in its call site, u8; type, u8; bytes of the value, u16)
-//! and the value, without padding, one behind the other. Bit 7 of the type says that the value was cut; its last 4 bytes are then
-//! the length that it would have had, in bytes, or what else [`Cut`] says.
+//! Fields follow one another without padding. Each field is a header of [`FIELD_HEADER_BYTES`] (index of the field in its
+//! call site, u8; type, u8; bytes of the value, u16) and the value. Bit 7 of the type says that the value was cut: then
+//! the last 4 bytes of the value are the length in bytes that it would have had, or another reason of [`Cut`].
 
+use crate::schema::hex::write_hex;
 use std::fmt;
 
 /// Bytes before each field's value.
-pub const FIELD_HEADER_BYTES: usize = 4;
+#[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "for the perf recorder"))]
+pub(crate) const FIELD_HEADER_BYTES: usize = 4;
 /// Bit of the type byte: the value was cut.
 pub(crate) const TRUNCATED: u8 = 0x80;
-/// Bytes of the original length behind a value that was cut.
+/// Bytes of the original length after a value that was cut.
 pub(crate) const TRUNCATION_BYTES: usize = 4;
 
 /// The type of a field's value, as it stands in the type byte.
@@ -18,7 +20,7 @@ pub(crate) const TRUNCATION_BYTES: usize = 4;
 #[repr(u8)]
 #[non_exhaustive]
 pub enum ValueType {
-    /// `i64`, 8 bytes, little endian as all numbers.
+    /// `i64`, 8 bytes, little endian like all numbers.
     I64 = 1,
     /// `u64`, 8 bytes.
     U64 = 2,
@@ -34,11 +36,11 @@ pub enum ValueType {
     Str = 7,
     /// Bytes.
     Bytes = 8,
-    /// An error's text, with those of its sources behind `: `.
+    /// An error's text, followed by the texts of its sources, each after `: `.
     Error = 9,
-    /// Text that the value's `Debug` (or `Display`, or the message's arguments) gave.
+    /// Text that the value's `Debug` or `Display` wrote, or the message's arguments.
     Debug = 10,
-    /// A value that was not formatted; 1 byte says why, see [`NotFormatted`].
+    /// A value that was not formatted; 1 byte is the reason, see [`NotFormatted`].
     NotFormatted = 11,
 }
 
@@ -57,23 +59,23 @@ impl ValueType {
         Self::NotFormatted,
     ];
 
-    /// The type with that code, which is the low 7 bits of a type byte.
+    /// Returns the type with that code, which is the low 7 bits of a type byte.
     #[must_use]
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|ty| *ty as u8 == code)
     }
 }
 
-/// Why a value was not formatted, or not looked at.
+/// The reason why a value was not formatted.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 #[non_exhaustive]
 pub enum NotFormatted {
     /// Formatting of `Debug` values is switched off.
     SwitchedOff = 1,
-    /// It was recorded by the formatting of another value, nested too deep.
+    /// The value was recorded while another value was formatted, nested too deep.
     Nested = 2,
-    /// The program does not want the field to be recorded, whatever its type.
+    /// The field is redacted, whatever its type.
     Redacted = 3,
     /// A reason that this version does not know.
     Unknown = 0,
@@ -81,8 +83,8 @@ pub enum NotFormatted {
 
 /// A field's value, decoded.
 ///
-/// `{}` prints it for people: text as it is, bytes in hexadecimal, what was not formatted as `<not formatted>`,
-/// what is not to be recorded as `<redacted>`.
+/// `{}` prints it for people: text as it is, bytes in hexadecimal, a value that was not formatted as `<not formatted>`, a
+/// redacted value as `<redacted>`.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum FieldValue {
@@ -104,9 +106,9 @@ pub enum FieldValue {
     Bytes(Vec<u8>),
     /// An error's text.
     Error(String),
-    /// What `Debug` or `Display` gave.
+    /// Text that `Debug` or `Display` wrote.
     Debug(String),
-    /// Not formatted, and why.
+    /// A value that was not formatted, with the reason.
     NotFormatted(NotFormatted),
     /// A type that this version does not know, or a value that does not fit its type.
     Unknown {
@@ -118,7 +120,7 @@ pub enum FieldValue {
 }
 
 impl FieldValue {
-    /// The value as a float, if it is a number.
+    /// Returns the value as a float, if it is a number.
     #[must_use]
     pub fn as_f64(&self) -> Option<f64> {
         match *self {
@@ -144,7 +146,7 @@ impl fmt::Display for FieldValue {
             Self::Str(text) | Self::Error(text) | Self::Debug(text) => f.write_str(text),
             Self::Bytes(bytes) | Self::Unknown { bytes, .. } => {
                 f.write_str("0x")?;
-                bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+                write_hex(f, bytes)
             }
             Self::NotFormatted(NotFormatted::Redacted) => f.write_str("<redacted>"),
             Self::NotFormatted(_) => f.write_str("<not formatted>"),
@@ -152,7 +154,7 @@ impl fmt::Display for FieldValue {
     }
 }
 
-/// Why a value is not whole.
+/// The reason why a value is not whole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Cut {
@@ -161,10 +163,10 @@ pub enum Cut {
         /// The bytes that it would have had, if that is known.
         original_bytes: Option<u32>,
     },
-    /// Its `Debug` or `Display` has returned an error: there is what it had written until then.
+    /// Its `Debug` or `Display` returned an error. The text that it had written before is there.
     Failed,
-    /// Its `Debug` or `Display` has panicked: there is what it had written until then, as far as it is in the first 1,024 bytes of all
-    /// fields together. Fields behind it were not recorded.
+    /// Its `Debug` or `Display` panicked. The text that it had written before is there, as far as it lies in the first
+    /// 1,024 bytes of all fields together. Later fields were not recorded.
     Panicked,
 }
 
@@ -173,7 +175,7 @@ impl Cut {
     const FAILED: u32 = u32::MAX - 1;
     const PANICKED: u32 = u32::MAX - 2;
 
-    /// What stands behind the value in the payload.
+    /// Returns the number that follows the value in the payload.
     #[must_use]
     pub const fn code(self) -> u32 {
         match self {
@@ -184,7 +186,7 @@ impl Cut {
         }
     }
 
-    /// What that means.
+    /// Returns the reason that the number stands for.
     #[must_use]
     pub const fn from_code(code: u32) -> Self {
         match code {
@@ -196,21 +198,21 @@ impl Cut {
     }
 }
 
-/// One field of a payload, borrowed from it.
+/// A field of a payload, borrowed from the payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RawField<'a> {
-    /// Index of the field among its call site's.
+    /// Index of the field among those of its call site.
     pub index: u8,
     /// Code of the value's type; see [`ValueType::from_code`].
     pub type_code: u8,
     /// The value's bytes, as far as they were kept.
     pub value: &'a [u8],
-    /// If it is not the whole value: why.
+    /// The reason why the value is not whole, if it is not.
     pub cut: Option<Cut>,
 }
 
 impl RawField<'_> {
-    /// The value. What was cut in the middle of a character loses that character.
+    /// Decodes the value. Text that was cut in the middle of a character loses that character.
     #[must_use]
     pub fn to_value(&self) -> FieldValue {
         let text = || match std::str::from_utf8(self.value) {
@@ -252,10 +254,10 @@ fn array<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
     bytes.try_into().ok()
 }
 
-/// A payload's bytes that are not fields.
+/// Bytes of a payload that are not fields.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct MalformedFields {
-    /// Where in the payload, in bytes.
+    /// Their offset in the payload, in bytes.
     pub offset: usize,
 }
 
@@ -269,7 +271,7 @@ debug_as_displayed!(MalformedFields);
 
 impl std::error::Error for MalformedFields {}
 
-/// The fields of a payload, one after the other. Ends after the first malformed one.
+/// The fields of a payload, one after the other. Ends after the first malformed field.
 #[derive(Clone, Debug)]
 pub struct RawFields<'a> {
     rest: &'a [u8],
@@ -277,7 +279,7 @@ pub struct RawFields<'a> {
 }
 
 impl<'a> RawFields<'a> {
-    /// The fields in the payload of a SPAN_NEW, SPAN_RECORD or EVENT.
+    /// Reads the payload of a SPAN_NEW, SPAN_RECORD or EVENT.
     #[must_use]
     pub fn new(payload: &'a [u8]) -> Self {
         Self { rest: payload, offset: 0 }

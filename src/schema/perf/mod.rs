@@ -1,28 +1,27 @@
-//! The PERF schema (content type 3): what a program's `tracing` spans and log records do.
+//! The PERF schema (content type 3): the spans and log records of `tracing`.
 //!
-//! [`PerfEvent`] lists the events, [`PerfExt`] has the meaning of a descriptor's `content_ext`, [`RawFields`] reads field values,
-//! [`tables`] describes the tables of call sites and threads in the context area. `docs/FORMAT.md`, "Perf schema", has the bytes.
+//! [`PerfEvent`] lists the events, [`PerfExt`] has the meaning of a descriptor's `content_ext`, and [`RawFields`] reads
+//! field values. `docs/FORMAT.md`, "Perf schema", has the bytes.
 
 mod call_site;
 mod ext;
 mod field;
-pub mod tables;
+#[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "for the perf recorder"))]
+pub(crate) mod tables;
 mod thread;
 
 pub use self::call_site::{CallSiteHeader, CallSiteKind, CallSiteLevel, CallSiteView};
 pub use self::ext::{PerfExt, flags};
-pub use self::field::{
-    Cut, FIELD_HEADER_BYTES, FieldValue, MalformedFields, NotFormatted, RawField, RawFields, ValueType,
-};
-#[cfg_attr(not(feature = "tracing"), allow(unused_imports, reason = "the perf recorder's business"))]
-pub(crate) use self::field::{TRUNCATED, TRUNCATION_BYTES};
+pub use self::field::{Cut, FieldValue, MalformedFields, NotFormatted, RawField, RawFields, ValueType};
+#[cfg_attr(not(feature = "tracing"), allow(unused_imports, reason = "for the perf recorder"))]
+pub(crate) use self::field::{FIELD_HEADER_BYTES, TRUNCATED, TRUNCATION_BYTES};
 pub use self::thread::{ThreadHeader, ThreadView};
 
 use super::{EventType, Utf8};
 
 /// The events of content type PERF.
 ///
-/// What their descriptors say beside the thread (see [`PerfExt`]) is said at each.
+/// Each event lists the words of its descriptor besides the thread; [`PerfExt`] reads them.
 #[derive(EventType, Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[event(content_type = 3, name = "PERF", no_span, no_views)]
 #[repr(u16)]
@@ -36,7 +35,7 @@ pub enum PerfEvent {
     ThreadStarted = 2,
     /// A thread that has recorded ends.
     ///
-    /// What destructors of thread-locals record may follow.
+    /// Events that destructors of thread-locals record may follow.
     ThreadEnded = 3,
     /// A call site is met for the first time.
     ///

@@ -1,57 +1,59 @@
 //! The tables of call sites and threads, in the context area of shard 0.
 //!
-//! Each table is a sequence of entries that only grows. An entry is [`ENTRY_HEADER_BYTES`] (bytes of the body, u32; id, u32), a
-//! body (what the payload of CALL_SITE or THREAD_STARTED is), and zeros up to a multiple of 8 bytes. The bytes of a table are
-//! written first, then its word "used" grows, with release; who reads "used" with acquire reads whole entries below it.
+//! Each table is a sequence of entries that only grows. An entry is a header of [`ENTRY_HEADER_BYTES`] (bytes of the body,
+//! u32; id, u32), a body (the same bytes as the payload of CALL_SITE or THREAD_STARTED), and zeros up to a multiple of 8
+//! bytes. The writer writes the bytes of an entry before the word "used" grows, which it stores with release. A reader that
+//! loads "used" with acquire reads whole entries below it.
 //!
-//! A table that is full takes no more: its word "overflows" counts what did not fit. Such a call site or thread is known from
-//! its CALL_SITE or THREAD_STARTED event for as long as that is in the ring, and by its id only afterwards.
+//! A full table takes no more entries. Its word "overflows" counts the entries that did not fit. Such a call site or thread
+//! is known from its CALL_SITE or THREAD_STARTED event for as long as the event is in the ring, and by its id alone after
+//! that.
 
 /// First word of the context area, once the tables are there.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"EVRTABL1");
 /// Byte offset of [`MAGIC`] in the context area. All offsets here are in the context area, all words are u64.
 pub const MAGIC_OFFSET: u64 = 0;
-/// How often a shard could not be created, so that its threads share another one.
+/// Offset of the word that counts shards that could not be created, so that their threads share another shard.
 pub const SHARD_FAILURES_OFFSET: u64 = 0x08;
-/// How many spans were not recorded because too many were open.
+/// Offset of the word that counts spans that were not recorded because too many were open.
 pub const LOST_SPANS_OFFSET: u64 = 0x10;
-/// The words of the table of call sites begin here; see [`TableWords`].
+/// The words of the table of call sites.
 pub const CALL_SITES: TableWords = TableWords { first: 0x40 };
 /// The words of the table of threads.
 pub const THREADS: TableWords = TableWords { first: 0x80 };
-/// Tables begin here or later.
+/// The smallest offset of a table.
 pub const TABLES_START: u64 = 0x1000;
 /// Bytes before each entry's body.
 pub const ENTRY_HEADER_BYTES: usize = 8;
-/// No body is larger than this, in bytes.
+/// The largest body, in bytes.
 pub const BODY_BYTES_MAX: usize = 1 << 20;
 
-/// Where the words of one table are.
+/// The places of the words of one table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TableWords {
     first: u64,
 }
 
 impl TableWords {
-    /// Offset of the word that holds the table's offset.
+    /// Returns the offset of the word that holds the table's offset.
     #[must_use]
     pub const fn start(self) -> u64 {
         self.first
     }
 
-    /// Offset of the word that holds the table's size in bytes.
+    /// Returns the offset of the word that holds the table's size in bytes.
     #[must_use]
     pub const fn capacity(self) -> u64 {
         self.first + 8
     }
 
-    /// Offset of the word that holds how many bytes of entries there are.
+    /// Returns the offset of the word that holds the bytes of all entries.
     #[must_use]
     pub const fn used(self) -> u64 {
         self.first + 16
     }
 
-    /// Offset of the word that counts entries that did not fit.
+    /// Returns the offset of the word that counts entries that did not fit.
     #[must_use]
     pub const fn overflows(self) -> u64 {
         self.first + 24
@@ -81,7 +83,7 @@ pub fn encode_entry(id: u32, body: &[u8]) -> Option<Vec<u8>> {
     Some(entry)
 }
 
-/// Splits the first entry off `bytes`, which come from a file; `None` if there is none whole, or its size cannot be.
+/// Splits the first entry off `bytes`, which come from a file; `None` if no whole entry is there, or its size is invalid.
 #[must_use]
 pub fn split_entry(bytes: &[u8]) -> Option<(Entry<'_>, &[u8])> {
     let (&body_bytes, rest) = bytes.split_first_chunk::<4>()?;

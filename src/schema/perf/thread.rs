@@ -1,4 +1,4 @@
-//! What is known of a thread: payload of THREAD_STARTED and body of an entry in the table of threads.
+//! The description of a thread: payload of THREAD_STARTED, and body of an entry in the table of threads.
 
 use crate::schema::{DecodeError, EventPayload, expect_end, split_bytes};
 use std::borrow::Cow;
@@ -15,12 +15,12 @@ pub struct ThreadHeader {
     pub name_bytes: u32,
 }
 
-/// A thread as it stands in a payload or a table.
+/// A thread, read from a payload or a table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ThreadView<'a> {
     /// The fixed struct.
     pub header: ThreadHeader,
-    /// Its name, empty if it has none. What is not valid UTF-8 is replaced.
+    /// Its name, empty if it has none. Invalid UTF-8 is replaced.
     pub name: Cow<'a, str>,
 }
 
@@ -28,7 +28,7 @@ impl<'a> ThreadView<'a> {
     /// Decodes a payload.
     ///
     /// # Errors
-    /// Its length is not the one that it states.
+    /// Its length is not the length that it states.
     pub fn decode(payload: &'a [u8]) -> Result<Self, DecodeError> {
         const OWNER: &str = "THREAD_STARTED";
         let (header, rest) = ThreadHeader::decode(payload)?;
@@ -37,7 +37,7 @@ impl<'a> ThreadView<'a> {
         Ok(Self { header, name: String::from_utf8_lossy(name) })
     }
 
-    /// Encodes for a payload or a table entry. Of a name of more than 4,096 bytes the beginning is kept.
+    /// Encodes a thread for a payload or a table entry. A name of more than 4,096 bytes is cut.
     #[must_use]
     pub fn encode(started_epoch_nanos: u64, os_thread_id: u32, name: &str) -> Vec<u8> {
         const NAME_BYTES_MAX: usize = 1 << 12;
