@@ -172,7 +172,7 @@ fn rotated_files_can_each_be_read_and_hold_everything_together() {
     for file in files {
         let capture = eventring::capture::CaptureFile::open(Path::new(file.as_str().unwrap())).unwrap();
         assert_eq!(capture.rings().len(), 1);
-        let account = &capture.end().unwrap().account;
+        let account = &capture.end().unwrap().stats;
         assert_eq!(account.events(), capture.events().count() as u64);
         events += account.events();
     }

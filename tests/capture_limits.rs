@@ -81,8 +81,8 @@ fn check_account(files: &[PathBuf]) -> u64 {
     for file in files {
         let capture = CaptureFile::open(file).unwrap();
         assert!(!capture.is_truncated() && capture.problems().is_empty(), "{:?}", capture.problems());
-        assert_eq!(capture.events().count() as u64, capture.end().unwrap().account.events());
-        events += capture.end().unwrap().account.events();
+        assert_eq!(capture.events().count() as u64, capture.end().unwrap().stats.events());
+        events += capture.end().unwrap().stats.events();
     }
     events
 }
@@ -96,8 +96,8 @@ fn a_file_stays_below_its_limit_and_makes_use_of_it() {
             assert_eq!(summary.reason, EndReason::Size, "{limit}");
             let bytes = bytes_of(&summary.files[0]);
             assert!(bytes <= limit && bytes + 8192 > limit, "{bytes} of {limit}");
-            assert_eq!((summary.bytes, summary.account.lost()), (bytes, 0));
-            let unread: u64 = summary.account.rings.iter().map(|ring| ring.unread).sum();
+            assert_eq!((summary.bytes, summary.stats.lost()), (bytes, 0));
+            let unread: u64 = summary.stats.rings.iter().map(|ring| ring.unread).sum();
             assert_eq!(check_account(&summary.files) + unread, ring.handed_out());
         }
     }
@@ -139,7 +139,7 @@ fn rotated_files_keep_a_limit_together() {
     let bytes: u64 = summary.files.iter().map(|file| bytes_of(file)).sum();
     assert!(bytes <= 100_000 && bytes > 70_000 && summary.files.len() >= 3, "{bytes} in {:?}", summary.files);
     assert!(summary.files.iter().all(|file| bytes_of(file) <= 30_000));
-    let unread: u64 = summary.account.rings.iter().map(|ring| ring.unread).sum();
+    let unread: u64 = summary.stats.rings.iter().map(|ring| ring.unread).sum();
     assert_eq!(check_account(&summary.files) + unread, ring.handed_out());
 }
 
@@ -157,7 +157,7 @@ fn a_limit_below_the_descriptions_gives_a_capture_without_events() {
     let ring = Ring::new(30, 8);
     let summary = ring.capture(&CaptureOptions::new().max_bytes(10));
     assert_eq!((summary.reason, check_account(&summary.files)), (EndReason::Size, 0));
-    assert_eq!(summary.account.missing_by(LossCause::Overwritten), 0);
+    assert_eq!(summary.stats.missing_by(LossCause::Overwritten), 0);
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn a_ring_that_is_held_open_is_captured_though_its_file_is_gone() {
     let mut next_ring = || rings.pop().unwrap_or(NextRing::NoMore);
     let summary = capture_rings(&mut next_ring, &output, &options, &mut |_| ControlFlow::Continue(())).unwrap();
     assert_eq!((summary.reason, summary.rings), (EndReason::WritersEnded, vec!["a".to_owned(), "b".to_owned()]));
-    let events: Vec<u64> = summary.account.rings.iter().map(|ring| ring.events).collect();
+    let events: Vec<u64> = summary.stats.rings.iter().map(|ring| ring.events).collect();
     assert_eq!((events, check_account(&summary.files)), (vec![0, 50], 50));
 }
 
@@ -210,7 +210,7 @@ fn events_in_files_that_were_removed_are_counted_apart() {
         let bytes: u64 = summary.files.iter().map(|file| bytes_of(file)).sum();
         assert_eq!(summary.bytes, bytes);
         assert!(summary.bytes + summary.removed_bytes > total / 2);
-        let account = &summary.account;
+        let account = &summary.stats;
         assert_eq!(account.events(), check_account(&summary.files));
         assert!(account.removed() > 0 && account.lost() == 0);
         for ring in &account.rings {
@@ -219,7 +219,7 @@ fn events_in_files_that_were_removed_are_counted_apart() {
         assert_eq!(account.events() + account.removed() + account.given_up(), ring.handed_out());
         // The files themselves say this.
         let files = CaptureFile::open_parts(&summary.files).unwrap();
-        let kept = &files.end().unwrap().account;
+        let kept = &files.end().unwrap().stats;
         assert_eq!((kept.events(), kept.removed(), kept.lost()), (account.events(), account.removed(), 0));
     }
 }
@@ -237,8 +237,8 @@ fn rotation_tolerates_that_a_file_was_removed_already() {
     };
     let options = CaptureOptions::new().rotate_every(std::time::Duration::from_millis(1)).keep_files(1);
     let summary = capture(std::slice::from_ref(&ring.place), &output, &options, &mut progress).unwrap();
-    assert_eq!((summary.files.len(), summary.account.lost()), (1, 0));
-    assert_eq!(summary.account.events() + summary.account.removed(), ring.handed_out());
+    assert_eq!((summary.files.len(), summary.stats.lost()), (1, 0));
+    assert_eq!(summary.stats.events() + summary.stats.removed(), ring.handed_out());
 }
 
 #[test]
@@ -263,8 +263,8 @@ fn payloads_that_share_their_bytes_do_not_make_a_capture_larger_than_the_ring() 
     }
     let output = directory.path().join("t.evc");
     let summary = capture(&[path], &output, &CaptureOptions::new(), &mut |_| ControlFlow::Continue(())).unwrap();
-    let ring = &summary.account.rings[0];
-    // No descriptor is lost.
+    let ring = &summary.stats.rings[0];
+    // Nothing of the descriptors is lost.
     assert_eq!((ring.events, ring.malformed_payloads, ring.lost()), (EVENTS, EVENTS - 1, 0));
     assert!(summary.problems[0].contains("1999 of its payloads share bytes"), "{:?}", summary.problems);
     let capture = CaptureFile::open(&output).unwrap();

@@ -174,7 +174,7 @@ fn events_beyond_the_end_of_a_truncated_file_are_reported_as_missing() {
     assert!(capture.err.contains(" (the file of a ring was truncated)\n"), "{capture:?}");
     let saved = CaptureFile::open(&output).unwrap();
     let end = saved.end().unwrap();
-    assert_eq!((end.reason, end.account.rings[0].was_live), (EndReason::Truncated, true));
+    assert_eq!((end.reason, end.stats.rings[0].was_live), (EndReason::Truncated, true));
     let error = reader.write_snapshot(std::io::sink(), &eventring::reader::SnapshotOptions::new()).unwrap_err();
     assert_eq!(error.kind(), ReaderErrorKind::Truncated);
     assert!(error.to_string().contains("was truncated while it was read"), "{error}");

@@ -2,15 +2,15 @@
 
 use super::error::CaptureErrorKind;
 use super::format::{BLOCK_BYTES_TARGET, BlockRef};
-use super::item::{CapturedContent, CapturedItem, CapturedPayload, GAP_BYTES, SortKey, take_item};
 use super::read::CaptureFile;
+use super::record::{CapturedContent, CapturedPayload, CapturedRecord, GAP_BYTES, SortKey, take_record};
 use super::wire::Bytes;
 use std::collections::BTreeMap;
 
 /// Blocks overlap by little in real captures. When what waits to be sorted takes this much memory, in bytes, no block is added.
 const WAITING_BYTES_MAX: usize = 1 << 26;
-/// No block has more items: it is written when it is full, whatever its last payload adds to it.
-const ITEMS_MAX: u64 = (2 * BLOCK_BYTES_TARGET / GAP_BYTES) as u64;
+/// No block has more records: it is written when it is full, whatever its last payload adds to it.
+const RECORDS_MAX: u64 = (2 * BLOCK_BYTES_TARGET / GAP_BYTES) as u64;
 
 /// The events and gaps of a [`CaptureFile`], by time. Those of one ring are in the order of their sequence numbers: where its
 /// stamps run against these, the stamps give way.
@@ -24,7 +24,7 @@ pub struct CaptureEvents<'f> {
     /// For each block, the earliest time that it or a later one holds.
     earliest: Vec<u64>,
     /// By sort time, then by their order in the file.
-    waiting: BTreeMap<(u64, u64), CapturedItem>,
+    waiting: BTreeMap<(u64, u64), CapturedRecord>,
     waiting_bytes: usize,
     keys: Vec<SortKey>,
     order: u64,
@@ -62,7 +62,7 @@ impl<'f> CaptureEvents<'f> {
         let bytes = match file.block_bytes(&block) {
             Ok(bytes) => bytes,
             Err(error) => {
-                let lost = block.header.items;
+                let lost = block.header.records;
                 let left_out = match error.kind() {
                     CaptureErrorKind::Damaged => "",
                     _ => "a block cannot be read: ",
@@ -74,33 +74,33 @@ impl<'f> CaptureEvents<'f> {
             }
         };
         let mut rest = Bytes::new(&bytes);
-        let mut items = 0;
-        while !rest.is_empty() && items < block.header.items.min(ITEMS_MAX) {
-            let Some(item) = take_item(&mut rest) else { break };
-            let Some(key) = self.keys.get_mut(item.ring as usize) else { break };
-            let key = match &item.content {
+        let mut records = 0;
+        while !rest.is_empty() && records < block.header.records.min(RECORDS_MAX) {
+            let Some(record) = take_record(&mut rest) else { break };
+            let Some(key) = self.keys.get_mut(record.ring as usize) else { break };
+            let key = match &record.content {
                 CapturedContent::Event { descriptor, .. } => key.event(descriptor.record_epoch_nanos),
                 CapturedContent::Gap { .. } => key.gap(),
             };
-            items += 1;
+            records += 1;
             self.order += 1;
-            self.waiting_bytes += waiting_bytes(&item);
-            self.waiting.insert((key, self.order), item);
+            self.waiting_bytes += waiting_bytes(&record);
+            self.waiting.insert((key, self.order), record);
         }
-        if items != block.header.items || !rest.is_empty() {
+        if records != block.header.records || !rest.is_empty() {
             let more = if rest.is_empty() { "" } else { " and something else" };
             self.problems.push(format!(
-                "the block at byte {} is damaged: it holds {items} events and gaps{more}, expected {}; copy the file anew from where it was made",
-                block.offset, block.header.items
+                "the block at byte {} is damaged: it holds {records} events and gaps{more}, expected {}; copy the file anew from where it was made",
+                block.offset, block.header.records
             ));
         }
     }
 }
 
 impl Iterator for CaptureEvents<'_> {
-    type Item = CapturedItem;
+    type Item = CapturedRecord;
 
-    fn next(&mut self) -> Option<CapturedItem> {
+    fn next(&mut self) -> Option<CapturedRecord> {
         loop {
             let first = self.waiting.first_key_value().map(|((key, _), _)| *key);
             match (first, self.earliest.get(self.next_block)) {
@@ -111,16 +111,16 @@ impl Iterator for CaptureEvents<'_> {
             }
             self.load_block();
         }
-        let (_, item) = self.waiting.pop_first()?;
-        self.waiting_bytes -= waiting_bytes(&item);
-        Some(item)
+        let (_, record) = self.waiting.pop_first()?;
+        self.waiting_bytes -= waiting_bytes(&record);
+        Some(record)
     }
 }
 
-fn waiting_bytes(item: &CapturedItem) -> usize {
-    let payload_bytes = match &item.content {
+fn waiting_bytes(record: &CapturedRecord) -> usize {
+    let payload_bytes = match &record.content {
         CapturedContent::Event { payload: CapturedPayload::Valid(bytes), .. } => bytes.len(),
         _ => 0,
     };
-    size_of::<((u64, u64), CapturedItem)>() + payload_bytes
+    size_of::<((u64, u64), CapturedRecord)>() + payload_bytes
 }

@@ -90,8 +90,8 @@ pub(super) struct BlockHeader {
     pub(super) kind: BlockKind,
     pub(super) compressed_bytes: u64,
     pub(super) bytes: u64,
-    pub(super) items: u64,
-    /// The smallest and largest time by which its items are sorted.
+    pub(super) records: u64,
+    /// The smallest and largest time by which its records are sorted.
     pub(super) first_nanos: u64,
     pub(super) last_nanos: u64,
 }
@@ -101,7 +101,7 @@ impl BlockHeader {
         let mut out = Vec::with_capacity(BLOCK_HEADER_BYTES as usize);
         put_u32(&mut out, BLOCK_MAGIC);
         put_u32(&mut out, self.kind as u32);
-        for word in [self.compressed_bytes, self.bytes, self.items, self.first_nanos, self.last_nanos] {
+        for word in [self.compressed_bytes, self.bytes, self.records, self.first_nanos, self.last_nanos] {
             put_u64(&mut out, word);
         }
         out
@@ -117,7 +117,7 @@ impl BlockHeader {
             kind: BlockKind::from_code(bytes.u32()?)?,
             compressed_bytes: bytes.u64()?,
             bytes: bytes.u64()?,
-            items: bytes.u64()?,
+            records: bytes.u64()?,
             first_nanos: bytes.u64()?,
             last_nanos: bytes.u64()?,
         };
@@ -194,7 +194,7 @@ mod tests {
             kind: BlockKind::Events,
             compressed_bytes,
             bytes: 100,
-            items: 2,
+            records: 2,
             first_nanos: 5,
             last_nanos: 9,
         };

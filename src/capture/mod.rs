@@ -1,63 +1,69 @@
-//! Saved rings: everything that one or more rings hold and go on to record, in one compressed file.
+//! Captures: the events of one or more rings, those that the rings hold and those that they go on to record, in one
+//! compressed file.
 //!
-//! [`capture`] writes a file, or a row of files, from live rings or those of dead programs; [`CaptureFile`] reads one, whole or
-//! truncated, trusting nothing in it. `docs/FORMAT.md`, "Capture file", has the bytes.
+//! [`capture`] writes a file, or a row of files, from live rings or from rings of dead programs. [`CaptureFile`] reads such a
+//! file, whole or truncated, and trusts nothing in it. `docs/FORMAT.md`, "Capture file", describes the bytes.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `format` | constants, file header, block header, footer |
 //! | `wire` | taking numbers and texts out of untrusted bytes |
 //! | `ring` | what is kept of a ring: identity, sizes, schema, clock |
-//! | `item` | an event or a gap |
+//! | `record` | an event or a gap |
 //! | `tables` | call sites and threads |
-//! | `account` | how many events each ring gave and lost |
+//! | `stats` | how many events each ring gave and lost |
 //! | `write` | blocks, index, footer |
-//! | `place` | where files are written, and what is never written over |
+//! | `output_entry` | making a file under a name, and which files are never replaced |
+//! | `read_files` | the files that are read, which are never written over |
 //! | `parts` | the files of a capture that is rotated |
-//! | `overlaps` | payloads that name the same bytes, which no ring has |
-//! | `sources` | the rings that are read, shards too, as they appear |
-//! | `options`, `told` | what a capture is asked for, and what it tells |
+//! | `overlaps` | refusing payloads that share bytes with others, which no sound ring has |
+//! | `sources` | the rings that are read, with shards that appear later |
+//! | `options`, `summary` | the settings of a capture, and its progress and result |
 //! | `run` | from rings to files: when to look, when to stop |
 //! | `stop` | when a capture that is to end is complete |
-//! | `output` | the file that is being written: its limits, what waits for it, its end |
-//! | `read` | opening a file, or what is left of it |
-//! | `events` | its events, in the order of time |
+//! | `output` | the file that is being written: its limits, its waiting tables, its end |
+//! | `read` | opening a file, or the readable part of a truncated file |
+//! | `events` | the events of a file, in the order of time |
 
-mod account;
 mod error;
 mod events;
 mod format;
-mod item;
 mod options;
 mod output;
+#[cfg_attr(not(all(target_os = "linux", not(eventring_unsupported))), path = "output_entry_unsupported.rs")]
+mod output_entry;
 mod overlaps;
 mod parts;
-#[cfg_attr(not(all(target_os = "linux", not(eventring_unsupported))), path = "place_unsupported.rs")]
-mod place;
 mod read;
+#[cfg_attr(not(all(target_os = "linux", not(eventring_unsupported))), path = "read_files_unsupported.rs")]
+mod read_files;
+mod record;
 mod ring;
 mod run;
 mod sources;
+mod stats;
 mod stop;
+mod summary;
 mod tables;
-mod told;
 mod wire;
 mod write;
 
-pub use account::{CaptureAccount, CaptureEnd, EndReason, RingAccount};
 pub use error::{CaptureError, CaptureErrorKind};
 pub use events::CaptureEvents;
-pub use item::{CapturedContent, CapturedItem, CapturedPayload, LossCause};
 pub use options::CaptureOptions;
-// For the program `eventring`, whose other files are made as captures are.
+// For the program `eventring`, which makes its other files in the same way.
 #[doc(hidden)]
-pub use place::{OutputPlace, OutputTarget, ReadFiles, UnfinishedFile, nameless_file};
+pub use output_entry::{OutputEntry, OutputKind, UnfinishedFile, nameless_file};
 pub use read::CaptureFile;
+#[doc(hidden)]
+pub use read_files::ReadFiles;
+pub use record::{CapturedContent, CapturedPayload, CapturedRecord, LossCause};
 pub use ring::{CapturedRing, RingRole};
 pub use run::{capture, capture_rings, capture_rings_to, capture_to};
-pub use told::{CaptureProgress, CaptureSummary, NextRing};
+pub use stats::{CaptureEnd, CaptureStats, EndReason, RingStats};
+pub use summary::{CaptureProgress, CaptureSummary, NextRing};
 
 #[cfg(test)]
-pub(crate) mod made;
+pub(crate) mod fixtures;
 #[cfg(test)]
 mod tests;

@@ -72,7 +72,7 @@ impl CaptureOptions {
     }
 
     /// Of rotated files, keep only the last so many. Events of those that are removed are no loss: they are counted apart, in
-    /// [`RingAccount::removed`](super::RingAccount::removed). Default: all.
+    /// [`RingStats::removed`](super::RingStats::removed). Default: all.
     pub fn keep_files(mut self, files: usize) -> Self {
         self.keep_files = Some(files);
         self

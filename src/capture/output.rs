@@ -1,12 +1,12 @@
 //! The file that is being written: its limits, what waits for it, and its end.
 
-use super::account::{CaptureAccount, CaptureEnd, EndReason, RingAccount};
 use super::error::{CaptureError, CaptureErrorKind};
 use super::format::{FileHeader, HEADER_BYTES, PAYLOAD_BYTES_MAX};
 use super::options::CaptureOptions;
 use super::parts::Parts;
-use super::place::ReadFiles;
+use super::read_files::ReadFiles;
 use super::sources::{SourceRecorder, SourceRing};
+use super::stats::{CaptureEnd, CaptureStats, EndReason, RingStats};
 use super::write::{CaptureWriter, block_bytes_max};
 use crate::shm;
 use std::collections::VecDeque;
@@ -28,7 +28,7 @@ pub(super) struct Output<'o> {
     /// The current file must not have more bytes.
     limit: u64,
     /// Whether the current file has an event or a gap.
-    has_items: bool,
+    has_records: bool,
     /// Rings that the current file describes.
     described: usize,
     /// Call sites and threads that the current file does not have yet.
@@ -39,9 +39,9 @@ pub(super) struct Output<'o> {
     /// Bytes of the files before the current one.
     pub(super) finished_bytes: u64,
     /// The accounts of the files before the current one, added up, without the events of those that were removed.
-    pub(super) finished: CaptureAccount,
+    pub(super) finished: CaptureStats,
     /// Account and bytes of each file before the current one that is still there and may be removed.
-    removable: VecDeque<(CaptureAccount, u64)>,
+    removable: VecDeque<(CaptureStats, u64)>,
     pub(super) removed_files: u32,
     pub(super) removed_bytes: u64,
 }
@@ -63,13 +63,13 @@ impl<'o> Output<'o> {
             part_started: now,
             last_flush: now,
             limit: u64::MAX,
-            has_items: false,
+            has_records: false,
             described: 0,
             tables: Vec::new(),
             table_entries: 0,
             table_bytes: 0,
             finished_bytes: 0,
-            finished: CaptureAccount::default(),
+            finished: CaptureStats::default(),
             removable: VecDeque::new(),
             removed_files: 0,
             removed_bytes: 0,
@@ -125,7 +125,7 @@ impl<'o> Output<'o> {
                 return Ok(false);
             }
         }
-        self.has_items = true;
+        self.has_records = true;
         Ok(true)
     }
 
@@ -145,7 +145,7 @@ impl<'o> Output<'o> {
             return Ok(false);
         }
         // A new file, unless this one is as good as new.
-        if self.has_items && !self.rotate(bytes, rings, recorders)? {
+        if self.has_records && !self.rotate(bytes, rings, recorders)? {
             return Ok(false);
         }
         let max = self.options.max_bytes.unwrap_or(u64::MAX);
@@ -161,7 +161,7 @@ impl<'o> Output<'o> {
         self.writer.bytes_if_finished(self.tables.len(), bytes, rings)
     }
 
-    /// What a new file would have with one item of so many bytes, at most.
+    /// What a new file would have with one record of so many bytes, at most.
     fn new_file_bytes(&self, bytes: usize, rings: &[SourceRing]) -> u64 {
         let descriptions = rings.iter().map(|ring| block_bytes_max(ring.described.encode().len()));
         let tables = block_bytes_max(self.table_bytes + self.tables.len());
@@ -185,13 +185,13 @@ impl<'o> Output<'o> {
         self.part += 1;
         self.writer = begin_file(&mut self.parts, self.options, self.part, rings)?;
         self.part_started = Instant::now();
-        (self.has_items, self.table_bytes) = (false, 0);
+        (self.has_records, self.table_bytes) = (false, 0);
         self.set_limit();
         recorders.iter_mut().for_each(|recorder| recorder.tables.restart());
         for ring in rings.iter_mut() {
-            let last_seqno = ring.account.last_seqno;
+            let last_seqno = ring.stats.last_seqno;
             ring.described.first_seqno = last_seqno.saturating_add(1);
-            ring.account = RingAccount { last_seqno, removed: ring.account.removed, ..RingAccount::default() };
+            ring.stats = RingStats { last_seqno, removed: ring.stats.removed, ..RingStats::default() };
         }
         self.count_removed(rings);
         self.describe_at_begin(rings)?;
@@ -202,12 +202,12 @@ impl<'o> Output<'o> {
     /// Counts what was in files that had to give way to the current one.
     fn count_removed(&mut self, rings: &mut [SourceRing]) {
         while self.removed_files < self.parts.removed() {
-            let Some((account, bytes)) = self.removable.pop_front() else { return };
+            let Some((stats, bytes)) = self.removable.pop_front() else { return };
             self.removed_files += 1;
             self.removed_bytes += bytes;
-            self.finished.take_away(&account);
-            for (ring, removed) in rings.iter_mut().zip(&account.rings) {
-                ring.account.removed = ring.account.removed.saturating_add(removed.events);
+            self.finished.take_away(&stats);
+            for (ring, removed) in rings.iter_mut().zip(&stats.rings) {
+                ring.stats.removed = ring.stats.removed.saturating_add(removed.events);
             }
         }
     }
@@ -273,18 +273,18 @@ impl<'o> Output<'o> {
                 ring.tell_gap(&mut self.writer, index as u32, gap);
             }
             if let Some(reader) = &ring.reader {
-                ring.account.close(reader);
+                ring.stats.close(reader);
             }
         }
         self.flush(rings, recorders)?;
-        let rings = rings[..self.described].iter().map(|ring| ring.account.clone()).collect();
-        let account = CaptureAccount { rings };
-        self.finished.add(&account);
-        let end = CaptureEnd { reason, ended_epoch_nanos: now_epoch_nanos(), account };
+        let rings = rings[..self.described].iter().map(|ring| ring.stats.clone()).collect();
+        let stats = CaptureStats { rings };
+        self.finished.add(&stats);
+        let end = CaptureEnd { reason, ended_epoch_nanos: now_epoch_nanos(), stats };
         self.writer.finish(&end)?;
         self.finished_bytes += self.writer.bytes();
         if self.options.keep_files.is_some() {
-            self.removable.push_back((end.account, self.writer.bytes()));
+            self.removable.push_back((end.stats, self.writer.bytes()));
         }
         Ok(())
     }

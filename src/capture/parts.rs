@@ -1,7 +1,8 @@
 //! The files of a capture.
 
 use super::error::CaptureError;
-use super::place::{OutputPlace, ReadFiles};
+use super::output_entry::OutputEntry;
+use super::read_files::ReadFiles;
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::Write;
@@ -64,12 +65,12 @@ impl Parts {
 impl PathParts {
     fn next(&mut self, part: u32, read: &ReadFiles) -> Result<File, CaptureError> {
         let path = if self.rotates {
-            OutputPlace::open(&self.output)?.check_no_stream()?;
+            OutputEntry::open(&self.output)?.check_no_stream()?;
             part_path(&self.output, part)
         } else {
             self.output.clone()
         };
-        let file = OutputPlace::open(&path)?.create(self.overwrite, read)?;
+        let file = OutputEntry::open(&path)?.create(self.overwrite, read)?;
         self.written.push_back(path);
         if let Some(keep) = self.keep {
             while self.written.len() > keep.max(1) {

@@ -1,6 +1,5 @@
 //! Opening a capture file, or what is left of it.
 
-use super::account::CaptureEnd;
 use super::error::{CaptureError, CaptureErrorKind};
 use super::events::CaptureEvents;
 use super::format::{
@@ -8,6 +7,7 @@ use super::format::{
     VERSION, VERSION_MIN, decode_footer, decode_index,
 };
 use super::ring::{CapturedRing, RingRole};
+use super::stats::CaptureEnd;
 use super::tables;
 use crate::shm;
 use crate::tracing::Catalog;
@@ -173,8 +173,8 @@ impl CaptureFile {
         self.catalogs.extend(part.catalogs.iter().skip(known).cloned());
         self.end = match (self.end.take(), &part.end) {
             (Some(mut end), Some(last)) => {
-                end.account.add(&last.account);
-                Some(CaptureEnd { account: end.account, ..last.clone() })
+                end.stats.add(&last.stats);
+                Some(CaptureEnd { stats: end.stats, ..last.clone() })
             }
             _ => None,
         };
@@ -205,9 +205,9 @@ impl CaptureFile {
         }
         self.is_truncated = true;
         let events = self.blocks.iter().filter(|block| block.header.kind == BlockKind::Events);
-        let items = events.fold(0_u64, |sum, block| sum.saturating_add(block.header.items));
+        let records = events.fold(0_u64, |sum, block| sum.saturating_add(block.header.records));
         self.problems.push(format!(
-            "truncated: {offset} of {} bytes can be read, which hold {items} events and gaps; its end and index are missing: it is still being written, or \
+            "truncated: {offset} of {} bytes can be read, which hold {records} events and gaps; its end and index are missing: it is still being written, or \
              whoever wrote or copied it was stopped",
             self.file_bytes
         ));
@@ -278,7 +278,7 @@ impl CaptureFile {
                     }
                     (_, Ok(bytes)) => {
                         self.end = CaptureEnd::decode(&bytes, self.version)
-                            .filter(|end| end.account.rings.len() == self.rings.len());
+                            .filter(|end| end.stats.rings.len() == self.rings.len());
                         if self.end.is_none() {
                             self.problems.push("its account of events and losses is damaged; copy the file anew from where it was made".into());
                         }

@@ -1,15 +1,15 @@
 //! From rings to files: when to look, and when to stop.
 
-use super::account::{EndReason, RingAccount};
 use super::error::{CaptureError, CaptureErrorKind};
 use super::format::PAYLOAD_BYTES_MAX;
-use super::item::{GAP_BYTES, event_bytes};
 use super::options::CaptureOptions;
 use super::output::Output;
 use super::parts::{Parts, PathParts};
+use super::record::{GAP_BYTES, event_bytes};
 use super::sources::{SourceRing, Sources};
+use super::stats::{EndReason, RingStats};
 use super::stop::Stop;
-use super::told::{CaptureProgress, CaptureSummary, NextRing};
+use super::summary::{CaptureProgress, CaptureSummary, NextRing};
 use crate::clock::Clock;
 use crate::reader::{Descriptor, LostPages, PayloadRead, Reader, RingItem};
 use std::io::Write;
@@ -19,10 +19,10 @@ use std::time::{Duration, Instant};
 
 /// How often limits of time are looked at, writers asked after, and progress told.
 const TICK: Duration = Duration::from_millis(100);
-/// How many items are copied between two looks at the time.
-const ITEMS_AT_ONCE: u32 = 1 << 10;
+/// How many records are copied between two looks at the time.
+const RECORDS_BATCH: u32 = 1 << 10;
 /// How many bytes of payload, if these are large.
-const BYTES_AT_ONCE: u64 = 64 << 20;
+const PAYLOAD_BYTES_BATCH: u64 = 64 << 20;
 /// How long to sleep between looks while nothing comes.
 const IDLE_SLEEP: Duration = Duration::from_micros(500);
 /// How long an end waits for events that were begun before it.
@@ -126,13 +126,15 @@ struct Capture<'o> {
     started: Instant,
 }
 
+/// The result of looking for one event or gap to copy.
 enum Copied {
-    /// What its descriptor says of the bytes that were read for it.
-    Item {
+    Record {
+        /// The payload's size, as the descriptor names it.
         payload_bytes: u64,
     },
     Nothing,
-    BehindTheEnd,
+    /// An event that was recorded after the end that was decided on.
+    AfterTheEnd,
     /// There is no room for more.
     Full,
 }
@@ -210,7 +212,7 @@ impl<'o> Capture<'o> {
             elapsed,
             // A ring that there was no room for is not captured.
             rings: rings.take(self.output.finished.rings.len()).collect(),
-            account: self.output.finished,
+            stats: self.output.finished,
             bytes: self.output.finished_bytes.saturating_sub(self.output.removed_bytes),
             removed_files: self.output.removed_files,
             removed_bytes: self.output.removed_bytes,
@@ -231,11 +233,11 @@ impl<'o> Capture<'o> {
             self.take_new_rings();
             let mut is_idle = false;
             let mut bytes = 0;
-            for _ in 0..ITEMS_AT_ONCE {
-                match self.copy_item(stop.as_ref().map(|stop| stop.epoch_nanos))? {
-                    Copied::Item { payload_bytes } => {
+            for _ in 0..RECORDS_BATCH {
+                match self.copy_record(stop.as_ref().map(|stop| stop.epoch_nanos))? {
+                    Copied::Record { payload_bytes } => {
                         bytes += payload_bytes;
-                        if bytes > BYTES_AT_ONCE {
+                        if bytes > PAYLOAD_BYTES_BATCH {
                             break;
                         }
                     }
@@ -243,7 +245,7 @@ impl<'o> Capture<'o> {
                         is_idle = true;
                         break;
                     }
-                    Copied::BehindTheEnd => return Ok(stop.map_or(EndReason::Duration, |stop| stop.reason)),
+                    Copied::AfterTheEnd => return Ok(stop.map_or(EndReason::Duration, |stop| stop.reason)),
                     Copied::Full => return Ok(EndReason::Size),
                 }
             }
@@ -293,7 +295,7 @@ impl<'o> Capture<'o> {
         }
     }
 
-    fn copy_item(&mut self, end_epoch_nanos: Option<u64>) -> Result<Copied, CaptureError> {
+    fn copy_record(&mut self, end_epoch_nanos: Option<u64>) -> Result<Copied, CaptureError> {
         let item = self.sources.set.next();
         self.sources.take_new()?;
         let Sources { set, rings, recorders, .. } = &mut self.sources;
@@ -314,7 +316,7 @@ impl<'o> Capture<'o> {
             }
             Some(RingItem::Event { ring: index, event }) => {
                 if end_epoch_nanos.is_some_and(|end| event.record_epoch_nanos > end) {
-                    return Ok(Copied::BehindTheEnd);
+                    return Ok(Copied::AfterTheEnd);
                 }
                 let ring = &mut rings[index];
                 let payload = ring.payloads.check(&event, set.payload(), ring.reader.as_ref());
@@ -325,41 +327,41 @@ impl<'o> Capture<'o> {
                 let ring = &mut rings[index];
                 let key = ring.key.event(event.record_epoch_nanos);
                 self.output.writer.event(index as u32, key, &event, payload);
-                count_event(&mut ring.account, &event, payload);
+                count_event(&mut ring.stats, &event, payload);
                 event.payload_size.into()
             }
         };
         if self.output.writer.is_block_full() {
             self.output.flush(rings, recorders)?;
         }
-        Ok(Copied::Item { payload_bytes })
+        Ok(Copied::Record { payload_bytes })
     }
 
     fn progress(&self) -> CaptureProgress {
-        let all = |count: &dyn Fn(&RingAccount) -> u64| {
-            let now = self.sources.rings.iter().map(|ring| count(&ring.account));
+        let all = |count: &dyn Fn(&RingStats) -> u64| {
+            let now = self.sources.rings.iter().map(|ring| count(&ring.stats));
             now.chain(self.output.finished.rings.iter().map(count)).fold(0, u64::saturating_add)
         };
-        let removed = self.sources.rings.iter().map(|ring| ring.account.removed).fold(0, u64::saturating_add);
+        let removed = self.sources.rings.iter().map(|ring| ring.stats.removed).fold(0, u64::saturating_add);
         CaptureProgress {
             elapsed: self.started.elapsed(),
             rings: self.sources.rings.len(),
-            events: all(&|account| account.events).saturating_add(removed),
-            lost: all(&RingAccount::lost),
+            events: all(&|stats| stats.events).saturating_add(removed),
+            lost: all(&RingStats::lost),
             bytes: self.output.bytes(),
             files: self.output.files(),
         }
     }
 }
 
-fn count_event(account: &mut RingAccount, descriptor: &Descriptor, payload: PayloadRead<'_>) {
-    account.events += 1;
-    account.last_seqno = descriptor.seqno;
+fn count_event(stats: &mut RingStats, descriptor: &Descriptor, payload: PayloadRead<'_>) {
+    stats.events += 1;
+    stats.last_seqno = descriptor.seqno;
     match payload {
-        PayloadRead::Valid(bytes) if bytes.len() > PAYLOAD_BYTES_MAX => account.omitted_payloads += 1,
+        PayloadRead::Valid(bytes) if bytes.len() > PAYLOAD_BYTES_MAX => stats.omitted_payloads += 1,
         PayloadRead::Valid(_) => {}
-        PayloadRead::Expired => account.expired_payloads += 1,
-        PayloadRead::Malformed => account.malformed_payloads += 1,
+        PayloadRead::Expired => stats.expired_payloads += 1,
+        PayloadRead::Malformed => stats.malformed_payloads += 1,
     }
 }
 

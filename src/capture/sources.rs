@@ -1,11 +1,11 @@
 //! The rings that a capture reads.
 
-use super::account::RingAccount;
 use super::error::{CaptureError, CaptureErrorKind};
 use super::format::RINGS_MAX;
-use super::item::SortKey;
 use super::overlaps::PayloadExtent;
+use super::record::SortKey;
 use super::ring::{CapturedRing, RingRole};
+use super::stats::RingStats;
 use super::tables::Tables;
 use super::write::CaptureWriter;
 use crate::layout::header::CONTENT_TYPE_PERF;
@@ -34,7 +34,7 @@ pub(super) struct SourceRing {
     /// Of a shard that could not be opened: what is missing, to be told.
     pub(super) missing: Option<Gap>,
     pub(super) key: SortKey,
-    pub(super) account: RingAccount,
+    pub(super) stats: RingStats,
     pub(super) payloads: PayloadExtent,
 }
 
@@ -49,7 +49,7 @@ impl SourceRing {
     pub(super) fn tell_gap(&mut self, writer: &mut CaptureWriter, ring: u32, gap: Gap) {
         let Gap { first_seqno, count, cause } = gap;
         writer.gap(ring, self.key.gap(), first_seqno, count, cause.into());
-        self.account.count_gap(first_seqno, count, cause.into());
+        self.stats.count_gap(first_seqno, count, cause.into());
     }
 }
 
@@ -151,7 +151,7 @@ impl Sources {
             reader: Some(reader),
             missing: None,
             key: SortKey::default(),
-            account: RingAccount { last_seqno: first_seqno.saturating_sub(1), ..RingAccount::default() },
+            stats: RingStats { last_seqno: first_seqno.saturating_sub(1), ..RingStats::default() },
             payloads: PayloadExtent::default(),
         }
     }
@@ -172,7 +172,7 @@ impl Sources {
             described,
             missing: Some(Gap { first_seqno: 1, count: ring.stats().lost, cause: GapCause::NeverOpened }),
             key: SortKey::default(),
-            account: RingAccount::default(),
+            stats: RingStats::default(),
             payloads: PayloadExtent::default(),
         }
     }

@@ -1,7 +1,7 @@
 //! When a capture that is to end is complete.
 
-use super::account::EndReason;
 use super::sources::SourceRing;
+use super::stats::EndReason;
 use crate::reader::Reader;
 use std::time::Instant;
 
@@ -37,7 +37,7 @@ impl Stop {
 /// Up to which seqno the ring has given everything.
 fn given(ring: &SourceRing) -> u64 {
     // What had been overwritten before is in it: the merger gives no event before every ring has told its first gap.
-    ring.account.last_seqno.saturating_add(ring.missing.map_or(0, |gap| gap.count))
+    ring.stats.last_seqno.saturating_add(ring.missing.map_or(0, |gap| gap.count))
 }
 
 #[cfg(test)]
@@ -65,10 +65,10 @@ mod tests {
         // More comes than is taken.
         record();
         for taken in 1..10 {
-            sources.rings[0].account.last_seqno = taken;
+            sources.rings[0].stats.last_seqno = taken;
             assert!(!stop.is_reached(&sources.rings), "{taken}");
         }
-        sources.rings[0].account.last_seqno = 10;
+        sources.rings[0].stats.last_seqno = 10;
         assert!(stop.is_reached(&sources.rings));
     }
 }

@@ -1,6 +1,6 @@
 //! Reading files that are whole, truncated, damaged or made by an enemy.
 
-use super::made::Made;
+use super::fixtures::CaptureFixture;
 use super::*;
 use crate::schema::perf::PerfEvent;
 use proptest::prelude::*;
@@ -8,8 +8,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
 /// Three blocks, whose times overlap.
-fn three_blocks() -> Made {
-    let mut made = Made::new();
+fn three_blocks() -> CaptureFixture {
+    let mut made = CaptureFixture::new();
     made.span_new(1000, 1, (1, 0), 9, &[]);
     made.event(1, 20, 1500, [0; 4], b"");
     made.end_block();
@@ -22,9 +22,9 @@ fn three_blocks() -> Made {
 }
 
 fn stamps(capture: &CaptureFile) -> Vec<(u32, u64)> {
-    let stamp = |item: CapturedItem| match item.content {
-        CapturedContent::Event { descriptor, .. } => (item.ring, descriptor.record_epoch_nanos),
-        CapturedContent::Gap { count, .. } => (item.ring, count),
+    let stamp = |record: CapturedRecord| match record.content {
+        CapturedContent::Event { descriptor, .. } => (record.ring, descriptor.record_epoch_nanos),
+        CapturedContent::Gap { count, .. } => (record.ring, count),
     };
     capture.events().map(stamp).collect()
 }
@@ -48,8 +48,8 @@ fn events_come_by_time_across_blocks_and_in_the_order_of_seqnos_within_a_ring() 
     assert_eq!(stamps(&capture), [(0, 1000), (0, 5), (0, 1200), (0, 1300), (1, 1500), (1, 1100)]);
     assert!(!capture.is_truncated() && capture.problems().is_empty());
     let end = capture.end().unwrap();
-    assert_eq!((end.account.events(), end.account.lost()), (5, 5));
-    assert_eq!(end.account.rings[0].last_seqno, 8);
+    assert_eq!((end.stats.events(), end.stats.lost()), (5, 5));
+    assert_eq!(end.stats.rings[0].last_seqno, 8);
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn a_capture_cut_anywhere_says_so_and_gives_every_whole_block() {
                 assert!(capture.is_truncated() && capture.problems()[0].contains("truncated"), "{end}");
                 let mut found = stamps(&capture);
                 seen.push(found.len());
-                found.retain(|item| !whole.contains(item));
+                found.retain(|record| !whole.contains(record));
                 assert_eq!(found, [], "{end}");
             }
             Err(error) => panic!("{end}: {error}"),
@@ -125,7 +125,7 @@ proptest! {
 
 #[test]
 fn a_block_of_more_items_than_any_is_not_taken_apart() {
-    let mut made = Made::new();
+    let mut made = CaptureFixture::new();
     (0..100_000).for_each(|_| made.gap(0, 1, LossCause::Overwritten));
     let capture = made.open();
     let mut events = capture.events();

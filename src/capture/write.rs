@@ -1,13 +1,13 @@
 //! Writing one capture file.
 
-use super::account::CaptureEnd;
 use super::error::CaptureError;
 use super::format::{
     BLOCK_BYTES_TARGET, BLOCK_HEADER_BYTES, BlockHeader, BlockKind, BlockRef, FOOTER_BYTES, FileHeader, HEADER_BYTES,
     encode_footer, encode_index,
 };
-use super::item::{GAP_BYTES, LossCause, put_event, put_gap};
+use super::record::{GAP_BYTES, LossCause, put_event, put_gap};
 use super::ring::CapturedRing;
+use super::stats::CaptureEnd;
 use crate::reader::{Descriptor, PayloadRead};
 use std::io::Write;
 
@@ -18,7 +18,7 @@ pub(super) struct CaptureWriter {
     offset: u64,
     blocks: Vec<BlockRef>,
     events: Vec<u8>,
-    items: u64,
+    records: u64,
     first_nanos: u64,
     last_nanos: u64,
 }
@@ -35,7 +35,7 @@ impl CaptureWriter {
             offset: 0,
             blocks: Vec::new(),
             events: Vec::new(),
-            items: 0,
+            records: 0,
             first_nanos: u64::MAX,
             last_nanos: 0,
         };
@@ -84,21 +84,21 @@ impl CaptureWriter {
     }
 
     fn count(&mut self, key: u64) {
-        self.items += 1;
+        self.records += 1;
         self.first_nanos = self.first_nanos.min(key);
         self.last_nanos = self.last_nanos.max(key);
     }
 
     /// Writes what events there are.
     pub(super) fn flush_events(&mut self) -> Result<(), CaptureError> {
-        if self.items == 0 {
+        if self.records == 0 {
             return Ok(());
         }
         let events = std::mem::take(&mut self.events);
-        self.block(BlockKind::Events, &events, self.items, (self.first_nanos, self.last_nanos))?;
+        self.block(BlockKind::Events, &events, self.records, (self.first_nanos, self.last_nanos))?;
         self.events = events;
         self.events.clear();
-        (self.items, self.first_nanos, self.last_nanos) = (0, u64::MAX, 0);
+        (self.records, self.first_nanos, self.last_nanos) = (0, u64::MAX, 0);
         Ok(())
     }
 
@@ -115,13 +115,13 @@ impl CaptureWriter {
         self.out.flush().map_err(|error| CaptureError::io_writing("write the capture", error))
     }
 
-    fn block(&mut self, kind: BlockKind, bytes: &[u8], items: u64, range: (u64, u64)) -> Result<(), CaptureError> {
+    fn block(&mut self, kind: BlockKind, bytes: &[u8], records: u64, range: (u64, u64)) -> Result<(), CaptureError> {
         let compressed = self.compressor.compress(bytes).map_err(|error| CaptureError::io("compress", error))?;
         let header = BlockHeader {
             kind,
             compressed_bytes: compressed.len() as u64,
             bytes: bytes.len() as u64,
-            items,
+            records,
             first_nanos: range.0,
             last_nanos: range.1,
         };

@@ -1,7 +1,7 @@
 //! Output of the verbs: a file that appears under its name once it is complete, or a device, a pipe or stdout.
 
 use super::exit::{Exit, Failure};
-use eventring::capture::{CaptureError, CaptureErrorKind, OutputPlace, OutputTarget, ReadFiles};
+use eventring::capture::{CaptureError, CaptureErrorKind, OutputEntry, OutputKind, ReadFiles};
 use std::fs::File;
 use std::path::Path;
 
@@ -12,23 +12,23 @@ pub(super) fn is_stdout(output: &Path) -> bool {
 
 /// Checks whether `output` can be written; opens it if it is a pipe or a device. The files that will be read are not
 /// known yet.
-pub(super) fn look(output: &Path, force: bool) -> anyhow::Result<OutputTarget> {
-    let look = OutputPlace::open(output).and_then(|place| place.look(force, &ReadFiles::default()));
+pub(super) fn look(output: &Path, force: bool) -> anyhow::Result<OutputKind> {
+    let look = OutputEntry::open(output).and_then(|entry| entry.look(force, &ReadFiles::default()));
     look.map_err(failure)
 }
 
 /// Writes to an unfinished file beside `output` and renames it: an incomplete file is never visible, and a failure
 /// leaves an existing file as it is. If `target` is a device or a pipe, writes to it directly.
 pub(super) fn write_whole<T>(
-    (output, target): (&Path, OutputTarget),
+    (output, target): (&Path, OutputKind),
     force: bool,
     read: &ReadFiles,
     write: impl FnOnce(&File) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    if let OutputTarget::Stream(stream) = target {
+    if let OutputKind::Stream(stream) = target {
         return write(&stream);
     }
-    let place = OutputPlace::open(output).map_err(failure)?;
+    let place = OutputEntry::open(output).map_err(failure)?;
     place.look(force, read).map_err(failure)?;
     let unfinished = place.create_unfinished().map_err(failure)?;
     let written = write(unfinished.file())?;

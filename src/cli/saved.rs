@@ -106,7 +106,7 @@ impl Saved {
         let by_ring = payload_losses.iter();
         report_payload_losses(by_ring.map(|of| (of.ring.as_str(), [of.expired, of.malformed, of.omitted])));
         if let Some(end) = self.capture.end() {
-            report_table_losses(&end.account);
+            report_table_losses(&end.stats);
         }
         if problems.is_empty() {
             self.lost_pages.map_or(Exit::Done, Exit::of_lost_pages)

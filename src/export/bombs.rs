@@ -2,7 +2,7 @@
 
 use super::{Format, View, export, summarize};
 use crate::capture::CaptureFile;
-use crate::capture::made::{Made, text};
+use crate::capture::fixtures::{CaptureFixture as Made, text};
 use crate::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfEvent};
 use std::io::Write as _;
 use std::path::Path;

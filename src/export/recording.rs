@@ -4,7 +4,7 @@ use super::kept::Kept;
 use super::no_spans;
 use super::payloads::PayloadLosses;
 use crate::capture::{
-    CaptureError, CaptureErrorKind, CaptureEvents, CaptureFile, CapturedContent, CapturedItem, CapturedPayload,
+    CaptureError, CaptureErrorKind, CaptureEvents, CaptureFile, CapturedContent, CapturedPayload, CapturedRecord,
     CapturedRing, LossCause, RingRole,
 };
 use crate::reader::Descriptor;
@@ -157,7 +157,7 @@ impl Iterator for Entries<'_> {
 
     fn next(&mut self) -> Option<Entry> {
         // Numbers that were given up stand for nothing that there is to show.
-        let shows = |item: &CapturedItem| match item.content {
+        let shows = |item: &CapturedRecord| match item.content {
             CapturedContent::Gap { cause, .. } => cause.is_loss(),
             CapturedContent::Event { .. } => true,
         };

@@ -82,7 +82,7 @@ pub fn summarize(capture: &CaptureFile) -> Result<Summary, CaptureError> {
         groups.into_iter().map(|((name, target), group)| group.finish(name, target)).collect();
     spans.sort_by_key(|span| std::cmp::Reverse(span.total_nanos));
     let problems = capture.problems().iter().chain(&timeline.counts.problems).cloned().collect();
-    let removed = capture.end().map_or(0, |end| end.account.removed());
+    let removed = capture.end().map_or(0, |end| end.stats.removed());
     let (lost, payload_losses) = (timeline.counts.lost, timeline.counts.payload_losses);
     Ok(Summary { spans, lost, payload_losses, removed, problems })
 }

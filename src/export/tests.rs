@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::capture::LossCause;
-use crate::capture::made::{Made, SHARD_1, int, text};
+use crate::capture::fixtures::{CaptureFixture as Made, SHARD_1, int, text};
 use crate::schema::perf::{CallSiteKind, Cut, PerfEvent, PerfExt, ValueType};
 
 /// A request with two queries at once on two threads, an exec event, a log record, a counter, a loss, an open span.

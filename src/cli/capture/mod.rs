@@ -13,7 +13,7 @@ use crate::cli::output;
 use crate::cli::saved::{parse_bytes, parse_duration, stdout_twice};
 use awaited::Rings;
 use eventring::capture::{
-    CaptureError, CaptureErrorKind, CaptureOptions, CaptureProgress, CaptureSummary, EndReason, OutputTarget,
+    CaptureError, CaptureErrorKind, CaptureOptions, CaptureProgress, CaptureSummary, EndReason, OutputKind,
     capture_rings, capture_rings_to,
 };
 use eventring::reader::{ReaderError, ReaderErrorKind};
@@ -108,9 +108,9 @@ impl Args {
     }
 
     /// What `output` is. The files of a row have names of their own, which are looked at when they are made.
-    fn target(&self, output: &Path) -> anyhow::Result<OutputTarget> {
+    fn target(&self, output: &Path) -> anyhow::Result<OutputKind> {
         let is_row = self.rotate_size.is_some() || self.rotate_every.is_some();
-        if is_row { Ok(OutputTarget::File) } else { output::look(output, self.force) }
+        if is_row { Ok(OutputKind::File) } else { output::look(output, self.force) }
     }
 
     fn output(&self) -> PathBuf {
@@ -178,9 +178,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     match code {
         _ if !summary.lost_pages.is_empty() => Ok(Exit::of_lost_pages(summary.lost_pages[0].1)),
-        _ if args.strict && summary.account.lost().saturating_add(summary.account.lost_payloads()) > 0 => {
-            Ok(Exit::Lost)
-        }
+        _ if args.strict && summary.stats.lost().saturating_add(summary.stats.lost_payloads()) > 0 => Ok(Exit::Lost),
         // As the shell does: the program's.
         Some(code) if code != 0 => std::process::exit(code),
         _ => Ok(Exit::Done),
@@ -191,7 +189,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
 fn copy(
     options: &CaptureOptions,
     output: &Path,
-    target: Option<OutputTarget>,
+    target: Option<OutputKind>,
     rings: &RefCell<Rings>,
     interrupt: &Interrupt,
 ) -> anyhow::Result<CaptureSummary> {
@@ -222,10 +220,10 @@ fn copy(
     };
     match target {
         None => to_stream(capture_rings_to(&mut next_ring, io::stdout(), options, &mut progress), "stdout".as_ref()),
-        Some(OutputTarget::Stream(file)) => {
+        Some(OutputKind::Stream(file)) => {
             to_stream(capture_rings_to(&mut next_ring, file, options, &mut progress), output)
         }
-        Some(OutputTarget::File) => {
+        Some(OutputKind::File) => {
             let summary = capture_rings(&mut next_ring, output, options, &mut progress);
             bar.finish_and_clear();
             summary.map_err(of_output)

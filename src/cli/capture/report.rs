@@ -3,7 +3,7 @@
 use crate::cli::format::{bytes, duration, events, grouped, one_line};
 use crate::cli::output::is_stdout;
 use crate::cli::paint::{DIM, WARNING};
-use eventring::capture::{CaptureAccount, CaptureProgress, CaptureSummary, EndReason, LossCause, RingAccount};
+use eventring::capture::{CaptureProgress, CaptureStats, CaptureSummary, EndReason, LossCause, RingStats};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -43,7 +43,7 @@ pub(super) fn object(summary: &CaptureSummary, missing: &[PathBuf]) -> serde_jso
     let rings: Vec<serde_json::Value> = summary
         .rings
         .iter()
-        .zip(&summary.account.rings)
+        .zip(&summary.stats.rings)
         .map(|(name, ring)| {
             json!({
                 "name": name, "events": ring.events, "removed": ring.removed, "lost": ring.lost(), "last_seqno": ring.last_seqno,
@@ -59,12 +59,12 @@ pub(super) fn object(summary: &CaptureSummary, missing: &[PathBuf]) -> serde_jso
         "files": names(&summary.files),
         "reason": reason(summary.reason),
         "elapsed_ns": summary.elapsed.as_nanos() as u64,
-        "events": summary.account.events(),
-        "removed": summary.account.removed(),
+        "events": summary.stats.events(),
+        "removed": summary.stats.removed(),
         "removed_files": summary.removed_files,
-        "lost": summary.account.lost(),
-        "lost_by_cause": by_cause(&|cause| summary.account.missing_by(cause)),
-        "given_up": summary.account.given_up(),
+        "lost": summary.stats.lost(),
+        "lost_by_cause": by_cause(&|cause| summary.stats.missing_by(cause)),
+        "given_up": summary.stats.given_up(),
         "bytes": summary.bytes,
         "rings": rings,
         "missing": names(missing),
@@ -89,8 +89,8 @@ fn table_losses(losses: [u64; 4]) -> serde_json::Value {
 }
 
 /// Of all rings together.
-fn sum(account: &CaptureAccount, count: impl Fn(&RingAccount) -> u64) -> u64 {
-    account.rings.iter().map(count).fold(0, u64::saturating_add)
+fn sum(stats: &CaptureStats, count: impl Fn(&RingStats) -> u64) -> u64 {
+    stats.rings.iter().map(count).fold(0, u64::saturating_add)
 }
 
 /// For people, on stderr.
@@ -104,7 +104,7 @@ pub(super) fn report(summary: &CaptureSummary, is_of_now: bool, output: &Path) {
     };
     anstream::eprintln!(
         "{} from {} in {} written to {to}{DIM} ({}){DIM:#}",
-        events(summary.account.events()),
+        events(summary.stats.events()),
         rings(summary.rings.len()),
         bytes(summary.bytes),
         match summary.reason {
@@ -121,11 +121,11 @@ pub(super) fn report(summary: &CaptureSummary, is_of_now: bool, output: &Path) {
         let files = if summary.removed_files == 1 { "file" } else { "files" };
         anstream::eprintln!(
             "{DIM}{} more were in {} {files} that --keep has removed{DIM:#}",
-            events(summary.account.removed()),
+            events(summary.stats.removed()),
             grouped(summary.removed_files.into())
         );
     }
-    let left_out = sum(&summary.account, |ring| ring.unread);
+    let left_out = sum(&summary.stats, |ring| ring.unread);
     if summary.reason == EndReason::Size && left_out > 0 {
         anstream::eprintln!("{WARNING}{} more were in the rings and did not fit the size{WARNING:#}", events(left_out));
     }
@@ -138,18 +138,18 @@ pub(super) fn report(summary: &CaptureSummary, is_of_now: bool, output: &Path) {
         (LossCause::NeverCommitted, "were never committed by their program"),
         (LossCause::NeverOpened, "were in shards that could not be opened"),
     ] {
-        let count = summary.account.missing_by(cause);
+        let count = summary.stats.missing_by(cause);
         if count > 0 {
             anstream::eprintln!("{WARNING}{} {what}{WARNING:#}", events(count));
         }
     }
-    let rings = summary.rings.iter().zip(&summary.account.rings);
+    let rings = summary.rings.iter().zip(&summary.stats.rings);
     report_payload_losses(
         rings.map(|(name, ring)| {
             (name.as_str(), [ring.expired_payloads, ring.malformed_payloads, ring.omitted_payloads])
         }),
     );
-    report_table_losses(&summary.account);
+    report_table_losses(&summary.stats);
     for problem in &summary.problems {
         anstream::eprintln!("{WARNING}{}{WARNING:#}", one_line(problem));
     }
@@ -177,9 +177,9 @@ pub(in crate::cli) fn report_payload_losses<'n>(rings: impl Iterator<Item = (&'n
 }
 
 /// What did not fit the tables of perf recorders, for people, on stderr.
-pub(in crate::cli) fn report_table_losses(account: &CaptureAccount) {
+pub(in crate::cli) fn report_table_losses(stats: &CaptureStats) {
     for (kind, (_, what)) in TABLE_LOSSES.iter().enumerate() {
-        let count = sum(account, |ring| ring.table_losses[kind]);
+        let count = sum(stats, |ring| ring.table_losses[kind]);
         if count > 0 {
             anstream::eprintln!("{WARNING}{} {what}{WARNING:#}", grouped(count));
         }

@@ -7,14 +7,14 @@ use crate::reader::{Descriptor, GapCause, PayloadRead};
 
 /// An event or a gap.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CapturedItem {
+pub struct CapturedRecord {
     /// Index of its ring among those of the capture.
     pub ring: u32,
     /// What it is.
     pub content: CapturedContent,
 }
 
-/// What a [`CapturedItem`] is.
+/// What a [`CapturedRecord`] is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CapturedContent {
     /// An event.
@@ -159,15 +159,15 @@ pub(super) fn put_gap(out: &mut Vec<u8>, ring: u32, first_seqno: u64, count: u64
     put_u64(out, count);
 }
 
-/// Decodes the next item; `None` if it is damaged.
-pub(super) fn take_item(bytes: &mut Bytes<'_>) -> Option<CapturedItem> {
+/// Decodes the next record; `None` if it is damaged.
+pub(super) fn take_record(bytes: &mut Bytes<'_>) -> Option<CapturedRecord> {
     let (tag, cause) = (bytes.u8()?, bytes.u8()?);
     let ring = u32::from(bytes.u16()?);
     let payload_bytes = bytes.u32()? as usize;
     if tag == GAP {
         let (first_seqno, count) = (bytes.u64()?, bytes.u64()?);
         let cause = LossCause::from_code(cause)?;
-        return Some(CapturedItem { ring, content: CapturedContent::Gap { first_seqno, count, cause } });
+        return Some(CapturedRecord { ring, content: CapturedContent::Gap { first_seqno, count, cause } });
     }
     let mut words = [0; DESCRIPTOR_WORDS];
     for word in &mut words {
@@ -181,10 +181,13 @@ pub(super) fn take_item(bytes: &mut Bytes<'_>) -> Option<CapturedItem> {
         OMITTED => CapturedPayload::Omitted,
         _ => return None,
     };
-    Some(CapturedItem { ring, content: CapturedContent::Event { descriptor: Descriptor::from_words(words), payload } })
+    Some(CapturedRecord {
+        ring,
+        content: CapturedContent::Event { descriptor: Descriptor::from_words(words), payload },
+    })
 }
 
-/// The time by which the items of one ring are sorted among those of others: the order within the ring is kept.
+/// The time by which the records of one ring are sorted among those of others: the order within the ring is kept.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SortKey(u64);
 
@@ -216,15 +219,15 @@ mod tests {
         put_gap(&mut bytes, 7, 100, 5, LossCause::NeverOpened);
         assert_eq!(bytes.len() - events_bytes, GAP_BYTES);
         let mut rest = Bytes::new(&bytes);
-        let event = |ring, payload| CapturedItem { ring, content: CapturedContent::Event { descriptor, payload } };
-        assert_eq!(take_item(&mut rest), Some(event(9, CapturedPayload::Valid(b"abc".to_vec()))));
-        assert_eq!(take_item(&mut rest), Some(event(8, CapturedPayload::Expired)));
-        assert_eq!(take_item(&mut rest), Some(event(8, CapturedPayload::Malformed)));
+        let event = |ring, payload| CapturedRecord { ring, content: CapturedContent::Event { descriptor, payload } };
+        assert_eq!(take_record(&mut rest), Some(event(9, CapturedPayload::Valid(b"abc".to_vec()))));
+        assert_eq!(take_record(&mut rest), Some(event(8, CapturedPayload::Expired)));
+        assert_eq!(take_record(&mut rest), Some(event(8, CapturedPayload::Malformed)));
         let gap = CapturedContent::Gap { first_seqno: 100, count: 5, cause: LossCause::NeverOpened };
-        assert_eq!(take_item(&mut rest), Some(CapturedItem { ring: 7, content: gap }));
+        assert_eq!(take_record(&mut rest), Some(CapturedRecord { ring: 7, content: gap }));
         assert!(rest.is_empty());
         for end in 0..first_bytes {
-            assert_eq!(take_item(&mut Bytes::new(&bytes[..end])), None, "{end}");
+            assert_eq!(take_record(&mut Bytes::new(&bytes[..end])), None, "{end}");
         }
     }
 }

@@ -4,96 +4,39 @@
 //! directory, which is held open, and is then given the name that was asked for: so no link is followed, and a file with other names keeps them.
 
 use super::error::{CaptureError, CaptureErrorKind};
-use super::read::CaptureFile;
-use crate::reader::{Reader, shard_path};
+use super::read_files::{IS_READ, ReadFiles, directory_of};
 use crate::shm::{FileId, LockState, lock_state};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 /// As the rings themselves: the owner, and the group to read.
 const MODE: Mode = Mode::from_raw_mode(0o640);
 
-/// The files that are read: nothing is written over them.
-#[derive(Debug, Default)]
-pub struct ReadFiles {
-    files: Vec<FileId>,
-    /// Directory and name of shards 0: beside them, their recorders make others.
-    recorders: Vec<(FileId, OsString)>,
-}
-
-impl ReadFiles {
-    /// Adds a ring, with the shards that its recorder has made and those that it may make.
-    pub fn add_ring(&mut self, ring: &Reader) {
-        let path = ring.path().unwrap_or("".as_ref());
-        self.files.push(ring.file_id());
-        if !ring.is_shard_0() {
-            return;
-        }
-        for index in 1..ring.shard_count() {
-            self.files.extend(rustix::fs::stat(shard_path(path, index)).ok().map(|stat| FileId::of(&stat)));
-        }
-        if let (Ok(directory), Some(name)) = (rustix::fs::stat(directory_of(path)), path.file_name()) {
-            self.recorders.push((FileId::of(&directory), name.to_os_string()));
-        }
-    }
-
-    /// Adds a capture, and the files of the same capture that were opened with it.
-    pub fn add_capture(&mut self, capture: &CaptureFile) {
-        let stats = capture.files().filter_map(|file| rustix::fs::fstat(file).ok());
-        self.files.extend(stats.map(|stat| FileId::of(&stat)));
-    }
-
-    /// Checks a stream that somebody else has opened: that it is none of these files.
-    ///
-    /// # Errors
-    /// It is [`NotReplaceable`](CaptureErrorKind::NotReplaceable).
-    pub fn check_stream(&self, stream: impl AsFd, name: &str) -> Result<(), CaptureError> {
-        match rustix::fs::fstat(stream) {
-            Ok(stat) if self.holds(&stat) => Err(refused(IS_READ).at(name.as_ref())),
-            _ => Ok(()),
-        }
-    }
-
-    fn holds(&self, stat: &Stat) -> bool {
-        FileType::from_raw_mode(stat.st_mode).is_file() && self.files.contains(&FileId::of(stat))
-    }
-
-    /// The recorder whose shards have names like this.
-    fn recorder_of_shard(&self, directory: FileId, name: &OsStr) -> Option<&OsStr> {
-        let is_number = |end: &[u8]| end.len() > 1 && end[0] == b'.' && end[1..].iter().all(u8::is_ascii_digit);
-        let is_its = |(place, first): &&(FileId, OsString)| {
-            let end = name.as_encoded_bytes().strip_prefix(first.as_encoded_bytes());
-            *place == directory && end.is_some_and(is_number)
-        };
-        self.recorders.iter().find(is_its).map(|(_, first)| first.as_os_str())
-    }
-}
-
 /// The place of a file that is to be written: a directory, which is held open, and a name in it.
 #[derive(Debug)]
-pub struct OutputPlace {
+pub struct OutputEntry {
     directory: OwnedFd,
     directory_id: FileId,
     name: OsString,
     path: PathBuf,
 }
 
-/// What [`OutputPlace::look`] has found.
+/// What [`OutputEntry::look`] has found.
 #[derive(Debug)]
-pub enum OutputTarget {
+pub enum OutputKind {
     /// A file is to be made.
     File,
     /// A device or a pipe: it is written to as it is.
     Stream(File),
 }
 
-impl OutputPlace {
+impl OutputEntry {
     /// Opens the directory of `path`.
     ///
     /// # Errors
@@ -118,7 +61,7 @@ impl OutputPlace {
     ///
     /// # Errors
     /// Something is there that is not replaced.
-    pub fn look(&self, overwrite: bool, read: &ReadFiles) -> Result<OutputTarget, CaptureError> {
+    pub fn look(&self, overwrite: bool, read: &ReadFiles) -> Result<OutputKind, CaptureError> {
         let kind = self.kind_behind_links();
         if kind.is_some_and(FileType::is_dir) {
             return Err(refused(IS_DIRECTORY).at(&self.path));
@@ -130,11 +73,11 @@ impl OutputPlace {
             // It may have become a file meanwhile, which nobody has looked at; nothing of it is written.
             let now = rustix::fs::fstat(&stream).map_err(|errno| failed(&self.path, errno))?;
             if !FileType::from_raw_mode(now.st_mode).is_file() {
-                return Ok(OutputTarget::Stream(stream.into()));
+                return Ok(OutputKind::Stream(stream.into()));
             }
         }
         self.check(overwrite, read)?;
-        Ok(OutputTarget::File)
+        Ok(OutputKind::File)
     }
 
     /// Checks that no device and no pipe is there, which stand for one stream and not for a row of files beside them.
@@ -221,7 +164,7 @@ impl OutputPlace {
 pub struct UnfinishedFile<'p> {
     file: File,
     name: OsString,
-    place: &'p OutputPlace,
+    place: &'p OutputEntry,
 }
 
 impl UnfinishedFile<'_> {
@@ -231,7 +174,7 @@ impl UnfinishedFile<'_> {
         &self.file
     }
 
-    /// Gives it its name, after it is on the disk. What stands there by now is looked at as [`OutputPlace::look`] does.
+    /// Gives it its name, after it is on the disk. What stands there by now is looked at as [`OutputEntry::look`] does.
     ///
     /// # Errors
     /// Something is there that is not replaced; the operating system refuses.
@@ -241,7 +184,7 @@ impl UnfinishedFile<'_> {
     }
 
     fn take_place(self, overwrite: bool, read: &ReadFiles) -> Result<(), CaptureError> {
-        let OutputPlace { directory, name, path, .. } = self.place;
+        let OutputEntry { directory, name, path, .. } = self.place;
         self.place.check(overwrite, read)?;
         if !overwrite {
             // Unlike a rename, a link does not replace what has come meanwhile. The first name goes when `self` does.
@@ -292,13 +235,12 @@ fn create_new(directory: &OwnedFd, mode: Mode) -> Result<(File, OsString), Errno
 
 const IS_DIRECTORY: &str = "it is a directory; name a file in it";
 const IS_STREAM: &str = "it is a device or a pipe, expected a file; choose another name";
-const IS_READ: &str = "it is a file that is read, which is not written over; choose another name";
 
 fn is_stream(kind: FileType) -> bool {
     !kind.is_file() && !kind.is_dir() && kind != FileType::Socket
 }
 
-fn refused(what: impl Into<String>) -> CaptureError {
+pub(super) fn refused(what: impl Into<String>) -> CaptureError {
     CaptureError::new(CaptureErrorKind::NotReplaceable, what)
 }
 
@@ -308,10 +250,6 @@ fn failed(path: &Path, errno: Errno) -> CaptureError {
 
 fn io_failed(path: &Path, error: io::Error) -> CaptureError {
     CaptureError::io_writing("write it", error).at(path)
-}
-
-fn directory_of(path: &Path) -> &Path {
-    path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(".".as_ref())
 }
 
 #[cfg(test)]
@@ -332,7 +270,7 @@ mod tests {
     fn an_unfinished_file_is_gone_unless_it_is_published_and_replaces_nothing_unasked() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("out");
-        let place = OutputPlace::open(&path).unwrap();
+        let place = OutputEntry::open(&path).unwrap();
         let read = ReadFiles::default();
         drop(place.create_unfinished().unwrap());
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);

@@ -1,9 +1,7 @@
 //! The stand-in for systems other than Linux: no capture is written here.
 
 use super::error::{CaptureError, CaptureErrorKind};
-use super::read::CaptureFile;
-use crate::reader::Reader;
-use crate::shm::AsFd;
+use super::read_files::ReadFiles;
 use std::convert::Infallible;
 use std::fs::File;
 use std::io;
@@ -14,40 +12,20 @@ fn unsupported() -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, "captures need Linux")
 }
 
-/// The files that are read. There are none on this system.
-#[derive(Debug, Default)]
-pub struct ReadFiles(());
-
-impl ReadFiles {
-    /// Adds a ring.
-    pub fn add_ring(&mut self, _: &Reader) {}
-
-    /// Adds a capture.
-    pub fn add_capture(&mut self, _: &CaptureFile) {}
-
-    /// Checks that a stream is none of these files.
-    ///
-    /// # Errors
-    /// None.
-    pub fn check_stream(&self, _: impl AsFd, _: &str) -> Result<(), CaptureError> {
-        Ok(())
-    }
-}
-
-/// The place of a file that is to be written. There is none on this system.
+/// The directory entry of a file that is to be written. There is none on this system.
 #[derive(Debug)]
-pub struct OutputPlace(Infallible);
+pub struct OutputEntry(Infallible);
 
-/// The answer of [`OutputPlace::look`].
+/// The answer of [`OutputEntry::look`].
 #[derive(Debug)]
-pub enum OutputTarget {
+pub enum OutputKind {
     /// A file is to be made.
     File,
     /// A device or a pipe.
     Stream(File),
 }
 
-impl OutputPlace {
+impl OutputEntry {
     /// Fails.
     ///
     /// # Errors
@@ -66,7 +44,7 @@ impl OutputPlace {
     ///
     /// # Errors
     /// None.
-    pub fn look(&self, _: bool, _: &ReadFiles) -> Result<OutputTarget, CaptureError> {
+    pub fn look(&self, _: bool, _: &ReadFiles) -> Result<OutputKind, CaptureError> {
         match self.0 {}
     }
 
@@ -91,7 +69,7 @@ impl OutputPlace {
 #[derive(Debug)]
 pub struct UnfinishedFile<'p> {
     never: Infallible,
-    place: PhantomData<&'p OutputPlace>,
+    entry: PhantomData<&'p OutputEntry>,
 }
 
 impl UnfinishedFile<'_> {

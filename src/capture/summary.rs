@@ -1,6 +1,6 @@
 //! What a capture tells, while it runs and at its end.
 
-use super::account::{CaptureAccount, EndReason};
+use super::stats::{CaptureStats, EndReason};
 use crate::reader::{LostPages, Reader};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -42,10 +42,10 @@ pub struct CaptureSummary {
     pub reason: EndReason,
     /// How long it took.
     pub elapsed: Duration,
-    /// The rings' names, in the order of the account.
+    /// The rings' names, in the order of the stats.
     pub rings: Vec<String>,
     /// What became of each ring's events: in the files, removed with files, or lost.
-    pub account: CaptureAccount,
+    pub stats: CaptureStats,
     /// Bytes of the files.
     pub bytes: u64,
     /// How many files were removed again, see [`CaptureOptions::keep_files`](super::CaptureOptions::keep_files).

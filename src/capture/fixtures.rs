@@ -1,10 +1,10 @@
 //! Captures made by tests, with times of their choice.
 
-use super::account::{CaptureAccount, CaptureEnd, EndReason, RingAccount};
 use super::format::FileHeader;
-use super::item::{LossCause, SortKey};
 use super::read::CaptureFile;
+use super::record::{LossCause, SortKey};
 use super::ring::{CapturedRing, RingRole};
+use super::stats::{CaptureEnd, CaptureStats, EndReason, RingStats};
 use super::write::CaptureWriter;
 use crate::layout::header::{CONTENT_TYPE_EXEC, CONTENT_TYPE_PERF};
 use crate::reader::{Descriptor, PayloadRead};
@@ -14,16 +14,16 @@ use crate::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfEvent, 
 use std::fs::File;
 
 /// A capture in the making: ring 0 is a perf ring, ring 1 an exec ring of the same process; ring 2, if there is one, another shard of ring 0.
-pub(crate) struct Made {
+pub(crate) struct CaptureFixture {
     writer: CaptureWriter,
     file: File,
-    rings: Vec<RingAccount>,
+    rings: Vec<RingStats>,
     keys: Vec<SortKey>,
     /// The ring that has what is recorded of spans.
     perf_ring: usize,
 }
 
-/// The ring of [`Made::sharded`] that is the second shard.
+/// The ring of [`CaptureFixture::sharded`] that is the second shard.
 pub(crate) const SHARD_1: usize = 2;
 
 fn ring(name: &str, content_type: u16, schema_hash: [u8; 32], role: RingRole) -> CapturedRing {
@@ -60,7 +60,7 @@ pub(crate) fn text(index: u8, value: &str) -> Vec<u8> {
     field
 }
 
-impl Made {
+impl CaptureFixture {
     pub(crate) fn new() -> Self {
         Self::with_schema(PerfEvent::schema_hash())
     }
@@ -73,7 +73,7 @@ impl Made {
         let shard = RingRole::Shard { recorder: 0, shard: 0 };
         writer.ring(&ring("shop", CONTENT_TYPE_PERF, perf_schema_hash, shard)).unwrap();
         writer.ring(&ring("shop-exec", CONTENT_TYPE_EXEC, ExecEvent::schema_hash(), RingRole::Single)).unwrap();
-        Self { writer, file, rings: vec![RingAccount::default(); 2], keys: vec![SortKey::default(); 2], perf_ring: 0 }
+        Self { writer, file, rings: vec![RingStats::default(); 2], keys: vec![SortKey::default(); 2], perf_ring: 0 }
     }
 
     /// With a second shard.
@@ -81,7 +81,7 @@ impl Made {
         let mut made = Self::new();
         let shard = RingRole::Shard { recorder: 0, shard: 1 };
         made.writer.ring(&ring("shop.1", CONTENT_TYPE_PERF, PerfEvent::schema_hash(), shard)).unwrap();
-        made.rings.push(RingAccount::default());
+        made.rings.push(RingStats::default());
         made.keys.push(SortKey::default());
         made
     }
@@ -92,11 +92,11 @@ impl Made {
     }
 
     pub(crate) fn event(&mut self, ring: usize, code: u16, nanos: u64, content_ext: [u64; 4], payload: &[u8]) {
-        let account = &mut self.rings[ring];
-        account.events += 1;
-        account.last_seqno += 1;
+        let stats = &mut self.rings[ring];
+        stats.events += 1;
+        stats.last_seqno += 1;
         let descriptor = Descriptor {
-            seqno: account.last_seqno,
+            seqno: stats.last_seqno,
             event_type: code,
             payload_size: payload.len() as u32,
             record_epoch_nanos: nanos,
@@ -173,8 +173,8 @@ impl Made {
     }
 
     pub(crate) fn file(mut self) -> File {
-        let account = CaptureAccount { rings: self.rings };
-        self.writer.finish(&CaptureEnd { reason: EndReason::WritersEnded, ended_epoch_nanos: 9999, account }).unwrap();
+        let stats = CaptureStats { rings: self.rings };
+        self.writer.finish(&CaptureEnd { reason: EndReason::WritersEnded, ended_epoch_nanos: 9999, stats }).unwrap();
         self.file
     }
 

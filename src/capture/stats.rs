@@ -1,6 +1,6 @@
 //! How many events each ring gave to a capture, and how many it lost.
 
-use super::item::LossCause;
+use super::record::LossCause;
 use super::wire::{Bytes, put_u64};
 use crate::reader::{Reader, RingState};
 use crate::tracing::CatalogLosses;
@@ -9,7 +9,7 @@ use crate::tracing::CatalogLosses;
 /// seqnos from the ring's first to `last_seqno`; in a file `events + lost() + given_up()` is that, from the file's first.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
-pub struct RingAccount {
+pub struct RingStats {
     /// Events in the file, or the files.
     pub events: u64,
     /// Events that were captured, in files that were [removed again](super::CaptureOptions::keep_files) when this one was begun: all since the
@@ -36,7 +36,7 @@ pub struct RingAccount {
     pub table_losses: [u64; 4],
 }
 
-impl RingAccount {
+impl RingStats {
     /// Events that are missing, whatever the cause.
     #[must_use]
     pub fn lost(&self) -> u64 {
@@ -84,14 +84,14 @@ impl RingAccount {
     }
 }
 
-/// The account of all rings of a capture, by index.
+/// The stats of all rings of a capture, by index.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct CaptureAccount {
+pub struct CaptureStats {
     /// One for each ring.
-    pub rings: Vec<RingAccount>,
+    pub rings: Vec<RingStats>,
 }
 
-impl CaptureAccount {
+impl CaptureStats {
     /// Events of all rings.
     #[must_use]
     pub fn events(&self) -> u64 {
@@ -116,7 +116,7 @@ impl CaptureAccount {
 
     /// Adds what a file says that goes on where the ones before it have stopped.
     pub(super) fn add(&mut self, file: &Self) {
-        self.rings.resize(file.rings.len().max(self.rings.len()), RingAccount::default());
+        self.rings.resize(file.rings.len().max(self.rings.len()), RingStats::default());
         for (total, file) in self.rings.iter_mut().zip(&file.rings) {
             let mut sum = file.clone();
             let counts = [
@@ -190,7 +190,7 @@ impl EndReason {
     ];
 }
 
-/// Words of a ring's account in a file.
+/// Words of a ring's stats in a file.
 const RING_WORDS: usize = 18;
 
 /// How a capture file ends.
@@ -202,7 +202,7 @@ pub struct CaptureEnd {
     /// When, nanoseconds since the epoch.
     pub ended_epoch_nanos: u64,
     /// What became of each ring's events in this file.
-    pub account: CaptureAccount,
+    pub stats: CaptureStats,
 }
 
 impl CaptureEnd {
@@ -210,7 +210,7 @@ impl CaptureEnd {
         let mut out = Vec::new();
         put_u64(&mut out, self.reason as u64);
         put_u64(&mut out, self.ended_epoch_nanos);
-        for ring in &self.account.rings {
+        for ring in &self.stats.rings {
             let counts = [ring.events, ring.expired_payloads, ring.malformed_payloads, ring.omitted_payloads];
             let rest = [ring.last_seqno, ring.unread, ring.was_live.into(), ring.record_errors];
             let words = counts
@@ -236,7 +236,7 @@ impl CaptureEnd {
         let reason = bytes.u64()?;
         let reason = EndReason::ALL.into_iter().find(|known| *known as u64 == reason)?;
         let ended_epoch_nanos = bytes.u64()?;
-        let mut account = CaptureAccount::default();
+        let mut stats = CaptureStats::default();
         while !bytes.is_empty() {
             // Version 1 knew fewer causes, and before version 3 nobody said what was removed.
             let mut words = [0; RING_WORDS];
@@ -247,7 +247,7 @@ impl CaptureEnd {
             }
             let [events, expired_payloads, malformed_payloads, omitted_payloads, c0, c1, c2, c3, c4, ..] = words;
             let [.., last_seqno, unread, was_live, record_errors, call_sites, threads, shards, spans, removed] = words;
-            account.rings.push(RingAccount {
+            stats.rings.push(RingStats {
                 events,
                 removed,
                 expired_payloads,
@@ -261,7 +261,7 @@ impl CaptureEnd {
                 table_losses: [call_sites, threads, shards, spans],
             });
         }
-        Some(Self { reason, ended_epoch_nanos, account })
+        Some(Self { reason, ended_epoch_nanos, stats })
     }
 }
 
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn an_end_comes_back() {
-        let ring = RingAccount {
+        let ring = RingStats {
             events: 1,
             removed: 15,
             expired_payloads: 2,
@@ -285,13 +285,13 @@ mod tests {
             record_errors: 10,
             table_losses: [11, 12, 13, 14],
         };
-        let account = CaptureAccount { rings: vec![ring.clone(), RingAccount::default(), ring] };
-        let end = CaptureEnd { reason: EndReason::Size, ended_epoch_nanos: 77, account };
+        let stats = CaptureStats { rings: vec![ring.clone(), RingStats::default(), ring] };
+        let end = CaptureEnd { reason: EndReason::Size, ended_epoch_nanos: 77, stats };
         let bytes = end.encode();
         assert_eq!(bytes.len(), CaptureEnd::encoded_bytes(3));
         assert_eq!(CaptureEnd::decode(&bytes, VERSION), Some(end.clone()));
         assert_eq!(CaptureEnd::decode(&bytes[..bytes.len() - 1], VERSION), None);
-        assert_eq!((end.account.events(), end.account.lost(), end.account.given_up()), (2, 38, 200));
+        assert_eq!((end.stats.events(), end.stats.lost(), end.stats.given_up()), (2, 38, 200));
     }
 
     #[test]
@@ -299,7 +299,7 @@ mod tests {
         let words: Vec<u64> = [0, 77].into_iter().chain(1..=15).collect();
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let end = CaptureEnd::decode(&bytes, 1).unwrap();
-        let ring = &end.account.rings[0];
+        let ring = &end.stats.rings[0];
         assert_eq!((ring.events, ring.omitted_payloads, ring.missing_by_cause), (1, 4, [5, 6, 7, 0, 0]));
         assert_eq!((ring.last_seqno, ring.table_losses, ring.removed), (8, [12, 13, 14, 15], 0));
     }
@@ -309,8 +309,8 @@ mod tests {
         let words: Vec<u64> = [0, 77].into_iter().chain(1..=17).chain(1..=17).collect();
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let end = CaptureEnd::decode(&bytes, 2).unwrap();
-        assert_eq!(end.account.rings.len(), 2);
-        for ring in &end.account.rings {
+        assert_eq!(end.stats.rings.len(), 2);
+        for ring in &end.stats.rings {
             assert_eq!((ring.events, ring.missing_by_cause, ring.last_seqno), (1, [5, 6, 7, 8, 9], 10));
             assert_eq!((ring.table_losses, ring.removed), ([14, 15, 16, 17], 0));
         }
