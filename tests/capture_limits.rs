@@ -2,12 +2,12 @@
 #![cfg(feature = "capture")]
 
 use eventring::capture::{
-    CaptureFile, CaptureOptions, CaptureSummary, CapturedContent, CapturedPayload, EndReason, LossCause, NextRing,
-    capture, capture_rings,
+    CaptureFile, CaptureOptions, CaptureSummary, CapturedContent, CapturedPayload, EndReason, NextRing, capture,
+    capture_rings,
 };
 use eventring::layout::descriptor::{WORD_PAYLOAD_OFFSET, WORD_TYPE_AND_SIZE, pack_type_and_size};
 use eventring::layout::limits::{DESCRIPTOR_BYTES, HEADER_SECTION_BYTES};
-use eventring::reader::Reader;
+use eventring::reader::{GapCause, Reader};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use std::ops::ControlFlow;
@@ -157,7 +157,7 @@ fn a_limit_below_the_descriptions_gives_a_capture_without_events() {
     let ring = Ring::new(30, 8);
     let summary = ring.capture(&CaptureOptions::new().max_bytes(10));
     assert_eq!((summary.reason, check_account(&summary.files)), (EndReason::Size, 0));
-    assert_eq!(summary.stats.missing_by(LossCause::Overwritten), 0);
+    assert_eq!(summary.stats.missing_by(GapCause::Overwritten), 0);
 }
 
 #[test]

@@ -2,12 +2,12 @@
 
 use super::format::FileHeader;
 use super::read::CaptureFile;
-use super::record::{LossCause, SortKey};
+use super::record::SortKey;
 use super::ring::{CapturedRing, RingRole};
 use super::stats::{CaptureEnd, CaptureStats, EndReason, RingStats};
 use super::write::CaptureWriter;
 use crate::layout::header::{CONTENT_TYPE_EXEC, CONTENT_TYPE_PERF};
-use crate::reader::{Descriptor, PayloadRead};
+use crate::reader::{Descriptor, Gap, GapCause, PayloadRead};
 use crate::schema::EventType;
 use crate::schema::exec::ExecEvent;
 use crate::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfEvent, PerfExt, ThreadView, ValueType};
@@ -150,10 +150,10 @@ impl CaptureFixture {
         self.perf(PerfEvent::CallSite, nanos, ext, &view.encode());
     }
 
-    pub(crate) fn gap(&mut self, ring: usize, count: u64, cause: LossCause) {
-        let first_seqno = self.rings[ring].last_seqno + 1;
-        self.rings[ring].count_gap(first_seqno, count, cause);
-        self.writer.gap(ring as u32, self.keys[ring].gap(), first_seqno, count, cause);
+    pub(crate) fn gap(&mut self, ring: usize, count: u64, cause: GapCause) {
+        let gap = Gap { first_seqno: self.rings[ring].last_seqno + 1, count, cause };
+        self.rings[ring].count_gap(gap);
+        self.writer.gap(ring as u32, self.keys[ring].gap(), gap);
     }
 
     /// A block of entries of tables, as they stand in a file.

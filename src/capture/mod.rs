@@ -57,7 +57,7 @@ pub use output_entry::{OutputEntry, OutputKind, UnfinishedFile, nameless_file};
 pub use read::CaptureFile;
 #[doc(hidden)]
 pub use read_files::ReadFiles;
-pub use record::{CapturedContent, CapturedPayload, CapturedRecord, LossCause};
+pub use record::{CapturedContent, CapturedPayload, CapturedRecord};
 pub use ring::{CapturedRing, RingRole};
 pub use run::{capture, capture_rings, capture_rings_to, capture_to};
 pub use stats::{CaptureEnd, CaptureStats, EndReason, RingStats};

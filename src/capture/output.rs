@@ -270,7 +270,7 @@ impl<'o> Output<'o> {
     ) -> Result<(), CaptureError> {
         for (index, ring) in rings[..self.described].iter_mut().enumerate() {
             if let Some(gap) = ring.missing.take() {
-                ring.tell_gap(&mut self.writer, index as u32, gap);
+                ring.write_gap(&mut self.writer, index as u32, gap);
             }
             if let Some(reader) = &ring.reader {
                 ring.stats.close(reader);

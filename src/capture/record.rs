@@ -3,7 +3,7 @@
 use super::format::PAYLOAD_BYTES_MAX;
 use super::wire::{Bytes, put_u16, put_u32, put_u64};
 use crate::layout::limits::DESCRIPTOR_WORDS;
-use crate::reader::{Descriptor, GapCause, PayloadRead};
+use crate::reader::{Descriptor, Gap, GapCause, PayloadRead};
 
 /// An event or a gap.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -31,7 +31,7 @@ pub enum CapturedContent {
         /// How many are missing.
         count: u64,
         /// Why.
-        cause: LossCause,
+        cause: GapCause,
     },
 }
 
@@ -46,66 +46,6 @@ pub enum CapturedPayload {
     Malformed,
     /// It is larger than 64 MiB, more than a capture keeps.
     Omitted,
-}
-
-/// Why sequence numbers are without an event.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[non_exhaustive]
-pub enum LossCause {
-    /// They were overwritten before the capture began.
-    OverwrittenBefore,
-    /// They were overwritten while the capture ran: it was too slow.
-    Overwritten,
-    /// They were never committed: their writer was killed inside. (In captures of version 1 also numbers that were given up.)
-    NeverCommitted,
-    /// No loss: a writer gave the number up, and recorded its event under a later one.
-    GivenUp,
-    /// All of a shard, which could not be opened: mostly because it was made and removed again between two looks.
-    NeverOpened,
-}
-
-impl LossCause {
-    /// All causes.
-    pub const ALL: [Self; 5] =
-        [Self::OverwrittenBefore, Self::Overwritten, Self::NeverCommitted, Self::GivenUp, Self::NeverOpened];
-
-    /// Whether events are missing; false for numbers that were given up and stand for none.
-    #[must_use]
-    pub fn is_loss(self) -> bool {
-        self != Self::GivenUp
-    }
-
-    /// A short name: `overwritten_before`, `overwritten`, `never_committed`, `given_up`, `never_opened`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::OverwrittenBefore => "overwritten_before",
-            Self::Overwritten => "overwritten",
-            Self::NeverCommitted => "never_committed",
-            Self::GivenUp => "given_up",
-            Self::NeverOpened => "never_opened",
-        }
-    }
-
-    pub(super) fn code(self) -> u8 {
-        self as u8
-    }
-
-    fn from_code(code: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|cause| cause.code() == code)
-    }
-}
-
-impl From<GapCause> for LossCause {
-    fn from(cause: GapCause) -> Self {
-        match cause {
-            GapCause::NeverCommitted => Self::NeverCommitted,
-            GapCause::GivenUp => Self::GivenUp,
-            GapCause::NeverOpened => Self::NeverOpened,
-            GapCause::Overwritten => Self::Overwritten,
-            GapCause::OverwrittenBefore => Self::OverwrittenBefore,
-        }
-    }
 }
 
 impl CapturedPayload {
@@ -151,12 +91,13 @@ pub(super) fn put_event(out: &mut Vec<u8>, ring: u32, descriptor: &Descriptor, p
 }
 
 /// Encodes a gap.
-pub(super) fn put_gap(out: &mut Vec<u8>, ring: u32, first_seqno: u64, count: u64, cause: LossCause) {
-    out.extend([GAP, cause.code()]);
+pub(super) fn put_gap(out: &mut Vec<u8>, ring: u32, gap: Gap) {
+    // The cause's code is its index in [`GapCause::ALL`].
+    out.extend([GAP, gap.cause as u8]);
     put_u16(out, ring as u16);
     put_u32(out, 0);
-    put_u64(out, first_seqno);
-    put_u64(out, count);
+    put_u64(out, gap.first_seqno);
+    put_u64(out, gap.count);
 }
 
 /// Decodes the next record; `None` if it is damaged.
@@ -166,7 +107,7 @@ pub(super) fn take_record(bytes: &mut Bytes<'_>) -> Option<CapturedRecord> {
     let payload_bytes = bytes.u32()? as usize;
     if tag == GAP {
         let (first_seqno, count) = (bytes.u64()?, bytes.u64()?);
-        let cause = LossCause::from_code(cause)?;
+        let cause = *GapCause::ALL.get(usize::from(cause))?;
         return Some(CapturedRecord { ring, content: CapturedContent::Gap { first_seqno, count, cause } });
     }
     let mut words = [0; DESCRIPTOR_WORDS];
@@ -216,14 +157,14 @@ mod tests {
         put_event(&mut bytes, 8, &descriptor, PayloadRead::Expired);
         put_event(&mut bytes, 8, &descriptor, PayloadRead::Malformed);
         let events_bytes = bytes.len();
-        put_gap(&mut bytes, 7, 100, 5, LossCause::NeverOpened);
+        put_gap(&mut bytes, 7, Gap { first_seqno: 100, count: 5, cause: GapCause::NeverOpened });
         assert_eq!(bytes.len() - events_bytes, GAP_BYTES);
         let mut rest = Bytes::new(&bytes);
         let event = |ring, payload| CapturedRecord { ring, content: CapturedContent::Event { descriptor, payload } };
         assert_eq!(take_record(&mut rest), Some(event(9, CapturedPayload::Valid(b"abc".to_vec()))));
         assert_eq!(take_record(&mut rest), Some(event(8, CapturedPayload::Expired)));
         assert_eq!(take_record(&mut rest), Some(event(8, CapturedPayload::Malformed)));
-        let gap = CapturedContent::Gap { first_seqno: 100, count: 5, cause: LossCause::NeverOpened };
+        let gap = CapturedContent::Gap { first_seqno: 100, count: 5, cause: GapCause::NeverOpened };
         assert_eq!(take_record(&mut rest), Some(CapturedRecord { ring: 7, content: gap }));
         assert!(rest.is_empty());
         for end in 0..first_bytes {

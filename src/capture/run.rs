@@ -310,7 +310,7 @@ impl<'o> Capture<'o> {
                     if !self.output.make_room(2 * GAP_BYTES, rings, recorders)? {
                         return Ok(Copied::Full);
                     }
-                    rings[ring].tell_gap(&mut self.output.writer, ring as u32, gap);
+                    rings[ring].write_gap(&mut self.output.writer, ring as u32, gap);
                 }
                 0
             }

@@ -45,11 +45,10 @@ pub(super) struct SourceRecorder {
 }
 
 impl SourceRing {
-    /// Tells and counts what is missing.
-    pub(super) fn tell_gap(&mut self, writer: &mut CaptureWriter, ring: u32, gap: Gap) {
-        let Gap { first_seqno, count, cause } = gap;
-        writer.gap(ring, self.key.gap(), first_seqno, count, cause.into());
-        self.stats.count_gap(first_seqno, count, cause.into());
+    /// Writes and counts a gap.
+    pub(super) fn write_gap(&mut self, writer: &mut CaptureWriter, ring: u32, gap: Gap) {
+        writer.gap(ring, self.key.gap(), gap);
+        self.stats.count_gap(gap);
     }
 }
 

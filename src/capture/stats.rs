@@ -1,8 +1,7 @@
 //! How many events each ring gave to a capture, and how many it lost.
 
-use super::record::LossCause;
 use super::wire::{Bytes, put_u64};
-use crate::reader::{Reader, RingState};
+use crate::reader::{Gap, GapCause, Reader, RingState};
 use crate::tracing::CatalogLosses;
 
 /// What became of one ring's events. In a capture's [summary](super::CaptureSummary), `events + removed + lost() + given_up()` is the number of
@@ -21,7 +20,7 @@ pub struct RingStats {
     pub malformed_payloads: u64,
     /// Events whose payload was too large to keep.
     pub omitted_payloads: u64,
-    /// Sequence numbers without an event, by cause, in the order of [`LossCause::ALL`].
+    /// Sequence numbers without an event, by cause, in the order of [`GapCause::ALL`].
     pub missing_by_cause: [u64; 5],
     /// The last seqno that is accounted for, 0 if none is.
     pub last_seqno: u64,
@@ -40,7 +39,7 @@ impl RingStats {
     /// Events that are missing, whatever the cause.
     #[must_use]
     pub fn lost(&self) -> u64 {
-        let losses = LossCause::ALL.into_iter().filter(|cause| cause.is_loss());
+        let losses = GapCause::ALL.into_iter().filter(|cause| cause.is_loss());
         losses.fold(0, |sum, cause| sum.saturating_add(self.missing_by(cause)))
     }
 
@@ -53,19 +52,19 @@ impl RingStats {
     /// Sequence numbers that stand for no event: nothing is lost with them.
     #[must_use]
     pub fn given_up(&self) -> u64 {
-        self.missing_by(LossCause::GivenUp)
+        self.missing_by(GapCause::GivenUp)
     }
 
     /// Sequence numbers without an event, of one cause.
     #[must_use]
-    pub fn missing_by(&self, cause: LossCause) -> u64 {
+    pub fn missing_by(&self, cause: GapCause) -> u64 {
         self.missing_by_cause[cause as usize]
     }
 
-    pub(super) fn count_gap(&mut self, first_seqno: u64, count: u64, cause: LossCause) {
-        let lost = &mut self.missing_by_cause[cause as usize];
-        *lost = lost.saturating_add(count);
-        self.last_seqno = first_seqno.saturating_add(count).saturating_sub(1);
+    pub(super) fn count_gap(&mut self, gap: Gap) {
+        let missing = &mut self.missing_by_cause[gap.cause as usize];
+        *missing = missing.saturating_add(gap.count);
+        self.last_seqno = gap.first_seqno.saturating_add(gap.count).saturating_sub(1);
     }
 
     /// Asks the ring for what only it knows.
@@ -148,12 +147,12 @@ impl CaptureStats {
     /// Sequence numbers that stand for no event, of all rings.
     #[must_use]
     pub fn given_up(&self) -> u64 {
-        self.missing_by(LossCause::GivenUp)
+        self.missing_by(GapCause::GivenUp)
     }
 
     /// Sequence numbers without an event, of one cause, of all rings.
     #[must_use]
-    pub fn missing_by(&self, cause: LossCause) -> u64 {
+    pub fn missing_by(&self, cause: GapCause) -> u64 {
         self.rings.iter().fold(0, |sum, ring| sum.saturating_add(ring.missing_by(cause)))
     }
 }
@@ -232,7 +231,7 @@ impl CaptureEnd {
     /// Decodes the end of a file of that version.
     pub(super) fn decode(bytes: &[u8], version: u32) -> Option<Self> {
         let mut bytes = Bytes::new(bytes);
-        let causes = if version == 1 { 3 } else { LossCause::ALL.len() };
+        let causes = if version == 1 { 3 } else { GapCause::ALL.len() };
         let reason = bytes.u64()?;
         let reason = EndReason::ALL.into_iter().find(|known| *known as u64 == reason)?;
         let ended_epoch_nanos = bytes.u64()?;
@@ -240,8 +239,8 @@ impl CaptureEnd {
         while !bytes.is_empty() {
             // Version 1 knew fewer causes, and before version 3 nobody said what was removed.
             let mut words = [0; RING_WORDS];
-            let (counts, rest) = words.split_at_mut(4 + LossCause::ALL.len());
-            let rest = if version < 3 { &mut rest[..RING_WORDS - 1 - 4 - LossCause::ALL.len()] } else { rest };
+            let (counts, rest) = words.split_at_mut(4 + GapCause::ALL.len());
+            let rest = if version < 3 { &mut rest[..RING_WORDS - 1 - 4 - GapCause::ALL.len()] } else { rest };
             for word in counts[..4 + causes].iter_mut().chain(rest) {
                 *word = bytes.u64()?;
             }

@@ -2,6 +2,7 @@
 
 use super::fixtures::CaptureFixture;
 use super::*;
+use crate::reader::GapCause;
 use crate::schema::perf::PerfEvent;
 use proptest::prelude::*;
 use std::fs::File;
@@ -14,7 +15,7 @@ fn three_blocks() -> CaptureFixture {
     made.event(1, 20, 1500, [0; 4], b"");
     made.end_block();
     made.event(1, 20, 1100, [0; 4], b"");
-    made.gap(0, 5, LossCause::Overwritten);
+    made.gap(0, 5, GapCause::Overwritten);
     made.span(PerfEvent::SpanEnter, 1200, 1, 1, 9);
     made.end_block();
     made.span(PerfEvent::SpanExit, 1300, 1, 1, 9);
@@ -126,7 +127,7 @@ proptest! {
 #[test]
 fn a_block_of_more_items_than_any_is_not_taken_apart() {
     let mut made = CaptureFixture::new();
-    (0..100_000).for_each(|_| made.gap(0, 1, LossCause::Overwritten));
+    (0..100_000).for_each(|_| made.gap(0, 1, GapCause::Overwritten));
     let capture = made.open();
     let mut events = capture.events();
     let count = events.by_ref().count();

@@ -5,10 +5,10 @@ use super::format::{
     BLOCK_BYTES_TARGET, BLOCK_HEADER_BYTES, BlockHeader, BlockKind, BlockRef, FOOTER_BYTES, FileHeader, HEADER_BYTES,
     encode_footer, encode_index,
 };
-use super::record::{GAP_BYTES, LossCause, put_event, put_gap};
+use super::record::{GAP_BYTES, put_event, put_gap};
 use super::ring::CapturedRing;
 use super::stats::CaptureEnd;
-use crate::reader::{Descriptor, PayloadRead};
+use crate::reader::{Descriptor, Gap, PayloadRead};
 use std::io::Write;
 
 /// Writes the blocks of one file. What was written is readable whatever happens later.
@@ -78,8 +78,8 @@ impl CaptureWriter {
         self.count(key);
     }
 
-    pub(super) fn gap(&mut self, ring: u32, key: u64, first_seqno: u64, count: u64, cause: LossCause) {
-        put_gap(&mut self.events, ring, first_seqno, count, cause);
+    pub(super) fn gap(&mut self, ring: u32, key: u64, gap: Gap) {
+        put_gap(&mut self.events, ring, gap);
         self.count(key);
     }
 

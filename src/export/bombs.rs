@@ -28,7 +28,7 @@ fn of_call_sites(made: &mut Made, n: u64) {
 }
 
 fn of_losses(made: &mut Made, _: u64) {
-    made.gap(1, 1, crate::capture::LossCause::Overwritten);
+    made.gap(1, 1, crate::reader::GapCause::Overwritten);
     made.event(1, 20, 1000, [0; 4], b"");
 }
 

@@ -3,7 +3,7 @@
 use super::View;
 use super::recording::{Content, Recording};
 use super::timeline::{ThreadKey, Timeline};
-use crate::capture::LossCause;
+use crate::reader::GapCause as LossCause;
 use crate::tracing::PerfContent;
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};

@@ -1,7 +1,7 @@
 //! When events were lost.
 
 use super::recording::Recording;
-use crate::capture::LossCause;
+use crate::reader::GapCause as LossCause;
 use std::collections::{HashMap, HashSet};
 
 /// Events of one ring that were lost between two that were not.

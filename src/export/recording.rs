@@ -5,9 +5,9 @@ use super::no_spans;
 use super::payloads::PayloadLosses;
 use crate::capture::{
     CaptureError, CaptureErrorKind, CaptureEvents, CaptureFile, CapturedContent, CapturedPayload, CapturedRecord,
-    CapturedRing, LossCause, RingRole,
+    CapturedRing, RingRole,
 };
-use crate::reader::Descriptor;
+use crate::reader::{Descriptor, GapCause as LossCause};
 use crate::schema::perf::PerfEvent;
 use crate::schema::{EventType, ExtWords, SchemaModel, ext_words};
 use crate::tracing::{Catalog, PerfRecord, SpanId, decode_record};

@@ -1,8 +1,8 @@
 //! Exports of a small capture that has one of everything.
 
 use super::*;
-use crate::capture::LossCause;
 use crate::capture::fixtures::{CaptureFixture as Made, SHARD_1, int, text};
+use crate::reader::GapCause as LossCause;
 use crate::schema::perf::{CallSiteKind, Cut, PerfEvent, PerfExt, ValueType};
 
 /// A request with two queries at once on two threads, an exec event, a log record, a counter, a loss, an open span.

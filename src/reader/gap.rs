@@ -12,13 +12,18 @@ pub struct Gap {
 }
 
 /// Why sequence numbers are without an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum GapCause {
+    /// The events had been overwritten before the reader began, at [`Seek::Oldest`](super::Seek::Oldest) or
+    /// [`Seek::Last`](super::Seek::Last), or were overwritten while it looked for its first event. This reader has not
+    /// missed them: they were gone before it came.
+    OverwrittenBefore,
     /// The reader was too slow: the ring went round, and the events were overwritten. Also the cause for events that were
     /// asked for by number ([`Seek::Seqno`](super::Seek::Seqno)) after they had been overwritten.
     Overwritten,
     /// The numbers were reserved and never committed: their writer was killed, or is still inside on a ring that has ended.
+    /// (In capture files of version 1 also numbers that were given up.)
     NeverCommitted,
     /// The numbers stand for no event. Their writers gave them up, because another writer was stalled in the slot or had
     /// overtaken them, and recorded their events under later numbers. (A writer that is killed in between leaves one such
@@ -26,16 +31,36 @@ pub enum GapCause {
     GivenUp,
     /// A whole shard could not be opened, mostly because it was made and removed again between two looks of the reader.
     NeverOpened,
-    /// The events had been overwritten before the cursor began, at [`Seek::Oldest`](super::Seek::Oldest) or
-    /// [`Seek::Last`](super::Seek::Last), or were overwritten while it looked for its first event. This reader has not
-    /// missed them: they were gone before it came.
-    OverwrittenBefore,
+}
+
+impl GapCause {
+    /// All causes.
+    pub const ALL: [Self; 5] =
+        [Self::OverwrittenBefore, Self::Overwritten, Self::NeverCommitted, Self::GivenUp, Self::NeverOpened];
+
+    /// Returns true if events are missing; false for numbers that were given up and stand for no event.
+    #[must_use]
+    pub fn is_loss(self) -> bool {
+        self != Self::GivenUp
+    }
+
+    /// Returns a short name: `overwritten_before`, `overwritten`, `never_committed`, `given_up`, `never_opened`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OverwrittenBefore => "overwritten_before",
+            Self::Overwritten => "overwritten",
+            Self::NeverCommitted => "never_committed",
+            Self::GivenUp => "given_up",
+            Self::NeverOpened => "never_opened",
+        }
+    }
 }
 
 impl Gap {
     /// Returns true if events are missing; false for numbers that were given up and stand for no event.
     pub fn is_loss(&self) -> bool {
-        self.cause != GapCause::GivenUp
+        self.cause.is_loss()
     }
 
     /// Returns the gap of a shard that could not be opened and has handed out so many `seqnos`. An unknown number counts

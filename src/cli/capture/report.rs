@@ -3,7 +3,8 @@
 use crate::cli::format::{bytes, duration, events, grouped, one_line};
 use crate::cli::output::is_stdout;
 use crate::cli::paint::{DIM, WARNING};
-use eventring::capture::{CaptureProgress, CaptureStats, CaptureSummary, EndReason, LossCause, RingStats};
+use eventring::capture::{CaptureProgress, CaptureStats, CaptureSummary, EndReason, RingStats};
+use eventring::reader::GapCause;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -36,8 +37,8 @@ fn reason(reason: EndReason) -> &'static str {
 
 /// For programs. `missing` are the rings that were never there.
 pub(super) fn object(summary: &CaptureSummary, missing: &[PathBuf]) -> serde_json::Value {
-    let by_cause = |by: &dyn Fn(LossCause) -> u64| -> serde_json::Map<String, serde_json::Value> {
-        let losses = LossCause::ALL.into_iter().filter(|cause| cause.is_loss());
+    let by_cause = |by: &dyn Fn(GapCause) -> u64| -> serde_json::Map<String, serde_json::Value> {
+        let losses = GapCause::ALL.into_iter().filter(|cause| cause.is_loss());
         losses.map(|cause| (cause.name().to_owned(), json!(by(cause)))).collect()
     };
     let rings: Vec<serde_json::Value> = summary
@@ -130,13 +131,13 @@ pub(super) fn report(summary: &CaptureSummary, is_of_now: bool, output: &Path) {
         anstream::eprintln!("{WARNING}{} more were in the rings and did not fit the size{WARNING:#}", events(left_out));
     }
     for (cause, what) in [
-        (LossCause::OverwrittenBefore, "had been overwritten before the capture began: larger rings hold more"),
+        (GapCause::OverwrittenBefore, "had been overwritten before the capture began: larger rings hold more"),
         (
-            LossCause::Overwritten,
+            GapCause::Overwritten,
             "were overwritten before they could be copied: larger rings, or a lower --level, lose less",
         ),
-        (LossCause::NeverCommitted, "were never committed by their program"),
-        (LossCause::NeverOpened, "were in shards that could not be opened"),
+        (GapCause::NeverCommitted, "were never committed by their program"),
+        (GapCause::NeverOpened, "were in shards that could not be opened"),
     ] {
         let count = summary.stats.missing_by(cause);
         if count > 0 {

@@ -2,7 +2,7 @@
 
 use super::rings::{Ring, Rings};
 use super::{Printer, perf};
-use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead};
+use eventring::reader::{Descriptor, Gap, PayloadRead};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, StdoutLock, Write};
@@ -89,15 +89,7 @@ impl Printer for JsonLines {
     }
 
     fn gap(&mut self, ring: &Ring, gap: Gap) -> io::Result<()> {
-        let cause = match gap.cause {
-            GapCause::Overwritten => "overwritten",
-            GapCause::NeverCommitted => "never_committed",
-            GapCause::GivenUp => "given_up",
-            GapCause::NeverOpened => "never_opened",
-            GapCause::OverwrittenBefore => "overwritten_before",
-            _ => "unknown",
-        };
-        let gap = json!({ "first_seqno": gap.first_seqno, "count": gap.count, "cause": cause });
+        let gap = json!({ "first_seqno": gap.first_seqno, "count": gap.count, "cause": gap.cause.name() });
         let _ = write!(self.line, "{{\"gap\":{gap}");
         self.end_line(ring)
     }
