@@ -164,7 +164,9 @@ fn a_recorder_takes_16_bytes_for_each_payload_chunk_and_128_for_each_thread_that
     let description = ContentDescription::new(300, "MEMORY");
     let recorder = Recorder::builder(description).anonymous().shifts(16, 27).prefault(false).build().unwrap();
     let of_chunks = heap_bytes() - before;
-    assert!((16 * CHUNKS..=16 * CHUNKS + 16_384).contains(&of_chunks), "{of_chunks} bytes for {CHUNKS} chunks");
+    // The thread of the test before this one may free some of its own memory meanwhile.
+    let expected = 16 * CHUNKS - 1_024..=16 * CHUNKS + 16_384;
+    assert!(expected.contains(&of_chunks), "{of_chunks} bytes for {CHUNKS} chunks");
 
     let barrier = Arc::new(Barrier::new(THREADS));
     let before = heap_bytes();
