@@ -199,14 +199,14 @@ impl ThreadState {
 
 /// The spans that the thread is in.
 impl ThreadState {
-    /// As [`Self::enter`], if [`SpanStack::try_push`] does it. Otherwise false, and nothing has changed.
+    /// As [`Self::enter`], if [`SpanStack::try_push`] does it. Otherwise `None`, and nothing has changed.
     #[inline(always)]
-    pub(super) fn try_enter(&self, span_id: u64, local_id: u64, call_site_id: u32, owner: u32) -> bool {
-        let is_entered = self.span_stack.try_push(span_id, local_id, call_site_id, owner);
-        if is_entered {
-            set_current_span_id(span_id);
+    pub(super) fn try_enter(&self, span_id: u64, local_id: u64, call_site_id: u32, owner: u32) -> Option<()> {
+        if !self.span_stack.try_push(span_id, local_id, call_site_id, owner) {
+            return None;
         }
-        is_entered
+        set_current_span_id(span_id);
+        Some(())
     }
 
     /// As [`Self::exit`], if [`SpanStack::try_pop`] does it. Otherwise `None`, and nothing has changed.

@@ -9,7 +9,7 @@ use crate::tracing::recorder::PerfRecorder;
 use crate::tracing::sink::{Sink, record_empty, record_with_fields};
 use crate::tracing::span_map::SpanMap;
 use crate::tracing::span_stack::next_owner;
-use crate::tracing::thread;
+use crate::tracing::thread::{self, ThreadState};
 use std::sync::OnceLock;
 use tracing_core::dispatcher::{Dispatch, WeakDispatch};
 use tracing_core::field::Visit;
@@ -68,6 +68,26 @@ impl RecorderLayer {
     #[must_use]
     pub fn recorder(&self) -> Option<&PerfRecorder> {
         self.sink.recorder()
+    }
+}
+
+/// The fast paths. Each of these does the common case; or it returns `None`, and nothing has changed.
+impl RecorderLayer {
+    #[inline(always)]
+    fn try_enter(&self, thread: &ThreadState, local_id: u64) -> Option<()> {
+        let ring = self.sink.try_ring(thread)?;
+        let span = self.spans.get(local_id)?;
+        thread.try_enter(span.span_id, local_id, span.call_site_id, self.owner)?;
+        record_empty(ring, thread, PerfEvent::SpanEnter, PerfExt::of_span(span.span_id, span.call_site_id));
+        Some(())
+    }
+
+    #[inline(always)]
+    fn try_exit(&self, thread: &ThreadState, local_id: u64) -> Option<()> {
+        let ring = self.sink.try_ring(thread)?;
+        let entry = thread.try_exit(local_id, self.owner)?;
+        record_empty(ring, thread, PerfEvent::SpanExit, PerfExt::of_span(entry.span_id, entry.call_site_id()));
+        Some(())
     }
 }
 
@@ -159,27 +179,17 @@ where
 
     fn on_enter(&self, id: &Id, context: Context<'_, S>) {
         thread::with(|thread| {
-            let local_id = id.into_u64();
-            let Some(ring) = self.sink.try_ring(thread) else {
-                return self.enter_slow(thread, id, &context);
-            };
-            let Some(span) = self.spans.get(local_id) else { return self.enter_slow(thread, id, &context) };
-            if !thread.try_enter(span.span_id, local_id, span.call_site_id, self.owner) {
-                return self.enter_slow(thread, id, &context);
+            if self.try_enter(thread, id.into_u64()).is_none() {
+                self.enter_slow(thread, id, &context);
             }
-            record_empty(ring, thread, PerfEvent::SpanEnter, PerfExt::of_span(span.span_id, span.call_site_id));
         });
     }
 
     fn on_exit(&self, id: &Id, _: Context<'_, S>) {
         thread::with(|thread| {
-            let local_id = id.into_u64();
-            let Some(ring) = self.sink.try_ring(thread) else { return self.exit_slow(thread, local_id) };
-            let Some(entry) = thread.try_exit(local_id, self.owner) else {
-                return self.exit_slow(thread, local_id);
-            };
-            let ext = PerfExt::of_span(entry.span_id, entry.call_site_id());
-            record_empty(ring, thread, PerfEvent::SpanExit, ext);
+            if self.try_exit(thread, id.into_u64()).is_none() {
+                self.exit_slow(thread, id.into_u64());
+            }
         });
     }
 

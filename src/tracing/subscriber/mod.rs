@@ -1,5 +1,6 @@
 //! `RecorderSubscriber`: `tracing` straight into the ring.
 
+mod fast;
 mod slow;
 mod with_fields;
 
@@ -9,11 +10,10 @@ use crate::tracing::core::PerfCore;
 use crate::tracing::filter::TargetFilter;
 use crate::tracing::filter_handle::FilterHandle;
 use crate::tracing::recorder::PerfRecorder;
-use crate::tracing::sink::{Parent, Sink, record_empty, record_with_fields};
+use crate::tracing::sink::{Parent, Sink, record_with_fields};
 use crate::tracing::span_slab::SPAN_SLAB;
 use crate::tracing::span_stack::next_owner;
 use crate::tracing::thread::{self, ThreadState};
-use slow::{record_close_slow, record_new_span_slow};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use tracing_core::field::Visit;
@@ -167,22 +167,9 @@ impl Subscriber for RecorderSubscriber {
             if !attributes.fields().is_empty() {
                 return self.new_span_with_fields(thread, attributes);
             }
-            let Some(ring) = self.sink.try_ring(thread) else {
-                return self.new_span_slow(thread, attributes);
-            };
-            let Some(call_site_id) = CALL_SITES.known_id_of(attributes.metadata()) else {
-                return self.new_span_slow(thread, attributes);
-            };
-            let Some(parent) = thread.span_stack.try_current(self.owner) else {
-                return self.new_span_slow(thread, attributes);
-            };
-            let Some(span_id) = SPAN_SLAB.try_create(&thread.free_list, call_site_id) else {
-                return self.new_span_slow(thread, attributes);
-            };
-            let ids = u64::from(call_site_id) | thread.id_word();
-            match ring.core.try_record_empty(PerfEvent::SpanNew as u16, span_id, parent, ids, 0) {
-                Some(_) => id_of(span_id),
-                None => record_new_span_slow(ring, span_id, parent, ids),
+            match self.try_new_span(thread, attributes) {
+                Some(id) => id,
+                None => self.new_span_slow(thread, attributes),
             }
         })
     }
@@ -218,27 +205,18 @@ impl Subscriber for RecorderSubscriber {
     #[inline]
     fn enter(&self, span: &Id) {
         thread::with(|thread| {
-            let span_id = span.into_u64();
-            let Some(ring) = self.sink.try_ring(thread) else { return self.enter_slow(thread, span) };
-            let Some(call_site_id) = SPAN_SLAB.try_call_site_id(span_id) else {
-                return self.enter_slow(thread, span);
-            };
-            if !thread.try_enter(span_id, span_id, call_site_id, self.owner) {
-                return self.enter_slow(thread, span);
+            if self.try_enter(thread, span).is_none() {
+                self.enter_slow(thread, span);
             }
-            record_empty(ring, thread, PerfEvent::SpanEnter, PerfExt::of_span(span_id, call_site_id));
         });
     }
 
     #[inline]
     fn exit(&self, span: &Id) {
         thread::with(|thread| {
-            let span_id = span.into_u64();
-            let Some(ring) = self.sink.try_ring(thread) else { return self.exit_slow(thread, span) };
-            let Some(entry) = thread.try_exit(span_id, self.owner) else {
-                return self.exit_slow(thread, span);
-            };
-            record_empty(ring, thread, PerfEvent::SpanExit, PerfExt::of_span(span_id, entry.call_site_id()));
+            if self.try_exit(thread, span).is_none() {
+                self.exit_slow(thread, span);
+            }
         });
     }
 
@@ -253,14 +231,9 @@ impl Subscriber for RecorderSubscriber {
     fn try_close(&self, span: Id) -> bool {
         thread::with(|thread| {
             let span_id = span.into_u64();
-            let Some(ring) = self.sink.try_ring(thread) else { return self.close_slow(thread, span_id) };
-            let Some(call_site_id) = SPAN_SLAB.try_drop_only_handle(&thread.free_list, span_id) else {
-                return self.close_slow(thread, span_id);
-            };
-            let ids = u64::from(call_site_id) | thread.id_word();
-            match ring.core.try_record_empty(PerfEvent::SpanClose as u16, span_id, 0, ids, 0) {
-                Some(_) => true,
-                None => record_close_slow(ring, span_id, ids),
+            match self.try_close_last(thread, span_id) {
+                Some(is_closed) => is_closed,
+                None => self.close_slow(thread, span_id),
             }
         })
     }

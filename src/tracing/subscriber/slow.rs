@@ -1,7 +1,6 @@
 //! The slow paths of `RecorderSubscriber`.
 
 use super::{RecorderSubscriber, UNRECORDED, id_of, recorded};
-use crate::recorder::Recorder;
 use crate::schema::perf::{PerfEvent, PerfExt};
 use crate::tracing::end_of_thread;
 use crate::tracing::fields::{EncodedFields, encode_large};
@@ -133,21 +132,4 @@ impl RecorderSubscriber {
             Dropped::Open | Dropped::Unknown => false,
         }
     }
-}
-
-// The rest of a fast path whose event the ring could not record on its own fast path. These functions return the answer
-// of the fast path, so that it need not keep anything on the stack over the call.
-
-#[cold]
-#[inline(never)]
-pub(super) fn record_new_span_slow(ring: &Recorder, span_id: u64, parent: u64, ids: u64) -> Id {
-    ring.core.record_empty_slow(PerfEvent::SpanNew as u16, span_id, parent, ids, 0);
-    id_of(span_id)
-}
-
-#[cold]
-#[inline(never)]
-pub(super) fn record_close_slow(ring: &Recorder, span_id: u64, ids: u64) -> bool {
-    ring.core.record_empty_slow(PerfEvent::SpanClose as u16, span_id, 0, ids, 0);
-    true
 }
