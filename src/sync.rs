@@ -1,4 +1,5 @@
-//! The only file that names atomics: std's in ordinary builds, the model checker's (`tests/models/src/checker.rs`) in models.
+//! The atomics: those of `std`, or in models those of the model checker (`models/src/checker.rs`). Other files import
+//! them from here.
 
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering, compiler_fence, fence};
@@ -9,11 +10,11 @@ pub(crate) use std::sync::Mutex;
 #[cfg(any(loom, shuttle))]
 pub(crate) use crate::checker::{AtomicU64, Mutex, Ordering, compiler_fence, fence};
 
-/// `word.fetch_add(value)` with release, followed by a sequentially consistent fence; gives the old value.
+/// Adds `value` to the word with release ordering, executes a sequentially consistent fence, and returns the old value.
 ///
 /// On x86-64 the locked instruction itself is that fence: it drains the store buffer, so that no earlier store and no
-/// later load of this thread passes it (Intel SDM vol. 3A 9.2.3.9, AMD APM vol. 2 7.4.2); only the compiler must be
-/// held back. Everywhere else, and in models, the fence is written out.
+/// later load of this thread passes it (Intel SDM vol. 3A 9.2.3.9, AMD APM vol. 2 7.4.2). Only the compiler must be
+/// kept from reordering. Everywhere else, and in models, the fence is written out.
 #[inline(always)]
 pub(crate) fn fetch_add_then_fence(word: &AtomicU64, value: u64) -> u64 {
     #[cfg(all(target_arch = "x86_64", not(any(loom, shuttle, eventring_portable))))]
@@ -31,8 +32,8 @@ pub(crate) fn fetch_add_then_fence(word: &AtomicU64, value: u64) -> u64 {
     }
 }
 
-/// `word.fetch_add(value)` for a word that only the calling thread stores to: atomic against its signal handlers, not
-/// against other threads, and without any order. Gives the old value.
+/// Adds `value` to a word that only the calling thread stores to, and returns the old value. The addition is atomic
+/// against the thread's signal handlers, not against other threads, and has no ordering.
 #[inline(always)]
 pub(crate) fn local_fetch_add(word: &AtomicU64, value: u64) -> u64 {
     #[cfg(all(target_arch = "x86_64", not(any(loom, shuttle, eventring_portable))))]
@@ -41,7 +42,7 @@ pub(crate) fn local_fetch_add(word: &AtomicU64, value: u64) -> u64 {
     return word.fetch_add(value, Ordering::Relaxed);
 }
 
-/// As [`local_fetch_add`], for those who do not need the old value.
+/// Adds `value` as [`local_fetch_add`] does, without the old value.
 #[inline(always)]
 pub(crate) fn local_add(word: &AtomicU64, value: u64) {
     #[cfg(all(target_arch = "x86_64", not(any(loom, shuttle, eventring_portable))))]

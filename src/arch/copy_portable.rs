@@ -2,12 +2,12 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// How many leading bytes lie before the first 8-aligned address.
+/// Returns how many leading bytes lie before the first 8-aligned address.
 fn head_bytes(address: usize, bytes: usize) -> usize {
     (address.wrapping_neg() & 7).min(bytes)
 }
 
-/// How to copy on this processor: in one way only.
+/// The way to copy on this processor: there is only one.
 #[derive(Clone, Copy)]
 pub(crate) struct Copier;
 

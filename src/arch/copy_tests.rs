@@ -1,4 +1,4 @@
-//! What every way to copy must do.
+//! Tests for every way to copy.
 
 use super::copy::Copier;
 

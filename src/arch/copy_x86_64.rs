@@ -1,21 +1,22 @@
 //! Copies to and from shared memory in x86-64 assembly.
 //!
-//! Memory that another process writes may not be touched by ordinary Rust reads and writes (a data race is undefined
-//! behaviour), and LLVM does not widen atomic ones. Assembly is outside of that model: to the compiler a block is an
-//! opaque access, as volatile is, and on the machine each instruction is a relaxed access per naturally aligned part.
+//! Plain Rust reads and writes may not access memory that another process writes (a data race is undefined behaviour),
+//! and LLVM does not merge atomic accesses into wider ones. Assembly is outside of that model: to the compiler a block
+//! is an opaque access, as a volatile access is, and on the machine each instruction is a relaxed access per naturally
+//! aligned part.
 
 use std::arch::asm;
 
-/// From here on the microcoded string move is as fast as a loop, and can be interrupted half way. (At 4 KiB into a cold
-/// ring it takes twice as long.)
+/// Length from which the microcoded string move is used: it is as fast as a loop then, and can be interrupted half way.
+/// (At 4 KiB into a cold ring it takes twice as long.)
 const STRING_MOVE_BYTES: usize = 1 << 20;
 
-/// How to copy on this processor. Found out once, for the question costs instructions.
+/// The way to copy on this processor. Found out once, because the question costs instructions.
 #[derive(Clone, Copy)]
 pub(crate) struct Copier {
-    /// The processor has AVX. Only ever true if it was asked.
+    /// True if the processor has AVX. Only true after it was asked.
     has_avx: bool,
-    /// How many bytes more than 32 are too many for [`Copier::copies_in_line`]; 0 without AVX.
+    /// Smallest number of bytes above 32 that is too large for [`Copier::copies_in_line`]; 0 without AVX.
     in_line_over_32: usize,
 }
 
@@ -26,18 +27,18 @@ impl Copier {
         Self { has_avx, in_line_over_32: if has_avx { STRING_MOVE_BYTES - 32 } else { 0 } }
     }
 
-    /// The same, which copies nothing in line that is longer than `bytes`.
+    /// Returns the same copier, limited to copies in line of at most `bytes`.
     pub(crate) fn within(self, bytes: usize) -> Self {
         Self { in_line_over_32: self.in_line_over_32.min(bytes.saturating_sub(32)), ..self }
     }
 
-    /// Whether so many bytes are of the ordinary kind: 32 and more, less than a mebibyte, and the processor has wide
-    /// registers. One comparison, behind which [`Self::read_shared`] asks nothing more.
+    /// Returns true if so many bytes are copied in line: 32 bytes and more, less than a mebibyte, and the processor has
+    /// AVX. One comparison; after it [`Self::read_shared`] asks nothing more.
     #[inline(always)]
     pub(crate) fn copies_in_line(self, bytes: usize) -> bool {
         let is_in_line = bytes.wrapping_sub(32) < self.in_line_over_32;
         if is_in_line {
-            // What the comparison says, in words that the compiler can use.
+            // Tells the compiler the consequences of the comparison.
             // SAFETY: the limit is at most STRING_MOVE_BYTES - 32, so that `bytes - 32` has not wrapped.
             unsafe { std::hint::assert_unchecked((32..STRING_MOVE_BYTES).contains(&bytes)) };
         }
@@ -117,13 +118,13 @@ unsafe fn opaque_copy(copier: Copier, to: *mut u8, from: *const u8, bytes: usize
     }
 }
 
-/// As [`opaque_copy`], 32 bytes at a time: half as many stores for the next locked instruction to wait for.
+/// Moves as [`opaque_copy`] does, 32 bytes at a time: the next locked instruction waits for half as many stores.
 ///
 /// # Safety
 /// As [`opaque_copy`]; `bytes` is at least 32, and the processor has AVX.
 #[inline(always)]
 unsafe fn opaque_copy_avx(to: *mut u8, from: *const u8, bytes: usize) {
-    /// Moves 32 bytes, `at` behind both addresses.
+    /// Moves 32 bytes at the offset `at` of both addresses.
     ///
     /// # Safety
     /// `from + at` is readable and `to + at` writable for 32 bytes; the processor has AVX.

@@ -1,10 +1,10 @@
-//! Read-modify-write without a lock prefix: one instruction, which no signal handler of the thread can divide. Other
-//! threads could; the callers' words are stored to by one thread only.
+//! Read-modify-write without a lock prefix: one instruction, which no signal handler of the thread can interrupt half
+//! way. It is not atomic against other threads, so that only one thread may store to the word.
 
 use crate::sync::AtomicU64;
 use std::arch::asm;
 
-/// Adds `value`; gives the old value.
+/// Adds `value` and returns the old value.
 #[inline(always)]
 pub(crate) fn fetch_add(word: &AtomicU64, value: u64) -> u64 {
     let mut old = value;

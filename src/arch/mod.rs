@@ -1,4 +1,4 @@
-//! What differs by machine. `--cfg eventring_portable` forces the portable version of everything here.
+//! Code that differs by machine. `--cfg eventring_portable` forces the portable version of everything here.
 
 #[cfg(all(target_arch = "x86_64", not(any(eventring_portable, loom, shuttle))))]
 #[path = "copy_x86_64.rs"]

@@ -1,7 +1,7 @@
-//! Asking for a cache line before it is needed.
+//! Prefetch of cache lines.
 
-/// Asks for the line `BYTES` behind `address` in a state that can be written. A hint: any address is allowed, nothing
-/// is accessed.
+/// Prefetches the cache line at `address + BYTES` in a state that can be written. A hint: any address is allowed, and
+/// nothing is accessed.
 #[inline(always)]
 pub(crate) fn for_write<const BYTES: usize>(address: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(eventring_portable)))]

@@ -3,29 +3,29 @@
 //! x86-64: the time stamp counter. aarch64: the virtual count register. Everything else, Miri and
 //! `--cfg eventring_portable`: no counter, and [`ticks`] is never called because [`EXISTS`] is false.
 
-/// Whether this build knows a tick counter.
+/// True if this build knows a tick counter.
 pub(crate) const EXISTS: bool = imp::EXISTS;
 
-/// The count, read as cheaply as the machine allows: it may execute a few instructions early or late.
+/// Reads the count as cheaply as the machine allows: the read may execute a few instructions early or late.
 #[inline(always)]
 pub(crate) fn ticks() -> u64 {
     imp::ticks()
 }
 
-/// The count, read after every earlier load has completed.
+/// Reads the count after every earlier load has completed.
 ///
-/// For pairing with another clock, where the order of the two reads is the measurement.
+/// For the comparison with another clock, which depends on the order of the two reads.
 #[inline(always)]
 pub(crate) fn ticks_after_loads() -> u64 {
     imp::ticks_after_loads()
 }
 
-/// Whether the machine promises that the counter has one rate in every power and sleep state.
+/// Returns true if the machine promises that the counter has one rate in every power and sleep state.
 pub(crate) fn is_invariant() -> bool {
     imp::is_invariant()
 }
 
-/// Whether the operating system lets this thread read the counter without a fault.
+/// Returns true if the operating system lets this thread read the counter without a fault.
 pub(crate) fn is_permitted() -> bool {
     imp::is_permitted()
 }

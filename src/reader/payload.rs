@@ -38,7 +38,7 @@ impl Source {
         let bytes = descriptor.payload_size as usize;
         let is_as_long = buffer.len() == bytes;
         // Two fast paths with the same effect: each skips the other's check. In a sparse file, neither applies.
-        if is_as_long && self.memory.is_ordinary_payload(bytes) {
+        if is_as_long && self.memory.is_copied_in_line(bytes) {
             return self.copy_payload(descriptor, buffer);
         }
         if is_as_long && bytes < SMALL_PAYLOAD_BYTES && !self.memory.is_sparse() {

@@ -1,4 +1,4 @@
-//! Making a recorder: sizes, place, file, header.
+//! `RecorderBuilder`: makes a recorder's ring, with its sizes, path, file and header.
 
 use super::config::ContentDescription;
 use super::core::Core;
@@ -18,21 +18,23 @@ use std::ffi::{OsStr, OsString};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-/// Shifts of an anonymous ring, unless set.
+/// Default shifts of an anonymous ring.
 const ANONYMOUS_SHIFTS: (u32, u32) = (16, 27);
 
-/// Environment variable that has the files of rings stay when the process exits (`EVENTRING_KEEP=1`), for programs that
-/// end before anybody has looked. It is read where a recorder is made for the whole process in one line:
-/// `EXEC.try_init` and its like, and `eventring::tracing::init` and its like; not by [`RecorderBuilder::build`].
+/// Name of the environment variable that makes the files of rings stay when the process exits (`EVENTRING_KEEP=1`), for
+/// programs that end before anybody has read their rings.
+///
+/// The functions that make a recorder for the whole process read it: `EXEC.try_init`, `eventring::tracing::init` and
+/// similar functions. [`RecorderBuilder::build`] does not.
 pub const KEEP_VARIABLE: &str = "EVENTRING_KEEP";
 
-/// How a recorder is to be made. Made by [`Recorder::builder`]; [`Self::build`] makes the ring.
+/// Configuration of a new recorder. Made by [`Recorder::builder`]; [`Self::build`] makes the ring.
 #[derive(Clone, Debug)]
 #[must_use = "nothing happens before `build`"]
 pub struct RecorderBuilder {
     description: ContentDescription,
     place: Option<OsString>,
-    /// Where a shard lies, beside shard 0; goes before `place`.
+    /// Path of a shard, beside shard 0. Used instead of the path in `place`.
     shard_path: Option<PathBuf>,
     default_shifts: Option<(u32, u32)>,
     descriptor_shift: Option<u32>,
@@ -63,21 +65,21 @@ impl RecorderBuilder {
         }
     }
 
-    /// The ring's place and size, as `<name-or-path>[:<descriptor-shift>:<payload-shift>]`.
+    /// Sets the ring's path and size, as `<name-or-path>[:<descriptor-shift>:<payload-shift>]`.
     ///
     /// A name without `/` is a file in the ring directory: `event-rings/` on the hugetlbfs mount, or
     /// `/dev/shm/event-rings` where there are no huge pages, or the directory in the environment variable
     /// `EVENTRING_DIR`. A name with a `/` is used as written. There are 2^descriptor-shift descriptors of 64 bytes (16
     /// to 32, default 21) and 2^payload-shift bytes of payload (27 to 40, default 29): 642 MiB by default.
-    /// `docs/CLI.md`, "Sizes of rings", has the limits of all kinds of rings. Shifts set with [`Self::shifts`] go
-    /// before those of the string.
+    /// `docs/CLI.md`, "Sizes of rings", has the limits of all kinds of rings. Shifts that are set with [`Self::shifts`]
+    /// override the shifts of the string.
     pub fn config(mut self, config: impl AsRef<OsStr>) -> Self {
         self.place = Some(config.as_ref().to_os_string());
         self
     }
 
-    /// A private ring in anonymous memory (a memfd), reached by its file descriptor only. This is what a builder makes
-    /// that was given no configuration; then the shifts are 16 and 27 unless set.
+    /// Makes a private ring in anonymous memory (a memfd), which other processes reach by its file descriptor only.
+    /// This is the default. The default shifts are 16 and 27.
     pub fn anonymous(mut self) -> Self {
         self.place = None;
         self
@@ -102,61 +104,61 @@ impl RecorderBuilder {
         self
     }
 
-    /// Whether all memory is touched at creation. Default: true. Without, the first event on each page pays for it: 3
-    /// times as much per event at 82 bytes, 14 times at 4 KiB.
+    /// Sets whether all memory is touched at creation. Default: true. Otherwise the first event on each page takes
+    /// longer: an event of 82 bytes takes 3 times as long on average, an event of 4 KiB 14 times.
     pub fn prefault(mut self, prefault: bool) -> Self {
         self.prefault = prefault;
         self
     }
 
-    /// Whether the file stays when the recorder ends: when its last handle is dropped, or the process exits. Default:
-    /// false. What ends in a crash stays in any case: after a signal or an abort, where the last handle is dropped by a
-    /// panic, and (with glibc) after a panic of `main`.
+    /// Sets whether the file stays when the recorder ends, which is when its last handle is dropped or the process
+    /// exits. Default: false. After a crash the file stays in any case: after a signal or an abort, if a panic drops
+    /// the last handle, and (with glibc) after a panic of `main`.
     pub fn keep(mut self, keep: bool) -> Self {
         self.options.keep = keep;
         self
     }
 
-    /// Keeps the file if the environment variable [`KEEP_VARIABLE`] says so; otherwise it is as it was.
+    /// Sets that the file stays if the environment variable [`KEEP_VARIABLE`] says so; otherwise changes nothing.
     pub(crate) fn keep_if_told(self) -> Self {
         let value = std::env::var_os(KEEP_VARIABLE).unwrap_or_default();
         if value.is_empty() || value == "0" { self } else { self.keep(true) }
     }
 
-    /// Permission bits of the file. Default: 0640, the owner writes and the group reads.
+    /// Sets the permission bits of the file. Default: 0640, the owner writes and the group reads.
     pub fn file_mode(mut self, mode: u32) -> Self {
         self.options.file_mode = mode;
         self
     }
 
-    /// Permission bits of a ring directory that has to be made. Default: 0750. One that others may write to gets the
-    /// sticky bit, too.
+    /// Sets the permission bits of a ring directory that has to be made. Default: 0750. A directory that others may
+    /// write to gets the sticky bit, too.
     pub fn directory_mode(mut self, mode: u32) -> Self {
         self.options.directory_mode = mode;
         self
     }
 
-    /// The clock. Default: the tick counter where it is usable, else CLOCK_REALTIME.
+    /// Sets the clock. Default: the tick counter where it is usable, else CLOCK_REALTIME.
     pub fn clock(mut self, kind: ClockKind) -> Self {
         self.clock_kind = Some(kind);
         self
     }
 
-    /// Says that this ring is a shard.
+    /// Sets that this ring is a shard.
     #[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "the perf recorder's business"))]
     pub(crate) fn shard(mut self, shard: Shard) -> Self {
         self.shard = shard;
         self
     }
 
-    /// Makes the ring at this path, whatever the configuration string says of its place.
+    /// Sets the path of the ring, instead of the path in the configuration string.
     #[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "the perf recorder's business"))]
     pub(crate) fn at(mut self, path: PathBuf) -> Self {
         self.shard_path = Some(path);
         self
     }
 
-    /// The shifts of a ring whose configuration string has none.
+    /// Sets the shifts of a ring whose configuration string has none.
     #[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "the perf recorder's business"))]
     pub(crate) fn default_shifts(mut self, descriptor_shift: u32, payload_shift: u32) -> Self {
         self.default_shifts = Some((descriptor_shift, payload_shift));
@@ -198,7 +200,7 @@ impl RecorderBuilder {
         Ok(Recorder::from_core(Core::new(memory, file, fork_guard, clock, self.description)))
     }
 
-    /// The name, if there is to be one, and both shifts, unchecked.
+    /// Returns the name, `None` for an anonymous ring, and both shifts, unchecked.
     fn name_and_shifts(&self) -> Result<(Option<shm::RingName>, (u32, u32)), RecorderError> {
         let or = |(descriptor, payload)| {
             (self.descriptor_shift.unwrap_or(descriptor), self.payload_shift.unwrap_or(payload))
@@ -214,7 +216,7 @@ impl RecorderBuilder {
         Ok((Some(parsed.name), or((parsed.descriptor_shift.into(), parsed.payload_shift.into()))))
     }
 
-    /// What shifts may be, and what they are if nobody says.
+    /// Returns the limits of the shifts, and their defaults.
     fn limits(&self, (descriptor, payload): (u32, u32)) -> shm::ConfigLimits {
         let (descriptors, payloads) = if self.compact {
             (COMPACT_DESCRIPTOR_SHIFTS, COMPACT_PAYLOAD_SHIFTS)

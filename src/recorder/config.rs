@@ -1,11 +1,11 @@
-//! What a recorder is told: what its events are.
+//! The description of a recorder's events.
 
 use crate::layout::extension::{CONTENT_NAME_BYTES, SCHEMA_TEXT_MAX_BYTES};
 
-/// What the events of a ring are. Its content type and schema hash go into the header where every reader looks; the
-/// name and the schema text go into the extension, so that tools can decode a ring they have never seen.
+/// Description of the events of a ring. Content type and schema hash go into the header, where every reader looks. Name
+/// and schema text go into the extension, so that tools can decode a ring whose types they do not have.
 ///
-/// `ContentDescription::of::<MyEvents>()` makes it from an event-type enum.
+/// `ContentDescription::of::<MyEvents>()` makes the description from an event-type enum.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ContentDescription {
     pub(super) content_type: u16,
@@ -15,8 +15,8 @@ pub struct ContentDescription {
 }
 
 impl ContentDescription {
-    /// Content type number (1 TEST, 2 EXEC, 3 PERF, own ones from 256) and name (at most 64 bytes are kept). The schema
-    /// hash is zero and the text empty until set.
+    /// Creates a description from a content type number (1 TEST, 2 EXEC, 3 PERF, a program's own from 256) and a name,
+    /// of which at most 64 bytes are kept. The schema hash is zero and the schema text empty until set.
     pub fn new(content_type: u16, content_name: impl Into<String>) -> Self {
         let mut content_name = content_name.into();
         truncate_at_char(&mut content_name, CONTENT_NAME_BYTES);
@@ -41,18 +41,18 @@ impl ContentDescription {
         self
     }
 
-    /// The content type.
+    /// Returns the content type.
     pub fn content_type(&self) -> u16 {
         self.content_type
     }
 
-    /// The content type's name.
+    /// Returns the content type's name.
     pub fn content_name(&self) -> &str {
         &self.content_name
     }
 }
 
-/// Without the schema text, which is long.
+/// Leaves out the schema text, which is long.
 impl std::fmt::Debug for ContentDescription {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ContentDescription")
@@ -62,7 +62,7 @@ impl std::fmt::Debug for ContentDescription {
     }
 }
 
-/// Keeps at most `bytes` bytes, whole characters only.
+/// Truncates the text to at most `bytes` bytes, between characters.
 pub(super) fn truncate_at_char(text: &mut String, bytes: usize) {
     let mut end = bytes.min(text.len());
     while !text.is_char_boundary(end) {

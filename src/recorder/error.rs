@@ -1,16 +1,16 @@
-//! Why a recorder could not be made. Recording itself never fails.
+//! The error of making a recorder. Recording itself never fails.
 
 use crate::shm::{ShmError, ShmErrorKind};
 use std::fmt;
 
-/// A recorder could not be made.
+/// Error of making a recorder.
 pub struct RecorderError {
     kind: RecorderErrorKind,
     message: String,
     source: Option<ShmError>,
 }
 
-/// What kind of [`RecorderError`] it is.
+/// Kind of a [`RecorderError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RecorderErrorKind {
@@ -18,14 +18,14 @@ pub enum RecorderErrorKind {
     BadConfig,
     /// Another process (or another recorder of this one) owns the ring.
     AlreadyOwned {
-        /// Its pid, where the system shows it.
+        /// Process id of the owner, if the system shows it.
         pid: Option<u32>,
     },
-    /// The name belongs to a file that is no ring, and is not replaced.
+    /// The name belongs to a file that is not a ring, which is never replaced.
     Occupied,
     /// The file system or the pool of huge pages is too small.
     NoSpace,
-    /// The operating system refused.
+    /// The operating system refused permission.
     PermissionDenied,
     /// The directory does not exist.
     NotFound,
@@ -58,7 +58,7 @@ impl RecorderError {
         Self { kind, message: error.to_string(), source: Some(error) }
     }
 
-    /// What kind of error it is.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> RecorderErrorKind {
         self.kind
     }

@@ -13,12 +13,13 @@ use crate::sync::Ordering;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Records events into one ring. Cloning gives another handle to the same ring; the last one closes it.
+/// Handle through which a program records events to one ring. A clone is another handle to the same ring; the last
+/// handle closes it.
 ///
-/// All methods take `&self` and may be called from any thread, at any time, also from a payload's own code and while
-/// the thread ends. None of them waits for a reader, for another writer, or fails: what cannot be recorded becomes a
-/// RECORD_ERROR event. A signal handler may record on threads that have recorded to the ring before: the first event of
-/// a thread allocates memory.
+/// All methods take `&self` and may be called from any thread at any time, also from a payload's own code and while the
+/// thread ends. None of them waits for a reader or another writer, and none fails: an event that cannot be recorded
+/// becomes a RECORD_ERROR event. A signal handler may record on threads that have recorded to the ring before, because
+/// the first event of a thread allocates memory.
 ///
 /// In a forked child a recorder is disabled for good: its ring belongs to the parent. Create a new one there.
 ///
@@ -35,13 +36,13 @@ pub struct Recorder {
     pub(crate) core: Arc<Core>,
 }
 
-/// What a recorder counted, since its ring was created. The counters are in the ring's header, where readers see them.
+/// Counts of a recorder since its ring was created. The counters are in the ring's header, where readers see them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecorderStats {
     /// Last sequence number handed out: events recorded, plus holes.
     pub last_seqno: u64,
-    /// Holes: seqnos given up because another writer was stalled inside their slot. Their events got other seqnos.
+    /// Holes: seqnos given up because another writer was stalled inside their slot. Their events got later seqnos.
     pub refused_claims: u64,
     /// Holes: seqnos given up because the ring had gone round before they were claimed.
     pub lapped_claims: u64,
@@ -49,7 +50,7 @@ pub struct RecorderStats {
     pub skipped_chunks: u64,
     /// Events that became RECORD_ERROR.
     pub record_errors: u64,
-    /// Events that `record!` refused, because the ring was made for events with another schema. They have no seqno.
+    /// Events that `record!` refused because the ring was made for events of another schema. They have no seqno.
     pub foreign_events: u64,
 }
 
@@ -59,20 +60,22 @@ impl Recorder {
         RecorderBuilder::new(description)
     }
 
-    /// Records an event with one buffer of payload, or none if it is empty.
+    /// Records an event with one buffer of payload, which may be empty, and returns its sequence number, or 0 if the
+    /// recorder is disabled.
     ///
-    /// `event_type` is the event's code, `content_ext` its four extension words. Gives the event's sequence number, 0
-    /// if the recorder is disabled. A payload of 4 GiB or more, or one that with its padding to 16 bytes does not stay
-    /// below the size of the payload buffer less 32 MiB (less a sixteenth of it below 128 MiB: twice the step of its
-    /// window), becomes a RECORD_ERROR event that carries its first 8,176 bytes.
+    /// `event_type` is the event's code, `content_ext` its four extension words.
+    ///
+    /// A payload that is too large becomes a RECORD_ERROR event with its first 8,176 bytes. The limits are 4 GiB, and
+    /// the size of the payload buffer less 32 MiB (below 128 MiB: less a sixteenth of it), which is twice the step of
+    /// its window. Payloads are padded to 16 bytes.
     #[inline(always)]
     pub fn record(&self, event_type: u16, content_ext: [u64; 4], payload: &[u8]) -> u64 {
         self.core.record(event_type, content_ext, payload)
     }
 
-    /// Records an event whose payload is gathered from several buffers, in order; nothing is allocated.
+    /// Records an event whose payload is gathered from several buffers, in order, without an allocation.
     ///
-    /// Otherwise as [`Self::record`].
+    /// Everything else is as for [`Self::record`].
     #[inline]
     pub fn recordv(&self, event_type: u16, content_ext: [u64; 4], payload: &[&[u8]]) -> u64 {
         self.core.recordv(event_type, content_ext, payload)
@@ -80,14 +83,14 @@ impl Recorder {
 
     /// Reserves an event with `payload_bytes` bytes of payload, to be filled in place and committed.
     ///
-    /// Its seqno and its time are those of the reservation. Dropping it without commit records a RECORD_ERROR in its
-    /// place. `None` if the recorder is disabled. Reservations may be nested; they stay on their thread.
+    /// The event gets its seqno and its time now. A reservation that is dropped without commit becomes a RECORD_ERROR.
+    /// Reservations may be nested; they stay on their thread. Returns `None` if the recorder is disabled.
     #[inline]
     pub fn reserve(&self, event_type: u16, content_ext: [u64; 4], payload_bytes: u64) -> Option<Reservation<'_>> {
         self.core.reserve_in_place(event_type, content_ext, payload_bytes)
     }
 
-    /// Whether events are recorded now. Always false in a forked child.
+    /// Returns true if events are recorded now. Always false in a forked child.
     #[inline]
     pub fn is_enabled(&self) -> bool {
         self.core.may_record()
@@ -98,7 +101,7 @@ impl Recorder {
         self.core.set_enabled(enabled);
     }
 
-    /// Whether the recorder was made by this process, and not inherited by a fork.
+    /// Returns true if this process made the recorder and did not inherit it by a fork.
     pub fn belongs_to_this_process(&self) -> bool {
         self.core.is_original_process()
     }
@@ -108,12 +111,12 @@ impl Recorder {
         self.core.file.warning()
     }
 
-    /// Whether the file stays when the recorder ends; changes what the builder was told.
+    /// Sets whether the file stays when the recorder ends, instead of the builder's setting.
     pub fn keep(&self, keep: bool) {
         self.core.file.keep(keep);
     }
 
-    /// Path of the ring file; `None` for an anonymous ring.
+    /// Returns the path of the ring file; `None` for an anonymous ring.
     pub fn path(&self) -> Option<&Path> {
         self.core.file.path()
     }
@@ -124,27 +127,27 @@ impl Recorder {
         self.core.file.descriptor()
     }
 
-    /// The ring's sizes.
+    /// Returns the ring's sizes.
     pub fn geometry(&self) -> Geometry {
         *self.core.writer.memory().geometry()
     }
 
-    /// What the recorder was told about its events.
+    /// Returns the description of the recorder's events.
     pub fn description(&self) -> &ContentDescription {
         self.core.description()
     }
 
-    /// The clock that stamps events.
+    /// Returns the clock that stamps events.
     pub fn clock(&self) -> &'static Clock {
         self.core.clock
     }
 
-    /// Whether somebody truncated the ring file under the recorder. Events recorded since go nowhere.
+    /// Returns true if another program truncated the ring file. Events recorded since then are lost.
     pub fn was_truncated(&self) -> bool {
         self.core.writer.memory().mapping().was_truncated()
     }
 
-    /// Counters.
+    /// Returns the counters.
     pub fn stats(&self) -> RecorderStats {
         let read = |word| self.core.writer.memory().control(word).load(Ordering::Relaxed);
         RecorderStats {
@@ -157,14 +160,13 @@ impl Recorder {
         }
     }
 
-    /// Copies `bytes` into the ring's context area; false if they do not fit. For tables that a content type keeps
-    /// there.
+    /// Copies `bytes` into the ring's context area, for tables of its content type. Returns false if they do not fit.
     pub fn write_context(&self, offset: u64, bytes: &[u8]) -> bool {
         self.core.may_record() && self.core.writer.memory().store_context_bytes(offset, bytes)
     }
 
-    /// Publishes a word of the context area with release ordering, after the bytes that it announces; false if it is
-    /// outside of the area or unaligned.
+    /// Publishes a word of the context area with release ordering, after the bytes that it announces. Returns false if
+    /// the word is outside of the area or unaligned.
     pub fn publish_context_word(&self, offset: u64, value: u64) -> bool {
         if !self.core.may_record() {
             return false;
@@ -184,8 +186,8 @@ impl Recorder {
         Self { core }
     }
 
-    /// Has `hook` called when the process exits in good order while the recorder lives, and other threads may still
-    /// record.
+    /// Registers `hook`, to be called when the process exits normally while the recorder exists. Other threads may
+    /// still record then.
     #[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "the perf recorder's business"))]
     pub(crate) fn at_exit(&self, hook: impl Fn() + Send + Sync + 'static) {
         self.core.file.at_exit(hook);

@@ -1,4 +1,4 @@
-//! Writing the header of a new ring.
+//! The header of a new ring.
 
 use super::config::{ContentDescription, truncate_at_char};
 use crate::clock::Clock;
@@ -8,21 +8,21 @@ use crate::ring::memory::{MappedMemory, RingMemory};
 use crate::shm::{ProcessIdentity, WRITE_LOCK_OFFSET};
 use crate::sync::Ordering;
 
-/// Which ring of a recorder it is.
+/// Position of a ring among the rings of its recorder.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Shard {
-    /// Its index.
+    /// Index of the ring.
     pub(crate) index: u64,
-    /// The most there will be; 0 for a ring that is no shard.
+    /// Largest number of shards; 0 for a ring that is no shard.
     pub(crate) limit: u64,
-    /// What all shards of the recorder have in common, and others have not.
+    /// Number that all shards of the recorder have in common, and no other ring has.
     pub(crate) group: u64,
 }
 
-// The operating-system layer knows no format, and the format names the byte.
+// The operating-system layer does not know the format, which names the byte.
 const _: () = assert!(ext::WRITER_LOCK as u64 == WRITE_LOCK_OFFSET);
 
-/// Fills in everything. The file is not visible yet, so that nothing here needs an order.
+/// Writes the whole header. The file is not visible yet, so that no store here needs an order.
 pub(super) fn write(
     memory: &MappedMemory,
     description: &ContentDescription,

@@ -1,4 +1,4 @@
-//! Recording: what a program embeds.
+//! Recording: the part that a program embeds.
 
 mod build;
 mod config;
@@ -16,7 +16,6 @@ mod thread_cursors;
 pub use crate::shm::HugePageWarning;
 pub use build::{KEEP_VARIABLE, RecorderBuilder};
 pub use config::ContentDescription;
-
 pub use error::{RecorderError, RecorderErrorKind};
 pub(crate) use events::EventsIdentity;
 pub use handle::{Recorder, RecorderStats};

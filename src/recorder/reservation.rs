@@ -1,4 +1,4 @@
-//! Reserve, fill in place, commit.
+//! `Reservation`: an event that is filled in place.
 
 use super::core::Core;
 use super::thread_cursors;
@@ -9,15 +9,15 @@ use crate::ring::payload_cursor::PayloadCursor;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// An event that has its place in the ring and is being filled.
+/// An event that has its slot and payload memory, and is being filled.
 ///
-/// Made by [`Recorder::reserve`](super::Recorder::reserve). Until it is committed, readers of its ring wait at it (they
-/// do not block the writers), so fill it without detours. If it is dropped instead (an early return, a panic), a
-/// RECORD_ERROR event takes its place.
+/// Made by [`Recorder::reserve`](super::Recorder::reserve). Readers wait for the event until it is committed (they do
+/// not block writers), so fill it without delay. If the reservation is dropped instead (by an early return or a panic),
+/// a RECORD_ERROR event is committed.
 ///
-/// Payload bytes that are not written are zero, never what lay there before.
+/// Payload bytes that are not written are zero.
 ///
-/// It belongs to the process that made it: in a forked child all its methods, and its drop, do nothing.
+/// A reservation belongs to the process that made it: in a forked child all its methods, and its drop, do nothing.
 #[must_use = "a reservation that is dropped records an error in its place"]
 pub struct Reservation<'r> {
     core: &'r Arc<Core>,
@@ -25,11 +25,11 @@ pub struct Reservation<'r> {
     /// Taken by commit and drop.
     claim: Option<Claim<'r>>,
     fields: Fields,
-    /// Payload bytes that exist behind `start`.
+    /// Payload bytes that the caller may write, from `start` on.
     capacity: u64,
-    /// Where the caller's bytes begin in the payload: behind the error struct for an oversized event.
+    /// Offset of the caller's bytes in the payload: after the error struct for an oversized event, else 0.
     start: u64,
-    /// Every byte below has been stored.
+    /// Every byte before this offset has been stored.
     written: u64,
     requested: u64,
     overflow: Option<ErrorType>,
@@ -55,7 +55,7 @@ impl Core {
         };
         let epoch_nanos = self.clock.now_epoch_nanos();
         let cursor = thread_cursors::of_this_thread(self);
-        // Room for the error struct, should it be dropped.
+        // With room for the error struct, in case the reservation is dropped.
         let claim = self.writer.reserve(cursor, (start + capacity).max(record_error::FIXED_BYTES as u64));
         // Fits 32 bits, or `overflow` has capped it.
         let reserved_bytes = (start + capacity) as u32;
@@ -75,20 +75,21 @@ impl Core {
 }
 
 impl Reservation<'_> {
-    /// The event's sequence number.
+    /// Returns the event's sequence number.
     pub fn seqno(&self) -> u64 {
         self.claim.as_ref().map_or(0, |claim| claim.seqno)
     }
 
-    /// How many bytes can be written: what was asked for, 8,176 if that was too much, or 0 if no payload memory could
-    /// be had, because stalled writers hold every chunk of it. Then all that is written is lost, and what is committed
-    /// or dropped is a RECORD_ERROR without payload: time and extension words are the event's, but neither its type nor
-    /// its size is known to readers.
+    /// Returns how many bytes can be written: the requested number, or 8,176 if the request was too large, or 0 if
+    /// stalled writers hold every chunk of payload memory.
+    ///
+    /// With 0 all written bytes are lost, and the event becomes a RECORD_ERROR without payload: it keeps the time and
+    /// the extension words, but readers learn neither its type nor its size.
     pub fn payload_bytes(&self) -> u64 {
         self.capacity
     }
 
-    /// How many bytes have been written, counted from the start; [`Self::append`] goes on there.
+    /// Returns the end of the written bytes; [`Self::append`] continues there.
     pub fn written_bytes(&self) -> u64 {
         self.written
     }
@@ -101,14 +102,15 @@ impl Reservation<'_> {
         self.fields.content_ext[index] = value;
     }
 
-    /// Appends bytes; gives how many there was room for: fewer than given only behind [`Self::payload_bytes`].
+    /// Appends bytes, and returns how many of them there was room for: less than all only at the end of
+    /// [`Self::payload_bytes`].
     #[inline]
     pub fn append(&mut self, bytes: &[u8]) -> usize {
         self.write_at(self.written, bytes)
     }
 
-    /// Writes bytes at `offset` of the payload; gives how many there was room for. A gap that this leaves before
-    /// `offset` is filled with zeros.
+    /// Writes bytes at `offset` of the payload, and returns how many of them there was room for. A gap before `offset`
+    /// is filled with zeros.
     #[inline]
     pub fn write_at(&mut self, offset: u64, bytes: &[u8]) -> usize {
         if offset >= self.capacity || !self.core.is_original_process() {
@@ -125,15 +127,15 @@ impl Reservation<'_> {
         room as usize
     }
 
-    /// Publishes the event, or the RECORD_ERROR that stands for it if it is oversized or no payload memory could be
-    /// had; gives the seqno.
+    /// Publishes the event and returns its seqno. An oversized event, or one without payload memory, becomes a
+    /// RECORD_ERROR.
     #[inline]
     pub fn commit(mut self) -> u64 {
         self.zero_up_to(self.capacity);
         self.publish()
     }
 
-    /// Publishes the event with only the bytes that were written as its payload; gives its seqno. An oversized event is
+    /// Publishes the event with only the written bytes as its payload, and returns its seqno. An oversized event is
     /// published as [`Self::commit`] does.
     #[inline]
     pub fn commit_written(mut self) -> u64 {
@@ -169,14 +171,14 @@ impl Reservation<'_> {
         seqno
     }
 
-    /// Gives the payload cursor to the next thread, if its own ended before this reservation did.
+    /// Gives the payload cursor to the next thread if its own thread ended before this reservation.
     fn give_back_cursor(&mut self) {
         if let Some(cursor) = self.cursor.take() {
             self.core.writer.give_back_orphan(cursor);
         }
     }
 
-    /// Stores zeros from what has been written up to `end`.
+    /// Stores zeros from the end of the written bytes up to `end`.
     fn zero_up_to(&mut self, end: u64) {
         const ZEROS: [u8; 256] = [0; 256];
         if !self.core.is_original_process() {

@@ -1,4 +1,4 @@
-//! Which payload cursor of which ring belongs to this thread.
+//! The payload cursors of each thread, one for each ring that the thread records to.
 
 use super::core::Core;
 use crate::ring::payload_cursor::{CursorId, PayloadCursor};
@@ -6,7 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::ptr;
 use std::sync::{Arc, Weak};
 
-/// A few rings are remembered without a search; most programs record into one or two.
+/// Number of rings whose payload cursors a thread finds without a search; most programs record to one or two rings.
 const REMEMBERED: usize = 4;
 
 #[derive(Clone, Copy)]
@@ -24,16 +24,16 @@ struct Held {
     cursor: CursorId,
 }
 
-/// Everything this thread holds; given back when the thread ends.
+/// All payload cursors of this thread; they are given back when the thread ends.
 struct HeldCursors(RefCell<Vec<Held>>);
 
 thread_local! {
-    // Without a destructor, so that access is an address and no check, and works until the thread's last instruction.
+    // Without a destructor: so access needs no check, and works until the thread's last instruction.
     static REMEMBER: [Cell<Remembered>; REMEMBERED] = const { [const { Cell::new(NOTHING) }; REMEMBERED] };
     static HELD: HeldCursors = const { HeldCursors(RefCell::new(Vec::new())) };
 }
 
-/// The calling thread's payload cursor of `core`, if it has been used lately; else see [`of_this_thread`].
+/// Returns the calling thread's payload cursor of `core` if it was used lately. The fast path of [`of_this_thread`].
 #[inline(always)]
 pub(super) fn remembered(core: &Core) -> Option<&PayloadCursor> {
     let remembered = REMEMBER.with(|slots| slots[core.id as usize % REMEMBERED].get());
@@ -45,9 +45,10 @@ pub(super) fn remembered(core: &Core) -> Option<&PayloadCursor> {
     Some(unsafe { &*remembered.cursor })
 }
 
-/// The calling thread's payload cursor of `core`. `None` if there is none to be had: the thread is at its end, the
-/// recorder's payload cursors are all in use, or we are in a signal handler that interrupted this very function.
-/// Recording works without, at a higher price.
+/// Returns the calling thread's payload cursor of `core`.
+///
+/// Returns `None` if the thread is at its end, if all payload cursors of the recorder are in use, or in a signal
+/// handler that interrupted this function. Recording without a payload cursor works, and costs more.
 pub(super) fn of_this_thread(core: &Arc<Core>) -> Option<&PayloadCursor> {
     if let Some(cursor) = remembered(core) {
         return Some(cursor);
@@ -73,11 +74,10 @@ impl HeldCursors {
 
 impl Drop for HeldCursors {
     fn drop(&mut self) {
-        // Other destructors of this thread may still record: without a payload cursor.
+        // Other destructors of this thread may still record; they do so without a payload cursor.
         REMEMBER.with(|slots| slots.iter().for_each(|slot| slot.set(NOTHING)));
         for held in self.0.get_mut().drain(..) {
-            // A forked child has the lock of the payload cursors as it was when it was made: perhaps held by a thread
-            // that it has not.
+            // In a forked child the lock of the payload cursors may be held by a thread that does not exist there.
             let Some(core) = held.core.upgrade().filter(|core| core.is_original_process()) else { continue };
             let Some(cursor) = core.writer.cursors().get(held.cursor) else { continue };
             core.writer.give_back(cursor);

@@ -1,16 +1,16 @@
-//! How many payload cursors record at present, so that their runs together take a bounded part of the payload memory.
+//! Count of the payload cursors that record at present, so that their runs together take a bounded part of the buffer.
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// Bits of a word that count payload cursors; the epoch is above.
+/// Bits of a word that count payload cursors; the bits above hold the epoch.
 const COUNT_BITS: u32 = 20;
 const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
 
-/// Counts the payload cursors that took a run in the present stretch of payload memory (an *epoch*), and in the one
-/// before.
+/// Counts of the payload cursors that took a run in the present stretch of payload memory (an *epoch*), and in the
+/// epoch before.
 ///
-/// Only the sizes of runs depend on the counts, so they need no order, and may be wrong by those who count at the same
-/// time.
+/// Only the sizes of runs depend on the counts. So the counts need no order, and may miss threads that count at the
+/// same time.
 pub(super) struct ActiveCursors {
     /// `epoch << COUNT_BITS | cursors`, of even and of odd epochs.
     counts: [AtomicU64; 2],
@@ -21,10 +21,9 @@ impl ActiveCursors {
         Self { counts: [AtomicU64::new(0), AtomicU64::new(0)] }
     }
 
-    /// Counts a payload cursor, if it comes for a run for the first time in this epoch, and returns how many payload
-    /// cursors are active: at least 1.
+    /// Counts a payload cursor if it takes its first run in this epoch, and returns how many are active: at least 1.
     pub(super) fn count(&self, epoch: u64, is_first: bool) -> u64 {
-        // Models need no small shares, and have enough words to explore.
+        // Models need no small runs, and have enough words to explore without the counts.
         if cfg!(any(loom, shuttle)) {
             return 1;
         }

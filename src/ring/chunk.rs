@@ -1,9 +1,10 @@
-//! Payload memory changes hands in chunks, so that no two threads ever write the same payload bytes.
+//! Chunks: the unit in which payload memory changes hands, so that no two threads ever write the same payload bytes at
+//! the same time.
 //!
 //! Each physical chunk has an owner word in the writer's private memory (a ring has one writing process): `lap << 16 |
 //! holder`. The lap is the turn of the payload buffer for which the chunk was last taken, from 1. The holder is 0
-//! (free), a payload cursor plus one, or [`ONE_OFF`]. Laps only grow, so that a writer which allocated an offset long
-//! ago and comes late finds a newer lap and takes nothing.
+//! (free), the id of a payload cursor plus one, or [`ONE_OFF`]. Laps only grow: so a writer that allocated an offset
+//! long ago and comes late finds a newer lap and takes nothing.
 
 use super::mutation::{self, Mutation};
 use super::payload_cursor::{CursorId, LeftRun, PayloadCursor};
@@ -21,22 +22,23 @@ const ONE_OFF: u64 = HOLDER_MASK;
 /// Bits of a pin word below the lap.
 const PIN_BITS: u32 = 16;
 const PIN_MASK: u64 = (1 << PIN_BITS) - 1;
-/// In a pin word: the chunk is not the first of its run; the bits below say by how many chunks.
+/// Flag in a pin word: the chunk is not the first of its run; the bits below hold its distance from the first in
+/// chunks.
 const PIN_FOLLOWS: u64 = 1 << 15;
-/// In the pin word of a run's first chunk: too many open reservations to count.
+/// Count in the pin word of a run's first chunk: too many open reservations to count.
 const PIN_UNCOUNTED: u64 = PIN_FOLLOWS - 1;
 
-/// Who asks for a chunk.
+/// The one that takes a chunk.
 #[derive(Clone, Copy)]
 pub(crate) enum Taker<'a> {
-    /// A thread, to keep the chunk in its payload cursor.
+    /// A payload cursor, which keeps the chunk.
     Cursor(&'a PayloadCursor),
-    /// One reservation, of the thread of this payload cursor if it has one.
+    /// One reservation. Its thread has this payload cursor, or none.
     OneOff(Option<&'a PayloadCursor>),
 }
 
 impl Taker<'_> {
-    /// How an owner word names it.
+    /// Returns the number that stands for this taker in an owner word.
     fn holder(self) -> u64 {
         match self {
             Self::Cursor(cursor) => u64::from(cursor.id()) + 1,
@@ -44,7 +46,7 @@ impl Taker<'_> {
         }
     }
 
-    /// The payload cursor of the thread that asks.
+    /// Returns the payload cursor of the thread that takes the chunk.
     fn own_cursor(&self) -> Option<&PayloadCursor> {
         match self {
             Self::Cursor(cursor) => Some(cursor),
@@ -60,17 +62,16 @@ fn free_order() -> Ordering {
 /// The owner words of a ring's chunks.
 pub(crate) struct Chunks {
     owners: Box<[AtomicU64]>,
-    /// `lap << 16 | open` for the first chunk of a run that its payload cursor has stopped filling: how many
-    /// reservations are open in the run. `lap << 16 | PIN_FOLLOWS | n` for the chunk `n` chunks further on. Only the
-    /// payload cursor that took the run for that lap uses them, and only if reservations were open in the run when it
-    /// was left.
+    /// Pin words of the runs that payload cursors have stopped filling while reservations were open in them. The first
+    /// chunk of a run has `lap << 16 | open`, where `open` counts those reservations. The chunk `n` chunks after it has
+    /// `lap << 16 | PIN_FOLLOWS | n`. Only the payload cursor that took the run for that lap uses these words.
     pins: Box<[AtomicU64]>,
     chunk_shift: u32,
     payload_shift: u32,
 }
 
 impl Chunks {
-    /// All chunks free.
+    /// Creates the owner words of free chunks.
     pub(crate) fn new(geometry: &Geometry) -> Self {
         let words = || (0..geometry.chunk_count()).map(|_| AtomicU64::new(FREE)).collect();
         Self {
@@ -93,13 +94,15 @@ impl Chunks {
         (base >> self.payload_shift) + 1
     }
 
-    /// Takes the chunk at the unwrapped offset `base` (a multiple of the chunk size that the taker has just allocated
-    /// from `next_payload_byte`). False: a newer lap has it, or a thread that is inside it now. Never waits.
+    /// Takes the chunk at the unwrapped offset `base`, a multiple of the chunk size that the taker has just allocated
+    /// from `next_payload_byte`. Never waits.
+    ///
+    /// Returns false if a newer lap has the chunk, or a thread that is inside a reservation now.
     pub(crate) fn take(&self, base: u64, taker: Taker<'_>, cursors: &PayloadCursors) -> bool {
         let owner = self.owner(base);
         let lap = self.lap(base);
-        // Acquire here and below: with a free word come the previous holder's payload stores, so that ours are later in
-        // the modification order of every byte.
+        // Acquire here and below, pairs with the release in `free` and `release_run`: the previous holder's payload
+        // stores happen before ours. So ours are later in the modification order of every byte.
         let mut seen = owner.load(Ordering::Acquire);
         loop {
             if seen >> HOLDER_BITS >= lap && !mutation::active(Mutation::MissingLapCheck) {
@@ -108,14 +111,14 @@ impl Chunks {
             let held_by = seen & HOLDER_MASK;
             if !mutation::active(Mutation::MissingChunkClaim)
                 && held_by != FREE
-                && (held_by == ONE_OFF || !self.part_from(seen, taker, cursors))
+                && (held_by == ONE_OFF || !self.is_abandoned(seen, taker, cursors))
             {
                 return false;
             }
             step::at(Step::OwnerSeen);
             let name = lap << HOLDER_BITS | taker.holder();
-            // Nothing to release: a thief that reads our name asks our payload cursor. A failure means that the word
-            // has gone on to a newer lap or was freed, which happens a few times at most.
+            // No release: a thief that reads our name looks at our payload cursor. If the exchange fails, the word has
+            // got a newer lap or was freed, which happens a few times at most.
             match owner.compare_exchange(seen, name, Ordering::Acquire, Ordering::Acquire) {
                 Ok(_) => return true,
                 Err(now) => seen = now,
@@ -123,20 +126,21 @@ impl Chunks {
         }
     }
 
-    /// Whether the payload cursor that holds the chunk will never write to it again, seen by a taker that has allocated
+    /// Returns true if the payload cursor that holds the chunk will never write to it again. The taker has allocated
     /// the chunk's next turn from `next_payload_byte`.
     ///
-    /// The owner says "inside", then a full fence, then reads `next_payload_byte`, and leaves a chunk alone that lies
-    /// far behind. We have moved `next_payload_byte` a whole turn past the chunk; then a full fence, then we read
-    /// whether the owner is inside. One of the two fences comes first: either the owner sees that its chunk lies far
-    /// behind, now and ever after, or we see that it is inside, and leave the chunk alone. (That it took the chunk at
-    /// all we have read from the owner word; so the fence of the reservation in which it did came before ours.)
-    fn part_from(&self, seen: u64, taker: Taker<'_>, cursors: &PayloadCursors) -> bool {
+    /// The owner marks "inside", executes a full fence, reads `next_payload_byte`, and leaves its run if the run is no
+    /// longer near. The taker has moved `next_payload_byte` a whole turn past the chunk; it executes a full fence and
+    /// reads whether the owner is inside. One of the two fences comes first. If the taker's fence comes first, the
+    /// owner sees that its run is not near, now and ever after. If the owner's fence comes first, the taker sees that
+    /// the owner is inside and leaves the chunk alone. (The taker has read the owner's name from the owner word. So the
+    /// fence of the reservation in which the owner took the chunk came before the taker's fence.)
+    fn is_abandoned(&self, seen: u64, taker: Taker<'_>, cursors: &PayloadCursors) -> bool {
         let holder = (seen & HOLDER_MASK) as CursorId - 1;
         if let Some(own) = taker.own_cursor()
             && own.id() == holder
         {
-            // Our own, from an earlier lap. Nothing of ours is open in it if this reservation is the only one.
+            // The taker's own chunk, from an earlier lap. It has no open reservation in it if this one is its only one.
             return own.is_outermost();
         }
         let Some(cursor) = cursors.get(holder) else { return false };
@@ -150,19 +154,19 @@ impl Chunks {
     pub(crate) fn free(&self, base: u64, taker: Taker<'_>) {
         let lap = self.lap(base) << HOLDER_BITS;
         let held = lap | taker.holder();
-        // Release: our payload stores happen before those of whoever takes it next. If it fails, somebody has taken it
-        // from us.
+        // Release, pairs with the acquire in `take`: our payload stores happen before those of the next holder. If the
+        // exchange fails, another thread has taken the chunk from us.
         let _ = self.owner(base).compare_exchange(held, lap | FREE, free_order(), Ordering::Relaxed);
     }
 
-    /// Ends `cursor`'s filling of `run`, in which `run.open` of its reservations still have their payload.
+    /// Releases a run that `cursor` has stopped filling. `run.open` of its open reservations have their payload in it.
     ///
-    /// The last of them frees it (see [`Self::unpin`]); or thieves take its chunks when the payload cursor is outside.
-    /// So one reservation that is kept open for long, or leaked, keeps one run, and not all that its thread fills
-    /// meanwhile.
+    /// If there are such reservations, the last of them frees the run (see [`Self::unpin`]), or thieves take its chunks
+    /// when the payload cursor is outside. So a reservation that is open for long, or leaked, keeps one run, and not
+    /// every run that its thread fills meanwhile.
     ///
-    /// `is_kept` says that nobody can have taken a chunk of it: the payload cursor is inside, and the run was near
-    /// after the fence. Whoever would take a chunk leaves it alone then, so that no exchange is needed.
+    /// `is_kept` says that no other thread can have taken a chunk of the run: the payload cursor is inside, and the run
+    /// was near after the fence. Thieves leave its chunks alone then, so that no exchange is needed.
     pub(crate) fn release_run(&self, run: LeftRun, cursor: &PayloadCursor, is_kept: bool) {
         let chunks = run.bytes >> self.chunk_shift;
         if run.open == 0 || mutation::active(Mutation::MissingPin) {
@@ -176,9 +180,9 @@ impl Chunks {
             }
             return;
         }
-        // Relaxed, as in `unpin`: the holder's own. With the lap, for `open` may be wrong about a run of which chunks
-        // have been taken from the payload cursor (a handler that came before the payload cursor noticed counts what
-        // will be withdrawn): the next holder then finds a lap that is not its own.
+        // Relaxed, as in `unpin`: only the holder uses these words. They carry the lap because `open` may be wrong for
+        // a run whose chunks other threads have taken (a handler that came before the owner noticed the loss counts a
+        // reservation that will be withdrawn): the next holder then finds a lap that is not its own.
         let pin = |base, what| self.pins[self.index(base)].store(self.pin_word(base, what), Ordering::Relaxed);
         pin(run.base, run.open.min(PIN_UNCOUNTED));
         (1..chunks).for_each(|n| pin(self.chunk_at(run.base, n), PIN_FOLLOWS | n));
@@ -193,7 +197,7 @@ impl Chunks {
         let pinned = pins.load(Ordering::Relaxed);
         let open = pinned & PIN_MASK;
         if pinned != self.pin_word(first, open) || !(1..PIN_UNCOUNTED).contains(&open) {
-            // Not known: kept until the payload cursor is outside.
+            // The count is not known: the run is kept until the payload cursor is outside.
             return;
         }
         pins.store(pinned - 1, Ordering::Relaxed);
@@ -217,7 +221,7 @@ impl Chunks {
         base.checked_sub(before << self.chunk_shift)
     }
 
-    /// Whether the chunk at `base` is pinned as the one `n` chunks after the first of its run.
+    /// Returns true if the chunk at `base` is pinned as the one `n` chunks after the first of its run.
     fn follows(&self, base: u64, n: u64) -> bool {
         self.pins[self.index(base)].load(Ordering::Relaxed) == self.pin_word(base, PIN_FOLLOWS | n)
     }

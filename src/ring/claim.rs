@@ -89,7 +89,7 @@ impl<M: RingMemory> RingWriter<M> {
     pub(super) fn claim_slot_slow(&self) -> Option<ClaimedSlot<'_>> {
         (0..self.capacity)
             // The slots of a truncated file are zeros for ever.
-            .take_while(|tried| *tried == 0 || !self.memory.is_cut())
+            .take_while(|tried| *tried == 0 || !self.memory.is_truncated())
             .find_map(|_| self.try_claim_slot())
     }
 

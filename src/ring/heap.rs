@@ -11,7 +11,7 @@ use crate::sync::{AtomicU64, Ordering};
 const WORD_BYTES: u64 = 8;
 /// Entries of the wide hole table.
 const WIDE_HOLES: usize = extension::WIDE_HOLE_SETS * extension::WIDE_HOLE_WAYS;
-/// Entries of the narrow one, which models do not have.
+/// Entries of the narrow hole table, which models do not have.
 const NARROW_HOLES: usize = if cfg!(any(loom, shuttle)) { 0 } else { extension::HOLE_ENTRIES };
 
 /// Heap memory with the shape of a ring.
@@ -20,12 +20,13 @@ pub(crate) struct HeapMemory {
     control: Vec<AtomicU64>,
     descriptors: Vec<[AtomicU64; DESCRIPTOR_WORDS]>,
     payload: Vec<AtomicU64>,
-    /// The wide table, then the narrow one.
+    /// The wide hole table, then the narrow hole table.
     holes: Vec<AtomicU64>,
 }
 
 impl HeapMemory {
-    /// Zeroed memory. Under loom only the first `payload_words` words of payload exist; later ones wrap onto them.
+    /// Creates zeroed memory. Only `payload_words` words of payload exist (few, under loom); later offsets wrap onto
+    /// them.
     pub(crate) fn new(geometry: Geometry, payload_words: usize) -> Self {
         let words = |n: usize| (0..n).map(|_| AtomicU64::new(0)).collect();
         Self {

@@ -1,12 +1,13 @@
-//! The hole tables: seqnos that were handed out and will never be committed, for readers that would wait for them.
+//! The hole tables. They name the seqnos that were handed out and will never be committed, so that readers do not wait
+//! for them.
 //!
 //! A table is divided into sets of a few entries; a seqno belongs to one set and may stand in any entry of it. A new
-//! hole replaces the smallest entry. So an entry only grows. Within a lap a slot has one seqno, so that a hole is
-//! forgotten early (its readers then wait until the ring has gone round) only if writers stall for a whole lap in more
-//! slots of one set than it has entries: in the wide table that cannot be in rings of up to 65,536 descriptors, and is
-//! as good as impossible in larger ones.
+//! hole replaces the smallest entry, so that an entry only grows. Within a lap a slot has one seqno. So a hole is
+//! forgotten early only if writers stall for a whole lap in more slots of one set than the set has entries; readers
+//! then wait until the ring has gone round. In the wide table this cannot happen in rings of up to 65,536 descriptors,
+//! and is nearly impossible in larger ones.
 //!
-//! Readers of version 1.2 look in the wide table. The narrow one, of 64 sets by the seqno's remainder, is kept for
+//! Readers since version 1.2 look in the wide table. The narrow table, of 64 sets by the seqno's remainder, is for
 //! older readers.
 
 use super::memory::RingMemory;
@@ -18,13 +19,13 @@ use std::ops::Range;
 /// One of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HoleTable {
-    /// That of all versions.
+    /// The table of all versions.
     Narrow,
-    /// That of version 1.2.
+    /// The table since version 1.2.
     Wide,
 }
 
-/// Indices of the entries in which `seqno` may stand.
+/// Returns the indices of the entries in which `seqno` may stand.
 fn entries<M: RingMemory>(memory: &M, table: HoleTable, seqno: u64) -> Range<u64> {
     let (set, ways) = match table {
         HoleTable::Narrow => (seqno % (HOLE_ENTRIES / HOLE_WAYS) as u64, HOLE_WAYS as u64),
@@ -52,14 +53,14 @@ pub(crate) fn publish<M: RingMemory>(memory: &M, seqno: u64) {
 }
 
 fn enter<M: RingMemory>(memory: &M, table: HoleTable, seqno: u64) {
-    // Each repetition means that another writer has put a hole into the same entry meanwhile, and nobody does so twice
-    // for a seqno.
+    // Each repetition means that another writer has put a hole into the same entry meanwhile. No writer does so twice
+    // for one seqno.
     loop {
-        // Relaxed: the compare-exchange decides. An entry's value says all there is to say; nothing else comes with it.
+        // Relaxed: the compare-exchange decides. An entry's value is the whole message; no other memory belongs to it.
         let value_at = |index| (memory.hole(table, index).load(Ordering::Relaxed), index);
         let smallest = entries(memory, table, seqno).map(value_at).min();
         let Some((value, index)) = smallest.filter(|(value, _)| *value < seqno) else {
-            // All are newer: we come so late that readers find the slot's next turn.
+            // All entries are newer: we come so late that readers find the slot's next turn.
             return;
         };
         let entry = memory.hole(table, index);
@@ -69,7 +70,7 @@ fn enter<M: RingMemory>(memory: &M, table: HoleTable, seqno: u64) {
     }
 }
 
-/// Whether the table in which readers look holds `seqno`.
+/// Returns true if the table in which readers look holds `seqno`.
 pub(crate) fn holds<M: RingMemory>(memory: &M, seqno: u64) -> bool {
     let table = memory.hole_table();
     // Relaxed: a stale value only delays the answer.

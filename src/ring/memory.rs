@@ -1,7 +1,7 @@
-//! The region a ring lives in, seen as words and payload bytes.
+//! The memory of a ring, as words and payload bytes.
 //!
-//! The two laws for memory that another process writes: no reference to it exists except `&AtomicU64`, which the
-//! language defines for this; and every byte crosses by an atomic or opaque copy.
+//! Two rules hold for memory that another process writes. No reference to it exists except `&AtomicU64`, which the
+//! language defines for this. And every byte is copied by an atomic or an opaque copy.
 
 use super::holes::HoleTable;
 use crate::layout::limits::DESCRIPTOR_WORDS;
@@ -29,31 +29,31 @@ pub(crate) enum ControlWord {
 
 /// A ring's memory. Indices are wrapped or checked by the implementation: no argument can leave the region.
 pub(crate) trait RingMemory {
-    /// The sizes of the ring.
+    /// Returns the sizes of the ring.
     fn geometry(&self) -> &Geometry;
-    /// A control word.
+    /// Returns a control word.
     fn control(&self, word: ControlWord) -> &AtomicU64;
-    /// The eight words of the descriptor in `slot`; `slot` is taken modulo the capacity.
+    /// Returns the eight words of the descriptor in `slot`; `slot` is taken modulo the capacity.
     fn descriptor(&self, slot: u64) -> &[AtomicU64; DESCRIPTOR_WORDS];
     /// Loads a descriptor's eight words in any order, each by a relaxed load.
     fn load_descriptor(words: &[AtomicU64; DESCRIPTOR_WORDS]) -> Descriptor {
         Descriptor::from_words(words.each_ref().map(|word| word.load(Ordering::Relaxed)))
     }
-    /// A hole table's entry `index`, taken modulo its size.
+    /// Returns a hole table's entry `index`, taken modulo the table's size.
     fn hole(&self, table: HoleTable, index: u64) -> &AtomicU64;
-    /// Whether the ring has a hole table (files of other writers have none).
+    /// Returns true if the ring has a hole table (files of other writers have none).
     fn has_holes(&self) -> bool;
-    /// The table in which readers look for holes.
+    /// Returns the table in which readers look for holes.
     fn hole_table(&self) -> HoleTable;
-    /// Whether somebody has cut the file behind the region, so that nothing written there is kept.
-    fn is_cut(&self) -> bool {
+    /// Returns true if the file of this memory has been truncated, so that nothing written there is kept.
+    fn is_truncated(&self) -> bool {
         false
     }
     /// Copies `bytes` to the unwrapped payload offset. Nothing is copied if they do not fit the buffer.
     fn store_payload(&self, offset: u64, bytes: &[u8]);
     /// Copies from the unwrapped payload offset. At most the buffer's size is copied; the rest of `out` stays.
     fn load_payload(&self, offset: u64, out: &mut [u8]);
-    /// Asks for the cache line `BYTES` behind the descriptor, to write it soon. (The last of a turn ask for lines of
+    /// Prefetches the cache line `BYTES` after the descriptor, to write it soon. (The last of a turn ask for lines of
     /// the payload buffer: no harm, and no reckoning.)
     fn prefetch_after<const BYTES: usize>(&self, words: &[AtomicU64; DESCRIPTOR_WORDS]);
 }
@@ -110,7 +110,7 @@ mod mapped {
                 slot_mask: geometry.descriptor_capacity() - 1,
                 payload_mask: geometry.payload_buf_bytes() - 1,
                 geometry,
-                // Of a sparse file nothing is ordinary: a payload is mapped before it is copied.
+                // Payloads of a sparse file must be mapped before they are copied, so none is copied in line.
                 copier: Copier::new().within(if mapping.is_sparse() {
                     0
                 } else {
@@ -122,25 +122,25 @@ mod mapped {
             })
         }
 
-        /// The mapping.
+        /// Returns the mapping.
         pub(crate) fn mapping(&self) -> &Mapping {
             &self.mapping
         }
 
-        /// Whether the file has holes, of which only some may be mapped.
+        /// Returns true if the file is sparse, so that only parts of it may be mapped.
         #[inline(always)]
         pub(crate) fn is_sparse(&self) -> bool {
             self.is_sparse
         }
 
-        /// Whether a payload of so many bytes is of the ordinary size: it fits the buffer, and whoever asks first has
-        /// its copy in a straight line.
+        /// Returns true if a payload of so many bytes fits the buffer and is copied in line. A caller that asks first
+        /// has a copy without branches.
         #[inline(always)]
-        pub(crate) fn is_ordinary_payload(&self, bytes: usize) -> bool {
+        pub(crate) fn is_copied_in_line(&self, bytes: usize) -> bool {
             self.copier.copies_in_line(bytes)
         }
 
-        /// The word at a byte offset of the header section.
+        /// Returns the word at a byte offset of the header section.
         ///
         /// # Panics
         /// If the offset is not a multiple of 8 within the header section; callers pass constants.
@@ -155,7 +155,7 @@ mod mapped {
             unsafe { AtomicU64::from_ptr(word.as_ptr().cast()) }
         }
 
-        /// The word at a byte offset of the context area; `None` outside of it or if unaligned.
+        /// Returns the word at a byte offset of the context area; `None` outside of the area or if unaligned.
         pub(crate) fn context_word(&self, offset: u64) -> Option<&AtomicU64> {
             let end = offset.checked_add(8)?;
             if !offset.is_multiple_of(8) || end > self.geometry.context_area_bytes() {
@@ -168,24 +168,24 @@ mod mapped {
             Some(unsafe { AtomicU64::from_ptr(word.as_ptr().cast()) })
         }
 
-        /// The value of a word of the header section, in no order with other memory. Otherwise as
-        /// [`Self::header_word`].
+        /// Returns the value of a word of the header section, in no order with other memory; see [`Self::header_word`].
         pub(crate) fn header_value(&self, offset: usize) -> u64 {
             self.header_word(offset).load(Ordering::Relaxed)
         }
 
-        /// The value of a word of the header section, and with it (acquire) what was stored before it was released.
+        /// Returns the value of a word of the header section. Acquire, pairs with the release that stored the value.
         pub(crate) fn header_value_acquired(&self, offset: usize) -> u64 {
             self.header_word(offset).load(Ordering::Acquire)
         }
 
-        /// The value of a word of the context area, and with it (acquire) what was stored before it was released;
-        /// `None` outside of the area or if unaligned.
+        /// Returns the value of a word of the context area; `None` outside of the area or if unaligned. Acquire, pairs
+        /// with the release that stored the value.
         pub(crate) fn context_value_acquired(&self, offset: u64) -> Option<u64> {
             self.context_word(offset).map(|word| word.load(Ordering::Acquire))
         }
 
-        /// Copies `bytes` into the header section at `offset`; false if it does not fit or the mapping is read-only.
+        /// Copies `bytes` into the header section at `offset`. Returns false if they do not fit or the mapping is
+        /// read-only.
         pub(crate) fn store_header_bytes(&self, offset: usize, bytes: &[u8]) -> bool {
             let fits = offset.checked_add(bytes.len()).is_some_and(|end| end <= HEADER_SECTION_BYTES as usize);
             if !fits || self.mapping.access() != Access::ReadWrite {
@@ -198,7 +198,7 @@ mod mapped {
             true
         }
 
-        /// Copies out of the header section; false if the range is not inside of it.
+        /// Copies from the header section into `out`. Returns false if the range is not inside of the section.
         pub(crate) fn load_header_bytes(&self, offset: usize, out: &mut [u8]) -> bool {
             if offset.checked_add(out.len()).is_none_or(|end| end > HEADER_SECTION_BYTES as usize) {
                 return false;
@@ -210,7 +210,8 @@ mod mapped {
             true
         }
 
-        /// Copies `bytes` into the context area at `offset`; false if it does not fit or the mapping is read-only.
+        /// Copies `bytes` into the context area at `offset`. Returns false if they do not fit or the mapping is
+        /// read-only.
         pub(crate) fn store_context_bytes(&self, offset: u64, bytes: &[u8]) -> bool {
             let end = offset.checked_add(bytes.len() as u64);
             let Some(end) = end else { return false };
@@ -225,7 +226,7 @@ mod mapped {
             true
         }
 
-        /// Copies out of the context area; false if the range is not inside of it.
+        /// Copies from the context area into `out`. Returns false if the range is not inside of the area.
         pub(crate) fn load_context_bytes(&self, offset: u64, out: &mut [u8]) -> bool {
             let end = offset.checked_add(out.len() as u64);
             let Some(end) = end else { return false };
@@ -278,7 +279,7 @@ mod mapped {
             if cfg!(target_endian = "big") {
                 return Descriptor::from_words(words);
             }
-            // Not taken apart and put together again: stores of parts, loaded again as a whole, wait for one another.
+            // Transmuted, not built field by field: a load of the whole would wait for the stores of the fields.
             // SAFETY: `Descriptor` has the eight words' layout (checked by a test of its module), and is made of
             // integers.
             unsafe { std::mem::transmute::<[u64; DESCRIPTOR_WORDS], Descriptor>(words) }
@@ -294,7 +295,7 @@ mod mapped {
         }
 
         fn hole_table(&self) -> HoleTable {
-            // The word is as old as the file, and asked where nothing is in a hurry.
+            // Relaxed: the word never changes after the file was made.
             let is_wide = self.header_value(extension::HOLE_TABLE) == extension::WIDE_HOLES as u64;
             if is_wide { HoleTable::Wide } else { HoleTable::Narrow }
         }
@@ -303,13 +304,13 @@ mod mapped {
             self.has_holes
         }
 
-        fn is_cut(&self) -> bool {
+        fn is_truncated(&self) -> bool {
             self.mapping.was_truncated()
         }
 
         #[inline(always)]
         fn store_payload(&self, offset: u64, bytes: &[u8]) {
-            // Not a minimum: a constant length shall stay constant.
+            // Not `min`: a constant length shall stay constant for the compiler.
             let len = bytes.len();
             if len as u64 > self.payload_mask {
                 return;
@@ -323,7 +324,7 @@ mod mapped {
 
         #[inline(always)]
         fn load_payload(&self, offset: u64, out: &mut [u8]) {
-            // What is copied in line fits the buffer: the copier has been told of its size.
+            // Lengths that are copied in line fit the buffer: the copier knows its size.
             let fits = self.copier.copies_in_line(out.len());
             let len = if fits { out.len() } else { out.len().min(self.geometry.payload_buf_bytes() as usize) };
             // SAFETY: the wrapped offset is below S; the payload is mapped twice, 2·S bytes.

@@ -31,25 +31,25 @@ mutations! {
     RelaxedCommit,
     /// A seqno that is given up is not published as a hole.
     MissingHole,
-    /// Seqnos are handed out by a relaxed addition without a fence: nothing comes with them, and nothing stands between
-    /// saying "inside" and looking whether the chunk lies far behind.
+    /// Seqnos are handed out by a relaxed addition without a fence: no earlier store is released with them, and no
+    /// fence stands between the mark "inside" and the question whether the run is near.
     MissingEnterFence,
-    /// No fence between allocating a chunk's next turn and looking whether its owner is inside.
+    /// No fence between the allocation of a chunk's next turn and the question whether its owner is inside.
     MissingThiefFence,
-    /// A payload cursor goes on with its chunk however far behind it lies.
+    /// A payload cursor keeps its run however long ago that was allocated.
     MissingStaleCheck,
     /// Leaving is a relaxed store.
     RelaxedLeave,
     /// A chunk is freed by a relaxed store.
     RelaxedFree,
-    /// A chunk is freed although a reservation in it is open.
+    /// A chunk is freed although a reservation with payload in it is open.
     MissingPin,
-    /// A nested reservation that ends looks a second time, after it has left, whether its payload was in the chunk
-    /// being filled. (An older version did.)
+    /// A nested reservation that ends asks a second time, after it has left, whether its payload is in the run being
+    /// filled.
     SecondLeaveLook,
-    /// A payload cursor is handed on to the next thread while a reservation in it is open.
+    /// A payload cursor is handed on to the next thread while one of its reservations is open.
     EarlyHandOver,
-    /// A chunk is taken without asking whether its owner is inside.
+    /// A chunk is taken without the question whether its owner is inside.
     MissingChunkClaim,
     /// A chunk is taken by a writer that allocated it a lap ago.
     MissingLapCheck,
@@ -59,7 +59,7 @@ mutations! {
     WindowUnderflow,
     /// No release fence between window move and payload stores.
     MissingWindowFence,
-    /// A reader does not ask whether the window has passed the payload that it has copied.
+    /// A reader does not compare the window with the payload that it has copied.
     MissingWindowCheck,
     /// The seqno is stored before the other words of the descriptor.
     EarlyCommit,
@@ -67,22 +67,22 @@ mutations! {
     DeathUnnoticed,
     /// A reader counts one lost event too few in each gap.
     UncountedLoss,
-    /// A reader goes no further when the file says that there is nothing further.
+    /// A reader stops where the file says that the ring ends.
     HeldCursor,
-    /// A reader believes the payload size that a descriptor names.
+    /// A reader uses the payload size that a descriptor names without a check.
     TrustedPayloadSize,
-    /// A reader believes how large a snapshot says that it becomes.
+    /// A reader uses the size that a snapshot names without a check.
     TrustedSnapshotSize,
 }
 
-/// Whether `mutation` is switched on.
+/// Returns true if the fault is switched on.
 #[cfg(not(any(loom, shuttle, eventring_mutants)))]
 #[inline(always)]
 pub(crate) const fn active(_: Mutation) -> bool {
     false
 }
 
-/// Whether `mutation` is switched on.
+/// Returns true if the fault is switched on.
 ///
 /// # Panics
 /// If the environment names a fault that does not exist: a check of nothing would pass.

@@ -5,21 +5,21 @@
 
 macro_rules! steps {
     ($($(#[doc = $doc:literal])* $name:ident,)*) => {
-        /// Where a writer is.
+        /// A step of a writer.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[allow(dead_code, reason = "ordinary builds name the steps and do nothing there")]
         pub enum Step {
             $($(#[doc = $doc])* $name,)*
         }
 
-        /// All of them, in this order.
+        /// All steps, in this order.
         #[cfg(eventring_mutants)]
         pub const ALL: &[Step] = &[$(Step::$name,)*];
     };
 }
 
 steps! {
-    /// The payload cursor says "inside", and bytes were taken from its chunk.
+    /// The payload cursor is inside, and bytes were taken from its run.
     Entered,
     /// A seqno was handed out.
     Reserved,
@@ -27,13 +27,13 @@ steps! {
     SlotSeen,
     /// The slot was claimed.
     Claimed,
-    /// The slot was not to be had, and nobody has been told.
+    /// The slot could not be claimed, and the hole is not published.
     Refused,
-    /// The hole is published, and not counted.
+    /// The hole is published, and is not counted.
     HolePublished,
-    /// The payload cursor has let its chunk go, and has no other.
+    /// The payload cursor has released its run, and has no other.
     RunReleased,
-    /// Payload memory was allocated, and its chunks are not taken.
+    /// Payload memory is allocated, and its chunks are not taken.
     ChunkAllocated,
     /// A chunk's owner was looked at.
     OwnerSeen,
@@ -49,11 +49,11 @@ steps! {
     HalfDescribed,
     /// All words of the descriptor but the seqno are stored.
     Described,
-    /// The event is committed, and the payload cursor still says "inside".
+    /// The event is committed, and the payload cursor is still inside.
     Committed,
     /// A chunk of one reservation was freed.
     ChunkFreed,
-    /// The payload cursor says "outside".
+    /// The payload cursor is outside.
     Left,
 }
 

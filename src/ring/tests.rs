@@ -82,7 +82,7 @@ fn a_stalled_writer_keeps_its_slot_and_the_refused_seqno_is_a_hole() {
     for _ in 0..CAPACITY - 1 {
         record(&ring, 2, &[]);
     }
-    // The next seqno falls into the stalled slot: it is given up, the event gets the one behind.
+    // The next seqno falls into the stalled slot: it is given up, and the event gets the seqno after it.
     assert_eq!(record(&ring, 3, &[]), CAPACITY + 2);
     assert_eq!(observe::descriptor(ring.memory(), CAPACITY + 1), Observation::Hole);
     assert_eq!(ring.memory().control(ControlWord::RefusedClaims).load(Ordering::Relaxed), 1);
