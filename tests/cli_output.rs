@@ -19,7 +19,7 @@ fn recorder_at(path: &Path, events: u64) -> Recorder {
     recorder
 }
 
-/// Returns the verbs that write a file, without their outputs.
+/// Returns the verbs that write a file, with their arguments except the output.
 fn verbs(ring: &Path) -> [Vec<&str>; 3] {
     let ring = argument(ring);
     [vec!["snapshot", ring], vec!["capture", ring, "--now"], vec!["export", ring, "--format", "jsonl"]]

@@ -34,7 +34,7 @@ impl Scene {
         Self { directory, ring, precious, recorder }
     }
 
-    /// Returns the verbs that write a file, without their outputs.
+    /// Returns the verbs that write a file, with their arguments except the output.
     fn verbs(&self) -> [Vec<&str>; 3] {
         let ring = argument(&self.ring);
         [vec!["snapshot", ring], vec!["capture", ring, "--now"], vec!["export", ring, "--format", "jsonl"]]

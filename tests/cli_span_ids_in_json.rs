@@ -18,7 +18,7 @@ fn as_double(id: u64) -> u64 {
     id as f64 as u64
 }
 
-/// Collects all numbers under these names, at any depth.
+/// Collects all numbers with these names, at any depth.
 fn numbers(value: &Value, names: &[&str], found: &mut HashSet<u64>) {
     match value {
         Value::Object(members) => {

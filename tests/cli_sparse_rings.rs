@@ -23,7 +23,7 @@ use std::path::Path;
 
 const PAYLOAD_BUF_BYTES: u64 = 1 << 27;
 
-/// Makes a ring of 2^`shift` descriptors of which only the first page exists.
+/// Creates a ring of 2^`shift` descriptors in a file with only its first page.
 fn sparse_ring(path: &Path, shift: u32, last_seqno: u64) -> File {
     let header = FixedHeader {
         content_type: ExecEvent::CONTENT_TYPE,

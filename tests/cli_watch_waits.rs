@@ -31,7 +31,7 @@ fn only_notice(arguments: &[&str]) -> String {
     line
 }
 
-/// Returns the seqnos that a line accounts for: that of an event, or those of a gap.
+/// Returns the number of seqnos that a line accounts for: 1 for an event, the count of a gap.
 fn accounted_for(line: &Value) -> u64 {
     line["gap"]["count"].as_u64().unwrap_or(u64::from(line["seqno"].is_u64()))
 }

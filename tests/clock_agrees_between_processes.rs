@@ -58,7 +58,7 @@ fn two_processes_agree_on_the_time() {
     assert!(other.wait().unwrap().success());
 }
 
-/// Checks the clock in a child process; returns the exit status, which names the fault.
+/// Checks the clock in a child. Returns the fault as an exit status, or 0.
 fn fault_of_a_childs_clock(mut last: u64) -> i32 {
     let realtime = || {
         let now = clock_gettime(ClockId::Realtime);

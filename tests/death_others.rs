@@ -306,7 +306,7 @@ fn panics_in_the_middle_of_reservations_become_errors_and_nothing_else() {
     assert_eq!(recorder.stats().record_errors, 120);
 }
 
-/// Recorder of events from a thread's destructors.
+/// A value that records when it is dropped at the end of its thread.
 struct Last(Recorder);
 
 impl Drop for Last {

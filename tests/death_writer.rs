@@ -40,7 +40,7 @@ fn kill_early(path: &Path, random: &mut Random) {
     }
 }
 
-/// Kills a writer while it records and a reader is attached. Returns that reader.
+/// Kills a recording writer to which a reader is attached, and examines its ring.
 fn kill_while_recording(
     (test, part): (&str, &str),
     path: &Path,

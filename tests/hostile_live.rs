@@ -57,7 +57,7 @@ fn scribble(path: &Path) {
     }
 }
 
-/// Returns the largest amount of memory that this process has had resident, in KiB.
+/// Returns the peak of the resident memory of this process, in KiB.
 fn peak_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();

@@ -59,7 +59,7 @@ fn shards(index: u64, count: u64) -> [(usize, u64); 3] {
     [(ext::SHARD_INDEX, index), (ext::SHARD_COUNT, count), (ext::SHARD_LIMIT, count)]
 }
 
-/// Returns the reason why shard 1 of the ring at `path` is refused.
+/// Returns the error with which shard 1 of the ring at `path` is refused.
 fn refused(path: &Path) -> (ReaderErrorKind, String) {
     let set = RingSet::open([path]).unwrap();
     let [refused] = set.shard_errors() else { panic!("{set:?}") };

@@ -35,7 +35,7 @@ fn recorder() -> Recorder {
     Recorder::builder(ContentDescription::of::<Shop>()).anonymous().build().unwrap()
 }
 
-/// Returns the type, extension and payload of each recorded event.
+/// Returns type, extension words and payload of all recorded events.
 fn recorded(recorder: &Recorder) -> Vec<(u16, [u64; 4], Vec<u8>)> {
     let mut cursor = Reader::options().open_fd(recorder.as_fd()).unwrap().cursor();
     cursor.seek(Seek::Oldest);

@@ -15,7 +15,7 @@ fn newest<const N: usize>(recorders: [&Recorder; N]) -> RingSet {
     RingSet::options().start(Seek::Newest).from_readers(readers)
 }
 
-/// A time longer than an event normally takes from its time stamp to its commit.
+/// Waits longer than an event normally takes from its time stamp to its commit.
 fn outlast_the_slack() {
     std::thread::sleep(Duration::from_millis(4));
 }

@@ -5,7 +5,7 @@ use eventring::reader::{Next, Reader, Seek};
 use eventring::recorder::{ContentDescription, Recorder};
 use std::sync::Barrier;
 
-/// Makes a ring for many small events with a payload buffer of 8 MiB, the default of a perf recorder's shard.
+/// Creates a ring with a payload buffer of 8 MiB for many small events, as in a shard of a perf recorder by default.
 fn small_ring() -> Recorder {
     let builder = Recorder::builder(ContentDescription::new(300, "PAYLOADS")).anonymous().compact(true);
     builder.shifts(19, 23).prefault(false).build().unwrap()
@@ -15,7 +15,7 @@ fn reader_of(recorder: &Recorder) -> Reader {
     Reader::options().open_fd(recorder.as_fd()).unwrap()
 }
 
-/// The state of the payloads of a ring.
+/// Counts of a ring's readable and expired payloads.
 #[derive(Debug, Default, Clone, Copy)]
 struct Found {
     /// Events with a readable payload.
@@ -58,7 +58,7 @@ fn check_half(recorder: &Recorder) {
     assert!(found.since_newest_expired >= half, "a payload has expired {found:?} bytes, less than {half}, after");
 }
 
-/// Returns numbers that look random, the same ones in each run.
+/// Returns the next pseudo-random number; the numbers are the same in each run.
 fn random(state: &mut u64) -> u64 {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     *state >> 33

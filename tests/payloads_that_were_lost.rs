@@ -69,7 +69,7 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value}"))
 }
 
-/// Returns true if stderr reports the counts of both rings, as people read them.
+/// Returns true if stderr has the message about the lost payloads of both rings.
 fn says(err: &str, expected: [u64; 2]) -> bool {
     let total = grouped(expected[0] + expected[1]);
     err.contains(&format!("{total} events have lost their payload, which was overwritten before it could be copied"))

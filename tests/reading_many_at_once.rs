@@ -20,7 +20,7 @@ fn record(recorder: &Recorder, events: u64) {
     }
 }
 
-/// Returns the findings of a cursor in words: seqno and payload of an event, or a gap.
+/// Reads with `Cursor::next`. Shows each result: seqno and payload of an event, or a gap.
 fn one_by_one(cursor: &mut Cursor) -> Vec<String> {
     let (mut found, mut buffer) = (Vec::new(), Vec::new());
     loop {

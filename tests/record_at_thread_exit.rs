@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 const THREADS: u64 = 200;
 
-/// A thread-local that records when it is dropped, with and without a reservation.
+/// A value that records when it is dropped: by a call and by a reservation.
 struct Last {
     recorder: Recorder,
     thread: u64,

@@ -32,7 +32,7 @@ fn make_valid(ty: &FieldType, bytes: &mut [u8]) {
     }
 }
 
-/// Returns the range of the field at a dotted path in the fixed struct.
+/// Returns the byte range of the field at a dotted path in the fixed struct.
 fn field_range(info: &StructInfo, path: &str) -> std::ops::Range<usize> {
     match path.split_once('.') {
         None => {

@@ -170,7 +170,7 @@ proptest! {
         let _ = SchemaModel::parse(&text);
     }
 
-    /// Exchanges some words of a real schema text for others of its words, or for extreme numbers.
+    /// Parses real schema text with some words replaced by other words of the text or by extreme numbers.
     #[test]
     fn a_damaged_schema_text_is_a_schema_or_an_error(
         changes in prop::collection::vec(any::<(prop::sample::Index, prop::sample::Index, u8)>(), 1..6),

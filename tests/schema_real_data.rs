@@ -47,8 +47,8 @@ fn recorded(file: &str) -> Option<Vec<Event>> {
     Some(events(&image))
 }
 
-/// Compares some fields of each kind: a hash, an address, a 256-bit number, a bool, an enum, counts and trailing
-/// arrays.
+/// Asserts that some fields of each kind are equal: a hash, an address, a 256-bit number, a bool, an enum, counts and
+/// trailing arrays.
 fn assert_same(typed: &ExecPayload<'_>, value: &Value<'_>) {
     let text = |path: &str| format!("{:#}", value.get(path).unwrap_or_else(|| panic!("no {path} in {value}")));
     match typed {

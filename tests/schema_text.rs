@@ -50,7 +50,7 @@ const FIELD: FieldInfo = FieldInfo {
     description: "In cents",
 };
 
-/// Returns the hash of a schema of one event with one field.
+/// Returns the hash of a schema of one event with one field, after `change`.
 fn hash_of(change: impl FnOnce(&mut SchemaInfo, &mut EventInfo, &mut StructInfo, &mut FieldInfo)) -> [u8; 32] {
     let mut schema = SchemaInfo {
         content_type: 300,

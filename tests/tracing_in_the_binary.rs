@@ -3,7 +3,7 @@
 
 use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 
-/// The bytes of the cells of spans that a program has from its beginning.
+/// Size of the span cells that a program has from its start.
 const CELLS_BYTES: u64 = 1 << 20;
 
 /// A section of this program's ELF file.

@@ -28,7 +28,7 @@ fn recorder(place: &Path) -> PerfRecorder {
     PerfRecorder::builder().config(place).shifts(15, 21).tables_shift(16).prefault(false).build().unwrap()
 }
 
-/// Returns the target, level, line and fields of each event, and whether it is in a span.
+/// Returns target, level, line and fields of each event, and whether the event is in a span.
 fn events(recorder: &PerfRecorder) -> Vec<(String, CallSiteLevel, Option<u32>, String, bool)> {
     let records = reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()));
     let events = records.into_iter().filter_map(|record| match record.content {

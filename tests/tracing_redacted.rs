@@ -14,7 +14,7 @@ use tracing::Dispatch;
 use tracing::field::Empty;
 use tracing_subscriber::prelude::*;
 
-/// A value that is in no other field.
+/// Value of the redacted fields, which no other field has.
 const SECRET: &str = "hunter2-hunter2";
 const SECRET_NUMBER: u64 = 0x5ec2_e7b1_7ea5_0001;
 

@@ -16,7 +16,7 @@ fn recorder(place: &Path, keep: bool) -> PerfRecorder {
     builder.prefault(false).keep(keep).build().unwrap()
 }
 
-/// Records events as the calling thread.
+/// Records events on the calling thread.
 fn log(recorder: &PerfRecorder, events: u64) {
     tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
         (0..events).for_each(|n| tracing::info!(n, "something"));

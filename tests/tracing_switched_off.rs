@@ -14,7 +14,7 @@ fn builder() -> PerfRecorderBuilder {
     PerfRecorder::builder().shifts(20, 24).tables_shift(16).prefault(false)
 }
 
-/// Makes a subscriber, and a layer beside another one that wants every span.
+/// Returns the subscriber and the layer. Beside the layer is another layer that always wants every span.
 fn both_kinds(make: impl Fn(&str) -> PerfRecorder) -> [(PerfRecorder, Dispatch); 2] {
     let (first, second) = (make("subscriber"), make("layer"));
     let layered = tracing_subscriber::registry().with(RecorderLayer::new(second.clone()));

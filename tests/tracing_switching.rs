@@ -15,7 +15,7 @@ use tracing::subscriber::{Interest, Subscriber};
 use tracing::{Dispatch, Level, Metadata, info_span};
 use tracing_subscriber::layer::{Layer, SubscriberExt as _};
 
-/// Takes the lock of these tests, because the state that `tracing` keeps belongs to the process.
+/// Locks out the other tests of this file, because `tracing` has process-wide state.
 fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)

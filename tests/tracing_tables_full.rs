@@ -11,7 +11,7 @@ use program::{argument, run};
 use std::path::Path;
 use tracing::Dispatch;
 
-/// Logs from more call sites than fit.
+/// Logs from more call sites than the table can hold.
 macro_rules! log_from_many_places {
     ($($n:literal)*) => { $(tracing::info!(name: concat!("a place with a long name, number ", $n), number = $n);)* };
 }
@@ -31,7 +31,8 @@ fn read(place: &Path) -> (Vec<PerfRecord>, CatalogLosses) {
     (records, reader.catalog_losses())
 }
 
-/// Counts events: those from a known and from an unknown call site, those of a known and of an unknown thread.
+/// Counts events: from a call site with an entry and from one without; from a thread with an entry and from one
+/// without.
 fn known_and_unknown(records: &[PerfRecord]) -> [usize; 4] {
     let mut counts = [0; 4];
     for record in records {

@@ -48,7 +48,7 @@ fn shop(shop: u64, recorder: &PerfRecorder, barrier: &Barrier) {
     assert_ne!(record!(ExecEvent::TxnEnd; txn = shop * 1000), 0);
 }
 
-/// Plays the program: ticks until it is told to work.
+/// Plays the program: records ticks until the parent asks it to work.
 fn program() {
     EXEC.try_init::<ExecEvent>(exec_place(&place()).to_str().unwrap()).unwrap();
     let builder =
@@ -96,7 +96,7 @@ fn check(orders: &Orders, by_exec: &BTreeMap<u64, Option<u64>>) {
     }
 }
 
-/// Checks the lines that `watch` has shown.
+/// Checks the output of `watch`.
 fn check_lines(lines: &[Value], place: &Path) {
     let (mut orders, mut by_exec) = (Orders::new(), BTreeMap::new());
     let (mut rings, mut sold) = (BTreeSet::new(), BTreeSet::new());

@@ -18,10 +18,10 @@ use std::path::{Path, PathBuf};
 
 const THREADS: u64 = 2;
 const SPANS_EACH: u64 = 600;
-/// The number of typed events of a span and its child, and of log records.
+/// Typed events of a span and its child, and log records.
 const EVENTS_EACH: u64 = 4;
 
-/// Spans whose events come directly after their begin and directly before their end.
+/// Records spans with events directly after their begin and directly before their end.
 fn record_spans(spans: &Path, orders: &Path) {
     let perf = PerfRecorder::builder().config(spans).shifts(17, 24).tables_shift(16).shards(1).prefault(false);
     let subscriber = RecorderSubscriber::new(perf.keep(true).build().unwrap());

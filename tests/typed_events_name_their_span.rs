@@ -36,7 +36,7 @@ enum Shop {
     DayEnded = 4,
 }
 
-/// Events that use the word for something else.
+/// Events that use the extension word for something else.
 #[derive(EventType, Clone, Copy)]
 #[event(content_type = 301, name = "STOCK", no_span)]
 #[repr(u16)]
@@ -51,8 +51,7 @@ fn beside(place: &Path, name: &str) -> PathBuf {
     place.with_extension(name)
 }
 
-/// Plays the program: records orders, where `order` is the id of the span in which the order of that number is
-/// recorded.
+/// Records events in spans; `order` is the number of the span.
 fn program() {
     let config = |name: &str| format!("{}:16:27", beside(&place(), name).display());
     SHOP.try_init::<Shop>(&config("shop")).unwrap();

@@ -51,7 +51,7 @@ pub struct Facts {
 pub type Collected = Arc<Mutex<Facts>>;
 
 impl Facts {
-    /// Returns one line for each span and event. One process writes the text and another one compares it.
+    /// Returns one line for each span and event, so that another process can compare them.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         for (uid, span) in &self.spans {

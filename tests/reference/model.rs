@@ -16,7 +16,7 @@ use tracing_core::span::Current;
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Fields, printed as the reader prints them.
+/// Visitor that prints fields in the reader's format.
 #[derive(Default)]
 pub struct Printed {
     pub fields: BTreeMap<String, String>,

@@ -19,7 +19,7 @@ pub fn records(reader: &mut PerfReader) -> Vec<PerfRecord> {
     records
 }
 
-/// Returns the fields of the log records among them.
+/// Returns the fields of the log records.
 pub fn log_fields(records: &[PerfRecord]) -> Vec<&Fields> {
     let fields = |record| match record {
         &PerfRecord { content: PerfContent::Event { ref fields, .. }, .. } => Some(fields),

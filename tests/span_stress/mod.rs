@@ -44,7 +44,7 @@ pub struct Shared(Mutex<Vec<Span>>);
 impl Shared {
     const SPANS_MAX: usize = 64;
 
-    /// Puts a handle in, sometimes in the place of another handle, which is dropped.
+    /// Adds a handle. Sometimes the handle replaces another one, which is dropped.
     pub fn leave(&self, span: Span, dice: &mut Dice) {
         let mut spans = self.0.lock().unwrap();
         let replaced = if spans.len() < Self::SPANS_MAX {
@@ -64,7 +64,7 @@ impl Shared {
         if spans.is_empty() { None } else { Some(spans[dice.below(spans.len())].clone()) }
     }
 
-    /// Takes a span out.
+    /// Removes and returns one of the handles.
     pub fn take(&self, dice: &mut Dice) -> Option<Span> {
         let mut spans = self.0.lock().unwrap();
         if spans.is_empty() {

@@ -281,7 +281,7 @@ fn stall_all_but_one(subject: &impl Subject, threads: &Threads) {
 }
 
 impl Figures {
-    /// Returns the number of faults, which must be 0.
+    /// Returns the number of faults.
     pub fn wrong(&self) -> u64 {
         self.verdict.wrong() + self.vanished + self.unaccounted
     }

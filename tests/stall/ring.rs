@@ -29,7 +29,7 @@ pub fn record(recorder: &Recorder, count: Count, words: [u64; 3], payload: &[u8]
     }
 }
 
-/// Creates a compact ring in anonymous memory.
+/// A compact ring of eventring in anonymous memory.
 pub struct EventRing(Recorder);
 
 impl EventRing {

@@ -3,7 +3,7 @@
 /// The number of an event among those of its writer, from 0.
 pub type Count = u64;
 
-/// Numbers that are random enough for these tests (SplitMix64).
+/// Generator of pseudo-random numbers (SplitMix64).
 pub struct Random(u64);
 
 impl Random {
@@ -142,7 +142,7 @@ impl Verdict {
         }
     }
 
-    /// Returns the number of faults, which must be 0.
+    /// Returns the number of faults.
     pub fn wrong(&self) -> u64 {
         self.torn + self.misattributed + self.disordered + self.stuck
     }
