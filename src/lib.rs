@@ -80,14 +80,14 @@ mod arch;
 #[cfg(all(feature = "capture", not(any(loom, shuttle))))]
 pub mod capture;
 #[cfg(not(any(loom, shuttle)))]
-pub mod clock;
+mod clock;
 #[cfg(all(feature = "exec", not(any(loom, shuttle))))]
 pub mod exec;
 #[cfg(all(feature = "export", not(any(loom, shuttle))))]
 pub mod export;
 #[cfg(not(any(loom, shuttle)))]
 pub mod global;
-pub mod layout;
+mod layout;
 #[cfg(not(any(loom, shuttle)))]
 mod macros;
 #[cfg(not(any(loom, shuttle)))]
@@ -101,7 +101,7 @@ pub mod schema;
 #[cfg_attr(any(loom, shuttle), allow(dead_code, reason = "models use part of it"))]
 mod segmented;
 #[cfg(not(any(loom, shuttle)))]
-pub mod shm;
+mod shm;
 mod sync;
 #[cfg(all(feature = "tracing", not(any(loom, shuttle))))]
 pub mod tracing;
@@ -109,6 +109,25 @@ pub mod tracing;
 /// For tests that stop writers: where they can be stopped.
 #[cfg(all(eventring_mutants, not(any(loom, shuttle))))]
 pub use ring::step;
+
+/// The door to internals, for the project's own tests and benchmarks and for the program `eventring`. No promise of
+/// stability holds for anything in it.
+#[doc(hidden)]
+#[cfg(not(any(loom, shuttle)))]
+pub mod __internals {
+    /// Clocks.
+    pub mod clock {
+        pub use crate::clock::*;
+    }
+    /// The bytes of a ring file.
+    pub mod layout {
+        pub use crate::layout::*;
+    }
+    /// Ring files and the operating system.
+    pub mod shm {
+        pub use crate::shm::*;
+    }
+}
 
 // Each is a trait and, with the feature `macros`, a derive.
 #[doc(hidden)]

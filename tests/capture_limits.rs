@@ -1,12 +1,12 @@
 //! The files of a capture keep their limits to the byte, and use them.
 #![cfg(feature = "capture")]
 
+use eventring::__internals::layout::descriptor::{WORD_PAYLOAD_OFFSET, WORD_TYPE_AND_SIZE, pack_type_and_size};
+use eventring::__internals::layout::limits::{DESCRIPTOR_BYTES, HEADER_SECTION_BYTES};
 use eventring::capture::{
     CaptureFile, CaptureOptions, CaptureSummary, CapturedContent, CapturedPayload, EndReason, NextRing, capture,
     capture_rings,
 };
-use eventring::layout::descriptor::{WORD_PAYLOAD_OFFSET, WORD_TYPE_AND_SIZE, pack_type_and_size};
-use eventring::layout::limits::{DESCRIPTOR_BYTES, HEADER_SECTION_BYTES};
 use eventring::reader::{GapCause, Reader};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::tracing::{PerfRecorder, RecorderSubscriber};

@@ -5,7 +5,7 @@ mod child;
 mod program;
 mod real_data;
 
-use eventring::layout::header::{BUFFER_WINDOW_START, LAST_SEQNO, NEXT_PAYLOAD_BYTE};
+use eventring::__internals::layout::header::{BUFFER_WINDOW_START, LAST_SEQNO, NEXT_PAYLOAD_BYTE};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::ExecEvent;
 use eventring::schema::test::{TestCounter, TestEvent};

@@ -3,7 +3,7 @@
 
 mod program;
 
-use eventring::shm::{LockState, lock_state};
+use eventring::__internals::shm::{LockState, lock_state};
 use program::{Live, program, run};
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::PathBuf;

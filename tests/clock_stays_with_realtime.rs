@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use eventring::clock::{Clock, ClockKind};
+use eventring::__internals::clock::{Clock, ClockKind};
 use rustix::time::{ClockId, clock_gettime};
 
 const DEFAULT_SECONDS: u64 = 120;

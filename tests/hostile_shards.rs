@@ -4,9 +4,9 @@
 
 mod program;
 
+use eventring::__internals::layout::extension as ext;
+use eventring::__internals::layout::header::{self, FixedHeader};
 use eventring::capture::{CaptureFile, EndReason};
-use eventring::layout::extension as ext;
-use eventring::layout::header::{self, FixedHeader};
 use eventring::reader::{Reader, ReaderErrorKind, RingSet};
 use eventring::schema::EventType as _;
 use eventring::schema::perf::{PerfEvent, PerfExt};

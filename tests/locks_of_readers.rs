@@ -6,7 +6,7 @@
 mod child;
 
 use child::{Talk, part, place, play, say, wait_for_parent};
-use eventring::layout::extension as ext;
+use eventring::__internals::layout::extension as ext;
 use eventring::reader::{Reader, RingState};
 use eventring::recorder::{ContentDescription, Recorder, RecorderError, RecorderErrorKind};
 use rustix::fs::{FlockOperation, flock};
@@ -140,7 +140,10 @@ fn a_reader_cannot_keep_the_owner_from_replacing_a_dead_ring() {
         assert_eq!(names(directory.path()), ["ring"]);
         // The published programs see the lock as before: it covers all of the file, and its owner is known.
         let pid = Some(next.child.id());
-        assert_eq!(eventring::shm::lock_state(File::open(&path).unwrap()), eventring::shm::LockState::Held { pid });
+        assert_eq!(
+            eventring::__internals::shm::lock_state(File::open(&path).unwrap()),
+            eventring::__internals::shm::LockState::Held { pid }
+        );
         assert!(flock(File::open(&path).unwrap(), FlockOperation::NonBlockingLockShared).is_err());
         assert!(reader.end().success() && next.end().success());
         assert!(names(directory.path()).is_empty());

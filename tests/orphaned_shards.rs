@@ -111,7 +111,7 @@ fn the_next_recorder_of_the_name_removes_the_shards_of_a_dead_one_and_nothing_el
     std::fs::copy(shard(&ring, ".1"), shard(&ring, "2.1")).unwrap();
     // The lock is that of another implementation, which has only the `flock`.
     let locked = std::fs::File::options().read(true).write(true).open(shard(&ring, ".3")).unwrap();
-    locked.write_all_at(&[0; 8], eventring::shm::WRITE_LOCK_OFFSET).unwrap();
+    locked.write_all_at(&[0; 8], eventring::__internals::shm::WRITE_LOCK_OFFSET).unwrap();
     rustix::fs::flock(&locked, rustix::fs::FlockOperation::LockExclusive).unwrap();
     // A process died while it made this shard; no process has that number.
     let unfinished = shard(&ring, ".5.~4194305");

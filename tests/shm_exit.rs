@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use child::{Talk, part, place, play, say, wait_for_parent};
-use eventring::shm::{
+use eventring::__internals::shm::{
     CreateOptions, ForkGuard, Liveness, LockState, OpenOptions, OwnedRingFile, ProcessIdentity, RingDirectories,
     RingFile, RingName, ShmError, ShmErrorKind, create, lock_state, writer_liveness,
 };

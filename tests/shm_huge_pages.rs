@@ -12,7 +12,7 @@ use std::io::Error;
 use std::path::Path;
 
 use child::{Talk, part, place, play, say};
-use eventring::shm::{
+use eventring::__internals::shm::{
     CreateOptions, HugePagePool, HugePageWarning, MapOptions, Mapping, MemfdOptions, OpenOptions, OwnedRingFile,
     RingDirectories, RingFile, RingName, Sections, ShmError, ShmErrorKind, WRITE_LOCK_OFFSET, create, create_memfd,
 };

@@ -8,7 +8,9 @@ mod mounted;
 use std::fs;
 use std::path::Path;
 
-use eventring::shm::{CreateOptions, OwnedRingFile, RingDirectories, RingName, ShmError, ShmErrorKind, create};
+use eventring::__internals::shm::{
+    CreateOptions, OwnedRingFile, RingDirectories, RingName, ShmError, ShmErrorKind, create,
+};
 use mounted::mount;
 
 const MEBIBYTE: u64 = 1 << 20;

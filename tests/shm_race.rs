@@ -15,7 +15,7 @@ use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use child::{Talk, part, place, play, say, wait_for_parent};
-use eventring::shm::{
+use eventring::__internals::shm::{
     CreateOptions, MapOptions, Mapping, OpenOptions, OwnedRingFile, RingDirectories, RingFile, RingLocation, RingName,
     Sections, ShmError, ShmErrorKind, create,
 };

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use child::{Talk, part, place, play, say, wait_for_parent};
-use eventring::shm::{
+use eventring::__internals::shm::{
     CreateOptions, Liveness, LockState, OpenOptions, OwnedRingFile, ProcessIdentity, RingDirectories, RingFile,
     RingName, ShmError, ShmErrorKind, create, lock_state, writer_liveness,
 };

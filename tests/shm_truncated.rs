@@ -9,7 +9,7 @@ use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
 use std::ptr::NonNull;
 
-use eventring::shm::{MapOptions, Mapping, Sections};
+use eventring::__internals::shm::{MapOptions, Mapping, Sections};
 use mapped::{load, store};
 
 const MEBIBYTE: usize = 1 << 20;

@@ -1,7 +1,7 @@
 //! Snapshots from an enemy, or from a broken disk: an error says what is wrong, in bounded memory.
 #![cfg(feature = "snapshot")]
 
-use eventring::layout::header::{self, FixedHeader};
+use eventring::__internals::layout::header::{self, FixedHeader};
 use eventring::reader::{Next, Reader, ReaderError, ReaderErrorKind, Seek, SnapshotOptions};
 use eventring::recorder::{ContentDescription, Recorder};
 use std::io::Write as _;

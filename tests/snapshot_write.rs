@@ -3,7 +3,7 @@
 
 mod real_data;
 
-use eventring::layout::{extension, header};
+use eventring::__internals::layout::{extension, header};
 use eventring::reader::{Next, Reader, RingState, Seek, SnapshotOptions, SnapshotSummary};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::EventType as _;

@@ -4,7 +4,7 @@ mod tidy;
 
 use tidy::{Layer, has_word, layer_of, layers, sources};
 
-/// Modules that are not part of the public API.
+/// Modules that are neither in the public API nor behind the door `eventring::__internals`.
 const PRIVATE: [&str; 3] = ["arch", "ring", "sync"];
 
 /// Returns the layers that `code` names as `crate::NAME` or `eventring::NAME`, also within braces.

@@ -6,9 +6,9 @@ mod child;
 mod users;
 
 use child::{part, place, play};
+use eventring::__internals::shm::{MapOptions, Mapping, Sections};
 use eventring::reader::Reader;
 use eventring::recorder::{ContentDescription, Recorder, RecorderErrorKind};
-use eventring::shm::{MapOptions, Mapping, Sections};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;

@@ -4,10 +4,10 @@
 use super::directories;
 use super::exit::{Exit, Failure};
 use super::paint::WARNING;
+use eventring::__internals::layout::header::content_type_name;
+use eventring::__internals::shm::RingDirectories;
 use eventring::capture::{CaptureError, CaptureFile};
-use eventring::layout::header::content_type_name;
 use eventring::reader::{Reader, ReaderError, ReaderErrorKind};
-use eventring::shm::RingDirectories;
 use std::path::Path;
 
 /// Returns the error with advice if the program knows how the error can be avoided.

@@ -2,8 +2,8 @@
 
 use super::exit::Failure;
 use super::paint::WARNING;
+use eventring::__internals::shm::RingDirectories;
 use eventring::reader::{Reader, RingInfo, RingState};
-use eventring::shm::RingDirectories;
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! Output for people: numbers, sizes, times, foreign text, and the terminal's width.
 
-use eventring::layout::header::content_type_name;
+use eventring::__internals::layout::header::content_type_name;
 use eventring::reader::RingInfo;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;

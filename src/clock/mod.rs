@@ -51,7 +51,7 @@ use crate::sync::{AtomicU64, Ordering};
 use source::{Machine, TimeSource};
 use tick_clock::TickClock;
 
-/// A clock that gives nanoseconds since the Unix epoch. See the [module](self).
+/// A clock that gives nanoseconds since the Unix epoch.
 ///
 /// Use [`Clock::global`]; clocks of your own cost a calibration each.
 #[derive(Debug)]

@@ -13,6 +13,8 @@ mod record;
 mod reservation;
 mod thread_cursors;
 
+pub use crate::clock::{Calibration, Clock, ClockKind};
+pub use crate::layout::Geometry;
 pub use crate::shm::HugePageWarning;
 pub use build::{KEEP_VARIABLE, RecorderBuilder};
 pub use config::ContentDescription;

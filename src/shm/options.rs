@@ -63,10 +63,10 @@ pub struct MapOptions {
     pub access: Access,
     /// Touch every page now, so that no access faults later. On kernels before 5.14 this does nothing.
     pub prefault: bool,
-    /// Survive it if somebody truncates the file; see [`Mapping::was_truncated`].
+    /// Survive it if somebody truncates the file; see [`Mapping::was_truncated`](super::Mapping::was_truncated).
     pub survive_truncation: bool,
     /// Map the holes of a sparse file, too: who loads from one then gives it a page. Otherwise what is read there is zero, and takes no memory;
-    /// what is written there later is seen after [`Mapping::reach`]. A mapping that is writable or prefaulted always has them.
+    /// what is written there later is seen after [`Mapping::reach`](super::Mapping::reach). A mapping that is writable or prefaulted always has them.
     pub map_holes: bool,
 }
 

@@ -1,9 +1,11 @@
 //! A good little ring, and changes to it: inputs that pass the first checks.
 
-use eventring::layout::descriptor::{WORD_PAYLOAD_OFFSET, WORD_SEQNO, WORD_TYPE_AND_SIZE, pack_type_and_size};
-use eventring::layout::extension as ext;
-use eventring::layout::header::{self, FixedHeader};
-use eventring::layout::limits::HEADER_SECTION_BYTES;
+use eventring::__internals::layout::descriptor::{
+    WORD_PAYLOAD_OFFSET, WORD_SEQNO, WORD_TYPE_AND_SIZE, pack_type_and_size,
+};
+use eventring::__internals::layout::extension as ext;
+use eventring::__internals::layout::header::{self, FixedHeader};
+use eventring::__internals::layout::limits::HEADER_SECTION_BYTES;
 
 const CAPACITY: usize = 64;
 const PAYLOAD_BYTES: usize = 4096;

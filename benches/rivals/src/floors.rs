@@ -63,7 +63,7 @@ fn ticks() -> u64 {
 
 #[cfg(not(target_arch = "x86_64"))]
 fn ticks() -> u64 {
-    eventring::clock::Clock::global().now_epoch_nanos()
+    eventring::__internals::clock::Clock::global().now_epoch_nanos()
 }
 
 /// Records an event of fixed words for each call (and 29 fixed bytes for fields) without keeping track of spans: the

@@ -5,8 +5,8 @@ use crate::cli::advice;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::interrupt::Interrupt;
 use crate::cli::silence::Silence;
+use eventring::__internals::layout::header::CONTENT_TYPE_PERF;
 use eventring::capture::{NextRing, ReadFiles};
-use eventring::layout::header::CONTENT_TYPE_PERF;
 use eventring::reader::{Reader, ReaderError, ReaderErrorKind};
 use eventring::schema::perf::PerfEvent;
 use std::collections::VecDeque;
@@ -205,7 +205,7 @@ fn directories(names: &[PathBuf]) -> Vec<PathBuf> {
     let parents = names.iter().filter(|name| !is_bare(name)).filter_map(|name| name.parent().map(Path::to_path_buf));
     let mut directories: Vec<PathBuf> = parents.collect();
     if names.iter().any(|name| is_bare(&name)) {
-        directories.extend(eventring::shm::RingDirectories::from_environment().for_reading());
+        directories.extend(eventring::__internals::shm::RingDirectories::from_environment().for_reading());
     }
     directories
 }

@@ -5,7 +5,7 @@ use super::survey::Survey;
 use crate::cli::decoder::Decoder;
 use crate::cli::format::{content_name, hex};
 use crate::cli::state::{json_name, writer};
-use eventring::layout::header::MAGIC;
+use eventring::__internals::layout::header::MAGIC;
 use eventring::reader::{ExtensionInfo, Reader};
 use serde_json::{Map, Value, json};
 

@@ -10,7 +10,7 @@ use crate::cli::interrupt::Interrupt;
 use crate::cli::open::Expect;
 use crate::cli::paint::WARNING;
 use crate::cli::silence::Silence;
-use eventring::layout::header::CONTENT_TYPE_EXEC;
+use eventring::__internals::layout::header::CONTENT_TYPE_EXEC;
 use eventring::reader::{
     Descriptor, PayloadRead, Reader, ReaderError, ReaderErrorKind, RingItem, RingSet, RingState, Seek, SetRing,
 };
