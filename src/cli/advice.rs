@@ -141,8 +141,8 @@ pub(super) fn on_expected(name: &Path, error: ReaderError) -> anyhow::Error {
         ReaderErrorKind::WrongSchema { found, expected } => format!(
             "the events of the ring {shown} have schema {}…, expected {}… (--expect): its program was built with another version of \
              the schema; use the `eventring` of that version, or leave out --expect",
-            super::format::hex(&found[..8]),
-            super::format::hex(&expected[..8])
+            eventring::schema::Hex(&found[..8]),
+            eventring::schema::Hex(&expected[..8])
         ),
         _ => return error.into(),
     };
@@ -187,8 +187,8 @@ fn on_spans(name: &Path, error: &ReaderError) -> Option<anyhow::Error> {
             Exit::WrongSchema,
             format!(
                 "the perf ring {shown} has schema {}…, expected {}…: use the `eventring` of the version with which it was recorded",
-                super::format::hex(&found[..8]),
-                super::format::hex(&expected[..8])
+                eventring::schema::Hex(&found[..8]),
+                eventring::schema::Hex(&expected[..8])
             ),
         ),
         _ => return None,

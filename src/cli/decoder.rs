@@ -1,6 +1,5 @@
 //! Names of a ring's events, and the decoding of their payloads.
 
-use super::format::hex;
 use eventring::reader::Reader;
 use eventring::schema::exec::ExecEvent;
 use eventring::schema::perf::PerfEvent;
@@ -36,7 +35,7 @@ impl Decoder {
             Some(Err(error)) => format!("the ring's own schema cannot be used: {error}"),
             None => format!(
                 "schema {} is not known here, and the ring carries no description of it",
-                hex(&info.schema_hash)
+                eventring::schema::Hex(&info.schema_hash)
             ),
         };
         Self { model: RingModel::Unknown, problem: Some(problem) }

@@ -134,8 +134,3 @@ pub(super) fn columns(out: &(impl IsTerminal + AsFd)) -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(out).ok()?;
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
-
-/// Shows bytes as hex digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}

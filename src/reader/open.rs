@@ -8,7 +8,7 @@ use crate::layout::extension as ext;
 use crate::layout::header::{FIXED_BYTES, FixedHeader, MAGIC};
 use crate::layout::limits::HEADER_SECTION_BYTES;
 use crate::ring::memory::MappedMemory;
-use crate::schema::EventType;
+use crate::schema::{EventType, Hex};
 use crate::shm::{self, AsFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -192,8 +192,8 @@ impl ReaderOptions {
                     "the ring's {} events have schema hash {}, expected {}: writer and reader were built with \
                      different versions of the events; use matching versions, or open the ring raw",
                     expected.content_name,
-                    hex(&schema_hash),
-                    hex(&expected.schema_hash),
+                    Hex(&schema_hash),
+                    Hex(&expected.schema_hash),
                 ),
             ));
         }
@@ -267,8 +267,4 @@ fn find(name_or_path: &Path) -> Result<shm::RingFile, shm::ShmError> {
 fn starts_as_zstd(file: &shm::RingFile) -> bool {
     let mut magic = [0; 4];
     matches!(file.read_at(&mut magic, 0), Ok(4)) && magic == [0x28, 0xb5, 0x2f, 0xfd]
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -7,6 +7,19 @@ pub(crate) fn write_hex(out: &mut impl fmt::Write, bytes: &[u8]) -> fmt::Result 
     bytes.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
 }
 
+/// Bytes that are displayed as hex digits, without a prefix.
+#[derive(Clone, Copy, Debug)]
+pub struct Hex<'a>(
+    /// The bytes.
+    pub &'a [u8],
+);
+
+impl fmt::Display for Hex<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_hex(f, self.0)
+    }
+}
+
 /// Reads exactly `out.len()` bytes of hex digits.
 pub(crate) fn read_hex(digits: &str, out: &mut [u8]) -> Option<()> {
     let digits = digits.as_bytes();

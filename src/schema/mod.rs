@@ -20,6 +20,8 @@ mod of_ring;
 mod parse;
 mod payload;
 mod record_error;
+#[cfg(feature = "serde")]
+mod serialize;
 mod text;
 mod trailing;
 mod utf8;
@@ -39,6 +41,7 @@ pub use self::describe::{
 pub use self::error::{DecodeError, DecodeErrorKind};
 pub use self::ext_words::{ExtWord, ExtWordKind, ExtWords};
 pub use self::field::PayloadField;
+pub use self::hex::Hex;
 #[doc(hidden)]
 pub use self::model::MAX_TEXT_BYTES;
 pub use self::model::{EventModel, SchemaModel, SchemaTextError, SchemaTextErrorKind};

@@ -3,7 +3,7 @@
 use super::shards::{ShardContent, ShardedSurvey, SurveyedShard};
 use super::survey::Survey;
 use crate::cli::decoder::Decoder;
-use crate::cli::format::{content_name, hex};
+use crate::cli::format::content_name;
 use crate::cli::state::{json_name, writer};
 use eventring::__internals::layout::header::MAGIC;
 use eventring::reader::{ExtensionInfo, Reader};
@@ -48,7 +48,7 @@ fn of_ring(reader: &Reader, decoder: &Decoder, survey: &Survey) -> Value {
             "code": info.content_type,
             "name": content_name(&info),
         },
-        "schema_hash": hex(&info.schema_hash),
+        "schema_hash": eventring::schema::Hex(&info.schema_hash).to_string(),
         "descriptor_capacity": info.geometry.descriptor_capacity(),
         "payload_buf_size": info.geometry.payload_buf_bytes(),
         "context_area_size": info.geometry.context_area_bytes(),

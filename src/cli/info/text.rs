@@ -3,7 +3,7 @@
 use super::shards::{ShardContent, ShardedSurvey, SurveyedShard};
 use super::survey::{Survey, TypeCounts};
 use crate::cli::decoder::Decoder;
-use crate::cli::format::{Clock, bytes, content_name, counted, duration, events, grouped, hex, one_line, rate};
+use crate::cli::format::{Clock, bytes, content_name, counted, duration, events, grouped, one_line, rate};
 use crate::cli::paint::{self, BOLD, DIM, WARNING};
 use crate::cli::state::writer;
 use eventring::reader::{ExtensionInfo, Reader, RingInfo, RingState};
@@ -96,7 +96,11 @@ fn created(extension: &ExtensionInfo, clock: &Clock) -> String {
 
 fn content(info: &RingInfo) -> String {
     let name = one_line(content_name(info));
-    format!("{name} {DIM}(content type {}, schema {}){DIM:#}", info.content_type, hex(&info.schema_hash))
+    format!(
+        "{name} {DIM}(content type {}, schema {}){DIM:#}",
+        info.content_type,
+        eventring::schema::Hex(&info.schema_hash)
+    )
 }
 
 fn size(info: &RingInfo) -> String {

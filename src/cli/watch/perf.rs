@@ -1,9 +1,9 @@
-//! Events of perf rings: what they say once call sites and threads are looked up in the recorder's tables.
+//! Events of perf rings, with the call sites and threads from the recorder's tables.
 
 use eventring::reader::{Descriptor, PayloadRead, Reader};
 use eventring::schema::EventType as _;
 use eventring::schema::Value;
-use eventring::schema::perf::{CallSiteLevel, Cut, FieldValue, PerfEvent, PerfExt};
+use eventring::schema::perf::{Cut, FieldValue, PerfEvent, PerfExt};
 use eventring::tracing::{
     CallSite, Catalog, Fields, FieldsProblem, PerfContent, PerfRecord, SpanId, Thread, decode_record,
 };
@@ -11,29 +11,29 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// How the events of one ring of a perf recorder are decoded.
+/// The decoder of one ring of a perf recorder.
 pub(super) struct Perf {
-    /// Shared by the recorder's shards.
+    /// The catalog that all shards of the recorder share.
     catalog: Rc<RefCell<Catalog>>,
-    /// The ring that has the tables.
+    /// The ring with the tables.
     shard0: Reader,
     shard: u32,
 }
 
 impl Perf {
-    /// For shard 0 of a recorder.
+    /// Creates the decoder of shard 0 of a recorder.
     pub(super) fn new(shard0: &Reader) -> Self {
         let mut catalog = Catalog::new();
         catalog.update(shard0);
         Self { catalog: Rc::new(RefCell::new(catalog)), shard0: shard0.clone(), shard: 0 }
     }
 
-    /// For another shard of the same recorder.
+    /// Creates the decoder of another shard of the same recorder.
     pub(super) fn of_shard(&self, shard: u32) -> Self {
         Self { catalog: self.catalog.clone(), shard0: self.shard0.clone(), shard }
     }
 
-    /// Decodes an event; any bytes give a record.
+    /// Decodes an event. Every event gives a record, damaged ones too.
     pub(super) fn record(&self, event: &Descriptor, payload: PayloadRead<'_>) -> PerfRecord {
         let mut catalog = self.catalog.borrow_mut();
         let ext = PerfExt::from_words(event.content_ext);
@@ -45,12 +45,12 @@ impl Perf {
     }
 }
 
-/// Whether the event only describes a thread or a call site, which other events then name.
+/// Returns true if the event only describes a thread or a call site, which other events then name.
 pub(super) fn is_description(event_type: u16) -> bool {
     [PerfEvent::ThreadStarted, PerfEvent::ThreadEnded, PerfEvent::CallSite].map(PerfEvent::code).contains(&event_type)
 }
 
-/// The thread's name, or its id.
+/// Returns the name of the thread, or its id.
 pub(super) fn thread_label(thread: &Thread) -> String {
     match (&thread.name, thread.os_thread_id) {
         (Some(name), _) => name.clone(),
@@ -59,8 +59,8 @@ pub(super) fn thread_label(thread: &Thread) -> String {
     }
 }
 
-/// What the record says, as the fields of a payload. With `whole`, thread and span are among them; in columns they stand
-/// elsewhere.
+/// Returns the record as the fields of a payload. Thread and span are among them only if it is `whole`: in columns they have their own
+/// place.
 pub(super) fn value(record: &PerfRecord, whole: bool) -> Value<'_> {
     let mut out = Vec::new();
     if whole {
@@ -86,7 +86,7 @@ pub(super) fn value(record: &PerfRecord, whole: bool) -> Value<'_> {
         PerfContent::Event { call_site: site, fields, .. } => {
             call_site(&mut out, site);
             if whole {
-                // Of a record of the `log` crate nothing else says it.
+                // A record of the `log` crate has no CALL_SITE event that has the place.
                 place(&mut out, site);
             }
             push_fields(&mut out, fields);
@@ -112,7 +112,7 @@ pub(super) fn value(record: &PerfRecord, whole: bool) -> Value<'_> {
     Value::Struct(out)
 }
 
-/// `null` in JSON.
+/// A value that is `null` in JSON.
 const NOTHING: Value<'_> = Value::F64(f64::NAN);
 
 fn text(text: &str) -> Value<'_> {
@@ -134,7 +134,7 @@ fn thread(thread: &Thread) -> Value<'_> {
 fn call_site<'r>(out: &mut Vec<(&'r str, Value<'r>)>, site: &'r CallSite) {
     out.push(("name", text(&site.name)));
     out.push(("target", text(&site.target)));
-    out.push(("level", level(site.level).map_or(NOTHING, text)));
+    out.push(("level", site.level.name().map_or(NOTHING, text)));
 }
 
 fn place<'r>(out: &mut Vec<(&'r str, Value<'r>)>, site: &'r CallSite) {
@@ -142,19 +142,7 @@ fn place<'r>(out: &mut Vec<(&'r str, Value<'r>)>, site: &'r CallSite) {
     out.push(("line", site.line.map_or(NOTHING, |line| Value::Uint(line.into()))));
 }
 
-/// The level's name.
-pub(super) fn level(level: CallSiteLevel) -> Option<&'static str> {
-    match level {
-        CallSiteLevel::None => None,
-        CallSiteLevel::Error => Some("ERROR"),
-        CallSiteLevel::Warn => Some("WARN"),
-        CallSiteLevel::Info => Some("INFO"),
-        CallSiteLevel::Debug => Some("DEBUG"),
-        CallSiteLevel::Trace => Some("TRACE"),
-    }
-}
-
-/// The call site of a record, if it has one.
+/// Returns the call site of a record, if it has one.
 pub(super) fn site(content: &PerfContent) -> Option<&CallSite> {
     match content {
         PerfContent::CallSite(site)
@@ -175,7 +163,6 @@ fn push_fields<'r>(out: &mut Vec<(&'r str, Value<'r>)>, fields: &'r Fields) {
     out.push(("fields", Value::Struct(values)));
     let cut: Vec<_> = fields.values.iter().filter_map(|field| Some((&*field.name, cut(field.cut?)))).collect();
     if !cut.is_empty() {
-        // Field by field.
         out.push(("cut", Value::Struct(cut)));
     }
     if fields.missing > 0 {
@@ -188,7 +175,7 @@ fn push_fields<'r>(out: &mut Vec<(&'r str, Value<'r>)>, fields: &'r Fields) {
     }
 }
 
-/// How many bytes there had been, `null` if nobody knows, or what else is wrong with the value.
+/// Returns the number of bytes that the value had, `null` if that is not known, or another problem of the value.
 fn cut(cut: Cut) -> Value<'static> {
     match cut {
         Cut::Limit { original_bytes: Some(bytes) } => Value::Uint(bytes.into()),

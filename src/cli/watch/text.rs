@@ -161,7 +161,7 @@ impl<O: Write> Lines<O> {
     fn record(&mut self, record: &PerfRecord) {
         let site = perf::site(&record.content);
         if let Some(site) = site {
-            let level = perf::level(site.level).unwrap_or_default();
+            let level = site.level.name().unwrap_or_default();
             self.line.push(paint::level(site.level), format!("{level:<5} "));
             if !matches!(record.content, PerfContent::Event { .. }) {
                 self.line.push(BOLD, format!("{} ", one_line(&site.name)));

@@ -36,6 +36,21 @@ pub enum CallSiteLevel {
     Trace = 5,
 }
 
+impl CallSiteLevel {
+    /// Returns the name of the level; `None` for [`CallSiteLevel::None`].
+    #[must_use]
+    pub const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::None => None,
+            Self::Error => Some("ERROR"),
+            Self::Warn => Some("WARN"),
+            Self::Info => Some("INFO"),
+            Self::Debug => Some("DEBUG"),
+            Self::Trace => Some("TRACE"),
+        }
+    }
+}
+
 /// A call site; name, target, module, file and the names of its fields follow.
 #[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[event(name = "CallSite")]

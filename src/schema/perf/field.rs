@@ -4,7 +4,6 @@
 //! call site, u8; type, u8; bytes of the value, u16) and the value. Bit 7 of the type says that the value was cut: then
 //! the last 4 bytes of the value are the length in bytes that it would have had, or another reason of [`Cut`].
 
-use crate::schema::hex::write_hex;
 use std::fmt;
 
 /// Bytes before each field's value.
@@ -144,10 +143,7 @@ impl fmt::Display for FieldValue {
             Self::F64(value) => value.fmt(f),
             Self::Bool(value) => value.fmt(f),
             Self::Str(text) | Self::Error(text) | Self::Debug(text) => f.write_str(text),
-            Self::Bytes(bytes) | Self::Unknown { bytes, .. } => {
-                f.write_str("0x")?;
-                write_hex(f, bytes)
-            }
+            Self::Bytes(bytes) | Self::Unknown { bytes, .. } => write!(f, "0x{}", crate::schema::Hex(bytes)),
             Self::NotFormatted(NotFormatted::Redacted) => f.write_str("<redacted>"),
             Self::NotFormatted(_) => f.write_str("<not formatted>"),
         }
