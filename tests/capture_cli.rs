@@ -300,7 +300,7 @@ fn rings_are_counted_and_exported_together() {
     let lines = run(&["export", &both[0], &both[1], "--format", "jsonl"]).json_lines();
     let of_type = |what: &str| lines.iter().filter(|line| line["type"] == what).collect::<Vec<_>>();
     assert_eq!(of_type("span").len(), 10);
-    assert_eq!(of_type("exec")[0]["span"], 7);
+    assert_eq!(of_type("typed_event")[0]["span"], 7);
     assert_eq!(run(&["summary", &both[0], &both[1], "--json"]).json()["spans"][0]["count"], 10);
     // None of these rings has spans.
     let refused = run(&["summary", &both[0], &both[0]]);

@@ -113,7 +113,10 @@ fn counts_and_durations_are_the_same_in_every_format() {
     assert_eq!(lines.code, Some(0), "{}", lines.err);
     let lines = lines.json_lines();
     let count = |what: &str| lines.iter().filter(|line| line["type"] == what).count() as u64;
-    assert_eq!((count("span"), count("event"), count("exec"), count("counter")), (2 * tasks, tasks, tasks, tasks));
+    assert_eq!(
+        (count("span"), count("event"), count("typed_event"), count("counter")),
+        (2 * tasks, tasks, tasks, tasks)
+    );
     let mut walls: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     let mut stays: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     for span in lines.iter().filter(|line| line["type"] == "span") {

@@ -31,7 +31,7 @@ fn event_1_of_an_unknown_schema_is_a_record_error_only_if_it_is_that_as_a_whole(
     let shown = |lines: Vec<Value>| -> Vec<Value> { lines.iter().map(|line| line["payload"].clone()).collect() };
     assert_eq!(shown(run(&["watch", argument(&path), "--json"]).json_lines()), expected);
     let lines = run(&["export", argument(&path), "--format", "jsonl"]).json_lines();
-    assert_eq!(shown(lines.into_iter().filter(|line| line["type"] == "exec").collect()), expected);
+    assert_eq!(shown(lines.into_iter().filter(|line| line["type"] == "typed_event").collect()), expected);
     let chrome = program::place(&directory, "trace.json");
     assert_eq!(run(&["export", argument(&path), "--format", "chrome", "-o", argument(&chrome)]).code, Some(0));
     let trace: Value = serde_json::from_slice(&std::fs::read(chrome).unwrap()).unwrap();

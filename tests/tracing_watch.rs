@@ -172,8 +172,8 @@ fn check_exported(place: &Path) {
         if line["type"] == "span" && line["name"] == "order" {
             let fields = &line["fields"];
             orders.insert((number(&fields["shop"]), number(&fields["n"])), number(&line["id"]));
-        } else if line["type"] == "exec" {
-            // The descriptor holds the index plus one.
+        } else if line["type"] == "typed_event" {
+            // In the descriptor it is the index plus one.
             by_exec.insert(number(&line["txn_index"]) + 1, line["span"].as_u64());
         }
     }

@@ -156,7 +156,8 @@ fn check_exports(place: &Path) -> BTreeMap<u64, u64> {
     let lines = run(&["export", argument(&capture), "--format", "jsonl", "-o", "-"]).json_lines();
     let orders = lines.iter().filter(|line| line["type"] == "span" && line["name"] == "order");
     let orders: BTreeMap<u64, u64> = orders.map(|line| (number(&line["fields"]["id"]), number(&line["id"]))).collect();
-    let of_type = |name: &'static str| lines.iter().filter(move |line| line["type"] == "exec" && line["name"] == name);
+    let of_type =
+        |name: &'static str| lines.iter().filter(move |line| line["type"] == "typed_event" && line["name"] == name);
     let named = of_type("ORDER_PLACED").chain(of_type("ORDER_NOTED"));
     let named: Spans = named.map(|line| (number(&line["payload"]["id"]), line["span"].as_u64())).collect();
     assert_eq!(named, expected(&orders));

@@ -22,7 +22,7 @@ pub(super) struct Args {
     /// What to write
     #[arg(short = 't', long, value_name = "FORMAT", default_value = "perfetto")]
     format: Formats,
-    /// Rows of the picture: what threads did, or how long spans lasted
+    /// Tracks of the trace: threads with their slices, or spans from creation to close
     #[arg(long, value_name = "VIEW", default_value = "thread")]
     view: Views,
     /// Where to write; `-` for stdout [default: FILE with another extension; folded and jsonl: stdout]
@@ -53,7 +53,7 @@ enum Formats {
 
 #[derive(clap::ValueEnum, Clone, Copy)]
 enum Views {
-    /// A row for each thread, a slice for each stay in a span
+    /// A track for each thread, with its span slices
     Thread,
     /// A slice for each span from creation to close, whichever threads worked on it
     Span,
@@ -75,7 +75,7 @@ impl Args {
         } else {
             first.file_name().map(PathBuf::from).unwrap_or_default()
         };
-        // trace.0001 of several files is but trace.
+        // The files trace.0001.evc and so on become one file named trace.
         let is_number = |part: &OsStr| part.as_encoded_bytes().iter().all(u8::is_ascii_digit);
         if self.names.len() > 1 && name.extension().is_some_and(is_number) {
             name.set_extension("");
@@ -141,7 +141,7 @@ fn report(args: &Args, output: &Path, summary: &ExportSummary) -> anyhow::Result
         let object = json!({
             "file": output.to_string_lossy(), "spans": summary.spans, "open_spans": summary.open_spans,
             "lost_ends": summary.lost_ends,
-            "slices": summary.slices, "events": summary.events, "exec_events": summary.exec_events,
+            "slices": summary.slices, "events": summary.events, "typed_events": summary.typed_events,
             "counters": summary.counters, "markers": summary.markers, "lost": summary.lost,
             "lost_payloads": summary.lost_payloads(),
             "problems": summary.problems,
@@ -154,7 +154,7 @@ fn report(args: &Args, output: &Path, summary: &ExportSummary) -> anyhow::Result
         (summary.open_spans, "still open"),
         (summary.lost_ends, "whose end may be lost"),
         (summary.events, "log records"),
-        (summary.exec_events, "execution events"),
+        (summary.typed_events, "typed events"),
         (summary.counters, "samples"),
         (summary.markers, "markers"),
     ];

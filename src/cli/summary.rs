@@ -41,7 +41,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
 const HEADS: [&str; 11] = ["span", "count", "total", "self", "busy", "idle", "p50", "p90", "p99", "max", ""];
 
 fn table(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<()> {
-    // 0: not rotated.
+    // The number of the first file; 0 if the capture was not rotated.
     let part = saved.capture.part();
     let rows: Vec<[String; 11]> = summary.spans.iter().map(|span| row(span, summary.lost, part > 1)).collect();
     let width = |column: usize| {
@@ -79,7 +79,8 @@ fn table(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<(
     Ok(())
 }
 
-/// Where files `are_before` these, a span may have begun there; with `lost` events it may not.
+/// Returns the cells of a row. `are_before`: the capture has earlier files, in which a span may have begun. `lost`: the number of lost
+/// events.
 fn row(span: &SpanSummary, lost: u64, are_before: bool) -> [String; 11] {
     let name = match span.target.as_str() {
         "" => span.name.clone(),
@@ -92,7 +93,7 @@ fn row(span: &SpanSummary, lost: u64, are_before: bool) -> [String; 11] {
     if span.end_lost > 0 {
         more.push(format!("+ {} whose end may be lost", grouped(span.end_lost)));
     }
-    // Nothing is known yet of how long it lasts.
+    // The durations of open spans are not known.
     let nothing = if span.open > 0 { "open" } else { "–" };
     let time = |nanos| if span.count > 0 { time(nanos) } else { nothing.to_owned() };
     if span.incomplete > 0 {
@@ -118,7 +119,7 @@ fn row(span: &SpanSummary, lost: u64, are_before: bool) -> [String; 11] {
     ]
 }
 
-/// Three digits that matter: `950 ns`, `12.3 µs`, `1.25 s`.
+/// Returns a time with three significant digits: `950 ns`, `12.3 µs`, `1.25 s`.
 fn time(nanos: u64) -> String {
     let (value, unit) = match nanos {
         0..1_000 => return format!("{nanos} ns"),

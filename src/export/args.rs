@@ -1,4 +1,4 @@
-//! Fields and payloads as named values that every format can show.
+//! Fields and payloads as named values, for all formats.
 
 use crate::schema::Value;
 use crate::schema::perf::{Cut, FieldValue};
@@ -14,7 +14,7 @@ pub(super) enum ArgValue {
     Float(f64),
     Bool(bool),
     Text(String),
-    /// What nobody knows.
+    /// A number that is not known.
     Unknown,
 }
 
@@ -23,7 +23,7 @@ pub(super) enum ArgValue {
 pub(super) struct Arg {
     pub(super) name: Arc<str>,
     pub(super) value: ArgValue,
-    /// If it is not the whole value: how many bytes that had, or what else is wrong with it.
+    /// Set if the value is not whole: the number of bytes that it had, or another problem.
     pub(super) cut: Option<ArgValue>,
 }
 
@@ -31,10 +31,10 @@ pub(super) struct Arg {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct Args(pub(super) Vec<Arg>);
 
-/// Under this name stand, field by field, what is wrong with values that are not whole. `watch` says it in the same way.
+/// The name of the object that says of each value that is not whole what is wrong with it. `watch` uses the same.
 pub(super) const CUT: &str = "cut";
 
-/// Stands where fields were recorded and are not there, so that nobody takes that for something without fields.
+/// The name of a flag that fields were recorded and are lost, so that nobody takes this for a span without fields.
 const FIELDS_LOST: &str = "fields_lost";
 
 impl Args {
@@ -42,7 +42,7 @@ impl Args {
         self.0.push(Arg { name: name.into(), value, cut: None });
     }
 
-    /// Fields, and what is known to be missing of them.
+    /// Adds fields, and what is known to be missing of them.
     pub(super) fn push_fields(&mut self, fields: &Fields) {
         fields.values.iter().for_each(|field| self.push_field(field));
         self.push_problems(fields);
@@ -72,7 +72,7 @@ impl Args {
         }
     }
 
-    /// A decoded payload: its fields if it has some.
+    /// Adds a decoded payload: its fields if it is a struct.
     pub(super) fn push_payload(&mut self, value: &Value<'_>) {
         match value {
             Value::Struct(fields) => fields.iter().for_each(|(name, value)| self.push(name, ArgValue::from(value))),
@@ -80,25 +80,25 @@ impl Args {
         }
     }
 
-    /// The values as a JSON object. Of those with the same name the last one counts.
+    /// Returns the values as a JSON object. Of several values with the same name the last one counts.
     pub(super) fn values(&self) -> Map<String, serde_json::Value> {
         self.0.iter().map(|arg| (arg.name.to_string(), arg.value.to_json())).collect()
     }
 
-    /// What is wrong with values, as a JSON object: empty if all are whole.
+    /// Returns the problems of values as a JSON object, which is empty if all values are whole.
     pub(super) fn cuts(&self) -> Map<String, serde_json::Value> {
         let mut cuts = Map::new();
         for arg in &self.0 {
             match &arg.cut {
                 Some(cut) => cuts.insert(arg.name.to_string(), cut.to_json()),
-                // A later value may be whole.
+                // A later value of the same name may be whole.
                 None => cuts.remove(&*arg.name),
             };
         }
         cuts
     }
 
-    /// Both as one JSON object.
+    /// Returns the values and their problems as one JSON object.
     pub(super) fn to_json(&self) -> Map<String, serde_json::Value> {
         let (mut object, cuts) = (self.values(), self.cuts());
         if !cuts.is_empty() {
@@ -115,7 +115,7 @@ impl ArgValue {
             Self::Uint(value) => json!(value),
             Self::Float(value) => match Number::from_f64(*value) {
                 Some(number) => number.into(),
-                // JSON has no such number.
+                // JSON has no NaN and no infinities.
                 None => value.to_string().into(),
             },
             Self::Bool(value) => json!(value),
@@ -146,7 +146,7 @@ impl From<&Value<'_>> for ArgValue {
             Value::F64(value) => Self::Float(*value),
             Value::Bool(value) => Self::Bool(*value),
             Value::Text(text) => Self::Text(text.clone().into_owned()),
-            // A list or struct within is shown compactly, as on a terminal.
+            // A list or a struct in a struct is shown in the compact form, as on a terminal.
             other => Self::Text(other.to_string()),
         }
     }

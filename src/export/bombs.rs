@@ -1,4 +1,4 @@
-//! Small captures that hold very much: exporting them takes no more memory than is promised.
+//! Small captures that decompress to very much: exporting them takes no more memory than is promised.
 
 use super::{Format, View, export, summarize};
 use crate::capture::CaptureFile;
@@ -32,7 +32,7 @@ fn of_losses(made: &mut Made, _: u64) {
     made.event(1, 20, 1000, [0; 4], b"");
 }
 
-/// All blocks begin at the same time, and none can be written before all are there.
+/// All blocks begin at the same time, so that no block can be exported before all are decompressed.
 fn of_payloads(made: &mut Made, n: u64) {
     made.event(1, 20, if n.is_multiple_of(2) { 1 } else { u64::MAX / 2 }, [0; 4], &[0; 1 << 20]);
 }
@@ -58,7 +58,7 @@ fn of_tables(made: &mut Made, n: u64) {
     made.tables(&block, 20_000);
 }
 
-/// With how many of each, and after how many a block ends.
+/// A name, a function that records one element, the number of elements, and the number of elements in a block.
 type Bomb = (&'static str, fn(&mut Made, u64), u64, u64);
 const BOMBS: [Bomb; 7] = [
     ("spans", of_spans, 260_000, 10_000),
@@ -70,14 +70,14 @@ const BOMBS: [Bomb; 7] = [
     ("tables", of_tables, 10, 1),
 ];
 
-/// Most memory that this process has had resident, in bytes.
+/// Returns the largest resident memory that this process has had, in bytes.
 fn peak_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }
 
-/// In a process of its own: what it took, and what came of it.
+/// Exports a capture, in a process of its own, and writes down the memory that this took and the outcome.
 fn export_alone(path: &Path) {
     let before = peak_bytes();
     let outcome = CaptureFile::open(path).and_then(|capture| {
@@ -125,7 +125,7 @@ fn a_small_capture_that_holds_very_much_takes_no_more_memory_than_is_promised() 
     let refused: Vec<&str> =
         BOMBS.map(peak_of).into_iter().filter(|(_, is_whole)| !is_whole).map(|(name, _)| name).collect();
     assert!(refused.contains(&"spans") && refused.contains(&"tables") && !refused.contains(&"payloads"), "{refused:?}");
-    // As a control: a tenth of it is exported as a whole.
+    // As a control: a tenth of the spans is exported completely.
     let (name, put, count, per_block) = BOMBS[0];
     assert_eq!(peak_of((name, put, count / 10, per_block)), (name, true));
 }

@@ -1,20 +1,20 @@
-//! Pictures as JSON for Chrome's trace viewer.
+//! Traces as JSON for Chrome's trace viewer.
 //!
-//! Times are microseconds since the first event, with the nanoseconds as decimals: counted from the epoch they would not fit
-//! the numbers that JSON parsers use. `otherData.base_epoch_ns` says when that was.
+//! Times are microseconds since the first event, with the nanoseconds as decimals. Times since the epoch would not fit the numbers that
+//! JSON parsers use. `otherData.base_epoch_ns` is the time of the first event.
 
 use super::args::{ArgValue, Args};
-use super::sink::{Label, Sink, SliceId, Track, TrackId, TrackKind};
+use super::trace_writer::{Label, SliceId, TraceWriter, Track, TrackId, TrackKind};
 use crate::schema::perf::FieldValue;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-/// Rows that are no threads get numbers from here on, above those of any thread.
+/// Tracks that are no threads get numbers from here on, above those of any thread.
 const FIRST_FREE_TID: u64 = 1 << 32;
 
-/// Writes events as they end.
-pub(super) struct ChromeSink<'o> {
+/// Writes slices when they end, and other events at once.
+pub(super) struct ChromeWriter<'o> {
     out: &'o mut dyn Write,
     base_nanos: u64,
     rows: HashMap<TrackId, Row>,
@@ -37,12 +37,12 @@ struct Begun {
     args: Args,
 }
 
-impl<'o> ChromeSink<'o> {
+impl<'o> ChromeWriter<'o> {
     pub(super) fn new(out: &'o mut dyn Write, base_nanos: u64) -> Self {
         Self { out, base_nanos, rows: HashMap::new(), open: HashMap::new(), has_begun: false }
     }
 
-    /// Writes an event; `times` are its `ts` and `dur` as JSON, which need all their digits.
+    /// Writes an event. `times` has its `ts` and `dur` as JSON text, because they need all their digits.
     fn write(&mut self, event: &Map<String, Value>, times: &str) -> io::Result<()> {
         if self.has_begun {
             self.out.write_all(b",\n")?;
@@ -52,7 +52,7 @@ impl<'o> ChromeSink<'o> {
             self.has_begun = true;
         }
         let event = serde_json::to_string(event).map_err(io::Error::other)?;
-        // The object ends with a brace, and is never empty.
+        // The object is never empty, so `times` can follow its last member.
         let open = event.strip_suffix('}').unwrap_or(&event);
         write!(self.out, "{open}{times}}}")
     }
@@ -85,12 +85,12 @@ impl<'o> ChromeSink<'o> {
     }
 }
 
-/// Nanoseconds as microseconds, exactly.
+/// Returns nanoseconds as microseconds, exactly.
 fn micros(nanos: u64) -> String {
     format!("{}.{:03}", nanos / 1000, nanos % 1000)
 }
 
-/// Fields stand for themselves, and under `data`, which is all that the Firefox Profiler shows.
+/// Returns the arguments, and the same again under `data`: the Firefox Profiler shows nothing else.
 fn with_data(args: &Args) -> Map<String, Value> {
     let mut out = args.to_json();
     let data = Value::Object(out.clone());
@@ -102,17 +102,17 @@ fn category(label: &Label<'_>) -> String {
     if label.category.is_empty() { "eventring".into() } else { label.category.into() }
 }
 
-impl Sink for ChromeSink<'_> {
+impl TraceWriter for ChromeWriter<'_> {
     fn track(&mut self, id: TrackId, track: &Track<'_>) -> io::Result<()> {
         let in_process = |process: TrackId| self.rows.get(&process).map_or(0, |row| row.pid);
         let (pid, tid) = match track.kind {
-            // Processes that do not say theirs get numbers that no process has.
+            // A process whose id is not known gets a number that no process has.
             TrackKind::Process if track.pid == 0 => (FIRST_FREE_TID + id.0, 0),
             TrackKind::Process => (track.pid.into(), 0),
             TrackKind::Thread { process, os_thread_id } => {
                 let pid = in_process(process);
                 let tid = u64::from(os_thread_id);
-                // A number that was used again by the system is another row.
+                // The system may have used the number of a thread again: the later thread gets another one.
                 let is_used = self.rows.values().any(|row| (row.pid, row.tid) == (pid, tid));
                 (pid, if is_used { FIRST_FREE_TID + id.0 } else { tid })
             }
@@ -162,7 +162,7 @@ impl Sink for ChromeSink<'_> {
         let mut event = self.object("C", track);
         let name = self.rows.get(&track).map_or("", |row| &row.name);
         event.insert("name".into(), json!(name));
-        event.insert("args".into(), json!({ "value": ArgValue::from(value).to_json() }));
+        event.insert("args".into(), json!({ "value": value }));
         let ts = self.ts(nanos);
         self.write(&event, &ts)
     }

@@ -2,27 +2,22 @@
 
 use super::View;
 use super::recording::{Content, Recording};
-use super::timeline::{ThreadKey, Timeline};
-use crate::reader::GapCause as LossCause;
-use crate::tracing::PerfContent;
+use super::timeline::Timeline;
+use crate::reader::GapCause;
+use crate::tracing::{SpanChange, SpanReplay, ThreadKey};
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
-/// A stack of more spans than this keeps its innermost ones.
+/// The largest number of spans in a stack. A deeper stack is cut to its innermost spans.
 const DEPTH_MAX: usize = 256;
 
-/// Writes the stacks, sorted. In span view a span's self time is its time without its children's; in thread view it is the
-/// time in which a thread was in it and in no other span inside. What is open lasts until the end of the recording, as in all formats.
+/// Writes the stacks, sorted. In span view, the self time of a span is its time without that of its children. In thread view, it is the
+/// time in which the span was the innermost one of a thread. An open span lasts until the end of the recording, as in all formats.
 pub(super) fn write(recording: &Recording<'_>, timeline: &Timeline, view: View, out: &mut dyn Write) -> io::Result<()> {
-    let mut self_nanos = vec![0_u64; timeline.spans.len()];
-    match view {
-        View::Span => {
-            for (index, span) in timeline.spans.iter().enumerate() {
-                self_nanos[index] = span.self_nanos.unwrap_or(0);
-            }
-        }
-        View::Thread => find_innermost_times(recording, timeline, &mut self_nanos),
-    }
+    let self_nanos = match view {
+        View::Span => timeline.spans.iter().map(|span| span.self_nanos.unwrap_or(0)).collect(),
+        View::Thread => innermost_times(recording, timeline),
+    };
     let mut stacks: BTreeMap<String, u64> = BTreeMap::new();
     for (index, nanos) in self_nanos.into_iter().enumerate().filter(|(_, nanos)| *nanos > 0) {
         let sum = stacks.entry(stack(recording, timeline, index)).or_default();
@@ -31,53 +26,96 @@ pub(super) fn write(recording: &Recording<'_>, timeline: &Timeline, view: View, 
     stacks.iter().try_for_each(|(stack, nanos)| writeln!(out, "{stack} {nanos}"))
 }
 
-fn find_innermost_times(recording: &Recording<'_>, timeline: &Timeline, self_nanos: &mut [u64]) {
-    /// Who is in what, and since when nothing has changed.
-    #[derive(Default)]
-    struct Stay {
-        stack: Vec<usize>,
-        since_nanos: u64,
-    }
-    let mut threads: HashMap<ThreadKey, Stay> = HashMap::new();
+/// Returns for each span how long it was the innermost span of a thread.
+fn innermost_times(recording: &Recording<'_>, timeline: &Timeline) -> Vec<u64> {
+    let mut times = InnermostTimes { timeline, nanos: vec![0; timeline.spans.len()], threads: HashMap::new() };
+    let mut replays: HashMap<u32, SpanReplay> = HashMap::new();
     for entry in recording.entries() {
-        let (recorder, record) = match &entry.content {
-            Content::Perf { recorder, record } => (*recorder, record),
-            // The thread was recording it when the program died, and stayed where it was.
-            Content::Gap { cause: LossCause::NeverCommitted, .. } => continue,
-            Content::Gap { .. } => {
-                // What these threads did meanwhile is not known: no time is counted across.
-                threads.retain(|thread, _| !timeline.concerns(entry.ring, *thread));
-                continue;
+        let process = entry.process;
+        let replay = replays.entry(process).or_insert_with(|| SpanReplay::new().without_fields().without_slices());
+        match &entry.content {
+            Content::Perf { recorder, record } => {
+                match replay.push(*recorder, record) {
+                    SpanChange::SliceBegun(slice) | SpanChange::SliceEnded(slice) => {
+                        times.change(process, slice.thread, replay, record.epoch_nanos);
+                    }
+                    SpanChange::Closed { cut, .. } => {
+                        cut.iter().for_each(|slice| times.change(process, slice.thread, replay, record.epoch_nanos));
+                    }
+                    _ => {}
+                }
+                while replay.take_closed().is_some() {}
             }
-            Content::Other { .. } => continue,
-        };
-        let (span, is_enter) = match &record.content {
-            PerfContent::SpanEnter { span, .. } => (*span, true),
-            PerfContent::SpanExit { span, .. } => (*span, false),
-            _ => continue,
-        };
-        let Some(span) = timeline.index_of((entry.process, span)) else { continue };
-        let stay = threads.entry((recorder, record.thread.id)).or_default();
-        if let Some(innermost) = stay.stack.last() {
-            let sum = &mut self_nanos[*innermost];
-            *sum = sum.saturating_add(record.epoch_nanos.saturating_sub(stay.since_nanos));
-        }
-        stay.since_nanos = record.epoch_nanos;
-        if is_enter {
-            stay.stack.push(span);
-        } else if let Some(at) = stay.stack.iter().rposition(|entered| *entered == span) {
-            stay.stack.remove(at);
+            Content::Gap { cause, .. } => {
+                let shard = recording.losing_shard(entry.ring, *cause);
+                replay.gap(shard);
+                // A thread that never committed an event was recording it when the program died, and stayed in its spans.
+                if *cause != GapCause::NeverCommitted {
+                    times.forget(process, shard, replay);
+                }
+            }
+            Content::Typed { .. } => {}
         }
     }
-    for stay in threads.into_values() {
-        if let Some(innermost) = stay.stack.last() {
-            let sum = &mut self_nanos[*innermost];
-            *sum = sum.saturating_add(timeline.last_nanos.saturating_sub(stay.since_nanos));
+    times.finish()
+}
+
+/// How long each span was the innermost span of a thread.
+struct InnermostTimes<'t> {
+    timeline: &'t Timeline,
+    /// By the index of the span.
+    nanos: Vec<u64>,
+    threads: HashMap<(u32, ThreadKey), Innermost>,
+}
+
+/// The innermost span of a thread.
+#[derive(Default)]
+struct Innermost {
+    /// `None` if the thread is in no span, or in a span that it entered before a loss.
+    span: Option<usize>,
+    since_nanos: u64,
+    /// The first slice after the last loss.
+    first_counted: u64,
+}
+
+impl InnermostTimes<'_> {
+    /// Counts the time of the thread's innermost span until `nanos`, and finds its new innermost span.
+    fn change(&mut self, process: u32, thread: ThreadKey, replay: &SpanReplay, nanos: u64) {
+        let innermost = self.threads.entry((process, thread)).or_default();
+        innermost.count(nanos, &mut self.nanos);
+        let slice = replay.stack(thread).last().filter(|slice| slice.id >= innermost.first_counted);
+        innermost.span = slice.and_then(|slice| self.timeline.index_of((process, slice.span)));
+        innermost.since_nanos = nanos;
+    }
+
+    /// Stops the time of the threads whose events a ring of the process may have lost: they may have left their spans.
+    fn forget(&mut self, process: u32, shard: Option<(u32, u32)>, replay: &SpanReplay) {
+        for ((of_process, thread), innermost) in &mut self.threads {
+            if *of_process == process && self.timeline.concerns(process, shard, *thread) {
+                innermost.span = None;
+                innermost.first_counted = replay.slices_begun();
+            }
+        }
+    }
+
+    /// Counts until the end of the recording.
+    fn finish(mut self) -> Vec<u64> {
+        for innermost in self.threads.values() {
+            innermost.count(self.timeline.last_nanos, &mut self.nanos);
+        }
+        self.nanos
+    }
+}
+
+impl Innermost {
+    fn count(&self, until_nanos: u64, nanos: &mut [u64]) {
+        if let Some(span) = self.span {
+            nanos[span] = nanos[span].saturating_add(until_nanos.saturating_sub(self.since_nanos));
         }
     }
 }
 
-/// The names from the program to the span.
+/// Returns the names from the program to the span.
 fn stack(recording: &Recording<'_>, timeline: &Timeline, index: usize) -> String {
     let mut names: Vec<String> = Vec::new();
     let mut at = Some(index);
@@ -94,7 +132,7 @@ fn stack(recording: &Recording<'_>, timeline: &Timeline, index: usize) -> String
     names.join(";")
 }
 
-/// A name without what separates stacks.
+/// Returns a name without the characters that separate names and stacks.
 fn frame(name: &str) -> String {
     if name.is_empty() {
         return "?".into();

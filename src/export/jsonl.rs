@@ -1,52 +1,58 @@
-//! A JSON object a line. The first says which rings there were; the last what was counted.
+//! JSON objects, one a line. The first describes the rings, the last has the counts.
 
-use super::args::{ArgValue, Args, CUT};
+use super::args::{Args, CUT};
 use super::payloads;
 use super::recording::{Content, Recording};
-use super::sink::level_name;
 use super::timeline::Timeline;
 use crate::capture::{CapturedPayload, RingRole};
 use crate::reader::Descriptor;
 use crate::schema::decode_event;
-use crate::tracing::{Fields, PerfContent, PerfRecord, Slice, Span, SpanId, SpanRebuilder, Thread};
+use crate::tracing::{Fields, PerfContent, PerfRecord, Span, SpanId, SpanReplay, SpanSlice, Thread};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// Writes the lines: events as they come, spans when they have been closed, open spans at the end.
+/// Writes the lines: events in their order, spans after they were closed, open spans at the end.
 pub(super) fn write(recording: &Recording<'_>, timeline: &Timeline, out: &mut dyn Write) -> io::Result<()> {
     line(out, &head(recording))?;
-    let mut processes: BTreeMap<u32, SpanRebuilder> = BTreeMap::new();
+    let mut replays: BTreeMap<u32, SpanReplay> = BTreeMap::new();
     for entry in recording.entries() {
-        let ring = recording.ring(entry.ring);
+        let process = entry.process;
+        let replay = replays.entry(process).or_default();
         match &entry.content {
-            Content::Perf { record, .. } => {
-                let spans = processes.entry(entry.process).or_default();
-                spans.push(record);
-                while let Some(span) = spans.take_closed() {
-                    line(out, &span_object(entry.process, &span, timeline))?;
+            Content::Perf { recorder, record } => {
+                replay.push(*recorder, record);
+                while let Some(span) = replay.take_closed() {
+                    line(out, &span_object(process, &span, timeline.last_nanos))?;
                 }
-                if let Some(object) = record_object(entry.process, record) {
+                if let Some(object) = record_object(process, record) {
                     line(out, &object)?;
                 }
             }
-            Content::Other { descriptor, payload } => {
-                line(out, &other_object(recording, entry.process, entry.ring, descriptor, payload))?;
+            Content::Typed { descriptor, payload } => {
+                if let Some(span) = recording.span(entry.ring, descriptor) {
+                    replay.push_typed_event(span, descriptor.record_epoch_nanos);
+                }
+                line(out, &typed_object(recording, process, entry.ring, descriptor, payload))?;
             }
             Content::Gap { first_seqno, count, cause } => {
-                processes.values_mut().for_each(SpanRebuilder::gap);
+                let shard = recording.losing_shard(entry.ring, *cause);
+                for (of_process, replay) in &mut replays {
+                    replay.gap(shard.filter(|_| *of_process == process));
+                }
                 line(
                     out,
                     &json!({
-                        "type": "loss", "process": entry.process, "ring": ring.name, "first_seqno": first_seqno,
-                        "count": count, "cause": cause.name(),
+                        "type": "loss", "process": process, "ring": recording.ring(entry.ring).name,
+                        "first_seqno": first_seqno, "count": count, "cause": cause.name(),
                     }),
                 )?;
             }
         }
     }
-    for (process, spans) in processes {
-        spans.finish().iter().try_for_each(|span| line(out, &span_object(process, span, timeline)))?;
+    for (process, replay) in replays {
+        let spans = replay.finish(timeline.last_nanos);
+        spans.iter().try_for_each(|span| line(out, &span_object(process, span, timeline.last_nanos)))?;
     }
     let counts = &timeline.counts;
     line(
@@ -54,7 +60,7 @@ pub(super) fn write(recording: &Recording<'_>, timeline: &Timeline, out: &mut dy
         &json!({
             "type": "end", "spans": counts.spans, "open_spans": counts.open_spans,
             "lost_ends": counts.lost_ends, "slices": counts.slices,
-            "events": counts.events, "exec_events": counts.exec_events, "counters": counts.counters,
+            "events": counts.events, "typed_events": counts.typed_events, "counters": counts.counters,
             "markers": counts.markers, "lost": counts.lost,
             "lost_payloads": counts.lost_payloads(), "payload_losses": payloads::to_json(&counts.payload_losses),
         }),
@@ -90,17 +96,15 @@ fn thread_object(thread: &Thread) -> Value {
     json!({ "id": thread.id, "tid": thread.os_thread_id, "name": thread.name })
 }
 
-fn span_object(process: u32, span: &Span, timeline: &Timeline) -> Value {
-    let times = timeline.get((process, span.id));
+fn span_object(process: u32, span: &Span, last_nanos: u64) -> Value {
     let call_site = span.call_site.as_deref();
     let slices: Vec<Value> = span.slices.iter().map(slice_object).collect();
-    // Of an open span, until the end of the recording; if an exit may have been lost, nobody knows.
-    let busy = match (span.is_open(), times.is_some_and(|times| times.is_busy_known)) {
+    // An open span was busy until the end of the recording, unless an exit may have been lost.
+    let busy = match (span.is_open(), span.is_busy_known) {
         (false, _) => Some(span.busy_nanos()),
-        (true, true) => Some(span.busy_nanos_until(timeline.last_nanos)),
+        (true, true) => Some(span.busy_nanos_until(last_nanos)),
         (true, false) => None,
     };
-    let is_end_lost = times.is_some_and(|times| times.is_end_lost);
     let follows: Vec<u64> = span.follows_from.iter().map(|id| id.get()).collect();
     let mut object = json!({
         "type": "span",
@@ -109,16 +113,16 @@ fn span_object(process: u32, span: &Span, timeline: &Timeline) -> Value {
         "parent": span.parent.map(SpanId::get),
         "name": span.name(),
         "target": call_site.map(|call_site| call_site.target.as_str()),
-        "level": call_site.map(|call_site| level_name(call_site.level)),
+        "level": call_site.map(|call_site| call_site.level.name().unwrap_or_default()),
         "file": call_site.and_then(|call_site| call_site.file.as_deref()),
         "line": call_site.and_then(|call_site| call_site.line),
         "start_ns": span.created.as_ref().map(|created| created.epoch_nanos),
         "end_ns": span.closed.as_ref().map(|closed| closed.epoch_nanos),
         "duration_ns": span.wall_nanos(),
         "busy_ns": busy,
-        "open": span.is_open() && !is_end_lost,
-        "end_lost": is_end_lost,
-        "last_seen_ns": times.filter(|times| times.is_end_lost).map(|times| times.seen_nanos),
+        "open": span.is_open() && !span.is_end_lost,
+        "end_lost": span.is_end_lost,
+        "last_seen_ns": span.is_end_lost.then_some(span.last_seen_epoch_nanos),
         "may_have_losses": span.may_have_losses || (span.is_open() && busy.is_none()),
         "follows_from": follows,
         "slices": slices,
@@ -127,7 +131,7 @@ fn span_object(process: u32, span: &Span, timeline: &Timeline) -> Value {
     object
 }
 
-fn slice_object(slice: &Slice) -> Value {
+fn slice_object(slice: &SpanSlice) -> Value {
     json!({
         "thread": thread_object(&slice.thread),
         "start_ns": slice.entered_epoch_nanos,
@@ -135,7 +139,7 @@ fn slice_object(slice: &Slice) -> Value {
     })
 }
 
-/// In the shape that `watch` has: values under `fields`, and beside that what is wrong with them.
+/// Inserts fields in the form that `watch` has: the values in `fields`, and their problems beside it.
 fn insert_fields(object: &mut Value, fields: &Fields) {
     let mut args = Args::default();
     fields.values.iter().for_each(|field| args.push_field(field));
@@ -151,7 +155,7 @@ fn insert_fields(object: &mut Value, fields: &Fields) {
     }
 }
 
-/// What is no part of a span.
+/// Returns the object of a record that is not about spans.
 fn record_object(process: u32, record: &PerfRecord) -> Option<Value> {
     let thread = thread_object(&record.thread);
     let span = record.content.span().map(SpanId::get);
@@ -160,7 +164,7 @@ fn record_object(process: u32, record: &PerfRecord) -> Option<Value> {
         PerfContent::Event { call_site, fields, .. } => {
             let mut object = json!({
                 "type": "event", "process": process, "time_ns": nanos, "thread": thread, "span": span,
-                "name": call_site.name, "target": call_site.target, "level": level_name(call_site.level),
+                "name": call_site.name, "target": call_site.target, "level": call_site.level.name().unwrap_or_default(),
                 "file": call_site.file, "line": call_site.line,
             });
             insert_fields(&mut object, fields);
@@ -168,7 +172,7 @@ fn record_object(process: u32, record: &PerfRecord) -> Option<Value> {
         }
         PerfContent::Counter { call_site, value, .. } => json!({
             "type": "counter", "process": process, "time_ns": nanos, "thread": thread, "span": span,
-            "name": call_site.name, "value": ArgValue::from(value).to_json(),
+            "name": call_site.name, "value": value,
         }),
         PerfContent::Marker { call_site, text, .. } => json!({
             "type": "marker", "process": process, "time_ns": nanos, "thread": thread, "span": span,
@@ -185,7 +189,7 @@ fn record_object(process: u32, record: &PerfRecord) -> Option<Value> {
     })
 }
 
-fn other_object(
+fn typed_object(
     recording: &Recording<'_>,
     process: u32,
     ring: u32,
@@ -194,14 +198,11 @@ fn other_object(
 ) -> Value {
     let described = recording.ring(ring);
     let decoded = match payload {
-        CapturedPayload::Valid(bytes) => {
-            let json = decode_event(recording.model(ring), descriptor.event_type, bytes).to_json();
-            serde_json::from_str(&json).unwrap_or(Value::String(json))
-        }
+        CapturedPayload::Valid(bytes) => json!(decode_event(recording.model(ring), descriptor.event_type, bytes)),
         _ => Value::Null,
     };
     let mut object = json!({
-        "type": "exec", "process": process, "ring": described.name, "seqno": descriptor.seqno,
+        "type": "typed_event", "process": process, "ring": described.name, "seqno": descriptor.seqno,
         "time_ns": descriptor.record_epoch_nanos, "name": recording.event_name(ring, descriptor.event_type),
         "code": descriptor.event_type, "payload": decoded,
     });

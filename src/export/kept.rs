@@ -1,8 +1,9 @@
-//! How much of a capture is kept in memory while it is exported, and when that is more than its bytes can stand for.
+//! The limit on the memory that an export takes: a small file must not fill the memory.
 //!
-//! Each event of a program takes some bytes in a capture, however well it compresses: its time, if nothing else, is its own. A file in which all events
-//! are alike decompresses to ten thousand times its size. What is kept of events is reckoned here, a little more than it takes, and refused where it
-//! is more than a program's capture of that size could need.
+//! Each event of a program takes some bytes in a capture, however well it compresses, because at least its time is its own. But a file
+//! in which all events are alike decompresses to ten thousand times its size. This module estimates, a little too high, how many bytes
+//! an export keeps of the events that it has read. A capture is refused if the estimate exceeds what a program's capture of that size
+//! could need.
 
 use super::recording::{Content, Entry};
 use crate::capture::{CaptureError, CaptureErrorKind};
@@ -10,46 +11,46 @@ use crate::schema::perf::FieldValue;
 use crate::tracing::{Fields, PerfContent, PerfRecord, SpanId};
 use std::collections::{HashMap, HashSet};
 
-/// What may be kept of any capture.
+/// The number of bytes that may be kept of any capture.
 const BYTES_FREE: u64 = 128 << 20;
-/// What may be kept besides for each byte of the file. Of real captures it is 5 to 30.
+/// The number of bytes that may be kept in addition for each byte of the file. Real captures need 5 to 30.
 const BYTES_PER_BYTE: u64 = 64;
 
 const SPAN_BYTES: u64 = 512;
 const SLICE_BYTES: u64 = 96;
 const FIELD_BYTES: u64 = 128;
 const THREAD_BYTES: u64 = 512;
-/// An event that leaves little: a name that is not known, a loss.
+/// An event that leaves little in memory: a name that is not known, a loss.
 const EVENT_BYTES: u64 = 128;
 
-/// What is kept of the events that have gone by.
+/// The estimate for the events that were read.
 pub(super) struct Kept {
     bytes: u64,
     bytes_max: u64,
-    /// What is kept of each span until it is closed.
+    /// The bytes that are kept of each span only until it is closed: its fields.
     open: HashMap<(u32, SpanId), u64>,
     threads: HashSet<(u32, u32)>,
 }
 
 impl Kept {
-    /// Nothing yet, of a capture of so many bytes.
+    /// Starts at nothing, for a capture of so many bytes.
     pub(super) fn new(file_bytes: u64) -> Self {
         let bytes_max = file_bytes.saturating_mul(BYTES_PER_BYTE).saturating_add(BYTES_FREE);
         Self { bytes: 0, bytes_max, open: HashMap::new(), threads: HashSet::new() }
     }
 
-    /// Reckons a payload from which names of call sites or threads are learnt.
+    /// Counts a payload with the names of a call site or a thread.
     pub(super) fn learn(&mut self, payload_bytes: usize) {
-        // A name of one byte is kept as a text of its own.
+        // A name of one byte is kept as a string of its own.
         self.bytes = self.bytes.saturating_add(SPAN_BYTES).saturating_add(16 * payload_bytes as u64);
     }
 
-    /// Reckons an entry.
+    /// Counts an entry.
     pub(super) fn count(&mut self, entry: &Entry) {
         match &entry.content {
             Content::Perf { recorder, record } => self.record(entry.process, *recorder, record),
             Content::Gap { .. } => self.bytes = self.bytes.saturating_add(EVENT_BYTES),
-            Content::Other { .. } => {}
+            Content::Typed { .. } => {}
         }
     }
 
@@ -61,11 +62,13 @@ impl Kept {
             PerfContent::SpanNew { span, fields, .. } | PerfContent::SpanRecord { span, fields, .. } => {
                 (*span, bytes_of(fields))
             }
-            PerfContent::SpanEnter { span, .. } => (*span, SLICE_BYTES),
+            PerfContent::SpanEnter { span, .. } => {
+                self.bytes = self.bytes.saturating_add(SLICE_BYTES);
+                (*span, 0)
+            }
             PerfContent::SpanFollowsFrom { span, .. } => (*span, EVENT_BYTES),
             PerfContent::SpanExit { span, .. } => (*span, 0),
             PerfContent::SpanClose { span, .. } => {
-                // What stays of a span that was seen is little; see below.
                 let kept = self.open.remove(&(process, *span)).unwrap_or(0);
                 self.bytes = self.bytes.saturating_sub(kept);
                 if kept == 0 {
@@ -73,7 +76,7 @@ impl Kept {
                 }
                 return;
             }
-            // They are written, and forgotten but for their names.
+            // Other records are written at once; only their names may stay.
             _ => {
                 self.bytes = self.bytes.saturating_add(SLICE_BYTES);
                 return;
@@ -81,7 +84,6 @@ impl Kept {
         };
         let kept = self.open.entry((process, span)).or_insert_with(|| {
             self.bytes = self.bytes.saturating_add(SPAN_BYTES);
-            // So that it is known.
             0
         });
         *kept = kept.saturating_add(more.max(1));
@@ -89,7 +91,7 @@ impl Kept {
     }
 
     /// # Errors
-    /// It is more than may be.
+    /// The estimate exceeds the limit.
     pub(super) fn check(&self) -> Result<(), CaptureError> {
         if self.bytes <= self.bytes_max {
             return Ok(());

@@ -1,40 +1,35 @@
-//! When events were lost.
+//! Losses as intervals of time: one for each run of losses of a ring.
 
 use super::recording::Recording;
-use crate::reader::GapCause as LossCause;
-use std::collections::{HashMap, HashSet};
+use crate::reader::GapCause;
 
-/// Events of one ring that were lost between two that were not.
+/// The events of one ring that were lost between two events that were not lost.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Loss {
     pub(super) ring: u32,
-    /// Time of the last event before, and of the first one after, nanoseconds since the epoch.
+    /// The time of the last event before the loss, nanoseconds since the epoch.
     pub(super) from_nanos: u64,
+    /// The time of the first event after the loss.
     pub(super) until_nanos: u64,
     pub(super) first_seqno: u64,
     pub(super) count: u64,
-    /// In the order of [`LossCause::ALL`].
+    /// The number of lost events for each cause, in the order of [`GapCause::ALL`].
     pub(super) by_cause: [u64; 5],
 }
 
 impl Loss {
-    /// `12 events lost`.
+    /// Returns the title of the loss: `12 events lost`.
     pub(super) fn title(&self) -> String {
         format!("{} {} lost", self.count, if self.count == 1 { "event" } else { "events" })
     }
 
-    /// Whether events were lost that had been recorded: all, but those that their writer did not live to commit.
-    pub(super) fn is_of_overwritten(&self) -> bool {
-        self.causes().any(|(cause, _)| cause != LossCause::NeverCommitted)
-    }
-
-    /// The causes that there were.
-    pub(super) fn causes(&self) -> impl Iterator<Item = (LossCause, u64)> {
-        LossCause::ALL.into_iter().zip(self.by_cause).filter(|(_, count)| *count > 0)
+    /// Returns the causes of the loss, with the number of events for each.
+    pub(super) fn causes(&self) -> impl Iterator<Item = (GapCause, u64)> {
+        GapCause::ALL.into_iter().zip(self.by_cause).filter(|(_, count)| *count > 0)
     }
 }
 
-/// Collects losses while the events go by.
+/// Collects losses from the entries of a recording.
 pub(super) struct LossCollector {
     last_nanos: Vec<Option<u64>>,
     pending: Vec<Option<Loss>>,
@@ -55,7 +50,7 @@ impl LossCollector {
         self.last_nanos[index] = Some(epoch_nanos);
     }
 
-    pub(super) fn gap(&mut self, ring: u32, first_seqno: u64, count: u64, cause: LossCause) {
+    pub(super) fn gap(&mut self, ring: u32, first_seqno: u64, count: u64, cause: GapCause) {
         let from_nanos = self.last_nanos[ring as usize].unwrap_or(0);
         let loss = self.pending[ring as usize].get_or_insert(Loss {
             ring,
@@ -70,7 +65,7 @@ impl LossCollector {
         *by_cause = by_cause.saturating_add(count);
     }
 
-    /// All losses. `first_nanos` and `last_nanos` are the times of the first and the last event of all rings.
+    /// Returns all losses. `first_nanos` and `last_nanos` are the times of the first and the last event of all rings.
     pub(super) fn finish(mut self, recording: &Recording<'_>, first_nanos: u64, last_nanos: u64) -> Vec<Loss> {
         for mut loss in self.pending.into_iter().flatten() {
             loss.until_nanos = last_nanos;
@@ -80,8 +75,8 @@ impl LossCollector {
         for loss in &mut self.losses {
             loss.until_nanos = loss.until_nanos.max(loss.from_nanos);
             if loss.from_nanos == 0 {
-                // Lost before the first event that there is: since the ring was made. But a ring that was made a week ago must
-                // not make everything else too small to be seen.
+                // The loss was before the first event of the ring, so it began when the ring was made. But a ring that was made a week ago
+                // must not make everything else too small to be seen.
                 let created = recording.ring(loss.ring).created_epoch_nanos;
                 let earliest = loss.until_nanos.saturating_sub(length_nanos.max(1));
                 loss.from_nanos = created.clamp(earliest, loss.until_nanos);
@@ -89,43 +84,5 @@ impl LossCollector {
         }
         self.losses.sort_by_key(|loss| (loss.ring, loss.from_nanos));
         self.losses
-    }
-}
-
-/// Until when events were lost, nanoseconds since the epoch. An event that was never committed counts for none: its thread was recording it when the
-/// program died, and was in the same spans until then.
-#[derive(Default)]
-pub(super) struct LostUntil {
-    /// In each ring.
-    ring: HashMap<u32, u64>,
-    /// In any perf ring of a process.
-    process: HashMap<u32, u64>,
-    /// In those perf rings of it of which nothing is left: anybody can have recorded there.
-    unseen: HashMap<u32, u64>,
-}
-
-impl LostUntil {
-    pub(super) fn new(recording: &Recording<'_>, losses: &[Loss], seen_rings: &HashSet<u32>) -> Self {
-        let mut lost = Self::default();
-        for loss in losses.iter().filter(|loss| loss.is_of_overwritten() && recording.ring(loss.ring).is_perf()) {
-            let process = recording.ring(loss.ring).process;
-            let raise = |until: &mut u64| *until = loss.until_nanos.max(*until);
-            raise(lost.ring.entry(loss.ring).or_default());
-            raise(lost.process.entry(process).or_default());
-            if !seen_rings.contains(&loss.ring) {
-                raise(lost.unseen.entry(process).or_default());
-            }
-        }
-        lost
-    }
-
-    pub(super) fn of_process(&self, process: u32) -> u64 {
-        self.process.get(&process).copied().unwrap_or(0)
-    }
-
-    /// Of what a thread recorded, which was seen in these rings.
-    pub(super) fn of_thread(&self, process: u32, rings: &[u32]) -> u64 {
-        let unseen = self.unseen.get(&process).copied().unwrap_or(0);
-        rings.iter().filter_map(|ring| self.ring.get(ring).copied()).fold(unseen, u64::max)
     }
 }

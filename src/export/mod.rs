@@ -1,106 +1,108 @@
-//! Other people's formats, and summaries, from captures.
+//! Exports captures to the formats of other tools, and summarizes them.
 //!
-//! [`export`] writes a [`CaptureFile`] as a picture (Perfetto, Chrome), folded stacks or JSON lines; [`summarize`] counts its
-//! spans. All of them see the same spans with the same nanoseconds.
+//! [`export`] writes a [`CaptureFile`] as a trace (Perfetto, Chrome), as folded stacks or as JSON lines; [`summarize`] counts its
+//! spans. All formats have the same spans with the same nanoseconds, which come from [`SpanReplay`](crate::tracing::SpanReplay).
 //!
 //! | file | idea |
 //! |---|---|
 //! | `recording` | the events of a capture, decoded |
 //! | `kept` | how much of them is kept in memory |
-//! | `timeline` | first look: when each span began and ended, how long threads were in it |
-//! | `stays` | which stay in a span something lies in |
-//! | `lanes` | slices that do not nest, apart |
+//! | `timeline` | first look: when each span began and ended, and where it is drawn |
+//! | `span_times` | one span of the timeline |
+//! | `span_slices` | the slices of one span, and which of them an event lies in |
+//! | `self_times` | the time of spans without their children |
+//! | `track_rows` | rows for slices that overlap without nesting |
 //! | `losses` | when events were lost |
 //! | `payloads` | which events are without their payload |
-//! | `picture` | second look: tracks, slices, instants, counters |
-//! | `drawn` | what has not ended in a picture |
-//! | `sink` | what a picture is drawn on |
+//! | `trace_builder/` | second look: tracks, slices, instants, counters |
+//! | `trace_writer` | the interface of trace formats |
 //! | `args` | fields and payloads as named values |
-//! | `perfetto/`, `chrome` | pictures as files |
+//! | `perfetto/`, `chrome` | traces as files |
 //! | `folded`, `jsonl` | stacks, lines |
 //! | `summary` | counts and percentiles |
 
 mod args;
 mod chrome;
-mod drawn;
 mod folded;
 mod jsonl;
 mod kept;
-mod lanes;
 mod losses;
 mod payloads;
 mod perfetto;
-mod picture;
 mod recording;
-mod sink;
-mod stays;
+mod self_times;
+mod span_slices;
+mod span_times;
 mod summary;
 mod timeline;
+mod trace_builder;
+mod trace_writer;
+mod track_rows;
 
 pub use payloads::PayloadLosses;
 pub use summary::{SpanSummary, Summary, summarize};
 
 use crate::capture::{CaptureError, CaptureErrorKind, CaptureFile};
-use picture::draw;
 use recording::Recording;
 use std::io::Write;
 use timeline::Timeline;
+use trace_builder::draw;
 
-/// What [`export`] writes.
+/// A format that [`export`] writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Format {
     /// A Perfetto trace (protobuf), for ui.perfetto.dev and trace_processor.
     Perfetto,
-    /// The JSON of Chrome's trace viewer, which many tools read.
+    /// JSON for Chrome's trace viewer, which many tools read.
     Chrome,
-    /// A line for each stack of spans with its self time in nanoseconds, for flame graphs.
+    /// Lines for flame graphs: each has a stack of spans and its self time in nanoseconds.
     Folded,
-    /// A JSON object a line: spans, log records, execution events, counters, losses.
+    /// JSON objects, one a line: spans, log records, typed events, counters, losses.
     Jsonl,
 }
 
-/// From which side a picture shows spans. Chosen after recording.
+/// The tracks of a trace: threads or spans.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum View {
-    /// What each thread did: a slice for each stay of a thread in a span.
+    /// A track for each thread, with its span slices.
     #[default]
     Thread,
-    /// How long each span lasted, from creation to close, whichever threads worked on it: the true time of async spans.
+    /// A slice for each span from creation to close, whichever threads worked on it: the true time of async spans.
     Span,
 }
 
-/// What was exported.
+/// The counts of an export.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct ExportSummary {
-    /// Spans of which anything was seen.
+    /// Spans that any record names.
     pub spans: u64,
     /// Of these, spans that were open at the end.
     pub open_spans: u64,
-    /// Of these, spans whose end was not seen and may have been lost: they may have been open at the end, or not.
+    /// Of these, spans whose end was not seen and may have been lost.
     pub lost_ends: u64,
-    /// Stays of threads in spans.
+    /// Span slices.
     pub slices: u64,
     /// Log records.
     pub events: u64,
-    /// Events of other rings than perf rings.
-    pub exec_events: u64,
+    /// Typed events: events of other rings than perf rings.
+    pub typed_events: u64,
     /// Samples of counters.
     pub counters: u64,
     /// Markers.
     pub markers: u64,
     /// Events that were lost.
     pub lost: u64,
-    /// Events that have lost their payload, and with it the fields of spans and log records: by ring, without those that have lost none.
+    /// The events that have lost their payload, and with it the fields of spans and log records, for each ring that has such events.
     pub payload_losses: Vec<PayloadLosses>,
-    /// What was wrong with the capture, a line each: the rest was exported.
+    /// The problems of the capture, a line each. The rest was exported.
     pub problems: Vec<String>,
 }
 
 impl ExportSummary {
-    /// Events of all rings that have lost their payload.
+    /// Returns the number of events of all rings that have lost their payload.
     #[must_use]
     pub fn lost_payloads(&self) -> u64 {
         payloads::count(&self.payload_losses)
@@ -109,12 +111,12 @@ impl ExportSummary {
 
 /// Writes a capture in another format.
 ///
-/// It is read twice; memory is that of some hundred bytes for each span, and no more than 384 MiB and 192 times the bytes of the file: what would take more is no
-/// program's capture, and refused.
+/// The capture is read twice. An export takes some hundred bytes of memory for each span, and at most 384 MiB and 192 times the bytes of
+/// the file. A capture that would take more was not recorded by a program and is refused.
 ///
 /// # Errors
-/// The capture is so damaged; writing fails ([`CaptureError::io_error`]), a perf ring has a schema of another version, or stacks are asked for and there
-/// is no perf ring.
+/// The capture would take too much memory, writing fails ([`CaptureError::io_error`]), a perf ring has a schema of another version, or
+/// [`Format::Folded`] is asked for and there is no perf ring.
 pub fn export(
     capture: &CaptureFile,
     format: Format,
@@ -128,8 +130,8 @@ pub fn export(
     let timeline = Timeline::of(&recording)?;
     let mut summary = timeline.counts.clone();
     let written = match format {
-        Format::Perfetto => draw(&recording, &timeline, view, &mut perfetto::PerfettoSink::new(out, capture)),
-        Format::Chrome => draw(&recording, &timeline, view, &mut chrome::ChromeSink::new(out, timeline.first_nanos)),
+        Format::Perfetto => draw(&recording, &timeline, view, &mut perfetto::PerfettoWriter::new(out, capture)),
+        Format::Chrome => draw(&recording, &timeline, view, &mut chrome::ChromeWriter::new(out, timeline.first_nanos)),
         Format::Folded => folded::write(&recording, &timeline, view, out),
         Format::Jsonl => jsonl::write(&recording, &timeline, out),
     };
@@ -138,7 +140,7 @@ pub fn export(
     Ok(summary)
 }
 
-/// That a capture holds no spans.
+/// Returns the error that a capture has no spans.
 fn no_spans(capture: &CaptureFile) -> CaptureError {
     let rings: Vec<String> = capture
         .rings()

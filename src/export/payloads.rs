@@ -1,24 +1,24 @@
-//! Which events are without their payload.
+//! Counts of events that have lost their payload.
 
 use crate::capture::CapturedPayload;
 use serde_json::{Value, json};
 
-/// The events of one ring that are in a recording without the payload that they had.
+/// The number of events of one ring that are in a recording without their payload.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct PayloadLosses {
-    /// The ring's name.
+    /// The name of the ring.
     pub ring: String,
-    /// It was overwritten before it could be copied.
+    /// Events whose payload was overwritten before it could be copied.
     pub expired: u64,
-    /// Their descriptor names a payload that the ring cannot have.
+    /// Events whose descriptor names a payload that the ring cannot have.
     pub malformed: u64,
-    /// It was larger than a capture keeps.
+    /// Events whose payload was larger than a capture keeps.
     pub omitted: u64,
 }
 
 impl PayloadLosses {
-    /// All of them.
+    /// Returns the number of all these events.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.expired.saturating_add(self.malformed).saturating_add(self.omitted)
@@ -38,13 +38,13 @@ impl PayloadLosses {
     }
 }
 
-/// For programs.
+/// Returns the counts as JSON: an array with an object for each ring.
 pub(super) fn to_json(losses: &[PayloadLosses]) -> Value {
     let object = |of: &PayloadLosses| json!({ "ring": of.ring, "expired": of.expired, "malformed": of.malformed, "omitted": of.omitted });
     losses.iter().map(object).collect()
 }
 
-/// Of all rings together.
+/// Returns the number of events of all rings.
 pub(super) fn count(losses: &[PayloadLosses]) -> u64 {
     losses.iter().map(PayloadLosses::count).fold(0, u64::saturating_add)
 }

@@ -7,23 +7,23 @@ use crate::capture::{
     CaptureError, CaptureErrorKind, CaptureEvents, CaptureFile, CapturedContent, CapturedPayload, CapturedRecord,
     CapturedRing, RingRole,
 };
-use crate::reader::{Descriptor, GapCause as LossCause};
+use crate::reader::{Descriptor, GapCause};
 use crate::schema::perf::PerfEvent;
-use crate::schema::{EventType, ExtWords, SchemaModel, ext_words};
+use crate::schema::{EventType, ExtWords, Hex, SchemaModel, ext_words};
 use crate::tracing::{Catalog, PerfRecord, SpanId, decode_record};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// A capture and what decodes its rings.
+/// A capture, and the schemas of its rings.
 pub(super) struct Recording<'c> {
     pub(super) capture: &'c CaptureFile,
-    /// What decodes each ring that is no perf ring.
+    /// The schema of each ring that is no perf ring, if it is known.
     models: Vec<Option<Cow<'static, SchemaModel>>>,
     /// The names of each ring's extension words.
     words: Vec<ExtWords>,
 }
 
-/// One entry of the stream.
+/// One event or loss of a recording.
 pub(super) struct Entry {
     pub(super) ring: u32,
     /// The process that wrote the ring.
@@ -32,32 +32,23 @@ pub(super) struct Entry {
 }
 
 pub(super) enum Content {
-    /// Of a perf ring; `recorder` is the ring that is shard 0.
-    Perf {
-        recorder: u32,
-        record: PerfRecord,
-    },
-    /// Of another ring.
-    Other {
-        descriptor: Descriptor,
-        payload: CapturedPayload,
-    },
-    Gap {
-        first_seqno: u64,
-        count: u64,
-        cause: LossCause,
-    },
+    /// A record of a perf ring. `recorder` is the ring that is shard 0.
+    Perf { recorder: u32, record: PerfRecord },
+    /// An event of another ring.
+    Typed { descriptor: Descriptor, payload: CapturedPayload },
+    /// A loss.
+    Gap { first_seqno: u64, count: u64, cause: GapCause },
 }
 
-/// The entries in the order of time.
+/// The entries of a recording in the order of time.
 pub(super) struct Entries<'r> {
     recording: &'r Recording<'r>,
     events: CaptureEvents<'r>,
     catalogs: HashMap<u32, Catalog>,
-    /// By ring.
+    /// The counts for each ring.
     payload_losses: Vec<PayloadLosses>,
     kept: Kept,
-    /// Why they end before their end.
+    /// The reason why the entries end early.
     refused: Option<CaptureError>,
 }
 
@@ -65,12 +56,11 @@ impl<'c> Recording<'c> {
     pub(super) fn new(capture: &'c CaptureFile) -> Result<Self, CaptureError> {
         for ring in capture.rings().iter().filter(|ring| ring.is_perf()) {
             if ring.schema_hash != PerfEvent::schema_hash() {
-                let hex = |hash: [u8; 32]| hash[..8].iter().map(|byte| format!("{byte:02x}")).collect::<String>();
                 let message = format!(
                     "the perf ring {} has the schema {}…, expected {}…: use the eventring with which it was recorded",
                     ring.name,
-                    hex(ring.schema_hash),
-                    hex(PerfEvent::schema_hash())
+                    Hex(&ring.schema_hash[..8]),
+                    Hex(&PerfEvent::schema_hash()[..8])
                 );
                 return Err(CaptureError::new(CaptureErrorKind::WrongSchema, message));
             }
@@ -85,7 +75,8 @@ impl<'c> Recording<'c> {
         Ok(Self { capture, models, words })
     }
 
-    /// That there is a perf ring.
+    /// # Errors
+    /// There is no perf ring.
     pub(super) fn expect_spans(&self) -> Result<(), CaptureError> {
         match self.capture.rings().iter().any(CapturedRing::is_perf) {
             true => Ok(()),
@@ -110,12 +101,12 @@ impl<'c> Recording<'c> {
         &self.capture.rings()[ring as usize]
     }
 
-    /// What decodes the events of a ring that is no perf ring.
+    /// Returns the schema of a ring that is no perf ring.
     pub(super) fn model(&self, ring: u32) -> Option<&SchemaModel> {
         self.models.get(ring as usize)?.as_deref()
     }
 
-    /// The span in which an event of such a ring was recorded, if its events say so.
+    /// Returns the span in which a typed event was recorded, if the events of its ring name their spans.
     pub(super) fn span(&self, ring: u32, descriptor: &Descriptor) -> Option<SpanId> {
         SpanId::new(self.words[ring as usize].span_id(descriptor.content_ext))
     }
@@ -125,7 +116,22 @@ impl<'c> Recording<'c> {
         &self.words[ring as usize]
     }
 
-    /// The name of an event of such a ring.
+    /// Returns the recorder and the shard that lost events, if spans may have lost records with them. Events that their program did not
+    /// live to commit count for none: the thread was recording such an event when the program died, and stayed in its spans.
+    pub(super) fn losing_shard(&self, ring: u32, cause: GapCause) -> Option<(u32, u32)> {
+        let is_of_records = self.ring(ring).is_perf() && cause != GapCause::NeverCommitted;
+        is_of_records.then(|| self.shard(ring))
+    }
+
+    /// Returns the recorder of a perf ring, which is the ring that is its shard 0, and the index of the shard.
+    fn shard(&self, ring: u32) -> (u32, u32) {
+        match self.ring(ring).role {
+            RingRole::Shard { recorder, shard } => (recorder, shard),
+            RingRole::Single => (ring, 0),
+        }
+    }
+
+    /// Returns the name of a typed event.
     pub(super) fn event_name(&self, ring: u32, code: u16) -> Cow<'_, str> {
         match self.model(ring).and_then(|model| model.event(code)) {
             Some(event) => event.name().into(),
@@ -136,17 +142,17 @@ impl<'c> Recording<'c> {
 }
 
 impl Entries<'_> {
-    /// What was found wrong so far.
+    /// Returns the problems that were found so far.
     pub(super) fn problems(&self) -> &[String] {
         self.events.problems()
     }
 
-    /// The rings of which payloads were missing so far.
+    /// Returns the counts of the rings that have lost payloads so far.
     pub(super) fn payload_losses(&self) -> Vec<PayloadLosses> {
         self.payload_losses.iter().filter(|losses| losses.count() > 0).cloned().collect()
     }
 
-    /// Why they ended before their end, if they did.
+    /// Returns the reason why the entries ended early, if they did.
     pub(super) fn refused(&mut self) -> Option<CaptureError> {
         self.refused.take()
     }
@@ -172,10 +178,7 @@ impl Iterator for Entries<'_> {
         let content = match item.content {
             CapturedContent::Gap { first_seqno, count, cause } => Content::Gap { first_seqno, count, cause },
             CapturedContent::Event { descriptor, payload } if ring.is_perf() => {
-                let (recorder, shard) = match ring.role {
-                    RingRole::Shard { recorder, shard } => (recorder, shard),
-                    RingRole::Single => (item.ring, 0),
-                };
+                let (recorder, shard) = self.recording.shard(item.ring);
                 let capture = self.recording.capture;
                 if [PerfEvent::CallSite as u16, PerfEvent::ThreadStarted as u16].contains(&descriptor.event_type) {
                     self.kept.learn(payload.as_read().valid().map_or(0, <[u8]>::len));
@@ -183,7 +186,7 @@ impl Iterator for Entries<'_> {
                 let catalog = self.catalogs.entry(recorder).or_insert_with(|| capture.catalog(recorder));
                 Content::Perf { recorder, record: decode_record(catalog, shard, &descriptor, payload.as_read()) }
             }
-            CapturedContent::Event { descriptor, payload } => Content::Other { descriptor, payload },
+            CapturedContent::Event { descriptor, payload } => Content::Typed { descriptor, payload },
         };
         let entry = Entry { ring: item.ring, process: ring.process, content };
         self.kept.count(&entry);

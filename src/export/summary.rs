@@ -1,4 +1,4 @@
-//! Spans counted by name.
+//! Counts and durations of spans, by name.
 
 use super::no_spans;
 use super::payloads::{self, PayloadLosses};
@@ -14,13 +14,14 @@ use std::collections::BTreeMap;
 pub struct Summary {
     /// The spans with the largest total first.
     pub spans: Vec<SpanSummary>,
-    /// Events that were lost, whatever the cause.
+    /// The number of events that were lost, whatever the cause.
     pub lost: u64,
-    /// Events that have lost their payload: by ring, without those that have lost none.
+    /// The events that have lost their payload, for each ring that has such events.
     pub payload_losses: Vec<PayloadLosses>,
-    /// Events that were captured, in files that the capture has removed again: spans may have begun there. They are not lost.
+    /// The number of events that were captured in files that the capture has removed again. They are not lost, but spans may have begun
+    /// there.
     pub removed: u64,
-    /// What was wrong with the capture, a line each.
+    /// The problems of the capture, a line each.
     pub problems: Vec<String>,
 }
 
@@ -28,37 +29,38 @@ pub struct Summary {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct SpanSummary {
-    /// Their name.
+    /// The name.
     pub name: String,
-    /// Their target.
+    /// The target.
     pub target: String,
-    /// How many were created and closed. All that follows is about these.
+    /// The number of spans that were created and closed. All times below are of these spans.
     pub count: u64,
-    /// How many more were open at the end.
+    /// The number of further spans that were open at the end.
     pub open: u64,
-    /// How many more have no end that was seen, and may have had one that was lost.
+    /// The number of further spans whose end was not seen and may have been lost.
     pub end_lost: u64,
-    /// How many more were closed whose creation was lost, so that their duration is not known.
+    /// The number of further spans that were closed and whose creation was lost, so that their duration is not known.
     pub incomplete: u64,
-    /// From creation to close, added up.
+    /// The sum of the times from creation to close.
     pub total_nanos: u64,
-    /// Of that, the time in which none of their children was there.
+    /// The part of the total in which no child of the span existed.
     pub self_nanos: u64,
-    /// How long threads were in them, added up.
+    /// The sum of the times that threads were in the spans.
     pub busy_nanos: u64,
-    /// Of the total, the time in which no thread was in them; several threads at once count as one each.
+    /// The sum of the times that the spans existed without being busy. Of a span in which several threads were at the same time, the
+    /// times of all threads are taken off.
     pub idle_nanos: u64,
-    /// Half of them took no longer.
+    /// The median of the durations.
     pub p50_nanos: u64,
-    /// 90 % of them took no longer.
+    /// The duration that 90 % of the spans did not exceed.
     pub p90_nanos: u64,
-    /// 99 % of them took no longer.
+    /// The duration that 99 % of the spans did not exceed.
     pub p99_nanos: u64,
-    /// The longest one.
+    /// The longest duration.
     pub max_nanos: u64,
 }
 
-/// Counts the spans of a capture. Everything is exact, percentiles too.
+/// Counts the spans of a capture. All numbers are exact, percentiles too.
 ///
 /// # Errors
 /// There is no perf ring, or it has a schema of another version.
@@ -88,13 +90,13 @@ pub fn summarize(capture: &CaptureFile) -> Result<Summary, CaptureError> {
 }
 
 impl Summary {
-    /// Events of all rings that have lost their payload.
+    /// Returns the number of events of all rings that have lost their payload.
     #[must_use]
     pub fn lost_payloads(&self) -> u64 {
         payloads::count(&self.payload_losses)
     }
 
-    /// For programs: `{"spans": [{"name", "target", "count", "total_ns", "self_ns", "busy_ns", "p50_ns", "p90_ns", "p99_ns",
+    /// Returns the summary as JSON: `{"spans": [{"name", "target", "count", "total_ns", "self_ns", "busy_ns", "p50_ns", "p90_ns", "p99_ns",
     /// "max_ns"}, …], "lost", "lost_payloads", "payload_losses": [{"ring", "expired", "malformed", "omitted"}, …], "removed"}`.
     #[must_use]
     pub fn to_json(&self) -> String {
@@ -120,7 +122,8 @@ impl Summary {
 #[derive(Default)]
 struct Group {
     summary: SpanSummary,
-    /// All durations. (The spans are in memory, too; a histogram for each name takes far more where each span has its own.)
+    /// All durations. (They take little beside the spans, which are in memory, too. A histogram for each name would take far more where
+    /// each span has its own name.)
     walls: Vec<u64>,
 }
 
@@ -142,7 +145,7 @@ impl Group {
         SpanSummary { name, target, p50_nanos, p90_nanos, p99_nanos, ..self.summary }
     }
 
-    /// The smallest duration that so many of a hundred do not exceed; `walls` are sorted.
+    /// Returns the smallest duration that `percent` of the spans do not exceed; `walls` are sorted.
     fn percentile(&self, percent: usize) -> u64 {
         let rank = (self.walls.len() * percent).div_ceil(100);
         self.walls.get(rank.saturating_sub(1)).copied().unwrap_or(0)

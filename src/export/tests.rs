@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::capture::fixtures::{CaptureFixture as Made, SHARD_1, int, text};
-use crate::reader::GapCause as LossCause;
+use crate::reader::GapCause;
 use crate::schema::perf::{CallSiteKind, Cut, PerfEvent, PerfExt, ValueType};
 
 /// A request with two queries at once on two threads, an exec event, a log record, a counter, a loss, an open span.
@@ -34,8 +34,8 @@ fn everything() -> CaptureFile {
     made.span(PerfEvent::SpanExit, 2850, 2, 3, 2);
     made.span(PerfEvent::SpanClose, 2900, 2, 3, 2);
     made.span(PerfEvent::SpanClose, 3001, 2, 1, 1);
-    made.gap(0, 40, LossCause::Overwritten);
-    made.gap(0, 2, LossCause::NeverCommitted);
+    made.gap(0, 40, GapCause::Overwritten);
+    made.gap(0, 2, GapCause::NeverCommitted);
     made.event(1, 20, 3100, [7, 0, 0, 0], b"");
     made.span_new(4000, 1, (60, 0), 1, &[]);
     made.span(PerfEvent::SpanEnter, 4100, 1, 60, 1);
@@ -93,7 +93,7 @@ fn counts_are_those_of_the_capture() {
         lost_ends: 0,
         slices: 4,
         events: 1,
-        exec_events: 2,
+        typed_events: 2,
         counters: 1,
         markers: 0,
         lost: 42,
@@ -126,7 +126,7 @@ fn a_stay_whose_exit_was_lost_ends_with_its_span() {
     let mut made = Made::new();
     made.span_new(1000, 1, (1, 0), 0, &[]);
     made.span(PerfEvent::SpanEnter, 1010, 1, 1, 0);
-    made.gap(0, 1, LossCause::Overwritten);
+    made.gap(0, 1, GapCause::Overwritten);
     made.span(PerfEvent::SpanClose, 1100, 2, 1, 0);
     let chrome = exported(&made.open(), Format::Chrome, View::Thread);
     assert!(chrome.contains("\"end\":\"lost\"") && chrome.contains("\"dur\":0.090"), "{chrome}");
@@ -160,7 +160,7 @@ fn an_open_span_was_busy_until_the_end_of_the_recording_unless_its_exit_may_be_l
         // Before the gap that both have.
         made.span_new(1003, 1, (5, 0), 1, &[]);
         made.span(PerfEvent::SpanEnter, 1004, 1, 5, 1);
-        made.gap(0, 2, LossCause::Overwritten);
+        made.gap(0, 2, GapCause::Overwritten);
         made.span_new(2000, 1, (6, 0), 1, &[]);
         // Twice on one thread, which counts once; and on another one.
         for (event, nanos, thread) in [
@@ -173,7 +173,7 @@ fn an_open_span_was_busy_until_the_end_of_the_recording_unless_its_exit_may_be_l
             made.span(event, nanos, thread, 6, 1);
         }
         if gap_after {
-            made.gap(0, 2, LossCause::Overwritten);
+            made.gap(0, 2, GapCause::Overwritten);
         }
         made.event(1, 20, 2500, [0; 4], b"");
         made.open()
@@ -224,7 +224,7 @@ fn with_a_gap_in_one_shard() -> CaptureFile {
     made.span_new(1000, 1, (11, 0), 1, &[]);
     made.span(PerfEvent::SpanEnter, 1005, 1, 11, 1);
     made.span_new(1010, 1, (10, 0), 1, &[]);
-    made.gap(0, 40, LossCause::Overwritten);
+    made.gap(0, 40, GapCause::Overwritten);
     made.in_shard(SHARD_1);
     // Of the creation and the end of these, nothing is there.
     let late = PerfExt { span_id: 7, call_site_id: 1, thread_id: 2, field_count: 1, ..PerfExt::default() };
@@ -286,7 +286,7 @@ fn what_a_killed_program_had_not_committed_leaves_its_spans_open() {
     let mut made = Made::new();
     made.span_new(1000, 1, (1, 0), 0, &[]);
     made.span(PerfEvent::SpanEnter, 1010, 1, 1, 0);
-    made.gap(0, 1, LossCause::NeverCommitted);
+    made.gap(0, 1, GapCause::NeverCommitted);
     made.event(1, 20, 1500, [0; 4], b"");
     let capture = made.open();
     let open = [(1, "B".to_owned(), None, "open".to_owned())];
@@ -391,7 +391,7 @@ fn a_gap_in_the_ring_of_other_threads_does_not_stop_the_time_of_a_thread() {
     // Another thread, in the other ring, of which something is lost.
     made.in_shard(0);
     made.span_new(1200, 1, (20, 0), 1, &[]);
-    made.gap(0, 5, LossCause::Overwritten);
+    made.gap(0, 5, GapCause::Overwritten);
     made.span(PerfEvent::SpanClose, 1500, 1, 20, 1);
     made.in_shard(SHARD_1);
     made.span(PerfEvent::SpanExit, 2000, 2, 10, 1);

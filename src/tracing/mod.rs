@@ -23,9 +23,9 @@
 //! create a ring; the first event of a call site takes a lock.
 //!
 //! # Reading
-//! [`PerfReader`] opens all rings of a recorder, live or dead, and returns their events in the order of time as
-//! [`PerfRecord`]s; a ring of typed events can be merged in. [`SpanRebuilder`] returns spans as they close, and
-//! [`SpanTree`] holds all of them.
+//! [`PerfReader`] opens all rings of a recorder, live or dead, and gives their events in the order of time as
+//! [`PerfRecord`]s; an exec ring can be merged in. [`SpanReplay`] follows them to
+//! spans and slices; [`SpanTree`] holds all spans.
 
 mod builder;
 mod call_sites;
@@ -62,9 +62,12 @@ pub use init::{
     CONFIG_VARIABLE, FILTER_VARIABLE, REDACT_VARIABLE, Recording, init, try_init, try_init_from_env, try_init_with,
 };
 pub use layer::RecorderLayer;
+#[cfg(feature = "export")]
+pub(crate) use read::RingLosses;
 pub use read::{
-    CallSite, Catalog, CatalogLosses, ExecRecord, Field, Fields, FieldsProblem, Moment, PerfContent, PerfItem,
-    PerfReader, PerfRecord, PerfSource, Slice, Span, SpanId, SpanRebuilder, SpanTree, Thread, decode_record,
+    CallSite, Catalog, CatalogLosses, ExecRecord, Field, Fields, FieldsProblem, Moment, OpenSlice, PerfContent,
+    PerfItem, PerfReader, PerfRecord, PerfSource, Span, SpanChange, SpanId, SpanReplay, SpanSlice, SpanTree, Thread,
+    ThreadKey, decode_record,
 };
 pub use recorder::{PerfRecorder, PerfStats};
 pub use setup_error::{SetupError, SetupErrorKind};

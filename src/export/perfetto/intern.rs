@@ -1,13 +1,13 @@
-//! Names that are written once and then stand for a number.
+//! Interned names: each is written once, and packets refer to it by a number.
 
 use super::messages::{InternedData, InternedName, SourceLocation};
 use std::collections::HashMap;
 
-/// More different names than this are no names (log messages with numbers in them): they get numbers of their own, but are
-/// not remembered, so that memory stays bounded.
+/// The largest number of names that are remembered, so that memory is bounded. Further names (log messages with numbers in them) are
+/// written each time, with a new number.
 const NAMES_MAX: usize = 1 << 16;
 
-/// The numbers given so far, and what the next packet must say about them.
+/// The numbers of all names, and the names that the next packet must define.
 #[derive(Default)]
 pub(super) struct Interner {
     categories: Names,
@@ -62,7 +62,7 @@ impl Interner {
         iid
     }
 
-    /// What has been named since the last packet.
+    /// Returns the names that are new since the last packet.
     pub(super) fn take(&mut self) -> Option<InternedData> {
         let data = InternedData {
             event_categories: std::mem::take(&mut self.categories.new),

@@ -1,4 +1,4 @@
-//! Pictures as Perfetto traces.
+//! Traces for Perfetto.
 
 mod intern;
 mod messages;
@@ -11,27 +11,27 @@ use self::messages::{
     TrackEvent,
 };
 use super::args::{Arg, ArgValue, Args, CUT};
-use super::sink::{Label, Sink, SliceId, Track, TrackId, TrackKind};
+use super::trace_writer::{Label, SliceId, TraceWriter, Track, TrackId, TrackKind};
 use crate::capture::CaptureFile;
 use crate::schema::perf::FieldValue;
 use prost::Message;
 use std::io::{self, Write};
 
-/// All packets are of one sequence: names are interned once.
+/// The only sequence of packets, so that each name is interned once.
 const SEQUENCE: u32 = 1;
 
-/// Writes packets as they come.
-pub(super) struct PerfettoSink<'o> {
+/// Writes packets at once.
+pub(super) struct PerfettoWriter<'o> {
     out: &'o mut dyn Write,
     capture: &'o CaptureFile,
     names: Interner,
     has_begun: bool,
     buffer: Vec<u8>,
-    /// Numbers for processes and threads that do not say theirs.
+    /// The number of processes and threads that got a number because their id is not known.
     unknown_ids: i32,
 }
 
-impl<'o> PerfettoSink<'o> {
+impl<'o> PerfettoWriter<'o> {
     pub(super) fn new(out: &'o mut dyn Write, capture: &'o CaptureFile) -> Self {
         Self { out, capture, names: Interner::default(), has_begun: false, buffer: Vec::new(), unknown_ids: 0 }
     }
@@ -53,7 +53,7 @@ impl<'o> PerfettoSink<'o> {
         self.out.write_all(&self.buffer)
     }
 
-    /// How the clocks stand to each other, and which one stamps the packets.
+    /// Returns packets that relate the clocks to each other and name the clock of the packets.
     fn first_packets(&self) -> [TracePacket; 2] {
         let clock = |id, nanos| Clock { clock_id: Some(id), timestamp: Some(nanos) };
         let snapshot = ClockSnapshot {
@@ -141,7 +141,7 @@ impl<'o> PerfettoSink<'o> {
     }
 }
 
-impl Sink for PerfettoSink<'_> {
+impl TraceWriter for PerfettoWriter<'_> {
     fn track(&mut self, id: TrackId, track: &Track<'_>) -> io::Result<()> {
         let mut descriptor = TrackDescriptor { uuid: Some(id.0), ..TrackDescriptor::default() };
         let name = Some(track.name.to_owned());
@@ -155,7 +155,7 @@ impl Sink for PerfettoSink<'_> {
                 let pid = self.known_or_new(track.pid);
                 let tid = i64::from(self.known_or_new(os_thread_id));
                 descriptor.thread = Some(ThreadDescriptor { pid: Some(pid), tid: Some(tid), thread_name: name });
-                // Threads of the same number may have come one after the other.
+                // Several threads may have had the same number one after the other.
                 descriptor.disallow_merging_with_system_tracks = Some(true);
             }
             TrackKind::Plain { parent } => (descriptor.parent_uuid, descriptor.name) = (Some(parent.0), name),
@@ -206,7 +206,7 @@ impl Sink for PerfettoSink<'_> {
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        // A capture without events is a trace, too.
+        // A capture without events becomes a trace without events, not an empty file.
         if !self.has_begun {
             self.write(TracePacket::default())?;
         }

@@ -1,4 +1,4 @@
-//! What is known of call sites and threads: from the tables, and from events.
+//! The call sites and threads of a recorder, from its tables and from events.
 
 use crate::reader::Reader;
 use crate::schema::perf::tables::{self, TableWords, split_entry};
@@ -10,23 +10,23 @@ use std::sync::Arc;
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct CallSite {
-    /// Its id in the ring.
+    /// The id in the ring.
     pub id: u32,
-    /// False if the ring has lost what it knew: then the name is `call site N`, and the rest is empty.
+    /// Whether the call site is known. If not, the name is `call site N`, and the rest is empty.
     pub is_known: bool,
-    /// What it records, if that is known.
+    /// The kind of what the call site records, if it is known.
     pub kind: Option<CallSiteKind>,
-    /// The level of what it records.
+    /// The level of what the call site records.
     pub level: CallSiteLevel,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its target, the module path unless the program says otherwise.
+    /// The target: the module path unless the program says otherwise.
     pub target: String,
-    /// Its module path, if known.
+    /// The module path, if it is known.
     pub module: Option<String>,
-    /// Its source file, if known.
+    /// The source file, if it is known.
     pub file: Option<String>,
-    /// Its line in the source file, from 1, if known.
+    /// The line in the source file, from 1, if it is known.
     pub line: Option<u32>,
     /// The names of its fields, in the order of their indices.
     pub field_names: Vec<Arc<str>>,
@@ -36,20 +36,20 @@ pub struct CallSite {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Thread {
-    /// Its id in the ring: never used twice by a process.
+    /// The id in the ring. A process never uses an id twice.
     pub id: u32,
-    /// Its id in the operating system, if known.
+    /// The id in the operating system, if it is known.
     pub os_thread_id: Option<u32>,
-    /// Its name, if it has one that is known.
+    /// The name, if the thread has a name and it is known.
     pub name: Option<String>,
-    /// When it first recorded, nanoseconds since the epoch, if known.
+    /// The time of the first record, nanoseconds since the epoch, if it is known.
     pub started_epoch_nanos: Option<u64>,
 }
 
 /// The call sites and threads of one recorder.
 ///
-/// A reader of a live ring calls [`update`](Self::update) now and then, or when it meets an id that it does not know. Whoever
-/// has only a copy of the context area uses [`update_from_bytes`](Self::update_from_bytes).
+/// A reader of a live ring calls [`update`](Self::update) now and then, or when it meets an id that it does not know. For a copy of the
+/// context area there is [`update_from_bytes`](Self::update_from_bytes).
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     call_sites: HashMap<u32, Arc<CallSite>>,
@@ -58,33 +58,33 @@ pub struct Catalog {
     thread_table: TableRead,
 }
 
-/// How far a table has been read.
+/// The state of reading a table.
 #[derive(Clone, Copy, Debug, Default)]
 struct TableRead {
     bytes: u64,
-    /// Entries that nothing could be learnt from.
+    /// The number of entries that could not be decoded.
     damaged_entries: u32,
 }
 
-/// With so many damaged entries a table is not read any more: it may have any number of them, and is looked into again with
-/// each event that names an unknown id.
+/// The number of damaged entries after which a table is not read any more. A damaged file can have any number of them, and each event
+/// that names an unknown id makes the reader go through the table again.
 const DAMAGED_ENTRIES_MAX: u32 = 1 << 8;
 
-/// Losses of the tables, as the recorder counted them.
+/// The losses of a recorder beside those of its rings, as the recorder counted them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct CatalogLosses {
-    /// Call sites that did not fit the table.
+    /// The number of call sites that did not fit the table.
     pub call_sites: u64,
-    /// Threads that did not fit the table.
+    /// The number of threads that did not fit the table.
     pub threads: u64,
-    /// Shards that could not be created.
+    /// The number of shards that could not be created.
     pub shards: u64,
-    /// Spans that were not recorded because too many were open.
+    /// The number of spans that were not recorded because too many were open.
     pub spans: u64,
 }
 
-/// A context area to read: of a ring, or a copy.
+/// A context area: that of a ring, or a copy.
 trait ContextArea {
     fn word(&self, offset: u64) -> Option<u64>;
     fn bytes(&self, offset: u64, out: &mut [u8]) -> bool;
@@ -113,18 +113,18 @@ impl ContextArea for [u8] {
 }
 
 impl Catalog {
-    /// Knows nothing yet.
+    /// Creates an empty catalog.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Reads what the tables have got since the last time. `shard0` is the recorder's shard 0.
+    /// Reads the entries that the tables have got since the last call. `shard0` is the recorder's shard 0.
     pub fn update(&mut self, shard0: &Reader) {
         self.update_from(shard0);
     }
 
-    /// As [`Self::update`], from a copy of the context area of shard 0.
+    /// Does the same as [`Self::update`], from a copy of the context area of shard 0.
     pub fn update_from_bytes(&mut self, context_area: &[u8]) {
         self.update_from(context_area);
     }
@@ -138,7 +138,7 @@ impl Catalog {
         self.thread_table = self.thread_table.go_on(area, tables::THREADS, |id, body| self.learn_thread(id, body));
     }
 
-    /// Learns a call site from the body of a table entry or the payload of CALL_SITE; false if that is damaged.
+    /// Adds a call site from the body of a table entry or the payload of CALL_SITE. Returns false if the bytes are damaged.
     pub fn learn_call_site(&mut self, id: u32, body: &[u8]) -> bool {
         let Ok(view) = CallSiteView::decode(body) else { return false };
         let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
@@ -158,7 +158,7 @@ impl Catalog {
         true
     }
 
-    /// Learns a thread from the body of a table entry or the payload of THREAD_STARTED; false if that is damaged.
+    /// Adds a thread from the body of a table entry or the payload of THREAD_STARTED. Returns false if the bytes are damaged.
     pub fn learn_thread(&mut self, id: u32, body: &[u8]) -> bool {
         let Ok(view) = ThreadView::decode(body) else { return false };
         let thread = Thread {
@@ -171,7 +171,7 @@ impl Catalog {
         true
     }
 
-    /// Learns what another catalog of the same recorder knows.
+    /// Adds the entries of another catalog of the same recorder.
     #[cfg(feature = "capture")]
     pub(crate) fn learn_all(&mut self, other: &Self) {
         self.call_sites.extend(other.call_sites.iter().map(|(id, call_site)| (*id, call_site.clone())));
@@ -180,41 +180,41 @@ impl Catalog {
         self.thread_table.damaged_entries |= other.thread_table.damaged_entries;
     }
 
-    /// The call site with that id; one that says so if it is not known.
+    /// Returns the call site with that id; if it is not known, a call site that says so ([`CallSite::is_known`]).
     #[must_use]
     pub fn call_site(&self, id: u32) -> Arc<CallSite> {
         self.call_sites.get(&id).cloned().unwrap_or_else(|| Arc::new(CallSite::unknown(id)))
     }
 
-    /// The thread with that id; one that says so if it is not known.
+    /// Returns the thread with that id; if it is not known, a thread that has nothing but the id.
     #[must_use]
     pub fn thread(&self, id: u32) -> Arc<Thread> {
         self.threads.get(&id).cloned().unwrap_or_else(|| Arc::new(Thread::unknown(id)))
     }
 
-    /// Whether the call site is known.
+    /// Returns true if the call site is known.
     #[must_use]
     pub fn knows_call_site(&self, id: u32) -> bool {
         self.call_sites.contains_key(&id)
     }
 
-    /// Whether the thread is known.
+    /// Returns true if the thread is known.
     #[must_use]
     pub fn knows_thread(&self, id: u32) -> bool {
         self.threads.contains_key(&id)
     }
 
-    /// The call sites known, in no order.
+    /// Returns the known call sites, in no order.
     pub fn call_sites(&self) -> impl Iterator<Item = &Arc<CallSite>> {
         self.call_sites.values()
     }
 
-    /// The threads known, in no order.
+    /// Returns the known threads, in no order.
     pub fn threads(&self) -> impl Iterator<Item = &Arc<Thread>> {
         self.threads.values()
     }
 
-    /// Whether an entry of a table could not be read: the file is damaged.
+    /// Returns true if an entry of a table could not be read: the file is damaged.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
         self.call_site_table.damaged_entries > 0 || self.thread_table.damaged_entries > 0
@@ -222,7 +222,7 @@ impl Catalog {
 }
 
 impl CatalogLosses {
-    /// What the recorder of this shard 0 has counted so far.
+    /// Returns the counts of the recorder of this shard 0.
     #[must_use]
     pub fn of(shard0: &Reader) -> Self {
         let word = |offset| shard0.context_word(offset).unwrap_or(0);
@@ -261,15 +261,15 @@ impl Thread {
     }
 }
 
-/// The bytes of a table from `known` bytes on, as far as they are published and exist.
+/// Returns the bytes of a table from `known` bytes on, as far as they are published and exist.
 fn new_entries(area: &(impl ContextArea + ?Sized), words: TableWords, known: u64) -> Vec<u8> {
-    /// More in one go is damage, or comes next time.
+    /// The most bytes that are read at a time. The rest is read by the next call.
     const BYTES_MAX: u64 = 64 << 20;
     let word = |offset| area.word(offset).unwrap_or(0);
     let used = word(words.used()).min(word(words.capacity()));
     let Some(bytes) = used.checked_sub(known).map(|bytes| bytes.min(BYTES_MAX)) else { return Vec::new() };
     let Some(start) = word(words.start()).checked_add(known) else { return Vec::new() };
-    // The end is looked at first: no memory is taken for bytes that the area does not have.
+    // The last byte is read first, so that no memory is taken for bytes that the area does not have.
     if bytes == 0 || !start.checked_add(bytes - 1).is_some_and(|last| area.bytes(last, &mut [0])) {
         return Vec::new();
     }
@@ -278,7 +278,7 @@ fn new_entries(area: &(impl ContextArea + ?Sized), words: TableWords, known: u64
 }
 
 impl TableRead {
-    /// Calls `learn` with each entry that has come since, which says whether it was one.
+    /// Calls `learn` with each new entry. `learn` returns false for a damaged entry.
     fn go_on(
         mut self,
         area: &(impl ContextArea + ?Sized),
@@ -297,7 +297,7 @@ impl TableRead {
             rest = after;
         }
         if !entries.is_empty() && rest.len() == entries.len() {
-            // Only whole entries are published: there is no way past this one.
+            // Only whole entries are published, so this one has no end and cannot be skipped.
             self.damaged_entries = DAMAGED_ENTRIES_MAX;
         }
         self.bytes += (entries.len() - rest.len()) as u64;
@@ -310,7 +310,7 @@ mod tests {
     use super::*;
     use crate::schema::perf::tables::{BODY_BYTES_MAX, CALL_SITES, MAGIC, TABLES_START, encode_entry};
 
-    /// A context area with these entries in its table of call sites.
+    /// Returns a context area with these entries in its table of call sites.
     fn area(entries: &[u8]) -> Vec<u8> {
         let mut area = vec![0; TABLES_START as usize];
         area[..8].copy_from_slice(&MAGIC.to_le_bytes());
@@ -340,12 +340,12 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_says_nothing_is_passed_over_and_a_table_of_them_is_given_up() {
+    fn a_damaged_entry_is_skipped_and_a_table_of_damaged_entries_is_given_up() {
         let mut catalog = Catalog::new();
         let one_bad = [entry(1), encode_entry(2, b"?").unwrap(), entry(3)].concat();
         catalog.update_from_bytes(&area(&one_bad));
         assert!(catalog.knows_call_site(1) && catalog.knows_call_site(3) && catalog.is_damaged());
-        // Entries of no bytes, as in a file that is one hole: each update would go through millions of them.
+        // Empty entries, as in a file that is one hole: each update would go through millions of them.
         let all_bad = [one_bad, vec![0; 1 << 20], entry(4)].concat();
         catalog.update_from_bytes(&area(&all_bad));
         assert_eq!(catalog.call_site_table.damaged_entries, DAMAGED_ENTRIES_MAX);
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_with_an_entry_that_has_no_end_is_not_looked_into_again() {
+    fn a_table_with_an_entry_that_has_no_end_is_not_read_again() {
         let mut catalog = Catalog::new();
         let endless = [&(BODY_BYTES_MAX as u32 + 1).to_le_bytes()[..], &[0; 12]].concat();
         catalog.update_from_bytes(&area(&[entry(1), endless.clone()].concat()));

@@ -1,4 +1,4 @@
-//! From descriptor and payload to [`PerfRecord`].
+//! Decodes a descriptor and a payload to a [`PerfRecord`].
 
 use super::catalog::{CallSite, Catalog};
 use super::log_record::normalize;
@@ -8,10 +8,10 @@ use crate::schema::perf::{PerfEvent, PerfExt, RawField, RawFields};
 use crate::schema::{EventPayload, EventType, RecordError};
 use std::sync::Arc;
 
-/// Decodes one event of a perf ring; `shard` is the index of its ring. What the event says about call sites and threads goes
-/// into `catalog`, out of which comes what it refers to.
+/// Decodes one event of a perf ring; `shard` is the index of its ring. An event that describes a call site or a thread adds it to
+/// `catalog`. The call sites and threads that other events name are taken from there.
 ///
-/// Any descriptor and any payload give a record: what they do not hold is said in it.
+/// Every descriptor and payload gives a record. The record says what is missing or damaged.
 pub fn decode_record(
     catalog: &mut Catalog,
     shard: u32,
@@ -30,7 +30,7 @@ pub fn decode_record(
     }
 }
 
-/// `None` if the event is not known or damaged.
+/// Returns `None` if the event is not known or damaged.
 fn decode_content(
     catalog: &mut Catalog,
     descriptor: &Descriptor,
@@ -95,7 +95,7 @@ fn decode_content(
 fn decode_fields(call_site: &CallSite, ext: &PerfExt, payload: PayloadRead<'_>) -> Fields {
     let mut fields = Fields { missing: ext.missing_fields, ..Fields::default() };
     match payload {
-        // Fields without payload cannot expire: then there are none.
+        // An event without fields has no payload that could expire.
         PayloadRead::Expired if ext.field_count > 0 => fields.problem = Some(FieldsProblem::Expired),
         PayloadRead::Malformed => fields.problem = Some(FieldsProblem::Malformed),
         PayloadRead::Expired => {}

@@ -1,18 +1,19 @@
-//! Records of the `log` crate, which `tracing-log` hands on.
+//! Records of the `log` crate, which come through `tracing-log`.
 //!
-//! There is one call site for each level, which says nothing but the level; where the record comes from is in fields of the event.
-//! (`tracing-log` calls putting that right *normalizing*; its names for those fields have been the same since 2018.)
+//! `tracing-log` has one call site for each level, and puts the place of a record in the program into fields of the event. Moving that
+//! place back to the call site is what `tracing-log` calls *normalizing*. Its names for these fields have been the same since 2018.
 
 use super::catalog::CallSite;
 use super::record::{Field, Fields};
 use crate::schema::perf::{CallSiteKind, FieldValue};
 use std::sync::Arc;
 
-/// Target and fields of `tracing-log`'s call sites.
+/// The target of `tracing-log`'s call sites.
 const TARGET: &str = "log";
+/// The fields of `tracing-log`'s call sites.
 const FIELD_NAMES: [&str; 5] = ["message", "log.target", "log.module_path", "log.file", "log.line"];
 
-/// The place that a log record names, and the fields that are left; what it was, if it is none.
+/// Returns the place that a `log` record names as its call site, and the remaining fields. Other events are returned unchanged.
 pub(super) fn normalize(call_site: Arc<CallSite>, fields: Fields) -> (Arc<CallSite>, Fields) {
     let is_log_record = call_site.kind == Some(CallSiteKind::Event)
         && call_site.target == TARGET
@@ -21,8 +22,8 @@ pub(super) fn normalize(call_site: Arc<CallSite>, fields: Fields) -> (Arc<CallSi
         return (call_site, fields);
     }
     let mut place = CallSite::clone(&call_site);
-    let (said, values): (Vec<Field>, _) = fields.values.into_iter().partition(|field| field.index > 0);
-    for Field { index, value, .. } in said {
+    let (of_place, values): (Vec<Field>, _) = fields.values.into_iter().partition(|field| field.index > 0);
+    for Field { index, value, .. } in of_place {
         match (index, value) {
             (1, FieldValue::Str(target)) => place.target = target,
             (2, FieldValue::Str(module)) => place.module = Some(module),

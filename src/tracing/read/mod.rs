@@ -1,18 +1,20 @@
-//! Reading perf rings: events decoded, shards merged, spans rebuilt.
+//! Reading perf rings: events are decoded, shards merged, and spans replayed.
 
 mod catalog;
 mod decode;
 mod log_record;
-mod rebuild;
 mod record;
+mod replay;
 mod span;
 mod stream;
 mod tree;
 
 pub use catalog::{CallSite, Catalog, CatalogLosses, Thread};
 pub use decode::decode_record;
-pub use rebuild::SpanRebuilder;
 pub use record::{Field, Fields, FieldsProblem, PerfContent, PerfRecord, SpanId};
-pub use span::{Moment, Slice, Span};
+#[cfg(feature = "export")]
+pub(crate) use replay::RingLosses;
+pub use replay::{OpenSlice, SpanChange, SpanReplay, ThreadKey};
+pub use span::{Moment, Span, SpanSlice};
 pub use stream::{ExecRecord, PerfItem, PerfReader, PerfSource};
 pub use tree::SpanTree;

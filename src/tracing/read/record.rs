@@ -1,4 +1,4 @@
-//! What a perf ring's events say, decoded into owned values.
+//! Decoded events of a perf ring.
 
 use super::catalog::{CallSite, Thread};
 use crate::schema::RecordError;
@@ -7,12 +7,12 @@ use std::fmt;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-/// Names a span of one recording process: never used twice there.
+/// The id of a span. A recording process never uses an id twice.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SpanId(NonZeroU64);
 
 impl SpanId {
-    /// The span with that number; `None` for 0, which stands for no span.
+    /// Returns the id with that number; `None` for 0, which stands for no span.
     #[must_use]
     pub const fn new(id: u64) -> Option<Self> {
         match NonZeroU64::new(id) {
@@ -21,7 +21,7 @@ impl SpanId {
         }
     }
 
-    /// The number, as in the ring.
+    /// Returns the number, as in the ring.
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0.get()
@@ -37,46 +37,46 @@ impl fmt::Display for SpanId {
 /// One event of a perf ring.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PerfRecord {
-    /// Index of the shard it came from.
+    /// The index of the shard from which the event came.
     pub shard: u32,
-    /// Its sequence number in that shard.
+    /// The seqno in that shard.
     pub seqno: u64,
-    /// When it was recorded, nanoseconds since the epoch.
+    /// The time of the event, nanoseconds since the epoch.
     pub epoch_nanos: u64,
-    /// The thread that recorded it.
+    /// The thread that recorded the event.
     pub thread: Arc<Thread>,
-    /// What happened.
+    /// The content of the event.
     pub content: PerfContent,
 }
 
-/// What happened.
+/// The content of an event of a perf ring.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum PerfContent {
-    /// The thread records for the first time.
+    /// The first event of a thread.
     ThreadStarted,
-    /// The thread ends.
+    /// The last event of a thread.
     ThreadEnded,
-    /// A call site was met for the first time.
+    /// A call site that recorded for the first time.
     CallSite(Arc<CallSite>),
     /// A span was created.
     SpanNew {
         /// The span.
         span: SpanId,
-        /// The span it is part of; `None` for a root.
+        /// The span that the new span is part of; `None` for a root.
         parent: Option<SpanId>,
-        /// Where.
+        /// The call site of the span.
         call_site: Arc<CallSite>,
-        /// The fields that it was created with.
+        /// The fields with which the span was created.
         fields: Fields,
-        /// See [`flags`](crate::schema::perf::flags).
+        /// Bits, see [`flags`](crate::schema::perf::flags).
         flags: u16,
     },
     /// A span got further fields, or new values of fields.
     SpanRecord {
         /// The span.
         span: SpanId,
-        /// Where the span was created.
+        /// The call site of the span.
         call_site: Arc<CallSite>,
         /// The fields.
         fields: Fields,
@@ -85,44 +85,44 @@ pub enum PerfContent {
     SpanEnter {
         /// The span.
         span: SpanId,
-        /// Where the span was created.
+        /// The call site of the span.
         call_site: Arc<CallSite>,
     },
     /// The thread exited a span.
     SpanExit {
         /// The span.
         span: SpanId,
-        /// Where the span was created.
+        /// The call site of the span.
         call_site: Arc<CallSite>,
     },
     /// A span's last handle is gone.
     SpanClose {
         /// The span.
         span: SpanId,
-        /// Where the span was created.
+        /// The call site of the span.
         call_site: Arc<CallSite>,
     },
     /// A span follows from another.
     SpanFollowsFrom {
         /// The later span.
         span: SpanId,
-        /// The earlier one.
+        /// The earlier span.
         follows: SpanId,
     },
     /// A log record.
     Event {
-        /// The span it lies in.
+        /// The span that the thread was in.
         span: Option<SpanId>,
-        /// Where. Of a record of the `log` crate this has the target, module, file and line that the record names.
+        /// The call site. For a record of the `log` crate, it has the target, module, file and line that the record names.
         call_site: Arc<CallSite>,
-        /// Its fields; the text of the record is the one named `message`.
+        /// The fields. The text of the record is the field `message`.
         fields: Fields,
     },
     /// A sample of a counter.
     Counter {
         /// The span that the thread was in.
         span: Option<SpanId>,
-        /// The counter, by name.
+        /// The call site that names the counter.
         call_site: Arc<CallSite>,
         /// The sample: an integer or a float.
         value: FieldValue,
@@ -138,22 +138,22 @@ pub enum PerfContent {
     },
     /// An event that could not be recorded.
     NotRecorded {
-        /// The span that the event was about, or lay in.
+        /// The span that the event was about, or that the thread was in.
         span: Option<SpanId>,
-        /// Why; `None` if that was overwritten, or there was no memory to record it.
+        /// The reason; `None` if it was overwritten, or there was no room to record it.
         error: Option<RecordError>,
     },
     /// An event that this version does not know, or a damaged one.
     Unknown {
-        /// Its code.
+        /// The code of the event type.
         event_type: u16,
-        /// Its content extension.
+        /// The extension words.
         content_ext: [u64; 4],
     },
 }
 
 impl PerfContent {
-    /// The span that this is about, or lies in.
+    /// Returns the span that the event is about, or that the thread was in.
     #[must_use]
     pub fn span(&self) -> Option<SpanId> {
         match self {
@@ -175,51 +175,51 @@ impl PerfContent {
 /// The fields of a span or a log record, in the order in which they were recorded.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Fields {
-    /// The fields that are there.
+    /// The fields that were read.
     pub values: Vec<Field>,
-    /// How many more there were that did not fit.
+    /// The number of further fields, which did not fit the event.
     pub missing: u16,
-    /// Why there may be fewer than were recorded.
+    /// The reason why recorded fields may be missing.
     pub problem: Option<FieldsProblem>,
 }
 
-/// Why recorded fields are not there.
+/// A reason why recorded fields are missing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum FieldsProblem {
-    /// They were overwritten before they were read.
+    /// The payload was overwritten before it was read.
     Expired,
-    /// The payload is damaged: what follows the last field that could be read is lost.
+    /// The payload is damaged. All after the last field that could be read is lost.
     Malformed,
 }
 
 /// A field and its value.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Field {
-    /// Its name; `field N` if the call site is not known.
+    /// The name; `field N` if the call site is not known.
     pub name: Arc<str>,
-    /// Its index among the call site's fields.
+    /// The index among the fields of the call site.
     pub index: u8,
-    /// Its value.
+    /// The value.
     pub value: FieldValue,
-    /// If it is not the whole value: why.
+    /// The reason why the value is not whole; `None` if it is.
     pub cut: Option<Cut>,
 }
 
 impl Fields {
-    /// The last value recorded for the field of that name.
+    /// Returns the last value that was recorded for the field of that name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&FieldValue> {
         self.values.iter().rev().find(|field| &*field.name == name).map(|field| &field.value)
     }
 
-    /// Whether every recorded field is there with its whole value.
+    /// Returns true if every recorded field was read with its whole value.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.missing == 0 && self.problem.is_none() && self.values.iter().all(|field| field.cut.is_none())
     }
 
-    /// Adds fields that were recorded later: a field that was there already gets its new value.
+    /// Adds fields that were recorded later. A field that is there already gets the new value.
     pub fn update(&mut self, later: Fields) {
         for field in later.values {
             match self.values.iter_mut().find(|known| known.index == field.index) {

@@ -1,36 +1,52 @@
-//! A span, put together from its events.
+//! A span, put together from its records.
 
 use super::catalog::{CallSite, Thread};
-use super::record::{Fields, SpanId};
+use super::record::{Fields, PerfRecord, SpanId};
+use super::replay::{OpenSlice, TakenSlice, ThreadKey};
 use std::sync::Arc;
 
-/// A span as far as its events were seen.
+/// A span as far as its records were seen.
 ///
-/// Its wall time runs from `created` to `closed`; its busy time is the union of its `slices` on each thread. What was not seen
-/// is `None`: a span without `closed` was open when the recording ended, or its end was lost ([`Self::may_have_losses`]).
+/// Its wall time runs from `created` to `closed`. Its busy time is the union of its `slices` on each thread. A part that was not seen
+/// is `None`: a span without `closed` was open when the recording ended, or its end was lost ([`Self::is_end_lost`]).
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct Span {
-    /// Its id.
+    /// The id of the span.
     pub id: SpanId,
-    /// The span it is part of; `None` for a root, and for a span whose creation was not seen.
+    /// The span that this one is part of; `None` for a root, and for a span whose creation was not seen.
     pub parent: Option<SpanId>,
-    /// Where it was created; `None` if its creation was not seen.
+    /// The place in the program that created the span; `None` if no record named it.
     pub call_site: Option<Arc<CallSite>>,
-    /// Its fields, with the last value of each.
+    /// The fields, with the last value of each.
     pub fields: Fields,
-    /// When and on which thread it was created.
+    /// The time and thread of the creation.
     pub created: Option<Moment>,
-    /// When and on which thread its last handle went away.
+    /// The time and thread at which the last handle went away.
     pub closed: Option<Moment>,
-    /// When it was entered, on which thread, in the order of entering.
-    pub slices: Vec<Slice>,
-    /// The spans that it follows from.
+    /// The first time at which the span is known to have existed, nanoseconds since the epoch.
+    pub first_seen_epoch_nanos: u64,
+    /// The last time at which the span is known to have existed: a record named it, or something happened in it.
+    pub last_seen_epoch_nanos: u64,
+    /// The stays of threads in the span, in the order of entering.
+    pub slices: Vec<SpanSlice>,
+    /// The spans that this one follows from.
     pub follows_from: Vec<SpanId>,
-    /// See [`flags`](crate::schema::perf::flags).
+    /// The flags of the creation, see [`flags`](crate::schema::perf::flags).
     pub flags: u16,
-    /// Whether events of this span may be missing: some were lost while it was open, or its first were not seen.
+    /// Whether records of this span may be missing: some were lost while it was open, or its first were not seen. Complete when the
+    /// replay hands the span out.
     pub may_have_losses: bool,
+    /// Whether the end of the span was not seen and may have been lost. [`SpanReplay::finish`](super::SpanReplay::finish) decides this.
+    pub is_end_lost: bool,
+    /// Whether all slices of the span were seen, so that its busy time is known. Of a closed span, nothing contradicts this.
+    pub is_busy_known: bool,
+    /// The number of the span among all spans of its replay, from 1, in the order in which they were first seen.
+    pub number: u64,
+    /// The losses of the replay before the creation.
+    pub(super) gaps_before: u64,
+    /// How many threads are in the span; a thread counts each time it has entered.
+    pub(super) open_slices: u32,
 }
 
 /// A time on a thread.
@@ -42,19 +58,46 @@ pub struct Moment {
     pub thread: Arc<Thread>,
 }
 
-/// A stay of one thread in a span.
+/// The time from one enter of a span to its exit, on one thread.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Slice {
+#[non_exhaustive]
+pub struct SpanSlice {
+    /// The id of the slice in its replay; `None` if the enter was not seen.
+    pub id: Option<u64>,
+    /// The recorder to which the thread recorded, as it was given to [`SpanReplay::push`](super::SpanReplay::push).
+    pub recorder: u32,
     /// The thread.
     pub thread: Arc<Thread>,
-    /// When it entered, nanoseconds since the epoch; `None` if that was not seen.
+    /// The time of the enter, nanoseconds since the epoch; `None` if it was not seen.
     pub entered_epoch_nanos: Option<u64>,
-    /// When it exited; `None` if it had not yet, or that was not seen.
+    /// The time of the exit; `None` if the thread had not left the span yet, or the exit was not seen.
     pub exited_epoch_nanos: Option<u64>,
+    /// Whether the slice lies in the slices that its thread had begun before: false if it ended before slices that had begun later.
+    pub nests: bool,
+    /// Whether the span was closed while the thread was in it, after losses: then the exit was lost, or came later.
+    pub is_cut: bool,
 }
 
-impl Slice {
-    /// How long it was, in nanoseconds; `None` if one end is not known.
+impl SpanSlice {
+    pub(super) fn begun(slice: OpenSlice, thread: &Arc<Thread>) -> Self {
+        Self {
+            id: Some(slice.id),
+            recorder: slice.thread.recorder,
+            thread: thread.clone(),
+            entered_epoch_nanos: Some(slice.entered_epoch_nanos),
+            exited_epoch_nanos: None,
+            nests: true,
+            is_cut: false,
+        }
+    }
+
+    /// Returns the name of the thread in the replay.
+    #[must_use]
+    pub fn thread_key(&self) -> ThreadKey {
+        ThreadKey { recorder: self.recorder, thread_id: self.thread.id }
+    }
+
+    /// Returns the length in nanoseconds; `None` if one end is not known.
     #[must_use]
     pub fn nanos(&self) -> Option<u64> {
         Some(self.exited_epoch_nanos?.saturating_sub(self.entered_epoch_nanos?))
@@ -62,7 +105,7 @@ impl Slice {
 }
 
 impl Span {
-    pub(super) fn unseen(id: SpanId) -> Self {
+    pub(super) fn unseen(id: SpanId, number: u64, epoch_nanos: u64) -> Self {
         Self {
             id,
             parent: None,
@@ -70,48 +113,94 @@ impl Span {
             fields: Fields::default(),
             created: None,
             closed: None,
+            first_seen_epoch_nanos: epoch_nanos,
+            last_seen_epoch_nanos: epoch_nanos,
             slices: Vec::new(),
             follows_from: Vec::new(),
             flags: 0,
             may_have_losses: true,
+            is_end_lost: false,
+            is_busy_known: true,
+            number,
+            gaps_before: 0,
+            open_slices: 0,
         }
     }
 
-    /// The span's name; `span N` if its creation was not seen.
+    pub(super) fn see(&mut self, epoch_nanos: u64) {
+        self.last_seen_epoch_nanos = self.last_seen_epoch_nanos.max(epoch_nanos);
+    }
+
+    /// Ends the slice that a thread leaves with `record`.
+    pub(super) fn end_slice(&mut self, thread: ThreadKey, taken: Option<&TakenSlice>, record: &PerfRecord) {
+        let mut begun = self.slices.iter_mut().rev();
+        let slice = match taken {
+            Some(taken) => begun.find(|slice| slice.id == Some(taken.slice.id)),
+            // The slice may have been cut.
+            None => begun.find(|slice| slice.exited_epoch_nanos.is_none() && slice.thread_key() == thread),
+        };
+        let exited_epoch_nanos = Some(record.epoch_nanos);
+        if let Some(slice) = slice {
+            slice.exited_epoch_nanos = exited_epoch_nanos;
+            slice.nests &= taken.is_none_or(|taken| taken.nests);
+            return;
+        }
+        self.may_have_losses = true;
+        self.slices.push(SpanSlice {
+            id: None,
+            recorder: thread.recorder,
+            thread: record.thread.clone(),
+            entered_epoch_nanos: None,
+            exited_epoch_nanos,
+            nests: true,
+            is_cut: false,
+        });
+    }
+
+    /// Notes that a slice has ended with the close of the span: its exit was lost.
+    pub(super) fn cut_slice(&mut self, taken: &TakenSlice) {
+        self.open_slices = self.open_slices.saturating_sub(1);
+        if let Some(slice) = self.slices.iter_mut().rev().find(|slice| slice.id == Some(taken.slice.id)) {
+            slice.nests = taken.nests;
+            slice.is_cut = true;
+        }
+    }
+
+    /// Returns the name of the span; `span N` if no record named it.
     #[must_use]
     pub fn name(&self) -> String {
         self.call_site.as_ref().map_or_else(|| format!("span {}", self.id), |call_site| call_site.name.clone())
     }
 
-    /// Whether it had not been closed when the recording ended, or its end was not seen.
+    /// Returns true if no close of the span was seen.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.closed.is_none()
     }
 
-    /// From creation to close, in nanoseconds: the true time of an async span, too. `None` while one end is not known.
+    /// Returns the time from creation to close, in nanoseconds: for async spans, too. `None` while one end is not known.
     #[must_use]
     pub fn wall_nanos(&self) -> Option<u64> {
         let (created, closed) = (self.created.as_ref()?, self.closed.as_ref()?);
         Some(closed.epoch_nanos.saturating_sub(created.epoch_nanos))
     }
 
-    /// How long threads were in it, in nanoseconds, summed over threads. Slices without an end are left out; what a thread
-    /// spent in it twice (it can be entered again while it is entered) counts once.
+    /// Returns how long threads were in the span, in nanoseconds, summed over threads. Slices without an end are left out. Where two
+    /// slices of one thread overlap (a thread can enter a span that it is in), the time counts once.
     #[must_use]
     pub fn busy_nanos(&self) -> u64 {
         self.busy_nanos_with(None)
     }
 
-    /// As [`Self::busy_nanos`]; slices without an end last until `epoch_nanos`, nanoseconds since the epoch. For an open span: how long threads had
-    /// been in it by then, if no exit was lost ([`Self::may_have_losses`]).
+    /// Returns the same as [`Self::busy_nanos`], but slices without an end last until `epoch_nanos`, nanoseconds since the epoch. For an
+    /// open span this is how long threads had been in it by then, if no exit was lost ([`Self::is_busy_known`]).
     #[must_use]
     pub fn busy_nanos_until(&self, epoch_nanos: u64) -> u64 {
         self.busy_nanos_with(Some(epoch_nanos))
     }
 
     fn busy_nanos_with(&self, end: Option<u64>) -> u64 {
-        let times = |slice: &Slice| {
+        let times = |slice: &SpanSlice| {
             let entered = slice.entered_epoch_nanos?;
             Some((slice.thread.id, entered, slice.exited_epoch_nanos.or(end)?.max(entered)))
         };
@@ -135,12 +224,16 @@ mod tests {
     #[test]
     fn busy_time_counts_each_thread_once_and_leaves_open_slices_out() {
         let thread = |id| Catalog::new().thread(id);
-        let slice = |id, entered_epoch_nanos, exited_epoch_nanos| Slice {
+        let slice = |id, entered_epoch_nanos, exited_epoch_nanos| SpanSlice {
+            id: None,
+            recorder: 0,
             thread: thread(id),
             entered_epoch_nanos,
             exited_epoch_nanos,
+            nests: true,
+            is_cut: false,
         };
-        let mut span = Span::unseen(SpanId::new(1).unwrap());
+        let mut span = Span::unseen(SpanId::new(1).unwrap(), 1, 10);
         span.slices = vec![
             slice(1, Some(10), Some(30)),
             slice(1, Some(15), Some(20)),
@@ -150,7 +243,7 @@ mod tests {
         ];
         assert_eq!(span.busy_nanos(), 20 + 5 + 2);
         assert_eq!(span.busy_nanos_until(60), 20 + 5 + 2 + 10);
-        // It has not entered by then.
+        // Thread 2 has not entered by then.
         assert_eq!(span.busy_nanos_until(40), 20 + 5 + 2);
     }
 }

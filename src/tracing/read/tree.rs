@@ -1,11 +1,11 @@
-//! All spans of a recording, and who is whose child.
+//! All spans of a recording, as a tree.
 
-use super::rebuild::SpanRebuilder;
 use super::record::{PerfRecord, SpanId};
+use super::replay::SpanReplay;
 use super::span::Span;
 use std::collections::HashMap;
 
-/// The spans of a recording as a tree (a forest). Keeps everything; see [`SpanRebuilder`] for streams without end.
+/// The spans of a recording as a tree (a forest). All spans are in memory; for streams without end there is [`SpanReplay`].
 #[derive(Clone, Debug, Default)]
 pub struct SpanTree {
     /// By id.
@@ -16,14 +16,18 @@ pub struct SpanTree {
 }
 
 impl SpanTree {
-    /// The spans of these records.
+    /// Replays these records of one recorder.
     pub fn from_records<'r>(records: impl IntoIterator<Item = &'r PerfRecord>) -> Self {
-        let mut rebuilder = SpanRebuilder::new();
-        records.into_iter().for_each(|record| rebuilder.push(record));
-        Self::from_spans(rebuilder.finish())
+        let mut replay = SpanReplay::new();
+        let mut last_epoch_nanos = 0;
+        for record in records {
+            last_epoch_nanos = record.epoch_nanos.max(last_epoch_nanos);
+            replay.push(0, record);
+        }
+        Self::from_spans(replay.finish(last_epoch_nanos))
     }
 
-    /// A tree of these spans. Children are in the order of their creation, and then of their ids. A span whose parent was not
+    /// Makes a tree of these spans. Children are in the order of their creation, and then of their ids. A span whose parent was not
     /// seen counts as a root.
     #[must_use]
     pub fn from_spans(spans: Vec<Span>) -> Self {
@@ -46,41 +50,41 @@ impl SpanTree {
         Self { spans, index, children, roots }
     }
 
-    /// The span with that id.
+    /// Returns the span with that id.
     #[must_use]
     pub fn get(&self, id: SpanId) -> Option<&Span> {
         self.index.get(&id).map(|at| &self.spans[*at])
     }
 
-    /// The spans without a parent.
+    /// Returns the spans without a parent.
     pub fn roots(&self) -> impl Iterator<Item = &Span> {
         self.roots.iter().filter_map(|id| self.get(*id))
     }
 
-    /// The children of a span.
+    /// Returns the children of a span.
     pub fn children(&self, id: SpanId) -> impl Iterator<Item = &Span> {
         self.children.get(&id).into_iter().flatten().filter_map(|id| self.get(*id))
     }
 
-    /// All spans, in the order of their creation.
+    /// Returns all spans, in the order of their creation.
     pub fn iter(&self) -> impl Iterator<Item = &Span> {
         self.spans.iter()
     }
 
-    /// How many spans there are.
+    /// Returns the number of spans.
     #[must_use]
     pub fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no spans.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
 
-    /// The nearest ancestors first, as far as they were seen. A damaged ring can make a span its own ancestor: the walk ends
-    /// after as many steps as there are spans.
+    /// Returns the ancestors of a span as far as they were seen, the nearest first. A damaged ring can make a span its own ancestor:
+    /// the walk ends after as many steps as there are spans.
     pub fn ancestors(&self, id: SpanId) -> impl Iterator<Item = &Span> {
         let parent = |span: &&Span| span.parent.and_then(|id| self.get(id));
         std::iter::successors(self.get(id).as_ref().and_then(parent), parent).take(self.spans.len())

@@ -1,37 +1,37 @@
-//! What a picture is drawn on.
+//! The interface of trace formats: tracks with slices, instants and counters.
 
 use super::args::Args;
-use crate::schema::perf::{CallSiteLevel, FieldValue};
+use crate::schema::perf::FieldValue;
 use crate::tracing::CallSite;
 use std::io;
 
-/// Names a track of a picture.
+/// Names a track of a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct TrackId(pub(super) u64);
 
-/// Names a slice of a picture; given once.
+/// Names a slice of a trace. No two slices have the same.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct SliceId(pub(super) u64);
 
-/// A row of a picture.
+/// A track: a line of a trace viewer.
 #[derive(Clone, Debug)]
 pub(super) struct Track<'a> {
     pub(super) kind: TrackKind,
     pub(super) name: &'a str,
-    /// Of the process, for numbers that viewers group by.
+    /// The id of the process, by which viewers group tracks.
     pub(super) pid: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum TrackKind {
-    /// The process: all others lie in one.
+    /// A process. All other tracks lie in a process.
     Process,
-    /// What a thread did.
+    /// A thread.
     Thread {
         process: TrackId,
         os_thread_id: u32,
     },
-    /// Anything else with slices and instants; lies in a process or a thread.
+    /// Another track with slices and instants, in a process or a thread.
     Plain {
         parent: TrackId,
     },
@@ -40,7 +40,7 @@ pub(super) enum TrackKind {
     },
 }
 
-/// Name and category of a slice or instant, and where in the program it comes from.
+/// The name and the category of a slice or instant, and the place in the program from which it comes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Label<'a> {
     pub(super) name: &'a str,
@@ -49,30 +49,19 @@ pub(super) struct Label<'a> {
 }
 
 impl<'a> Label<'a> {
-    /// Of what was recorded there.
-    pub(super) fn of(name: &'a str, call_site: &'a CallSite) -> Self {
+    /// Labels something with that name from that call site, if the call site is known.
+    pub(super) fn new(name: &'a str, call_site: Option<&'a CallSite>) -> Self {
+        let Some(call_site) = call_site else { return Self { name, ..Self::default() } };
         let source = call_site.file.as_deref().map(|file| (file, call_site.line.unwrap_or(0)));
         Self { name, category: &call_site.target, source }
     }
 }
 
-/// What a level is called.
-pub(super) fn level_name(level: CallSiteLevel) -> &'static str {
-    match level {
-        CallSiteLevel::None => "",
-        CallSiteLevel::Error => "ERROR",
-        CallSiteLevel::Warn => "WARN",
-        CallSiteLevel::Info => "INFO",
-        CallSiteLevel::Debug => "DEBUG",
-        CallSiteLevel::Trace => "TRACE",
-    }
-}
-
-/// Takes a picture. On each track, slices nest in one another or are apart.
-pub(super) trait Sink {
+/// Writes a trace in some format. The slices of a track nest or do not overlap.
+pub(super) trait TraceWriter {
     fn track(&mut self, id: TrackId, track: &Track<'_>) -> io::Result<()>;
     fn begin(&mut self, track: TrackId, slice: SliceId, nanos: u64, label: Label<'_>, args: Args) -> io::Result<()>;
-    /// What is not ended is open.
+    /// Ends a slice. A slice that is never ended is open.
     fn end(&mut self, track: TrackId, slice: SliceId, nanos: u64, args: Args) -> io::Result<()>;
     fn instant(&mut self, track: TrackId, nanos: u64, label: Label<'_>, args: Args) -> io::Result<()>;
     fn counter(&mut self, track: TrackId, nanos: u64, value: &FieldValue) -> io::Result<()>;

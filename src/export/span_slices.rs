@@ -1,0 +1,96 @@
+//! The slices of one span, and which of them an event lies in.
+
+use crate::tracing::ThreadKey;
+
+/// The end of a slice whose thread was still in the span at the end of the recording.
+pub(super) const OPEN: u64 = u64::MAX;
+
+/// A span slice, with an end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Slice {
+    pub(super) thread: ThreadKey,
+    /// The id of the slice in the replay of its process.
+    pub(super) id: u64,
+    pub(super) start_nanos: u64,
+    /// The exit; or the last time at which the thread is known to have been in the span; or [`OPEN`].
+    pub(super) end_nanos: u64,
+}
+
+impl Slice {
+    /// Returns when an event is drawn that happened in the slice at `nanos`, if the slice is drawn from `start_nanos` on: before the end,
+    /// because the end is no part of a slice. (The clock has ticks: an event can have the very time at which its span is left.)
+    pub(super) fn drawn(&self, start_nanos: u64, nanos: u64) -> u64 {
+        nanos.min(drawn_end(start_nanos, self.end_nanos) - 1).max(start_nanos)
+    }
+}
+
+/// Returns when a slice is drawn to end: a slice that took no time lasts a nanosecond, so that events can lie in it.
+pub(super) fn drawn_end(start_nanos: u64, end_nanos: u64) -> u64 {
+    end_nanos.max(start_nanos.saturating_add(1))
+}
+
+/// The slices of one span, by their start.
+#[derive(Debug)]
+pub(super) struct Slices(Vec<Slice>);
+
+impl Slices {
+    pub(super) fn new(mut slices: Vec<Slice>) -> Self {
+        slices.sort_unstable_by_key(|slice| (slice.start_nanos, slice.id));
+        slices.shrink_to_fit();
+        Self(slices)
+    }
+
+    /// Returns the slice in which an event lies that happened in the span at that time, on that thread if the thread is known. A slice that
+    /// goes on is preferred to a slice that has just ended, and a later slice to an earlier one.
+    pub(super) fn at(&self, thread: Option<ThreadKey>, nanos: u64) -> Option<Slice> {
+        let begun = &self.0[..self.0.partition_point(|slice| slice.start_nanos <= nanos)];
+        let can_hold = |slice: &&Slice| slice.end_nanos >= nanos && thread.is_none_or(|thread| thread == slice.thread);
+        let mut around = begun.iter().rev().filter(can_hold);
+        let last = around.next()?;
+        if last.end_nanos > nanos {
+            return Some(*last);
+        }
+        Some(*around.find(|slice| slice.end_nanos > nanos).unwrap_or(last))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(thread_id: u32) -> ThreadKey {
+        ThreadKey { recorder: 0, thread_id }
+    }
+
+    fn slice(thread: u32, id: u64, start_nanos: u64, end_nanos: u64) -> Slice {
+        Slice { thread: key(thread), id, start_nanos, end_nanos }
+    }
+
+    #[test]
+    fn an_event_of_a_span_lies_in_the_slice_of_that_time() {
+        let slices = Slices::new(vec![
+            slice(1, 2, 30, 40),
+            slice(1, 0, 10, 20),
+            slice(2, 1, 15, 18),
+            slice(1, 3, 40, 40),
+            slice(1, 4, 60, 90),
+        ]);
+        let id = |thread: Option<u32>, nanos| slices.at(thread.map(key), nanos).map(|slice| slice.id);
+        assert_eq!(
+            [9, 10, 16, 18, 19, 20, 25].map(|nanos| id(None, nanos)),
+            [None, Some(0), Some(1), Some(0), Some(0), Some(0), None]
+        );
+        assert_eq!([40, 60, 90, 91].map(|nanos| id(None, nanos)), [Some(3), Some(4), Some(4), None]);
+        assert_eq!([id(Some(1), 16), id(Some(2), 18), id(Some(2), 30)], [Some(0), Some(1), None]);
+    }
+
+    #[test]
+    fn an_event_is_drawn_before_the_end_and_not_before_the_begin() {
+        let drawn = |(start, end), nanos| slice(1, 0, start, end).drawn(start, nanos);
+        assert_eq!([10, 15, 20].map(|nanos| drawn((10, 20), nanos)), [10, 15, 19]);
+        assert_eq!((drawn((10, 10), 10), drawn((10, OPEN), 12)), (10, 12));
+        // Another slice has taken the time of this one, which begins later.
+        assert_eq!((slice(1, 0, 10, 10).drawn(12, 10), slice(1, 0, 10, 20).drawn(11, 10)), (12, 11));
+        assert_eq!(drawn((u64::MAX, u64::MAX), u64::MAX), u64::MAX);
+    }
+}

@@ -1,0 +1,93 @@
+//! A span as the exports see it: when it began and ended, and how long threads were in it.
+
+use super::span_slices::{Slice, Slices};
+use crate::tracing::{CallSite, Span, SpanId, SpanSlice};
+use std::sync::Arc;
+
+/// A span, without its fields.
+#[derive(Debug)]
+pub(super) struct SpanTimes {
+    pub(super) process: u32,
+    pub(super) id: SpanId,
+    pub(super) parent: Option<SpanId>,
+    pub(super) call_site: Option<Arc<CallSite>>,
+    /// The time of the creation, or the first time at which the span was seen.
+    pub(super) start_nanos: u64,
+    pub(super) is_start_known: bool,
+    pub(super) end_nanos: Option<u64>,
+    /// Whether the end was not seen and may have been lost. A span without an end whose end was not lost was open when the recording ended.
+    pub(super) is_end_lost: bool,
+    /// The last time at which the span is known to have existed: a record named it, something happened in it, or it got a child.
+    pub(super) seen_nanos: u64,
+    /// How long threads were in the span, each counted once; for an open span, until the end of the recording.
+    pub(super) busy_nanos: u64,
+    /// False if the span has no end and some of its records may have been lost.
+    pub(super) is_busy_known: bool,
+    /// The time of the span without the time in which a child existed; for an open span, until the end of the recording. `None` if the
+    /// beginning or the end was lost.
+    pub(super) self_nanos: Option<u64>,
+    pub(super) slices: Slices,
+    /// The track row among the spans of the process.
+    pub(super) row: u32,
+}
+
+impl SpanTimes {
+    /// Takes the times from a span; `end_of` says when a slice without an exit ended.
+    pub(super) fn new(process: u32, span: Span, last_nanos: u64, end_of: impl Fn(u64) -> Option<u64>) -> Self {
+        let end_nanos = span.closed.as_ref().map(|closed| closed.epoch_nanos);
+        let busy_nanos = if span.is_open() { span.busy_nanos_until(last_nanos) } else { span.busy_nanos() };
+        let slice = |slice: &SpanSlice| {
+            let (id, start_nanos) = (slice.id?, slice.entered_epoch_nanos?);
+            let exited_nanos = slice.exited_epoch_nanos.filter(|_| !slice.is_cut);
+            // A slice that is not open was cut when the span was closed.
+            let end_nanos = exited_nanos.or_else(|| end_of(id)).or(end_nanos).unwrap_or(start_nanos);
+            Some(Slice { thread: slice.thread_key(), id, start_nanos, end_nanos })
+        };
+        Self {
+            process,
+            id: span.id,
+            parent: span.parent,
+            start_nanos: span.created.as_ref().map_or(span.first_seen_epoch_nanos, |created| created.epoch_nanos),
+            is_start_known: span.created.is_some(),
+            end_nanos,
+            is_end_lost: span.is_end_lost,
+            seen_nanos: span.last_seen_epoch_nanos,
+            busy_nanos,
+            is_busy_known: span.is_busy_known,
+            self_nanos: None,
+            slices: Slices::new(span.slices.iter().filter_map(slice).collect()),
+            row: 0,
+            call_site: span.call_site,
+        }
+    }
+
+    /// Returns the time from creation to close; `None` while one of them is not known.
+    pub(super) fn wall_nanos(&self) -> Option<u64> {
+        self.end_nanos.filter(|_| self.is_start_known).map(|end| end.saturating_sub(self.start_nanos))
+    }
+
+    /// Returns true if the span existed when the recording ended.
+    pub(super) fn is_open(&self) -> bool {
+        self.end_nanos.is_none() && !self.is_end_lost
+    }
+
+    /// Returns until when the span is drawn: its end, or the last time at which it was seen. `None` for an open span.
+    pub(super) fn drawn_end_nanos(&self) -> Option<u64> {
+        let end = self.end_nanos.or(self.is_end_lost.then_some(self.seen_nanos))?;
+        Some(end.max(self.start_nanos))
+    }
+
+    /// Returns when an event is drawn that happened in the span: before its end, because the end is no part of a slice.
+    pub(super) fn drawn(&self, nanos: u64) -> u64 {
+        self.drawn_end_nanos().map_or(nanos, |end| nanos.min(end.saturating_sub(1))).max(self.start_nanos)
+    }
+
+    /// Returns the name of the span; `span N` if the name was lost.
+    pub(super) fn name(&self) -> String {
+        self.call_site.as_ref().map_or_else(|| format!("span {}", self.id), |call_site| call_site.name.clone())
+    }
+
+    pub(super) fn target(&self) -> &str {
+        self.call_site.as_ref().map_or("", |call_site| &call_site.target)
+    }
+}

@@ -1,0 +1,74 @@
+//! Until when the rings of a process have lost events, and whose events these may have been.
+
+use super::ThreadKey;
+use std::collections::HashMap;
+
+/// One ring of a recorder: the number of the recorder, and the index of the shard.
+type RingKey = (u32, u32);
+
+/// The losses of the rings of one process, and which threads record to which rings.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RingLosses {
+    rings: HashMap<RingKey, RingLoss>,
+    /// The rings to which each thread has recorded: mostly one.
+    rings_of_threads: HashMap<ThreadKey, Vec<RingKey>>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct RingLoss {
+    has_records: bool,
+    /// Whether events were lost since the last record.
+    is_losing: bool,
+    last_record_epoch_nanos: u64,
+    /// The time of the first record after the last loss; 0 if nothing was lost before the last record.
+    lost_until_epoch_nanos: u64,
+}
+
+impl RingLoss {
+    fn lost_until(&self, now_epoch_nanos: u64) -> u64 {
+        if self.is_losing { now_epoch_nanos } else { self.lost_until_epoch_nanos }
+    }
+}
+
+impl RingLosses {
+    /// Takes note of a record: a loss in its ring ends with it.
+    pub(crate) fn record(&mut self, ring: RingKey, thread: ThreadKey, epoch_nanos: u64) {
+        let rings = self.rings_of_threads.entry(thread).or_default();
+        if !rings.contains(&ring) {
+            rings.push(ring);
+        }
+        let ring = self.rings.entry(ring).or_default();
+        ring.has_records = true;
+        if ring.is_losing {
+            ring.is_losing = false;
+            let until = epoch_nanos.max(ring.last_record_epoch_nanos);
+            ring.lost_until_epoch_nanos = ring.lost_until_epoch_nanos.max(until);
+        }
+        ring.last_record_epoch_nanos = epoch_nanos;
+    }
+
+    /// Takes note of a loss, which lasts until the next record of the ring.
+    pub(crate) fn lose(&mut self, ring: RingKey) {
+        self.rings.entry(ring).or_default().is_losing = true;
+    }
+
+    /// Returns until when events of the process were lost, nanoseconds since the epoch; 0 if none were.
+    pub(crate) fn of_process(&self, now_epoch_nanos: u64) -> u64 {
+        self.rings.values().map(|ring| ring.lost_until(now_epoch_nanos)).max().unwrap_or(0)
+    }
+
+    /// Returns until when events were lost that the thread may have recorded, nanoseconds since the epoch; 0 if none were. A ring of which
+    /// there is no record at all may have been any thread's.
+    pub(crate) fn of_thread(&self, thread: ThreadKey, now_epoch_nanos: u64) -> u64 {
+        let concerned = self.rings.iter().filter(|(ring, _)| self.concerns(Some(**ring), thread));
+        concerned.map(|(_, ring)| ring.lost_until(now_epoch_nanos)).max().unwrap_or(0)
+    }
+
+    /// Returns true if the events that a ring has lost may have been the thread's. `None` stands for a ring that is no perf ring.
+    pub(crate) fn concerns(&self, ring: Option<RingKey>, thread: ThreadKey) -> bool {
+        let Some(ring) = ring.filter(|ring| self.rings.get(ring).is_some_and(|ring| ring.has_records)) else {
+            return true;
+        };
+        self.rings_of_threads.get(&thread).is_some_and(|rings| rings.contains(&ring))
+    }
+}

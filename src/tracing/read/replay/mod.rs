@@ -1,0 +1,225 @@
+//! From a stream of records to spans and span slices: the only place that interprets enters, exits, closes and losses.
+
+mod losses;
+mod open;
+mod stacks;
+
+pub(crate) use losses::RingLosses;
+pub(super) use stacks::TakenSlice;
+pub use stacks::{OpenSlice, ThreadKey};
+
+use super::catalog::CallSite;
+use super::record::{PerfContent, PerfRecord, SpanId};
+use super::span::{Moment, Span, SpanSlice};
+use stacks::SpanStacks;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+/// Follows the records of one process to its spans and their slices, in whatever order threads raced to record them.
+///
+/// [`push`](Self::push) takes the records of a merged stream one by one and returns the change that each of them makes. Memory is that
+/// of the open spans as long as the caller takes the closed ones with [`take_closed`](Self::take_closed). A closed span is handed out
+/// a little after its close, so that it has the records that other threads made at the same time. At the end of the stream,
+/// [`finish`](Self::finish) gives the remaining spans.
+///
+/// At any time, [`open_spans`](Self::open_spans), [`open_slices`](Self::open_slices) and [`stack`](Self::stack) say what is open.
+#[derive(Clone, Debug, Default)]
+pub struct SpanReplay {
+    spans: HashMap<SpanId, Span>,
+    stacks: SpanStacks,
+    losses: RingLosses,
+    /// How often events of the process were lost. After the first loss, a span can be closed whose exits are missing.
+    gaps: u64,
+    /// Closed spans with the time of their close, in the order of the stream.
+    closing: VecDeque<(u64, SpanId)>,
+    now_epoch_nanos: u64,
+    spans_met: u64,
+    drops_fields: bool,
+    drops_slices: bool,
+}
+
+/// The change that one record makes to spans.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum SpanChange {
+    /// The record makes no change: it is a log record, a sample, or about a thread.
+    None,
+    /// The span was created, got fields, or follows from another one; or a thread left it that was not seen to enter.
+    Updated(SpanId),
+    /// A thread entered a span.
+    SliceBegun(OpenSlice),
+    /// A thread left a span that it had entered.
+    SliceEnded(OpenSlice),
+    /// The last handle of the span is gone.
+    Closed {
+        /// The span.
+        span: SpanId,
+        /// The slices of threads whose exits were lost: no thread is in a closed span.
+        cut: Vec<OpenSlice>,
+    },
+}
+
+impl SpanReplay {
+    /// Creates a replay that has seen no record.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Keeps no fields of spans: for callers that take them from the records.
+    #[must_use]
+    pub fn without_fields(self) -> Self {
+        Self { drops_fields: true, ..self }
+    }
+
+    /// Keeps no slices of spans: for callers that follow the changes.
+    #[must_use]
+    pub fn without_slices(self) -> Self {
+        Self { drops_slices: true, ..self }
+    }
+
+    /// Takes the next record of the stream and returns the change that it makes. `recorder` tells the recorders of the process apart:
+    /// 0 if there is one.
+    pub fn push(&mut self, recorder: u32, record: &PerfRecord) -> SpanChange {
+        let nanos = record.epoch_nanos;
+        let thread = ThreadKey { recorder, thread_id: record.thread.id };
+        self.now_epoch_nanos = self.now_epoch_nanos.max(nanos);
+        self.losses.record((recorder, record.shard), thread, nanos);
+        match &record.content {
+            PerfContent::SpanNew { span: id, parent, call_site, fields, flags } => {
+                let (drops_fields, gaps) = (self.drops_fields, self.gaps);
+                let span = self.meet(*id, None, nanos);
+                span.parent = *parent;
+                span.call_site = Some(call_site.clone());
+                if !drops_fields {
+                    // Another thread may have recorded fields before this record came: those are newer.
+                    let later = std::mem::replace(&mut span.fields, fields.clone());
+                    span.fields.update(later);
+                }
+                span.created = Some(moment(record));
+                span.flags |= flags;
+                span.may_have_losses = false;
+                span.gaps_before = gaps;
+                self.happen(*parent, thread, nanos);
+                SpanChange::Updated(*id)
+            }
+            PerfContent::SpanRecord { span, call_site, fields } => {
+                let drops_fields = self.drops_fields;
+                let met = self.meet(*span, Some(call_site), nanos);
+                if !drops_fields {
+                    met.fields.update(fields.clone());
+                }
+                SpanChange::Updated(*span)
+            }
+            PerfContent::SpanEnter { span, call_site } => self.enter(*span, call_site, thread, record),
+            PerfContent::SpanExit { span, call_site } => self.exit(*span, call_site, thread, record),
+            PerfContent::SpanClose { span, call_site } => self.close(*span, call_site, recorder, record),
+            PerfContent::SpanFollowsFrom { span, follows } => {
+                self.meet(*span, None, nanos).follows_from.push(*follows);
+                SpanChange::Updated(*span)
+            }
+            PerfContent::Event { span, .. } | PerfContent::Counter { span, .. } | PerfContent::Marker { span, .. } => {
+                self.happen(*span, thread, nanos);
+                SpanChange::None
+            }
+            PerfContent::NotRecorded { span, .. } => {
+                self.happen(*span, thread, nanos);
+                if let Some(span) = span.and_then(|span| self.spans.get_mut(&span)) {
+                    span.may_have_losses = true;
+                }
+                SpanChange::None
+            }
+            PerfContent::ThreadEnded => {
+                self.stacks.end_thread(thread);
+                SpanChange::None
+            }
+            PerfContent::ThreadStarted | PerfContent::CallSite(_) | PerfContent::Unknown { .. } => SpanChange::None,
+        }
+    }
+
+    /// Notes an event of another ring that was recorded in the span, and returns the span if it is known. A typed event carries the id
+    /// of its span.
+    pub fn push_typed_event(&mut self, span: SpanId, epoch_nanos: u64) -> Option<&Span> {
+        let span = self.spans.get_mut(&span)?;
+        span.see(epoch_nanos);
+        Some(span)
+    }
+
+    /// Notes that events are missing here. `ring` is the recorder and the shard that lost them; `None` stands for a ring that is no perf
+    /// ring, and for events that their program did not live to commit.
+    pub fn gap(&mut self, ring: Option<(u32, u32)>) {
+        self.gaps += 1;
+        if let Some(ring) = ring {
+            self.losses.lose(ring);
+        }
+    }
+
+    fn enter(&mut self, id: SpanId, site: &Arc<CallSite>, thread: ThreadKey, record: &PerfRecord) -> SpanChange {
+        let slice = self.stacks.enter(thread, id, record.epoch_nanos);
+        let drops_slices = self.drops_slices;
+        let span = self.meet(id, Some(site), record.epoch_nanos);
+        span.open_slices += 1;
+        if !drops_slices {
+            // Most spans have one slice.
+            span.slices.reserve_exact(usize::from(span.slices.is_empty()));
+            span.slices.push(SpanSlice::begun(slice, &record.thread));
+        }
+        SpanChange::SliceBegun(slice)
+    }
+
+    fn exit(&mut self, id: SpanId, site: &Arc<CallSite>, thread: ThreadKey, record: &PerfRecord) -> SpanChange {
+        let taken = self.stacks.exit(thread, id);
+        let drops_slices = self.drops_slices;
+        let span = self.meet(id, Some(site), record.epoch_nanos);
+        if !drops_slices {
+            span.end_slice(thread, taken.as_ref(), record);
+        }
+        let Some(TakenSlice { slice, .. }) = taken else {
+            return SpanChange::Updated(id);
+        };
+        span.open_slices = span.open_slices.saturating_sub(1);
+        SpanChange::SliceEnded(slice)
+    }
+
+    fn close(&mut self, id: SpanId, site: &Arc<CallSite>, recorder: u32, record: &PerfRecord) -> SpanChange {
+        let is_lossy = self.gaps > 0;
+        let span = self.meet(id, Some(site), record.epoch_nanos);
+        span.closed = Some(moment(record));
+        let taken = if is_lossy && span.open_slices > 0 { self.stacks.take_all(recorder, id) } else { Vec::new() };
+        if let Some(span) = self.spans.get_mut(&id) {
+            taken.iter().for_each(|taken| span.cut_slice(taken));
+        }
+        self.closing.push_back((record.epoch_nanos, id));
+        SpanChange::Closed { span: id, cut: taken.into_iter().map(|taken| taken.slice).collect() }
+    }
+
+    /// Something happened in a span: the span is there, and the thread is in it if the span is its innermost one.
+    fn happen(&mut self, span: Option<SpanId>, thread: ThreadKey, nanos: u64) {
+        if let Some((id, span)) = span.and_then(|id| Some((id, self.spans.get_mut(&id)?))) {
+            span.see(nanos);
+            self.stacks.see(thread, id, nanos);
+        }
+    }
+
+    /// Returns the span that a record is about. A span whose creation was not seen gets its name from `call_site`.
+    fn meet(&mut self, id: SpanId, call_site: Option<&Arc<CallSite>>, nanos: u64) -> &mut Span {
+        let spans_met = &mut self.spans_met;
+        let span = self.spans.entry(id).or_insert_with(|| {
+            *spans_met += 1;
+            Span::unseen(id, *spans_met, nanos)
+        });
+        span.first_seen_epoch_nanos = span.first_seen_epoch_nanos.min(nanos);
+        span.see(nanos);
+        if span.call_site.is_none() {
+            span.call_site = call_site.filter(|call_site| call_site.is_known).cloned();
+        }
+        span
+    }
+}
+
+fn moment(record: &PerfRecord) -> Moment {
+    Moment { epoch_nanos: record.epoch_nanos, thread: record.thread.clone() }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! The span stack of each thread: the spans that the thread is in, innermost last.
+
+use crate::tracing::SpanId;
+use std::collections::HashMap;
+
+/// Names a thread of a recorder. A thread that records to two recorders of its process has a key in each of them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ThreadKey {
+    /// The number of the recorder, as it was given to [`SpanReplay::push`](super::SpanReplay::push).
+    pub recorder: u32,
+    /// The id of the thread in the recorder's rings.
+    pub thread_id: u32,
+}
+
+/// A span slice that has begun and has not ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OpenSlice {
+    /// The number of the slice in its replay, from 0, in the order of the enters.
+    pub id: u64,
+    /// The span.
+    pub span: SpanId,
+    /// The thread that is in the span.
+    pub thread: ThreadKey,
+    /// The time of the enter, nanoseconds since the epoch.
+    pub entered_epoch_nanos: u64,
+    /// The last time at which the thread is known to have been in the span, nanoseconds since the epoch.
+    pub last_seen_epoch_nanos: u64,
+}
+
+/// A slice that was taken from its stack.
+pub(in crate::tracing::read) struct TakenSlice {
+    pub(in crate::tracing::read) slice: OpenSlice,
+    /// Whether it was the innermost slice of its thread. If not, it overlaps the slices above it without nesting.
+    pub(in crate::tracing::read) nests: bool,
+}
+
+/// The span stacks of all threads of a process.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SpanStacks {
+    threads: HashMap<ThreadKey, Vec<OpenSlice>>,
+    next_id: u64,
+}
+
+impl SpanStacks {
+    /// Puts a slice on the stack of its thread.
+    pub(super) fn enter(&mut self, thread: ThreadKey, span: SpanId, epoch_nanos: u64) -> OpenSlice {
+        let (entered_epoch_nanos, last_seen_epoch_nanos) = (epoch_nanos, epoch_nanos);
+        let slice = OpenSlice { id: self.next_id, span, thread, entered_epoch_nanos, last_seen_epoch_nanos };
+        self.next_id += 1;
+        self.threads.entry(thread).or_default().push(slice);
+        slice
+    }
+
+    /// Takes the innermost slice of the span from the stack of the thread; `None` if the thread is not in the span.
+    pub(super) fn exit(&mut self, thread: ThreadKey, span: SpanId) -> Option<TakenSlice> {
+        take(self.threads.get_mut(&thread)?, span)
+    }
+
+    /// Takes all slices of the span from the stacks of all threads of the recorder, in the order of their ids.
+    pub(super) fn take_all(&mut self, recorder: u32, span: SpanId) -> Vec<TakenSlice> {
+        let mut taken = Vec::new();
+        for (_, stack) in self.threads.iter_mut().filter(|(thread, _)| thread.recorder == recorder) {
+            taken.extend(std::iter::from_fn(|| take(stack, span)));
+        }
+        taken.sort_unstable_by_key(|taken| taken.slice.id);
+        taken
+    }
+
+    /// Notes that the thread was in the span at that time, if the span is its innermost one.
+    pub(super) fn see(&mut self, thread: ThreadKey, span: SpanId, epoch_nanos: u64) {
+        let innermost = self.threads.get_mut(&thread).and_then(|stack| stack.last_mut());
+        if let Some(slice) = innermost.filter(|slice| slice.span == span) {
+            slice.last_seen_epoch_nanos = slice.last_seen_epoch_nanos.max(epoch_nanos);
+        }
+    }
+
+    /// Forgets a thread that has ended, unless exits of it are missing.
+    pub(super) fn end_thread(&mut self, thread: ThreadKey) {
+        if self.of(thread).is_empty() {
+            self.threads.remove(&thread);
+        }
+    }
+
+    /// Returns the number of slices that were put on stacks.
+    pub(super) fn begun(&self) -> u64 {
+        self.next_id
+    }
+
+    /// Returns the stack of the thread, innermost last.
+    pub(super) fn of(&self, thread: ThreadKey) -> &[OpenSlice] {
+        self.threads.get(&thread).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the slices of all stacks; those of one thread from the outside in.
+    pub(super) fn all(&self) -> impl Iterator<Item = &OpenSlice> {
+        self.threads.values().flatten()
+    }
+}
+
+fn take(stack: &mut Vec<OpenSlice>, span: SpanId) -> Option<TakenSlice> {
+    let at = stack.iter().rposition(|slice| slice.span == span)?;
+    let nests = at + 1 == stack.len();
+    Some(TakenSlice { slice: stack.remove(at), nests })
+}

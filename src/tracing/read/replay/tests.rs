@@ -1,0 +1,135 @@
+//! Replays of a few records.
+
+use super::open::GRACE_NANOS;
+use super::*;
+use crate::tracing::{Catalog, Fields};
+
+fn id(id: u64) -> SpanId {
+    SpanId::new(id).unwrap()
+}
+
+fn record(epoch_nanos: u64, thread: u32, content: PerfContent) -> PerfRecord {
+    PerfRecord { shard: 0, seqno: 1, epoch_nanos, thread: Catalog::new().thread(thread), content }
+}
+
+fn new(span: u64, parent: u64) -> PerfContent {
+    PerfContent::SpanNew {
+        span: id(span),
+        parent: SpanId::new(parent),
+        call_site: Catalog::new().call_site(9),
+        fields: Fields::default(),
+        flags: 0,
+    }
+}
+
+fn enter(span: u64) -> PerfContent {
+    PerfContent::SpanEnter { span: id(span), call_site: Catalog::new().call_site(9) }
+}
+
+fn exit(span: u64) -> PerfContent {
+    PerfContent::SpanExit { span: id(span), call_site: Catalog::new().call_site(9) }
+}
+
+fn close(span: u64) -> PerfContent {
+    PerfContent::SpanClose { span: id(span), call_site: Catalog::new().call_site(9) }
+}
+
+#[test]
+fn events_of_two_threads_that_come_in_the_wrong_order_still_make_one_span() {
+    let mut spans = SpanReplay::new();
+    spans.push(0, &record(10, 2, enter(5)));
+    spans.push(0, &record(11, 1, new(5, 3)));
+    spans.push(0, &record(20, 1, close(5)));
+    spans.push(0, &record(21, 2, exit(5)));
+    assert_eq!(spans.take_closed(), None);
+    spans.push(0, &record(20 + GRACE_NANOS, 1, PerfContent::ThreadEnded));
+    let span = spans.take_closed().unwrap();
+    assert_eq!((span.parent, span.wall_nanos(), span.busy_nanos()), (Some(id(3)), Some(9), 11));
+    assert!(!span.may_have_losses && !span.is_open());
+    assert!(spans.is_empty());
+}
+
+#[test]
+fn a_span_says_which_of_its_records_were_not_seen() {
+    let mut spans = SpanReplay::new();
+    spans.push(0, &record(10, 1, exit(1)));
+    spans.push(0, &record(11, 1, new(2, 1)));
+    spans.push(0, &record(12, 1, enter(2)));
+    spans.gap(None);
+    spans.push(0, &record(13, 1, new(3, 2)));
+    let [first, second, third] = spans.finish(100).try_into().unwrap();
+    assert!(first.may_have_losses && first.created.is_none() && first.slices[0].entered_epoch_nanos.is_none());
+    assert!(second.may_have_losses && second.is_open() && second.slices[0].exited_epoch_nanos.is_none());
+    assert!(!third.may_have_losses);
+}
+
+#[test]
+fn a_span_entered_twice_on_one_thread_is_exited_from_the_inside_out() {
+    let mut spans = SpanReplay::new();
+    for (time, content) in [(1, new(1, 0)), (2, enter(1)), (3, enter(1)), (4, exit(1)), (5, exit(1))] {
+        spans.push(0, &record(time, 1, content));
+    }
+    let span = spans.finish(100).remove(0);
+    let ends: Vec<_> = span.slices.iter().map(SpanSlice::nanos).collect();
+    assert_eq!((ends, span.busy_nanos()), (vec![Some(3), Some(1)], 3));
+}
+
+const MAIN: ThreadKey = ThreadKey { recorder: 0, thread_id: 1 };
+
+#[test]
+fn each_record_returns_its_change_and_slices_have_ids_in_the_order_of_the_enters() {
+    let mut spans = SpanReplay::new().without_fields().without_slices();
+    assert_eq!(spans.push(0, &record(1, 1, new(1, 0))), SpanChange::Updated(id(1)));
+    let SpanChange::SliceBegun(first) = spans.push(0, &record(2, 1, enter(1))) else { panic!() };
+    let SpanChange::SliceBegun(second) = spans.push(1, &record(3, 1, enter(1))) else { panic!() };
+    assert_eq!((first.id, first.thread, second.id, second.thread.recorder), (0, MAIN, 1, 1));
+    assert_eq!((spans.slices_begun(), spans.stack(MAIN)), (2, &[first][..]));
+    assert_eq!(spans.push(0, &record(4, 1, exit(1))), SpanChange::SliceEnded(first));
+    // The thread is not in the span any more.
+    assert_eq!(spans.push(0, &record(5, 1, exit(1))), SpanChange::Updated(id(1)));
+    assert_eq!(spans.push(0, &record(6, 1, close(1))), SpanChange::Closed { span: id(1), cut: vec![] });
+    assert_eq!(spans.open_slices().collect::<Vec<_>>(), [&second]);
+    assert!(spans.open_spans().next().is_none() && spans.get(id(1)).unwrap().slices.is_empty());
+}
+
+#[test]
+fn a_close_after_a_loss_cuts_the_slices_whose_exits_are_missing() {
+    let mut spans = SpanReplay::new();
+    spans.push(0, &record(1, 1, new(1, 0)));
+    spans.push(0, &record(2, 1, enter(1)));
+    spans.push(0, &record(3, 2, enter(1)));
+    spans.gap(Some((0, 0)));
+    let SpanChange::Closed { cut, .. } = spans.push(0, &record(9, 3, close(1))) else { panic!() };
+    assert_eq!(cut.iter().map(|slice| slice.id).collect::<Vec<_>>(), [0, 1]);
+    // One of the exits was only late.
+    spans.push(0, &record(10, 2, exit(1)));
+    let span = spans.finish(20).remove(0);
+    let slices: Vec<_> = span.slices.iter().map(|slice| (slice.is_cut, slice.exited_epoch_nanos)).collect();
+    assert_eq!((slices, span.may_have_losses), (vec![(true, None), (true, Some(10))], true));
+}
+
+#[test]
+fn open_slices_may_have_ended_if_their_ring_has_lost_events_since_they_were_last_seen() {
+    let may_have_ended = |spans: &SpanReplay| spans.may_have_ended(spans.open_slices().next().unwrap(), 100);
+    let mut spans = SpanReplay::new();
+    spans.push(0, &record(1, 1, new(1, 0)));
+    spans.push(0, &record(2, 1, enter(1)));
+    assert!(!may_have_ended(&spans));
+    spans.gap(Some((0, 0)));
+    assert!(may_have_ended(&spans));
+    spans.push(0, &record(9, 1, new(2, 0)));
+    assert!(may_have_ended(&spans));
+    // A child was created in the span: the thread is still in it.
+    spans.push(0, &record(10, 1, new(3, 1)));
+    assert!(!may_have_ended(&spans));
+    let ends: Vec<_> = spans.finish(100).iter().map(|span| (span.is_end_lost, span.is_busy_known)).collect();
+    assert_eq!(ends, [(false, false), (false, true), (false, true)]);
+}
+
+#[test]
+fn a_typed_event_shows_that_its_span_exists() {
+    let mut spans = SpanReplay::new();
+    spans.push(0, &record(1, 1, new(1, 0)));
+    assert_eq!(spans.push_typed_event(id(2), 5), None);
+    assert_eq!(spans.push_typed_event(id(1), 5).unwrap().last_seen_epoch_nanos, 5);
+}
