@@ -1,4 +1,4 @@
-//! Reading many events in one call: the cursor's place stays in a register.
+//! Reading many events in one call: the cursor's position stays in a register.
 
 use super::cursor::{Cursor, Next};
 use super::payload::PayloadRead;
@@ -15,13 +15,13 @@ pub struct ReadyEvent<'c> {
 }
 
 impl ReadyEvent<'_> {
-    /// The descriptor, whole and validated.
+    /// Returns the descriptor, whole and validated.
     #[inline(always)]
     pub fn descriptor(&self) -> &Descriptor {
         &self.descriptor
     }
 
-    /// As [`Cursor::payload`].
+    /// Copies the payload, as [`Cursor::payload`] does.
     #[inline(always)]
     pub fn payload<'b>(&self, buffer: &'b mut Vec<u8>) -> PayloadRead<'b> {
         self.source.payload(&self.descriptor, buffer)
@@ -48,15 +48,15 @@ impl Drop for PositionGuard<'_> {
 }
 
 impl Cursor {
-    /// Hands the events that are ready to `f`, one after another, until it breaks (then `None`) or the next one is not ready
-    /// or missing: then what [`Self::next`] says of that, [`Next::NotReady`] or [`Next::Gap`]. Never waits; call it again behind
-    /// a gap.
+    /// Hands the events that are ready to `f`, one after another. Returns `None` if `f` breaks. Otherwise returns the
+    /// result of [`Self::next`] for the first event that is not ready or is missing: [`Next::NotReady`] or
+    /// [`Next::Gap`]. Never waits; call it again after a gap.
     ///
-    /// It does what a loop around [`Self::next`] does, for those who read millions of events: a little faster, for the place
-    /// stays in a register.
+    /// The effect is that of a loop around [`Self::next`]. It is a little faster, because the position stays in a
+    /// register, and is meant for programs that read millions of events.
     ///
     /// # Panics
-    /// Only if `f` does. The event that it was given counts as read.
+    /// Panics if `f` does. The event that `f` was given counts as read.
     ///
     /// ```
     /// use eventring::reader::{Next, Reader};

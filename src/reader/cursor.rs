@@ -1,4 +1,4 @@
-//! A cursor: one reader's place in a ring.
+//! A cursor: one reader's position in a ring.
 
 use super::gap::{Gap, GapCause, ReadStats};
 use super::handle::Reader;
@@ -14,22 +14,23 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often [`Cursor::is_finished`] asks the operating system.
+/// The shortest time between two questions of [`Cursor::is_finished`] to the operating system.
 const ASK_STATE_EVERY: Duration = Duration::from_millis(10);
 
-/// Holes in a row that are reported as one gap, at most: bounds the work of one call.
-const HOLES_AT_ONCE: u64 = 1 << 12;
+/// The largest number of consecutive holes that are reported as one gap. Bounds the work of one call.
+const HOLES_PER_GAP: u64 = 1 << 12;
 
-/// A cursor that has read everything looks at the next event's slot alone: the header's line is the writers' busiest, and each
-/// look at it makes them fetch it back. After this time it asks the header why nothing comes.
+/// How long a cursor that has read everything looks at the next event's slot alone, before it asks the header why
+/// nothing comes. The header's cache line is the writers' busiest, and each load of it makes them fetch it back.
 const NANOS_TO_ASK: u64 = 100_000;
-/// Looks in a row after which the time is looked at.
+/// How many looks in a row find nothing before the cursor reads the clock.
 const LOOKS_PER_TIME: u32 = 16;
 
-/// One reader's place in a ring. Cheap; any number may stand on the same [`Reader`], each on its own thread.
+/// One reader's position in a ring. A cursor is cheap; any number of cursors may read the same [`Reader`], each on its
+/// own thread.
 ///
-/// A cursor that went from seqno *a* to seqno *b* has returned each seqno in between exactly once: as an event, or counted
-/// in a gap. From [`Seek::Oldest`] on, that is each seqno since the ring's first.
+/// A cursor that went from seqno *a* to seqno *b* has returned each seqno in between exactly once: as an event, or
+/// counted in a gap. After [`Seek::Oldest`], *a* is the ring's first seqno.
 #[derive(Clone)]
 pub struct Cursor {
     source: Arc<Source>,
@@ -37,56 +38,58 @@ pub struct Cursor {
     /// Counts of the gaps so far; `read` is not kept here.
     missing: ReadStats,
     start: Start,
-    /// What `next_seqno` would be if every seqno since its first place had been read: their difference is how many were.
+    /// `next_seqno` less the number of events that were read.
     read_from: u64,
-    /// A seqno that is known to have been handed out.
+    /// A seqno that a writer has handed out, as far as this cursor knows.
     known_last: u64,
-    /// Looks that found nothing for `idle_seqno`.
+    /// How many looks in a row found nothing for `idle_seqno`.
     idle_looks: u32,
     idle_seqno: u64,
-    /// When the header was asked last, or the [`LOOKS_PER_TIME`]th of these looks took place.
+    /// The time of the last question to the header, or of the [`LOOKS_PER_TIME`]th of these looks.
     idle_since_epoch_nanos: u64,
-    /// When [`Cursor::is_finished`] asked whether the writer lives.
+    /// The time at which [`Cursor::is_finished`] last asked whether the writer lives.
     state_asked: Cell<Option<Instant>>,
 }
 
-/// Where a cursor began: what was gone by then is told before its first event.
+/// The state of the ring when the cursor began. The gap of the events that were gone by then comes before the first
+/// event.
 #[derive(Clone, Copy)]
 struct Start {
-    /// What is before this number had been overwritten already.
+    /// The oldest seqno that had not been overwritten.
     oldest_seqno: u64,
-    /// The first number that had not been handed out.
+    /// The first seqno that had not been handed out.
     end_seqno: u64,
     /// How many events had been read before.
     read: u64,
-    /// What is said of numbers that are overwritten before the first event is read.
+    /// The cause of the gap if seqnos are overwritten before the first event is read.
     cause: GapCause,
 }
 
-/// What [`Cursor::next`] found.
+/// The result of [`Cursor::next`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// The next event's descriptor, whole and validated. Its payload is fetched with [`Cursor::payload`].
     Event(Descriptor),
     /// The next event has not been committed yet.
     NotReady,
-    /// Events are missing; the cursor stands behind them.
+    /// Events are missing; the cursor stands after them.
     Gap(Gap),
 }
 
-/// Where to go in a ring.
+/// A position in a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Seek {
-    /// The oldest event that is still there. If others were overwritten before it, the next call reports them, from 1 on, as a gap of the
-    /// cause [`GapCause::OverwrittenBefore`].
+    /// The oldest event that is still there. If earlier events were overwritten, the next call reports them, from seqno
+    /// 1 on, as a gap with the cause [`GapCause::OverwrittenBefore`].
     Oldest,
-    /// Behind the newest event: the next one recorded will be returned.
+    /// After the newest event: the next event that is recorded will be returned.
     Newest,
-    /// So many events before the end. If the first of them are gone, the next call reports these as with [`Self::Oldest`].
+    /// This many events before the end. If the first of them are gone, the next call reports them as after
+    /// [`Self::Oldest`].
     Last(u64),
-    /// The event with this sequence number; if it is gone, the next call reports a gap from there on, whose cause is
-    /// [`GapCause::Overwritten`].
+    /// The event with this sequence number. If it is gone, the next call reports a gap that begins with it, with the
+    /// cause [`GapCause::Overwritten`].
     Seqno(u64),
     /// The event whose seqno stands in the extension word with this index (0 to 3) of the newest event: a word of the kind
     /// [`ExtWordKind::Seqno`](crate::schema::ExtWordKind::Seqno). If the word names no event, the newest event. In EXEC
@@ -112,14 +115,14 @@ impl Cursor {
         }
     }
 
-    /// The next event, if it is there. Never waits.
+    /// Returns the next event if it is there. Never waits.
     ///
-    /// An event that will never come (a gap whose cause is [`GapCause::NeverCommitted`] or [`GapCause::GivenUp`]) is reported at once where a later one
-    /// is known of: below [`Self::lag`]'s count, or the seqno that was the newest at the last [`Self::seek`]. At the ring's end
-    /// it takes some calls, and about 100 µs. In a sparse file, an event that was recorded since the last [`Self::seek`] may be found by the second
-    /// call only.
+    /// An event that will never come (a gap with the cause [`GapCause::NeverCommitted`] or [`GapCause::GivenUp`]) is
+    /// reported immediately if the cursor knows of a later event, for example because that event was the newest at the
+    /// last [`Self::seek`]. Otherwise the report takes some calls, and about 100 µs. In a sparse file, an event that
+    /// was recorded since the last [`Self::seek`] may need a second call to be found.
     ///
-    /// [`Next::NotReady`] is the end if [`Self::is_finished`] says so.
+    /// After [`Next::NotReady`], [`Self::is_finished`] tells whether this is the end.
     #[inline(always)]
     #[expect(clippy::should_implement_trait, reason = "an iterator would end; a cursor waits, jumps and seeks")]
     pub fn next(&mut self) -> Next {
@@ -134,10 +137,12 @@ impl Cursor {
         }
     }
 
-    /// What there is to say of the next event, whose slot holds `seen` (`None`: it was there, and is overwritten).
+    /// Returns the result for a next event that is not in its slot. The slot holds the seqno `seen`; `None` if the
+    /// event was overwritten while it was read.
     #[inline(always)]
     pub(super) fn not_in_its_slot(&mut self, seen: Option<u64>) -> Next {
-        // Never an event: where one comes from a function that is not inlined, it comes through memory, and so do all others.
+        // The slow functions return a gap, never an event: an event that a function returns without being inlined would
+        // come through memory, and then the compiler would pass all events through memory.
         let gap = match seen {
             Some(seen) => self.absent_or_not_ready(seen),
             None => self.absent(None),
@@ -145,7 +150,7 @@ impl Cursor {
         gap.map_or(Next::NotReady, Next::Gap)
     }
 
-    /// The ring, and the place.
+    /// Returns the ring and the position.
     #[inline(always)]
     pub(super) fn parts(&mut self) -> (&Source, &mut u64) {
         (&self.source, &mut self.next_seqno)
@@ -153,8 +158,8 @@ impl Cursor {
 
     #[inline(never)]
     fn absent_or_not_ready(&mut self, seen: u64) -> Option<Gap> {
-        // In a sparse file the slot may have come since it was mapped: the next look finds it. (Not this one: a second look here
-        // would make every ordinary event slower.)
+        // In a sparse file the slot may have been written since it was mapped: then the next call finds the event. (A
+        // second look in this call would make every other event slower.)
         if seen == 0 && self.source.slot_has_come(self.next_seqno) {
             self.look_closely();
             return None;
@@ -162,7 +167,7 @@ impl Cursor {
         if seen < self.next_seqno && !self.is_time_to_ask() { None } else { self.absent(Some(seen)) }
     }
 
-    /// Counts a look that found nothing; whether to ask why.
+    /// Counts a look that found nothing, and returns true if it is time to ask the header why.
     #[inline(always)]
     fn is_time_to_ask(&mut self) -> bool {
         if self.next_seqno <= self.known_last || self.source.is_finished() {
@@ -179,7 +184,7 @@ impl Cursor {
     fn has_been_idle(&mut self) -> bool {
         let now = Clock::global().now_epoch_nanos();
         let is_first = self.idle_looks == LOOKS_PER_TIME;
-        // A step of the clock only makes the question come early or late once.
+        // A step of the clock makes one question come early or late, and does no other harm.
         let asks = !is_first && now.abs_diff(self.idle_since_epoch_nanos) >= NANOS_TO_ASK;
         if is_first || asks {
             self.idle_since_epoch_nanos = now;
@@ -187,18 +192,19 @@ impl Cursor {
         asks
     }
 
-    /// Makes the next look that finds nothing ask why.
+    /// Makes the next look ask the header why nothing comes, if it finds nothing.
     pub(super) fn look_closely(&mut self) {
         self.known_last = self.known_last.max(self.next_seqno);
     }
 
-    /// After a close look that found nothing: whether the next event's number is handed out, so that it is being recorded.
+    /// Returns true, after a close look that found nothing, if the next event is being recorded: its number is handed
+    /// out.
     pub(super) fn awaits_commit(&self) -> bool {
         self.next_seqno <= self.known_last
     }
 
-    /// The gap that begins at the next event, which is not in its slot; `None` if it is not ready. The slot holds `seen` (`None`: it
-    /// was there, and is overwritten).
+    /// Returns the gap that begins at the next event, which is not in its slot; `None` if that event is not ready yet.
+    /// The slot holds the seqno `seen`; `None` if the event was overwritten while it was read.
     #[cold]
     fn absent(&mut self, seen: Option<u64>) -> Option<Gap> {
         if self.next_seqno < self.start.oldest_seqno {
@@ -209,14 +215,14 @@ impl Cursor {
         match seen.map_or(Observation::Lapped, |seen| observe::absent(memory, self.next_seqno, seen)) {
             Observation::Lapped => self.skip_overwritten(),
             Observation::Hole => self.skip_holes(GapCause::GivenUp),
-            // `next` has handled events; a finished ring's holes are those of killed writers.
+            // `next` has handled events. On a finished ring, an event that is not ready belongs to a killed writer.
             Observation::NotReady | Observation::Event(_) => {
                 if self.next_seqno > self.known_last || !self.source.is_finished() {
                     return None;
                 }
-                // Finished may have become true after the look: look again.
+                // The ring may have finished after the look at the slot, so the slot is looked at again.
                 match observe::descriptor(self.source.memory(), self.next_seqno) {
-                    // It came between the looks. The next call finds it.
+                    // The event came between the two looks. The next call finds it.
                     Observation::Event(_) => None,
                     Observation::Lapped => self.skip_overwritten(),
                     Observation::Hole => self.skip_holes(GapCause::GivenUp),
@@ -226,50 +232,50 @@ impl Cursor {
         }
     }
 
-    /// Jumps over what was gone when the cursor began, and since, to the oldest event that is there.
+    /// Jumps over the events that were gone when the cursor began, to the oldest event that is there.
     fn skip_gone_at_start(&mut self) -> Option<Gap> {
         let memory = self.source.memory();
         let oldest = observe::oldest_seqno(memory, observe::last_seqno(memory));
-        // What was recorded after the begin was not gone before.
+        // Events that were recorded after the cursor began were not gone before.
         self.gap_up_to(oldest.max(self.start.oldest_seqno).min(self.start.end_seqno), self.start.cause)
     }
 
-    /// Jumps to the oldest event that is safely there: on a live ring with an eighth of the ring as a head start.
+    /// Jumps to the oldest event that is safely there: on a live ring, an eighth of the ring after the oldest.
     fn skip_overwritten(&mut self) -> Option<Gap> {
         let memory = self.source.memory();
         let last = observe::last_seqno(memory);
         if self.next_seqno > last {
-            // A slot that holds a seqno which was never handed out: the file is damaged. There is nothing to skip.
+            // The slot holds a seqno that was never handed out, so the file is damaged. There is nothing to skip.
             return None;
         }
         let head_start = if self.source.is_finished() { 0 } else { memory.geometry().descriptor_capacity() / 8 };
         let target = (observe::oldest_seqno(memory, last) + head_start).min(last + 1);
-        // Beside a fast writer, what was the oldest event at the begin is gone before it is read.
+        // A fast writer may overwrite the event that was the oldest at the start before it is read.
         if self.next_seqno < self.start.end_seqno && self.read_count() == self.start.read {
             return self.gap_up_to(target.min(self.start.end_seqno), self.start.cause);
         }
         self.gap_up_to(target, GapCause::Overwritten)
     }
 
-    /// Skips holes of one cause that lie behind one another; `next_seqno` is the first.
+    /// Skips consecutive holes of one cause, from `next_seqno` on.
     fn skip_holes(&mut self, cause: GapCause) -> Option<Gap> {
         let memory = self.source.memory();
         let last = observe::last_seqno(memory);
         let mut target = self.next_seqno + 1;
         let mut page_end = if memory.is_sparse() { self.next_seqno } else { u64::MAX };
-        while target <= last && target - self.next_seqno < HOLES_AT_ONCE {
+        while target <= last && target - self.next_seqno < HOLES_PER_GAP {
             if target >= page_end {
-                // Whatever lies between, and may be most of a file of terabytes, was never written.
+                // The slots in between, which may be most of a file of terabytes, were never written.
                 if cause == GapCause::NeverCommitted {
                     target = self.source.first_slot_there(target, last);
                 }
                 self.source.slot_has_come(target);
-                page_end = self.source.first_slot_behind_the_page(target);
+                page_end = self.source.first_slot_after_page(target);
                 continue;
             }
             match (observe::descriptor(memory, target), cause) {
                 (Observation::Hole, GapCause::GivenUp) => target += 1,
-                // Only a finished ring has any.
+                // Only a finished ring has such holes.
                 (Observation::NotReady, GapCause::NeverCommitted) => target += 1,
                 _ => break,
             }
@@ -277,7 +283,7 @@ impl Cursor {
         self.gap_up_to(target, cause)
     }
 
-    /// Moves to `target`, at least one further (a damaged header cannot hold the cursor).
+    /// Moves to `target`, at least one seqno further, so that a damaged header cannot hold the cursor.
     fn gap_up_to(&mut self, target: u64, cause: GapCause) -> Option<Gap> {
         let first_seqno = self.next_seqno;
         let target = target.max(first_seqno + u64::from(!mutation::active(Mutation::HeldCursor)));
@@ -296,12 +302,12 @@ impl Cursor {
         self.source.payload(descriptor, buffer)
     }
 
-    /// Whether the payload of `descriptor` could still be read now.
+    /// Returns true if the payload of `descriptor` could still be read now.
     pub fn payload_is_valid(&self, descriptor: &Descriptor) -> bool {
         observe::payload_is_valid(self.source.memory(), descriptor)
     }
 
-    /// Goes to another place.
+    /// Goes to another position.
     pub fn seek(&mut self, to: Seek) {
         self.source.reach_all();
         let memory = self.source.memory();
@@ -320,8 +326,8 @@ impl Cursor {
         self.known_last = last;
     }
 
-    /// Passes the next event, which is not ready, and with it those up to `last_seqno` that lie in the same hole of a sparse file. Says how many;
-    /// none if it may be ready by now.
+    /// Passes the next event, which is not ready, and the events up to `last_seqno` that lie in the same hole of a
+    /// sparse file. Returns how many events were passed; 0 if the next event may be ready by now.
     pub fn pass_unready(&mut self, last_seqno: u64) -> u64 {
         let first = self.next_seqno;
         let mut target = first.saturating_add(1);
@@ -335,22 +341,22 @@ impl Cursor {
         self.next_seqno - first
     }
 
-    /// The sequence number that [`Self::next`] will look at.
+    /// Returns the sequence number that [`Self::next`] will look at.
     pub fn next_seqno(&self) -> u64 {
         self.next_seqno
     }
 
-    /// How many events have been handed out and not been looked at by this cursor.
+    /// Returns how many sequence numbers were handed out that this cursor has not passed yet.
     pub fn lag(&self) -> u64 {
         (observe::last_seqno(self.source.memory()) + 1).saturating_sub(self.next_seqno)
     }
 
-    /// Whether the ring has ended and this cursor has come to its end: nothing will come any more. After
-    /// [`Next::NotReady`], this says whether to go on asking; [`Follower`](super::Follower) also waits in between.
+    /// Returns true if the ring has ended and this cursor has come to its end: nothing will come any more. Ask this
+    /// after [`Next::NotReady`]; a [`Follower`](super::Follower) does, and waits in between.
     ///
-    /// Asks the operating system whether the writer lives, if its end is not known, and at most every 10 ms.
+    /// If the end is not known, this asks the operating system whether the writer lives, at most every 10 ms.
     pub fn is_finished(&self) -> bool {
-        // First the end, then the place: an event that is recorded in between is seen.
+        // The end is checked before the position, so that an event that is recorded in between is seen.
         self.has_ended() && self.lag() == 0
     }
 
@@ -367,18 +373,18 @@ impl Cursor {
         self.source.is_finished()
     }
 
-    /// As [`Self::is_finished`], as far as somebody has asked for the reader's state. Asks nobody.
+    /// Returns the same as [`Self::is_finished`] as far as the reader's state is known. Makes no system call.
     pub(super) fn is_known_to_be_finished(&self) -> bool {
         self.source.is_finished() && self.lag() == 0
     }
 
-    /// Events returned so far.
+    /// Returns how many events this cursor has returned.
     pub fn read_count(&self) -> u64 {
         self.next_seqno.wrapping_sub(self.read_from)
     }
 
-    /// Returns how many sequence numbers were counted in gaps so far, whatever the cause: also those that were gone before
-    /// the start ([`GapCause::OverwrittenBefore`]) and those that stand for no event ([`GapCause::GivenUp`]).
+    /// Returns how many sequence numbers were counted in gaps so far, whatever the cause: also those that were gone
+    /// before the start ([`GapCause::OverwrittenBefore`]) and those that stand for no event ([`GapCause::GivenUp`]).
     /// `read_count + lost_count` is the way that the cursor has gone.
     pub fn lost_count(&self) -> u64 {
         self.missing.missing()
@@ -394,7 +400,7 @@ impl Cursor {
         self.next_seqno -= 1;
     }
 
-    /// The reader whose ring this is.
+    /// Returns the reader of the cursor's ring.
     pub fn reader(&self) -> Reader {
         Reader::from_source(self.source.clone())
     }

@@ -1,11 +1,11 @@
-//! Why a ring could not be opened.
+//! Errors of opening rings and writing snapshots.
 
 use crate::layout::GeometryError;
 use crate::shm::{LostPages, ShmError, ShmErrorKind};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// A ring could not be opened, or a snapshot not be written.
+/// The error that a ring could not be opened, or a snapshot could not be written.
 pub struct ReaderError(Box<Inner>);
 
 struct Inner {
@@ -20,19 +20,19 @@ enum Source {
     Io(std::io::Error),
 }
 
-/// What kind of [`ReaderError`] it is.
+/// The kind of a [`ReaderError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReaderErrorKind {
-    /// There is no such file.
+    /// The file does not exist.
     NotFound,
     /// The name cannot be that of a ring.
     BadName,
-    /// The operating system refused.
+    /// The operating system refused access.
     PermissionDenied,
     /// The file is not an event ring (and not a snapshot).
     NotARing,
-    /// It is a ring of another version.
+    /// The file is a ring of another version.
     WrongVersion,
     /// The header holds sizes that no ring can have.
     BadHeader,
@@ -40,27 +40,27 @@ pub enum ReaderErrorKind {
     Truncated,
     /// The ring holds events of another content type.
     WrongContentType {
-        /// The ring's.
+        /// The ring's content type.
         found: u16,
-        /// The reader's.
+        /// The content type that the reader expects.
         expected: u16,
     },
-    /// The ring's events have another layout.
+    /// The ring's events have another schema.
     WrongSchema {
-        /// The ring's hash.
+        /// The hash of the ring's schema.
         found: [u8; 32],
-        /// The reader's hash.
+        /// The hash that the reader expects.
         expected: [u8; 32],
     },
     /// The snapshot is damaged, or larger than allowed.
     BadSnapshot,
     /// The file system, or memory for the snapshot, is full.
     NoSpace,
-    /// The feature for this was not compiled in, or the system cannot do it.
+    /// The necessary feature was not compiled in, or the system does not support the operation.
     Unsupported,
     /// A page of the file could not be read: an I/O error.
     Unreadable,
-    /// Anything else that the operating system reported.
+    /// Another error that the operating system reported.
     Io,
 }
 
@@ -115,12 +115,12 @@ impl ReaderError {
         self
     }
 
-    /// What kind of error it is.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> ReaderErrorKind {
         self.0.kind
     }
 
-    /// The file, if there is one.
+    /// Returns the path of the file, if there is one.
     pub fn path(&self) -> Option<&Path> {
         self.0.path.as_deref()
     }
@@ -142,7 +142,7 @@ impl LostPages {
 impl fmt::Display for ReaderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.0.path, &self.0.source) {
-            // The layer below has named the file.
+            // The message of the layer below names the file.
             (_, Some(Source::Shm(_))) | (None, _) => f.write_str(&self.0.message),
             (Some(path), _) => write!(f, "cannot open event ring {}: {}", path.display(), self.0.message),
         }

@@ -2,23 +2,23 @@
 
 use crate::layout::Descriptor;
 
-/// Chooses events by type and extension words, without touching payloads.
+/// A filter of events by type and content extension, which reads no payloads.
 ///
-/// Empty, it accepts everything. Several types are alternatives; type and words must all fit.
+/// An empty filter accepts every event. Several types are alternatives. The type and all extension words must match.
 #[derive(Clone, Debug, Default)]
 pub struct EventFilter {
-    /// One bit for each of the 65,536 event codes; `None` accepts all.
+    /// One bit for each of the 65,536 event codes; `None` accepts all codes.
     types: Option<Box<[u64; 1024]>>,
     ext: [Option<u64>; 4],
 }
 
 impl EventFilter {
-    /// Accepts everything.
+    /// Makes a filter that accepts every event.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Accepts events of this type (and of others named before).
+    /// Accepts events of this type, and of the types that were named before.
     #[must_use]
     pub fn event_type(mut self, event_type: u16) -> Self {
         let types = self.types.get_or_insert_with(|| Box::new([0; 1024]));
@@ -26,18 +26,18 @@ impl EventFilter {
         self
     }
 
-    /// Accepts events whose extension word `index` (0 to 3) is `value`.
-    /// [`Reader::ext_words`](super::Reader::ext_words) finds the index of a word by its name.
+    /// Accepts events whose content extension word `index` (0 to 3) is `value`. For execution events word 0 is the
+    /// seqno of the block's BLOCK_START, word 1 the transaction index plus one, word 2 the account index.
     ///
     /// # Panics
-    /// If `index` is not below 4.
+    /// Panics if `index` is not below 4.
     #[must_use]
     pub fn content_ext(mut self, index: usize, value: u64) -> Self {
         self.ext[index] = Some(value);
         self
     }
 
-    /// Whether the event is accepted.
+    /// Returns true if the event is accepted.
     #[inline]
     pub fn accepts(&self, descriptor: &Descriptor) -> bool {
         let type_fits = self.types.as_ref().is_none_or(|types| {

@@ -25,8 +25,8 @@ pub enum Followed {
     Gap(Gap),
     /// Nothing came within the timeout.
     TimedOut,
-    /// Everything has been read and nothing will come any more: the writer ended or died, the ring is a snapshot, or somebody
-    /// truncated its file; [`Reader::state`](super::Reader::state) says which.
+    /// Everything has been read and nothing will come any more: the writer ended or died, the ring is a snapshot, or
+    /// somebody truncated its file; [`Reader::state`](super::Reader::state) says which.
     Ended,
 }
 

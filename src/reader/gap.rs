@@ -19,15 +19,15 @@ pub enum GapCause {
     /// [`Seek::Last`](super::Seek::Last), or were overwritten while it looked for its first event. This reader has not
     /// missed them: they were gone before it came.
     OverwrittenBefore,
-    /// The reader was too slow: the ring went round, and the events were overwritten. Also the cause for events that were
-    /// asked for by number ([`Seek::Seqno`](super::Seek::Seqno)) after they had been overwritten.
+    /// The reader was too slow: the ring went round, and the events were overwritten. Also the cause for events that
+    /// were asked for by number ([`Seek::Seqno`](super::Seek::Seqno)) after they had been overwritten.
     Overwritten,
-    /// The numbers were reserved and never committed: their writer was killed, or is still inside on a ring that has ended.
-    /// (In capture files of version 1 also numbers that were given up.)
+    /// The numbers were reserved and never committed: their writer was killed, or is still inside on a ring that has
+    /// ended. (In capture files of version 1 also numbers that were given up.)
     NeverCommitted,
-    /// The numbers stand for no event. Their writers gave them up, because another writer was stalled in the slot or had
-    /// overtaken them, and recorded their events under later numbers. (A writer that is killed in between leaves one such
-    /// number.)
+    /// The numbers stand for no event. Their writers gave them up, because another writer was stalled in the slot or
+    /// had overtaken them, and recorded their events under later numbers. (A writer that is killed in between leaves
+    /// one such number.)
     GivenUp,
     /// A whole shard could not be opened, mostly because it was made and removed again between two looks of the reader.
     NeverOpened,
@@ -63,15 +63,15 @@ impl Gap {
         self.cause.is_loss()
     }
 
-    /// Returns the gap of a shard that could not be opened and has handed out so many `seqnos`. An unknown number counts
-    /// as 1.
+    /// Returns the gap of a shard that could not be opened and has handed out so many `seqnos`. An unknown number
+    /// counts as 1.
     pub(super) fn of_missed_shard(seqnos: Option<u64>) -> Self {
         Self { first_seqno: 1, count: seqnos.unwrap_or(1), cause: GapCause::NeverOpened }
     }
 }
 
-/// Counts of the sequence numbers that a reader has passed, by what became of them. Their sum is the way that the reader
-/// has gone.
+/// Counts of the sequence numbers that a reader has passed, by what became of them. Their sum is the way that the
+/// reader has gone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReadStats {

@@ -55,8 +55,8 @@ impl Reader {
         Self::options().expect_events::<E>().open(name_or_path)
     }
 
-    /// Opens the ring that has taken this ring's place: its writer has ended, and another one has made a ring of the same
-    /// name. The options are those with which this ring was opened. Returns `None` while there is no such ring.
+    /// Opens the ring that has taken this ring's place: its writer has ended, and another one has made a ring of the
+    /// same name. The options are those with which this ring was opened. Returns `None` while there is no such ring.
     ///
     /// # Errors
     /// The new ring cannot be opened; see [`ReaderOptions::open`].
@@ -67,8 +67,8 @@ impl Reader {
         options.open_successor(name)
     }
 
-    /// Checks that the ring's events are `E`, as [`Self::open_typed`] does. For a ring that was opened without this check
-    /// and whose file may be gone by now.
+    /// Checks that the ring's events are `E`, as [`Self::open_typed`] does. For a ring that was opened without this
+    /// check and whose file may be gone by now.
     ///
     /// # Errors
     /// The ring has another content type, or another schema.
@@ -95,15 +95,15 @@ impl Reader {
         info::read(&self.source.memory)
     }
 
-    /// Returns how many shards the ring's recorder has made by now, if this is its shard 0; 0 if the ring is not sharded.
-    /// One load: cheap enough for every event.
+    /// Returns how many shards the ring's recorder has made by now, if this is its shard 0; 0 if the ring is not
+    /// sharded. One load: cheap enough for every event.
     #[must_use]
     pub fn shard_count(&self) -> u64 {
         info::shard_count(&self.source.memory)
     }
 
-    /// Returns the last sequence number of shard `index` (from 1), if this is shard 0 of a recorder that has ended in good
-    /// order.
+    /// Returns the last sequence number of shard `index` (from 1), if this is shard 0 of a recorder that has ended in
+    /// good order.
     pub(super) fn shard_last_seqno(&self, index: u32) -> Option<u64> {
         info::shard_last_seqno(&self.source.memory, index)
     }
@@ -139,7 +139,8 @@ impl Reader {
         crate::schema::ext_words(self.info().content_type, self.schema().ok().as_deref())
     }
 
-    /// Returns whether anything will be recorded any more. Asks the operating system, so do not call this for every event.
+    /// Returns whether anything will be recorded any more. Asks the operating system, so do not call this for every
+    /// event.
     pub fn state(&self) -> RingState {
         self.source.state()
     }
@@ -172,7 +173,8 @@ impl Reader {
         self.source.file_id
     }
 
-    /// Returns true if the ring is the first shard of a sharded recorder. A reader of another shard reads that shard alone.
+    /// Returns true if the ring is the first shard of a sharded recorder. A reader of another shard reads that shard
+    /// alone.
     pub(crate) fn is_shard_0(&self) -> bool {
         self.info().extension.is_some_and(|extension| extension.shard_limit > 0 && extension.shard_index == 0)
     }
@@ -182,7 +184,8 @@ impl Reader {
         self.source.file.owner()
     }
 
-    /// Returns true if the path leads to another file by now: the writer was restarted. [`Self::reopen`] opens that file.
+    /// Returns true if the path leads to another file by now: the writer was restarted. [`Self::reopen`] opens that
+    /// file.
     pub fn was_replaced(&self) -> bool {
         let file = &self.source.file;
         self.source.saved_as.is_none() && file.path().is_some_and(Path::exists) && !file.is_still_at_its_path()
@@ -209,8 +212,8 @@ impl Reader {
         self.source.memory.load_header_bytes(offset, out)
     }
 
-    /// Loads a word of the context area with acquire ordering: everything that was written before the word was published is
-    /// visible afterwards.
+    /// Loads a word of the context area with acquire ordering: everything that was written before the word was
+    /// published is visible afterwards.
     pub fn context_word(&self, offset: u64) -> Option<u64> {
         self.source.memory.context_value_acquired(offset)
     }

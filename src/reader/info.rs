@@ -1,11 +1,11 @@
-//! What a ring says about itself.
+//! The header of a ring, decoded.
 
 use crate::layout::{Geometry, extension as ext, header};
 use crate::ring::memory::{MappedMemory, RingMemory};
 use crate::ring::observe::SEQNO_MAX;
 use crate::shm::ProcessIdentity;
 
-/// Everything that a ring's header says, copied at one moment. All of it was checked only as far as the types say; a damaged
+/// The content of a ring's header, copied at one moment. Values are checked only as far as the types say; a damaged
 /// file can hold any number.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -18,57 +18,57 @@ pub struct RingInfo {
     pub schema_hash: [u8; 32],
     /// Sizes.
     pub geometry: Geometry,
-    /// Last seqno handed out, 0 for none. At most 2^63 - 1: what a damaged header says beyond is read as that.
+    /// Last seqno handed out, 0 for none. At most 2^63 - 1: a larger value in a damaged header is read as that.
     pub last_seqno: u64,
     /// Next payload byte to allocate, unwrapped.
     pub next_payload_byte: u64,
     /// Start of the buffer window, unwrapped.
     pub buffer_window_start: u64,
-    /// What eventring's writers add; `None` in files of other writers.
+    /// The fields that eventring's writers add; `None` in files of other writers.
     pub extension: Option<ExtensionInfo>,
 }
 
-/// What eventring's extension of the header says.
+/// The content of eventring's extension of the header.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ExtensionInfo {
     /// Extension version, major << 16 | minor.
     pub version: u32,
-    /// Who writes, or wrote.
+    /// The process that writes, or wrote, the ring.
     pub writer: WriterInfo,
-    /// When the ring was created, nanoseconds since the epoch.
+    /// Time of the ring's creation, nanoseconds since the epoch.
     pub created_epoch_nanos: u64,
     /// Whether the writer has closed the ring.
     pub is_ended: bool,
-    /// Index among the shards of its recorder.
+    /// Index of the ring among the shards of its recorder.
     pub shard_index: u64,
-    /// The most shards there can be; 0 if the ring is not sharded.
+    /// The largest possible number of shards; 0 if the ring is not sharded.
     pub shard_limit: u64,
-    /// How many shards exist so far (kept in shard 0).
+    /// Number of shards that exist so far (kept in shard 0).
     pub shard_count: u64,
-    /// The same number in all shards of a recorder, another in those of any other; 0 if the ring is not sharded, or its writer
-    /// did not say.
+    /// A number that all shards of a recorder have in common, and no shard of another recorder has. 0 if the ring is
+    /// not sharded, or its writer has not set the number.
     pub shard_group: u64,
     /// The clock's calibration when it was last stored.
     pub clock: ClockInfo,
     /// Claims refused because another writer was stalled inside the slot.
     pub refused_claims: u64,
-    /// Seqnos given up because the ring had gone round.
+    /// Seqnos given up because the ring had gone round meanwhile.
     pub lapped_claims: u64,
     /// Payload chunks skipped because another writer was inside.
     pub skipped_chunks: u64,
     /// Events that became RECORD_ERROR.
     pub record_errors: u64,
-    /// Entries that did not fit a context table.
+    /// Entries for which a context table had no room.
     pub table_overflows: u64,
-    /// Events that the writer refused because they have another schema than the ring.
+    /// Events that the writer refused because their schema is not the ring's.
     pub foreign_events: u64,
-    /// In a snapshot: seqnos of the ring that were not there any more, or not yet, when it was taken.
+    /// In a snapshot: seqnos of the ring that were overwritten, or not committed yet, when the snapshot was taken.
     pub snapshot_lost: u64,
 }
 
-/// The clock calibration in a ring's header: nanoseconds since the epoch = `epoch_nanos0` + ((ticks − `ticks0`) × `mult` >>
-/// `shift`).
+/// The clock calibration in a ring's header: nanoseconds since the epoch = `epoch_nanos0` + ((ticks − `ticks0`) ×
+/// `mult` >> `shift`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClockInfo {
@@ -94,7 +94,7 @@ pub struct WriterInfo {
     pub pid: u32,
     /// Name of the program, at most 128 bytes.
     pub program_name: String,
-    /// The process, told from others that had its pid.
+    /// The identity of the process, which no earlier process with the same pid has.
     pub(crate) identity: ProcessIdentity,
 }
 
@@ -105,45 +105,47 @@ pub enum RingState {
     Live,
     /// The writer closed the ring, or its process has exited in good order.
     Ended,
-    /// The writer died without closing it.
+    /// The writer died without closing the ring.
     WriterDied,
-    /// A snapshot or a copy: nobody ever writes to this.
+    /// A snapshot or a copy, to which nobody ever writes.
     Saved,
-    /// Somebody truncated the file while it was open here: what lay behind its new end is lost, and nothing that is recorded
-    /// from now on can be read through this handle.
+    /// The file was truncated while it was open here. Bytes behind the new end are lost, and events that are recorded
+    /// from now on cannot be read through this handle.
     Truncated,
-    /// There was no memory for a page of the file that was to be read. Otherwise as [`Self::Truncated`].
+    /// There was no memory for a page of the file that was to be read. The consequences are those of
+    /// [`Self::Truncated`].
     NoMemory,
-    /// A page of the file could not be read: an I/O error. Otherwise as [`Self::Truncated`].
+    /// A page of the file could not be read: an I/O error. The consequences are those of [`Self::Truncated`].
     Unreadable,
-    /// It cannot be told from here (another pid namespace, no lock information).
+    /// The state cannot be determined from this process (another pid namespace, no lock information).
     Unknown,
 }
 
-/// The content type of a ring.
+/// Returns the content type of a ring.
 pub(super) fn content_type(memory: &MappedMemory) -> u16 {
     let mut bytes = [0; 2];
     memory.load_header_bytes(header::CONTENT_TYPE, &mut bytes);
     u16::from_le_bytes(bytes)
 }
 
-/// Whether the header says that the writer's process exits in good order. What its other threads may still record is there when it
-/// is gone.
+/// Returns true if the header says that the writer's process exits in good order. Other threads may still record; their
+/// events are in the ring when the process is gone.
 pub(super) fn is_exiting(memory: &MappedMemory) -> bool {
     memory.has_holes() && memory.header_value(ext::STATE) == ext::STATE_EXITING
 }
 
-/// How many shards the ring's recorder has made; 0 if it is not sharded.
+/// Returns how many shards the ring's recorder has made; 0 if the ring is not sharded.
 pub(super) fn shard_count(memory: &MappedMemory) -> u64 {
     if !memory.has_holes() {
         return 0;
     }
     let limit = memory.header_value(ext::SHARD_LIMIT).min(ext::SHARDS_MAX as u64);
-    // Acquire: pairs with the release of the recorder. The shard is then in its place.
+    // Acquire: pairs with the release store by which the recorder counts a shard. The shard's file exists before that
+    // store.
     memory.header_value_acquired(ext::SHARD_COUNT).min(limit)
 }
 
-/// What the recorder has said, at its end, of the last seqno of its shard `index`; `None` if it has not.
+/// Returns the last seqno of shard `index`, which the recorder stores at its end; `None` if it has not stored it.
 pub(super) fn shard_last_seqno(memory: &MappedMemory, index: u32) -> Option<u64> {
     let index = index as usize;
     if !memory.has_holes() || index >= ext::SHARDS_MAX {
@@ -152,13 +154,13 @@ pub(super) fn shard_last_seqno(memory: &MappedMemory, index: u32) -> Option<u64>
     memory.header_value_acquired(ext::SHARD_LAST_SEQNOS + index * 8).min(SEQNO_MAX).checked_sub(1)
 }
 
-/// Whether the header says that the writer has ended it.
+/// Returns true if the header says that the writer has ended the ring.
 pub(super) fn is_ended(memory: &MappedMemory) -> bool {
-    // Acquire: pairs with the release of the writer's end; every event is then behind us.
+    // Acquire: pairs with the release store of the writer's end. All of its events happen before that store.
     memory.has_holes() && memory.header_value_acquired(ext::STATE) == ext::STATE_ENDED
 }
 
-/// The writer's identity, if the file tells it.
+/// Returns the writer's identity, if the file holds it.
 pub(super) fn identity(memory: &MappedMemory) -> Option<ProcessIdentity> {
     if !memory.has_holes() {
         return None;
@@ -175,7 +177,7 @@ pub(super) fn identity(memory: &MappedMemory) -> Option<ProcessIdentity> {
     })
 }
 
-/// Reads it all.
+/// Reads the whole header.
 pub(super) fn read(memory: &MappedMemory) -> RingInfo {
     let mut schema_hash = [0; 32];
     memory.load_header_bytes(header::SCHEMA_HASH, &mut schema_hash);
@@ -227,7 +229,7 @@ fn read_extension(memory: &MappedMemory) -> ExtensionInfo {
     }
 }
 
-/// NUL-padded text of the header; bytes that are no UTF-8 or control characters are replaced.
+/// Returns a NUL-padded text of the header. Control characters, and bytes that are not UTF-8, are replaced.
 fn text(memory: &MappedMemory, offset: usize, bytes: usize) -> String {
     let mut buffer = vec![0; bytes];
     memory.load_header_bytes(offset, &mut buffer);
@@ -236,7 +238,7 @@ fn text(memory: &MappedMemory, offset: usize, bytes: usize) -> String {
     shown.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
-/// The schema text, if the file has one of a plausible size that is UTF-8.
+/// Returns the schema text, if the file has one that is UTF-8 and of a plausible size.
 pub(super) fn schema_text(memory: &MappedMemory) -> Option<String> {
     if !memory.has_holes() {
         return None;

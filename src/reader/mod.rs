@@ -1,4 +1,7 @@
-//! Reading: live rings, rings of dead processes, snapshots.
+//! Reading rings: live rings, rings of dead processes, snapshots.
+//!
+//! [`Reader`] opens one ring. A [`Cursor`] reads its events and never waits; a [`Follower`] waits. A [`RingSet`] reads
+//! several rings, and the shards of sharded recorders, as one stream in the order of time.
 
 mod batch;
 mod cursor;

@@ -56,17 +56,17 @@ impl ReaderOptions {
         self
     }
 
-    /// Decompresses only the header section (2 MiB) of a snapshot, even if the rest is missing or damaged. [`Reader::info`],
-    /// the state and the schema are available then, and no event is. For programs that look at many files that anybody may
-    /// have made. Has no effect on rings.
+    /// Decompresses only the header section (2 MiB) of a snapshot, even if the rest is missing or damaged.
+    /// [`Reader::info`], the state and the schema are available then, and no event is. For programs that look at many
+    /// files that anybody may have made. Has no effect on rings.
     #[must_use]
     pub fn header_only(mut self) -> Self {
         self.is_header_enough = true;
         self
     }
 
-    /// Waits up to `timeout` for a ring that does not exist yet; [`Self::open`] blocks meanwhile. A [`RingSet`] reads such a
-    /// ring from its first event on. Default: no waiting.
+    /// Waits up to `timeout` for a ring that does not exist yet; [`Self::open`] blocks meanwhile. A [`RingSet`] reads
+    /// such a ring from its first event on. Default: no waiting.
     ///
     /// [`RingSet`]: super::RingSet
     #[must_use]
@@ -75,12 +75,13 @@ impl ReaderOptions {
         self
     }
 
-    /// Opens the ring of that name or path. A name without `/` is looked up in the ring directories, then in the current
-    /// directory; a name with a `/` is a path. A file that is a zstd frame is opened as a snapshot (feature `snapshot`).
+    /// Opens the ring of that name or path. A name without `/` is looked up in the ring directories, then in the
+    /// current directory; a name with a `/` is a path. A file that is a zstd frame is opened as a snapshot (feature
+    /// `snapshot`).
     ///
     /// # Errors
-    /// There is no such file, permission is missing, or the file is not a ring, is damaged or truncated, or is not the ring
-    /// that the options expect.
+    /// There is no such file, permission is missing, or the file is not a ring, is damaged or truncated, or is not the
+    /// ring that the options expect.
     pub fn open(&self, name_or_path: impl AsRef<Path>) -> Result<Reader, ReaderError> {
         let name = name_or_path.as_ref();
         let Some(timeout) = self.wait else { return self.open_now(name, false) };

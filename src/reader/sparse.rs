@@ -1,7 +1,7 @@
-//! Rings in sparse files: what was a hole when the file was mapped, and may have been written since.
+//! Rings in sparse files: holes of the file that may have been written since it was mapped.
 //!
-//! What is read of a hole is zero. Zero is no event in a descriptor, so it is looked for again before that is said; in a payload it could be
-//! anything, so it is looked for before each copy.
+//! A hole reads as zeros. A descriptor of zeros is no event, so the file is asked again before a reader takes that for
+//! the truth. A payload of zeros could be real, so the file is asked before each copy of a payload.
 
 use super::source::Source;
 use crate::layout::limits::{DESCRIPTOR_BYTES, HEADER_SECTION_BYTES};
@@ -13,7 +13,7 @@ impl Source {
         HEADER_SECTION_BYTES + slot * DESCRIPTOR_BYTES
     }
 
-    /// Whether the file is sparse, and the slot of `seqno` is there by now and was not when it was looked for last.
+    /// Returns true if the file is sparse, and the slot of `seqno` was a hole at the last look and is none by now.
     #[cold]
     #[inline(never)]
     pub(super) fn slot_has_come(&self, seqno: u64) -> bool {
@@ -21,13 +21,13 @@ impl Source {
             && self.memory().mapping().reach(self.slot_offset(seqno), DESCRIPTOR_BYTES) == Some(true)
     }
 
-    /// The first number from `seqno` on whose slot is there; `last + 1` if there is none.
+    /// Returns the first seqno from `seqno` on whose slot is not in a hole; `last + 1` if there is none.
     #[cold]
     pub(super) fn first_slot_there(&self, seqno: u64, last: u64) -> u64 {
         let geometry = self.memory().geometry();
         let end = HEADER_SECTION_BYTES + geometry.descriptor_section_bytes();
         let mut at = seqno;
-        // To the end of the descriptors, and from their begin.
+        // First to the end of the descriptor array, then from its start.
         for _ in 0..2 {
             let offset = self.slot_offset(at);
             let data = self.memory().mapping().next_data(offset).unwrap_or(end).clamp(offset, end);
@@ -39,14 +39,14 @@ impl Source {
         at.min(last.saturating_add(1))
     }
 
-    /// The first number that has its slot on another page.
-    pub(super) fn first_slot_behind_the_page(&self, seqno: u64) -> u64 {
+    /// Returns the first seqno after `seqno` that has its slot on another page.
+    pub(super) fn first_slot_after_page(&self, seqno: u64) -> u64 {
         let page_bytes = self.memory().mapping().page_bytes() as u64;
         let left = page_bytes - self.slot_offset(seqno) % page_bytes;
         seqno.saturating_add(left.div_ceil(DESCRIPTOR_BYTES))
     }
 
-    /// Sees to it that a payload is read as it is now, where there was a hole before. False if that cannot be.
+    /// Maps a payload as it is now, where there was a hole before. Returns false if that fails.
     #[cold]
     pub(super) fn reach_payload(&self, offset: u64, size: u32) -> bool {
         let geometry = self.memory().geometry();
@@ -58,7 +58,7 @@ impl Source {
         mapping.reach(start + first, before_end).is_some() && mapping.reach(start, bytes - before_end).is_some()
     }
 
-    /// Maps all that is there by now: what had been recorded before is found at the first look from then on.
+    /// Maps everything that was written by now, so that the first look finds events that were recorded before.
     #[inline]
     pub(super) fn reach_all(&self) {
         if self.memory().is_sparse() {

@@ -2,25 +2,26 @@
 
 use std::time::{Duration, Instant};
 
-/// How a reader waits when there is no event: the trade between its latency and the writer's cache lines.
+/// How a reader waits when there is no event: a trade between the reader's latency and the writer's speed.
 ///
-/// Looking at a cache line that a writer is about to write makes the writer fetch it back: a reader that polls without
-/// pause makes a fast writer almost three times slower. A pause of 10 µs costs it nothing measurable.
+/// If a reader loads a cache line that a writer is about to write, the writer must fetch that line back. A reader that
+/// polls without pause makes a fast writer almost three times slower. Pauses of 10 µs cost the writer nothing
+/// measurable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum WaitStrategy {
-    /// Polls without pause: the lowest latency (about 0.1 µs), a whole core, and a burden on the writer.
+    /// Polling without pause: the lowest latency (about 0.1 µs), but it takes a whole core and slows the writer down.
     Spin,
-    /// Polls with some pause instructions in between: about a microsecond.
+    /// Polling with some pause instructions in between: a latency of about a microsecond.
     Pause,
-    /// Rests for some 10 µs at first, then sleeps longer and longer, up to a millisecond, while nothing comes. The default.
+    /// Pauses of 10 µs at first; then sleeps that grow to a millisecond while nothing comes. The default.
     #[default]
     Adaptive,
-    /// Sleeps for this long between looks.
+    /// Sleeping for this long between looks.
     Sleep(Duration),
 }
 
-/// Looks in a row that rest without giving up the processor.
+/// How many looks in a row are followed by a pause that does not give up the processor.
 const RESTS: u32 = 20;
 const REST: Duration = Duration::from_micros(10);
 const LONGEST_SLEEP: Duration = Duration::from_millis(1);
@@ -127,8 +128,8 @@ impl Waiter {
         }
     }
 
-    /// Waits a little, longer from call to call, and never much longer than `at_most`. Returns true if this is a good moment
-    /// for slower questions (is the writer alive?).
+    /// Waits a little, longer from call to call, and never much longer than `at_most`. Returns true if this is a good
+    /// moment for slower questions (is the writer alive?).
     fn wait(&mut self, at_most: Duration) -> bool {
         self.idle_looks = self.idle_looks.saturating_add(1);
         match self.strategy {

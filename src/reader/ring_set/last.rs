@@ -3,8 +3,8 @@
 use super::super::cursor::{Next, Seek};
 use super::ring::SetRing;
 
-/// Moves the rings, each of which stands before its last `count` events, on to where the last `count` events of all rings
-/// together begin. Events that were overwritten before the events that are left out now are of no interest.
+/// Moves the rings, each of which stands before its last `count` events, on to where the last `count` events of all
+/// rings together begin. Events that were overwritten before the events that are left out now are of no interest.
 pub(super) fn seek_last_of_all(rings: &mut [SetRing], count: u64) {
     // Each event's time, its ring and its number.
     let mut events: Vec<(u64, usize, u64)> = Vec::new();

@@ -4,8 +4,8 @@ use super::RingItem;
 use super::ring::{Looked, SetRing, Silence};
 use crate::clock::Clock;
 
-/// Returns the next item of all rings, or `None` if nothing can be handed out yet. `now` is a time of [`Clock::global`] before
-/// this call. No event with a stamp later than `latest` is handed out while a ring may bring an earlier one.
+/// Returns the next item of all rings, or `None` if nothing can be handed out yet. `now` is a time of [`Clock::global`]
+/// before this call. No event with a stamp later than `latest` is handed out while a ring may bring an earlier one.
 pub(super) fn next(rings: &mut [SetRing], slack_nanos: u64, now: u64, latest: u64) -> Option<RingItem> {
     // When the oldest known event is due. A ring that was silent until then need not be looked at again.
     let due = oldest(rings).map(|(_, stamp)| stamp.saturating_add(slack_nanos));
@@ -24,8 +24,8 @@ pub(super) fn next(rings: &mut [SetRing], slack_nanos: u64, now: u64, latest: u6
     }
     let (first, stamp) = oldest(rings)?;
     let due = stamp.saturating_add(slack_nanos);
-    // A stamp from the future is damage or another machine's clock: there is nothing to wait for. `now` may be long ago if the
-    // thread was preempted, so the clock is read again before a stamp is taken for that.
+    // A stamp from the future is damage or another machine's clock: there is nothing to wait for. `now` may be long ago
+    // if the thread was preempted, so the clock is read again before a stamp is taken for that.
     let is_later = |now: u64| stamp > now.saturating_add(slack_nanos);
     let is_foreign = is_later(now) && is_later(Clock::global().now_epoch_nanos());
     if due > now && !is_foreign && (!all_shown || stamp > latest) {
@@ -34,8 +34,8 @@ pub(super) fn next(rings: &mut [SetRing], slack_nanos: u64, now: u64, latest: u6
     if all_shown {
         return take(rings, first);
     }
-    // The looks above did not ask the headers, whose lines are the writers' busiest. Before a ring counts as silent its header
-    // is asked, because a number that was given up may hide the events after it.
+    // The looks above did not ask the headers, whose lines are the writers' busiest. Before a ring counts as silent its
+    // header is asked, because a number that was given up may hide the events after it.
     let mut all_silent = true;
     for (ring, state) in rings.iter_mut().enumerate() {
         let Some(input) = state.input_mut() else { continue };

@@ -42,14 +42,15 @@ const CLOCK_ERROR_NANOS: u64 = 20_000;
 
 /// Several rings, and all shards of those that are sharded, as one stream in the order of time.
 ///
-/// An event is handed out when no other ring can still bring an earlier one: when each ring has shown its next event or has
-/// ended, or when the event is older than the *slack* and the other rings were silent meanwhile. A ring in which an event is
-/// just being recorded is not silent: the set waits for that event, up to 20 ms. If a writer commits an event even later,
-/// the event comes late, and so do the later events of its ring; none is lost. Within one ring, the order of seqnos is kept
-/// where time stamps are equal. Where a ring's stamps run against its seqnos (because threads race by nanoseconds), the
-/// order of seqnos wins.
+/// An event is handed out when no other ring can still bring an earlier one: when each ring has shown its next event or
+/// has ended, or when the event is older than the *slack* and the other rings were silent meanwhile. A ring in which an
+/// event is just being recorded is not silent: the set waits for that event, up to 20 ms. If a writer commits an event
+/// even later, the event comes late, and so do the later events of its ring; none is lost. Within one ring, the order
+/// of seqnos is kept where time stamps are equal. Where a ring's stamps run against its seqnos (because threads race by
+/// nanoseconds), the order of seqnos wins.
 ///
-/// Shards that a recorder makes later are found before their first event is due, and are read from their first event on.
+/// Shards that a recorder makes later are found before their first event is due, and are read from their first event
+/// on.
 ///
 /// ```
 /// use eventring::reader::{Reader, RingItem, RingSet};
@@ -113,8 +114,8 @@ pub enum RingItem {
     },
 }
 
-/// A shard that is still needed, or was never seen, and cannot be opened. Once its recorder has ended, a [`RingItem::Gap`]
-/// says how many events it held.
+/// A shard that is still needed, or was never seen, and cannot be opened. Once its recorder has ended, a
+/// [`RingItem::Gap`] says how many events it held.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ShardError {
@@ -135,8 +136,8 @@ impl RingSet {
     /// Opens the rings of these names or paths, with their shards, from their oldest events on.
     ///
     /// # Errors
-    /// A ring cannot be opened; see [`ReaderOptions::open`](super::ReaderOptions::open). Shards that cannot be opened are in
-    /// [`Self::shard_errors`].
+    /// A ring cannot be opened; see [`ReaderOptions::open`](super::ReaderOptions::open). Shards that cannot be opened
+    /// are in [`Self::shard_errors`].
     pub fn open(names: impl IntoIterator<Item = impl AsRef<Path>>) -> Result<Self, ReaderError> {
         Self::options().open(names)
     }
@@ -153,8 +154,8 @@ impl RingSet {
         }
     }
 
-    /// Adds a ring, from `start` on, and returns its index. The shards that it has by then are added, from `start` on, too, by
-    /// the next call of [`Self::find_shards`] or [`Self::next`].
+    /// Adds a ring, from `start` on, and returns its index. The shards that it has by then are added, from `start` on,
+    /// too, by the next call of [`Self::find_shards`] or [`Self::next`].
     pub fn add(&mut self, reader: Reader, start: Seek) -> usize {
         self.add_recorder([reader], start)
     }
@@ -214,8 +215,8 @@ impl RingSet {
         }
     }
 
-    /// Returns the next item; `None` while there is none. Never waits: events so young that an earlier event of another ring
-    /// may still be on its way are held back for a few milliseconds, and come at a later call.
+    /// Returns the next item; `None` while there is none. Never waits: events so young that an earlier event of another
+    /// ring may still be on its way are held back for a few milliseconds, and come at a later call.
     #[inline]
     #[expect(clippy::should_implement_trait, reason = "an iterator would end; a set goes on")]
     pub fn next(&mut self) -> Option<RingItem> {
@@ -236,9 +237,9 @@ impl RingSet {
     }
 
     fn next_merged(&mut self) -> Option<RingItem> {
-        // The time is taken before the search for shards: a shard that is not found has no event that was stamped earlier.
-        // It is taken before the looks at the rings, too: a ring that is found silent cannot bring an event stamped earlier
-        // than this time less the slack.
+        // The time is taken before the search for shards: a shard that is not found has no event that was stamped
+        // earlier. It is taken before the looks at the rings, too: a ring that is found silent cannot bring an event
+        // stamped earlier than this time less the slack.
         let now = Clock::global().now_epoch_nanos();
         let latest = if self.may_grow() {
             self.find_shards();
@@ -256,8 +257,8 @@ impl RingSet {
         item
     }
 
-    /// Returns the next item, waiting for it at most `timeout`. Returns `None` if none came, or nothing will come any more
-    /// ([`Self::has_ended`]).
+    /// Returns the next item, waiting for it at most `timeout`. Returns `None` if none came, or nothing will come any
+    /// more ([`Self::has_ended`]).
     pub fn next_timeout(&mut self, timeout: Duration) -> Option<RingItem> {
         match wait::next_timeout(self, timeout) {
             Waited::Found(item) => Some(item),
@@ -265,9 +266,9 @@ impl RingSet {
         }
     }
 
-    /// Returns the payload of the event that was handed out last; ask for it before the next item. Where rings are merged the
-    /// payload was copied when the event was met, lest it expire while the event waited for its turn. In a set of one ring
-    /// this call copies it.
+    /// Returns the payload of the event that was handed out last; ask for it before the next item. Where rings are
+    /// merged the payload was copied when the event was met, lest it expire while the event waited for its turn. In a
+    /// set of one ring this call copies it.
     #[inline]
     pub fn payload(&mut self) -> PayloadRead<'_> {
         let (ring, event) = &self.last_event;
@@ -302,8 +303,8 @@ impl RingSet {
         });
     }
 
-    /// Returns the rings by index: those that were named or added, and the shards that were found, in the order in which they
-    /// came.
+    /// Returns the rings by index: those that were named or added, and the shards that were found, in the order in
+    /// which they came.
     #[must_use]
     pub fn rings(&self) -> &[SetRing] {
         &self.rings
@@ -315,14 +316,15 @@ impl RingSet {
         &self.shard_errors
     }
 
-    /// Goes on with the next rings of the same names: waits at most `timeout` until the name of a ring that has ended, and
-    /// was read to its end, leads to another ring. That ring takes the place of the old one and of its shards, and is read
-    /// from its first event on. Returns the index of the first such ring in [`Self::rings`]; the rings before it are those
-    /// that stay, under indices that may be smaller than they were. Returns `None` if there is no such ring.
+    /// Goes on with the next rings of the same names: waits at most `timeout` until the name of a ring that has ended,
+    /// and was read to its end, leads to another ring. That ring takes the place of the old one and of its shards, and
+    /// is read from its first event on. Returns the index of the first such ring in [`Self::rings`]; the rings before
+    /// it are those that stay, under indices that may be smaller than they were. Returns `None` if there is no such
+    /// ring.
     ///
     /// # Errors
-    /// The next ring of a name cannot be opened; see [`ReaderOptions::open`](super::ReaderOptions::open). The set is as it
-    /// was.
+    /// The next ring of a name cannot be opened; see [`ReaderOptions::open`](super::ReaderOptions::open). The set is as
+    /// it was.
     pub fn reopen(&mut self, timeout: Duration) -> Result<Option<usize>, ReaderError> {
         let start = Instant::now();
         loop {

@@ -34,8 +34,8 @@ impl RingSetOptions {
         self
     }
 
-    /// Sets where to begin. [`Seek::Last`] counts the events of all rings together. With [`Seek::Oldest`], a ring that was
-    /// waited for is read from its first event on: what it has overwritten before it was opened is a loss. Default:
+    /// Sets where to begin. [`Seek::Last`] counts the events of all rings together. With [`Seek::Oldest`], a ring that
+    /// was waited for is read from its first event on: what it has overwritten before it was opened is a loss. Default:
     /// [`Seek::Oldest`].
     pub fn start(mut self, start: Seek) -> Self {
         self.start = start;

@@ -7,8 +7,8 @@ use super::super::payload::PayloadRead;
 use crate::layout::Descriptor;
 use std::time::{Duration, Instant};
 
-/// How long the merge waits for an event whose number is handed out and which is not committed: some turns of other threads
-/// on its writer's processor.
+/// How long the merge waits for an event whose number is handed out and which is not committed: some turns of other
+/// threads on its writer's processor.
 const COMMIT_PATIENCE: Duration = Duration::from_millis(20);
 
 /// A ring of a [`RingSet`](super::RingSet).
@@ -112,8 +112,8 @@ impl SetRing {
         }
     }
 
-    /// Returns the counts of the ring's sequence numbers up to here, by what became of them. If nobody knows what a shard
-    /// that could not be opened held, it counts as one lost event.
+    /// Returns the counts of the ring's sequence numbers up to here, by what became of them. If nobody knows what a
+    /// shard that could not be opened held, it counts as one lost event.
     #[must_use]
     pub fn stats(&self) -> ReadStats {
         match &self.content {
@@ -196,8 +196,8 @@ impl SetRing {
 }
 
 impl Input {
-    /// Looks for the next event, which becomes the head. Its payload is copied at once, lest it expire while the event waits
-    /// for its turn.
+    /// Looks for the next event, which becomes the head. Its payload is copied at once, lest it expire while the event
+    /// waits for its turn.
     pub(super) fn look(&mut self) -> Option<Looked> {
         match self.cursor.next() {
             Next::Event(descriptor) => {

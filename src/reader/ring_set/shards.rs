@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 /// Finds the shards of a sharded recorder: those that exist, and those that it makes meanwhile.
 ///
-/// No shard is overlooked. A recorder makes a shard known before the shard's first event is stamped. A shard that cannot be
-/// opened (mostly because the program has ended and removed it already) becomes a [`FoundShard::Missed`], with the number of
-/// its events, which the recorder leaves in shard 0 when it ends in good order.
+/// No shard is overlooked. A recorder makes a shard known before the shard's first event is stamped. A shard that
+/// cannot be opened (mostly because the program has ended and removed it already) becomes a [`FoundShard::Missed`],
+/// with the number of its events, which the recorder leaves in shard 0 when it ends in good order.
 #[derive(Debug)]
 pub(super) struct ShardFinder {
     shard0: Reader,
@@ -27,23 +27,25 @@ pub(super) struct ShardFinder {
 pub(super) enum FoundShard {
     /// The shard with this index (from 1) was opened.
     Opened { index: u32, reader: Reader },
-    /// A shard that is still needed, or was never seen, cannot be opened. Once the recorder has ended, [`Self::Missed`] says
-    /// how many events it held.
+    /// A shard that is still needed, or was never seen, cannot be opened. Once the recorder has ended, [`Self::Missed`]
+    /// says how many events it held.
     Unreadable { index: u32, error: ReaderError },
     /// All events of a shard are lost to this reader, because the shard could not be opened. It has handed out so many
-    /// sequence numbers: as many events, less those that were given up. `None` if nobody knows the number because the writer
-    /// did not end in good order. Then it was at least 1, because a shard is made for an event.
+    /// sequence numbers: as many events, less those that were given up. `None` if nobody knows the number because the
+    /// writer did not end in good order. Then it was at least 1, because a shard is made for an event.
     Missed { index: u32, seqnos: Option<u64> },
 }
 
 impl ShardFinder {
-    /// Makes a finder for the recorder whose shard 0 this is. Shards below `first` (at least 1) are known to the caller.
+    /// Makes a finder for the recorder whose shard 0 this is. Shards below `first` (at least 1) are known to the
+    /// caller.
     pub(super) fn new(shard0: &Reader, first: u32) -> Self {
         let path = shard0.path().map(Path::to_path_buf).filter(|_| shard0.is_shard_0());
         Self { shard0: shard0.clone(), path, next: first.max(1), unopened: VecDeque::new() }
     }
 
-    /// Returns true if shards may be found, now or later. A ring without a path has none, nor has a ring that is not shard 0.
+    /// Returns true if shards may be found, now or later. A ring without a path has none, nor has a ring that is not
+    /// shard 0.
     pub(super) fn can_find(&self) -> bool {
         self.path.is_some()
     }
@@ -64,7 +66,8 @@ impl ShardFinder {
             self.next += 1;
             match self.open(index) {
                 Ok(reader) => return Some(FoundShard::Opened { index, reader }),
-                // The shard existed, because it was counted. So it was removed, and its number of events was published before.
+                // The shard existed, because it was counted. So it was removed, and its number of events was published
+                // before.
                 Err(_) if self.shard0.shard_last_seqno(index).is_some() => self.unopened.push_back(index),
                 Err(error) => {
                     self.unopened.push_back(index);

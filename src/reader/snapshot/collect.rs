@@ -1,4 +1,4 @@
-//! Taking the events out of a ring: descriptors and payloads in private memory, every loss counted.
+//! Copying the events of a ring to private memory, and counting every loss.
 
 use super::super::cursor::{Cursor, Next, Seek};
 use super::super::error::{ReaderError, ReaderErrorKind};
@@ -8,29 +8,29 @@ use crate::layout::Descriptor;
 use crate::layout::limits::PAYLOAD_ALIGN;
 use std::time::{Duration, Instant};
 
-/// Payload bytes are kept in blocks of this size: a vector that grows would copy them again and again, while a live writer
-/// overtakes.
+/// The size of the blocks that hold the payload bytes. A single vector would copy all bytes whenever it grows, and a
+/// live writer would overtake it meanwhile.
 const BLOCK_BYTES: usize = 16 << 20;
 
-/// How long an event that is being recorded is waited for, all such events together.
+/// The total time for which this module waits for events that are being recorded.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// The events of a ring, in order.
 #[derive(Default)]
 pub(super) struct Collected {
-    /// As they were in the ring, except that `payload_buf_offset` counts from the first payload here.
+    /// The descriptors as they were in the ring, except that `payload_buf_offset` counts from the first payload here.
     pub descriptors: Vec<Descriptor>,
     /// All payloads, each padded to [`PAYLOAD_ALIGN`].
     pub payloads: Blocks,
-    /// Sequence numbers of the range without an event here.
+    /// How many sequence numbers of the range are without an event here.
     pub lost: u64,
-    /// How many of them had lost their payload only.
+    /// How many of them had a descriptor, and had lost their payload.
     pub expired: u64,
     /// How many of them were still being written.
     pub being_written: u64,
 }
 
-/// Bytes that only grow, at a steady price.
+/// Bytes that only grow, at a constant cost per byte.
 #[derive(Default)]
 pub(super) struct Blocks {
     blocks: Vec<Vec<u8>>,
@@ -51,12 +51,12 @@ impl Blocks {
         }
     }
 
-    /// How many bytes there are.
+    /// Returns the number of bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The bytes, in pieces.
+    /// Returns the bytes, in pieces.
     pub(super) fn pieces(&self) -> impl Iterator<Item = &[u8]> {
         self.blocks.iter().map(Vec::as_slice)
     }
@@ -72,7 +72,7 @@ pub(super) fn collect(reader: &Reader, first_seqno: u64, last_seqno: u64) -> Res
     let mut collected = Collected::default();
     let mut buffer = Vec::new();
     let mut patience = Patience::default();
-    // Valid payloads do not overlap, but each may be rounded up here: so much can be there at the very most.
+    // Valid payloads do not overlap, but each may be rounded up here. This is the upper limit of their sum.
     let payload_bytes_max = reader.info().geometry.payload_buf_bytes().saturating_mul(2);
     while cursor.next_seqno() <= last_seqno {
         match cursor.next() {
@@ -82,7 +82,8 @@ pub(super) fn collect(reader: &Reader, first_seqno: u64, last_seqno: u64) -> Res
                 collected.lost += gap.count.min(in_range);
             }
             Next::NotReady if patience.is_left() => std::thread::yield_now(),
-            // The header says by now that so many were never handed out: it is damaged, and there is no end to wait for.
+            // The header says that this number was never handed out, though it said the opposite before: it is damaged,
+            // and there is nothing to wait for.
             Next::NotReady if cursor.lag() == 0 => {
                 collected.lost += last_seqno - cursor.next_seqno() + 1;
                 break;
@@ -121,7 +122,7 @@ impl Collected {
     }
 }
 
-/// The time that may still be waited. Starts with the first question.
+/// The remaining time to wait. It starts with the first question.
 #[derive(Default)]
 struct Patience {
     end: Option<Instant>,

@@ -1,4 +1,4 @@
-//! From a zstd frame to anonymous memory that can be mapped like a ring file.
+//! Decompressing a zstd frame into anonymous memory that can be mapped like a ring file.
 
 use super::super::error::{ReaderError, ReaderErrorKind};
 use super::super::open::not_a_ring;
@@ -13,11 +13,11 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 /// The published tool writes images that are up to this many bytes shorter than their header says.
 const MISSING_BYTES_MAX: u64 = 15;
 
-/// Decompresses into anonymous memory, at most `bytes_max` bytes. With `is_header_enough`, the header section only; what would lie behind it is
-/// a hole there, and takes no memory.
+/// Decompresses into anonymous memory, at most `bytes_max` bytes. With `is_header_enough`, decompresses the header
+/// section only; the rest of the image is then a hole, which takes no memory.
 ///
-/// The compressed size says nothing: a few kilobytes can decompress to terabytes. So the header in the first bytes must be a
-/// ring's of an allowed size, and no byte more than it says is taken.
+/// The compressed size is no limit: a few kilobytes can decompress to terabytes. So the first bytes must be the header
+/// of a ring of an allowed size, and no byte beyond that size is taken.
 pub(in super::super) fn decompress(
     file: impl AsFd,
     bytes_max: u64,
@@ -60,12 +60,12 @@ pub(in super::super) fn decompress(
         let message = format!("the snapshot decompresses to {total} bytes, its header says {image_bytes}");
         return Err(ReaderError::new(ReaderErrorKind::Truncated, message));
     }
-    // The bytes cut off at the end are zeros; so is what a hole at the end would have been.
+    // The bytes that the frame leaves out at the end are zeros, and so is a hole at the end.
     image.set_len(image_bytes).map_err(stored)?;
     Ok(image)
 }
 
-/// The size of the ring file whose first bytes are `start`, if it is allowed.
+/// Returns the size of the ring file whose first bytes are `start`, if that size is allowed.
 fn image_bytes(start: &[u8; 64], bytes_max: u64) -> Result<u64, ReaderError> {
     let fixed = FixedHeader::decode(start).map_err(not_a_ring)?;
     let geometry = Geometry::new(fixed.descriptor_capacity, fixed.payload_buf_bytes, fixed.context_area_bytes)
@@ -80,7 +80,7 @@ fn image_bytes(start: &[u8; 64], bytes_max: u64) -> Result<u64, ReaderError> {
     Ok(bytes)
 }
 
-/// Reads until `buffer` is full or everything has come; says how much.
+/// Reads until `buffer` is full or the input ends; returns the number of bytes.
 fn read_full(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -94,7 +94,7 @@ fn read_full(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// Writes `bytes` at the file's position, leaving holes where they are zero: images are mostly empty.
+/// Writes `bytes` at the file's position, and leaves holes where they are zero, because images are mostly empty.
 fn write_sparsely(image: &mut File, bytes: &[u8]) -> io::Result<()> {
     const ZEROS: [u8; 1 << 12] = [0; 1 << 12];
     bytes.chunks(ZEROS.len()).try_for_each(|page| {

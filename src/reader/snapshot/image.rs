@@ -1,4 +1,4 @@
-//! A small ring file with given events: what the decompressed snapshot is.
+//! A small ring file with given events: the content of a snapshot.
 
 use super::super::error::ReaderError;
 use super::super::handle::Reader;
@@ -10,7 +10,7 @@ use crate::schema::{ExtWordKind, RECORD_ERROR_CODE};
 use std::io::{self, Write};
 use std::ops::Range;
 
-/// Zeros are written in pieces of this many bytes.
+/// The size of the pieces in which zeros are written.
 static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
 /// Parts of the extension that describe the events and who recorded them. Not taken over: state, window, chunks, schema
@@ -22,7 +22,7 @@ const KEPT: [Range<usize>; 4] = [
     ext::COUNT_REFUSED_CLAIMS..ext::COUNT_FOREIGN_EVENTS + 8,
 ];
 
-/// Events and the header that will stand before them.
+/// Events, and the header that will precede them.
 pub(super) struct Image<'r> {
     reader: &'r Reader,
     collected: Collected,
@@ -30,7 +30,7 @@ pub(super) struct Image<'r> {
 }
 
 impl<'r> Image<'r> {
-    /// The smallest ring, within the published limits, for the events of `reader` that were collected.
+    /// Makes the smallest ring, within the published limits, for the events that were collected from `reader`.
     pub(super) fn new(reader: &'r Reader, collected: Collected) -> Result<Self, ReaderError> {
         let capacity = (collected.descriptors.len() as u64).next_power_of_two().max(1 << DESCRIPTOR_SHIFTS.start());
         let payload_bytes = collected.payloads.bytes().next_power_of_two().max(1 << PAYLOAD_SHIFTS.start());
@@ -48,7 +48,7 @@ impl<'r> Image<'r> {
         &self.collected
     }
 
-    /// Writes all of it: header section, descriptors, payloads, context area.
+    /// Writes header section, descriptors, payloads and context area.
     pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
         out.write_all(&self.header())?;
         self.write_descriptors(out)?;
@@ -91,7 +91,7 @@ impl<'r> Image<'r> {
         put(section, ext::VERSION_OFFSET, ext::VERSION);
         put(section, ext::STATE, ext::STATE_ENDED);
         put(section, ext::WINDOW_INCR, self.geometry.window_incr_bytes());
-        // A snapshot of a snapshot has lost what that had lost.
+        // A snapshot of a snapshot has lost the same events, too.
         let lost_before = self.reader.info().extension.map_or(0, |extension| extension.snapshot_lost);
         put(section, ext::COUNT_SNAPSHOT_LOST, lost_before.saturating_add(self.collected.lost));
         if let Some(text) = self.reader.schema_text() {
@@ -135,10 +135,10 @@ impl<'r> Image<'r> {
     }
 }
 
-/// The new seqno of the event that had `seqno`; 0 if it is not there.
+/// Returns the new seqno of the event that had `seqno`; 0 if that event is not there.
 fn renumber(descriptors: &[Descriptor], seqno: u64) -> u64 {
     let found = descriptors.binary_search_by_key(&seqno, |descriptor| descriptor.seqno);
-    // A RECORD_ERROR in the place of a BLOCK_START starts no block that could be looked up.
+    // A RECORD_ERROR that replaces a BLOCK_START starts no block that could be looked up.
     found.ok().filter(|index| descriptors[*index].event_type != RECORD_ERROR_CODE).map_or(0, |index| index as u64 + 1)
 }
 

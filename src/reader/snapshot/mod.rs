@@ -3,9 +3,9 @@
 //! | file | idea |
 //! |---|---|
 //! | `decompress` | from a frame to a file that can be mapped, without trusting it |
-//! | `collect` | taking the events out of a ring, live or dead |
-//! | `image` | laying them out as a small ring file of their own |
-//! | `write` | compressing that |
+//! | `collect` | copying the events of a ring, live or dead |
+//! | `image` | laying the events out as a small ring file |
+//! | `write` | compressing that file |
 
 mod collect;
 mod decompress;

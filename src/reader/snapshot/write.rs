@@ -6,7 +6,7 @@ use super::collect;
 use super::image::Image;
 use std::io::{self, Write};
 
-/// What goes into a snapshot, and how well it is compressed.
+/// Options for a snapshot: which events it takes, and how well it is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotOptions {
     compression_level: i32,
@@ -21,13 +21,14 @@ impl Default for SnapshotOptions {
 }
 
 impl SnapshotOptions {
-    /// Everything that is in the ring, at zstd's default level (3).
+    /// Makes options that take everything in the ring, at zstd's default level (3).
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets zstd's compression level: 1 (fastest) to 22 (smallest). Levels beyond its range are taken as the nearest.
+    /// Sets zstd's compression level: 1 (fastest) to 22 (smallest). A level outside of this range becomes the nearest
+    /// one.
     #[must_use]
     pub fn compression_level(mut self, level: i32) -> Self {
         self.compression_level = level;
@@ -41,7 +42,7 @@ impl SnapshotOptions {
         self
     }
 
-    /// Takes only events up to this seqno, itself included.
+    /// Takes only events up to and including this seqno.
     #[must_use]
     pub fn last_seqno(mut self, seqno: u64) -> Self {
         self.last_seqno = seqno;
@@ -49,18 +50,18 @@ impl SnapshotOptions {
     }
 }
 
-/// What [`Reader::write_snapshot`] wrote.
+/// The result of [`Reader::write_snapshot`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SnapshotSummary {
     /// Events in the snapshot; their seqnos are 1 to this.
     pub events: u64,
-    /// Seqnos of the range asked for that are not in the snapshot: overwritten before or while it was taken, never
+    /// Seqnos of the requested range that are not in the snapshot: overwritten before or while it was taken, never
     /// committed, or without their payload. `events + lost` is the length of the range.
     pub lost: u64,
     /// How many of `lost` had a descriptor, but lost their payload.
     pub expired: u64,
-    /// How many of `lost` were still being written when the patience for them ended.
+    /// How many of `lost` were still being written when the time to wait for them was over.
     pub being_written: u64,
     /// The first seqno of the range in the ring, 0 if the range is empty.
     pub first_seqno: u64,
@@ -75,16 +76,17 @@ pub struct SnapshotSummary {
 }
 
 impl Reader {
-    /// Writes what is in the ring now as a snapshot: one zstd frame that holds a small ring file with the same events.
+    /// Writes the present content of the ring as a snapshot: one zstd frame that holds a small ring file with the same
+    /// events.
     ///
     /// The events are numbered from 1 without gaps; their payloads stand in order, 16-aligned, in a buffer whose window
     /// starts at 0; capacity and payload buffer are rounded up to powers of two, at least 2^16 and 2^27. In rings of
-    /// execution events (content type 2) the block tags are renumbered too; a tag whose BLOCK_START is not there becomes 0.
-    /// Names, schema text, clock and context area are taken over, and what was lost is counted in the snapshot's header. The
-    /// same events and options give the same bytes.
+    /// execution events (content type 2) the block tags are renumbered too; a tag whose BLOCK_START is not there
+    /// becomes 0. Names, schema text, clock and context area are copied, and lost events are counted in the snapshot's
+    /// header. The same events and options give the same bytes.
     ///
-    /// The ring may be live: the newest event at the time of the call is the last that is taken. All payloads are held in
-    /// memory until they are written. An event that is being recorded is waited for up to 0.2 seconds.
+    /// The ring may be live: the newest event at the time of the call is the last event that is taken. All payloads are
+    /// held in memory until they are written. The call waits up to 0.2 seconds for events that are being recorded.
     ///
     /// ```
     /// use eventring::reader::{Reader, SnapshotOptions};
@@ -100,10 +102,10 @@ impl Reader {
     /// ```
     ///
     /// # Errors
-    /// `out` failed (the kind tells a full disk from others), the ring is so damaged that its payloads exceed its buffer, or
-    /// its file was truncated meanwhile.
+    /// Writing to `out` failed (a full disk has a kind of its own), the ring is so damaged that its payloads exceed its
+    /// buffer, or its file was truncated meanwhile.
     pub fn write_snapshot(&self, out: impl Write, options: &SnapshotOptions) -> Result<SnapshotSummary, ReaderError> {
-        // Behind the very last number no cursor can go; only a damaged header comes near.
+        // No cursor can go beyond the very last number; only a damaged header comes near it.
         let last_seqno = self.info().last_seqno.min(options.last_seqno);
         let is_empty = last_seqno < options.first_seqno;
         let collected = collect::collect(self, options.first_seqno, last_seqno)?;
@@ -139,7 +141,7 @@ fn compress(image: &Image<'_>, out: &mut impl Write, level: i32) -> io::Result<(
     encoder.finish()?.flush()
 }
 
-/// Counts what is written.
+/// A writer that counts its bytes.
 struct Counted<W> {
     out: W,
     bytes: u64,
