@@ -1,11 +1,11 @@
-//! What can go wrong with captures.
+//! Errors of making and reading captures.
 
 use crate::reader::ReaderError;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A capture could not be made or read.
+/// The error that a capture could not be made or read.
 pub struct CaptureError(Box<Inner>);
 
 struct Inner {
@@ -20,27 +20,27 @@ enum Source {
     Reader(ReaderError),
 }
 
-/// What kind of [`CaptureError`] it is.
+/// The kind of a [`CaptureError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CaptureErrorKind {
-    /// There is no such file.
+    /// The file does not exist.
     NotFound,
-    /// The operating system refused.
+    /// The operating system refused access.
     PermissionDenied,
     /// The file is not a capture.
     NotACapture,
-    /// It is a capture of a later version.
+    /// The file is a capture of a later version.
     WrongVersion,
     /// The file holds something that no capture can hold.
     Damaged,
     /// The file system is full.
     NoSpace,
-    /// The output exists.
+    /// The output file exists already.
     Exists,
-    /// The output is something that is never replaced: a file that is read, a link, a directory.
+    /// The output is of a kind that is never replaced: a file that is read, a link, a directory.
     NotReplaceable,
-    /// The options cannot be.
+    /// The options contradict each other, or a value is out of range.
     BadOptions,
     /// The capture holds no spans, where spans are needed.
     NoSpans,
@@ -59,7 +59,7 @@ impl CaptureError {
         Self(Box::new(Inner { kind, path: None, message: message.into(), source: None }))
     }
 
-    /// `operation` as in "cannot open it".
+    /// Makes the error that a file could not be read. `operation` completes "cannot …", as in "cannot open it".
     pub(crate) fn io(operation: &str, error: io::Error) -> Self {
         Self::io_with(operation, error, |kind| match kind {
             CaptureErrorKind::NotFound => "; check its name",
@@ -68,7 +68,7 @@ impl CaptureError {
         })
     }
 
-    /// The same of writing, as in "write it".
+    /// Makes the error that a file could not be written. `operation` completes "cannot …", as in "cannot write it".
     pub(crate) fn io_writing(operation: &str, error: io::Error) -> Self {
         Self::io_with(operation, error, |kind| match kind {
             CaptureErrorKind::NotFound => "; make its directory first, or choose another path",
@@ -104,19 +104,19 @@ impl CaptureError {
         self
     }
 
-    /// What kind of error it is.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> CaptureErrorKind {
         self.0.kind
     }
 
-    /// The file, if there is one.
+    /// Returns the path of the file, if there is one.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.0.path.as_deref()
     }
 
-    /// The ring's error, if a ring could not be opened.
+    /// Returns the reader's error if a ring could not be opened.
     #[must_use]
     pub fn reader_error(&self) -> Option<&ReaderError> {
         match &self.0.source {
@@ -125,7 +125,7 @@ impl CaptureError {
         }
     }
 
-    /// The operating system's error, if that was the cause.
+    /// Returns the operating system's error if that was the cause.
     #[must_use]
     pub fn io_error(&self) -> Option<&io::Error> {
         match &self.0.source {
@@ -138,7 +138,7 @@ impl CaptureError {
 impl fmt::Display for CaptureError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.0.path, self.0.kind) {
-            // The reader has named the file.
+            // The reader's message names the file.
             (_, CaptureErrorKind::Ring) | (None, _) => f.write_str(&self.0.message),
             (Some(path), CaptureErrorKind::Exists | CaptureErrorKind::NotReplaceable) => {
                 write!(f, "cannot write {}: {}", path.display(), self.0.message)

@@ -7,23 +7,24 @@ use super::record::{CapturedContent, CapturedPayload, CapturedRecord, GAP_BYTES,
 use super::wire::Bytes;
 use std::collections::BTreeMap;
 
-/// Blocks overlap by little in real captures. When what waits to be sorted takes this much memory, in bytes, no block is added.
+/// The limit of the memory for records that wait to be sorted, in bytes: beyond it, no block is added. In real
+/// captures, blocks overlap by little.
 const WAITING_BYTES_MAX: usize = 1 << 26;
-/// No block has more records: it is written when it is full, whatever its last payload adds to it.
+/// The largest number of records in a block. A block is written when it is full, whatever its last payload adds to it.
 const RECORDS_MAX: u64 = (2 * BLOCK_BYTES_TARGET / GAP_BYTES) as u64;
 
-/// The events and gaps of a [`CaptureFile`], by time. Those of one ring are in the order of their sequence numbers: where its
-/// stamps run against these, the stamps give way.
+/// The events and gaps of a [`CaptureFile`] in the order of time. The events of one ring stay in the order of their
+/// sequence numbers, even where their time stamps run against it.
 ///
-/// A damaged block is left out; [`Self::problems`] says so at the end.
+/// A damaged block is left out, and is among the [`Self::problems`] at the end.
 #[derive(Debug)]
 pub struct CaptureEvents<'f> {
-    /// Blocks of events, and which file they are in.
+    /// The blocks of events, each with its file.
     blocks: Vec<(&'f CaptureFile, BlockRef)>,
     next_block: usize,
-    /// For each block, the earliest time that it or a later one holds.
+    /// For each block, the earliest time in it and in later blocks.
     earliest: Vec<u64>,
-    /// By sort time, then by their order in the file.
+    /// The records that wait, by sort time, then by their order in the file.
     waiting: BTreeMap<(u64, u64), CapturedRecord>,
     waiting_bytes: usize,
     keys: Vec<SortKey>,
@@ -50,7 +51,7 @@ impl<'f> CaptureEvents<'f> {
         }
     }
 
-    /// What was found wrong so far, a line each.
+    /// Returns the problems that were found so far, a line each.
     #[must_use]
     pub fn problems(&self) -> &[String] {
         &self.problems

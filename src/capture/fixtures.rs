@@ -13,13 +13,14 @@ use crate::schema::exec::ExecEvent;
 use crate::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfEvent, PerfExt, ThreadView, ValueType};
 use std::fs::File;
 
-/// A capture in the making: ring 0 is a perf ring, ring 1 an exec ring of the same process; ring 2, if there is one, another shard of ring 0.
+/// A capture that a test makes. Ring 0 is a perf ring, ring 1 is an exec ring of the same process. Ring 2, if there is
+/// one, is another shard of ring 0.
 pub(crate) struct CaptureFixture {
     writer: CaptureWriter,
     file: File,
     rings: Vec<RingStats>,
     keys: Vec<SortKey>,
-    /// The ring that has what is recorded of spans.
+    /// The ring into which events of spans are recorded.
     perf_ring: usize,
 }
 
@@ -86,7 +87,7 @@ impl CaptureFixture {
         made
     }
 
-    /// What is recorded of spans from here on is in that ring.
+    /// Records the next events of spans into this ring.
     pub(crate) fn in_shard(&mut self, ring: usize) {
         self.perf_ring = ring;
     }
@@ -161,7 +162,7 @@ impl CaptureFixture {
         self.writer.tables(bytes, entries).unwrap();
     }
 
-    /// What comes next is in another block.
+    /// Ends the current block.
     pub(crate) fn end_block(&mut self) {
         self.writer.flush_events().unwrap();
     }

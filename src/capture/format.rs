@@ -2,34 +2,35 @@
 
 use super::wire::{Bytes, put_u32, put_u64};
 
-/// First bytes of every capture file.
+/// The first bytes of every capture file.
 pub(super) const MAGIC: [u8; 8] = *b"EVRCAPT1";
-/// Last bytes of every complete capture file.
+/// The last bytes of every complete capture file.
 pub(super) const FOOTER_MAGIC: [u8; 8] = *b"EVRCEND1";
-/// Version of the format. Version 1 had three causes of losses; before version 3 nobody said what was removed, nor that a ring was truncated.
+/// The version of the format. Version 1 has three causes of gaps. Versions before 3 do not count removed events, and
+/// have no end reason for truncated rings.
 pub(super) const VERSION: u32 = 3;
-/// The oldest version that is read.
+/// The oldest version that can be read.
 pub(super) const VERSION_MIN: u32 = 1;
-/// Bytes of the file header.
+/// The size of the file header.
 pub(super) const HEADER_BYTES: u64 = 48;
-/// Bytes of the footer.
+/// The size of the footer.
 pub(super) const FOOTER_BYTES: u64 = 32;
-/// Bytes of a block's header.
+/// The size of a block's header.
 pub(super) const BLOCK_HEADER_BYTES: u64 = 48;
-/// First bytes of every block.
+/// The first bytes of every block.
 const BLOCK_MAGIC: u32 = u32::from_le_bytes(*b"EVRB");
-/// A block of events is written when it has this many bytes.
+/// The size at which a block of events is written.
 pub(super) const BLOCK_BYTES_TARGET: usize = 1 << 20;
-/// A payload larger than this is left out, and counted.
+/// The largest payload that is kept. A larger payload is left out, and counted.
 pub(super) const PAYLOAD_BYTES_MAX: usize = 64 << 20;
-/// No block decompresses to more than this: a full block and one largest payload.
+/// The largest size of a decompressed block: a full block and one payload of the largest size.
 pub(super) const BLOCK_BYTES_MAX: u64 = (PAYLOAD_BYTES_MAX + 2 * BLOCK_BYTES_TARGET) as u64;
-/// Incompressible bytes grow a little.
+/// The largest size of a compressed block. Incompressible bytes grow a little.
 pub(super) const COMPRESSED_BYTES_MAX: u64 = BLOCK_BYTES_MAX + (BLOCK_BYTES_MAX >> 7) + 1024;
-/// The most rings of a capture.
+/// The largest number of rings in a capture.
 pub(super) const RINGS_MAX: usize = 1 << 13;
 
-/// What is in a block.
+/// The kind of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum BlockKind {
     Ring = 1,
@@ -48,9 +49,9 @@ impl BlockKind {
 /// The file header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct FileHeader {
-    /// Which file of a rotated capture, from 1; 0 if it is not rotated.
+    /// Number of the file in a rotated capture, from 1; 0 if it is not rotated.
     pub(super) part: u32,
-    /// When it was begun.
+    /// Time of its start.
     pub(super) started_epoch_nanos: u64,
     /// CLOCK_BOOTTIME at the same moment.
     pub(super) started_boot_nanos: u64,
@@ -70,7 +71,7 @@ impl FileHeader {
         out
     }
 
-    /// Version and header behind the magic.
+    /// Decodes the version and the header that follow the magic.
     pub(super) fn decode(bytes: &[u8]) -> Option<(u32, Self)> {
         let mut bytes = Bytes::new(bytes);
         let version = bytes.u32()?;
@@ -84,7 +85,7 @@ impl FileHeader {
     }
 }
 
-/// What stands before a block.
+/// The header of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct BlockHeader {
     pub(super) kind: BlockKind,
@@ -107,7 +108,7 @@ impl BlockHeader {
         out
     }
 
-    /// `None` if this is no header, or states sizes that no block has.
+    /// Decodes a header. Returns `None` if this is no header, or if it states sizes that no block has.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let mut bytes = Bytes::new(bytes);
         if bytes.u32()? != BLOCK_MAGIC {
@@ -125,7 +126,7 @@ impl BlockHeader {
     }
 }
 
-/// A block and where it is.
+/// A block's header and offset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct BlockRef {
     pub(super) offset: u64,
@@ -133,13 +134,13 @@ pub(super) struct BlockRef {
 }
 
 impl BlockRef {
-    /// Where the next block begins, or the footer.
+    /// Returns the offset of the next block or of the footer.
     pub(super) fn end(&self) -> u64 {
         self.offset + BLOCK_HEADER_BYTES + self.header.compressed_bytes
     }
 }
 
-/// The index: all blocks before it.
+/// Encodes the index: all blocks before it.
 pub(super) fn encode_index(blocks: &[BlockRef]) -> Vec<u8> {
     let mut out = Vec::new();
     for block in blocks {
@@ -149,7 +150,8 @@ pub(super) fn encode_index(blocks: &[BlockRef]) -> Vec<u8> {
     out
 }
 
-/// The blocks of an index whose block begins at `end`; `None` if they are not one behind the other from the file header on.
+/// Decodes an index whose block begins at `end`. Returns `None` if its blocks do not follow one another from the file
+/// header to `end`.
 pub(super) fn decode_index(bytes: &[u8], end: u64) -> Option<Vec<BlockRef>> {
     let mut bytes = Bytes::new(bytes);
     let mut blocks = Vec::new();
@@ -167,7 +169,7 @@ pub(super) fn decode_index(bytes: &[u8], end: u64) -> Option<Vec<BlockRef>> {
     (expected == end).then_some(blocks)
 }
 
-/// The footer: where the index is, how large the file is.
+/// Encodes the footer: the offset of the index, and the size of the file.
 pub(super) fn encode_footer(index_offset: u64, file_bytes: u64) -> Vec<u8> {
     let mut out = Vec::with_capacity(FOOTER_BYTES as usize);
     put_u64(&mut out, index_offset);
@@ -177,7 +179,7 @@ pub(super) fn encode_footer(index_offset: u64, file_bytes: u64) -> Vec<u8> {
     out
 }
 
-/// The offset of the index, if this is the footer of a file of that size.
+/// Returns the offset of the index, if this is the footer of a file of this size.
 pub(super) fn decode_footer(bytes: &[u8], file_bytes: u64) -> Option<u64> {
     let mut bytes = Bytes::new(bytes);
     let (index_offset, stated_bytes, _) = (bytes.u64()?, bytes.u64()?, bytes.u64()?);

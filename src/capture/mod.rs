@@ -1,8 +1,8 @@
 //! Captures: the events of one or more rings, those that the rings hold and those that they go on to record, in one
 //! compressed file.
 //!
-//! [`capture`] writes a file, or a row of files, from live rings or from rings of dead programs. [`CaptureFile`] reads such a
-//! file, whole or truncated, and trusts nothing in it. `docs/FORMAT.md`, "Capture file", describes the bytes.
+//! [`capture`] writes a file, or a row of files, from live rings or from rings of dead programs. [`CaptureFile`] reads
+//! such a file, whole or truncated, and trusts nothing in it. `docs/FORMAT.md`, "Capture file", describes the bytes.
 //!
 //! | file | idea |
 //! |---|---|

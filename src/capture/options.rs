@@ -1,8 +1,8 @@
-//! What a capture is asked for.
+//! The settings of a capture.
 
 use std::time::Duration;
 
-/// What to capture, and when to stop.
+/// Options for a capture: what to take, and when to stop.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct CaptureOptions {
@@ -23,7 +23,8 @@ impl Default for CaptureOptions {
 }
 
 impl CaptureOptions {
-    /// Everything that the rings hold and go on to record, until their writers end, in one file that must not exist.
+    /// Makes options that take all events that the rings hold and go on to record, until their writers end, into one
+    /// file that must not exist yet.
     pub fn new() -> Self {
         Self {
             level: 3,
@@ -37,54 +38,54 @@ impl CaptureOptions {
         }
     }
 
-    /// Compression level of zstd, 1 to 22. Default: 3.
+    /// Sets the compression level of zstd, 1 to 22. Default: 3.
     pub fn compression_level(mut self, level: i32) -> Self {
         self.level = level;
         self
     }
 
-    /// Stop after this time; at 0 everything recorded until now is taken. Default: none.
+    /// Stops after this time. With a time of 0, everything that was recorded until now is taken. Default: no limit.
     pub fn duration(mut self, duration: Duration) -> Self {
         self.duration = Some(duration);
         self
     }
 
-    /// Stop before the files have more than so many bytes together, end and index included. What must be in a file in any case (the
-    /// descriptions of the rings that there are at its begin) is written even if that is more. Files that were removed again
-    /// ([`Self::keep_files`]) count, too. Default: none.
+    /// Stops before the files have more than this many bytes together, end and index included. The descriptions of the
+    /// rings that exist at the start of a file are written even if they exceed the limit. Files that were removed again
+    /// ([`Self::keep_files`]) count, too. Default: no limit.
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = Some(bytes);
         self
     }
 
-    /// Begin a new file before the current one has more than so many bytes, end and index included. Each file can be read alone;
-    /// each holds one event at least, even if this and the descriptions of the rings are more. `trace.evc` becomes `trace.0001.evc` and so
-    /// on. Default: none.
+    /// Begins a new file before the current one has more than this many bytes, end and index included. Each file can be
+    /// read alone. Each file holds at least one event, even if that event and the descriptions of the rings exceed the
+    /// limit. `trace.evc` becomes `trace.0001.evc` and so on. Default: one file.
     pub fn rotate_bytes(mut self, bytes: u64) -> Self {
         self.rotate_bytes = Some(bytes);
         self
     }
 
-    /// Begin a new file after this time; as [`Self::rotate_bytes`]. Default: none.
+    /// Begins a new file after this time, as [`Self::rotate_bytes`] does. Default: one file.
     pub fn rotate_every(mut self, time: Duration) -> Self {
         self.rotate_every = Some(time);
         self
     }
 
-    /// Of rotated files, keep only the last so many. Events of those that are removed are no loss: they are counted apart, in
-    /// [`RingStats::removed`](super::RingStats::removed). Default: all.
+    /// Keeps only the last `files` of the rotated files. Events in removed files are no loss: they are counted in
+    /// [`RingStats::removed`](super::RingStats::removed). Default: all files are kept.
     pub fn keep_files(mut self, files: usize) -> Self {
         self.keep_files = Some(files);
         self
     }
 
-    /// Leave out what the rings hold already. Default: false.
+    /// Leaves out the events that the rings hold already. Default: false.
     pub fn only_new(mut self, only_new: bool) -> Self {
         self.only_new = only_new;
         self
     }
 
-    /// Replace files that exist. Default: false.
+    /// Replaces files that exist. Default: false.
     pub fn overwrite(mut self, overwrite: bool) -> Self {
         self.overwrite = overwrite;
         self

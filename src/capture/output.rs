@@ -1,4 +1,4 @@
-//! The file that is being written: its limits, what waits for it, and its end.
+//! The file that is being written: its limits, the tables that wait for it, and its end.
 
 use super::error::{CaptureError, CaptureErrorKind};
 use super::format::{FileHeader, HEADER_BYTES, PAYLOAD_BYTES_MAX};
@@ -12,12 +12,13 @@ use crate::shm;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Events wait for the next block at most this long.
+/// The longest time for which events wait for the next block to be written.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
-/// What is left of a file that has a limit is used up in ever smaller blocks: not for fewer bytes than these.
+/// The smallest remainder of a file with a limit that is still used for a block. The blocks before it become smaller
+/// and smaller.
 const LAST_BLOCK_BYTES: usize = 4096;
 
-/// The files of a capture, and the one that is being written.
+/// The files of a capture, and the file that is being written.
 pub(super) struct Output<'o> {
     options: &'o CaptureOptions,
     pub(super) parts: Parts,
@@ -25,22 +26,22 @@ pub(super) struct Output<'o> {
     part: u32,
     part_started: Instant,
     last_flush: Instant,
-    /// The current file must not have more bytes.
+    /// The largest allowed size of the current file.
     limit: u64,
     /// Whether the current file has an event or a gap.
     has_records: bool,
-    /// Rings that the current file describes.
+    /// Number of rings that the current file describes.
     described: usize,
     /// Call sites and threads that the current file does not have yet.
     tables: Vec<u8>,
     table_entries: u64,
-    /// Bytes of all tables that the current file has, before compression.
+    /// Bytes of all tables in the current file, before compression.
     table_bytes: usize,
     /// Bytes of the files before the current one.
     pub(super) finished_bytes: u64,
-    /// The accounts of the files before the current one, added up, without the events of those that were removed.
+    /// Sum of the counts of the files before the current one, without the events of removed files.
     pub(super) finished: CaptureStats,
-    /// Account and bytes of each file before the current one that is still there and may be removed.
+    /// Counts and bytes of each file before the current one that still exists and may be removed.
     removable: VecDeque<(CaptureStats, u64)>,
     pub(super) removed_files: u32,
     pub(super) removed_bytes: u64,
@@ -84,14 +85,14 @@ impl<'o> Output<'o> {
         self.limit = left.unwrap_or(u64::MAX).min(self.options.rotate_bytes.unwrap_or(u64::MAX));
     }
 
-    /// The file that is being written has its rings described whether there is room or not: without them it cannot be read.
+    /// Describes the rings in the new file, even if that exceeds its limit: without the descriptions it cannot be read.
     fn describe_at_begin(&mut self, rings: &[SourceRing]) -> Result<(), CaptureError> {
         rings.iter().try_for_each(|ring| self.writer.ring(&ring.described))?;
         self.described = rings.len();
         Ok(())
     }
 
-    /// Describes rings that have come; false if there is no room.
+    /// Describes rings that have come since; returns false if there is no room.
     pub(super) fn describe(
         &mut self,
         rings: &mut [SourceRing],
@@ -102,7 +103,7 @@ impl<'o> Output<'o> {
             if !self.make_room(bytes, rings, recorders)? {
                 return Ok(false);
             }
-            // In a new file it is described already.
+            // If `make_room` has begun a new file, that describes the ring already.
             if let Some(ring) = rings.get(self.described) {
                 self.writer.ring(&ring.described)?;
                 self.described += 1;
@@ -111,7 +112,8 @@ impl<'o> Output<'o> {
         Ok(true)
     }
 
-    /// Sees to it that so many more bytes go into the current file without its getting too large; false if that cannot be.
+    /// Makes sure that this many more bytes fit into the current file, if necessary by beginning a new one. Returns
+    /// false if that is impossible.
     #[inline]
     pub(super) fn make_room(
         &mut self,
@@ -136,7 +138,7 @@ impl<'o> Output<'o> {
         rings: &mut [SourceRing],
         recorders: &mut [SourceRecorder],
     ) -> Result<bool, CaptureError> {
-        // Compressed, it is smaller than feared.
+        // Compression may have made the file smaller than the upper bound.
         self.flush(rings, recorders)?;
         if self.has_room(bytes.max(LAST_BLOCK_BYTES), rings.len()) {
             return Ok(true);
@@ -144,7 +146,7 @@ impl<'o> Output<'o> {
         if self.options.rotate_bytes.is_none() {
             return Ok(false);
         }
-        // A new file, unless this one is as good as new.
+        // A file without a record is not replaced by another empty one.
         if self.has_records && !self.rotate(bytes, rings, recorders)? {
             return Ok(false);
         }
@@ -152,7 +154,7 @@ impl<'o> Output<'o> {
         Ok(self.finished_bytes.saturating_add(self.bytes_if_finished(bytes, rings.len())) <= max)
     }
 
-    /// Whether the file would keep its limit with so many more bytes and its end.
+    /// Returns true if the file would keep its limit with this many more bytes and its end.
     fn has_room(&self, bytes: usize, rings: usize) -> bool {
         self.bytes_if_finished(bytes, rings) <= self.limit
     }
@@ -161,7 +163,7 @@ impl<'o> Output<'o> {
         self.writer.bytes_if_finished(self.tables.len(), bytes, rings)
     }
 
-    /// What a new file would have with one record of so many bytes, at most.
+    /// Returns the largest possible size of a new file with one record of this many bytes.
     fn new_file_bytes(&self, bytes: usize, rings: &[SourceRing]) -> u64 {
         let descriptions = rings.iter().map(|ring| block_bytes_max(ring.described.encode().len()));
         let tables = block_bytes_max(self.table_bytes + self.tables.len());
@@ -169,7 +171,7 @@ impl<'o> Output<'o> {
         HEADER_BYTES + descriptions.sum::<u64>() + tables + fresh
     }
 
-    /// Ends the current file and begins another; false if the files would become too large together.
+    /// Ends the current file and begins another; returns false if the files would become too large together.
     fn rotate(
         &mut self,
         bytes: usize,
@@ -199,7 +201,7 @@ impl<'o> Output<'o> {
         Ok(true)
     }
 
-    /// Counts what was in files that had to give way to the current one.
+    /// Counts the events of files that were removed when the current one was begun.
     fn count_removed(&mut self, rings: &mut [SourceRing]) {
         while self.removed_files < self.parts.removed() {
             let Some((stats, bytes)) = self.removable.pop_front() else { return };
@@ -212,7 +214,7 @@ impl<'o> Output<'o> {
         }
     }
 
-    /// What is to be done now and then; false if the files would become too large together.
+    /// Flushes and rotates if it is time to. Returns false if the files would become too large together.
     pub(super) fn tick(
         &mut self,
         now: Instant,
@@ -226,7 +228,7 @@ impl<'o> Output<'o> {
         if is_old { self.rotate(LAST_BLOCK_BYTES, rings, recorders) } else { Ok(true) }
     }
 
-    /// Takes what the recorders' tables have got.
+    /// Collects the new entries of the recorders' tables.
     fn collect_tables(&mut self, rings: &[SourceRing], recorders: &mut [SourceRecorder]) -> Result<(), CaptureError> {
         for recorder in recorders {
             if let Some(shard0) = &rings[recorder.shard0 as usize].reader {
@@ -240,10 +242,10 @@ impl<'o> Output<'o> {
         Ok(())
     }
 
-    /// Writes what waits; tables go before the events that refer to them.
+    /// Writes the waiting tables and events. Tables go before the events that refer to them.
     pub(super) fn flush(&mut self, rings: &[SourceRing], recorders: &mut [SourceRecorder]) -> Result<(), CaptureError> {
         self.last_flush = Instant::now();
-        // With a limit they were collected event by event, and nothing that came since has been given room.
+        // With a limit, entries are collected before each record, and later entries have not been given room.
         if self.limit == u64::MAX {
             self.collect_tables(rings, recorders)?;
         }
@@ -289,17 +291,17 @@ impl<'o> Output<'o> {
         Ok(())
     }
 
-    /// Bytes written, with those of earlier files.
+    /// Returns the number of bytes written, including earlier files.
     pub(super) fn bytes(&self) -> u64 {
         self.finished_bytes + self.writer.bytes()
     }
 
-    /// Files begun.
+    /// Returns the number of files that were begun.
     pub(super) fn files(&self) -> u32 {
         self.part.max(1)
     }
 
-    /// Errors of writing get the name of the file.
+    /// Adds the name of the file to an error of writing.
     pub(super) fn named(&self, error: CaptureError) -> CaptureError {
         match self.parts.current() {
             Some(path) if error.kind() != CaptureErrorKind::Ring => error.at(path),

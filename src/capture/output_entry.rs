@@ -1,7 +1,8 @@
-//! Where files are written: what stands there already, how a file comes there, and what is never written over.
+//! Making a file under a given name: what is replaced, and what never is.
 //!
-//! Nothing that is there is opened for writing, but a device or a pipe that the user has named. A file is made by a name of its own in its
-//! directory, which is held open, and is then given the name that was asked for: so no link is followed, and a file with other names keeps them.
+//! No existing file is opened for writing, except a device or a pipe that the user has named. A file is made under a
+//! temporary name in its directory, which is held open, and is then given the requested name. So no link is followed,
+//! and a replaced file keeps its content under its other names.
 
 use super::error::{CaptureError, CaptureErrorKind};
 use super::read_files::{IS_READ, ReadFiles, directory_of};
@@ -15,10 +16,10 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// As the rings themselves: the owner, and the group to read.
+/// The mode of rings, too: the owner may write, the group may read.
 const MODE: Mode = Mode::from_raw_mode(0o640);
 
-/// The place of a file that is to be written: a directory, which is held open, and a name in it.
+/// The directory entry of a file that shall be written: a directory, which is held open, and a name in it.
 #[derive(Debug)]
 pub struct OutputEntry {
     directory: OwnedFd,
@@ -27,12 +28,12 @@ pub struct OutputEntry {
     path: PathBuf,
 }
 
-/// What [`OutputEntry::look`] has found.
+/// The kind of output that [`OutputEntry::look`] has found.
 #[derive(Debug)]
 pub enum OutputKind {
-    /// A file is to be made.
+    /// A file that shall be made.
     File,
-    /// A device or a pipe: it is written to as it is.
+    /// A device or a pipe, which is opened and written to.
     Stream(File),
 }
 
@@ -40,7 +41,7 @@ impl OutputEntry {
     /// Opens the directory of `path`.
     ///
     /// # Errors
-    /// It cannot be opened, or `path` ends with no name.
+    /// The directory cannot be opened, or `path` does not end with a name.
     pub fn open(path: &Path) -> Result<Self, CaptureError> {
         let name = path.file_name().ok_or_else(|| refused(IS_DIRECTORY).at(path))?;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -50,17 +51,18 @@ impl OutputEntry {
         Ok(Self { directory, directory_id: FileId::of(&stat), name: name.to_os_string(), path: path.to_path_buf() })
     }
 
-    /// Its path.
+    /// Returns the path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Looks what is there. A device or a pipe, also behind a link (`/dev/stdout` is one), is opened; a regular file is replaced if
-    /// `overwrite` says so and nobody reads it; what else there is never is.
+    /// Finds out what exists under the name. A device or a pipe is opened, also through a link (`/dev/stdout` is a
+    /// link). A regular file may be replaced if `overwrite` is true and the file is not among those that are read.
+    /// Nothing else is ever replaced.
     ///
     /// # Errors
-    /// Something is there that is not replaced.
+    /// Something exists under the name that is not replaced.
     pub fn look(&self, overwrite: bool, read: &ReadFiles) -> Result<OutputKind, CaptureError> {
         let kind = self.kind_behind_links();
         if kind.is_some_and(FileType::is_dir) {
@@ -70,7 +72,7 @@ impl OutputEntry {
             let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
             let stream = rustix::fs::open(&self.path, flags, Mode::empty());
             let stream = stream.map_err(|errno| failed(&self.path, errno))?;
-            // It may have become a file meanwhile, which nobody has looked at; nothing of it is written.
+            // It may have become a regular file meanwhile, which was not checked. That is not written to.
             let now = rustix::fs::fstat(&stream).map_err(|errno| failed(&self.path, errno))?;
             if !FileType::from_raw_mode(now.st_mode).is_file() {
                 return Ok(OutputKind::Stream(stream.into()));
@@ -80,17 +82,17 @@ impl OutputEntry {
         Ok(OutputKind::File)
     }
 
-    /// Checks that no device and no pipe is there, which stand for one stream and not for a row of files beside them.
+    /// Checks that the name is not that of a device or a pipe, which takes one stream and not a row of files.
     pub(super) fn check_no_stream(&self) -> Result<(), CaptureError> {
         if self.kind_behind_links().is_some_and(is_stream) { Err(refused(IS_STREAM).at(&self.path)) } else { Ok(()) }
     }
 
-    /// Returns what is there, or where a link that is there leads to.
+    /// Returns the kind of the existing file, after following links.
     fn kind_behind_links(&self) -> Option<FileType> {
         Some(FileType::from_raw_mode(rustix::fs::stat(&self.path).ok()?.st_mode))
     }
 
-    /// That there is nothing, or a regular file that may be replaced.
+    /// Checks that nothing exists under the name, or a regular file that may be replaced.
     fn check(&self, overwrite: bool, read: &ReadFiles) -> Result<(), CaptureError> {
         self.check_what_is_there(overwrite, read).map_err(|error| error.at(&self.path))
     }
@@ -126,10 +128,12 @@ impl OutputEntry {
         }
     }
 
-    /// Checks that the file that is there is no ring with a living writer, who would go on writing to a file without a name.
+    /// Checks that the existing file is not a ring with a living writer, which would go on writing to a file without a
+    /// name.
     fn check_that_nobody_writes_it(&self) -> Result<(), CaptureError> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        // Who may not read the file cannot tell; the directory says whether he may replace it.
+        // A user who may not read the file cannot check this. The directory's mode decides whether he may replace the
+        // file.
         let Ok(file) = rustix::fs::openat(&self.directory, &self.name, flags, Mode::empty()) else { return Ok(()) };
         match lock_state(&file) {
             LockState::Held { pid } => {
@@ -140,7 +144,7 @@ impl OutputEntry {
         }
     }
 
-    /// Makes a file that has its name from its begin, and can be read while it grows.
+    /// Makes a file that has its name from the start, so that it can be read while it grows.
     pub(super) fn create(&self, overwrite: bool, read: &ReadFiles) -> Result<File, CaptureError> {
         let unfinished = self.create_unfinished()?;
         let file = unfinished.file.try_clone().map_err(|error| io_failed(&self.path, error))?;
@@ -168,16 +172,16 @@ pub struct UnfinishedFile<'p> {
 }
 
 impl UnfinishedFile<'_> {
-    /// The file, open for writing.
+    /// Returns the file, open for writing.
     #[must_use]
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Gives it its name, after it is on the disk. What stands there by now is looked at as [`OutputEntry::look`] does.
+    /// Syncs the file to disk, and then gives it its name. The name is checked again, as [`OutputEntry::look`] does.
     ///
     /// # Errors
-    /// Something is there that is not replaced; the operating system refuses.
+    /// Something exists under the name that is not replaced, or the operating system refuses.
     pub fn publish(self, overwrite: bool, read: &ReadFiles) -> Result<(), CaptureError> {
         self.file.sync_all().map_err(|error| io_failed(self.place.path(), error))?;
         self.take_place(overwrite, read)
@@ -187,15 +191,16 @@ impl UnfinishedFile<'_> {
         let OutputEntry { directory, name, path, .. } = self.place;
         self.place.check(overwrite, read)?;
         if !overwrite {
-            // Unlike a rename, a link does not replace what has come meanwhile. The first name goes when `self` does.
+            // Unlike a rename, a link does not replace a file that has come meanwhile. Dropping `self` removes the
+            // first name.
             match rustix::fs::linkat(directory, &self.name, directory, name, AtFlags::empty()) {
                 Ok(()) => return Ok(()),
                 Err(Errno::EXIST) => return self.place.check(false, read).and(Err(failed(path, Errno::EXIST))),
-                // There are file systems without links.
+                // Some file systems have no links.
                 Err(_) => self.place.check(false, read)?,
             }
         }
-        // What comes between the look and this is replaced, and neither opened nor followed.
+        // A file that comes between the check and the rename is replaced; it is neither opened nor followed.
         rustix::fs::renameat(directory, &self.name, directory, name).map_err(|errno| failed(path, errno))
     }
 }
@@ -207,7 +212,7 @@ impl Drop for UnfinishedFile<'_> {
     }
 }
 
-/// Makes a file without a name in `directory`, for reading and writing. Nobody else may open it.
+/// Makes a file without a name in `directory`, for reading and writing. No other user may open it.
 ///
 /// # Errors
 /// The operating system refuses.
@@ -218,7 +223,8 @@ pub fn nameless_file(directory: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Makes a file with a name that nobody can foresee: in a directory where everybody writes, neither a file nor a link is there already.
+/// Makes a file with an unpredictable name. So nobody can have put a file or a link there before, even in a directory
+/// where everybody may write.
 fn create_new(directory: &OwnedFd, mode: Mode) -> Result<(File, OsString), Errno> {
     const ATTEMPTS: u32 = 16;
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -275,7 +281,7 @@ mod tests {
         drop(place.create_unfinished().unwrap());
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
         let unfinished = place.create_unfinished().unwrap();
-        // Comes after the look.
+        // Another file comes after the look.
         std::fs::write(&path, "earlier").unwrap();
         assert_eq!(unfinished.publish(false, &read).unwrap_err().kind(), CaptureErrorKind::Exists);
         assert_eq!(std::fs::read(&path).unwrap(), b"earlier");

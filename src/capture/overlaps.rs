@@ -1,24 +1,25 @@
-//! Payloads of one ring that name the same bytes: a damaged or hostile ring could have each of a million descriptors name one huge
-//! payload, and a capture of a small file would fill the disk.
+//! Refusing payloads of one ring that share bytes with others. In a damaged or hostile ring, each of a million
+//! descriptors could name the same huge payload, and the capture of a small file would fill the disk.
 
 use crate::reader::{Descriptor, PayloadRead, Reader};
 
-/// What the valid payloads of a ring have taken together. No two payloads of a ring share a byte, and none ends further behind the
-/// start of the buffer window than the buffer is long. So those of a ring that nobody writes to are never more, together, than its buffer
-/// holds; and those of any ring are no more than its writer has moved its window by, and a buffer.
+/// The range and the sum of a ring's valid payloads. No two payloads of a sound ring share a byte, and none ends
+/// further after the start of the buffer window than the buffer is long. So the payloads of a ring without a writer
+/// never take more bytes than its buffer. The payloads of any ring take at most as many bytes as its writer has moved
+/// the window, plus the buffer.
 #[derive(Debug, Default)]
 pub(super) struct PayloadExtent {
-    /// From the first byte of all to behind the last one, unwrapped.
+    /// The offsets of the first byte of all payloads and of the byte after the last, unwrapped.
     bytes: Option<(u64, u64)>,
     taken: u64,
-    /// No payload ends behind this, as far as was looked.
+    /// Upper bound of live payload offsets, at the last look.
     end_max: u64,
-    /// How many were refused.
+    /// How many payloads were refused.
     pub(super) refused: u64,
 }
 
 impl PayloadExtent {
-    /// The payload, or that it cannot be one.
+    /// Returns the payload, or [`PayloadRead::Malformed`] if no sound ring can have it.
     #[inline]
     pub(super) fn check<'p>(
         &mut self,
@@ -37,7 +38,7 @@ impl PayloadExtent {
     fn admits(&mut self, offset: u64, bytes: u64, look: impl FnOnce() -> u64) -> bool {
         let Some(end) = offset.checked_add(bytes) else { return false };
         if end > self.end_max {
-            // A live ring has moved on.
+            // The writer of a live ring has moved the window meanwhile.
             self.end_max = look();
         }
         let (first, last) = self.bytes.unwrap_or((offset, end));
@@ -52,7 +53,7 @@ impl PayloadExtent {
     }
 }
 
-/// Behind what no payload ends that is there: a writer moves the window before it writes.
+/// Upper bound of live payload offsets. A writer moves the window before it writes, so no payload ends after this.
 fn end_max(reader: &Reader) -> u64 {
     let info = reader.info();
     info.buffer_window_start.saturating_add(info.geometry.payload_buf_bytes())
@@ -78,7 +79,7 @@ mod tests {
         let mut extent = PayloadExtent::default();
         assert!(extent.admits(0, 500, || 1000));
         assert!(!extent.admits(2000, 500, || 1000) && !extent.admits(u64::MAX - 3, 10, || 1000));
-        // A refused one has not made room for others.
+        // A refused payload has not made room for others.
         assert!(!extent.admits(0, 500, || 1000));
         assert!(extent.admits(2000, 500, || 2500));
     }

@@ -8,11 +8,11 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Where a capture goes: one file, or a row of them.
+/// The output of a capture: one file, or a row of files.
 pub(super) enum Parts {
-    /// Something that the caller has opened.
+    /// A writer that the caller has opened.
     Writer(Option<Box<dyn Write>>),
-    /// A path.
+    /// A path, or a row of paths.
     Path(PathParts),
 }
 
@@ -20,7 +20,7 @@ pub(super) enum Parts {
 pub(super) struct PathParts {
     pub(super) output: PathBuf,
     pub(super) rotates: bool,
-    /// Keep only so many files.
+    /// How many files to keep; `None` for all.
     pub(super) keep: Option<usize>,
     pub(super) overwrite: bool,
     pub(super) written: VecDeque<PathBuf>,
@@ -29,7 +29,7 @@ pub(super) struct PathParts {
 }
 
 impl Parts {
-    /// Opens file `part` (from 1). It takes the place of no file that is read.
+    /// Opens file `part` (from 1). It never replaces a file that is read.
     pub(super) fn next(&mut self, part: u32, read: &ReadFiles) -> Result<Box<dyn Write>, CaptureError> {
         match self {
             Self::Writer(out) => Ok(out.take().unwrap_or_else(|| Box::new(std::io::sink()))),
@@ -37,7 +37,7 @@ impl Parts {
         }
     }
 
-    /// The file being written, for messages.
+    /// Returns the file that is being written, for messages.
     pub(super) fn current(&self) -> Option<&Path> {
         match self {
             Self::Writer(_) => None,
@@ -45,7 +45,7 @@ impl Parts {
         }
     }
 
-    /// How many files were removed again.
+    /// Returns how many files were removed again.
     pub(super) fn removed(&self) -> u32 {
         match self {
             Self::Writer(_) => 0,
@@ -53,7 +53,7 @@ impl Parts {
         }
     }
 
-    /// The files that were written and kept.
+    /// Returns the files that were written and kept.
     pub(super) fn into_files(self) -> Vec<PathBuf> {
         match self {
             Self::Writer(_) => Vec::new(),
@@ -76,7 +76,7 @@ impl PathParts {
             while self.written.len() > keep.max(1) {
                 if let Some(oldest) = self.written.pop_front() {
                     match fs::remove_file(&oldest) {
-                        // Somebody has it already.
+                        // Somebody has removed the file already.
                         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                         removed => removed.map_err(|error| {
                             CaptureError::io_writing("remove it, the oldest file", error).at(&oldest)
@@ -90,7 +90,7 @@ impl PathParts {
     }
 }
 
-/// `trace.evc` becomes `trace.0001.evc`.
+/// Returns the path of a part: `trace.evc` becomes `trace.0001.evc`.
 fn part_path(output: &Path, part: u32) -> PathBuf {
     let mut name = output.file_stem().unwrap_or_default().to_os_string();
     name.push(format!(".{part:04}"));

@@ -1,4 +1,4 @@
-//! Opening a capture file, or what is left of it.
+//! Opening a capture file, or the readable part of a truncated one.
 
 use super::error::{CaptureError, CaptureErrorKind};
 use super::events::CaptureEvents;
@@ -17,7 +17,7 @@ use std::path::Path;
 
 /// A capture file, opened for reading.
 ///
-/// Its rings and tables are in memory, its events are read as they are asked for, any number of times.
+/// Its rings and tables are in memory. Its events are read when they are asked for, any number of times.
 #[derive(Debug)]
 pub struct CaptureFile {
     file: File,
@@ -26,7 +26,7 @@ pub struct CaptureFile {
     file_bytes: u64,
     blocks: Vec<BlockRef>,
     rings: Vec<CapturedRing>,
-    /// One for each ring; of use are those of shards 0.
+    /// The catalog of each ring. Only those of shards 0 have content.
     catalogs: Vec<Catalog>,
     end: Option<CaptureEnd>,
     is_truncated: bool,
@@ -36,10 +36,10 @@ pub struct CaptureFile {
 }
 
 impl CaptureFile {
-    /// Whether a file begins as capture files do.
+    /// Returns true if a file begins as capture files do.
     ///
     /// # Errors
-    /// It cannot be opened or read.
+    /// The file cannot be opened or read.
     pub fn is_capture(path: &Path) -> io::Result<bool> {
         let mut start = [0; MAGIC.len()];
         let file = shm::open_for_reading(path)?;
@@ -53,17 +53,17 @@ impl CaptureFile {
         }
     }
 
-    /// Opens a capture. Of one that was truncated, because its program was killed or the disk was full, everything up to
-    /// there is read; [`Self::problems`] says so.
+    /// Opens a capture. A capture that is truncated, because its program was killed or the disk was full, is read up to
+    /// there, and [`Self::problems`] says so.
     ///
     /// # Errors
-    /// There is no such file, it is not a capture or of a later version, or the description of a ring is damaged.
+    /// The file does not exist, is not a capture or is of a later version, or the description of a ring is damaged.
     pub fn open(path: &Path) -> Result<Self, CaptureError> {
         let file = shm::open_for_reading(path).map_err(|error| CaptureError::io("open it", error).at(path))?;
         Self::from_file(file).map_err(|error| error.at(path))
     }
 
-    /// As [`Self::open`], of a file that is open.
+    /// Opens a capture as [`Self::open`] does, from an open file.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -116,11 +116,11 @@ impl CaptureFile {
         Ok(capture)
     }
 
-    /// Opens the files of a rotated capture as one, in whatever order they are named. Those at its begin and its end may be missing, but
-    /// none in between.
+    /// Opens the files of a rotated capture as one capture. They may be named in any order. The first and the last
+    /// files of the capture may be missing, but none in between.
     ///
     /// # Errors
-    /// As [`Self::open`]; they are not of one capture, or one in between is missing.
+    /// As [`Self::open`]; or the files are not of one capture, or a file in between is missing.
     pub fn open_parts(paths: &[impl AsRef<Path>]) -> Result<Self, CaptureError> {
         let open = |path: &_| Ok((Self::open(AsRef::<Path>::as_ref(path))?, AsRef::<Path>::as_ref(path).to_path_buf()));
         let mut parts = paths.iter().map(open).collect::<Result<Vec<_>, CaptureError>>()?;
@@ -141,7 +141,7 @@ impl CaptureFile {
         Ok(whole)
     }
 
-    /// That `part` goes on where this stops, whose last file is number `before`.
+    /// Checks that `part` continues this capture, whose last file is number `before`.
     fn check_next(&self, part: &Self, before: u32, path_before: &Path) -> Result<(), CaptureError> {
         let refuse = |what: String| Err(CaptureError::new(CaptureErrorKind::BadOptions, what));
         let shown = path_before.display();
@@ -183,7 +183,7 @@ impl CaptureFile {
         self.later.push(part);
     }
 
-    /// The blocks of a file that is whole.
+    /// Returns the blocks of a whole file, from its index.
     fn read_index(&self) -> Option<Vec<BlockRef>> {
         let footer_offset = self.file_bytes.checked_sub(FOOTER_BYTES)?;
         let mut footer = [0; FOOTER_BYTES as usize];
@@ -196,7 +196,7 @@ impl CaptureFile {
         decode_index(&self.block_bytes(&index).ok()?, index_offset)
     }
 
-    /// The blocks of a file that is truncated, one after the other.
+    /// Finds the blocks of a truncated file, one after the other.
     fn find_blocks(&mut self) -> Result<(), CaptureError> {
         let mut offset = HEADER_BYTES;
         while let Some(block) = self.block_at(offset).map_err(|error| CaptureError::io("read it", error))? {
@@ -214,7 +214,7 @@ impl CaptureFile {
         Ok(())
     }
 
-    /// The block at that place, if there is a whole one.
+    /// Returns the block at this offset, if a whole block is there.
     fn block_at(&self, offset: u64) -> io::Result<Option<BlockRef>> {
         if offset.checked_add(BLOCK_HEADER_BYTES).is_none_or(|end| end > self.file_bytes) {
             return Ok(None);
@@ -225,7 +225,7 @@ impl CaptureFile {
         Ok(block.filter(|block| block.end() <= self.file_bytes))
     }
 
-    /// Decompresses a block, to no more than it states, which is bounded.
+    /// Decompresses a block, to no more bytes than its header states, which are bounded.
     pub(super) fn block_bytes(&self, block: &BlockRef) -> Result<Vec<u8>, CaptureError> {
         let damaged = |problem: String| {
             let message = format!("the block at byte {} is damaged: {problem}", block.offset);
@@ -244,9 +244,10 @@ impl CaptureFile {
         Ok(bytes)
     }
 
-    /// Rings, tables and the end.
+    /// Reads the rings, the tables and the end.
     fn read_descriptions(&mut self) -> Result<(), CaptureError> {
-        /// Together, in bytes, of any file, and for each byte of it besides: more is no real table. What is learnt from them takes up to twenty times as much.
+        // The limit of all descriptions together, in bytes: a constant, and an amount for each byte of the file. No
+        // real tables are larger. The catalogs that are made from them take up to twenty times as much memory.
         const DESCRIPTIONS_BYTES_FREE: u64 = 8 << 20;
         const DESCRIPTIONS_BYTES_PER_BYTE: u64 = 8;
         let damaged = |what: &str| {
@@ -294,19 +295,20 @@ impl CaptureFile {
         if self.rings.iter().all(is_there) { Ok(()) } else { Err(damaged("the description of a shard")) }
     }
 
-    /// The rings, by index.
+    /// Returns the rings, by index.
     #[must_use]
     pub fn rings(&self) -> &[CapturedRing] {
         &self.rings
     }
 
-    /// The call sites and threads of the recorder whose shard 0 is the ring with that index; empty for other rings.
+    /// Returns the call sites and threads of the recorder whose shard 0 is the ring with this index; empty for other
+    /// rings.
     #[must_use]
     pub fn catalog(&self, ring: u32) -> Catalog {
         self.catalogs.get(ring as usize).cloned().unwrap_or_default()
     }
 
-    /// The events and gaps of all rings in the order of time, from the first one.
+    /// Returns the events and gaps of all rings in the order of time, from the first.
     #[must_use]
     pub fn events(&self) -> CaptureEvents<'_> {
         let files = std::iter::once(self).chain(&self.later);
@@ -314,54 +316,54 @@ impl CaptureFile {
         CaptureEvents::new(blocks.filter(|(_, block)| block.header.kind == BlockKind::Events), self.rings.len())
     }
 
-    /// Bytes of all its files.
+    /// Returns the size of all its files.
     #[cfg_attr(not(feature = "export"), allow(dead_code, reason = "the exports' business"))]
     pub(crate) fn file_bytes(&self) -> u64 {
         self.later.iter().fold(self.file_bytes, |sum, part| sum.saturating_add(part.file_bytes))
     }
 
-    /// The files that it is in.
+    /// Returns its files.
     pub(super) fn files(&self) -> impl Iterator<Item = &File> {
         std::iter::once(&self.file).chain(self.later.iter().map(|part| &part.file))
     }
 
-    /// How it ends; `None` if it is truncated.
+    /// Returns the end of the capture; `None` if it is truncated.
     #[must_use]
     pub fn end(&self) -> Option<&CaptureEnd> {
         self.end.as_ref()
     }
 
-    /// Whether its end is missing.
+    /// Returns true if its end is missing.
     #[must_use]
     pub fn is_truncated(&self) -> bool {
         self.is_truncated
     }
 
-    /// What was found wrong when it was opened, a line each; see also [`CaptureEvents::problems`].
+    /// Returns the problems that were found when it was opened, a line each; see also [`CaptureEvents::problems`].
     #[must_use]
     pub fn problems(&self) -> &[String] {
         &self.problems
     }
 
-    /// When the capture was begun, nanoseconds since the epoch.
+    /// Returns the start time of the capture, nanoseconds since the epoch.
     #[must_use]
     pub fn started_epoch_nanos(&self) -> u64 {
         self.header.started_epoch_nanos
     }
 
-    /// CLOCK_BOOTTIME of the capturing machine at [`Self::started_epoch_nanos`], in nanoseconds.
+    /// Returns CLOCK_BOOTTIME of the capturing machine at [`Self::started_epoch_nanos`], in nanoseconds.
     #[must_use]
     pub fn started_boot_nanos(&self) -> u64 {
         self.header.started_boot_nanos
     }
 
-    /// CLOCK_MONOTONIC of the capturing machine at [`Self::started_epoch_nanos`], in nanoseconds.
+    /// Returns CLOCK_MONOTONIC of the capturing machine at [`Self::started_epoch_nanos`], in nanoseconds.
     #[must_use]
     pub fn started_monotonic_nanos(&self) -> u64 {
         self.header.started_monotonic_nanos
     }
 
-    /// Which file of a rotated capture it is, from 1; 0 if the capture was not rotated.
+    /// Returns the number of this file in a rotated capture, from 1; 0 if the capture was not rotated.
     #[must_use]
     pub fn part(&self) -> u32 {
         self.header.part

@@ -12,16 +12,16 @@ use std::path::Path;
 
 pub(super) const IS_READ: &str = "it is a file that is read, which is not written over; choose another name";
 
-/// The files that are read: nothing is written over them.
+/// The set of files that are read, which are never written over.
 #[derive(Debug, Default)]
 pub struct ReadFiles {
     files: Vec<FileId>,
-    /// Directory and name of shards 0: beside them, their recorders make others.
+    /// Directory and name of each shard 0: its recorder may make further shards there.
     recorders: Vec<(FileId, OsString)>,
 }
 
 impl ReadFiles {
-    /// Adds a ring, with the shards that its recorder has made and those that it may make.
+    /// Adds a ring, with the shards that its recorder has made, and the names of shards that it may make.
     pub fn add_ring(&mut self, ring: &Reader) {
         let path = ring.path().unwrap_or("".as_ref());
         self.files.push(ring.file_id());
@@ -36,16 +36,16 @@ impl ReadFiles {
         }
     }
 
-    /// Adds a capture, and the files of the same capture that were opened with it.
+    /// Adds a capture with all of its files.
     pub fn add_capture(&mut self, capture: &CaptureFile) {
         let stats = capture.files().filter_map(|file| rustix::fs::fstat(file).ok());
         self.files.extend(stats.map(|stat| FileId::of(&stat)));
     }
 
-    /// Checks a stream that somebody else has opened: that it is none of these files.
+    /// Checks that an open stream is none of these files.
     ///
     /// # Errors
-    /// It is [`NotReplaceable`](CaptureErrorKind::NotReplaceable).
+    /// The stream is one of these files: [`NotReplaceable`](super::CaptureErrorKind::NotReplaceable).
     pub fn check_stream(&self, stream: impl AsFd, name: &str) -> Result<(), CaptureError> {
         match rustix::fs::fstat(stream) {
             Ok(stat) if self.holds(&stat) => Err(refused(IS_READ).at(name.as_ref())),
@@ -57,7 +57,7 @@ impl ReadFiles {
         FileType::from_raw_mode(stat.st_mode).is_file() && self.files.contains(&FileId::of(stat))
     }
 
-    /// The recorder whose shards have names like this.
+    /// Returns the shard 0 of the recorder whose shards have names like this.
     pub(super) fn recorder_of_shard(&self, directory: FileId, name: &OsStr) -> Option<&OsStr> {
         let is_number = |end: &[u8]| end.len() > 1 && end[0] == b'.' && end[1..].iter().all(u8::is_ascii_digit);
         let is_its = |(place, first): &&(FileId, OsString)| {

@@ -1,4 +1,4 @@
-//! What a capture holds of a ring's history: events and gaps.
+//! The records of a capture: events and gaps.
 
 use super::format::PAYLOAD_BYTES_MAX;
 use super::wire::{Bytes, put_u16, put_u32, put_u64};
@@ -8,13 +8,13 @@ use crate::reader::{Descriptor, Gap, GapCause, PayloadRead};
 /// An event or a gap.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CapturedRecord {
-    /// Index of its ring among those of the capture.
+    /// Index of its ring in the capture.
     pub ring: u32,
-    /// What it is.
+    /// The event or gap.
     pub content: CapturedContent,
 }
 
-/// What a [`CapturedRecord`] is.
+/// The content of a [`CapturedRecord`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CapturedContent {
     /// An event.
@@ -24,13 +24,13 @@ pub enum CapturedContent {
         /// Its payload.
         payload: CapturedPayload,
     },
-    /// Events that the capture does not have.
+    /// A run of seqnos that the capture has no events for.
     Gap {
-        /// The first one missing.
+        /// The first missing seqno.
         first_seqno: u64,
         /// How many are missing.
         count: u64,
-        /// Why.
+        /// Why they are missing. [`GapCause::OverwrittenBefore`] means: before the capture began.
         cause: GapCause,
     },
 }
@@ -38,18 +38,18 @@ pub enum CapturedContent {
 /// The payload of a captured event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CapturedPayload {
-    /// Exactly what was recorded.
+    /// Exactly the bytes that were recorded.
     Valid(Vec<u8>),
-    /// It was overwritten before it could be copied.
+    /// The payload was overwritten before it could be copied.
     Expired,
     /// The descriptor names a payload that its ring cannot have.
     Malformed,
-    /// It is larger than 64 MiB, more than a capture keeps.
+    /// The payload is larger than 64 MiB, which is the limit of a capture.
     Omitted,
 }
 
 impl CapturedPayload {
-    /// As a reader gives it. What was left out counts as expired.
+    /// Returns the payload as a reader returns it. An omitted payload counts as expired.
     #[must_use]
     pub fn as_read(&self) -> PayloadRead<'_> {
         match self {
@@ -66,16 +66,16 @@ const MALFORMED: u8 = 3;
 const OMITTED: u8 = 4;
 const GAP: u8 = 5;
 
-/// Bytes of an encoded gap.
+/// Size of an encoded gap.
 pub(super) const GAP_BYTES: usize = 24;
 
-/// Bytes of an encoded event.
+/// Returns the size of an encoded event.
 pub(super) fn event_bytes(payload: PayloadRead<'_>) -> usize {
     let payload_bytes = payload.valid().map_or(0, <[u8]>::len);
     8 + 8 * DESCRIPTOR_WORDS + if payload_bytes > PAYLOAD_BYTES_MAX { 0 } else { payload_bytes }
 }
 
-/// Encodes an event. `ring` is less than the most rings of a capture.
+/// Encodes an event. `ring` is below the largest number of rings of a capture.
 pub(super) fn put_event(out: &mut Vec<u8>, ring: u32, descriptor: &Descriptor, payload: PayloadRead<'_>) {
     let (tag, bytes): (u8, &[u8]) = match payload {
         PayloadRead::Valid(bytes) if bytes.len() > PAYLOAD_BYTES_MAX => (OMITTED, &[]),
@@ -100,7 +100,7 @@ pub(super) fn put_gap(out: &mut Vec<u8>, ring: u32, gap: Gap) {
     put_u64(out, gap.count);
 }
 
-/// Decodes the next record; `None` if it is damaged.
+/// Decodes the next record; returns `None` if it is damaged.
 pub(super) fn take_record(bytes: &mut Bytes<'_>) -> Option<CapturedRecord> {
     let (tag, cause) = (bytes.u8()?, bytes.u8()?);
     let ring = u32::from(bytes.u16()?);
@@ -128,7 +128,8 @@ pub(super) fn take_record(bytes: &mut Bytes<'_>) -> Option<CapturedRecord> {
     })
 }
 
-/// The time by which the records of one ring are sorted among those of others: the order within the ring is kept.
+/// The time by which the records of one ring are sorted among the records of others. It never falls, so that the order
+/// within the ring is kept.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SortKey(u64);
 

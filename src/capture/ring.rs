@@ -1,4 +1,4 @@
-//! What a capture keeps of a ring beside its events.
+//! The description of a ring in a capture.
 
 use super::wire::{Bytes, put_text, put_u16, put_u32, put_u64};
 use crate::layout::header::CONTENT_TYPE_PERF;
@@ -11,9 +11,9 @@ use std::path::Path;
 pub struct CapturedRing {
     /// Name of its file.
     pub name: String,
-    /// Which process wrote it, by an index within the capture: rings with the same index were written by the same process.
+    /// Index of the process that wrote the ring. Rings with the same index were written by the same process.
     pub process: u32,
-    /// What it is among the rings of that process.
+    /// Its role among the rings of that process.
     pub role: RingRole,
     /// Content type, see [`crate::layout::header`].
     pub content_type: u16,
@@ -24,7 +24,7 @@ pub struct CapturedRing {
     /// Schema text, empty if it has none. It comes from the file: parse it with
     /// [`SchemaModel::of_ring`](crate::schema::SchemaModel::of_ring).
     pub schema_text: String,
-    /// Descriptors that it can hold.
+    /// Number of descriptors that it can hold.
     pub descriptor_capacity: u64,
     /// Bytes of its payload buffer.
     pub payload_buf_bytes: u64,
@@ -34,22 +34,22 @@ pub struct CapturedRing {
     pub pid: u32,
     /// Name of the writing program, empty if not known.
     pub program_name: String,
-    /// When it was created, nanoseconds since the epoch; 0 if not known.
+    /// Time of its creation, nanoseconds since the epoch; 0 if not known.
     pub created_epoch_nanos: u64,
-    /// The clock's calibration at the beginning of the capture: kind, ticks0, epoch_nanos0, mult, shift, ticks per second.
+    /// The clock's calibration at the start of the capture: kind, ticks0, epoch_nanos0, mult, shift, ticks per second.
     pub clock: [u64; 6],
-    /// First seqno that the capture was to hold: 1, or where the ring stood if only new events were asked for.
+    /// First seqno that the capture was to hold: 1, or the next seqno at its start if only new events were requested.
     pub first_seqno: u64,
 }
 
-/// What a ring is among those of its process.
+/// The role of a ring among the rings of its process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RingRole {
-    /// A ring of its own.
+    /// A ring that is no shard.
     Single,
-    /// A shard of the perf recorder whose shard 0 is the ring with that index in the capture.
+    /// A shard of a perf recorder.
     Shard {
-        /// Index of shard 0 among the rings of the capture.
+        /// Index of the recorder's shard 0 among the rings of the capture.
         recorder: u32,
         /// Index of the shard.
         shard: u32,
@@ -83,7 +83,8 @@ impl CapturedRing {
         }
     }
 
-    /// Of this shard 0, the shard with that index, of which nothing is known but what all shards have in common.
+    /// Describes another shard of this shard 0's recorder, of which only the fields are known that all shards have in
+    /// common.
     pub(super) fn missed_shard(&self, recorder: u32, shard: u32) -> Self {
         Self {
             name: format!("{}.{shard}", self.name),
@@ -94,7 +95,7 @@ impl CapturedRing {
         }
     }
 
-    /// Whether it is a perf ring.
+    /// Returns true for a perf ring.
     #[must_use]
     pub fn is_perf(&self) -> bool {
         self.content_type == CONTENT_TYPE_PERF

@@ -1,4 +1,4 @@
-//! From rings to files: when to look, and when to stop.
+//! The loop of a capture: from rings to files, when to look and when to stop.
 
 use super::error::{CaptureError, CaptureErrorKind};
 use super::format::PAYLOAD_BYTES_MAX;
@@ -17,26 +17,28 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How often limits of time are looked at, writers asked after, and progress told.
+/// The pace of checks: of time limits, of the writers' liveness, and of the caller through `progress`.
 const TICK: Duration = Duration::from_millis(100);
-/// How many records are copied between two looks at the time.
-const RECORDS_BATCH: u32 = 1 << 10;
-/// How many bytes of payload, if these are large.
-const PAYLOAD_BYTES_BATCH: u64 = 64 << 20;
-/// How long to sleep between looks while nothing comes.
+/// How many records are copied between two looks at the clock.
+const RECORDS_PER_LOOK: u32 = 1 << 10;
+/// How many payload bytes are copied between two looks at the clock.
+const PAYLOAD_BYTES_PER_LOOK: u64 = 64 << 20;
+/// The pause between looks while nothing comes.
 const IDLE_SLEEP: Duration = Duration::from_micros(500);
-/// How long an end waits for events that were begun before it.
+/// How long the end of a capture waits for events whose recording began before it.
 const END_GRACE: Duration = Duration::from_millis(50);
 
-/// Copies the events of the rings with these names or paths, live or dead, into a file. Of a perf recorder all shards are
-/// taken, those that it makes meanwhile too; one that is gone before it could be opened is a loss, and counted.
+/// Copies the events of the rings with these names or paths, live or dead, into a file. All shards of a perf recorder
+/// are taken, also those that it makes meanwhile. A shard that is removed before it could be opened is a loss, and is
+/// counted.
 ///
-/// `progress` is called about ten times a second; with [`ControlFlow::Break`] it ends the capture in good order. Everything
-/// recorded before the end is taken. Without an end in the options the capture lasts until the writers end.
+/// `progress` is called about ten times a second. It ends the capture in good order by returning
+/// [`ControlFlow::Break`]. Everything that was recorded before the end is taken. Without an end in the options, the
+/// capture lasts until the writers end.
 ///
 /// # Errors
-/// A ring cannot be opened, or is a perf ring of another schema; a file cannot be written. What was written until then can
-/// be read.
+/// A ring cannot be opened, or is a perf ring of another schema; a file cannot be written. The part that was written
+/// until then can be read.
 pub fn capture(
     names: &[PathBuf],
     output: &Path,
@@ -47,7 +49,7 @@ pub fn capture(
     capture_rings(&mut || next_of(&mut readers), output, options, progress)
 }
 
-/// As [`capture`], into something that the caller has opened. It is not rotated.
+/// Captures as [`capture`] does, into a writer that the caller has opened. The output is not rotated.
 ///
 /// # Errors
 /// As [`capture`].
@@ -70,15 +72,16 @@ fn next_of(readers: &mut std::vec::IntoIter<Reader>) -> NextRing {
     readers.next().map_or(NextRing::NoMore, NextRing::Ring)
 }
 
-/// As [`capture`], of rings that the caller has opened, or opens while the capture runs: a ring that is held open is read to its end
-/// even if its file is removed.
+/// Captures as [`capture`] does, from rings that the caller has opened, or opens while the capture runs. A ring that is
+/// open is read to its end even if its file is removed.
 ///
-/// `next_ring` is asked at the begin until it has no more for now, and must have one by then; after that, unless it has said that there
-/// will be no more, again and again, up to two thousand times a second: it should be quick. A ring that comes later is new as a whole, whatever
-/// [`CaptureOptions::only_new`] says; if it cannot be captured, that is among the problems.
+/// At the start, `next_ring` is called until it has no ring for now; it must have given at least one ring by then.
+/// After that it is called up to two thousand times a second, so it should be quick, until it answers
+/// [`NextRing::NoMore`]. A ring that comes later is new as a whole, whatever [`CaptureOptions::only_new`] says. If such
+/// a ring cannot be captured, that is among the problems.
 ///
 /// # Errors
-/// As [`capture`]; there is no ring at the begin.
+/// As [`capture`]; or there is no ring at the start.
 pub fn capture_rings(
     next_ring: &mut dyn FnMut() -> NextRing,
     output: &Path,
@@ -103,7 +106,7 @@ pub fn capture_rings(
     Capture::begin(next_ring, parts, options)?.run(progress)
 }
 
-/// As [`capture_rings`], into something that the caller has opened. It is not rotated.
+/// Captures as [`capture_rings`] does, into a writer that the caller has opened. The output is not rotated.
 ///
 /// # Errors
 /// As [`capture_rings`].
@@ -119,7 +122,7 @@ pub fn capture_rings_to(
 
 struct Capture<'o> {
     options: &'o CaptureOptions,
-    /// `None`: no more rings will come.
+    /// `None` if no more rings will come.
     next_ring: Option<&'o mut dyn FnMut() -> NextRing>,
     sources: Sources,
     output: Output<'o>,
@@ -133,7 +136,7 @@ enum Copied {
         payload_bytes: u64,
     },
     Nothing,
-    /// An event that was recorded after the end that was decided on.
+    /// An event that was recorded after the end of the capture.
     AfterTheEnd,
     /// There is no room for more.
     Full,
@@ -167,7 +170,7 @@ impl<'o> Capture<'o> {
         Ok(Self { options, next_ring, sources, output, started: Instant::now() })
     }
 
-    /// Takes the rings that have come since the last look.
+    /// Adds the rings that have come since the last look.
     fn take_new_rings(&mut self) {
         while let Some(next_ring) = &mut self.next_ring {
             match next_ring() {
@@ -210,7 +213,7 @@ impl<'o> Capture<'o> {
         Ok(CaptureSummary {
             reason,
             elapsed,
-            // A ring that there was no room for is not captured.
+            // A ring that is not in a file, because there was no room for its description, is not captured.
             rings: rings.take(self.output.finished.rings.len()).collect(),
             stats: self.output.finished,
             bytes: self.output.finished_bytes.saturating_sub(self.output.removed_bytes),
@@ -222,7 +225,7 @@ impl<'o> Capture<'o> {
         })
     }
 
-    /// Copies until there is a reason to stop.
+    /// Copies records until there is a reason to stop.
     fn copy(
         &mut self,
         progress: &mut dyn FnMut(&CaptureProgress) -> ControlFlow<()>,
@@ -233,11 +236,11 @@ impl<'o> Capture<'o> {
             self.take_new_rings();
             let mut is_idle = false;
             let mut bytes = 0;
-            for _ in 0..RECORDS_BATCH {
+            for _ in 0..RECORDS_PER_LOOK {
                 match self.copy_record(stop.as_ref().map(|stop| stop.epoch_nanos))? {
                     Copied::Record { payload_bytes } => {
                         bytes += payload_bytes;
-                        if bytes > PAYLOAD_BYTES_BATCH {
+                        if bytes > PAYLOAD_BYTES_PER_LOOK {
                             break;
                         }
                     }
@@ -254,7 +257,7 @@ impl<'o> Capture<'o> {
                 next_tick = now + TICK;
                 if is_idle {
                     self.sources.set.check_liveness();
-                    // Their last events may have come since the look above.
+                    // The last events of the writers may have come after the look above.
                     is_idle = false;
                 }
                 if !self.output.tick(now, &mut self.sources.rings, &mut self.sources.recorders)? {
@@ -263,7 +266,7 @@ impl<'o> Capture<'o> {
                 let wants_end = progress(&self.progress()).is_break();
                 let reason = self.reason_to_end(now, wants_end);
                 stop = stop.or_else(|| reason.map(|reason| Stop::new(reason, now_epoch_nanos(), now + END_GRACE)));
-                // What was begun before the end may still come until the deadline.
+                // Events whose recording began before the end may still come until the deadline.
                 if let Some(stop) = &mut stop
                     && stop.is_reached(&self.sources.rings)
                     && now >= stop.deadline
@@ -320,7 +323,7 @@ impl<'o> Capture<'o> {
                 }
                 let ring = &mut rings[index];
                 let payload = ring.payloads.check(&event, set.payload(), ring.reader.as_ref());
-                // With a gap before it.
+                // The room is for the event and a gap before it.
                 if !self.output.make_room(event_bytes(payload) + GAP_BYTES, rings, recorders)? {
                     return Ok(Copied::Full);
                 }
@@ -365,7 +368,7 @@ fn count_event(stats: &mut RingStats, descriptor: &Descriptor, payload: PayloadR
     }
 }
 
-/// Of the clock that stamps events.
+/// Returns the time of the clock that stamps events.
 fn now_epoch_nanos() -> u64 {
     Clock::global().now_epoch_nanos()
 }

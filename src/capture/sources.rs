@@ -26,12 +26,12 @@ pub(super) struct Sources {
     pub(super) problems: Vec<String>,
 }
 
-/// A ring and how far it has been read.
+/// A ring, and how far it has been captured.
 pub(super) struct SourceRing {
     /// `None` for a shard that could not be opened.
     pub(super) reader: Option<Reader>,
     pub(super) described: CapturedRing,
-    /// Of a shard that could not be opened: what is missing, to be told.
+    /// The gap of a shard that could not be opened, until it is written.
     pub(super) missing: Option<Gap>,
     pub(super) key: SortKey,
     pub(super) stats: RingStats,
@@ -77,8 +77,8 @@ impl Sources {
         self.take_new()
     }
 
-    /// Adds a ring that was made later, and is new as a whole. A ring that cannot be captured is left out, and is among the
-    /// problems.
+    /// Adds a ring that was made later, and is new as a whole. A ring that cannot be captured is left out, and is among
+    /// the problems.
     pub(super) fn add_later(&mut self, reader: Reader) {
         if let Err(error) = self.add_ring(reader, Seek::Oldest) {
             self.problems.push(error.to_string());
@@ -134,7 +134,8 @@ impl Sources {
         let (Some(reader), Some(cursor)) = (ring.reader().cloned(), ring.cursor()) else {
             return self.describe_missed(index, recorder);
         };
-        // The first seqno, or the next one. The cursor tells which events had been overwritten.
+        // Seqno 1, or the next seqno if only new events are wanted. The cursor reports events that had been
+        // overwritten.
         let first_seqno = cursor.next_seqno();
         let role = match (is_perf, ring.recorder()) {
             (false, _) => RingRole::Single,
@@ -186,7 +187,7 @@ impl Sources {
         Err(CaptureError::new(CaptureErrorKind::BadOptions, message))
     }
 
-    /// Rings of one process have the same index; who does not say who writes stands alone.
+    /// Returns the index of the ring's process. A ring whose writer is not known has an index of its own.
     fn process_of(&mut self, reader: &Reader, role: RingRole) -> u32 {
         if let RingRole::Shard { recorder, .. } = role
             && let Some(shard0) = self.rings.get(recorder as usize)

@@ -1,18 +1,19 @@
-//! How many events each ring gave to a capture, and how many it lost.
+//! Counts of a capture: how many events of each ring it took, and how many it lost.
 
 use super::wire::{Bytes, put_u64};
 use crate::reader::{Gap, GapCause, Reader, RingState};
 use crate::tracing::CatalogLosses;
 
-/// What became of one ring's events. In a capture's [summary](super::CaptureSummary), `events + removed + lost() + given_up()` is the number of
-/// seqnos from the ring's first to `last_seqno`; in a file `events + lost() + given_up()` is that, from the file's first.
+/// Counts of one ring's events, by what became of them. In a capture's [summary](super::CaptureSummary), the number of
+/// seqnos from the ring's first to `last_seqno` is `events + removed + lost() + given_up()`. In a file, the number of
+/// seqnos from the file's first is `events + lost() + given_up()`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct RingStats {
     /// Events in the file, or the files.
     pub events: u64,
-    /// Events that were captured, in files that were [removed again](super::CaptureOptions::keep_files) when this one was begun: all since the
-    /// capture's begin. They are not lost.
+    /// Events that were captured into files that were [removed again](super::CaptureOptions::keep_files), from the
+    /// start of the capture to the start of this file. They do not count as lost.
     pub removed: u64,
     /// Events whose payload was overwritten before it could be copied.
     pub expired_payloads: u64,
@@ -22,40 +23,40 @@ pub struct RingStats {
     pub omitted_payloads: u64,
     /// Sequence numbers without an event, by cause, in the order of [`GapCause::ALL`].
     pub missing_by_cause: [u64; 5],
-    /// The last seqno that is accounted for, 0 if none is.
+    /// The last seqno that is counted, 0 for none.
     pub last_seqno: u64,
-    /// Events that the ring had already handed out when the capture stopped and that belong to the time after it.
+    /// Events that the ring had handed out when the capture stopped, and that are recorded after its end.
     pub unread: u64,
-    /// Whether the writer lived when the capture stopped.
+    /// Whether the writer was alive when the capture stopped.
     pub was_live: bool,
-    /// Events that became RECORD_ERROR, as the writer counted them.
+    /// Events that became RECORD_ERROR, counted by the writer.
     pub record_errors: u64,
-    /// Shard 0 of a perf recorder: call sites, threads and shards that found no room, and spans that were not recorded because too many were
-    /// open, as the writer counted them.
+    /// Counts by the writer, in shard 0 of a perf recorder: call sites, threads and shards for which there was no room,
+    /// and spans that were not recorded because too many were open.
     pub table_losses: [u64; 4],
 }
 
 impl RingStats {
-    /// Events that are missing, whatever the cause.
+    /// Returns the number of missing events, whatever the cause.
     #[must_use]
     pub fn lost(&self) -> u64 {
         let losses = GapCause::ALL.into_iter().filter(|cause| cause.is_loss());
         losses.fold(0, |sum, cause| sum.saturating_add(self.missing_by(cause)))
     }
 
-    /// Events that are there, without the payload that they had.
+    /// Returns the number of events that are there without their payload.
     #[must_use]
     pub fn lost_payloads(&self) -> u64 {
         self.expired_payloads.saturating_add(self.malformed_payloads).saturating_add(self.omitted_payloads)
     }
 
-    /// Sequence numbers that stand for no event: nothing is lost with them.
+    /// Returns the number of seqnos that stand for no event: nothing is lost with them.
     #[must_use]
     pub fn given_up(&self) -> u64 {
         self.missing_by(GapCause::GivenUp)
     }
 
-    /// Sequence numbers without an event, of one cause.
+    /// Returns the number of seqnos without an event, of one cause.
     #[must_use]
     pub fn missing_by(&self, cause: GapCause) -> u64 {
         self.missing_by_cause[cause as usize]
@@ -67,13 +68,13 @@ impl RingStats {
         self.last_seqno = gap.first_seqno.saturating_add(gap.count).saturating_sub(1);
     }
 
-    /// Asks the ring for what only it knows.
+    /// Copies the counts that only the ring has.
     pub(super) fn close(&mut self, reader: &Reader) {
         let info = reader.info();
         self.unread = info.last_seqno.saturating_sub(self.last_seqno);
         self.was_live = match reader.state() {
             RingState::Live | RingState::Unknown => true,
-            // Its writer may well go on.
+            // The writer may well go on, though its file cannot be read.
             RingState::Truncated | RingState::NoMemory | RingState::Unreadable => reader.lock_owner_pid().is_some(),
             _ => false,
         };
@@ -86,24 +87,24 @@ impl RingStats {
 /// The stats of all rings of a capture, by index.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CaptureStats {
-    /// One for each ring.
+    /// The counts of each ring.
     pub rings: Vec<RingStats>,
 }
 
 impl CaptureStats {
-    /// Events of all rings.
+    /// Returns the number of events of all rings.
     #[must_use]
     pub fn events(&self) -> u64 {
         self.rings.iter().fold(0, |sum, ring| sum.saturating_add(ring.events))
     }
 
-    /// Events of all rings that were captured, in files that were removed again.
+    /// Returns the number of events of all rings that were captured into files that were removed again.
     #[must_use]
     pub fn removed(&self) -> u64 {
         self.rings.iter().fold(0, |sum, ring| sum.saturating_add(ring.removed))
     }
 
-    /// Takes away the events of a file that was removed. What was lost stays lost.
+    /// Subtracts the events of a file that was removed. Lost events stay counted as lost.
     pub(super) fn take_away(&mut self, file: &Self) {
         for (total, file) in self.rings.iter_mut().zip(&file.rings) {
             total.events = total.events.saturating_sub(file.events);
@@ -113,7 +114,7 @@ impl CaptureStats {
         }
     }
 
-    /// Adds what a file says that goes on where the ones before it have stopped.
+    /// Adds the counts of a file that continues the files before it.
     pub(super) fn add(&mut self, file: &Self) {
         self.rings.resize(file.rings.len().max(self.rings.len()), RingStats::default());
         for (total, file) in self.rings.iter_mut().zip(&file.rings) {
@@ -132,25 +133,25 @@ impl CaptureStats {
         }
     }
 
-    /// Events that are missing, of all rings.
+    /// Returns the number of missing events of all rings.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.rings.iter().fold(0, |sum, ring| sum.saturating_add(ring.lost()))
     }
 
-    /// Events of all rings that are there, without the payload that they had.
+    /// Returns the number of events of all rings that are there without their payload.
     #[must_use]
     pub fn lost_payloads(&self) -> u64 {
         self.rings.iter().fold(0, |sum, ring| sum.saturating_add(ring.lost_payloads()))
     }
 
-    /// Sequence numbers that stand for no event, of all rings.
+    /// Returns the number of seqnos of all rings that stand for no event.
     #[must_use]
     pub fn given_up(&self) -> u64 {
         self.missing_by(GapCause::GivenUp)
     }
 
-    /// Sequence numbers without an event, of one cause, of all rings.
+    /// Returns the number of seqnos of all rings without an event, of one cause.
     #[must_use]
     pub fn missing_by(&self, cause: GapCause) -> u64 {
         self.rings.iter().fold(0, |sum, ring| sum.saturating_add(ring.missing_by(cause)))
@@ -163,17 +164,19 @@ impl CaptureStats {
 pub enum EndReason {
     /// All writers had ended, or died.
     WritersEnded,
-    /// The time asked for was over.
+    /// The requested time was over.
     Duration,
-    /// The size asked for was reached.
+    /// The requested size was reached.
     Size,
-    /// The caller wanted an end.
+    /// The caller ended the capture.
     Interrupted,
-    /// This file was full and another one goes on.
+    /// This file was full, and the next file continues it.
     Rotated,
-    /// The file of a ring was truncated, whose writer may well go on: of that nothing can be read. The writers of the other rings had ended.
+    /// The file of a ring was truncated. Its writer may go on, but nothing of that can be read. The writers of the
+    /// other rings had ended.
     Truncated,
-    /// As [`Self::Truncated`], but pages of the file could not be read for another cause: there was no memory for them, or an I/O error.
+    /// Pages of a ring's file could not be read, because there was no memory for them or because of an I/O error. The
+    /// rest is as with [`Self::Truncated`].
     Unreadable,
 }
 
@@ -189,18 +192,18 @@ impl EndReason {
     ];
 }
 
-/// Words of a ring's stats in a file.
+/// Number of words that a ring's counts take in a file.
 const RING_WORDS: usize = 18;
 
-/// How a capture file ends.
+/// The end of a capture file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct CaptureEnd {
-    /// Why.
+    /// Why the file ends.
     pub reason: EndReason,
-    /// When, nanoseconds since the epoch.
+    /// When it ended, nanoseconds since the epoch.
     pub ended_epoch_nanos: u64,
-    /// What became of each ring's events in this file.
+    /// Counts of each ring's events in this file.
     pub stats: CaptureStats,
 }
 
@@ -223,12 +226,12 @@ impl CaptureEnd {
         out
     }
 
-    /// Bytes of an end with so many rings.
+    /// Returns the number of bytes of an end with this many rings.
     pub(super) fn encoded_bytes(rings: usize) -> usize {
         16 + rings * 8 * RING_WORDS
     }
 
-    /// Decodes the end of a file of that version.
+    /// Decodes the end of a file of this version.
     pub(super) fn decode(bytes: &[u8], version: u32) -> Option<Self> {
         let mut bytes = Bytes::new(bytes);
         let causes = if version == 1 { 3 } else { GapCause::ALL.len() };
@@ -237,7 +240,7 @@ impl CaptureEnd {
         let ended_epoch_nanos = bytes.u64()?;
         let mut stats = CaptureStats::default();
         while !bytes.is_empty() {
-            // Version 1 knew fewer causes, and before version 3 nobody said what was removed.
+            // Version 1 has fewer causes, and versions before 3 do not count removed events.
             let mut words = [0; RING_WORDS];
             let (counts, rest) = words.split_at_mut(4 + GapCause::ALL.len());
             let rest = if version < 3 { &mut rest[..RING_WORDS - 1 - 4 - GapCause::ALL.len()] } else { rest };

@@ -1,17 +1,17 @@
-//! When a capture that is to end is complete.
+//! When a capture that shall end is complete.
 
 use super::sources::SourceRing;
 use super::stats::EndReason;
 use crate::reader::Reader;
 use std::time::Instant;
 
-/// An end that was decided on: what was recorded until then is still taken.
+/// The decided end of a capture. Events that were recorded before it are still taken.
 pub(super) struct Stop {
     pub(super) reason: EndReason,
     pub(super) epoch_nanos: u64,
-    /// Rings in which nothing happens are not waited for after this.
+    /// After this time, the capture does not wait for silent rings.
     pub(super) deadline: Instant,
-    /// For each ring, the last seqno that is waited for.
+    /// For each ring, the last seqno to wait for.
     last_seqnos: Vec<u64>,
 }
 
@@ -20,13 +20,15 @@ impl Stop {
         Self { reason, epoch_nanos, deadline, last_seqnos: Vec::new() }
     }
 
-    /// Whether every ring has given what it had when it was first asked this. Where time stamps are right they tell it sooner; a
-    /// writer that stamps what it records with the past must not keep a capture from ending.
+    /// Returns true if every ring has given all events that it had at the first call. Where time stamps are right, an
+    /// event with a later stamp ends the capture sooner. A writer whose stamps lie in the past must not keep a capture
+    /// from ending.
     pub(super) fn is_reached(&mut self, rings: &[SourceRing]) -> bool {
         let new_rings = rings.iter().skip(self.last_seqnos.len());
         self.last_seqnos.extend(new_rings.map(|ring| {
             let Some(info) = ring.reader.as_ref().map(Reader::info) else { return 0 };
-            // A header can say anything, but no more than a ringful is there at once, and one that the merger holds.
+            // A damaged header can hold any number. No more than a ringful is there at once, and one event that the set
+            // holds.
             let most = info.geometry.descriptor_capacity() + 1;
             info.last_seqno.min(given(ring).saturating_add(most))
         }));
@@ -34,9 +36,10 @@ impl Stop {
     }
 }
 
-/// Up to which seqno the ring has given everything.
+/// Returns the seqno up to which the ring has given everything.
 fn given(ring: &SourceRing) -> u64 {
-    // What had been overwritten before is in it: the merger gives no event before every ring has told its first gap.
+    // This includes events that had been overwritten before: the set gives no event before every ring has given its
+    // first gap.
     ring.stats.last_seqno.saturating_add(ring.missing.map_or(0, |gap| gap.count))
 }
 
@@ -62,7 +65,7 @@ mod tests {
         sources.add_first(Reader::open(path).unwrap()).unwrap();
         let mut stop = Stop::new(EndReason::Duration, u64::MAX, Instant::now() + Duration::from_secs(3600));
         assert!(!stop.is_reached(&sources.rings));
-        // More comes than is taken.
+        // The ring goes on to record.
         record();
         for taken in 1..10 {
             sources.rings[0].stats.last_seqno = taken;

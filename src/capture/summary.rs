@@ -1,61 +1,63 @@
-//! What a capture tells, while it runs and at its end.
+//! The progress of a capture, and its result.
 
 use super::stats::{CaptureStats, EndReason};
 use crate::reader::{LostPages, Reader};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What there is to capture besides what [`capture_rings`](super::capture_rings) reads already.
+/// The answer to the question of [`capture_rings`](super::capture_rings) for another ring.
 #[derive(Debug)]
 pub enum NextRing {
-    /// This ring, from now on.
+    /// A ring to capture from now on.
     Ring(Reader),
-    /// Nothing for now. More rings may come: until then the capture does not end because the writers of the others have ended.
+    /// No ring for now. More rings may come; until [`Self::NoMore`], the capture does not end when all writers have
+    /// ended.
     NotYet,
-    /// Nothing any more.
+    /// No ring, now or later.
     NoMore,
 }
 
-/// How far a capture is.
+/// The progress of a capture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct CaptureProgress {
-    /// Time since its begin.
+    /// Time since its start.
     pub elapsed: Duration,
-    /// Rings read.
+    /// Number of rings.
     pub rings: usize,
-    /// Events taken, those in files that were removed again, too.
+    /// Events taken, including those in files that were removed again.
     pub events: u64,
-    /// Events lost. Of a shard that could not be opened this is not known before the end.
+    /// Events lost. Events of a shard that could not be opened are counted at the end.
     pub lost: u64,
-    /// Bytes written, of files that were removed again, too.
+    /// Bytes written, including files that were removed again.
     pub bytes: u64,
     /// Files begun.
     pub files: u32,
 }
 
-/// What a capture has done.
+/// The result of a capture.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct CaptureSummary {
-    /// Why it ended.
+    /// Why the capture ended.
     pub reason: EndReason,
     /// How long it took.
     pub elapsed: Duration,
-    /// The rings' names, in the order of the stats.
+    /// The names of the rings, in the order of `stats`.
     pub rings: Vec<String>,
-    /// What became of each ring's events: in the files, removed with files, or lost.
+    /// Counts of each ring's events: in the files, removed with files, or lost.
     pub stats: CaptureStats,
-    /// Bytes of the files.
+    /// Bytes of the files that are left.
     pub bytes: u64,
     /// How many files were removed again, see [`CaptureOptions::keep_files`](super::CaptureOptions::keep_files).
     pub removed_files: u32,
-    /// Bytes of these.
+    /// Bytes of the removed files.
     pub removed_bytes: u64,
     /// The files, without those that were removed again; empty for [`capture_to`](super::capture_to).
     pub files: Vec<PathBuf>,
-    /// What went wrong without ending the capture: shards that could not be opened, files that were truncated.
+    /// Failures that did not end the capture: shards that could not be opened, files that were truncated.
     pub problems: Vec<String>,
-    /// Rings of whose files pages could not be read, mostly because somebody truncated them: what was there is missing, uncounted.
+    /// Rings whose files had pages that could not be read, mostly because they were truncated. The events in these
+    /// pages are missing, and nobody can count them.
     pub lost_pages: Vec<(String, LostPages)>,
 }

@@ -1,4 +1,4 @@
-//! Call sites and threads of a recorder, as they are found.
+//! The tables of call sites and threads of a recorder, in a capture.
 
 use super::wire::{Bytes, put_u32};
 use crate::reader::Reader;
@@ -9,7 +9,7 @@ use std::collections::HashSet;
 const CALL_SITE: u32 = 1;
 const THREAD: u32 = 2;
 
-/// What one recorder's tables hold, and what of that has been written to the capture.
+/// The entries of one recorder's tables, and how many of them were written to the current file.
 #[derive(Default)]
 pub(super) struct Tables {
     catalog: Catalog,
@@ -18,13 +18,13 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// Forgets what was written: a new file begins.
+    /// Starts again from the first entry, for a new file.
     pub(super) fn restart(&mut self) {
         self.written_call_sites.clear();
         self.written_threads.clear();
     }
 
-    /// Appends what is new to `out`, for the recorder whose shard 0 is the ring `recorder`; gives the number of entries.
+    /// Appends the new entries to `out`, for the recorder whose shard 0 is the ring `recorder`. Returns their number.
     pub(super) fn put_new(&mut self, out: &mut Vec<u8>, recorder: u32, shard0: &Reader) -> u64 {
         self.catalog.update(shard0);
         let is_new = |known: usize, written: &HashSet<u32>| known > written.len();
@@ -80,7 +80,8 @@ fn thread_body(thread: &Thread) -> Vec<u8> {
     )
 }
 
-/// Learns the entries of a block; `catalogs` has one for each ring of the capture. False if the block is damaged.
+/// Adds the entries of a block to `catalogs`, which has one catalog for each ring of the capture. Returns false if the
+/// block is damaged.
 pub(super) fn learn(bytes: &[u8], catalogs: &mut [Catalog]) -> bool {
     let mut bytes = Bytes::new(bytes);
     while !bytes.is_empty() {

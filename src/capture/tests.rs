@@ -45,7 +45,7 @@ fn file_of(bytes: &[u8]) -> File {
 #[test]
 fn events_come_by_time_across_blocks_and_in_the_order_of_seqnos_within_a_ring() {
     let capture = three_blocks().open();
-    // The exec ring's second event is stamped before its first: it stays behind it.
+    // The exec ring's second event is stamped before its first, and still comes after it.
     assert_eq!(stamps(&capture), [(0, 1000), (0, 5), (0, 1200), (0, 1300), (1, 1500), (1, 1100)]);
     assert!(!capture.is_truncated() && capture.problems().is_empty());
     let end = capture.end().unwrap();
@@ -90,7 +90,7 @@ fn a_damaged_block_is_left_out_and_said() {
     let magic = b"EVRB";
     let blocks: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(magic)).collect();
     let mut damaged = bytes.clone();
-    // In the compressed bytes of the second block of events, behind the two rings.
+    // In the compressed bytes of the second block of events, after the two rings.
     damaged[blocks[3] + 48 + 20] ^= 0x55;
     let capture = CaptureFile::from_file(file_of(&damaged)).unwrap();
     let mut events = capture.events();

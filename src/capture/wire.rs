@@ -1,6 +1,6 @@
-//! Numbers and texts in bytes, little endian.
+//! Encoding and decoding numbers and texts, little endian.
 
-/// Takes values off untrusted bytes; `None` where there are too few.
+/// A decoder of untrusted bytes. Its methods return `None` if there are too few bytes.
 pub(super) struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {
@@ -44,8 +44,8 @@ impl<'a> Bytes<'a> {
         self.array()
     }
 
-    /// A text with its length before it. What is not UTF-8 or would move a terminal's cursor is replaced, unless it is a line
-    /// feed.
+    /// Takes a text that follows its length. Bytes that are not UTF-8 are replaced, and so are control characters
+    /// except line feeds.
     pub(super) fn text(&mut self) -> Option<String> {
         let bytes = self.u32()?;
         let text = String::from_utf8_lossy(self.take(bytes as usize)?);
@@ -66,7 +66,7 @@ pub(super) fn put_u64(out: &mut Vec<u8>, value: u64) {
     out.extend(value.to_le_bytes());
 }
 
-/// A text longer than 16 MiB is cut.
+/// Appends a text after its length. A text longer than 16 MiB is cut.
 pub(super) fn put_text(out: &mut Vec<u8>, text: &str) {
     let bytes = text.as_bytes();
     let bytes = &bytes[..bytes.len().min(16 << 20)];

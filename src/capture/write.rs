@@ -11,7 +11,7 @@ use super::stats::CaptureEnd;
 use crate::reader::{Descriptor, Gap, PayloadRead};
 use std::io::Write;
 
-/// Writes the blocks of one file. What was written is readable whatever happens later.
+/// A writer of the blocks of one file. A block that was written stays readable whatever happens later.
 pub(super) struct CaptureWriter {
     out: Box<dyn Write>,
     compressor: zstd::bulk::Compressor<'static>,
@@ -43,24 +43,24 @@ impl CaptureWriter {
         Ok(writer)
     }
 
-    /// Bytes of the whole file, at most, if so many bytes of tables and, with those that wait, of events are added before it is
-    /// finished with so many rings.
+    /// Returns the largest possible size of the finished file with this many rings, if this many bytes of tables and of
+    /// events are added first.
     pub(super) fn bytes_if_finished(&self, table_bytes: usize, event_bytes: usize, rings: usize) -> u64 {
         let tables = if table_bytes == 0 { 0 } else { block_bytes_max(table_bytes) };
         self.offset + tables + tail_bytes_max(self.events.len() + event_bytes, rings, self.blocks.len())
     }
 
-    /// Bytes of events, end and index of a new file, at most.
+    /// Returns the largest possible size of events, end and index in a new file.
     pub(super) fn bytes_if_fresh(event_bytes: usize, rings: usize) -> u64 {
         tail_bytes_max(event_bytes, rings, rings)
     }
 
-    /// Bytes of the file so far.
+    /// Returns the present size of the file.
     pub(super) fn bytes(&self) -> u64 {
         self.offset
     }
 
-    /// Whether the next call of [`Self::flush_events`] should not be put off.
+    /// Returns true if [`Self::flush_events`] should be called now.
     pub(super) fn is_block_full(&self) -> bool {
         self.events.len() >= BLOCK_BYTES_TARGET
     }
@@ -89,7 +89,7 @@ impl CaptureWriter {
         self.last_nanos = self.last_nanos.max(key);
     }
 
-    /// Writes what events there are.
+    /// Writes the events that wait as a block.
     pub(super) fn flush_events(&mut self) -> Result<(), CaptureError> {
         if self.records == 0 {
             return Ok(());
@@ -102,7 +102,7 @@ impl CaptureWriter {
         Ok(())
     }
 
-    /// Writes what is left, the end, the index and the footer.
+    /// Writes the events that wait, the end, the index and the footer.
     pub(super) fn finish(&mut self, end: &CaptureEnd) -> Result<(), CaptureError> {
         self.flush_events()?;
         self.block(BlockKind::End, &end.encode(), 1, (0, 0))?;
@@ -137,15 +137,16 @@ impl CaptureWriter {
     }
 }
 
-/// Bytes of a block of so many bytes, at most.
+/// Returns the largest possible size of a block with this many uncompressed bytes.
 pub(super) fn block_bytes_max(bytes: usize) -> u64 {
-    // The bound is without the checksum.
+    // zstd's bound does not include the checksum.
     BLOCK_HEADER_BYTES + zstd::zstd_safe::compress_bound(bytes) as u64 + 4
 }
 
-/// Bytes of a last block of events, of the end, of the index and of the footer, at most.
+/// Returns the largest possible size of the last block of events, the end, the index and the footer.
 fn tail_bytes_max(event_bytes: usize, rings: usize, blocks: usize) -> u64 {
-    // Besides the blocks there are: tables, events, gaps that are told at the end, the end.
+    // The index has an entry for each existing block, and for those of tables, events, gaps of missed shards, and the
+    // end.
     let index_bytes = (blocks + 4) * (8 + BLOCK_HEADER_BYTES as usize);
     let blocks = [event_bytes, rings * GAP_BYTES, CaptureEnd::encoded_bytes(rings), index_bytes];
     blocks.map(block_bytes_max).iter().sum::<u64>() + FOOTER_BYTES
