@@ -1,4 +1,4 @@
-//! What `export` and `summary` read: a capture file, or what a ring holds now.
+//! The input of `export` and `summary`: a capture file, or the present content of rings.
 
 use super::advice;
 use super::capture::{report_payload_losses, report_table_losses};
@@ -18,18 +18,18 @@ use std::time::Duration;
 /// A capture to read.
 pub(super) struct Saved {
     pub capture: CaptureFile,
-    /// The files that were read for it.
+    /// The files that it was read from.
     pub read: ReadFiles,
-    /// What went wrong when it was made just now from a ring: shards that were left out.
+    /// Problems of making it from rings just now: shards that were left out.
     problems: Vec<String>,
-    /// Why pages of a ring's file could not be read.
+    /// Why pages of a ring's file could not be read, if there are such pages.
     lost_pages: Option<LostPages>,
 }
 
-/// Opens the capture file, or the files of a rotated one; or captures what the rings of these names hold now, together. With `needs_spans`,
-/// there must be a perf ring among them.
+/// Opens the capture file, or the files of a rotated capture; or captures the present content of the rings of these
+/// names, together. With `needs_spans`, there must be a perf ring among them.
 pub(super) fn open(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved> {
-    // Opening a pipe would wait for somebody to write to it.
+    // Opening a pipe would block until somebody writes to it.
     let is_stream = |name: &&PathBuf| std::fs::metadata(name).is_ok_and(|it| !it.is_file() && !it.is_dir());
     if let Some(name) = names.iter().find(is_stream) {
         let message = format!(
@@ -56,7 +56,7 @@ pub(super) fn open(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved
     }
 }
 
-/// What the rings hold now.
+/// Captures the present content of the rings.
 fn capture_now(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved> {
     let mut rings = Vec::new();
     for name in names {
@@ -65,7 +65,7 @@ fn capture_now(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved> {
         rings.push(ring);
     }
     if needs_spans && !rings.iter().any(|ring| ring.info().content_type == CONTENT_TYPE_PERF) {
-        // The reader's message says what else the ring holds.
+        // The reader's message says what the ring holds instead.
         for (name, ring) in names.iter().zip(&rings) {
             ring.check_events::<PerfEvent>().map_err(|error| advice::on_perf(name, error))?;
         }
@@ -97,8 +97,8 @@ impl Saved {
         Self { capture, read, problems: Vec::new(), lost_pages: None }
     }
 
-    /// Says what was wrong with what was read, `problems` of its export among it, and which payloads it has lost; gives the exit code that belongs
-    /// to the problems.
+    /// Prints the problems of the input, including those of its export, and its lost payloads. Returns the exit code
+    /// for the problems.
     pub(super) fn report(&self, name: &Path, problems: &[String], payload_losses: &[PayloadLosses]) -> Exit {
         for problem in self.problems.iter().chain(problems) {
             anstream::eprintln!("{WARNING}{}: {}{WARNING:#}", name.display(), one_line(problem));
@@ -118,7 +118,7 @@ impl Saved {
     }
 }
 
-/// A size in bytes: `500k`, `100M`, `2G` (powers of 1,024).
+/// Reads a size in bytes: `500k`, `100M`, `2G` (powers of 1,024).
 pub(super) fn parse_bytes(text: &str) -> Result<u64, String> {
     let (digits, shift) = match text.trim_end_matches(['b', 'B']).trim_end_matches('i') {
         number if number.ends_with(['k', 'K']) => (&number[..number.len() - 1], 10),
@@ -131,7 +131,7 @@ pub(super) fn parse_bytes(text: &str) -> Result<u64, String> {
     number.checked_mul(1 << shift).ok_or_else(|| "too large".into())
 }
 
-/// A time: `500ms`, `10s`, `2m`, `1h30m`; a number alone is seconds.
+/// Reads a time: `500ms`, `10s`, `2m`, `1h30m`; a number alone is seconds.
 pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
     let expected = || "expected a time like 500ms, 10s, 2m or 1h30m".to_owned();
     if let Ok(seconds) = text.parse::<f64>() {
@@ -141,7 +141,7 @@ pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
     duration.try_into().map_err(|_| expected())
 }
 
-/// That both want stdout.
+/// Makes the error that two outputs want stdout.
 pub(super) fn stdout_twice() -> Failure {
     Failure::new(Exit::Usage, "--json and `--output -` both want stdout; give a file")
 }

@@ -1,4 +1,5 @@
-//! The rings of a capture, as they are made: each is held open from the moment it is seen, so that its program may end and remove it.
+//! The rings of a capture, as they are made. Each ring is held open from the moment it is seen, so that its program may
+//! end and remove it.
 
 use super::program::Program;
 use crate::cli::advice;
@@ -13,31 +14,31 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How often it is asked whether a ring has been made: a program may live for milliseconds.
+/// The pause between two looks for a ring. It is short, because a program may live for milliseconds only.
 const INTERVAL: Duration = Duration::from_millis(2);
-/// The same, where its program was started by us.
+/// The pause between two looks for a ring of a program that this process has started.
 const SHORT_INTERVAL: Duration = Duration::from_millis(1);
 
-/// The rings that are named.
+/// The rings that the command line names.
 pub(super) struct Rings {
-    /// The program that makes them, if we have started one.
+    /// The program that makes them, if this process has started one.
     pub(super) program: Option<Program>,
-    /// Those that are not there yet.
+    /// Names of rings that do not exist yet.
     awaited: Vec<PathBuf>,
-    /// Those that are there and were not handed over yet.
+    /// Rings that were opened and not handed to the capture yet.
     found: VecDeque<Reader>,
-    /// All that were there.
+    /// All rings that were opened.
     opened: Vec<Reader>,
-    /// Whether nobody will make those that are awaited.
+    /// Whether nobody will make the awaited rings any more.
     is_over: bool,
-    /// Why a ring that has come cannot be captured.
+    /// The error of a ring that exists and cannot be captured.
     failed: Option<ReaderError>,
     next_look: Instant,
     silence: Silence,
 }
 
 impl Rings {
-    /// The rings of these names, of `program` if there is one. Nothing has been looked for yet.
+    /// Makes a set of these names; the rings must be those of `program` if there is one. Looks for nothing yet.
     pub(super) fn new(names: &[PathBuf], program: Option<Program>) -> Self {
         Self {
             program,
@@ -51,7 +52,7 @@ impl Rings {
         }
     }
 
-    /// Opens all of them, which must be there.
+    /// Opens all rings, which must exist.
     pub(super) fn open_all(&mut self) -> Result<(), ReaderError> {
         for name in std::mem::take(&mut self.awaited) {
             self.hold(open(&name)?);
@@ -59,7 +60,10 @@ impl Rings {
         Ok(())
     }
 
-    /// Waits until there is one at least, or more; false if none was there at once. Without any, says why as an error.
+    /// Waits until at least one ring exists. Returns true if that was so at the first look.
+    ///
+    /// # Errors
+    /// No ring was made; the error says why.
     pub(super) fn wait_for_first(&mut self, interrupt: &Interrupt) -> anyhow::Result<bool> {
         let mut is_at_once = true;
         loop {
@@ -90,7 +94,7 @@ impl Rings {
         if self.program.is_some() { SHORT_INTERVAL } else { INTERVAL }
     }
 
-    /// For the capture, which asks often.
+    /// Returns the next ring for the capture, which asks often.
     pub(super) fn next(&mut self) -> NextRing {
         let now = Instant::now();
         if self.found.is_empty() && !self.awaited.is_empty() && !self.is_over && now >= self.next_look {
@@ -104,9 +108,9 @@ impl Rings {
         }
     }
 
-    /// Opens what has been made since the last look.
+    /// Opens the rings that were made since the last look.
     fn look(&mut self) {
-        // Before the look: what it has made until its end is then seen.
+        // Asked before the look, which then finds all rings that the program has made.
         let has_ended = self.program.as_mut().is_some_and(Program::has_ended);
         for name in std::mem::take(&mut self.awaited) {
             match open(&name) {
@@ -120,7 +124,7 @@ impl Rings {
                 {
                     self.awaited.push(name);
                 }
-                // It will not get better.
+                // Waiting would not help.
                 Err(error) => {
                     self.failed.get_or_insert(error);
                 }
@@ -134,19 +138,19 @@ impl Rings {
         self.found.push_back(reader);
     }
 
-    /// The files of those that were there.
+    /// Returns the files of the rings that were opened.
     pub(super) fn read_files(&self) -> ReadFiles {
         let mut read = ReadFiles::default();
         self.opened.iter().for_each(|ring| read.add_ring(ring));
         read
     }
 
-    /// Those that were never there.
+    /// Returns the names of rings that were never made.
     pub(super) fn missing(&self) -> &[PathBuf] {
         &self.awaited
     }
 
-    /// Says on stderr for what it has been waiting for a while.
+    /// Says on stderr which rings are awaited, if that has lasted for a while.
     pub(super) fn say_what_is_awaited(&mut self) {
         if !self.awaited.is_empty() && !self.is_over {
             let what = format!("waiting for {} to be made", self.those_awaited("", "").trim_end());
@@ -154,14 +158,14 @@ impl Rings {
         }
     }
 
-    /// `the ring a was`, `the rings a, b were`.
+    /// Returns `the ring a was` or `the rings a, b were`.
     fn those_awaited(&self, is: &str, are: &str) -> String {
         let names: Vec<String> = self.awaited.iter().map(|name| name.display().to_string()).collect();
         let (rings, verb) = if names.len() == 1 { ("ring", is) } else { ("rings", are) };
         format!("the {rings} {} {verb}", names.join(", "))
     }
 
-    /// What went wrong with rings though others were captured; `outcome` says what was done.
+    /// Returns the failure of rings that were not captured though others were; `outcome` says what was done.
     pub(super) fn failure(&mut self, outcome: &str) -> Option<anyhow::Error> {
         match self.failed.take() {
             Some(error) => Some(error.into()),
@@ -191,7 +195,7 @@ impl Rings {
         Failure::new(Exit::NotFound, message).into()
     }
 
-    /// Of a program that has ended: removes the files of its rings that stayed for our sake.
+    /// After the program's end, removes the files of its rings that stayed for the capture only.
     pub(super) fn remove_what_stayed_for_us(&self) {
         if let Some(program) = &self.program {
             program.remove_rings(&self.opened, &directories(&self.awaited));
@@ -199,7 +203,7 @@ impl Rings {
     }
 }
 
-/// Where rings of these names would be.
+/// Returns the directories in which rings of these names would be.
 fn directories(names: &[PathBuf]) -> Vec<PathBuf> {
     let is_bare = |name: &&PathBuf| name.parent().is_none_or(|parent| parent.as_os_str().is_empty());
     let parents = names.iter().filter(|name| !is_bare(name)).filter_map(|name| name.parent().map(Path::to_path_buf));

@@ -107,7 +107,7 @@ impl Args {
         Ok(options)
     }
 
-    /// What `output` is. The files of a row have names of their own, which are looked at when they are made.
+    /// Returns the kind of `output`. The files of a row have names of their own, which are checked when they are made.
     fn target(&self, output: &Path) -> anyhow::Result<OutputKind> {
         let is_row = self.rotate_size.is_some() || self.rotate_every.is_some();
         if is_row { Ok(OutputKind::File) } else { output::look(output, self.force) }
@@ -148,7 +148,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         rings.open_all().map_err(with_advice_to_wait)?;
     } else {
         match rings.wait_for_first(&interrupt) {
-            // What is made from now on is new as a whole.
+            // Rings that are made from now on are new as a whole.
             Ok(is_at_once) => options = options.only_new(args.only_new && is_at_once),
             Err(error) => {
                 rings.remove_what_stayed_for_us();
@@ -179,7 +179,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     match code {
         _ if !summary.lost_pages.is_empty() => Ok(Exit::of_lost_pages(summary.lost_pages[0].1)),
         _ if args.strict && summary.stats.lost().saturating_add(summary.stats.lost_payloads()) > 0 => Ok(Exit::Lost),
-        // As the shell does: the program's.
+        // The program's exit code, as a shell would return it.
         Some(code) if code != 0 => std::process::exit(code),
         _ => Ok(Exit::Done),
     }
@@ -193,7 +193,7 @@ fn copy(
     rings: &RefCell<Rings>,
     interrupt: &Interrupt,
 ) -> anyhow::Result<CaptureSummary> {
-    // Draws nothing where stderr is no terminal.
+    // The bar draws nothing where stderr is no terminal.
     let bar = ProgressBar::new_spinner();
     if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
         bar.set_style(style);
@@ -211,7 +211,7 @@ fn copy(
         bar.finish_and_clear();
         summary.map_err(|error| match error.kind() {
             CaptureErrorKind::Ring => anyhow::Error::new(error),
-            // It does not know where the stream leads.
+            // The error does not name the stream.
             _ => {
                 let message = format!("{}: {error}", place.display());
                 Failure::new(Exit::of(&error.into()), message).into()

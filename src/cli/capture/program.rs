@@ -11,21 +11,22 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// So long after the program's end the capture ends, too, whoever else still writes to its rings.
+/// How long after the program's end the capture ends, even if another process still writes to its rings.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// A program that was started to be captured.
+/// A program that the capture has started.
 pub(super) struct Program {
     child: Child,
     name: String,
     started_epoch_nanos: u64,
-    /// Whether its rings stay for our sake only.
+    /// Whether its rings stay for the capture only.
     keeps_for_us: bool,
     ended: Option<(ExitStatus, Instant)>,
 }
 
 impl Program {
-    /// Starts it. Its rings stay when it ends, so that it cannot be too fast for us. With `spares_stdout`, what it prints goes to stderr.
+    /// Starts the program. Its rings stay when it ends, so that the capture cannot miss them. With `spares_stdout`, the
+    /// program's output goes to stderr.
     pub(super) fn start(command: &[OsString], spares_stdout: bool) -> Result<Self, Failure> {
         let [program, arguments @ ..] = command else {
             return Err(Failure::new(
@@ -57,7 +58,7 @@ impl Program {
         Ok(Self { child, name, started_epoch_nanos, keeps_for_us, ended: None })
     }
 
-    /// Whether it has ended; asks.
+    /// Asks whether the program has ended.
     pub(super) fn has_ended(&mut self) -> bool {
         if self.ended.is_none()
             && let Ok(Some(status)) = self.child.try_wait()
@@ -67,12 +68,14 @@ impl Program {
         self.ended.is_some()
     }
 
-    /// Whether the capture shall end because the program has, and whoever else writes to its rings goes on.
+    /// Returns true if the capture shall end because the program has ended, though another process still writes to its
+    /// rings.
     pub(super) fn is_long_gone(&mut self) -> bool {
         self.has_ended() && self.ended.is_some_and(|(_, when)| when.elapsed() > LINGER)
     }
 
-    /// The exit code that it leaves, as a shell tells it; `None` while it runs. A program that has closed its rings has a moment to end.
+    /// Returns the exit code, as a shell would; `None` while the program runs. A program that has closed its rings is
+    /// given a moment to end.
     pub(super) fn exit_code(&mut self, has_closed_its_rings: bool) -> Option<i32> {
         let begin = Instant::now();
         while !self.has_ended() && has_closed_its_rings && begin.elapsed() < LINGER {
@@ -82,28 +85,28 @@ impl Program {
         Some(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)))
     }
 
-    /// Whether the ring was made since the program was started, and is not one that was left there.
+    /// Returns true if the ring was made after the program was started, so that it is not an old one.
     pub(super) fn has_made(&self, reader: &Reader) -> bool {
         let created = reader.info().extension.map(|extension| extension.created_epoch_nanos);
         created.is_none_or(|created| created >= self.started_epoch_nanos)
     }
 
-    /// How it has ended, to be said; `None` while it runs.
+    /// Returns a text about how the program has ended; `None` while it runs.
     pub(super) fn end_in_words(&mut self) -> Option<String> {
         let code = self.exit_code(false)?;
         Some(format!("{} has ended with exit code {code}", self.name))
     }
 
-    /// The rings in these directories that its process has made, by name.
+    /// Returns the names of the rings in these directories that the program's process has made.
     pub(super) fn made_in(&self, directories: &[PathBuf]) -> Vec<String> {
         let rings = self.rings_in(directories, |_| false);
-        // Of a perf recorder, shard 0 has the name.
+        // A perf recorder has the name of its shard 0.
         let is_named = |ring: &Reader| ring.info().extension.is_none_or(|extension| extension.shard_index == 0);
         rings.iter().filter(|(_, ring)| is_named(ring)).map(|(path, _)| path.display().to_string()).collect()
     }
 
-    /// Removes the files of rings that stayed for our sake: those that were captured, others of the same processes beside them, and those of
-    /// the program itself in `directories`.
+    /// Removes the files of rings that stayed for the capture only: captured rings, other rings of the same processes
+    /// beside them, and rings of the program itself in `directories`.
     pub(super) fn remove_rings(&self, captured: &[Reader], directories: &[PathBuf]) {
         if !self.keeps_for_us {
             return;
@@ -114,14 +117,14 @@ impl Program {
         let mut directories = directories.to_vec();
         directories.extend(beside.into_iter().map(Path::to_path_buf));
         for (path, ring) in self.rings_in(&directories, |its| writers.contains(its)) {
-            // What was left by a death stays, as ever.
+            // Rings of a process that died stay, as they do without a capture.
             if ring.state() == RingState::Ended {
                 let _ = std::fs::remove_file(path);
             }
         }
     }
 
-    /// The rings in these directories that its process has made, or those that `is_other` knows.
+    /// Returns the rings in these directories that the program's process has made, or that `is_other` accepts.
     fn rings_in(&self, directories: &[PathBuf], is_other: impl Fn(&WriterInfo) -> bool) -> Vec<(PathBuf, Reader)> {
         let mut directories = directories.to_vec();
         directories.sort();

@@ -1,4 +1,4 @@
-//! What a capture says while it runs and at its end.
+//! The messages of a capture, while it runs and at its end.
 
 use crate::cli::format::{bytes, duration, events, grouped, one_line};
 use crate::cli::output::is_stdout;
@@ -35,7 +35,7 @@ fn reason(reason: EndReason) -> &'static str {
     }
 }
 
-/// For programs. `missing` are the rings that were never there.
+/// Returns the JSON object about a capture. `missing` are the rings that were never made.
 pub(super) fn object(summary: &CaptureSummary, missing: &[PathBuf]) -> serde_json::Value {
     let by_cause = |by: &dyn Fn(GapCause) -> u64| -> serde_json::Map<String, serde_json::Value> {
         let losses = GapCause::ALL.into_iter().filter(|cause| cause.is_loss());
@@ -73,7 +73,7 @@ pub(super) fn object(summary: &CaptureSummary, missing: &[PathBuf]) -> serde_jso
     })
 }
 
-/// What the losses of a perf recorder's tables are called.
+/// The names of the losses of a perf recorder's tables, in JSON and for people.
 const TABLE_LOSSES: [(&str, &str); 4] = [
     (
         "call_sites",
@@ -89,7 +89,7 @@ fn table_losses(losses: [u64; 4]) -> serde_json::Value {
     serde_json::Value::Object(named.collect())
 }
 
-/// Of all rings together.
+/// Sums a count over all rings.
 fn sum(stats: &CaptureStats, count: impl Fn(&RingStats) -> u64) -> u64 {
     stats.rings.iter().map(count).fold(0, u64::saturating_add)
 }
@@ -156,7 +156,8 @@ pub(super) fn report(summary: &CaptureSummary, is_of_now: bool, output: &Path) {
     }
 }
 
-/// How many events of each ring have lost their payload (it was overwritten, is none, or was too large), for people, on stderr.
+/// Prints for people, on stderr, how many events of each ring have lost their payload, because it was overwritten, is
+/// damaged or was too large.
 pub(in crate::cli) fn report_payload_losses<'n>(rings: impl Iterator<Item = (&'n str, [u64; 3])> + Clone) {
     for (kind, what) in [
         "have lost their payload, which was overwritten before it could be copied",
@@ -177,7 +178,7 @@ pub(in crate::cli) fn report_payload_losses<'n>(rings: impl Iterator<Item = (&'n
     }
 }
 
-/// What did not fit the tables of perf recorders, for people, on stderr.
+/// Prints for people, on stderr, what the tables of perf recorders had no room for.
 pub(in crate::cli) fn report_table_losses(stats: &CaptureStats) {
     for (kind, (_, what)) in TABLE_LOSSES.iter().enumerate() {
         let count = sum(stats, |ring| ring.table_losses[kind]);

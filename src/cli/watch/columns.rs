@@ -1,31 +1,32 @@
-//! Which columns a line has, and how wide they are: what leaves room for the payload goes first.
+//! The columns of a line and their widths. Columns are left out until the payload has room.
 
 use super::rings::Rings;
 
-/// Names of events begin at this width or, if they are long, at the other; longer ones widen the column when they come.
+/// The first width of the column of event names, and the largest first width if names are long. A longer name widens
+/// the column when it comes.
 const NAME_WIDTH: usize = 12;
 const NAME_WIDTH_MAX: usize = 16;
-/// Names of threads are cut to this, in a narrow terminal to [`NARROW`].
+/// The width to which names of threads are cut; in a narrow terminal it is [`NARROW`].
 const THREAD_WIDTH: usize = 15;
-/// What names of threads and rings are cut to where there is little room.
+/// The width to which names of threads and rings are cut where there is little room.
 const NARROW: usize = 11;
-/// Ids of spans begin at this width.
+/// The first width of the column of span ids.
 const SPAN_WIDTH: usize = 10;
-/// A time to the nanosecond, `03:04:05.123456789`.
+/// The width of a time to the nanosecond, `03:04:05.123456789`.
 const TIME_WIDTH: usize = 18;
-/// Blanks between columns.
+/// The number of blanks between columns.
 const GAP: usize = 2;
 
-/// The columns in front of the payload. What has no column is said in the payload, or with `--full` only.
+/// The columns before the payload. A value without a column is shown in the payload, or with `--full` only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Columns {
-    /// Digits of a second.
+    /// Number of digits of a second.
     pub time_digits: usize,
-    /// Which ring.
+    /// The ring.
     pub ring: Option<usize>,
     pub seqno: Option<usize>,
     pub event: usize,
-    /// Block, and transaction, of execution events.
+    /// The block and the transaction of execution events.
     pub block: Option<usize>,
     /// The account of execution events.
     pub has_account: bool,
@@ -35,7 +36,8 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// For a terminal of that width; without one, all columns, so wide that lines stand one below the other.
+    /// Makes the columns for a terminal of this width. Without a width, makes all columns, wide enough to align the
+    /// lines.
     pub(super) fn new(rings: &Rings, width: Option<usize>) -> Self {
         let has_exec = rings.iter().any(|ring| ring.is_exec);
         let has_perf = rings.iter().any(|ring| ring.perf.is_some());
@@ -55,22 +57,22 @@ impl Columns {
         };
         let Some(width) = width else { return all };
         let newest = rings.iter().map(|ring| ring.reader.info().last_seqno).max().unwrap_or(0);
-        // A digit to grow by.
+        // One digit more, for larger numbers to come.
         let digits = (newest.to_string().len() + 1).max(5);
-        // Of spans, long names are those of rare events.
+        // Among the events of spans, only rare events have long names.
         let name =
             if rings.iter().all(|ring| ring.perf.is_some()) { NAME_WIDTH } else { all.event.min(NAME_WIDTH_MAX) };
         let fitted = Self { seqno: Some(digits), event: name, block: has_exec.then_some(digits), ..all };
         fitted.within(width, rings.are_of_one_name())
     }
 
-    /// Takes away until the payload has nearly half of the line.
+    /// Removes and narrows columns until the payload has nearly half of the line.
     fn within(mut self, width: usize, is_one_recorder: bool) -> Self {
         let room = width - width * 11 / 25;
         let steps: [fn(&mut Self, bool); 9] = [
             |columns, _| columns.has_bytes = false,
             |columns, _| columns.time_digits = 6,
-            // Numbers of shards are worth little without the shard.
+            // A seqno says little without its shard.
             |columns, is_one_recorder| {
                 if is_one_recorder && columns.ring.is_some() {
                     (columns.ring, columns.seqno) = (None, None);
@@ -92,12 +94,12 @@ impl Columns {
         self
     }
 
-    /// The width of a time.
+    /// Returns the width of a time.
     pub(super) fn time(&self) -> usize {
         TIME_WIDTH - (9 - self.time_digits)
     }
 
-    /// Characters in front of the payload.
+    /// Returns the number of characters before the payload.
     pub(super) fn width(&self) -> usize {
         let optional = [self.ring, self.seqno, self.block, self.thread, self.span];
         let optional: usize = optional.iter().flatten().map(|width| width + GAP).sum();
@@ -107,7 +109,7 @@ impl Columns {
         self.time() + GAP + self.event + GAP + optional + txn + account + bytes
     }
 
-    /// The same columns, whatever their widths.
+    /// Returns true if the columns are the same, whatever their widths.
     pub(super) fn has_those_of(&self, other: &Self) -> bool {
         let shape = |columns: &Self| {
             let Self { time_digits, ring, seqno, event: _, block, has_account, thread, span, has_bytes } = columns;
@@ -118,7 +120,7 @@ impl Columns {
     }
 }
 
-/// Widens a column if what comes needs it, so that what follows stands in line.
+/// Widens a column if a value needs it, so that the next lines are aligned again.
 pub(super) fn fit(width: &mut usize, text: &str) -> usize {
     *width = (*width).max(text.chars().count());
     *width

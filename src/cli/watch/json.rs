@@ -29,7 +29,7 @@ impl JsonLines {
         let [a, b, c, d] = event.content_ext;
         write!(line, "{{\"seqno\":{},\"type\":{},\"name\":", event.seqno, event.event_type)?;
         match ring.decoder.name(event.event_type) {
-            // Not from a trusted source: it may hold anything.
+            // The name comes from the ring and may hold anything.
             Some(name) => write!(line, "{}", json!(name))?,
             None => line.push_str("null"),
         }

@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use summary::Summary;
 
-/// How long nothing may come before what was printed is sent off, and the user's wishes are asked.
+/// How long to wait for an item before the output is flushed and the user's wishes are looked at.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Show events as they are recorded, or what a snapshot or the ring of a dead program holds
@@ -72,16 +72,16 @@ pub(super) struct Args {
     quiet: bool,
 }
 
-/// Shows events and losses in some form.
+/// A form of output for events and losses.
 trait Printer {
     /// Shows an event.
     fn event(&mut self, ring: &Ring, event: &eventring::reader::Descriptor, payload: PayloadRead<'_>)
     -> io::Result<()>;
     /// Shows a loss, or numbers without an event.
     fn gap(&mut self, ring: &Ring, gap: Gap) -> io::Result<()>;
-    /// Shows that from here on the ring of that name is another one, whose numbers begin with 1 again.
+    /// Shows that another ring has taken this name, whose seqnos begin with 1 again.
     fn made_anew(&mut self, ring: &Ring) -> io::Result<()>;
-    /// Sends off what was shown.
+    /// Flushes the output.
     fn flush(&mut self, rings: &Rings) -> io::Result<()>;
 }
 
@@ -133,17 +133,17 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     Ok(if args.strict && summary.lost() > 0 { Exit::Lost } else { Exit::Done })
 }
 
-/// What is shown, how, and what is said beside.
+/// What is shown, and how.
 struct View<'v> {
     selection: &'v mut Selection,
-    /// Whether events of perf rings that only describe call sites and threads are left out.
+    /// Whether events of perf rings are left out that only describe call sites and threads.
     hides_descriptions: bool,
     printer: &'v mut dyn Printer,
     summary: &'v mut Summary,
     silence: &'v mut Silence,
 }
 
-/// Shows what comes until all rings have ended, the wanted number of events has been shown, or the user stops it.
+/// Shows events until all rings have ended, the wanted number of events was shown, or the user stops it.
 fn follow(rings: &mut Rings, view: &mut View<'_>, count: Option<u64>, interrupt: &Interrupt) -> anyhow::Result<()> {
     let View { selection, hides_descriptions, printer, summary, silence } = view;
     let mut patience = Duration::ZERO;
@@ -168,7 +168,7 @@ fn follow(rings: &mut Rings, view: &mut View<'_>, count: Option<u64>, interrupt:
                 let payload = payload.read();
                 if let (true, Some(perf)) = (*hides_descriptions && perf::is_description(event.event_type), &ring.perf)
                 {
-                    // Other events need it nevertheless, if the tables have no room for it.
+                    // Other events need the description if the tables have no room for it.
                     perf.record(&event, payload);
                     summary.description();
                     continue;
@@ -190,7 +190,7 @@ fn follow(rings: &mut Rings, view: &mut View<'_>, count: Option<u64>, interrupt:
     }
 }
 
-/// Returns what keeps the watch waiting; empty if nothing need be said.
+/// Returns a text about what the watch waits for; empty if there is nothing to say.
 fn waits_for(rings: &Rings, summary: &Summary) -> String {
     match rings.waits_for() {
         Some((next, last)) if next <= last => format!("event {} is still being written", grouped(next)),

@@ -1,4 +1,4 @@
-//! Events of perf rings, with the call sites and threads from the recorder's tables.
+//! Decoding events of perf rings: call sites and threads are looked up in the recorder's tables.
 
 use eventring::reader::{Descriptor, PayloadRead, Reader};
 use eventring::schema::EventType as _;
@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 /// The decoder of one ring of a perf recorder.
 pub(super) struct Perf {
-    /// The catalog that all shards of the recorder share.
+    /// The call sites and threads, shared by the recorder's shards.
     catalog: Rc<RefCell<Catalog>>,
     /// The ring with the tables.
     shard0: Reader,
@@ -21,19 +21,19 @@ pub(super) struct Perf {
 }
 
 impl Perf {
-    /// Creates the decoder of shard 0 of a recorder.
+    /// Makes the decoder of a recorder's shard 0.
     pub(super) fn new(shard0: &Reader) -> Self {
         let mut catalog = Catalog::new();
         catalog.update(shard0);
         Self { catalog: Rc::new(RefCell::new(catalog)), shard0: shard0.clone(), shard: 0 }
     }
 
-    /// Creates the decoder of another shard of the same recorder.
+    /// Makes the decoder of another shard of the same recorder.
     pub(super) fn of_shard(&self, shard: u32) -> Self {
         Self { catalog: self.catalog.clone(), shard0: self.shard0.clone(), shard }
     }
 
-    /// Decodes an event. Every event gives a record, damaged ones too.
+    /// Decodes an event. Any bytes give a record.
     pub(super) fn record(&self, event: &Descriptor, payload: PayloadRead<'_>) -> PerfRecord {
         let mut catalog = self.catalog.borrow_mut();
         let ext = PerfExt::from_words(event.content_ext);
@@ -45,12 +45,12 @@ impl Perf {
     }
 }
 
-/// Returns true if the event only describes a thread or a call site, which other events then name.
+/// Returns true if the event only describes a thread or a call site, to which other events refer.
 pub(super) fn is_description(event_type: u16) -> bool {
     [PerfEvent::ThreadStarted, PerfEvent::ThreadEnded, PerfEvent::CallSite].map(PerfEvent::code).contains(&event_type)
 }
 
-/// Returns the name of the thread, or its id.
+/// Returns the thread's name, or its id.
 pub(super) fn thread_label(thread: &Thread) -> String {
     match (&thread.name, thread.os_thread_id) {
         (Some(name), _) => name.clone(),
@@ -59,8 +59,8 @@ pub(super) fn thread_label(thread: &Thread) -> String {
     }
 }
 
-/// Returns the record as the fields of a payload. Thread and span are among them only if it is `whole`: in columns they have their own
-/// place.
+/// Returns the record as the fields of a payload. With `whole`, thread and span are among them; otherwise they are
+/// shown in columns.
 pub(super) fn value(record: &PerfRecord, whole: bool) -> Value<'_> {
     let mut out = Vec::new();
     if whole {
@@ -86,7 +86,7 @@ pub(super) fn value(record: &PerfRecord, whole: bool) -> Value<'_> {
         PerfContent::Event { call_site: site, fields, .. } => {
             call_site(&mut out, site);
             if whole {
-                // A record of the `log` crate has no CALL_SITE event that has the place.
+                // The events of the `log` crate share a call site, so nothing else tells their place.
                 place(&mut out, site);
             }
             push_fields(&mut out, fields);
@@ -163,6 +163,7 @@ fn push_fields<'r>(out: &mut Vec<(&'r str, Value<'r>)>, fields: &'r Fields) {
     out.push(("fields", Value::Struct(values)));
     let cut: Vec<_> = fields.values.iter().filter_map(|field| Some((&*field.name, cut(field.cut?)))).collect();
     if !cut.is_empty() {
+        // One entry for each field that was cut.
         out.push(("cut", Value::Struct(cut)));
     }
     if fields.missing > 0 {
@@ -175,7 +176,7 @@ fn push_fields<'r>(out: &mut Vec<(&'r str, Value<'r>)>, fields: &'r Fields) {
     }
 }
 
-/// Returns the number of bytes that the value had, `null` if that is not known, or another problem of the value.
+/// Returns the original number of bytes (`null` if it is not known), or another problem of the value.
 fn cut(cut: Cut) -> Value<'static> {
     match cut {
         Cut::Limit { original_bytes: Some(bytes) } => Value::Uint(bytes.into()),

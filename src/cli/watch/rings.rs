@@ -55,7 +55,8 @@ impl Ring {
         Self::new(reader.clone(), label, perf)
     }
 
-    /// Makes what is known of a shard, which may have been missed. Call sites and threads stand in the tables of `shard0`.
+    /// Makes what is known of a shard, which may have been missed. Call sites and threads stand in the tables of
+    /// `shard0`.
     fn shard(shard0: &Self, ring: &SetRing) -> Self {
         let perf = shard0.perf.as_ref().map(|perf| perf.of_shard(ring.shard()));
         match ring.reader() {
@@ -83,8 +84,8 @@ pub(super) struct Rings {
 }
 
 impl Rings {
-    /// Opens all rings. With `wait`, waits for those that do not exist yet, and tells `silence`; returns `None` if the user
-    /// stops it meanwhile.
+    /// Opens all rings. With `wait`, waits for those that do not exist yet, and tells `silence`; returns `None` if the
+    /// user stops it meanwhile.
     pub(super) fn open(
         names: &[PathBuf],
         expect: &Expect,
@@ -181,8 +182,8 @@ impl Rings {
         self.named().count() == 1
     }
 
-    /// Returns the number of the event that is waited for, and the newest number that was handed out; `None` where there are
-    /// several rings, or can be.
+    /// Returns the number of the event that is waited for, and the newest number that was handed out; `None` where
+    /// there are several rings, or can be.
     pub(super) fn waits_for(&self) -> Option<(u64, u64)> {
         let [ring] = self.set.rings() else { return None };
         let info = ring.reader()?.info();
@@ -190,8 +191,8 @@ impl Rings {
         Some((ring.cursor()?.next_seqno(), info.last_seqno)).filter(|_| !is_sharded)
     }
 
-    /// Waits until a name leads to another ring than before, and goes on with that. Returns the rings that are new then;
-    /// `None` if the user stops it, or nobody will make another ring.
+    /// Waits until a name leads to another ring than before, and goes on with that. Returns the rings that are new
+    /// then; `None` if the user stops it, or nobody will make another ring.
     pub(super) fn wait_for_next(
         &mut self,
         interrupt: &Interrupt,

@@ -6,7 +6,7 @@ use eventring::reader::{Descriptor, EventFilter, PayloadRead};
 use eventring::schema::EventPayload as _;
 use eventring::schema::exec::{BlockStart, ExecEvent, FlowTags};
 
-/// How many events of a schema are named in an error message.
+/// The largest number of events of a schema that an error message names.
 const NAMED: usize = 12;
 
 /// The options that narrow what is shown.
@@ -29,23 +29,23 @@ pub(super) struct Select {
     span: Option<u64>,
 }
 
-/// They, understood.
+/// The events that the options select.
 pub(super) struct Selection {
-    /// By descriptor alone.
+    /// The part of the selection that needs only descriptors.
     filter: EventFilter,
     block_number: Option<u64>,
     span: Option<u64>,
-    /// Seqnos of the BLOCK_STARTs with that number: several blocks may be proposed for one.
+    /// Seqnos of the BLOCK_STARTs with that number. There may be several, if several blocks were proposed for it.
     block_seqnos: Vec<u64>,
 }
 
 impl Select {
-    /// Whether types are named: then those are shown.
+    /// Returns true if types are named: then events of these types are shown, whatever they are.
     pub(super) fn names_types(&self) -> bool {
         !self.types.is_empty()
     }
 
-    /// What they mean on these rings.
+    /// Returns the selection that the options mean for these rings.
     pub(super) fn on(&self, rings: &Rings) -> Result<Selection, Failure> {
         let mut filter = EventFilter::new();
         for name in &self.types {
@@ -66,13 +66,13 @@ impl Select {
     }
 }
 
-/// The codes that a name or number stands for: in several rings it may be several.
+/// Returns the event codes that a name or number stands for. In several rings, a name may have several codes.
 fn codes(rings: &Rings, name: &str) -> Result<Vec<u16>, Failure> {
     if let Ok(code) = name.parse() {
         return Ok(vec![code]);
     }
     let all = || rings.iter().flat_map(|ring| ring.decoder.events());
-    // ORDER_SHIPPED is OrderShipped in the program's source.
+    // The event ORDER_SHIPPED is called OrderShipped in the program's source.
     let plain = |name: &str| name.replace('_', "").to_ascii_lowercase();
     let is_called = |known: &str| known.eq_ignore_ascii_case(name);
     let is_called_in_source = |known: &str| plain(known) == plain(name);
@@ -95,7 +95,7 @@ fn codes(rings: &Rings, name: &str) -> Result<Vec<u16>, Failure> {
 }
 
 impl Selection {
-    /// Whether the event is shown. The payload is asked for only if it must be.
+    /// Returns true if the event is shown. The payload is read only if the answer needs it.
     pub(super) fn accepts<'p>(
         &mut self,
         ring: &Ring,

@@ -1,4 +1,4 @@
-//! What there was to see, at the end.
+//! The summary at the end of a watch.
 
 use super::rings::Rings;
 use crate::cli::format::{columns, duration, events, grouped};
@@ -8,23 +8,23 @@ use std::io::IsTerminal as _;
 use std::path::Path;
 use std::time::Instant;
 
-/// The reason when the user has asked for the end.
+/// The reason of an end that the user has asked for.
 pub(super) const STOPPED: &str = "stopped";
 
-/// Counts.
+/// The counts of a watch.
 pub(super) struct Summary {
     since: Instant,
     shown: u64,
     not_selected: u64,
-    /// Events that only describe call sites and threads, and were left out.
+    /// Events that were left out because they only describe call sites and threads.
     descriptions: u64,
-    /// Events that had been overwritten before it began.
+    /// Events that had been overwritten before the watch began.
     overwritten_before: u64,
     lost: u64,
-    /// Numbers that stand for no event.
+    /// Seqnos that stand for no event.
     given_up: u64,
     expired: u64,
-    /// Why no more was shown, if not for want of events.
+    /// Why no more events were shown; `None` if no more came.
     reason: Option<&'static str>,
 }
 
@@ -65,7 +65,7 @@ impl Summary {
         *count = count.saturating_add(gap.count);
     }
 
-    /// No more shall be shown.
+    /// Notes that no more events shall be shown.
     pub(super) fn complete(&mut self, reason: &'static str) {
         self.reason = Some(reason);
     }
@@ -74,25 +74,25 @@ impl Summary {
         self.reason.is_some()
     }
 
-    /// Events shown.
+    /// Returns the number of events that were shown.
     pub(super) fn shown(&self) -> u64 {
         self.shown
     }
 
-    /// Whether an event came, shown or not.
+    /// Returns true if an event came, shown or not.
     pub(super) fn has_seen_events(&self) -> bool {
         self.shown > 0 || self.not_selected > 0 || self.descriptions > 0
     }
 
-    /// Events lost, payloads included.
+    /// Returns the number of events that were lost or have lost their payload.
     pub(super) fn lost(&self) -> u64 {
         self.lost.saturating_add(self.expired)
     }
 
-    /// Prints it to stderr.
+    /// Prints the summary to stderr.
     pub(super) fn print(&self, rings: &Rings) {
         if self.reason == Some(STOPPED) && std::io::stderr().is_terminal() {
-            // Behind the terminal's ^C.
+            // Ends the line in which the terminal shows ^C.
             anstream::eprintln!();
         }
         let mut parts = vec![format!("{} shown", events(self.shown))];
@@ -107,7 +107,7 @@ impl Summary {
         }
         parts.push(match self.lost {
             0 if rings.check_whole().is_err() => format!("{WARNING}the rest lost{WARNING:#}"),
-            // What was overwritten before is lost, too; but not here.
+            // Events that were overwritten before are lost, too, but not by this watch.
             0 if self.overwritten_before > 0 => "none lost since".to_owned(),
             0 => "none lost".to_owned(),
             lost => format!("{WARNING}{} lost{WARNING:#}", grouped(lost)),
@@ -125,7 +125,7 @@ impl Summary {
     }
 }
 
-/// How the rings ended.
+/// Returns a text about how the rings ended.
 fn end(rings: &Rings) -> &'static str {
     let ends: Vec<_> =
         rings.iter().map(|ring| (ring.reader.state(), ring.reader.path().is_some_and(Path::exists))).collect();
@@ -148,11 +148,11 @@ fn end(rings: &Rings) -> &'static str {
     }
 }
 
-/// Columns in front of each line.
+/// The indent of each line.
 const INDENT: usize = 3;
 
-/// The parts with commas between them and the end behind, in lines that fit a terminal of so many columns; the first begins behind as many as the
-/// others are indented by.
+/// Returns the parts, with commas between them, and the end, in lines that fit a terminal of this width. The first line
+/// leaves room for a prefix as long as the indent of the others.
 fn lines(parts: &[String], end: &str, width: Option<usize>) -> String {
     let shown = |text: &str| anstream::adapter::strip_str(text).to_string().chars().count();
     let last = parts.len().saturating_sub(1);

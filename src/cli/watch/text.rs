@@ -12,26 +12,27 @@ use eventring::schema::{MALFORMED, Value};
 use eventring::tracing::{PerfContent, PerfRecord};
 use std::io::{self, BufWriter, Write};
 
-/// Prints lines.
+/// A printer of lines for people.
 pub(super) struct Lines<O: Write> {
     out: O,
     clock: Clock,
-    /// Asked for the columns of the terminal; `None` if lines are not cut.
+    /// Returns the width of the terminal; `None` if lines are not cut.
     ask_width: fn() -> Option<usize>,
     width: Option<usize>,
     full: bool,
     columns: Columns,
     /// The date that was shown last.
     date: String,
-    /// The columns have changed since the heading was shown.
+    /// Whether the columns have changed since the heading was shown.
     needs_heading: bool,
     line: Line,
-    /// What had been overwritten before the watch began, of which ring: said of all together, for of shards there may be many.
+    /// Rings, and how many of their events had been overwritten before the watch began. They are shown together,
+    /// because there may be many shards.
     before: Vec<(String, u64)>,
 }
 
 impl Lines<BufWriter<anstream::AutoStream<io::StdoutLock<'static>>>> {
-    /// On stdout.
+    /// Makes a printer to stdout.
     pub(super) fn new(rings: &Rings, full: bool, clock: Clock) -> Self {
         let out = BufWriter::with_capacity(1 << 16, anstream::stdout().lock());
         Self::on(out, if full { || None } else { || columns(&io::stdout()) }, rings, full, clock)
@@ -46,7 +47,7 @@ impl<O: Write> Lines<O> {
         Self { out, clock, ask_width, width, full, columns, date, needs_heading: true, line, before: Vec::new() }
     }
 
-    /// Says what had been overwritten before: JSON says it of each ring.
+    /// Shows how many events had been overwritten before. (The JSON output has a line for each ring.)
     fn say_before(&mut self) -> io::Result<()> {
         let of = match self.before.as_slice() {
             [] => return Ok(()),
@@ -59,7 +60,7 @@ impl<O: Write> Lines<O> {
         self.end_line()
     }
 
-    /// The date where it changes, and the heading.
+    /// Shows the date where it changes, and the heading.
     fn headings(&mut self, epoch_nanos: u64) -> io::Result<()> {
         let date = self.clock.date(epoch_nanos);
         if date != self.date {
@@ -105,7 +106,7 @@ impl<O: Write> Lines<O> {
         line.push(DIM, format!("{}  ", time.get(..columns.time()).unwrap_or(&time)));
         if let Some(width) = columns.ring {
             let label = one_line(&ring.label);
-            // Of a path that does not fit, the end tells rings apart.
+            // If a path does not fit, its end tells rings apart.
             let label =
                 if label.chars().count() > width { label.rsplit('/').next().unwrap_or_default() } else { &label };
             let label: String = label.chars().take(width).collect();
@@ -143,7 +144,7 @@ impl<O: Write> Lines<O> {
         if columns.has_bytes {
             line.push(PLAIN, format!("{:>7}  ", event.payload_size));
         }
-        // What has no column stands in the payload.
+        // Values without a column are shown in the payload.
         if let Some(tags) = &tags {
             self.tag(self.columns.block.is_none(), "txn", &tags.txn);
             self.tag(!self.columns.has_account, "acct", &tags.account);
@@ -156,8 +157,8 @@ impl<O: Write> Lines<O> {
         }
     }
 
-    /// What an event of a perf ring says: level, name, fields, and last the target, which is often long. The text of a log record stands
-    /// where others have their name.
+    /// Shows the content of a perf event: level, name, fields, and last the target, which is often long. A log record
+    /// has its text in place of the name.
     fn record(&mut self, record: &PerfRecord) {
         let site = perf::site(&record.content);
         if let Some(site) = site {
@@ -171,7 +172,7 @@ impl<O: Write> Lines<O> {
         for (name, value) in said {
             match value {
                 Value::Struct(fields) if name == "fields" => self.fields(&fields),
-                // Said above or below, or nothing to say.
+                // These are shown before or after the fields, or are empty.
                 _ if ["name", "target", "level", "parent"].contains(&name) => {}
                 Value::F64(number) if number.is_nan() => {}
                 value => self.fields(&[(name, value)]),
@@ -212,7 +213,7 @@ impl<O: Write> Lines<O> {
             let style = if *name == MALFORMED { WARNING } else { PLAIN };
             self.line.push(DIM, format!("{}=", one_line(name)));
             let value = match value {
-                // Only the outermost stands without braces.
+                // Only the outermost struct is shown without braces.
                 Value::Struct(_) => format!("{{{}}} ", shown(value)),
                 _ => format!("{} ", shown(value)),
             };
@@ -273,7 +274,7 @@ impl<O: Write> Printer for Lines<O> {
 
     fn gap(&mut self, ring: &Ring, gap: Gap) -> io::Result<()> {
         if gap.cause == GapCause::OverwrittenBefore {
-            // Beside a fast writer a cursor tells it in two parts.
+            // Beside a fast writer, a cursor may report these events in two gaps.
             match self.before.iter_mut().find(|(label, _)| *label == ring.label) {
                 Some((_, count)) => *count = count.saturating_add(gap.count),
                 None => self.before.push((ring.label.clone(), gap.count)),
@@ -313,13 +314,13 @@ impl<O: Write> Printer for Lines<O> {
     }
 
     fn made_anew(&mut self, _: &Ring) -> io::Result<()> {
-        // Told on stderr.
+        // The message is on stderr.
         Ok(())
     }
 
     fn flush(&mut self, rings: &Rings) -> io::Result<()> {
         self.say_before()?;
-        // The window may have changed its size, and there may be more shards.
+        // The terminal may have another size by now, and there may be more shards.
         self.width = (self.ask_width)();
         let columns = Columns::new(rings, self.width);
         if !columns.has_those_of(&self.columns) {
@@ -330,14 +331,14 @@ impl<O: Write> Printer for Lines<O> {
     }
 }
 
-/// What an execution event belongs to.
+/// The block, transaction and account of an execution event.
 struct Tags {
     block: String,
     txn: String,
     account: String,
 }
 
-/// In a column that has nothing to say.
+/// The content of an empty column.
 const NONE: &str = "–";
 
 impl Tags {
@@ -353,7 +354,7 @@ impl Tags {
     }
 }
 
-/// A line that is being put together.
+/// A line under construction.
 #[derive(Default)]
 struct Line {
     parts: Vec<(Style, String)>,
@@ -364,7 +365,7 @@ impl Line {
         self.parts.push((style, text));
     }
 
-    /// Writes at most `width` characters of it, and empties it.
+    /// Writes at most `width` characters of the line, and empties it.
     fn write(&mut self, out: &mut impl Write, width: Option<usize>) -> io::Result<()> {
         if let Some((_, last)) = self.parts.last_mut() {
             last.truncate(last.trim_end().len());

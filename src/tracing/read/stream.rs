@@ -9,7 +9,7 @@ use crate::schema::perf::{PerfEvent, PerfExt};
 use std::path::Path;
 use std::time::Duration;
 
-/// All shards of a perf recorder as one stream in the order of time, optionally with an exec ring merged in.
+/// All shards of a perf recorder as one stream in the order of time, optionally merged with rings of typed events.
 ///
 /// ```
 /// use eventring::tracing::{PerfContent, PerfItem, PerfReader, PerfRecorder, RecorderSubscriber};
@@ -47,53 +47,55 @@ struct TypedRing {
     carries_span: bool,
 }
 
-/// Which ring an item came from.
+/// The ring that an item came from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PerfSource {
     /// The shard with this index.
     Shard(u32),
-    /// The exec ring, or another one of business events.
+    /// A ring of typed events.
     Exec,
 }
 
-/// What [`PerfReader::next`] gives.
+/// An item of a [`PerfReader`].
 #[derive(Clone, PartialEq, Debug)]
 pub enum PerfItem {
     /// The next event of a shard.
     Record(PerfRecord),
-    /// The next event of the exec ring.
+    /// The next event of a ring of typed events.
     Exec(ExecRecord),
     /// A ring has lost events.
     Gap {
-        /// Which.
+        /// The ring.
         source: PerfSource,
-        /// What is missing.
+        /// The missing events.
         gap: Gap,
     },
 }
 
-/// An event of the exec ring, or another one of business events, in the stream of a perf reader.
+/// A typed event in the stream of a perf reader.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ExecRecord {
     /// The event.
     pub descriptor: Descriptor,
-    /// Its payload; `None` if that was overwritten or is damaged.
+    /// Its payload; `None` if the payload was overwritten or is damaged.
     pub payload: Option<Vec<u8>>,
-    /// The span that the thread was in when it recorded the event, if the ring's events say so ([`Reader::ext_words`]).
+    /// The span that the thread was in when it recorded the event, if the ring's events carry it
+    /// ([`Reader::carries_span`]).
     pub span: Option<SpanId>,
 }
 
 impl PerfReader {
-    /// Opens the recorder of that name or path, live or dead, with all its shards; begins with the oldest events. Shards that are
-    /// made later are found before their first event is due.
+    /// Opens the recorder of that name or path, live or dead, with all its shards, from the oldest events on. Shards
+    /// that are made later are found before their first event is due.
     ///
     /// # Errors
-    /// Shard 0 cannot be opened, or is not a perf ring. Other shards that cannot be opened are in [`Self::shard_errors`].
+    /// Shard 0 cannot be opened, or is not a perf ring. Other shards that cannot be opened are in
+    /// [`Self::shard_errors`].
     pub fn open(name_or_path: impl AsRef<Path>) -> Result<Self, ReaderError> {
         Self::open_at(name_or_path, Seek::Oldest)
     }
 
-    /// As [`Self::open`], from a place of one's choice: [`Seek::Oldest`] or [`Seek::Newest`].
+    /// Opens a recorder as [`Self::open`] does, from `start` on: [`Seek::Oldest`] or [`Seek::Newest`].
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -102,8 +104,8 @@ impl PerfReader {
         Ok(Self::new([shard0], start))
     }
 
-    /// Reads these shards, shard 0 first, from their oldest events on. If they have paths, shards that are made later are
-    /// found.
+    /// Reads these shards, shard 0 first, from their oldest events on. If they have paths, shards that are made later
+    /// are found.
     #[must_use]
     pub fn from_shards(shards: Vec<Reader>) -> Self {
         Self::new(shards, Seek::Oldest)
@@ -118,13 +120,13 @@ impl PerfReader {
         reader
     }
 
-    /// Merges in an exec ring, or one of the program's own events, from its oldest events.
+    /// Merges in a ring of typed events, from its oldest events on.
     #[must_use]
     pub fn with_exec(self, exec: &Reader) -> Self {
         self.with_exec_at(exec, Seek::Oldest)
     }
 
-    /// As [`Self::with_exec`], from a place of one's choice.
+    /// Merges in a ring of typed events, from `start` on.
     #[must_use]
     pub fn with_exec_at(mut self, exec: &Reader, start: Seek) -> Self {
         let ring = self.rings.add(exec.clone(), start);
@@ -142,16 +144,16 @@ impl PerfReader {
         }
     }
 
-    /// The next item; `None` while there is none. Never waits: events so young that an earlier one of another shard may still be on its
-    /// way are held back, for a few milliseconds, and come at a later call.
+    /// Returns the next item; `None` while there is none. Never waits: events so young that an earlier event of another
+    /// shard may still be on its way are held back for a few milliseconds, and come at a later call.
     #[expect(clippy::should_implement_trait, reason = "an iterator would end; a stream goes on")]
     pub fn next(&mut self) -> Option<PerfItem> {
         let item = self.rings.next()?;
         Some(self.decode(item))
     }
 
-    /// The next item, waiting for it at most `timeout`. `None` if nothing came, or nothing will come any more
-    /// ([`Self::has_ended`]).
+    /// Returns the next item, waiting for it at most `timeout`. Returns `None` if none came, or nothing will come any
+    /// more ([`Self::has_ended`]).
     pub fn next_timeout(&mut self, timeout: Duration) -> Option<PerfItem> {
         let item = self.rings.next_timeout(timeout)?;
         Some(self.decode(item))
@@ -189,43 +191,45 @@ impl PerfReader {
         }
     }
 
-    /// Asks the operating system whether the writers live. Ends of rings are noticed by [`Self::next_timeout`], and by this.
+    /// Asks the operating system whether the writers live. [`Self::next_timeout`] does this while nothing comes.
     pub fn check_liveness(&self) {
         self.rings.check_liveness();
     }
 
-    /// The state of shard 0; asks the operating system.
+    /// Returns the state of shard 0; asks the operating system.
     #[must_use]
     pub fn state(&self) -> RingState {
         self.shard0().map_or(RingState::Unknown, Reader::state)
     }
 
-    /// Whether everything was read and nothing will come any more, as far as was noticed.
+    /// Returns true if everything was read and nothing will come any more, as far as [`Self::next_timeout`] or
+    /// [`Self::check_liveness`] has noticed.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.rings.has_ended()
     }
 
-    /// What is known of call sites and threads.
+    /// Returns the known call sites and threads.
     #[must_use]
     pub fn catalog(&self) -> &Catalog {
         &self.catalog
     }
 
-    /// What did not fit the tables, and which shards could not be made, as counted by the recorder.
+    /// Returns the recorder's counts of table entries for which there was no room, and of shards that could not be
+    /// made.
     #[must_use]
     pub fn catalog_losses(&self) -> CatalogLosses {
         self.shard0().map(CatalogLosses::of).unwrap_or_default()
     }
 
-    /// Returns the rings that are read: shards, and rings of typed events. For counts of events that were read and lost.
+    /// Returns the rings: shards, and rings of typed events. Each has counts of the events that were read and lost.
     #[must_use]
     pub fn rings(&self) -> &[SetRing] {
         self.rings.rings()
     }
 
-    /// Shards that are needed and could not be opened, and why. What they held is told by a [`PerfItem::Gap`] when the recorder has
-    /// ended.
+    /// Returns the shards that are needed and could not be opened. When the recorder has ended, a [`PerfItem::Gap`]
+    /// tells how many events each of them held.
     #[must_use]
     pub fn shard_errors(&self) -> &[ShardError] {
         self.rings.shard_errors()
