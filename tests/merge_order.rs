@@ -64,7 +64,7 @@ fn the_merge_waits_for_an_event_that_is_being_recorded_and_for_later_ones() {
     second.record(4, [0; 4], b"");
     outlast_the_slack();
     let given = next(&mut rings);
-    // On a machine that stood still meanwhile it may have been waited for long enough.
+    // If the machine stood still meanwhile, the set may have waited for the event long enough.
     if begun.elapsed() < Duration::from_millis(20) {
         assert_eq!(given, Given::Nothing);
     }

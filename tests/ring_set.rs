@@ -1,5 +1,5 @@
-//! A set of rings waits for rings that do not exist yet, goes on with the next ring of a name, and says how much was gone before it began. The
-//! writers are processes of their own.
+//! A set of rings waits for rings that do not exist yet, goes on with the next ring of a name, and counts the events that
+//! were gone before it began. The writers are processes of their own.
 #![cfg(feature = "tracing")]
 
 mod child;
@@ -12,7 +12,7 @@ use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Longer than anything here takes.
+/// A timeout that is never reached.
 const LONG: Duration = Duration::from_secs(60);
 
 fn recorder_at(path: &Path) -> Recorder {
@@ -73,7 +73,7 @@ fn a_ring_that_does_not_exist_yet_is_waited_for_and_is_read_from_its_first_event
         let path = path.clone();
         move || options.open([path])
     });
-    // It waits by now, most likely; the ring is made when the writer is let go.
+    // The thread most likely waits by now. The writer makes the ring when its input ends.
     std::thread::sleep(Duration::from_millis(50));
     assert!(!opened.is_finished());
     assert!(writer.end().success());
@@ -82,7 +82,7 @@ fn a_ring_that_does_not_exist_yet_is_waited_for_and_is_read_from_its_first_event
     let ring = &rings.rings()[0];
     let handed_out = ring.reader().unwrap().info().last_seqno;
     let stats = ring.stats();
-    // What was overwritten before the ring was opened is a loss: this reader was there first.
+    // Events that were overwritten before the ring was opened are a loss, because this reader was there first.
     assert_eq!((stats.read + stats.lost, stats.overwritten_before, stats.given_up), (handed_out, 0, 0));
     // A ring of other events is not the one that is waited for.
     let other = Reader::options().expect_events::<TestEvent>().wait(LONG);
@@ -147,7 +147,7 @@ fn the_next_ring_of_a_name_takes_the_place_of_the_one_that_ended_and_the_others_
     let mut marks: Vec<_> = (0..4).map(|_| mark(&mut rings)).collect();
     marks.sort_unstable();
     assert_eq!(marks, [(0, 10), (0, 10), (1, 50), (1, 50)]);
-    // Nothing to go on with: all live.
+    // There is nothing to go on with: all writers live.
     assert_eq!(rings.reopen(Duration::ZERO).unwrap(), None);
     first.child.kill().unwrap();
     first.child.wait().unwrap();
@@ -183,7 +183,6 @@ fn the_shards_of_a_recorder_that_was_started_again_are_those_of_the_new_one() {
         };
         std::thread::scope(|scope| {
             log();
-            // The thread stays until the other has its shard.
             (0..part.parse::<usize>().unwrap()).for_each(|_| scope.spawn(log).join().unwrap());
             say(recorder.shard_count());
             wait_for_parent();
@@ -217,7 +216,7 @@ fn the_shards_of_a_recorder_that_was_started_again_are_those_of_the_new_one() {
     }
 }
 
-/// Whether everything of the recorder with this index was read.
+/// Returns true if all events of the recorder with this index were read.
 fn has_read_all(rings: &RingSet, recorder: usize) -> bool {
     let its = rings.rings().iter().enumerate();
     let mut its = its.filter(|(index, ring)| *index == recorder || ring.recorder() == Some(recorder));

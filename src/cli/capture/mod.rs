@@ -28,7 +28,8 @@ use std::time::Duration;
 
 /// Save what rings hold and go on to record, until their programs end
 ///
-/// Of a perf recorder all shards are taken. Rings of dead programs are read to their end. Ctrl-C ends a capture in good order.
+/// All shards of a perf recorder are taken. Rings of dead programs are read to their end. Ctrl-C ends a capture in good
+/// order.
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// Names or paths of rings; several go into one file, in the order of time

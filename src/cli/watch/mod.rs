@@ -29,8 +29,8 @@ const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Show events as they are recorded, or what a snapshot or the ring of a dead program holds
 ///
-/// A live ring is followed from its newest event on, until its writer ends or Ctrl-C. What is not written any more is shown from
-/// its oldest event to its last. Several rings, and the shards of one, are merged by time.
+/// A live ring is followed from its newest event on, until its writer ends or Ctrl-C. A ring that is not written any
+/// more is shown from its oldest event to its last. Several rings, and the shards of one, are merged by time.
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// Names or paths of rings, or snapshots
@@ -61,7 +61,8 @@ pub(super) struct Args {
     /// One JSON object a line
     #[arg(long)]
     json: bool,
-    /// Leave nothing out: all columns, whole payloads and lines, and of perf rings the events that describe call sites and threads, too
+    /// Leave nothing out: show all columns, whole payloads and lines, and the events of perf rings that describe call
+    /// sites and threads
     #[arg(long)]
     full: bool,
     /// Show times in UTC, not in local time

@@ -6,14 +6,19 @@
 //! | `ring` | one ring of the set: its cursor, and the event that it gives next |
 //! | `merge` | which ring's event comes next |
 //! | `shards` | finding the shards of a recorder as they are made |
+//! | `grow` | adding rings and shards to the set |
+//! | `reopen` | going on with the next ring of a name |
 //! | `last` | where the last events of all rings together begin |
 
+mod grow;
 mod last;
 mod merge;
 mod options;
+mod reopen;
 mod ring;
 mod shards;
 
+pub use grow::ShardError;
 pub use options::RingSetOptions;
 pub use ring::SetRing;
 #[cfg(feature = "tracing")]
@@ -22,21 +27,18 @@ pub(crate) use shards::shard_path;
 use super::cursor::{Next, Seek};
 use super::error::ReaderError;
 use super::gap::Gap;
-use super::handle::Reader;
 use super::payload::PayloadRead;
 use super::wait::{self, Awaited, WaitStrategy, Waited, Waiter};
 use crate::clock::Clock;
 use crate::layout::Descriptor;
-use shards::{FoundShard, ShardFinder};
+use grow::ShardedRecorder;
 use std::collections::VecDeque;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The pause between two looks at several rings. Shorter pauses would be of no use: young events are held back for some
 /// milliseconds anyway.
 const MERGE_PAUSE: Duration = Duration::from_micros(500);
-/// The pause between two looks for the next rings in [`RingSet::reopen`].
-const REOPEN_PAUSE: Duration = Duration::from_millis(20);
 /// The largest expected difference between the clocks of reader and writer, while nobody sets the time.
 const CLOCK_ERROR_NANOS: u64 = 20_000;
 
@@ -86,15 +88,6 @@ pub struct RingSet {
     waiter: Waiter,
 }
 
-/// A sharded recorder of the set.
-struct ShardedRecorder {
-    /// Index of its shard 0 in the set.
-    ring: usize,
-    finder: ShardFinder,
-    /// Where its next shards begin.
-    shard_start: Seek,
-}
-
 /// An item of a [`RingSet`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RingItem {
@@ -112,19 +105,6 @@ pub enum RingItem {
         /// The missing events.
         gap: Gap,
     },
-}
-
-/// A shard that is still needed, or was never seen, and cannot be opened. Once its recorder has ended, a
-/// [`RingItem::Gap`] says how many events it held.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct ShardError {
-    /// Index of the recorder's shard 0 in the set.
-    pub recorder: usize,
-    /// Index of the shard, from 1.
-    pub shard: u32,
-    /// The reason.
-    pub error: ReaderError,
 }
 
 impl RingSet {
@@ -154,60 +134,8 @@ impl RingSet {
         }
     }
 
-    /// Adds a ring, from `start` on, and returns its index. The shards that it has by then are added, from `start` on,
-    /// too, by the next call of [`Self::find_shards`] or [`Self::next`].
-    pub fn add(&mut self, reader: Reader, start: Seek) -> usize {
-        self.add_recorder([reader], start)
-    }
-
-    /// Adds a recorder whose first shards are open already, shard 0 first. Returns the index of shard 0.
-    pub(crate) fn add_recorder(&mut self, shards: impl IntoIterator<Item = Reader>, start: Seek) -> usize {
-        let ring = self.rings.len();
-        self.rings.extend(shards.into_iter().enumerate().map(|(shard, reader)| {
-            let recorder = if shard == 0 { None } else { Some(ring) };
-            SetRing::read(reader, recorder, shard as u32, start)
-        }));
-        if let Some(shard0) = self.rings.get(ring).and_then(SetRing::reader) {
-            let finder = ShardFinder::new(shard0, (self.rings.len() - ring) as u32);
-            if finder.can_find() {
-                self.recorders.push(ShardedRecorder { ring, finder, shard_start: start });
-            }
-        }
-        let strategy = if self.is_single() { WaitStrategy::Adaptive } else { WaitStrategy::Sleep(MERGE_PAUSE) };
-        self.waiter = Waiter::new(strategy);
-        ring
-    }
-
-    /// Opens the shards that were made since the last look. [`Self::next`] does this, too.
-    #[inline]
-    pub fn find_shards(&mut self) {
-        for index in 0..self.recorders.len() {
-            while let Some(found) = self.recorders[index].finder.next() {
-                let ShardedRecorder { ring, shard_start, .. } = self.recorders[index];
-                self.add_shard(ring, found, shard_start);
-            }
-            // A shard that is made while the set is read is read as a whole: events that it has overwritten count, too.
-            self.recorders[index].shard_start = Seek::Seqno(1);
-        }
-    }
-
-    fn add_shard(&mut self, recorder: usize, found: FoundShard, start: Seek) {
-        match found {
-            FoundShard::Opened { index, reader } => {
-                self.rings.push(SetRing::read(reader, Some(recorder), index, start));
-            }
-            FoundShard::Unreadable { index, error } => {
-                self.shard_errors.push(ShardError { recorder, shard: index, error });
-            }
-            FoundShard::Missed { index, seqnos } => {
-                let gap = Gap::of_missed_shard(seqnos);
-                self.missed.push_back(RingItem::Gap { ring: self.rings.len(), gap });
-                self.rings.push(SetRing::missed(recorder, index, seqnos));
-            }
-        }
-    }
-
-    /// Goes to another position in all rings. [`Seek::Last`] counts the events of all rings together.
+    /// Goes to another position in all rings. [`Seek::Last`] counts the events of all rings together; [`Seek::Seqno`] is
+    /// a number in each ring.
     pub fn seek(&mut self, to: Seek) {
         self.rings.iter_mut().for_each(|ring| ring.seek(to));
         if let (Seek::Last(count), true) = (to, self.rings.len() > 1) {
@@ -283,11 +211,6 @@ impl RingSet {
         self.rings.len() == 1 && self.recorders.is_empty()
     }
 
-    /// Returns true if recorders may make further shards, or have made some that were not found yet.
-    fn may_grow(&self) -> bool {
-        self.recorders.iter().any(|recorder| !recorder.finder.has_ended())
-    }
-
     /// Returns true if everything was read and nothing will come any more, as far as [`Self::next_timeout`] or
     /// [`Self::check_liveness`] has noticed.
     #[must_use]
@@ -314,78 +237,6 @@ impl RingSet {
     #[must_use]
     pub fn shard_errors(&self) -> &[ShardError] {
         &self.shard_errors
-    }
-
-    /// Goes on with the next rings of the same names: waits at most `timeout` until the name of a ring that has ended,
-    /// and was read to its end, leads to another ring. That ring takes the place of the old one and of its shards, and
-    /// is read from its first event on. Returns the index of the first such ring in [`Self::rings`]; the rings before
-    /// it are those that stay, under indices that may be smaller than they were. Returns `None` if there is no such
-    /// ring.
-    ///
-    /// # Errors
-    /// The next ring of a name cannot be opened; see [`ReaderOptions::open`](super::ReaderOptions::open). The set is as
-    /// it was.
-    pub fn reopen(&mut self, timeout: Duration) -> Result<Option<usize>, ReaderError> {
-        let start = Instant::now();
-        loop {
-            let found = self.reopen_now()?;
-            let left = timeout.saturating_sub(start.elapsed());
-            if found.is_some() || left.is_zero() {
-                return Ok(found);
-            }
-            std::thread::sleep(REOPEN_PAUSE.min(left));
-        }
-    }
-
-    fn reopen_now(&mut self) -> Result<Option<usize>, ReaderError> {
-        self.check_liveness();
-        let mut replaced = Vec::new();
-        let mut successors = Vec::new();
-        for (index, ring) in self.rings.iter().enumerate().filter(|(_, ring)| ring.recorder().is_none()) {
-            if let (Some(reader), true) = (ring.reader(), self.is_read_to_its_end(index))
-                && let Some(successor) = reader.reopen()?
-            {
-                replaced.push(index);
-                successors.push(successor);
-            }
-        }
-        if successors.is_empty() {
-            return Ok(None);
-        }
-        self.remove(&replaced);
-        let first = self.rings.len();
-        for successor in successors {
-            self.add(successor, Seek::Seqno(1));
-        }
-        self.find_shards();
-        Ok(Some(first))
-    }
-
-    /// Returns true if the ring, and all of its shards, have ended and nothing of them is left to be handed out.
-    fn is_read_to_its_end(&self, index: usize) -> bool {
-        let mut rings = self.rings.iter().enumerate();
-        self.missed.is_empty()
-            && rings.all(|(at, ring)| (at != index && ring.recorder() != Some(index)) || ring.has_ended())
-            && self.recorders.iter().all(|recorder| recorder.ring != index || recorder.finder.has_ended())
-    }
-
-    /// Removes rings, with their shards.
-    fn remove(&mut self, removed: &[usize]) {
-        let mut kept = 0;
-        let indices = self.rings.iter().enumerate().map(|(index, ring)| {
-            let is_kept = !removed.contains(&ring.recorder().unwrap_or(index));
-            kept += usize::from(is_kept);
-            is_kept.then(|| kept - 1)
-        });
-        let new_indices: Vec<Option<usize>> = indices.collect();
-        let mut is_kept = new_indices.iter().map(Option::is_some);
-        self.rings.retain(|_| is_kept.next().unwrap_or(true));
-        self.rings.iter_mut().for_each(|ring| ring.move_recorder(&new_indices));
-        let moves = |index: &mut usize| new_indices[*index].map(|new| *index = new).is_some();
-        self.recorders.retain_mut(|recorder| moves(&mut recorder.ring));
-        self.shard_errors.retain_mut(|error| moves(&mut error.recorder));
-        // The event that was handed out last has no payload any more.
-        self.last_event = (usize::MAX, Descriptor::default());
     }
 }
 

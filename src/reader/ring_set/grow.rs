@@ -1,0 +1,92 @@
+//! Adding rings and shards to a set.
+
+use super::super::cursor::Seek;
+use super::super::error::ReaderError;
+use super::super::gap::Gap;
+use super::super::handle::Reader;
+use super::super::wait::{WaitStrategy, Waiter};
+use super::ring::SetRing;
+use super::shards::{FoundShard, ShardFinder};
+use super::{MERGE_PAUSE, RingItem, RingSet};
+
+/// A sharded recorder of the set.
+pub(super) struct ShardedRecorder {
+    /// Index of its shard 0 in the set.
+    pub(super) ring: usize,
+    pub(super) finder: ShardFinder,
+    /// Where its next shards begin.
+    shard_start: Seek,
+}
+
+/// A shard that is still needed, or was never seen, and cannot be opened. Once its recorder has ended, a
+/// [`RingItem::Gap`] says how many events it held.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ShardError {
+    /// Index of the recorder's shard 0 in the set.
+    pub recorder: usize,
+    /// Index of the shard, from 1.
+    pub shard: u32,
+    /// The reason.
+    pub error: ReaderError,
+}
+
+impl RingSet {
+    /// Adds a ring, from `start` on, and returns its index. The shards that it has by then are added, from `start` on,
+    /// too, by the next call of [`Self::find_shards`] or [`Self::next`].
+    pub fn add(&mut self, reader: Reader, start: Seek) -> usize {
+        self.add_recorder([reader], start)
+    }
+
+    /// Adds a recorder whose first shards are open already, shard 0 first. Returns the index of shard 0.
+    pub(crate) fn add_recorder(&mut self, shards: impl IntoIterator<Item = Reader>, start: Seek) -> usize {
+        let ring = self.rings.len();
+        self.rings.extend(shards.into_iter().enumerate().map(|(shard, reader)| {
+            let recorder = if shard == 0 { None } else { Some(ring) };
+            SetRing::read(reader, recorder, shard as u32, start)
+        }));
+        if let Some(shard0) = self.rings.get(ring).and_then(SetRing::reader) {
+            let finder = ShardFinder::new(shard0, (self.rings.len() - ring) as u32);
+            if finder.can_find() {
+                self.recorders.push(ShardedRecorder { ring, finder, shard_start: start });
+            }
+        }
+        let strategy = if self.is_single() { WaitStrategy::Adaptive } else { WaitStrategy::Sleep(MERGE_PAUSE) };
+        self.waiter = Waiter::new(strategy);
+        ring
+    }
+
+    /// Opens the shards that were made since the last look. [`Self::next`] does this, too.
+    #[inline]
+    pub fn find_shards(&mut self) {
+        for index in 0..self.recorders.len() {
+            while let Some(found) = self.recorders[index].finder.next() {
+                let ShardedRecorder { ring, shard_start, .. } = self.recorders[index];
+                self.add_shard(ring, found, shard_start);
+            }
+            // A shard that is made while the set is read is read as a whole: events that it has overwritten count, too.
+            self.recorders[index].shard_start = Seek::Seqno(1);
+        }
+    }
+
+    fn add_shard(&mut self, recorder: usize, found: FoundShard, start: Seek) {
+        match found {
+            FoundShard::Opened { index, reader } => {
+                self.rings.push(SetRing::read(reader, Some(recorder), index, start));
+            }
+            FoundShard::Unreadable { index, error } => {
+                self.shard_errors.push(ShardError { recorder, shard: index, error });
+            }
+            FoundShard::Missed { index, seqnos } => {
+                let gap = Gap::of_missed_shard(seqnos);
+                self.missed.push_back(RingItem::Gap { ring: self.rings.len(), gap });
+                self.rings.push(SetRing::missed(recorder, index, seqnos));
+            }
+        }
+    }
+
+    /// Returns true if recorders may make further shards, or have made some that were not found yet.
+    pub(super) fn may_grow(&self) -> bool {
+        self.recorders.iter().any(|recorder| !recorder.finder.has_ended())
+    }
+}

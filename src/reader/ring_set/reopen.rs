@@ -1,0 +1,84 @@
+//! Going on with the next ring of a name.
+
+use super::super::cursor::Seek;
+use super::super::error::ReaderError;
+use super::RingSet;
+use crate::layout::Descriptor;
+use std::time::{Duration, Instant};
+
+/// The pause between two looks for the next rings in [`RingSet::reopen`].
+const REOPEN_PAUSE: Duration = Duration::from_millis(20);
+
+impl RingSet {
+    /// Goes on with the next rings of the same names: waits at most `timeout` until the name of a ring that has ended,
+    /// and was read to its end, leads to another ring. That ring takes the place of the old one and of its shards, and
+    /// is read from its first event on. Returns the index of the first such ring in [`Self::rings`]; the rings before
+    /// it are those that stay, under indices that may be smaller than they were. Returns `None` if there is no such
+    /// ring.
+    ///
+    /// # Errors
+    /// The next ring of a name cannot be opened; see [`ReaderOptions::open`](super::ReaderOptions::open). The set is as
+    /// it was.
+    pub fn reopen(&mut self, timeout: Duration) -> Result<Option<usize>, ReaderError> {
+        let start = Instant::now();
+        loop {
+            let found = self.reopen_now()?;
+            let left = timeout.saturating_sub(start.elapsed());
+            if found.is_some() || left.is_zero() {
+                return Ok(found);
+            }
+            std::thread::sleep(REOPEN_PAUSE.min(left));
+        }
+    }
+
+    fn reopen_now(&mut self) -> Result<Option<usize>, ReaderError> {
+        self.check_liveness();
+        let mut replaced = Vec::new();
+        let mut successors = Vec::new();
+        for (index, ring) in self.rings.iter().enumerate().filter(|(_, ring)| ring.recorder().is_none()) {
+            if let (Some(reader), true) = (ring.reader(), self.is_read_to_its_end(index))
+                && let Some(successor) = reader.reopen()?
+            {
+                replaced.push(index);
+                successors.push(successor);
+            }
+        }
+        if successors.is_empty() {
+            return Ok(None);
+        }
+        self.remove(&replaced);
+        let first = self.rings.len();
+        for successor in successors {
+            self.add(successor, Seek::Seqno(1));
+        }
+        self.find_shards();
+        Ok(Some(first))
+    }
+
+    /// Returns true if the ring, and all of its shards, have ended and nothing of them is left to be handed out.
+    fn is_read_to_its_end(&self, index: usize) -> bool {
+        let mut rings = self.rings.iter().enumerate();
+        self.missed.is_empty()
+            && rings.all(|(at, ring)| (at != index && ring.recorder() != Some(index)) || ring.has_ended())
+            && self.recorders.iter().all(|recorder| recorder.ring != index || recorder.finder.has_ended())
+    }
+
+    /// Removes rings, with their shards.
+    fn remove(&mut self, removed: &[usize]) {
+        let mut kept = 0;
+        let indices = self.rings.iter().enumerate().map(|(index, ring)| {
+            let is_kept = !removed.contains(&ring.recorder().unwrap_or(index));
+            kept += usize::from(is_kept);
+            is_kept.then(|| kept - 1)
+        });
+        let new_indices: Vec<Option<usize>> = indices.collect();
+        let mut is_kept = new_indices.iter().map(Option::is_some);
+        self.rings.retain(|_| is_kept.next().unwrap_or(true));
+        self.rings.iter_mut().for_each(|ring| ring.move_recorder(&new_indices));
+        let moves = |index: &mut usize| new_indices[*index].map(|new| *index = new).is_some();
+        self.recorders.retain_mut(|recorder| moves(&mut recorder.ring));
+        self.shard_errors.retain_mut(|error| moves(&mut error.recorder));
+        // The event that was handed out last has no payload any more.
+        self.last_event = (usize::MAX, Descriptor::default());
+    }
+}
