@@ -23,10 +23,12 @@ use crate::schema::{EventPayload, EventType, PayloadOf};
 /// # Ok::<(), eventring::recorder::RecorderError>(())
 /// ```
 ///
-/// The event is a path to a variant of an enum that derives [`EventType`]; its payload (a reference or a value) must be the
-/// struct that the enum names for it, which the compiler checks, or be absent if it has none. After `;` stand extension
-/// words: `ext[N] = value`, or `NAME = value` with a name that the enum gives to a word (`#[event(ext(INDEX = NAME))]`;
-/// word 3 is `span`, unless it says `no_span`). There are four, and the compiler says so:
+/// The event is a path to a variant of an enum that derives [`EventType`]. Its payload is a reference or a value of the
+/// struct that the enum names for it; the compiler checks this. An event without a struct has no payload.
+///
+/// Extension words stand after `;`: `ext[N] = value`, or `NAME = value` with a name that the enum gives to a word
+/// (`#[event(ext(INDEX = NAME))]`). Word 3 is `span`, unless the enum says `no_span`. An event has four words, and the
+/// compiler says so:
 ///
 /// ```compile_fail,E0080
 /// # use eventring::{record, schema::test::{TestCounter, TestEvent}};
@@ -36,8 +38,8 @@ use crate::schema::{EventPayload, EventType, PayloadOf};
 /// record!(my_recorder => TestEvent::TestCounter, &counter; ext[4] = 7);
 /// ```
 ///
-/// Which event it is must be known when the program is compiled, so that its payload can be checked: an event in a variable is refused (a
-/// `const` will do). What is chosen at run time is recorded as bytes, by its code:
+/// The event must be known at compile time, so that its payload can be checked. An event in a variable is refused; a
+/// `const` is not. An event that is chosen at run time is recorded as bytes, by its code:
 ///
 /// ```
 /// # use eventring::{record, schema::{EventPayload, EventType, test::{TestCounter, TestEvent}}};
@@ -51,16 +53,18 @@ use crate::schema::{EventPayload, EventType, PayloadOf};
 /// # Ok::<(), eventring::recorder::RecorderError>(())
 /// ```
 ///
-/// Inside a span that the feature `tracing` records, word 3 is the span's id, unless it is given here or the enum says `#[event(no_span)]`.
+/// Inside a span that the feature `tracing` records, word 3 is the span's id, unless the call gives the word or the
+/// enum says `#[event(no_span)]`.
 ///
-/// While the recorder is off, this is one relaxed load and a branch: neither payload nor extension is evaluated.
+/// While the recorder is off, a call costs one relaxed load and a branch: neither payload nor extension words are
+/// evaluated.
 ///
-/// A ring holds events of one schema. If the recorder's was made for others (another content type or schema hash than those of the
-/// event's enum), nothing is recorded or evaluated, and the event is counted:
-/// [`RecorderStats::foreign_events`](crate::recorder::RecorderStats::foreign_events), which `eventring info` shows, too. A recorder whose description states
-/// no schema hash takes every event of its content type.
+/// A ring holds events of one schema. If the recorder's ring has another content type or schema hash than the event's
+/// enum, nothing is evaluated or recorded. Such an event is counted in
+/// [`RecorderStats::foreign_events`](crate::recorder::RecorderStats::foreign_events), which `eventring info` shows. A
+/// recorder whose description states no schema hash takes every event of its content type.
 ///
-/// Gives the event's seqno, 0 if nothing was recorded.
+/// Gives the event's seqno, or 0 if nothing was recorded.
 #[macro_export]
 macro_rules! record {
     ($recorder:expr => $event:path $(,)? $(; $($ext:tt)*)?) => {
@@ -77,7 +81,7 @@ macro_rules! record {
     };
 }
 
-/// Records a typed event with trailing arrays: a fixed struct and slices of bytes that are gathered behind it, in order.
+/// Records a typed event with trailing arrays: a fixed struct, followed by slices of bytes in order.
 ///
 /// ```
 /// use eventring::recordv;
@@ -103,10 +107,11 @@ macro_rules! record {
 /// # Ok::<(), eventring::recorder::RecorderError>(())
 /// ```
 ///
-/// Otherwise as [`record!`]. At most 15 slices. That they hold what the counts in the struct announce is not checked; that an event
-/// with trailing arrays comes with `recordv!`, and one without them gets no slices, is checked by the compiler.
+/// Otherwise it is like [`record!`]. There are at most 15 slices. The compiler checks that an event has slices only if
+/// it has trailing arrays. Nothing checks that the slices have as many elements as the counts in the struct say.
 ///
-/// A program that passes events on without knowing their types gives the code and the bytes instead; nothing is checked then:
+/// A program that passes events on without knowing their types gives the code and the bytes instead. Then nothing is
+/// checked:
 ///
 /// ```
 /// # use eventring::recordv;
@@ -147,8 +152,8 @@ macro_rules! __record {
                 #[allow(unused_mut, reason = "without extension words nothing changes it")]
                 let mut content_ext = $default_ext;
                 $crate::__ext!(content_ext, [$event], $($ext)*);
-                // The code is an expression in place and no constant with a name: items are not hygienic, and the caller's own
-                // constant of that name would be hidden from the caller's expressions below.
+                // The code is an expression and no named constant, because items are not hygienic: the constant would
+                // hide a constant of the caller from the caller's expressions below.
                 $crate::__private::Coded::<
                     { $crate::__private::$how($event, $event as ::core::primitive::u16, 0 $(+ $crate::__one!($part))*) },
                     _,
@@ -232,31 +237,32 @@ macro_rules! ext_scope {
     };
 }
 
-/// What the macros expand to; not for direct use.
+/// Functions for the code that the macros expand to.
 #[doc(hidden)]
 pub mod support {
     use super::{EventPayload, EventType, PayloadOf, RecordsTo};
     use crate::global::{ActiveRecorder, identity};
     use crate::recorder::Recorder;
 
-    /// A recorder named in the macro, in the shape of a slot's answer.
+    /// A recorder that the call names, with the same method as a slot's [`ActiveRecorder`].
     pub struct Own<'r>(&'r Recorder);
 
     impl<'r> Own<'r> {
-        /// The recorder.
+        /// Returns the recorder.
         #[inline(always)]
         pub fn recorder(&self) -> &'r Recorder {
             self.0
         }
     }
 
-    /// `Some` if the recorder is on.
+    /// Returns `Some` if the recorder is on.
     #[inline(always)]
     pub fn own(recorder: &Recorder) -> Option<Own<'_>> {
         recorder.is_enabled().then_some(Own(recorder))
     }
 
-    /// `Some` if the recorder is on and its ring was made for events of this type. One compare more than [`own`].
+    /// Returns `Some` if the recorder is on and its ring was made for events of this type: one compare more than
+    /// [`own`].
     #[inline(always)]
     pub fn own_for<'r, E: EventType>(recorder: &'r Recorder, _: &E) -> Option<Own<'r>> {
         let own = own(recorder)?;
@@ -286,7 +292,7 @@ pub mod support {
         INDEX
     }
 
-    /// As [`word`], of a word that a scope can set.
+    /// Returns the index of the word that a scope can set and that the schema calls `name`.
     ///
     /// # Panics
     /// At compile time, if there is no word of that name, or it is that of the current span.
@@ -301,27 +307,27 @@ pub mod support {
         }
     }
 
-    /// The recorder of an event's slot.
+    /// Returns the recorder of an event's slot.
     #[inline(always)]
     pub fn active_for<E: RecordsTo>(_: &E) -> Option<ActiveRecorder> {
         E::slot().active_for::<E>()
     }
 
-    /// The extension words of an event that is recorded to a recorder of the caller's choice: the span, nothing else.
+    /// Returns the extension words of an event that is recorded to a recorder that the call names: the span alone.
     #[inline(always)]
     pub fn span_ext<E: EventType>(_: &E) -> [u64; 4] {
         crate::global::span_ext::<E>()
     }
 
-    /// The extension words of an event that is recorded through its slot.
+    /// Returns the extension words of an event that is recorded through its slot.
     #[inline(always)]
     pub fn default_ext<E: RecordsTo>(event: E) -> [u64; 4] {
         event.default_ext()
     }
 
-    /// A payload that is given by value or by reference.
+    /// A payload that the call gives by value or by reference.
     pub trait PayloadReference: EventPayload {
-        /// The payload.
+        /// Returns the payload.
         #[inline(always)]
         fn payload_reference(&self) -> &Self {
             self
@@ -330,10 +336,10 @@ pub mod support {
 
     impl<P: EventPayload> PayloadReference for P {}
 
-    /// The code of an event that is recorded without trailing arrays.
+    /// Returns the code of an event that is recorded without trailing arrays.
     ///
     /// # Panics
-    /// At compile time, if it has some.
+    /// At compile time, if the event has trailing arrays.
     pub const fn fixed<E: EventType>(_: E, code: u16, _: usize) -> u16 {
         assert!(
             !has_trailing_arrays::<E>(code),
@@ -342,7 +348,7 @@ pub mod support {
         code
     }
 
-    /// The code of an event that is recorded with so many parts behind its fixed struct.
+    /// Returns the code of an event that is recorded with so many parts after its fixed struct.
     ///
     /// # Panics
     /// At compile time, if there are parts, and the event has no trailing arrays.
@@ -366,15 +372,15 @@ pub mod support {
         false
     }
 
-    /// A payload and its parts that are gathered without asking for memory.
+    /// The most parts, with the fixed struct, that are gathered without asking for memory.
     const GATHERED_MAX: usize = 16;
 
-    /// An event with its code. It receives the call, so that the type of the event is known before the payload is looked at and
-    /// the compiler's messages speak of the payload.
+    /// An event with its code. It is the receiver of the call, so that the compiler knows the type of the event before
+    /// that of the payload, and its messages speak of the payload.
     pub struct Coded<const CODE: u16, E>(pub E);
 
     impl<const CODE: u16, E: EventType> Coded<CODE, E> {
-        /// Encodes and records `payload`, with `parts` behind it.
+        /// Encodes and records `payload`, followed by `parts`.
         #[inline(always)]
         pub fn record<P: PayloadOf<E, CODE>>(
             self,

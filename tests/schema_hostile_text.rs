@@ -177,7 +177,8 @@ proptest! {
         payload in prop::collection::vec(any::<u8>(), 0..700),
     ) {
         const EXTREMES: [&str; 8] = ["0", "1", "255", "65535", "4294967295", "18446744073709551615", "u64[1000]", "*"];
-        let canonical = ExecEvent::schema().canonical_text();
+        const WORDS: &str = "#ext 0 block seqno\n#ext 1 txn index\n#ext 2 account\n#ext 3 span\n";
+        let canonical = format!("{}{}", ExecEvent::schema().canonical_text(), WORDS.repeat(50));
         let mut lines: Vec<Vec<&str>> = canonical.lines().map(|line| line.split(' ').collect()).collect();
         for (place, source, how) in changes {
             let line = place.index(lines.len());
@@ -197,6 +198,8 @@ proptest! {
         }
         let text: String = lines.iter().map(|words| words.join(" ") + "\n").collect();
         if let Ok(model) = SchemaModel::parse(&text) {
+            let words = model.ext_words();
+            prop_assert!(words.iter().all(|(index, word)| words.index_of(word.name()) == Some(index)));
             for event in model.events() {
                 let value = model.decode(event.code(), &payload);
                 let _ = (value.to_string(), value.to_json());

@@ -156,7 +156,8 @@ pub fn checked_name(text: &LitStr, first: fn(&char) -> bool, expected: &str) -> 
     if is_name { Ok(name) } else { Err(syn::Error::new(text.span(), format!("expected {expected}"))) }
 }
 
-/// Refuses `#[repr(packed)]`, at the attribute. Fields are borrowed to encode them, and packed fields cannot be borrowed.
+/// Refuses `#[repr(packed)]`, at the attribute. Fields are borrowed to encode them, and packed fields cannot be
+/// borrowed.
 pub fn refuse_packed(attributes: &[Attribute]) -> Result<()> {
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("repr")) {
         for repr in attribute.parse_args_with(Punctuated::<syn::Meta, Token![,]>::parse_terminated)? {

@@ -30,7 +30,7 @@ pub struct Descriptor {
     pub record_epoch_nanos: u64,
     /// Unwrapped byte offset of the payload in the payload buffer.
     pub payload_buf_offset: u64,
-    /// Four words whose meaning the content type defines (flow tags, span ids).
+    /// Four words whose meaning the content type defines (extension words).
     pub content_ext: [u64; 4],
 }
 

@@ -20,9 +20,10 @@ pub const MALFORMED: &str = "$malformed";
 impl SchemaModel {
     /// Decodes the payload of event `code`.
     ///
-    /// Never fails. For an unknown code the value is [`Value::Malformed`] with all bytes. If the payload is too short or too
-    /// long, the fields that could be decoded are followed by a [`Value::Malformed`] with the other bytes, under the name
-    /// `$malformed`. Byte strings and text are borrowed. At most a million other values are made; the rest stays bytes.
+    /// Never fails. For an unknown code the value is [`Value::Malformed`] with all bytes. If the payload is too short
+    /// or too long, the fields that could be decoded are followed by a [`Value::Malformed`] with the other bytes, under
+    /// the name `$malformed`. Byte strings and text are borrowed. At most a million other values are made; the rest
+    /// stays bytes.
     #[must_use]
     pub fn decode<'a>(&'a self, code: u16, payload: &'a [u8]) -> Value<'a> {
         match self.event(code) {

@@ -245,7 +245,8 @@ pub struct SchemaInfo {
     pub content_type: u16,
     /// Its name (`EXEC`).
     pub name: &'static str,
-    /// The author's version number, which enters the hash. Raise it when a payload changes its meaning and not its layout.
+    /// The author's version number, which enters the hash. Raise it when a payload changes its meaning and not its
+    /// layout.
     pub version: u32,
     /// The events, by ascending code; RECORD_ERROR (code 1) is always among them.
     pub events: &'static [EventInfo],

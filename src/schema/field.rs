@@ -8,9 +8,9 @@ use super::error::DecodeError;
 /// A type that can be a field of an event's payload: its size, alignment and bytes are the same on every machine.
 ///
 /// Implemented for the integers of fixed size, `bool`, `f32`, `f64`, arrays, [`Utf8`](super::Utf8), the numbers and
-/// byte strings of the schema [`exec`](super::exec), every struct with
-/// `#[derive(EventPayload)]`, and enums without fields and newtypes with `#[derive(PayloadField)]`. Everything is little endian
-/// and lies where a C compiler for x86-64 puts it.
+/// byte strings of the schema [`exec`](super::exec), every struct with `#[derive(EventPayload)]`, and enums without
+/// fields and newtypes with `#[derive(PayloadField)]`. Everything is little endian and lies where a C compiler for
+/// x86-64 puts it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a field of an event payload",
     label = "not a payload field",

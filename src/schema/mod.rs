@@ -1,12 +1,13 @@
 //! The meaning of payloads: field types and their bytes, event types, schema text and its hash, and decoding.
 //!
 //! - To describe events, derive [`EventPayload`] for structs and [`EventType`] for an enum.
-//! - To decode events whose types the program has, use [`EventPayload::decode`], and for events with trailing arrays the
-//!   views that the derive makes.
-//! - To decode events whose types the program does not have, use [`SchemaModel`], which reads the schema text of a ring.
+//! - To decode events whose types the program has, use [`EventPayload::decode`], and for events with trailing arrays
+//!   the views that the derive makes.
+//! - To decode events whose types the program does not have, use [`SchemaModel`], which reads the schema text of a
+//!   ring.
 //!
-//! Schemas of this crate: `test` (content type 1), [`exec`] (content type 2, feature `exec`) and `perf` (content type 3,
-//! eventring's own).
+//! Schemas of this crate: `test` (content type 1), [`exec`] (content type 2, feature `exec`) and `perf` (content type
+//! 3, eventring's own).
 
 mod decimal;
 mod decode;

@@ -191,7 +191,8 @@ pub enum SchemaTextErrorKind {
     NotSchemaText,
     /// A line is not in the grammar.
     Syntax,
-    /// A line is in the grammar, but contradicts others: unknown or repeated names, fields that overlap or exceed their struct.
+    /// A line is in the grammar, but contradicts others: unknown or repeated names, fields that overlap or exceed their
+    /// struct.
     Inconsistent,
     /// The text is of another schema than the ring, or the ring has none.
     NotOfThisRing,

@@ -15,8 +15,8 @@ use super::text::{EXT_WORD, FIRST_LINE, schema_text_hash};
 impl SchemaModel {
     /// Reads schema text.
     ///
-    /// Takes time and memory in proportion to the text's length, and checks everything that decoding relies on. Types are
-    /// defined before they are used, so no type contains itself.
+    /// Takes time and memory in proportion to the text's length, and checks everything that decoding relies on. Types
+    /// are defined before they are used, so no type contains itself.
     ///
     /// # Errors
     /// The text is not schema text, contradicts itself, or exceeds a limit; the error names the line.

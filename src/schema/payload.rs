@@ -121,9 +121,9 @@ impl EventPayload for () {
 /// - `ext(INDEX = NAME, …)` names extension words (see [`ExtWords`](super::ExtWords)), for `record!`,
 ///   [`ext_scope!`](crate::ext_scope), readers and exports. `INDEX = NAME: seqno` says that the word holds the seqno of an
 ///   event of the same ring, `INDEX = NAME: index` that it holds an index plus one; 0 means none.
-/// - `no_span` keeps word 3 for the program's own use. Without it, an event that `record!` or `recordv!` records inside a
-///   `tracing` span carries the span's id in this word, and the schema text says so. The span must be one that the feature
-///   `tracing` records. A call that gives the word itself comes first.
+/// - `no_span` keeps word 3 for the program's own use. Without it, an event that `record!` or `recordv!` records inside
+///   a `tracing` span carries the span's id in this word, and the schema text says so. The span must be one that the
+///   feature `tracing` records. A call that gives the word itself comes first.
 /// - `payloads(NAME: DERIVE, …)` makes an enum of that name that holds the decoded payload of any event, with functions
 ///   that decode it; it needs the variant `RecordError = 1`.
 /// - `no_views` makes no views of payloads with trailing arrays.

@@ -19,8 +19,8 @@ pub(super) const FIRST_LINE: &str = "schema-text 1";
 /// not know it. No description looks like it, because descriptions have a blank after the `#`.
 pub(super) const EXT_WORD: &str = "#ext ";
 
-/// The first content type of programs. Texts of smaller content types name no word but the span's: `docs/FORMAT.md` names
-/// the others.
+/// The first content type of programs. Texts of smaller content types name no word but the span's: `docs/FORMAT.md`
+/// names the others.
 const FIRST_PROGRAM_CONTENT_TYPE: u16 = 256;
 
 /// The schema of a content type: its text and hash. [`EventType::schema`](super::EventType::schema) gives it.
@@ -59,7 +59,8 @@ impl Schema {
         self.info.name
     }
 
-    /// Returns the `schema_hash` of ring files with this schema: the published hash if there is any, else that of the text.
+    /// Returns the `schema_hash` of ring files with this schema: the published hash if there is any, else that of the
+    /// text.
     #[must_use]
     pub fn hash(&self) -> [u8; 32] {
         self.hash

@@ -22,7 +22,8 @@ pub struct Utf8(
 );
 
 impl Utf8 {
-    /// Returns the text, cut at a character boundary if it has more than `N` bytes, and padded with zeros if it has fewer.
+    /// Returns the text, cut at a character boundary if it has more than `N` bytes, and padded with zeros if it has
+    /// fewer.
     #[must_use]
     pub fn padded<const N: usize>(text: &str) -> [Self; N] {
         let mut bytes = [Self(0); N];

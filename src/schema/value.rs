@@ -13,8 +13,8 @@ const SHOWN_ELEMENTS: usize = 8;
 
 /// The decoded content of a payload, or of a part of it. [`SchemaModel::decode`](super::SchemaModel::decode) makes it.
 ///
-/// Borrows names from the schema and bytes from the payload. `{}` prints it on one line for people, with long byte strings
-/// and arrays shortened. `{:#}` prints everything. [`to_json`](Self::to_json) is for programs.
+/// Borrows names from the schema and bytes from the payload. `{}` prints it on one line for people, with long byte
+/// strings and arrays shortened. `{:#}` prints everything. [`to_json`](Self::to_json) is for programs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<'a> {
     /// An unsigned integer up to 64 bits.

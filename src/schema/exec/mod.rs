@@ -2,8 +2,8 @@
 //!
 //! [`ExecEvent`] lists the events. [`ExecPayload::decode`] decodes the payload of any of them.
 //! [`eventring::exec`](crate::exec) helps to record them.
-//! Names, codes, layouts and the schema hash are those of the published schema, so that rings can be exchanged with other
-//! implementations. [`FlowTags`] has the meaning of a descriptor's `content_ext`.
+//! Names, codes, layouts and the schema hash are those of the published schema, so that rings can be exchanged with
+//! other implementations. [`FlowTags`] has the meaning of a descriptor's `content_ext`.
 
 mod account;
 mod block;

@@ -9,7 +9,8 @@ use crate::schema::{DecodeError, FieldType, PayloadField, Scalar};
 
 /// An unsigned integer of 256 bits: four 64-bit limbs, least significant first, 32 bytes aligned to 8 in a payload.
 ///
-/// It can be compared, converted and printed, and has no arithmetic. `{}` prints decimal digits, `{:x}` and `{:#x}` hex.
+/// It can be compared, converted and printed, and has no arithmetic. `{}` prints decimal digits, `{:x}` and `{:#x}`
+/// hex.
 ///
 /// ```
 /// use eventring::schema::exec::U256;

@@ -129,8 +129,8 @@ impl<'a> CallSiteView<'a> {
         })
     }
 
-    /// Encodes the call site for a payload or a table entry. Texts of more than 65,535 bytes are cut. A line feed in the
-    /// name of a field becomes a space.
+    /// Encodes the call site for a payload or a table entry. Texts of more than 65,535 bytes are cut. A line feed in
+    /// the name of a field becomes a space.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let texts = [&self.name, &self.target, &self.module, &self.file]

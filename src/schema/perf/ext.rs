@@ -10,8 +10,8 @@ pub mod flags {
     pub const EXPLICIT_ROOT: u16 = 1 << 2;
     /// The program named the parent explicitly (`parent: &span`).
     pub const EXPLICIT_PARENT: u16 = 1 << 3;
-    /// The span was created before it could be recorded. Its time of creation is not that of the event, and fields may be
-    /// missing.
+    /// The span was created before it could be recorded. Its time of creation is not that of the event, and fields may
+    /// be missing.
     pub const ADOPTED: u16 = 1 << 4;
 }
 
@@ -28,12 +28,14 @@ pub mod flags {
 /// | 3 | 32–47 | fields that are missing because they did not fit |
 /// | 3 | 48–55 | a counter's [`ValueType`](super::ValueType); else 0 |
 ///
-/// Span ids are unique in the writing process and never used again; so are call site ids and thread ids within a recorder.
+/// Span ids are unique in the writing process and never used again; so are call site ids and thread ids within a
+/// recorder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PerfExt {
     /// The span that the event is about, or lies in; 0 for none.
     pub span_id: u64,
-    /// SPAN_NEW: the parent's span id, 0 for a root. SPAN_FOLLOWS_FROM: the followed span's id. COUNTER: the value's bits.
+    /// SPAN_NEW: the parent's span id, 0 for a root. SPAN_FOLLOWS_FROM: the followed span's id. COUNTER: the value's
+    /// bits.
     pub related: u64,
     /// The call site; of a span's events, where the span was created. 0 for none, or where it is not known.
     pub call_site_id: u32,

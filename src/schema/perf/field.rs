@@ -1,8 +1,8 @@
 //! Field values in payloads.
 //!
-//! Fields follow one another without padding. Each field is a header of [`FIELD_HEADER_BYTES`] (index of the field in its
-//! call site, u8; type, u8; bytes of the value, u16) and the value. Bit 7 of the type says that the value was cut: then
-//! the last 4 bytes of the value are the length in bytes that it would have had, or another reason of [`Cut`].
+//! Fields follow one another without padding. Each field is a header of [`FIELD_HEADER_BYTES`] (index of the field in
+//! its call site, u8; type, u8; bytes of the value, u16) and the value. Bit 7 of the type says that the value was cut:
+//! then the last 4 bytes of the value are the length in bytes that it would have had, or another reason of [`Cut`].
 
 use std::fmt;
 
@@ -82,8 +82,8 @@ pub enum NotFormatted {
 
 /// A field's value, decoded.
 ///
-/// `{}` prints it for people: text as it is, bytes in hexadecimal, a value that was not formatted as `<not formatted>`, a
-/// redacted value as `<redacted>`.
+/// `{}` prints it for people: text as it is, bytes in hexadecimal, a value that was not formatted as `<not formatted>`,
+/// a redacted value as `<redacted>`.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum FieldValue {

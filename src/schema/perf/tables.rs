@@ -1,13 +1,13 @@
 //! The tables of call sites and threads, in the context area of shard 0.
 //!
-//! Each table is a sequence of entries that only grows. An entry is a header of [`ENTRY_HEADER_BYTES`] (bytes of the body,
-//! u32; id, u32), a body (the same bytes as the payload of CALL_SITE or THREAD_STARTED), and zeros up to a multiple of 8
-//! bytes. The writer writes the bytes of an entry before the word "used" grows, which it stores with release. A reader that
-//! loads "used" with acquire reads whole entries below it.
+//! Each table is a sequence of entries that only grows. An entry is a header of [`ENTRY_HEADER_BYTES`] (bytes of the
+//! body, u32; id, u32), a body (the same bytes as the payload of CALL_SITE or THREAD_STARTED), and zeros up to a
+//! multiple of 8 bytes. The writer writes the bytes of an entry before the word "used" grows, which it stores with
+//! release. A reader that loads "used" with acquire reads whole entries below it.
 //!
-//! A full table takes no more entries. Its word "overflows" counts the entries that did not fit. Such a call site or thread
-//! is known from its CALL_SITE or THREAD_STARTED event for as long as the event is in the ring, and by its id alone after
-//! that.
+//! A full table takes no more entries. Its word "overflows" counts the entries that did not fit. Such a call site or
+//! thread is known from its CALL_SITE or THREAD_STARTED event for as long as the event is in the ring, and by its id
+//! alone after that.
 
 /// First word of the context area, once the tables are there.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"EVRTABL1");
@@ -83,7 +83,8 @@ pub fn encode_entry(id: u32, body: &[u8]) -> Option<Vec<u8>> {
     Some(entry)
 }
 
-/// Splits the first entry off `bytes`, which come from a file; `None` if no whole entry is there, or its size is invalid.
+/// Splits the first entry off `bytes`, which come from a file; `None` if no whole entry is there, or its size is
+/// invalid.
 #[must_use]
 pub fn split_entry(bytes: &[u8]) -> Option<(Entry<'_>, &[u8])> {
     let (&body_bytes, rest) = bytes.split_first_chunk::<4>()?;
