@@ -1,5 +1,5 @@
-//! The events before a panic can be read after it: the ring's file stays, as after any other crash.
-#![cfg(feature = "macros")]
+//! What happened before a panic can be read after it: the ring's file stays, as after any other crash.
+#![cfg(feature = "exec")]
 
 mod child;
 

@@ -1,5 +1,5 @@
-//! Blocks rebuilt from the events of thirty real blocks agree with the published system's own account of these blocks.
-#![cfg(all(feature = "macros", feature = "snapshot"))]
+//! Thirty real blocks are rebuilt from their events, and agree with the published system's own description of them.
+#![cfg(all(feature = "exec", feature = "snapshot"))]
 
 mod real_data;
 

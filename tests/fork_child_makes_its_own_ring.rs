@@ -1,6 +1,5 @@
-//! A forked child may switch the inherited recorder on again with a ring of its own. Parent and child then record side
-//! by side.
-#![cfg(feature = "macros")]
+//! A forked child may switch the inherited slot on again with a ring of its own; parent and child then record side by side.
+#![cfg(feature = "exec")]
 
 mod forked;
 

@@ -1,5 +1,5 @@
-//! An environment variable switches a service's recording on, without a rebuild.
-#![cfg(feature = "macros")]
+//! A service is switched on by an environment variable, without a rebuild.
+#![cfg(feature = "exec")]
 
 mod child;
 

@@ -1,5 +1,5 @@
 //! `record!` evaluates neither payload nor extension words while its recorder is off, and records nothing.
-#![cfg(feature = "macros")]
+#![cfg(feature = "exec")]
 
 use eventring::global::EXEC;
 use eventring::recorder::{ContentDescription, Recorder};

@@ -1,5 +1,5 @@
-//! A scoped override: one thread records to another recorder for a while, and other threads do not notice.
-#![cfg(feature = "macros")]
+//! A scoped override: one thread records to another recorder for a while; other threads do not notice.
+#![cfg(feature = "exec")]
 
 use eventring::global::EXEC;
 use eventring::record;

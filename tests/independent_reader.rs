@@ -1,6 +1,6 @@
-//! A file of ours, read by a reader that knows only the published format and nothing of this crate. Its offsets are
-//! those of `docs/FORMAT.md`, and it reads the file with plain reads.
-#![cfg(feature = "macros")]
+//! A file of ours, read by a reader that knows the published format only, and nothing of this crate: the offsets are those of
+//! `docs/FORMAT.md`, the file is read with ordinary reads.
+#![cfg(feature = "exec")]
 
 use std::collections::BTreeMap;
 use std::fs::File;

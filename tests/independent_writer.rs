@@ -1,6 +1,6 @@
-//! A file written by the published algorithm, transcribed from the facts in `docs/FORMAT.md` without using this crate.
-//! Our reader reads it live, lapped, and after its writer has gone.
-#![cfg(feature = "macros")]
+//! A file written by the published algorithm, transcribed from the facts in `docs/FORMAT.md` without using this crate, and
+//! read by ours: live, lapped, and after its writer has gone.
+#![cfg(feature = "exec")]
 
 use eventring::reader::{Followed, Follower, Gap, GapCause, Next, PayloadRead, Reader, RingState, Seek, WaitStrategy};
 use eventring::schema::exec::ExecEvent;

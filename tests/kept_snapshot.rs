@@ -1,8 +1,8 @@
 //! The snapshot in `tests/data` was recorded and written by an earlier build. Today's build reads it, and would record
 //! the same.
 //!
-//! `EVENTRING_BLESS=1 cargo test --test kept_snapshot` records it again.
-#![cfg(all(feature = "macros", feature = "snapshot"))]
+//! `EVENTRING_BLESS=1 cargo test --test kept_snapshot` records it anew.
+#![cfg(all(feature = "exec", feature = "snapshot"))]
 
 mod all_events;
 

@@ -1,5 +1,5 @@
-//! A program that names its extension words sees these names everywhere: in its scopes, in what readers choose and seek,
-//! in what is watched and exported, and in snapshots.
+//! A program that names its extension words meets these names everywhere: in scopes, filters and seeks, in the output
+//! of `watch` and `export`, and in snapshots.
 #![cfg(feature = "cli")]
 
 mod program;

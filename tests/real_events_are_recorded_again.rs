@@ -1,6 +1,5 @@
-//! The main job on real input: one process records 136,891 real events again, and two others read them at the same
-//! time.
-#![cfg(all(feature = "macros", feature = "snapshot"))]
+//! One process records 136,891 real events again, and two others read them at the same time.
+#![cfg(all(feature = "exec", feature = "snapshot"))]
 
 mod child;
 mod real_data;

@@ -1,5 +1,5 @@
-//! Re-entrancy: the code of a payload records, in every place where it can run.
-#![cfg(feature = "macros")]
+//! Re-entrancy: a payload's own code records, in every place where it can run.
+#![cfg(feature = "exec")]
 
 use eventring::global::EXEC;
 use eventring::reader::{Next, Reader, Seek};

@@ -1,6 +1,6 @@
-//! Every event of the EXEC schema: any payload that its struct and arrays allow is decoded, typed and by schema text.
-//! Other payloads are not.
-#![cfg(feature = "macros")]
+//! Payloads of every event of the EXEC schema. A payload that fits the struct and arrays decodes, by its type and by
+//! schema text; other payloads do not.
+#![cfg(feature = "exec")]
 
 use eventring::schema::exec::{ExecEvent, ExecPayload};
 use eventring::schema::{

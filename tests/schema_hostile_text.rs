@@ -1,6 +1,6 @@
-//! Schema text from a ring file is not trusted: whatever it says, parsing it and decoding by it end with a value or an
-//! error.
-#![cfg(feature = "macros")]
+//! Schema text from a ring file is trusted in nothing: whatever it says, reading it and decoding by it end with a value
+//! or an error.
+#![cfg(feature = "exec")]
 
 use eventring::schema::exec::ExecEvent;
 use eventring::schema::{EventType, MAX_TEXT_BYTES, SchemaModel, SchemaTextErrorKind as Kind};

@@ -1,5 +1,5 @@
-//! Every payload of the published recordings is decoded, typed and by schema text alone, and both results agree.
-#![cfg(all(feature = "macros", feature = "snapshot"))]
+//! Every payload of the published recordings decodes by its type and by schema text alone, and both values agree.
+#![cfg(all(feature = "exec", feature = "snapshot"))]
 
 use std::collections::BTreeMap;
 use std::io::Read as _;

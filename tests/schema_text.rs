@@ -1,5 +1,5 @@
-//! Schema texts and schema hashes, as people and other programs see them.
-#![cfg(feature = "macros")]
+//! Schema text and schema hashes: what people and other programs see of a schema.
+#![cfg(feature = "exec")]
 
 use eventring::schema::exec::ExecEvent;
 use eventring::schema::perf::PerfEvent;

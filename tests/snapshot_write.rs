@@ -1,5 +1,5 @@
-//! The snapshots that we write: small, renumbered, whole, the same bytes each time.
-#![cfg(all(feature = "macros", feature = "snapshot"))]
+//! Snapshots that we write: small, renumbered, whole, the same bytes each time.
+#![cfg(all(feature = "exec", feature = "snapshot"))]
 
 mod real_data;
 

@@ -41,7 +41,7 @@ impl<T: PayloadField + fmt::Debug> fmt::Debug for ArrayView<'_, T> {
 }
 
 impl<'a> ArrayView<'a, Utf8> {
-    /// Returns the text. What is not valid UTF-8 is replaced.
+    /// Returns the text. Invalid UTF-8 is replaced.
     #[must_use]
     pub fn to_text(&self) -> Cow<'a, str> {
         String::from_utf8_lossy(self.bytes)

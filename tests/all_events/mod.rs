@@ -4,7 +4,6 @@ use eventring::exec::BlockScope;
 use eventring::global::EXEC;
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::*;
-
 use eventring::{record, recordv};
 
 fn hash(byte: u8) -> Bytes32 {

@@ -12,8 +12,8 @@ pub fn pass_on(to: &Recorder, event: &Descriptor, payload: &[u8]) -> u64 {
     let [block, txn, account, span] = event.content_ext;
     // The payload is recorded in parts, as its first writer had them: the fixed struct, and the rest.
     let fixed = ExecEvent::schema().event(event.event_type).unwrap().payload.map_or(0, |info| info.bytes);
-    let (fixed, behind) = payload.split_at(fixed);
-    recordv!(to => raw(event.event_type), [fixed, behind]; ext[0] = block, ext[1] = txn, ext[2] = account, ext[3] = span)
+    let (fixed, arrays) = payload.split_at(fixed);
+    recordv!(to => raw(event.event_type), [fixed, arrays]; ext[0] = block, ext[1] = txn, ext[2] = account, ext[3] = span)
 }
 
 /// Encodes and records an event with the same type, fields, arrays and extension words. Returns its seqno.

@@ -1,4 +1,4 @@
-//! What `record!` and `recordv!` refuse, in the words of who wrote it.
+//! Calls that `record!` and `recordv!` refuse, with messages that speak of the call.
 use eventring::schema::{EventPayload, EventType, Utf8};
 use eventring::{record, recordv};
 
