@@ -4,7 +4,7 @@ use super::call_sites::{CALL_SITES, NO_CALL_SITE};
 use super::fields::FieldLimits;
 use super::redact::RedactedFields;
 use super::shards::Shards;
-use super::tables::{Tables, Which};
+use super::tables::{TableKind, Tables};
 use super::thread::ThreadState;
 use crate::recorder::Recorder;
 use crate::schema::perf::{PerfEvent, PerfExt, ThreadView, tables};
@@ -99,7 +99,7 @@ impl PerfCore {
     /// sites.
     pub(super) fn add_call_site(&self, id: u32, body: &[u8]) -> bool {
         let Some(shard0) = self.shards.get(0).filter(|shard0| shard0.belongs_to_this_process()) else { return false };
-        self.tables.add(shard0, Which::CallSites, id, body);
+        self.tables.add(shard0, TableKind::CallSites, id, body);
         // The event is for readers of the stream, and for call sites that do not fit the table. It has no thread: any
         // thread may be the first to meet the call site.
         let ext = PerfExt { call_site_id: id, ..PerfExt::default() };
@@ -115,7 +115,7 @@ impl PerfCore {
         let name = name.or_else(crate::shm::current_thread_name);
         let os_thread_id = crate::shm::current_thread_id();
         let body = ThreadView::encode(shard0.clock().now_epoch_nanos(), os_thread_id, &name.unwrap_or_default());
-        self.tables.add(shard0, Which::Threads, id, &body);
+        self.tables.add(shard0, TableKind::Threads, id, &body);
         let ext = PerfExt { thread_id: id, ..PerfExt::default() };
         shard.record(PerfEvent::ThreadStarted as u16, ext.to_words(), &body);
     }

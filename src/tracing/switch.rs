@@ -1,9 +1,9 @@
 //! Changes of what is recorded take turns.
 //!
-//! `tracing` caches the answers of subscribers for each call site, and the most verbose level of all. It asks again
-//! when `rebuild_interest_cache` is called. If two threads made a change and called it at the same time, one of them
-//! could ask before the other's change, and store the answers after it: recording would stay off. So a change and the
-//! call after it are one turn, under a lock.
+//! `tracing` caches the answers of subscribers for each call site, and the most verbose level of all. It collects the
+//! answers again when `rebuild_interest_cache` is called. Without turns, a thread could collect the answers, another
+//! thread could switch recording on and collect the new answers, and then the first thread could store its old ones:
+//! recording would stay off. So a change and the call after it are one turn, under a lock.
 
 use std::cell::Cell;
 use std::sync::{Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! Writing the tables of call sites and threads into the context area of shard 0.
+//! The tables of call sites and threads in the context area of shard 0, as the recorder writes them.
 
 use crate::layout::extension::COUNT_TABLE_OVERFLOWS;
 use crate::recorder::Recorder;
@@ -11,9 +11,9 @@ pub(super) struct Tables {
     threads: Mutex<Table>,
 }
 
-/// Names one of the tables.
+/// The kinds of tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Which {
+pub(super) enum TableKind {
     CallSites,
     Threads,
 }
@@ -39,10 +39,10 @@ impl Tables {
     }
 
     /// Adds an entry. Returns false, and counts the entry, if it does not fit.
-    pub(super) fn add(&self, shard0: &Recorder, which: Which, id: u32, body: &[u8]) -> bool {
-        let table = match which {
-            Which::CallSites => &self.call_sites,
-            Which::Threads => &self.threads,
+    pub(super) fn add(&self, shard0: &Recorder, kind: TableKind, id: u32, body: &[u8]) -> bool {
+        let table = match kind {
+            TableKind::CallSites => &self.call_sites,
+            TableKind::Threads => &self.threads,
         };
         table.lock().unwrap_or_else(PoisonError::into_inner).add(shard0, id, body)
     }

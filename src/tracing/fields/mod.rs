@@ -17,6 +17,7 @@ const SMALL_BYTES: usize = 1 << 10;
 /// The default limit: most threads never need more of the stack.
 const MEDIUM_BYTES: usize = 1 << 13;
 const LARGE_BYTES: usize = 1 << 15;
+
 /// Limits of the recorded fields, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FieldLimits {

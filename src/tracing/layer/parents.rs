@@ -78,7 +78,7 @@ impl RecorderLayer {
             Some(None) => Parent { span_id: 0, flags: flags::EXPLICIT_ROOT },
             Some(Some(parent)) => {
                 let known = self.spans.get(parent.into_u64()).map(|parent| parent.span_id);
-                let span_id = known.unwrap_or_else(|| self.ask(core, thread, ask));
+                let span_id = known.unwrap_or_else(|| self.ask_registry(core, thread, ask));
                 Parent { span_id, flags: flags::EXPLICIT_PARENT }
             }
         }
@@ -87,7 +87,7 @@ impl RecorderLayer {
     /// Returns the id of the thread's current span, if its span stack has it; otherwise of the span that `ask` finds in
     /// the registry.
     #[inline(always)]
-    pub(super) fn current_or<'a, S>(
+    fn current_or<'a, S>(
         &self,
         core: &Arc<PerfCore>,
         thread: &ThreadState,
@@ -102,13 +102,13 @@ impl RecorderLayer {
         match thread.span_stack.current_and_recorded(self.owner) {
             Some(entry) if entry.local_id == id.into_u64() => entry.span_id,
             // The current span is filtered out for this layer, or it was entered while recording was switched off.
-            _ => self.ask(core, thread, ask),
+            _ => self.ask_registry(core, thread, ask),
         }
     }
 
     /// Returns the id of the span that `ask` finds in the registry; 0 for none.
     #[cold]
-    pub(super) fn ask<'a, S>(
+    fn ask_registry<'a, S>(
         &self,
         core: &Arc<PerfCore>,
         thread: &ThreadState,
