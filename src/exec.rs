@@ -8,7 +8,7 @@ use crate::schema::{EventPayload, EventType};
 
 impl RecordsTo for ExecEvent {
     #[inline(always)]
-    fn slot() -> &'static GlobalRecorder {
+    fn global_recorder() -> &'static GlobalRecorder {
         &EXEC
     }
 

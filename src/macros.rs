@@ -244,7 +244,7 @@ pub mod support {
     use crate::global::{ActiveRecorder, identity};
     use crate::recorder::Recorder;
 
-    /// A recorder that the call names, with the same method as a slot's [`ActiveRecorder`].
+    /// A recorder named in the macro, in the shape of a global recorder's answer.
     pub struct Own<'r>(&'r Recorder);
 
     impl<'r> Own<'r> {
@@ -307,10 +307,10 @@ pub mod support {
         }
     }
 
-    /// Returns the recorder of an event's slot.
+    /// Returns the recorder that is installed in the global recorder of an event.
     #[inline(always)]
     pub fn active_for<E: RecordsTo>(_: &E) -> Option<ActiveRecorder> {
-        E::slot().active_for::<E>()
+        E::global_recorder().active_for::<E>()
     }
 
     /// Returns the extension words of an event that is recorded to a recorder that the call names: the span alone.
@@ -319,7 +319,7 @@ pub mod support {
         crate::global::span_ext::<E>()
     }
 
-    /// Returns the extension words of an event that is recorded through its slot.
+    /// Returns the extension words of an event that is recorded through its global recorder.
     #[inline(always)]
     pub fn default_ext<E: RecordsTo>(event: E) -> [u64; 4] {
         event.default_ext()

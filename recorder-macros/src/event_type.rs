@@ -378,7 +378,7 @@ fn records_to(input: &DeriveInput, krate: &TokenStream, words: &ExtWords, record
         #[automatically_derived]
         impl #krate::global::RecordsTo for #ident {
             #[inline(always)]
-            fn slot() -> &'static #krate::global::GlobalRecorder {
+            fn global_recorder() -> &'static #krate::global::GlobalRecorder {
                 &#recorder
             }
 

@@ -22,7 +22,7 @@ pub enum ActiveRecorder {
 )]
 pub trait RecordsTo: EventType {
     /// Returns the global recorder.
-    fn slot() -> &'static GlobalRecorder;
+    fn global_recorder() -> &'static GlobalRecorder;
 
     /// Calls `f` with the words that scopes have set on the calling thread for these events.
     #[doc(hidden)]

@@ -143,7 +143,7 @@ impl GlobalRecorder {
 
     /// Checks that `record!` records the events `E` to this global recorder.
     fn check_events<E: RecordsTo>(&'static self) -> Result<(), InitError> {
-        let global = E::slot();
+        let global = E::global_recorder();
         if std::ptr::eq(global, self) {
             return Ok(());
         }

@@ -83,7 +83,7 @@ pub fn warm_reference_shard() -> ReferenceRing {
 }
 
 pub fn measure(rounds: usize) -> Medians {
-    assert!(OrderEvent::slot().active().is_none());
+    assert!(OrderEvent::global_recorder().active().is_none());
     let recorder = warm_recorder();
     let reference = warm_reference();
     let payload = [7u8; 4096];
