@@ -33,8 +33,8 @@ pub const KEEP_VARIABLE: &str = "EVENTRING_KEEP";
 #[must_use = "nothing happens before `build`"]
 pub struct RecorderBuilder {
     description: ContentDescription,
-    place: Option<OsString>,
-    /// Path of a shard, beside shard 0. Used instead of the path in `place`.
+    config: Option<OsString>,
+    /// Path of a shard, beside shard 0. Used instead of the path in `config`.
     shard_path: Option<PathBuf>,
     default_shifts: Option<(u32, u32)>,
     descriptor_shift: Option<u32>,
@@ -51,7 +51,7 @@ impl RecorderBuilder {
     pub(super) fn new(description: ContentDescription) -> Self {
         Self {
             description,
-            place: None,
+            config: None,
             shard_path: None,
             default_shifts: None,
             descriptor_shift: None,
@@ -74,14 +74,14 @@ impl RecorderBuilder {
     /// `docs/CLI.md`, "Sizes of rings", has the limits of all kinds of rings. Shifts that are set with [`Self::shifts`]
     /// override the shifts of the string.
     pub fn config(mut self, config: impl AsRef<OsStr>) -> Self {
-        self.place = Some(config.as_ref().to_os_string());
+        self.config = Some(config.as_ref().to_os_string());
         self
     }
 
     /// Makes a private ring in anonymous memory (a memfd), which other processes reach by its file descriptor only.
     /// This is the default. The default shifts are 16 and 27.
     pub fn anonymous(mut self) -> Self {
-        self.place = None;
+        self.config = None;
         self
     }
 
@@ -209,7 +209,7 @@ impl RecorderBuilder {
         if let Some(path) = &self.shard_path {
             return Ok((Some(shm::RingName::Path(path.clone())), or(named)));
         }
-        let Some(config) = &self.place else {
+        let Some(config) = &self.config else {
             return Ok((None, or(self.default_shifts.unwrap_or(ANONYMOUS_SHIFTS))));
         };
         let parsed = shm::RingConfig::parse(config, &self.limits(or(named))).map_err(RecorderError::shm)?;

@@ -1,6 +1,6 @@
-//! How long payloads stay readable: the part of the payload buffer that is recorded between a payload and its end, in
-//! traffic that is as unfavourable as can be thought of. PayloadCursors take turns here as no scheduler would have
-//! threads do it.
+//! How long payloads stay readable, in the most unfavourable traffic that we know: the part of the payload buffer that
+//! is recorded between a payload and its expiry. Payload cursors take turns here as no scheduler would have threads do
+//! it.
 
 use super::commit::Fields;
 use super::heap::HeapMemory;
@@ -10,14 +10,14 @@ use crate::layout::Geometry;
 use crate::sync::Ordering;
 use std::collections::BTreeMap;
 
-/// Records without reading, and notes when payloads expire.
+/// A ring that is written and not read, and notes when payloads expire.
 struct Traffic {
     ring: RingWriter<HeapMemory>,
     cursors: Vec<u16>,
     /// Bytes recorded before the payload at each offset that is still readable.
     readable: BTreeMap<u64, u64>,
     recorded: u64,
-    /// Fewest bytes that were recorded between a payload and its end.
+    /// Smallest number of bytes that were recorded between a payload and its expiry.
     shortest: u64,
 }
 
@@ -43,20 +43,20 @@ impl Traffic {
         }
     }
 
-    /// Whether four turns of the buffer were recorded.
+    /// Returns true if four turns of the buffer were recorded.
     fn is_enough(&self) -> bool {
         self.recorded > 4 * self.ring.memory().geometry().payload_buf_bytes()
     }
 
-    /// The shortest life of a payload, in hundredths of the payload buffer.
+    /// Returns the shortest life of a payload, in hundredths of the payload buffer.
     fn shortest_percent(&self) -> u64 {
         assert!(self.shortest < u64::MAX, "nothing has expired");
         self.shortest * 100 / self.ring.memory().geometry().payload_buf_bytes()
     }
 }
 
-/// PayloadCursors take turns, each with a payload of these bytes; in each round another payload cursor records `busy`
-/// bytes, in pieces of 30 KiB at most.
+/// Lets payload cursors take turns, each with a payload of these bytes. In each round another payload cursor records
+/// `busy` bytes, in pieces of at most 30 KiB.
 fn by_turns(payload_shift: u32, cursors: usize, bytes: u64, busy: u64) -> u64 {
     let mut traffic = Traffic::new(payload_shift, cursors + 1);
     while !traffic.is_enough() {
@@ -73,11 +73,11 @@ fn by_turns(payload_shift: u32, cursors: usize, bytes: u64, busy: u64) -> u64 {
     percent
 }
 
-/// A default perf recorder has four shards on one processor: 250 of a thousand threads each.
+/// Threads of one shard: a default perf recorder has four shards on one processor, and a thousand threads share them.
 const SHARD_SHIFT: u32 = 23;
 const SHARD_THREADS: usize = 250;
 
-/// Sizes around which runs and chunks of their own take turns to be better.
+/// Sizes near the limit at which one-off chunks become better than runs.
 const SIZES: [u64; 28] = [
     16, 48, 80, 112, 144, 208, 256, 272, 400, 496, 512, 528, 784, 1024, 1040, 1104, 1552, 1584, 2048, 2064, 3136, 4112,
     4192, 8208, 8320, 13_104, 15_872, 16_400,
@@ -105,7 +105,7 @@ fn slow_cursors_of_a_default_shard_beside_a_busy_one_keep_payloads_for_half_of_t
 
 #[test]
 fn one_cursor_keeps_payloads_of_mixed_sizes_for_half_of_the_buffer_of_any_size() {
-    // As many small ones as fill so many bytes, after a large one.
+    // As many small payloads as fill so many bytes, after a large one.
     let mixes = [
         (43_696, 13_700, 100),
         (8208, 16_400, 16_400),
@@ -133,7 +133,7 @@ fn a_cursor_beside_a_thousand_idle_ones_has_runs_as_if_it_were_alone() {
     let mut traffic = Traffic::new(SHARD_SHIFT, 1000);
     (0..1000).for_each(|cursor| traffic.record(cursor, 100));
     for _ in 0..2 {
-        // The idle ones are counted until a quarter of the buffer has gone by.
+        // Idle payload cursors are counted until a quarter of the buffer was allocated.
         (traffic.shortest, traffic.recorded) = (u64::MAX, 0);
         traffic.readable.clear();
         while !traffic.is_enough() {
@@ -143,7 +143,8 @@ fn a_cursor_beside_a_thousand_idle_ones_has_runs_as_if_it_were_alone() {
     assert!(traffic.shortest_percent() >= 80, "{}", traffic.shortest_percent());
 }
 
-/// What docs/RELIABILITY.md says of more threads than that, and of the smallest rings that others can open.
+/// The claims of docs/RELIABILITY.md about more threads than that, and about the smallest rings that other readers
+/// open.
 #[test]
 fn many_cursors_of_one_ring_keep_payloads_for_an_eighth_of_the_buffer() {
     for (payload_shift, cursors) in [(21, 500), (SHARD_SHIFT, 1000), (27, 1000)] {

@@ -1,4 +1,4 @@
-//! What reservations cost that stay open, for long or for ever: their own slot and chunk, and nothing else.
+//! The cost of reservations that stay open for long or for ever: their own slot and run, and nothing else.
 
 use super::chunk::{Chunks, Taker};
 use super::claim::Claim;
@@ -65,7 +65,7 @@ fn a_leaked_reservation_costs_one_slot_and_one_chunk_even_if_its_thread_goes_on(
     for i in 0..2 * PAYLOAD / 64 {
         record(&ring, other, &[i as u8; 64]);
     }
-    // The leaked one's chunk, and the one that its thread was filling.
+    // The leaked reservation's chunk, and the chunk that its thread was filling.
     assert!(count(&ring, ControlWord::SkippedChunks) <= skipped + 6);
 }
 
@@ -117,7 +117,7 @@ fn a_chunk_that_was_taken_from_a_cursor_is_pinned_by_its_new_holder_alone() {
     assert!(chunks.take(0, Taker::Cursor(old), &cursors));
     new.enter();
     assert!(chunks.take(PAYLOAD, Taker::Cursor(new), &cursors));
-    // Two of its reservations are open in it. The old one counts what it will have to withdraw.
+    // Two of the new holder's reservations are open in it. The old holder counts a reservation that it will withdraw.
     chunks.release_run(LeftRun { base: PAYLOAD, bytes: CHUNK, open: 2 }, new, false);
     chunks.release_run(LeftRun { base: 0, bytes: CHUNK, open: 1 }, old, false);
     chunks.unpin(PAYLOAD, new);

@@ -1,4 +1,4 @@
-//! Sequential truths of the protocol on heap memory; interleavings are the models' business.
+//! Sequential tests of the protocol on heap memory; the models test interleavings.
 
 use super::chunk::Taker;
 use super::commit::Fields;
@@ -86,7 +86,7 @@ fn a_stalled_writer_keeps_its_slot_and_the_refused_seqno_is_a_hole() {
     assert_eq!(record(&ring, 3, &[]), CAPACITY + 2);
     assert_eq!(observe::descriptor(ring.memory(), CAPACITY + 1), Observation::Hole);
     assert_eq!(ring.memory().control(ControlWord::RefusedClaims).load(Ordering::Relaxed), 1);
-    // It may still commit, late; the readers of its lap have long been told that they were lapped.
+    // The stalled writer may still commit, late; the readers of its lap have got Lapped before.
     ring.commit(None, stalled, &fields(9, 0));
     for _ in 0..CAPACITY - 1 {
         record(&ring, 2, &[]);
@@ -122,7 +122,7 @@ fn an_idle_cursor_gives_its_chunk_away() {
         record(&ring, 2, &[i as u8; 128]);
     }
     assert_eq!(ring.memory().control(ControlWord::SkippedChunks).load(Ordering::Relaxed), 0);
-    // And it goes on with a chunk of its own.
+    // The owner continues in a chunk of its own.
     let claim = ring.reserve(Some(idle), 64);
     ring.fill(&claim, 0, &[7; 64]);
     let seqno = claim.seqno;

@@ -73,7 +73,7 @@ fn record_until_asked_to_end(args: &SoakWriterArgs) -> anyhow::Result<bool> {
                 }
             });
         }
-        // Threads that live for one transaction and one span each: they take payload cursors and give them back.
+        // Threads that live for one transaction, or one span, each: payload cursors change threads.
         scope.spawn(move || {
             while !stop.load(Ordering::Relaxed) {
                 let (recorder, bytes) = (recorder.clone(), bytes.clone());

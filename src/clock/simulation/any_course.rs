@@ -1,9 +1,9 @@
-//! Whatever happens to the machine, in any order.
+//! Random courses: anything that can happen to the machine, in any order.
 
 use super::{Simulation, calibration, now, now_with_error, simulated};
 use proptest::prelude::*;
 
-/// What happens to the machine between two readings.
+/// An event of the machine between two readings.
 #[derive(Clone, Debug)]
 enum Happening {
     Readings { count: u32, apart_nanos: u64 },
@@ -16,7 +16,7 @@ fn undisturbed() -> impl Strategy<Value = Happening> {
     prop_oneof![
         4 => (1u32..300, 0u64..5_000).prop_map(|(count, apart_nanos)| Happening::Readings { count, apart_nanos }),
         2 => (1u32..60, 0u64..2_000_000).prop_map(|(count, apart_nanos)| Happening::Readings { count, apart_nanos }),
-        // From a nanosecond to over an hour, each order of magnitude alike.
+        // From a nanosecond to over an hour, each order of magnitude equally often.
         2 => (0u32..42, any::<u64>()).prop_map(|(bits, random)| Happening::Idle(random & ((1 << bits) - 1))),
         2 => (-500.0f64..=500.0).prop_map(Happening::Slew),
         1 => prop_oneof![Just(-500.0), Just(500.0), Just(0.0)].prop_map(Happening::Slew),
@@ -33,7 +33,7 @@ fn disturbed() -> impl Strategy<Value = Happening> {
     ]
 }
 
-/// Lets it happen; gives how often the clock is to be read then, and how far apart.
+/// Applies the event. Returns how often the clock is to be read after it, and how far apart.
 fn befall(simulation: &Simulation, happening: Happening) -> (u32, u64) {
     match happening {
         Happening::Readings { count, apart_nanos } => return (count, apart_nanos),
@@ -44,13 +44,13 @@ fn befall(simulation: &Simulation, happening: Happening) -> (u32, u64) {
     (1, 0)
 }
 
-/// Counters from a slow aarch64 timer to a fast time stamp counter.
+/// Returns rates of counters, from a slow aarch64 timer to a fast time stamp counter.
 fn any_ticks_per_second() -> impl Strategy<Value = u64> {
     prop_oneof![Just(19_200_000u64), Just(1_000_000_000), Just(2_596_150_000), 1_000_000_000u64..6_000_000_000]
 }
 
 proptest! {
-    // More by PROPTEST_CASES.
+    // PROPTEST_CASES sets a larger number.
     #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.max(300)))]
 
     #[test]

@@ -1,11 +1,11 @@
-//! Threads, signal handlers and forks at the worst moments.
+//! Interruptions: threads, signal handlers and forks at the worst moments.
 
 use super::{calibration, largest_error, now, now_with_error, simulated};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// As a signal handler would: the thread that is calibrating asks for the time in the middle of it. The same holds for
-/// any other thread that comes meanwhile.
+/// Asks for the time in the middle of a calibration, on the calibrating thread, as a signal handler would. The same
+/// holds for any other thread that asks meanwhile.
 #[test]
 fn whoever_comes_during_a_calibration_gets_the_truth_and_never_waits() {
     let (simulation, clock) = simulated(2_596_150_000, 13);
@@ -13,12 +13,12 @@ fn whoever_comes_during_a_calibration_gets_the_truth_and_never_waits() {
     static GIVEN: Mutex<Vec<(u64, i64)>> = Mutex::new(Vec::new());
     static READS: AtomicU64 = AtomicU64::new(0);
     simulation.intrude(Box::new(|| {
-        // Now and then: a sample is taken again if it was interrupted, but not for ever.
+        // Only now and then: a sample is taken again if it was interrupted, but not for ever.
         if !READS.fetch_add(1, Ordering::Relaxed).is_multiple_of(3) || INSIDE.swap(true, Ordering::Relaxed) {
             return;
         }
         for _ in 0..3 {
-            // The calibrating thread is held up for long.
+            // The calibrating thread is held up for a long time.
             simulation.idle(700_000);
             let given = now_with_error(simulation, clock);
             GIVEN.lock().unwrap().push(given);
@@ -27,7 +27,7 @@ fn whoever_comes_during_a_calibration_gets_the_truth_and_never_waits() {
     }));
     for _ in 0..200 {
         simulation.idle(600_000);
-        // The second one finds the segment ended just now, and makes a new one.
+        // The second call finds that the segment has just ended, and makes a new one.
         for _ in 0..2 {
             let given = now_with_error(simulation, clock);
             GIVEN.lock().unwrap().push(given);
@@ -40,7 +40,7 @@ fn whoever_comes_during_a_calibration_gets_the_truth_and_never_waits() {
     assert!(largest < 1_000, "{largest} ns");
 }
 
-/// A thread looks before there is a segment, and looks away until there are two.
+/// A thread reads the latch before the first segment, and continues after the second segment has been published.
 #[test]
 fn a_thread_that_sleeps_through_the_first_segments_gets_the_truth_when_it_wakes() {
     use std::sync::mpsc::channel;
@@ -50,14 +50,14 @@ fn a_thread_that_sleeps_through_the_first_segments_gets_the_truth_when_it_wakes(
     let (asleep, second_is_asleep) = channel::<()>();
     let (latch, two_segments_are_published) = channel::<()>();
     thread_local! {
-        /// What the thread does when it next reads the real-time clock.
+        /// The action of the thread when it next reads the real-time clock.
         static NEXT: std::cell::Cell<Option<Box<dyn FnOnce()>>> = const { std::cell::Cell::new(None) };
     }
     simulation.intrude(Box::new(|| NEXT.take().into_iter().for_each(|next| next())));
 
     let second = std::thread::spawn(move || {
         first_is_calibrating.recv().unwrap();
-        // It has times beyond the empty segment entered.
+        // It enters times past the end of the empty segment.
         now(clock);
         simulation.idle(2_000_000);
         now(clock);
@@ -84,7 +84,7 @@ fn a_thread_that_sleeps_through_the_first_segments_gets_the_truth_when_it_wakes(
 fn a_child_forked_during_a_calibration_of_its_parent_calibrates_itself() {
     let (simulation, clock) = simulated(2_596_150_000, 17);
     largest_error(simulation, clock, 600_000_000, 50_000);
-    // In the middle of a calibration the process becomes another one, and the thread that calibrated is gone.
+    // In the middle of a calibration the process forks, and the calibrating thread does not exist in the child.
     static FORKED: AtomicBool = AtomicBool::new(false);
     simulation.intrude(Box::new(|| {
         if FORKED.swap(true, Ordering::Relaxed) {
@@ -125,7 +125,7 @@ fn many_threads_each_see_time_that_never_falls() {
         scope.spawn(|| {
             for round in 0..2_000u64 {
                 simulation.slew([500.0, -500.0, 0.0][(round % 3) as usize]);
-                // Seldom enough that a sample finds a quiet moment in its tries.
+                // Seldom enough that one of a sample's tries is not interrupted.
                 simulation.idle(round * 100);
                 std::thread::sleep(std::time::Duration::from_micros(50));
             }

@@ -1,5 +1,5 @@
-//! A simulated machine – its counter, its real-time clock, what is done to that, and interruptions – and what the tick
-//! clock makes of it.
+//! Tests of the tick clock on a simulated machine: its counter, its real-time clock with steps and slews, and
+//! interruptions.
 
 mod any_course;
 mod interruption;
@@ -11,25 +11,26 @@ use super::tick_clock::TickClock;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Reading the counter takes 8 ns, the real-time clock 20, of which half before it is read.
+/// Time that a read of the counter takes. A read of the real-time clock takes 20 ns, half of them before the time is
+/// taken.
 const TICKS_COST_NANOS: u64 = 8;
 const REALTIME_HALF_COST_NANOS: u64 = 10;
 
-/// A fast counter counts in steps of 26, as that of the machine does that the figures are from.
+/// Step of a fast counter, as on the machine on which the figures were measured.
 const FAST_TICK_STEP: u64 = 26;
 
 #[derive(Debug)]
 struct State {
-    /// Undisturbed time since the simulation began.
+    /// True time since the simulation began.
     nanos: u64,
     ticks_per_second: u64,
     ticks_at_start: u64,
-    /// The real-time clock's present stretch: since when, from which time, how fast.
+    /// The real-time clock since its last change: the true time of the change, its time then, and its rate.
     since_nanos: u64,
     realtime0: f64,
     realtime_whole0: u64,
     slew_ppm: f64,
-    /// One read in this many is interrupted, for up to so long. 0: none.
+    /// One read in so many is interrupted, and the longest interruption. With 0, no read is interrupted.
     interruption_every: u64,
     interruption_nanos: u64,
     random: u64,
@@ -68,14 +69,14 @@ impl State {
     fn begin_stretch(&mut self) {
         self.realtime0 = self.realtime();
         self.since_nanos = self.nanos;
-        // The fraction stays small, so that it is exact.
+        // The fraction stays small, and so exact.
         let whole = self.realtime0.floor();
         self.realtime_whole0 = self.realtime_whole0.wrapping_add_signed(whole as i64);
         self.realtime0 -= whole;
     }
 }
 
-/// Something that happens while the real-time clock is being read.
+/// An action during a read of the real-time clock.
 type Intruder = Box<dyn Fn() + Send + Sync>;
 
 struct Simulation {
@@ -132,7 +133,7 @@ impl Simulation {
         self.change(|state| state.realtime_whole0 = state.realtime_whole0.wrapping_add_signed(nanos));
     }
 
-    /// The real-time clock, without the cost of reading it.
+    /// Returns the time of the real-time clock, without the cost of a read.
     fn truth(&self) -> u64 {
         self.change(|state| state.realtime_nanos())
     }
@@ -174,13 +175,13 @@ impl TimeSource for &'static Simulation {
 
 type SimulatedClock = TickClock<&'static Simulation>;
 
-/// Leaked: a few hundred bytes a test case.
+/// Returns a leaked clock: a few hundred bytes for each test case.
 fn simulated(ticks_per_second: u64, seed: u64) -> (&'static Simulation, &'static SimulatedClock) {
     let simulation: &'static Simulation = Box::leak(Box::new(Simulation::new(ticks_per_second, seed)));
     (simulation, Box::leak(Box::new(TickClock::new(simulation))))
 }
 
-/// As `Clock::now_epoch_nanos` does.
+/// Returns the time as `Clock::now_epoch_nanos` does.
 fn now(clock: &SimulatedClock) -> u64 {
     clock.try_nanos().unwrap_or_else(|| clock.nanos().unwrap())
 }
@@ -189,7 +190,7 @@ fn calibration(clock: &SimulatedClock) -> Calibration {
     clock.calibration().unwrap()
 }
 
-/// A time, and how far it is outside of what the real-time clock said before and after the call.
+/// A time, and its distance from the range between the real-time clock's times before and after the call.
 fn now_with_error(simulation: &Simulation, clock: &SimulatedClock) -> (u64, i64) {
     let before = simulation.truth();
     let nanos = now(clock);
@@ -198,7 +199,7 @@ fn now_with_error(simulation: &Simulation, clock: &SimulatedClock) -> (u64, i64)
     (nanos, error)
 }
 
-/// Readings every `apart_nanos` for `nanos`; gives the largest error.
+/// Reads the clock every `apart_nanos` for `nanos`. Returns the largest error.
 fn largest_error(simulation: &Simulation, clock: &SimulatedClock, nanos: u64, apart_nanos: u64) -> i64 {
     (0..nanos / apart_nanos)
         .map(|_| {

@@ -1,4 +1,4 @@
-//! Rates that change, steps, pauses.
+//! Rates that change, steps and pauses.
 
 use super::{calibration, largest_error, now, now_with_error, simulated};
 
@@ -38,7 +38,7 @@ fn a_rate_that_flips_between_ntps_extremes_stays_within_a_microsecond() {
     largest_error(simulation, clock, 600_000_000, 50_000);
     for round in 0..200u64 {
         simulation.slew(if round % 2 == 0 { 500.0 } else { -500.0 });
-        // Each time at another point of the segment, and for another while.
+        // Each time at another point of the segment, and for another duration.
         let error = largest_error(simulation, clock, 1_700_000 + round * 137_911, 9_973);
         assert!(error < 1_000, "{error} ns in round {round}");
     }
@@ -130,7 +130,7 @@ fn a_counter_that_is_set_back_is_survived() {
     let (simulation, clock) = simulated(2_596_150_000, 1 << 50);
     largest_error(simulation, clock, 600_000_000, 50_000);
     let before = now(clock);
-    // A laptop wakes up: the counter starts again, the real-time clock has gone on.
+    // A laptop wakes up: the counter starts again from 0, the real-time clock has continued.
     simulation.change(|state| state.ticks_at_start = 0);
     simulation.step(60_000_000_000);
     let (nanos, error) = now_with_error(simulation, clock);

@@ -1,7 +1,7 @@
 //! Payload chunks: no two writers ever write to the same bytes in the same turn of the buffer.
 //!
 //! The thief of these models allocates the same chunk as the owner, a turn of the payload buffer later. The bytes that
-//! are then valid are the thief's; an owner that still wrote would spoil them.
+//! are then valid are the thief's; an owner that still wrote would overwrite them.
 
 use super::event::{
     CHUNK_BYTES, Got, PAYLOAD_BYTES, Ring, SMALL_BYTES, SentClaim, check_at_rest, count, finish, pass_by, read, record,
@@ -13,8 +13,8 @@ use crate::ring::observe::{self, Observation};
 use loom::thread;
 use std::sync::Arc;
 
-/// Records a payload as large as a chunk, `bytes` further on, while other writers allocate those. (A thread of their
-/// own: they do so between the thief's seqno and its chunk.)
+/// Records a payload as large as a chunk. Meanwhile other writers allocate `bytes` of payload memory, in a thread of
+/// their own, so that they can do so between the thief's seqno and its chunk.
 fn thief(ring: &Arc<Ring>, bytes: u64) -> u64 {
     let others = thread::spawn({
         let ring = Arc::clone(ring);
@@ -25,12 +25,12 @@ fn thief(ring: &Arc<Ring>, bytes: u64) -> u64 {
     seqno
 }
 
-/// Checks the thief's event when all is done.
+/// Checks the thief's event after all threads have ended.
 fn check_theft(ring: &Ring, seqno: u64, tally: &Tally) {
     check_theft_at(ring, seqno, PAYLOAD_BYTES, tally);
 }
 
-/// As [`check_theft`], where the chunk in question is the one at `target`.
+/// Checks as [`check_theft`] does, for the chunk at `target`.
 fn check_theft_at(ring: &Ring, seqno: u64, target: u64, tally: &Tally) {
     let got = read(ring.memory(), seqno);
     let Observation::Event(event) = observe::descriptor(ring.memory(), seqno) else { panic!("{seqno} is {got:?}") };
@@ -48,7 +48,7 @@ fn check_theft_at(ring: &Ring, seqno: u64, target: u64, tally: &Tally) {
 fn an_idle_cursors_chunk_is_taken_or_used_again_but_not_both() {
     explore("steal", 4, &["taken", "left alone"], |tally| {
         let ring = ring(4);
-        // The payload cursor's chunk has room for one more.
+        // The payload cursor's chunk has room for one more event.
         assert_eq!(record(&ring, ring.cursors().get(0), SMALL_BYTES), Some(1));
         let owner = thread::spawn({
             let ring = Arc::clone(&ring);
@@ -93,15 +93,15 @@ fn a_chunk_that_was_freed_comes_with_what_was_written_to_it() {
 
 #[test]
 fn a_chunk_that_a_cursor_has_used_up_comes_with_what_was_written_to_it() {
-    explore("let_go", 3, &["taken"], |tally| {
+    explore("release_run", 3, &["taken"], |tally| {
         let ring = ring(4);
         assert_eq!(record(&ring, ring.cursors().get(0), SMALL_BYTES), Some(1));
         let owner = thread::spawn({
             let ring = Arc::clone(&ring);
-            // The first fills the chunk; the second lets it go, and stays inside until it has ended.
+            // The first event fills the chunk. The second event releases it, and its writer stays inside until its end.
             move || [(); 2].map(|()| record(&ring, ring.cursors().get(0), SMALL_BYTES))
         });
-        // The chunk's next turn, after the owner has taken another; else the last chunk of this turn.
+        // The chunk's next turn if the owner has taken another chunk before; else the last chunk of this turn.
         let seqno = thief(&ring, PAYLOAD_BYTES - 2 * CHUNK_BYTES);
         assert!(owner.join().unwrap().iter().all(Option::is_some));
         check_theft(&ring, seqno, tally);
@@ -115,19 +115,19 @@ fn a_chunk_is_kept_while_a_reservation_in_it_is_open() {
         let ring = ring(4);
         let cursor = ring.cursors().get(0);
         assert_eq!(record(&ring, cursor, SMALL_BYTES), Some(1));
-        // The other half of the chunk; what is recorded inside of it goes to the next chunk.
+        // Takes the other half of the chunk; events recorded during this reservation go to the next chunk.
         let outer = SentClaim::new(ring.reserve(cursor, SMALL_BYTES));
         let owner = thread::spawn({
             let ring = Arc::clone(&ring);
             move || {
                 let cursor = ring.cursors().get(0);
                 let inner = ring.reserve(cursor, SMALL_BYTES);
-                // Frees the first chunk, while the inner one is still open in the second.
+                // Frees the first chunk, while the inner reservation is still open in the second.
                 finish(&ring, cursor, outer.receive(&ring), SMALL_BYTES);
                 finish(&ring, cursor, inner, SMALL_BYTES);
             }
         });
-        // The first chunk's next turn, if the inner one has its place already; else the one before.
+        // The first chunk's next turn if the inner reservation has its payload memory already; else the chunk before.
         let seqno = thief(&ring, PAYLOAD_BYTES - 2 * CHUNK_BYTES);
         owner.join().unwrap();
         check_theft(&ring, seqno, tally);
@@ -161,7 +161,7 @@ fn a_run_of_several_chunks_is_kept_while_a_reservation_in_it_is_open() {
         let ring = ring_with_runs(16, 2);
         let cursor = ring.cursors().get(0);
         (1..=4).for_each(|seqno| assert_eq!(record(&ring, cursor, SMALL_BYTES), Some(seqno)));
-        // In the second chunk of a run of two; what is recorded inside of it goes to the next run.
+        // In the second chunk of a run of two; events recorded during these reservations go to the next run.
         let outer = SentClaim::new(ring.reserve(cursor, SMALL_BYTES));
         let also = SentClaim::new(ring.reserve(cursor, SMALL_BYTES));
         assert_eq!(outer.payload_offset, 2 * CHUNK_BYTES);
@@ -188,7 +188,7 @@ fn a_cursor_that_is_handed_on_takes_its_run_along() {
     explore("hand_over", 3, &["the same cursor", "another cursor", "taken", "left alone"], |tally| {
         let ring = ring(8);
         let cursor = ring.cursors().acquire().unwrap().id();
-        // The payload cursor's chunk has room for one more.
+        // The payload cursor's chunk has room for one more event.
         assert_eq!(record(&ring, ring.cursors().get(cursor), SMALL_BYTES), Some(1));
         let ending = thread::spawn({
             let ring = Arc::clone(&ring);
@@ -219,7 +219,7 @@ fn a_cursor_with_an_open_reservation_is_not_handed_on() {
         ring.give_back(cursor);
         let ending = thread::spawn({
             let (ring, cursor) = (Arc::clone(&ring), cursor.id());
-            // An event more, whose seqno the thief's may come before or after, so that all orders of the two are tried.
+            // One more event. Its seqno comes before or after the thief's, so that all orders of the two are tried.
             move || {
                 [
                     finish(&ring, ring.cursors().get(cursor), open.receive(&ring), SMALL_BYTES),

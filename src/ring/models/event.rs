@@ -1,4 +1,4 @@
-//! Events whose every word is a function of their seqno.
+//! Events of models: every word is a function of the seqno.
 
 use crate::layout::limits::{MIN_CHUNK_BYTES, MIN_PAYLOAD_BUF_BYTES};
 use crate::layout::{Descriptor, Geometry};
@@ -15,25 +15,25 @@ use std::sync::Arc;
 /// The smallest payload buffer: 16 chunks of 32 bytes, a window of 448 that moves in steps of 64.
 pub(super) const PAYLOAD_BYTES: u64 = MIN_PAYLOAD_BUF_BYTES;
 pub(super) const CHUNK_BYTES: u64 = MIN_CHUNK_BYTES;
-/// The largest payload that goes into a payload cursor's chunk.
+/// Largest payload that goes into a payload cursor's chunk.
 pub(super) const SMALL_BYTES: u64 = CHUNK_BYTES / 2;
 
 pub(super) type Ring<M = HeapMemory> = RingWriter<M>;
 
-/// Memory for a ring of `capacity` descriptors.
+/// Returns memory for a ring of `capacity` descriptors.
 pub(super) fn memory(capacity: u64) -> HeapMemory {
     let geometry = Geometry::new(capacity, PAYLOAD_BYTES, 0).unwrap();
     assert_eq!(geometry.chunk_bytes(), CHUNK_BYTES);
     HeapMemory::new(geometry, PAYLOAD_BYTES as usize / 8)
 }
 
-/// A ring of `capacity` descriptors.
+/// Returns a ring of `capacity` descriptors.
 pub(super) fn ring(capacity: u64) -> Arc<Ring> {
     Arc::new(RingWriter::new(memory(capacity)))
 }
 
-/// A ring of `capacity` descriptors whose payload cursors take up to `chunks` chunks at a time, once they have used up
-/// their first.
+/// Returns a ring of `capacity` descriptors whose payload cursors take runs of up to `chunks` chunks after their first
+/// run.
 pub(super) fn ring_with_runs(capacity: u64, chunks: u64) -> Arc<Ring> {
     let mut ring = RingWriter::new(memory(capacity));
     if chunks > 1 {
@@ -43,24 +43,24 @@ pub(super) fn ring_with_runs(capacity: u64, chunks: u64) -> Arc<Ring> {
     Arc::new(ring)
 }
 
-/// A ring of 2 descriptors that each hold an event already, without payload.
+/// Returns a ring of 2 descriptors that each hold an event without payload.
 pub(super) fn full_ring() -> Arc<Ring> {
     let ring = ring(2);
     assert_eq!([(); 2].map(|()| record_empty(&ring)), [Some(1), Some(2)]);
     ring
 }
 
-/// Allocates `bytes` of payload memory, as other writers would that have come and gone.
+/// Allocates `bytes` of payload memory, as other writers would that have ended since.
 pub(super) fn pass_by(ring: &Ring, bytes: u64) {
     ring.memory().control(ControlWord::NextPayloadByte).fetch_add(bytes, Ordering::Relaxed);
 }
 
-/// A word that belongs to `seqno` and place `place`.
+/// Returns a word that belongs to `seqno` and to position `place`.
 pub(super) fn bound_word(seqno: u64, place: u64) -> u64 {
     seqno << 32 | place << 8 | 0xa5
 }
 
-/// A payload of `payload_bytes` (whole words) that belongs to `seqno`.
+/// Returns a payload of `payload_bytes` (whole words) that belongs to `seqno`.
 pub(super) fn bound_payload(seqno: u64, payload_bytes: u64) -> Vec<u8> {
     (0..payload_bytes / 8).flat_map(|index| bound_word(seqno, index).to_le_bytes()).collect()
 }
@@ -79,14 +79,14 @@ fn bound_fields(seqno: u64, payload_bytes: u64, payload_offset: u64) -> Fields {
     }
 }
 
-/// Records an event without payload; its seqno, or `None` if it was lost.
+/// Records an event without payload. Returns its seqno, or `None` if it was lost.
 pub(super) fn record_empty<M: RingMemory>(ring: &Ring<M>) -> Option<u64> {
     let claim = ring.reserve_empty();
     (claim.seqno != 0).then(|| finish(ring, None, claim, 0))
 }
 
-/// Records an event with `payload_bytes` of payload, or without if there is no memory for it, as `Recorder` does; its
-/// seqno, or `None` if it was lost.
+/// Records an event with `payload_bytes` of payload, or without payload if there is no memory for it, as `Recorder`
+/// does. Returns its seqno, or `None` if it was lost.
 pub(super) fn record<M: RingMemory>(ring: &Ring<M>, cursor: Option<&PayloadCursor>, payload_bytes: u64) -> Option<u64> {
     let claim = ring.reserve(cursor, payload_bytes);
     let seqno = claim.seqno;
@@ -131,7 +131,7 @@ pub(super) fn finish<M: RingMemory>(
     commit(ring, cursor, claim, payload_bytes)
 }
 
-/// Commits what has been filled.
+/// Commits a claim that has been filled.
 pub(super) fn commit<M: RingMemory>(
     ring: &Ring<M>,
     cursor: Option<&PayloadCursor>,
@@ -144,18 +144,18 @@ pub(super) fn commit<M: RingMemory>(
     seqno
 }
 
-/// What a reader gets for a seqno.
+/// Outcome of a reader's look at a seqno.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Got {
     /// The event and, if it has one, its payload.
     Whole,
-    /// The event, but not its payload any more.
+    /// The event; its payload has expired.
     Expired,
-    /// Nothing yet.
+    /// The event is not committed yet.
     NotReady,
-    /// Nothing any more.
+    /// The event has been overwritten.
     Lapped,
-    /// Nothing ever.
+    /// The seqno will never have an event.
     Hole,
 }
 
@@ -174,7 +174,7 @@ impl Got {
 /// Reads `seqno` as a reader does.
 ///
 /// # Panics
-/// If what the reader is handed is not exactly what was recorded as `seqno`.
+/// If the event that the reader gets is not exactly the one that was recorded as `seqno`.
 pub(super) fn read<M: RingMemory>(memory: &M, seqno: u64) -> Got {
     match observe::descriptor(memory, seqno) {
         Observation::Event(event) => {
@@ -221,12 +221,12 @@ fn check_window<M: RingMemory>(ring: &Ring<M>, payload_offset: u64, payload_byte
     assert!(window == 0 || window < next, "the window is at {window}, beyond {next}");
 }
 
-/// A count that the ring keeps.
+/// Returns a count that the ring keeps.
 pub(super) fn count<M: RingMemory>(ring: &Ring<M>, word: ControlWord) -> u64 {
     ring.memory().control(word).load(Ordering::Relaxed)
 }
 
-/// Checks a ring to which nobody writes any more, in which `recorded` events were committed and `open` reservations are
+/// Checks a ring after all writers have ended, in which `recorded` events were committed and `open` reservations are
 /// still open: every other seqno of the last lap is an event or a hole, and the counts are exact.
 pub(super) fn check_at_rest<M: RingMemory>(ring: &Ring<M>, recorded: u64, open: u64) {
     let last = observe::last_seqno(ring.memory());

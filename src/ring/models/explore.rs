@@ -1,10 +1,10 @@
-//! Running a model and saying what it saw.
+//! Runs models and prints their outcomes.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// Counts what happened in the executions of a model, so that a model which never gets to its point fails.
+/// Counts of the outcomes in a model's executions, so that a model fails that never reaches the situation it is for.
 #[derive(Clone, Default)]
 pub(super) struct Tally(Arc<Mutex<BTreeMap<&'static str, u64>>>);
 
@@ -14,8 +14,8 @@ impl Tally {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(outcome).or_default() += 1;
     }
 
-    /// Prints the counts and checks that each of `expected` occurred (not in a faulty protocol, which must fail at what
-    /// it does wrong).
+    /// Prints the counts and checks that each of `expected` occurred. (Not with a fault switched on: that must fail by
+    /// itself.)
     fn report(&self, name: &str, bound: &str, started: Instant, expected: &[&str]) {
         let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let seconds = started.elapsed().as_secs_f64();
@@ -30,7 +30,7 @@ impl Tally {
     }
 }
 
-/// How much deeper than in CI to look; see `.ci/models`.
+/// Returns how many preemptions more than in CI to explore; see `.ci/models`.
 fn extra_depth() -> usize {
     std::env::var("EVENTRING_MODEL_DEPTH").map_or(0, |depth| depth.parse().expect("EVENTRING_MODEL_DEPTH is a number"))
 }

@@ -8,22 +8,22 @@ use crate::ring::memory::ControlWord;
 use crate::ring::observe::{self, Observation};
 use std::sync::{Arc, Mutex};
 
-/// Something that a thread does, or a handler on top of it.
+/// An action of a thread, or of a handler that interrupts it.
 #[derive(Clone, Copy, Debug)]
 enum Doing {
     Empty,
     Small,
-    /// Enough small ones to need a new chunk.
+    /// Enough small events to need a new chunk.
     Smalls,
     Large,
-    /// Small ones inside of another, so that a chunk is left while the outer one is open in it.
+    /// Small events during an outer reservation, so that a chunk is left while that reservation is open in it.
     Nested,
 }
 
 impl Doing {
     const ALL: [Self; 5] = [Self::Empty, Self::Small, Self::Smalls, Self::Large, Self::Nested];
 
-    /// Does it, and notes the seqnos.
+    /// Performs the action, and notes the seqnos.
     fn run(self, ring: &Ring, seqnos: &Mutex<Vec<u64>>) {
         let cursor = ring.cursors().get(0);
         let note = |seqno: Option<u64>| seqnos.lock().unwrap().push(seqno.expect("there is a slot"));
@@ -46,17 +46,17 @@ impl Doing {
 struct Case {
     doing: Doing,
     on_top: Doing,
-    /// How many small events the payload cursor's chunk, of two, has held before.
+    /// Number of small events, of two, that the payload cursor's chunk held before.
     earlier: u64,
-    /// Whether a reservation in that chunk is open all the while.
+    /// True if a reservation in that chunk is open all the time.
     is_open: bool,
-    /// How many chunks the payload cursor takes at a time.
+    /// Number of chunks of the payload cursor's runs.
     chunks: u64,
-    /// Before which access the handler comes.
+    /// Number of the access before which the handler runs.
     step: u64,
 }
 
-/// Another thread goes round the payload buffer, twice; `spared` is the chunk that it must not touch.
+/// Records twice round the payload buffer as another thread; `spared` is the chunk that it must not take.
 fn go_round(ring: &Ring, spared: Option<u64>) {
     for _ in 0..2 * PAYLOAD_BYTES / CHUNK_BYTES {
         let seqno = record(ring, ring.cursors().get(1), CHUNK_BYTES).unwrap();
@@ -71,7 +71,7 @@ fn go_round(ring: &Ring, spared: Option<u64>) {
     }
 }
 
-/// False if the handler has not come.
+/// Returns false if the handler has not run.
 fn interrupt(case: Case) -> bool {
     let ring = ring_with_runs(32, case.chunks);
     let seqnos = Arc::new(Mutex::new(Vec::new()));
@@ -92,7 +92,7 @@ fn interrupt(case: Case) -> bool {
     for seqno in seqnos.lock().unwrap().iter() {
         assert_eq!(read(ring.memory(), *seqno), Got::Whole, "{seqno} in {case:?}");
     }
-    // What is open stays untouched; nothing else is kept when the thread is outside.
+    // Only payloads of open reservations are kept from other threads when the thread is outside.
     if let Some(open) = open {
         go_round(&ring, Some(open.payload_offset / CHUNK_BYTES));
         finish(&ring, cursor, open, SMALL_BYTES);

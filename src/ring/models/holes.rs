@@ -1,4 +1,4 @@
-//! Holes: what happens to the seqno that falls into the slot of a writer that has stopped.
+//! Holes: a seqno falls into the slot of a writer that has stopped.
 
 use super::event::{Got, check_at_rest, finish, read, record_empty, ring};
 use super::explore::explore;
@@ -10,13 +10,13 @@ use std::sync::Arc;
 fn a_reader_skips_the_hole_that_a_stalled_writer_leaves() {
     explore("hole", 3, &["whole", "not ready", "hole", "lapped"], |tally| {
         let ring = ring(2);
-        // It has seqno 1, and with it the slot of 3.
+        // The stalled writer has seqno 1, and with it the slot of seqno 3.
         let stalled = ring.reserve_empty();
         let writer = thread::spawn({
             let ring = Arc::clone(&ring);
             move || [(); 2].map(|()| record_empty(&ring))
         });
-        // A reader that joins now, and goes on from event to event as far as it can.
+        // A reader that joins now, and reads event after event as far as it can.
         let mut next = observe::oldest_seqno(ring.memory(), observe::last_seqno(ring.memory()));
         while next <= 4 {
             let got = read(ring.memory(), next);
@@ -26,7 +26,7 @@ fn a_reader_skips_the_hole_that_a_stalled_writer_leaves() {
             }
             next += 1;
         }
-        // 3 was refused.
+        // Seqno 3 was refused.
         assert_eq!(writer.join().unwrap(), [Some(2), Some(4)]);
         assert_eq!(
             [1, 2, 3, 4].map(|seqno| read(ring.memory(), seqno)),

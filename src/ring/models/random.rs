@@ -10,7 +10,7 @@ use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread;
 use std::sync::Arc;
 
-/// What a writer has done.
+/// Result of a writer.
 #[derive(Clone, Copy, Default)]
 struct Written {
     recorded: u64,
@@ -42,7 +42,7 @@ fn write(ring: &Ring, steps: usize, may_stop: bool, tally: &Tally) -> Written {
                 finish(ring, Some(cursor), outer, bytes);
                 count((seqno != 0).then_some(seqno));
             }
-            // The thread ends, and another begins: with this payload cursor, or with one that somebody else has given
+            // The thread ends, and another begins, with this payload cursor or with one that another thread has given
             // back.
             10 => {
                 ring.give_back(cursor);
@@ -68,7 +68,7 @@ fn write(ring: &Ring, steps: usize, may_stop: bool, tally: &Tally) -> Written {
     Written { open, ..written }
 }
 
-/// Follows the ring from its oldest event until nobody writes any more, and accounts for every seqno.
+/// Follows the ring from its oldest event until all writers have ended, and accounts for every seqno.
 fn follow(ring: &Ring, writing: &AtomicU64, tally: &Tally) {
     let start = observe::oldest_seqno(ring.memory(), observe::last_seqno(ring.memory()));
     let (mut next, mut events, mut lost) = (start, 0, 0);
@@ -99,11 +99,11 @@ fn follow(ring: &Ring, writing: &AtomicU64, tally: &Tally) {
     }
     assert_eq!(events + lost, next - start);
     let last = observe::last_seqno(ring.memory());
-    // At rest there is an event or a hole everywhere, or a writer has stopped there.
+    // At rest every seqno is an event, a hole, or the open reservation of a stopped writer.
     tally.saw(if next > last { "came to the end" } else { "waits for a writer that has stopped" });
 }
 
-/// `stops` of `writers` writers may stop for ever. PayloadCursors take `chunks` chunks at a time.
+/// Runs `writers` writers, of which `stops` may stop for ever. Payload cursors take runs of `chunks` chunks.
 fn storm(capacity: u64, chunks: u64, writers: usize, stops: usize, steps: usize, tally: &Tally) {
     let ring = ring_with_runs(capacity, chunks);
     let writing = Arc::new(AtomicU64::new(writers as u64));

@@ -1,5 +1,5 @@
-//! A writer that stops for ever, before each of its accesses to shared words: the others go on, and readers never wait
-//! for it longer than a lap.
+//! A writer that stops for ever, before each of its accesses to shared words. The others continue, and readers never
+//! wait for it longer than a lap.
 
 use super::event::{Got, SMALL_BYTES, check_at_rest, count, read, record, ring};
 use super::explore::explore;
@@ -10,10 +10,10 @@ use loom::thread;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex};
 
-/// What a stopping thread unwinds with.
+/// Panic payload of a stopping thread.
 struct Stopped;
 
-/// Explores a writer that stops before its access number `steps`; true if it came to its end before.
+/// Explores a writer that stops before its access number `steps`. Returns true if it ended before that access.
 fn stop_before(steps: u64) -> bool {
     let ended = Arc::new(Mutex::new(false));
     let seen = Arc::clone(&ended);
@@ -28,7 +28,7 @@ fn stop_before(steps: u64) -> bool {
                 end.is_ok()
             }
         });
-        // Two laps and more, all of which find a slot and payload memory.
+        // More than two laps of events, which all find a slot and payload memory.
         for _ in 0..5 {
             let seqno =
                 record(&ring, ring.cursors().get(1), SMALL_BYTES).expect("the other writer stopped, we need not");
@@ -36,7 +36,7 @@ fn stop_before(steps: u64) -> bool {
         }
         let ended = stopping.join().unwrap();
         *seen.lock().unwrap() |= ended;
-        // It may have one seqno, or have committed it and stopped thereafter; all others are accounted for.
+        // The stopped writer may have one seqno, committed or not; all other seqnos are accounted for.
         let last = observe::last_seqno(ring.memory());
         let given_up = count(&ring, ControlWord::RefusedClaims) + count(&ring, ControlWord::LappedClaims);
         let others = last - 5 - given_up;
@@ -44,7 +44,7 @@ fn stop_before(steps: u64) -> bool {
         for seqno in 1..=last {
             let got = read(ring.memory(), seqno);
             tally.saw(got.name());
-            // Who reads an older one than the last lap's is not kept waiting.
+            // A reader of a seqno before the last lap does not wait.
             assert!(got != Got::NotReady || seqno + 2 > last);
         }
         if ended {
@@ -59,7 +59,7 @@ fn stop_before(steps: u64) -> bool {
 #[test]
 fn a_writer_that_stops_at_any_step_stops_nobody_else() {
     let all_steps = (0..).find(|steps| stop_before(*steps));
-    // PayloadCursor, addition, claim, place, window, two words of payload, eight of the descriptor, leaving: at the
-    // least.
+    // At least: payload cursor, addition, claim, payload memory, window, two words of payload, eight of the descriptor,
+    // leaving.
     assert!(all_steps.is_some_and(|steps| steps >= 25), "{all_steps:?}");
 }

@@ -1,4 +1,4 @@
-//! The buffer window: payload that is being overwritten is never taken for valid.
+//! The buffer window: a payload that is being overwritten never counts as valid.
 
 use super::event::{
     CHUNK_BYTES, Got, PAYLOAD_BYTES, bound_payload, check_at_rest, commit, count, pass_by, read, record, ring,
@@ -12,7 +12,7 @@ use std::sync::Arc;
 fn a_payload_that_is_overwritten_is_whole_or_expired() {
     explore("overwritten_payload", 4, &["whole", "expired"], |tally| {
         let ring = ring(4);
-        // Its payload is the first chunk, which the writer's payload is to overwrite.
+        // This event's payload is the first chunk, which the writer's payload overwrites.
         assert_eq!(record(&ring, None, CHUNK_BYTES), Some(1));
         pass_by(&ring, PAYLOAD_BYTES - CHUNK_BYTES);
         let writer = thread::spawn({
@@ -31,7 +31,7 @@ fn a_window_that_another_writer_has_moved_protects_as_well() {
         let ring = ring(4);
         assert_eq!(record(&ring, None, CHUNK_BYTES), Some(1));
         pass_by(&ring, PAYLOAD_BYTES - CHUNK_BYTES);
-        // One overwrites the first chunk. The other moves the window past both, if it comes first.
+        // One writer overwrites the first chunk. The other moves the window past both if it comes first.
         let writers = [(); 2].map(|()| {
             let ring = Arc::clone(&ring);
             thread::spawn(move || record(&ring, None, CHUNK_BYTES))
@@ -49,7 +49,7 @@ fn a_large_and_a_small_writer_cannot_lose_each_others_window_move() {
     const LARGE_BYTES: u64 = 8 * CHUNK_BYTES;
     explore("window_race", 3, &["whole", "expired"], |tally| {
         let ring = ring(4);
-        // Its payload is the fifth chunk.
+        // This event's payload is the fifth chunk.
         pass_by(&ring, 4 * CHUNK_BYTES);
         assert_eq!(record(&ring, None, CHUNK_BYTES), Some(1));
         // Up to here the window need not move. The large payload overwrites the first six chunks, or more if the small
@@ -84,7 +84,7 @@ fn a_writer_that_comes_late_neither_moves_the_window_back_nor_takes_a_chunk_that
             let ring = Arc::clone(&ring);
             move || record(&ring, None, CHUNK_BYTES)
         });
-        // A lap later in the payload buffer, if the other has allocated: the same chunk.
+        // If the other writer has allocated: the same chunk, a lap later.
         pass_by(&ring, PAYLOAD_BYTES - CHUNK_BYTES);
         let seqno = record(&ring, None, CHUNK_BYTES).unwrap();
         let moved = count(&ring, ControlWord::BufferWindowStart);
