@@ -41,7 +41,7 @@ fn record_spans(spans: &Path, orders: &Path) {
                                 record!(ring => Shop::OrderPlaced, &Order { id });
                                 tracing::info!("paid");
                             });
-                            record!(ring => Shop::OrderClosed);
+                            record!(ring => Shop::DayEnded);
                         });
                     }
                 });

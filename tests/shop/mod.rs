@@ -20,5 +20,5 @@ pub enum Shop {
     OrderShipped = 3,
     #[event(payload = Order, trailing(note: Utf8))]
     OrderNoted = 4,
-    OrderClosed = 5,
+    DayEnded = 5,
 }
