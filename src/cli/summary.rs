@@ -79,8 +79,8 @@ fn table(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<(
     Ok(())
 }
 
-/// Returns the cells of a row. `are_before`: the capture has earlier files, in which a span may have begun. `lost`: the number of lost
-/// events.
+/// Returns the cells of a row. `are_before`: the capture has earlier files, in which a span may have begun. `lost`: the
+/// number of lost events.
 fn row(span: &SpanSummary, lost: u64, are_before: bool) -> [String; 11] {
     let name = match span.target.as_str() {
         "" => span.name.clone(),

@@ -34,7 +34,7 @@ pub(super) struct Args(pub(super) Vec<Arg>);
 /// The name of the object that says of each value that is not whole what is wrong with it. `watch` uses the same.
 pub(super) const CUT: &str = "cut";
 
-/// The name of a flag that fields were recorded and are lost, so that nobody takes this for a span without fields.
+/// The name of a flag that fields were recorded and are lost, so that this is not taken for a span without fields.
 const FIELDS_LOST: &str = "fields_lost";
 
 impl Args {

@@ -115,8 +115,8 @@ fn a_small_capture_that_holds_very_much_takes_no_more_memory_than_is_promised() 
         let mut child = Command::new(std::env::current_exe().unwrap());
         child.args(["--exact", test]).env(PLACE, &path).stdout(std::process::Stdio::null());
         assert!(child.status().unwrap().success(), "{name}");
-        let told = std::fs::read_to_string(path.with_extension("peak")).unwrap();
-        let (peak, outcome) = told.split_once(' ').unwrap();
+        let result = std::fs::read_to_string(path.with_extension("peak")).unwrap();
+        let (peak, outcome) = result.split_once(' ').unwrap();
         let peak: u64 = peak.parse().unwrap();
         println!("{name}: {bytes} bytes, {} MiB at most: {outcome}", peak >> 20);
         assert!(peak <= (384 << 20) + 192 * bytes, "{name}: {bytes} bytes, {} MiB: {outcome}", peak >> 20);

@@ -1,7 +1,7 @@
 //! Traces as JSON for Chrome's trace viewer.
 //!
-//! Times are microseconds since the first event, with the nanoseconds as decimals. Times since the epoch would not fit the numbers that
-//! JSON parsers use. `otherData.base_epoch_ns` is the time of the first event.
+//! Times are microseconds since the first event, with the nanoseconds as decimals. Times since the epoch would not fit
+//! the numbers that JSON parsers use. `otherData.base_epoch_ns` is the time of the first event.
 
 use super::args::{ArgValue, Args};
 use super::trace_writer::{Label, SliceId, TraceWriter, Track, TrackId, TrackKind};
@@ -13,7 +13,7 @@ use std::io::{self, Write};
 /// Tracks that are no threads get numbers from here on, above those of any thread.
 const FIRST_FREE_TID: u64 = 1 << 32;
 
-/// Writes slices when they end, and other events at once.
+/// Writes slices when they end, and other events immediately.
 pub(super) struct ChromeWriter<'o> {
     out: &'o mut dyn Write,
     base_nanos: u64,

@@ -11,8 +11,9 @@ use std::io::{self, Write};
 /// The largest number of spans in a stack. A deeper stack is cut to its innermost spans.
 const DEPTH_MAX: usize = 256;
 
-/// Writes the stacks, sorted. In span view, the self time of a span is its time without that of its children. In thread view, it is the
-/// time in which the span was the innermost one of a thread. An open span lasts until the end of the recording, as in all formats.
+/// Writes the stacks, sorted. In span view, the self time of a span is its time without that of its children. In thread
+/// view, it is the time in which the span was the innermost one of a thread. An open span lasts until the end of the
+/// recording, as in all formats.
 pub(super) fn write(recording: &Recording<'_>, timeline: &Timeline, view: View, out: &mut dyn Write) -> io::Result<()> {
     let self_nanos = match view {
         View::Span => timeline.spans.iter().map(|span| span.self_nanos.unwrap_or(0)).collect(),

@@ -1,9 +1,9 @@
 //! The limit on the memory that an export takes: a small file must not fill the memory.
 //!
-//! Each event of a program takes some bytes in a capture, however well it compresses, because at least its time is its own. But a file
-//! in which all events are alike decompresses to ten thousand times its size. This module estimates, a little too high, how many bytes
-//! an export keeps of the events that it has read. A capture is refused if the estimate exceeds what a program's capture of that size
-//! could need.
+//! Each event of a program takes some bytes in a capture, however well it compresses, because at least its time is its
+//! own. But a file in which all events are alike decompresses to ten thousand times its size. This module estimates, a
+//! little too high, how many bytes an export keeps of the events that it has read. A capture is refused if the estimate
+//! exceeds what a program's capture of that size could need.
 
 use super::recording::{Content, Entry};
 use crate::capture::{CaptureError, CaptureErrorKind};
@@ -76,7 +76,7 @@ impl Kept {
                 }
                 return;
             }
-            // Other records are written at once; only their names may stay.
+            // Other records are written immediately; only their names may be kept.
             _ => {
                 self.bytes = self.bytes.saturating_add(SLICE_BYTES);
                 return;
@@ -97,8 +97,8 @@ impl Kept {
             return Ok(());
         }
         let message = format!(
-            "the spans, threads and names of the capture would take more than the {} MiB that are expected at most of a file of its size: no program has \
-             recorded it so; capture the rings again",
+            "the spans, threads and names of the capture would take more memory than the {} MiB that a file of its size can need: the file is damaged; \
+             capture the rings again",
             self.bytes_max >> 20
         );
         Err(CaptureError::new(CaptureErrorKind::Damaged, message))

@@ -75,8 +75,8 @@ impl LossCollector {
         for loss in &mut self.losses {
             loss.until_nanos = loss.until_nanos.max(loss.from_nanos);
             if loss.from_nanos == 0 {
-                // The loss was before the first event of the ring, so it began when the ring was made. But a ring that was made a week ago
-                // must not make everything else too small to be seen.
+                // The loss was before the first event of the ring, so it began when the ring was made. But a ring that
+                // was made a week ago must not make everything else too small to be seen.
                 let created = recording.ring(loss.ring).created_epoch_nanos;
                 let earliest = loss.until_nanos.saturating_sub(length_nanos.max(1));
                 loss.from_nanos = created.clamp(earliest, loss.until_nanos);

@@ -1,7 +1,8 @@
 //! Exports captures to the formats of other tools, and summarizes them.
 //!
-//! [`export`] writes a [`CaptureFile`] as a trace (Perfetto, Chrome), as folded stacks or as JSON lines; [`summarize`] counts its
-//! spans. All formats have the same spans with the same nanoseconds, which come from [`SpanReplay`](crate::tracing::SpanReplay).
+//! [`export`] writes a [`CaptureFile`] as a trace (Perfetto, Chrome), as folded stacks or as JSON lines; [`summarize`]
+//! counts its spans. All formats have the same spans with the same nanoseconds, which come from
+//! [`SpanReplay`](crate::tracing::SpanReplay).
 //!
 //! | file | idea |
 //! |---|---|
@@ -95,7 +96,8 @@ pub struct ExportSummary {
     pub markers: u64,
     /// Events that were lost.
     pub lost: u64,
-    /// The events that have lost their payload, and with it the fields of spans and log records, for each ring that has such events.
+    /// The events that have lost their payload, and with it the fields of spans and log records, for each ring that has
+    /// such events.
     pub payload_losses: Vec<PayloadLosses>,
     /// The problems of the capture, a line each. The rest was exported.
     pub problems: Vec<String>,
@@ -111,12 +113,12 @@ impl ExportSummary {
 
 /// Writes a capture in another format.
 ///
-/// The capture is read twice. An export takes some hundred bytes of memory for each span, and at most 384 MiB and 192 times the bytes of
-/// the file. A capture that would take more was not recorded by a program and is refused.
+/// The capture is read twice. An export takes some hundred bytes of memory for each span, and at most 384 MiB and 192
+/// times the bytes of the file. A capture that would take more was not recorded by a program and is refused.
 ///
 /// # Errors
-/// The capture would take too much memory, writing fails ([`CaptureError::io_error`]), a perf ring has a schema of another version, or
-/// [`Format::Folded`] is asked for and there is no perf ring.
+/// The capture would take too much memory, writing fails ([`CaptureError::io_error`]), a perf ring has a schema of
+/// another version, or [`Format::Folded`] is asked for and there is no perf ring.
 pub fn export(
     capture: &CaptureFile,
     format: Format,

@@ -17,8 +17,9 @@ pub(super) struct Slice {
 }
 
 impl Slice {
-    /// Returns when an event is drawn that happened in the slice at `nanos`, if the slice is drawn from `start_nanos` on: before the end,
-    /// because the end is no part of a slice. (The clock has ticks: an event can have the very time at which its span is left.)
+    /// Returns when an event is drawn that happened in the slice at `nanos`, if the slice is drawn from `start_nanos`
+    /// on: before the end, because the end is no part of a slice. (The clock has ticks: an event can have the very time
+    /// at which its span is left.)
     pub(super) fn drawn(&self, start_nanos: u64, nanos: u64) -> u64 {
         nanos.min(drawn_end(start_nanos, self.end_nanos) - 1).max(start_nanos)
     }
@@ -40,8 +41,8 @@ impl Slices {
         Self(slices)
     }
 
-    /// Returns the slice in which an event lies that happened in the span at that time, on that thread if the thread is known. A slice that
-    /// goes on is preferred to a slice that has just ended, and a later slice to an earlier one.
+    /// Returns the slice in which an event lies that happened in the span at that time, on that thread if the thread is
+    /// known. A slice that goes on is preferred to a slice that has just ended, and a later slice to an earlier one.
     pub(super) fn at(&self, thread: Option<ThreadKey>, nanos: u64) -> Option<Slice> {
         let begun = &self.0[..self.0.partition_point(|slice| slice.start_nanos <= nanos)];
         let can_hold = |slice: &&Slice| slice.end_nanos >= nanos && thread.is_none_or(|thread| thread == slice.thread);

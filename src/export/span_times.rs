@@ -15,16 +15,18 @@ pub(super) struct SpanTimes {
     pub(super) start_nanos: u64,
     pub(super) is_start_known: bool,
     pub(super) end_nanos: Option<u64>,
-    /// Whether the end was not seen and may have been lost. A span without an end whose end was not lost was open when the recording ended.
+    /// Whether the end was not seen and may have been lost. A span without an end whose end was not lost was open when
+    /// the recording ended.
     pub(super) is_end_lost: bool,
-    /// The last time at which the span is known to have existed: a record named it, something happened in it, or it got a child.
+    /// The last time at which the span is known to have existed: a record named it, something happened in it, or it got
+    /// a child.
     pub(super) seen_nanos: u64,
     /// How long threads were in the span, each counted once; for an open span, until the end of the recording.
     pub(super) busy_nanos: u64,
     /// False if the span has no end and some of its records may have been lost.
     pub(super) is_busy_known: bool,
-    /// The time of the span without the time in which a child existed; for an open span, until the end of the recording. `None` if the
-    /// beginning or the end was lost.
+    /// The time of the span without the time in which a child existed; for an open span, until the end of the
+    /// recording. `None` if the beginning or the end was lost.
     pub(super) self_nanos: Option<u64>,
     pub(super) slices: Slices,
     /// The track row among the spans of the process.

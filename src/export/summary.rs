@@ -18,8 +18,8 @@ pub struct Summary {
     pub lost: u64,
     /// The events that have lost their payload, for each ring that has such events.
     pub payload_losses: Vec<PayloadLosses>,
-    /// The number of events that were captured in files that the capture has removed again. They are not lost, but spans may have begun
-    /// there.
+    /// The number of events that were captured in files that the capture has removed again. They are not lost, but
+    /// spans may have begun there.
     pub removed: u64,
     /// The problems of the capture, a line each.
     pub problems: Vec<String>,
@@ -47,8 +47,8 @@ pub struct SpanSummary {
     pub self_nanos: u64,
     /// The sum of the times that threads were in the spans.
     pub busy_nanos: u64,
-    /// The sum of the times that the spans existed without being busy. Of a span in which several threads were at the same time, the
-    /// times of all threads are taken off.
+    /// The sum of the times that the spans existed without being busy. Of a span in which several threads were at the
+    /// same time, the times of all threads are taken off.
     pub idle_nanos: u64,
     /// The median of the durations.
     pub p50_nanos: u64,
@@ -96,8 +96,9 @@ impl Summary {
         payloads::count(&self.payload_losses)
     }
 
-    /// Returns the summary as JSON: `{"spans": [{"name", "target", "count", "total_ns", "self_ns", "busy_ns", "p50_ns", "p90_ns", "p99_ns",
-    /// "max_ns"}, …], "lost", "lost_payloads", "payload_losses": [{"ring", "expired", "malformed", "omitted"}, …], "removed"}`.
+    /// Returns the summary as JSON: `{"spans": [{"name", "target", "count", "total_ns", "self_ns", "busy_ns", "p50_ns",
+    /// "p90_ns", "p99_ns", "max_ns"}, …], "lost", "lost_payloads", "payload_losses": [{"ring", "expired", "malformed",
+    /// "omitted"}, …], "removed"}`.
     #[must_use]
     pub fn to_json(&self) -> String {
         let spans: Vec<serde_json::Value> = self
@@ -122,8 +123,8 @@ impl Summary {
 #[derive(Default)]
 struct Group {
     summary: SpanSummary,
-    /// All durations. (They take little beside the spans, which are in memory, too. A histogram for each name would take far more where
-    /// each span has its own name.)
+    /// All durations. (They take little beside the spans, which are in memory, too. A histogram for each name would
+    /// take far more where each span has its own name.)
     walls: Vec<u64>,
 }
 

@@ -5,7 +5,7 @@ use crate::capture::fixtures::{CaptureFixture as Made, SHARD_1, int, text};
 use crate::reader::GapCause;
 use crate::schema::perf::{CallSiteKind, Cut, PerfEvent, PerfExt, ValueType};
 
-/// A request with two queries at once on two threads, an exec event, a log record, a counter, a loss, an open span.
+/// A request with two concurrent queries on two threads, a typed event, a log record, a counter, a loss, an open span.
 fn everything() -> CaptureFile {
     let mut made = Made::new();
     made.thread(1000, 1, "main");
@@ -67,7 +67,7 @@ fn json_lines() {
 fn folded() {
     let capture = everything();
     // Request: 1001 less 2200 to 2900; queries: 510 and 600.
-    // A second request is open for the last 100.
+    // A second request is open for the last 100 nanoseconds.
     assert_eq!(exported(&capture, Format::Folded, View::Span), "shop;request 401\nshop;request;query 1110\n");
     // Request: 2100 to 2400 and 2700 to 2800; queries: 300 and 400.
     assert_eq!(exported(&capture, Format::Folded, View::Thread), "shop;request 400\nshop;request;query 700\n");
@@ -104,7 +104,7 @@ fn counts_are_those_of_the_capture() {
 }
 
 #[test]
-fn stays_that_do_not_nest_keep_their_durations_on_a_track_of_their_own() {
+fn slices_that_do_not_nest_keep_their_durations_on_a_track_of_their_own() {
     let mut made = Made::new();
     made.span(PerfEvent::SpanEnter, 1000, 1, 1, 0);
     made.span(PerfEvent::SpanEnter, 1010, 1, 2, 0);
@@ -122,7 +122,7 @@ fn stays_that_do_not_nest_keep_their_durations_on_a_track_of_their_own() {
 }
 
 #[test]
-fn a_stay_whose_exit_was_lost_ends_with_its_span() {
+fn a_slice_whose_exit_was_lost_ends_with_its_span() {
     let mut made = Made::new();
     made.span_new(1000, 1, (1, 0), 0, &[]);
     made.span(PerfEvent::SpanEnter, 1010, 1, 1, 0);
@@ -139,7 +139,7 @@ fn a_ring_without_spans_and_a_schema_of_another_version_have_their_messages() {
     assert!(error.to_string().contains("has the schema 0909090909090909…, expected "), "{error}");
 }
 
-/// The `busy_ns` of the span with that id in JSON lines, and in the Chrome file by span.
+/// Returns the `busy_ns` of the span with that id from JSON lines, and from the Chrome file by span.
 fn busy_of(capture: &CaptureFile, id: u64) -> (serde_json::Value, Option<u64>) {
     let lines = exported(capture, Format::Jsonl, View::Thread);
     let mut lines = lines.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
@@ -157,12 +157,12 @@ fn an_open_span_was_busy_until_the_end_of_the_recording_unless_its_exit_may_be_l
         made.thread(1000, 1, "main");
         made.thread(1001, 2, "worker");
         made.call_site(1002, 1, CallSiteKind::Span, "job", &[]);
-        // Before the gap that both have.
+        // Span 5 is created before a gap that both captures have.
         made.span_new(1003, 1, (5, 0), 1, &[]);
         made.span(PerfEvent::SpanEnter, 1004, 1, 5, 1);
         made.gap(0, 2, GapCause::Overwritten);
         made.span_new(2000, 1, (6, 0), 1, &[]);
-        // Twice on one thread, which counts once; and on another one.
+        // One thread is in the span twice at the same time, which counts once. Another thread is in it, too.
         for (event, nanos, thread) in [
             (PerfEvent::SpanEnter, 2100, 1),
             (PerfEvent::SpanExit, 2200, 1),
@@ -184,7 +184,7 @@ fn an_open_span_was_busy_until_the_end_of_the_recording_unless_its_exit_may_be_l
     assert_eq!(busy_of(&made(true), 6), (serde_json::Value::Null, None));
 }
 
-/// The lines of JSON.
+/// Returns the objects of the JSON lines.
 fn lines(capture: &CaptureFile) -> Vec<serde_json::Value> {
     exported(capture, Format::Jsonl, View::Thread).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
@@ -193,7 +193,8 @@ fn span_line(capture: &CaptureFile, id: u64) -> serde_json::Value {
     lines(capture).into_iter().find(|line| line["type"] == "span" && line["id"] == id).unwrap()
 }
 
-/// Of each slice of the Chrome file that is a span's: the span, how it is drawn, its duration in µs, and how its arguments say that it ends.
+/// Returns for each slice of a span in the Chrome file: the span, the phase (`X` or `B`), the duration in µs, and the
+/// end according to the arguments.
 fn drawn(capture: &CaptureFile, view: View) -> Vec<(u64, String, Option<f64>, String)> {
     let chrome: serde_json::Value = serde_json::from_str(&exported(capture, Format::Chrome, view)).unwrap();
     let slices =
@@ -211,7 +212,8 @@ fn drawn(capture: &CaptureFile, view: View) -> Vec<(u64, String, Option<f64>, St
     drawn
 }
 
-/// Shard 0 loses what was recorded from 1,010 to 5,000; shard 1 loses nothing. Thread 1 records in the one, thread 2 in the other.
+/// Makes a capture in which shard 0 has lost the events from 1,010 to 5,000, and shard 1 nothing. Thread 1 records to
+/// shard 0, thread 2 to shard 1.
 fn with_a_gap_in_one_shard() -> CaptureFile {
     let mut made = Made::sharded();
     made.thread(900, 1, "main");
@@ -220,13 +222,13 @@ fn with_a_gap_in_one_shard() -> CaptureFile {
     made.in_shard(SHARD_1);
     made.thread(903, 2, "worker");
     made.in_shard(0);
-    // Of both, the rest may be in the gap; but thread 2 goes into the second and does not leave it.
+    // The ends of both spans may be in the gap. But thread 2 enters span 10 later and does not leave it.
     made.span_new(1000, 1, (11, 0), 1, &[]);
     made.span(PerfEvent::SpanEnter, 1005, 1, 11, 1);
     made.span_new(1010, 1, (10, 0), 1, &[]);
     made.gap(0, 40, GapCause::Overwritten);
     made.in_shard(SHARD_1);
-    // Of the creation and the end of these, nothing is there.
+    // The creation and the end of spans 7 and 8 were not seen.
     let late = PerfExt { span_id: 7, call_site_id: 1, thread_id: 2, field_count: 1, ..PerfExt::default() };
     made.perf(PerfEvent::SpanRecord, 2000, late, &int(0, 200));
     made.span(PerfEvent::SpanEnter, 2500, 2, 8, 1);
@@ -234,12 +236,12 @@ fn with_a_gap_in_one_shard() -> CaptureFile {
     made.perf(PerfEvent::Event, 2550, inside, &[]);
     made.span(PerfEvent::SpanExit, 2600, 2, 8, 1);
     made.perf(PerfEvent::Event, 2700, inside, &[]);
-    // Its child was created in it.
+    // A child is created in span 8.
     made.span_new(2800, 2, (12, 8), 1, &[]);
     made.span(PerfEvent::SpanClose, 2900, 2, 12, 1);
     made.span(PerfEvent::SpanEnter, 3000, 2, 10, 1);
     made.in_shard(0);
-    // Seen after the gap: what comes then is all there.
+    // After the gap, all events are there.
     made.span(PerfEvent::SpanEnter, 5000, 1, 13, 1);
     made.span(PerfEvent::SpanExit, 5100, 1, 13, 1);
     made.span_new(6000, 1, (9, 0), 1, &[]);
@@ -269,7 +271,7 @@ fn a_span_whose_end_may_be_lost_is_drawn_as_far_as_it_is_known_and_one_that_cann
         assert_eq!(of(id), [false.into(), true.into(), last_seen.into(), true.into(), null.clone()], "{id}");
     }
     assert_eq!(of(9), [true.into(), false.into(), null.clone(), false.into(), 2900.into()]);
-    // Another thread may have been in it meanwhile; and of the last, the first stays are not known.
+    // Another thread may have been in span 10 during the gap; the first slices of span 13 are not known.
     for id in [10, 13] {
         assert_eq!(of(id), [true.into(), false.into(), null.clone(), true.into(), null.clone()], "{id}");
     }
@@ -282,7 +284,7 @@ fn a_span_whose_end_may_be_lost_is_drawn_as_far_as_it_is_known_and_one_that_cann
 }
 
 #[test]
-fn what_a_killed_program_had_not_committed_leaves_its_spans_open() {
+fn events_that_a_killed_program_never_committed_leave_its_spans_open() {
     let mut made = Made::new();
     made.span_new(1000, 1, (1, 0), 0, &[]);
     made.span(PerfEvent::SpanEnter, 1010, 1, 1, 0);
@@ -303,14 +305,14 @@ fn open_time_ends_in_all_formats_with_the_last_event_of_any_ring_and_a_gap_stops
     made.span(PerfEvent::SpanEnter, 1100, 1, 1, 1);
     made.span_new(1200, 1, (2, 1), 1, &[]);
     made.span(PerfEvent::SpanEnter, 1300, 1, 2, 1);
-    // No event of a span.
+    // The last event is not about a span.
     made.event(1, 20, 2000, [0; 4], b"");
     let capture = made.open();
     assert_eq!(exported(&capture, Format::Folded, View::Thread), "shop;job 200\nshop;job;job 700\n");
     assert_eq!(exported(&capture, Format::Folded, View::Span), "shop;job 200\nshop;job;job 800\n");
     assert_eq!(["1", "2"].map(|id| span_line(&capture, id.parse().unwrap())["busy_ns"].clone()), [900, 700]);
 
-    // 9 and 10 are open; in 8 and 13 threads were for 100; of 11 nobody knows.
+    // Spans 9 and 10 are open. Threads were in spans 8 and 13 for 100 each. The time of span 11 is not known.
     let capture = with_a_gap_in_one_shard();
     let nanos = 2900 + 6000 + 100 + 100;
     assert_eq!(exported(&capture, Format::Folded, View::Thread), format!("shop;job {nanos}\n"));
@@ -332,7 +334,7 @@ fn a_field_that_is_not_whole_keeps_its_name_and_says_beside_what_is_wrong_as_wat
     let inside =
         PerfExt { span_id: 1, call_site_id: 2, thread_id: 1, field_count: 1, missing_fields: 2, ..PerfExt::default() };
     made.perf(PerfEvent::Event, 1100, inside, &cut(0, "ab", u32::MAX));
-    // This time the value is whole.
+    // This value of `odd` is whole.
     let late = PerfExt { span_id: 1, call_site_id: 1, thread_id: 1, field_count: 1, ..PerfExt::default() };
     made.perf(PerfEvent::SpanRecord, 1200, late, &text(1, "y"));
     made.span(PerfEvent::SpanClose, 1300, 1, 1, 1);
@@ -388,7 +390,7 @@ fn a_gap_in_the_ring_of_other_threads_does_not_stop_the_time_of_a_thread() {
     made.thread(903, 2, "worker");
     made.span_new(1000, 2, (10, 0), 1, &[]);
     made.span(PerfEvent::SpanEnter, 1100, 2, 10, 1);
-    // Another thread, in the other ring, of which something is lost.
+    // Another thread records to the other ring, which loses events.
     made.in_shard(0);
     made.span_new(1200, 1, (20, 0), 1, &[]);
     made.gap(0, 5, GapCause::Overwritten);

@@ -35,6 +35,8 @@ pub(super) struct Timeline {
 }
 
 impl Timeline {
+    /// Reads a recording to its end.
+    ///
     /// # Errors
     /// The capture would take more memory than a capture of its size can need.
     pub(super) fn of(recording: &Recording<'_>) -> Result<Self, CaptureError> {
@@ -103,8 +105,8 @@ impl Timeline {
         self.index_of((span.process, span.parent?))
     }
 
-    /// Returns true if the events that a ring of the process has lost may have been the thread's. `None` stands for a ring that is no perf
-    /// ring.
+    /// Returns true if the thread may have recorded the events that a ring of the process has lost. `None` stands for a
+    /// ring that is no perf ring.
     pub(super) fn concerns(&self, process: u32, shard: Option<(u32, u32)>, thread: ThreadKey) -> bool {
         self.ring_losses.get(&process).is_none_or(|losses| losses.concerns(shard, thread))
     }

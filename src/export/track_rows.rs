@@ -24,8 +24,8 @@ impl Interval {
     }
 }
 
-/// Assigns a row to each interval, from 0. Any two intervals of one row nest or do not overlap. There are as few rows as are needed at
-/// the same time; children are in their parent's row if they fit.
+/// Assigns a row to each interval, from 0. Any two intervals of one row nest or do not overlap. There are as few rows
+/// as are needed at the same time; children are in their parent's row if they fit.
 pub(super) fn assign(intervals: &[Interval]) -> Vec<u32> {
     let mut by_start: Vec<usize> = (0..intervals.len()).collect();
     by_start.sort_by_key(|index| (intervals[*index].start, Reverse(intervals[*index].end())));

@@ -59,8 +59,8 @@ pub(super) fn thread_label(thread: &Thread) -> String {
     }
 }
 
-/// Returns the record as the fields of a payload. With `whole`, thread and span are among them; otherwise they are
-/// shown in columns.
+/// Returns the record as the fields of a payload. Thread and span are among them only if it is `whole`: in columns they
+/// have their own place.
 pub(super) fn value(record: &PerfRecord, whole: bool) -> Value<'_> {
     let mut out = Vec::new();
     if whole {

@@ -3,8 +3,8 @@
 use super::messages::{InternedData, InternedName, SourceLocation};
 use std::collections::HashMap;
 
-/// The largest number of names that are remembered, so that memory is bounded. Further names (log messages with numbers in them) are
-/// written each time, with a new number.
+/// The largest number of names that are remembered, so that memory is bounded. Further names (log messages with numbers
+/// in them) are written each time, with a new number.
 const NAMES_MAX: usize = 1 << 16;
 
 /// The numbers of all names, and the names that the next packet must define.

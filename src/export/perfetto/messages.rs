@@ -1,9 +1,9 @@
-//! The messages of a Perfetto trace that are written here, with the field numbers of `perfetto/trace/trace_packet.proto` and
-//! the files that it imports. What is not written is not declared.
+//! The messages of a Perfetto trace, with the field numbers of `perfetto/trace/trace_packet.proto` and the files that
+//! it imports. Only messages and fields that eventring writes are declared.
 
 use prost::Message;
 
-/// `Trace`: any number of these one behind the other are a trace.
+/// `Trace`. Several of these in a row are a trace, too.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Trace {
     #[prost(message, repeated, tag = "1")]

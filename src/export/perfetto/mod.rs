@@ -20,7 +20,7 @@ use std::io::{self, Write};
 /// The only sequence of packets, so that each name is interned once.
 const SEQUENCE: u32 = 1;
 
-/// Writes packets at once.
+/// Writes packets immediately.
 pub(super) struct PerfettoWriter<'o> {
     out: &'o mut dyn Write,
     capture: &'o CaptureFile,

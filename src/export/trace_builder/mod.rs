@@ -71,7 +71,8 @@ struct TraceBuilder<'p> {
     waiting: HashMap<SliceKey, Vec<Waiting>>,
     /// The drawn beginning of slices that had to make room for an earlier slice.
     moved: HashMap<SliceKey, u64>,
-    /// For threads with slices that took no time and are drawn with some: the time from which the next slices can be drawn.
+    /// For threads with slices that took no time and are drawn with some: the time from which the next slices can be
+    /// drawn.
     free_from: HashMap<ThreadKey, u64>,
 }
 

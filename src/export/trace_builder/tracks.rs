@@ -31,7 +31,8 @@ impl TraceBuilder<'_> {
         self.track(TrackKey::Thread(thread), Some((process, described)))
     }
 
-    /// Returns the track with that key, and makes it if there is none. `thread` describes the thread of a thread's track.
+    /// Returns the track with that key, and makes it if there is none. `thread` describes the thread of a thread's
+    /// track.
     pub(super) fn track(&mut self, key: TrackKey, thread: Option<(u32, &Thread)>) -> io::Result<TrackId> {
         if let Some(id) = self.tracks.get(&key) {
             return Ok(*id);

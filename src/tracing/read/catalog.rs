@@ -48,8 +48,8 @@ pub struct Thread {
 
 /// The call sites and threads of one recorder.
 ///
-/// A reader of a live ring calls [`update`](Self::update) now and then, or when it meets an id that it does not know. For a copy of the
-/// context area there is [`update_from_bytes`](Self::update_from_bytes).
+/// A reader of a live ring calls [`update`](Self::update) now and then, or when it meets an id that it does not know.
+/// For a copy of the context area there is [`update_from_bytes`](Self::update_from_bytes).
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     call_sites: HashMap<u32, Arc<CallSite>>,
@@ -66,8 +66,8 @@ struct TableRead {
     damaged_entries: u32,
 }
 
-/// The number of damaged entries after which a table is not read any more. A damaged file can have any number of them, and each event
-/// that names an unknown id makes the reader go through the table again.
+/// The number of damaged entries after which a table is not read any more. A damaged file can have any number of them,
+/// and each event that names an unknown id makes the reader go through the table again.
 const DAMAGED_ENTRIES_MAX: u32 = 1 << 8;
 
 /// The losses of a recorder beside those of its rings, as the recorder counted them.
@@ -138,7 +138,8 @@ impl Catalog {
         self.thread_table = self.thread_table.go_on(area, tables::THREADS, |id, body| self.learn_thread(id, body));
     }
 
-    /// Adds a call site from the body of a table entry or the payload of CALL_SITE. Returns false if the bytes are damaged.
+    /// Adds a call site from the body of a table entry or the payload of CALL_SITE. Returns false if the bytes are
+    /// damaged.
     pub fn learn_call_site(&mut self, id: u32, body: &[u8]) -> bool {
         let Ok(view) = CallSiteView::decode(body) else { return false };
         let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
@@ -158,7 +159,8 @@ impl Catalog {
         true
     }
 
-    /// Adds a thread from the body of a table entry or the payload of THREAD_STARTED. Returns false if the bytes are damaged.
+    /// Adds a thread from the body of a table entry or the payload of THREAD_STARTED. Returns false if the bytes are
+    /// damaged.
     pub fn learn_thread(&mut self, id: u32, body: &[u8]) -> bool {
         let Ok(view) = ThreadView::decode(body) else { return false };
         let thread = Thread {

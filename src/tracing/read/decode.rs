@@ -8,8 +8,8 @@ use crate::schema::perf::{PerfEvent, PerfExt, RawField, RawFields};
 use crate::schema::{EventPayload, EventType, RecordError};
 use std::sync::Arc;
 
-/// Decodes one event of a perf ring; `shard` is the index of its ring. An event that describes a call site or a thread adds it to
-/// `catalog`. The call sites and threads that other events name are taken from there.
+/// Decodes one event of a perf ring; `shard` is the index of its ring. An event that describes a call site or a thread
+/// adds it to `catalog`. The call sites and threads that other events name are taken from there.
 ///
 /// Every descriptor and payload gives a record. The record says what is missing or damaged.
 pub fn decode_record(

@@ -1,7 +1,8 @@
 //! Records of the `log` crate, which come through `tracing-log`.
 //!
-//! `tracing-log` has one call site for each level, and puts the place of a record in the program into fields of the event. Moving that
-//! place back to the call site is what `tracing-log` calls *normalizing*. Its names for these fields have been the same since 2018.
+//! `tracing-log` has one call site for each level, and puts the place of a record in the program into fields of the
+//! event. Moving that place back to the call site is what `tracing-log` calls *normalizing*. Its names for these fields
+//! have been the same since 2018.
 
 use super::catalog::CallSite;
 use super::record::{Field, Fields};
@@ -13,7 +14,8 @@ const TARGET: &str = "log";
 /// The fields of `tracing-log`'s call sites.
 const FIELD_NAMES: [&str; 5] = ["message", "log.target", "log.module_path", "log.file", "log.line"];
 
-/// Returns the place that a `log` record names as its call site, and the remaining fields. Other events are returned unchanged.
+/// Returns the place that a `log` record names as its call site, and the remaining fields. Other events are returned
+/// unchanged.
 pub(super) fn normalize(call_site: Arc<CallSite>, fields: Fields) -> (Arc<CallSite>, Fields) {
     let is_log_record = call_site.kind == Some(CallSiteKind::Event)
         && call_site.target == TARGET

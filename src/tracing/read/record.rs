@@ -113,7 +113,8 @@ pub enum PerfContent {
     Event {
         /// The span that the thread was in.
         span: Option<SpanId>,
-        /// The call site. For a record of the `log` crate, it has the target, module, file and line that the record names.
+        /// The call site. For a record of the `log` crate, it has the target, module, file and line that the record
+        /// names.
         call_site: Arc<CallSite>,
         /// The fields. The text of the record is the field `message`.
         fields: Fields,

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 /// A span as far as its records were seen.
 ///
-/// Its wall time runs from `created` to `closed`. Its busy time is the union of its `slices` on each thread. A part that was not seen
-/// is `None`: a span without `closed` was open when the recording ended, or its end was lost ([`Self::is_end_lost`]).
+/// The wall time of a span runs from `created` to `closed`. The busy time is the time that threads spent in its
+/// `slices`. A part that was not seen is `None`: a span without `closed` was open when the recording ended, or its end
+/// was lost ([`Self::is_end_lost`]).
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct Span {
@@ -28,24 +29,25 @@ pub struct Span {
     pub first_seen_epoch_nanos: u64,
     /// The last time at which the span is known to have existed: a record named it, or something happened in it.
     pub last_seen_epoch_nanos: u64,
-    /// The stays of threads in the span, in the order of entering.
+    /// The slices of the span, in the order of entering.
     pub slices: Vec<SpanSlice>,
     /// The spans that this one follows from.
     pub follows_from: Vec<SpanId>,
     /// The flags of the creation, see [`flags`](crate::schema::perf::flags).
     pub flags: u16,
-    /// Whether records of this span may be missing: some were lost while it was open, or its first were not seen. Complete when the
-    /// replay hands the span out.
+    /// Whether records of this span may be missing: events were lost while it was open, or its creation was not seen.
+    /// Decided when the replay hands the span out.
     pub may_have_losses: bool,
-    /// Whether the end of the span was not seen and may have been lost. [`SpanReplay::finish`](super::SpanReplay::finish) decides this.
+    /// Whether the end of the span was not seen and may have been lost.
+    /// [`SpanReplay::finish`](super::SpanReplay::finish) decides this.
     pub is_end_lost: bool,
-    /// Whether all slices of the span were seen, so that its busy time is known. Of a closed span, nothing contradicts this.
+    /// False if the span has no end and some of its slices may have been lost, so that its busy time is not known.
     pub is_busy_known: bool,
     /// The number of the span among all spans of its replay, from 1, in the order in which they were first seen.
     pub number: u64,
     /// The losses of the replay before the creation.
     pub(super) gaps_before: u64,
-    /// How many threads are in the span; a thread counts each time it has entered.
+    /// The number of slices that have not ended.
     pub(super) open_slices: u32,
 }
 
@@ -64,7 +66,7 @@ pub struct Moment {
 pub struct SpanSlice {
     /// The id of the slice in its replay; `None` if the enter was not seen.
     pub id: Option<u64>,
-    /// The recorder to which the thread recorded, as it was given to [`SpanReplay::push`](super::SpanReplay::push).
+    /// The number of the recorder that the caller gave to [`SpanReplay::push`](super::SpanReplay::push).
     pub recorder: u32,
     /// The thread.
     pub thread: Arc<Thread>,
@@ -72,7 +74,8 @@ pub struct SpanSlice {
     pub entered_epoch_nanos: Option<u64>,
     /// The time of the exit; `None` if the thread had not left the span yet, or the exit was not seen.
     pub exited_epoch_nanos: Option<u64>,
-    /// Whether the slice lies in the slices that its thread had begun before: false if it ended before slices that had begun later.
+    /// False if the slice ended before a slice of the same thread that had begun later: then the two overlap without
+    /// nesting.
     pub nests: bool,
     /// Whether the span was closed while the thread was in it, after losses: then the exit was lost, or came later.
     pub is_cut: bool,
@@ -157,7 +160,7 @@ impl Span {
         });
     }
 
-    /// Notes that a slice has ended with the close of the span: its exit was lost.
+    /// Notes that a slice ends with the close of the span.
     pub(super) fn cut_slice(&mut self, taken: &TakenSlice) {
         self.open_slices = self.open_slices.saturating_sub(1);
         if let Some(slice) = self.slices.iter_mut().rev().find(|slice| slice.id == Some(taken.slice.id)) {
@@ -178,22 +181,24 @@ impl Span {
         self.closed.is_none()
     }
 
-    /// Returns the time from creation to close, in nanoseconds: for async spans, too. `None` while one end is not known.
+    /// Returns the time from creation to close, in nanoseconds: for async spans, too. `None` while one end is not
+    /// known.
     #[must_use]
     pub fn wall_nanos(&self) -> Option<u64> {
         let (created, closed) = (self.created.as_ref()?, self.closed.as_ref()?);
         Some(closed.epoch_nanos.saturating_sub(created.epoch_nanos))
     }
 
-    /// Returns how long threads were in the span, in nanoseconds, summed over threads. Slices without an end are left out. Where two
-    /// slices of one thread overlap (a thread can enter a span that it is in), the time counts once.
+    /// Returns how long threads were in the span, in nanoseconds, summed over threads. Slices without an end are left
+    /// out. Where two slices of one thread overlap (a thread can enter a span that it is in), the time counts once.
     #[must_use]
     pub fn busy_nanos(&self) -> u64 {
         self.busy_nanos_with(None)
     }
 
-    /// Returns the same as [`Self::busy_nanos`], but slices without an end last until `epoch_nanos`, nanoseconds since the epoch. For an
-    /// open span this is how long threads had been in it by then, if no exit was lost ([`Self::is_busy_known`]).
+    /// Returns the same as [`Self::busy_nanos`], but slices without an end last until `epoch_nanos`, nanoseconds since
+    /// the epoch. For an open span this is how long threads had been in it by then, if no exit was lost
+    /// ([`Self::is_busy_known`]).
     #[must_use]
     pub fn busy_nanos_until(&self, epoch_nanos: u64) -> u64 {
         self.busy_nanos_with(Some(epoch_nanos))

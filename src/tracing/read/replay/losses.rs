@@ -1,4 +1,4 @@
-//! Until when the rings of a process have lost events, and whose events these may have been.
+//! Losses of rings: until when each ring has lost events, and which threads may have recorded these events.
 
 use super::ThreadKey;
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ type RingKey = (u32, u32);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RingLosses {
     rings: HashMap<RingKey, RingLoss>,
-    /// The rings to which each thread has recorded: mostly one.
+    /// The rings to which each thread has recorded. Most threads have one.
     rings_of_threads: HashMap<ThreadKey, Vec<RingKey>>,
 }
 
@@ -31,7 +31,7 @@ impl RingLoss {
 }
 
 impl RingLosses {
-    /// Takes note of a record: a loss in its ring ends with it.
+    /// Notes a record, which ends the loss of its ring.
     pub(crate) fn record(&mut self, ring: RingKey, thread: ThreadKey, epoch_nanos: u64) {
         let rings = self.rings_of_threads.entry(thread).or_default();
         if !rings.contains(&ring) {
@@ -47,7 +47,7 @@ impl RingLosses {
         ring.last_record_epoch_nanos = epoch_nanos;
     }
 
-    /// Takes note of a loss, which lasts until the next record of the ring.
+    /// Notes a loss, which lasts until the next record of the ring.
     pub(crate) fn lose(&mut self, ring: RingKey) {
         self.rings.entry(ring).or_default().is_losing = true;
     }
@@ -57,14 +57,15 @@ impl RingLosses {
         self.rings.values().map(|ring| ring.lost_until(now_epoch_nanos)).max().unwrap_or(0)
     }
 
-    /// Returns until when events were lost that the thread may have recorded, nanoseconds since the epoch; 0 if none were. A ring of which
-    /// there is no record at all may have been any thread's.
+    /// Returns until when events were lost that the thread may have recorded, nanoseconds since the epoch; 0 if none
+    /// were. Any thread may have recorded to a ring of which there is no record.
     pub(crate) fn of_thread(&self, thread: ThreadKey, now_epoch_nanos: u64) -> u64 {
         let concerned = self.rings.iter().filter(|(ring, _)| self.concerns(Some(**ring), thread));
         concerned.map(|(_, ring)| ring.lost_until(now_epoch_nanos)).max().unwrap_or(0)
     }
 
-    /// Returns true if the events that a ring has lost may have been the thread's. `None` stands for a ring that is no perf ring.
+    /// Returns true if the thread may have recorded the events that a ring has lost. `None` stands for a ring that is
+    /// no perf ring.
     pub(crate) fn concerns(&self, ring: Option<RingKey>, thread: ThreadKey) -> bool {
         let Some(ring) = ring.filter(|ring| self.rings.get(ring).is_some_and(|ring| ring.has_records)) else {
             return true;

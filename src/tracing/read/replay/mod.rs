@@ -1,5 +1,14 @@
-//! From a stream of records to spans and span slices: the only place that interprets enters, exits, closes and losses.
+//! The replay of spans: follows a stream of records to spans and span slices. No other module interprets enters, exits,
+//! closes and losses.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `stacks` | the span stack of each thread |
+//! | `losses` | until when rings have lost events, and whose events these may have been |
+//! | `open` | the open spans and slices |
+//! | `ended` | the spans that are handed out |
 
+mod ended;
 mod losses;
 mod open;
 mod stacks;
@@ -15,14 +24,19 @@ use stacks::SpanStacks;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// Follows the records of one process to its spans and their slices, in whatever order threads raced to record them.
+/// Follows the records of one process to its spans and their slices. Threads race to record, so the records of a span
+/// can come in any order.
 ///
-/// [`push`](Self::push) takes the records of a merged stream one by one and returns the change that each of them makes. Memory is that
-/// of the open spans as long as the caller takes the closed ones with [`take_closed`](Self::take_closed). A closed span is handed out
-/// a little after its close, so that it has the records that other threads made at the same time. At the end of the stream,
-/// [`finish`](Self::finish) gives the remaining spans.
+/// [`push`](Self::push) takes the records of a merged stream one by one and returns the change that each record makes.
+/// The replay keeps a span until it is closed and the caller has taken it with [`take_closed`](Self::take_closed). A
+/// closed span can be taken some milliseconds after its close, so that it has the records that other threads made at
+/// the same time. At the end of the stream, [`finish`](Self::finish) returns the remaining spans.
 ///
-/// At any time, [`open_spans`](Self::open_spans), [`open_slices`](Self::open_slices) and [`stack`](Self::stack) say what is open.
+/// At any time, [`open_spans`](Self::open_spans) returns the spans that are open, [`open_slices`](Self::open_slices)
+/// the spans that threads are in, and [`stack`](Self::stack) the spans that one thread is in.
+///
+/// For streams without end there are [`take_lost`](Self::take_lost), for spans whose close was lost, and
+/// [`without_slices`](Self::without_slices), for spans that threads enter again and again.
 #[derive(Clone, Debug, Default)]
 pub struct SpanReplay {
     spans: HashMap<SpanId, Span>,
@@ -33,7 +47,7 @@ pub struct SpanReplay {
     /// Closed spans with the time of their close, in the order of the stream.
     closing: VecDeque<(u64, SpanId)>,
     now_epoch_nanos: u64,
-    spans_met: u64,
+    spans_seen: u64,
     drops_fields: bool,
     drops_slices: bool,
 }
@@ -42,9 +56,9 @@ pub struct SpanReplay {
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum SpanChange {
-    /// The record makes no change: it is a log record, a sample, or about a thread.
+    /// The record changes no span: it is a log record, a marker or a sample, or it is about a thread or a call site.
     None,
-    /// The span was created, got fields, or follows from another one; or a thread left it that was not seen to enter.
+    /// The span was created, got fields, or follows from another span; or a thread left it whose enter was not seen.
     Updated(SpanId),
     /// A thread entered a span.
     SliceBegun(OpenSlice),
@@ -54,7 +68,8 @@ pub enum SpanChange {
     Closed {
         /// The span.
         span: SpanId,
-        /// The slices of threads whose exits were lost: no thread is in a closed span.
+        /// The slices that end with the close. No thread is in a closed span, so their exits were lost. Empty if no
+        /// events were lost.
         cut: Vec<OpenSlice>,
     },
 }
@@ -78,8 +93,8 @@ impl SpanReplay {
         Self { drops_slices: true, ..self }
     }
 
-    /// Takes the next record of the stream and returns the change that it makes. `recorder` tells the recorders of the process apart:
-    /// 0 if there is one.
+    /// Takes the next record of the stream and returns the change that it makes. `recorder` is a number that the caller
+    /// gives to each recorder of the process: 0 if there is only one.
     pub fn push(&mut self, recorder: u32, record: &PerfRecord) -> SpanChange {
         let nanos = record.epoch_nanos;
         let thread = ThreadKey { recorder, thread_id: record.thread.id };
@@ -88,7 +103,7 @@ impl SpanReplay {
         match &record.content {
             PerfContent::SpanNew { span: id, parent, call_site, fields, flags } => {
                 let (drops_fields, gaps) = (self.drops_fields, self.gaps);
-                let span = self.meet(*id, None, nanos);
+                let span = self.span(*id, None, nanos);
                 span.parent = *parent;
                 span.call_site = Some(call_site.clone());
                 if !drops_fields {
@@ -103,19 +118,19 @@ impl SpanReplay {
                 self.happen(*parent, thread, nanos);
                 SpanChange::Updated(*id)
             }
-            PerfContent::SpanRecord { span, call_site, fields } => {
+            PerfContent::SpanRecord { span: id, call_site, fields } => {
                 let drops_fields = self.drops_fields;
-                let met = self.meet(*span, Some(call_site), nanos);
+                let span = self.span(*id, Some(call_site), nanos);
                 if !drops_fields {
-                    met.fields.update(fields.clone());
+                    span.fields.update(fields.clone());
                 }
-                SpanChange::Updated(*span)
+                SpanChange::Updated(*id)
             }
             PerfContent::SpanEnter { span, call_site } => self.enter(*span, call_site, thread, record),
             PerfContent::SpanExit { span, call_site } => self.exit(*span, call_site, thread, record),
             PerfContent::SpanClose { span, call_site } => self.close(*span, call_site, recorder, record),
             PerfContent::SpanFollowsFrom { span, follows } => {
-                self.meet(*span, None, nanos).follows_from.push(*follows);
+                self.span(*span, None, nanos).follows_from.push(*follows);
                 SpanChange::Updated(*span)
             }
             PerfContent::Event { span, .. } | PerfContent::Counter { span, .. } | PerfContent::Marker { span, .. } => {
@@ -137,16 +152,17 @@ impl SpanReplay {
         }
     }
 
-    /// Notes an event of another ring that was recorded in the span, and returns the span if it is known. A typed event carries the id
-    /// of its span.
+    /// Notes that a typed event was recorded in the span, and returns the span if it is known. The typed event carries
+    /// the id of the span.
     pub fn push_typed_event(&mut self, span: SpanId, epoch_nanos: u64) -> Option<&Span> {
         let span = self.spans.get_mut(&span)?;
         span.see(epoch_nanos);
         Some(span)
     }
 
-    /// Notes that events are missing here. `ring` is the recorder and the shard that lost them; `None` stands for a ring that is no perf
-    /// ring, and for events that their program did not live to commit.
+    /// Notes that events are missing here. `ring` is the recorder and the shard that have lost the events. It is `None`
+    /// if no exit and no close can be among them: for a ring that is no perf ring, and for events that were never
+    /// committed because the program died.
     pub fn gap(&mut self, ring: Option<(u32, u32)>) {
         self.gaps += 1;
         if let Some(ring) = ring {
@@ -157,7 +173,7 @@ impl SpanReplay {
     fn enter(&mut self, id: SpanId, site: &Arc<CallSite>, thread: ThreadKey, record: &PerfRecord) -> SpanChange {
         let slice = self.stacks.enter(thread, id, record.epoch_nanos);
         let drops_slices = self.drops_slices;
-        let span = self.meet(id, Some(site), record.epoch_nanos);
+        let span = self.span(id, Some(site), record.epoch_nanos);
         span.open_slices += 1;
         if !drops_slices {
             // Most spans have one slice.
@@ -170,7 +186,7 @@ impl SpanReplay {
     fn exit(&mut self, id: SpanId, site: &Arc<CallSite>, thread: ThreadKey, record: &PerfRecord) -> SpanChange {
         let taken = self.stacks.exit(thread, id);
         let drops_slices = self.drops_slices;
-        let span = self.meet(id, Some(site), record.epoch_nanos);
+        let span = self.span(id, Some(site), record.epoch_nanos);
         if !drops_slices {
             span.end_slice(thread, taken.as_ref(), record);
         }
@@ -183,7 +199,7 @@ impl SpanReplay {
 
     fn close(&mut self, id: SpanId, site: &Arc<CallSite>, recorder: u32, record: &PerfRecord) -> SpanChange {
         let is_lossy = self.gaps > 0;
-        let span = self.meet(id, Some(site), record.epoch_nanos);
+        let span = self.span(id, Some(site), record.epoch_nanos);
         span.closed = Some(moment(record));
         let taken = if is_lossy && span.open_slices > 0 { self.stacks.take_all(recorder, id) } else { Vec::new() };
         if let Some(span) = self.spans.get_mut(&id) {
@@ -193,7 +209,8 @@ impl SpanReplay {
         SpanChange::Closed { span: id, cut: taken.into_iter().map(|taken| taken.slice).collect() }
     }
 
-    /// Something happened in a span: the span is there, and the thread is in it if the span is its innermost one.
+    /// Notes that something happened in a span: the span exists, and if it is the innermost span of the thread, the
+    /// thread is in it.
     fn happen(&mut self, span: Option<SpanId>, thread: ThreadKey, nanos: u64) {
         if let Some((id, span)) = span.and_then(|id| Some((id, self.spans.get_mut(&id)?))) {
             span.see(nanos);
@@ -201,12 +218,13 @@ impl SpanReplay {
         }
     }
 
-    /// Returns the span that a record is about. A span whose creation was not seen gets its name from `call_site`.
-    fn meet(&mut self, id: SpanId, call_site: Option<&Arc<CallSite>>, nanos: u64) -> &mut Span {
-        let spans_met = &mut self.spans_met;
+    /// Returns the span that a record is about, and notes that it exists. A span whose creation was not seen gets its
+    /// name from `call_site`.
+    fn span(&mut self, id: SpanId, call_site: Option<&Arc<CallSite>>, nanos: u64) -> &mut Span {
+        let spans_seen = &mut self.spans_seen;
         let span = self.spans.entry(id).or_insert_with(|| {
-            *spans_met += 1;
-            Span::unseen(id, *spans_met, nanos)
+            *spans_seen += 1;
+            Span::unseen(id, *spans_seen, nanos)
         });
         span.first_seen_epoch_nanos = span.first_seen_epoch_nanos.min(nanos);
         span.see(nanos);

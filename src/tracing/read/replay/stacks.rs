@@ -1,12 +1,12 @@
 //! The span stack of each thread: the spans that the thread is in, innermost last.
 
 use crate::tracing::SpanId;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-/// Names a thread of a recorder. A thread that records to two recorders of its process has a key in each of them.
+/// Names a thread of a recorder. A thread that records to two recorders has two keys.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ThreadKey {
-    /// The number of the recorder, as it was given to [`SpanReplay::push`](super::SpanReplay::push).
+    /// The number of the recorder that the caller gave to [`SpanReplay::push`](super::SpanReplay::push).
     pub recorder: u32,
     /// The id of the thread in the recorder's rings.
     pub thread_id: u32,
@@ -30,7 +30,7 @@ pub struct OpenSlice {
 /// A slice that was taken from its stack.
 pub(in crate::tracing::read) struct TakenSlice {
     pub(in crate::tracing::read) slice: OpenSlice,
-    /// Whether it was the innermost slice of its thread. If not, it overlaps the slices above it without nesting.
+    /// Whether the slice was the innermost one of its thread. If not, it overlaps the slices above it without nesting.
     pub(in crate::tracing::read) nests: bool,
 }
 
@@ -66,6 +66,11 @@ impl SpanStacks {
         taken
     }
 
+    /// Takes all slices of these spans from all stacks.
+    pub(super) fn forget(&mut self, spans: &HashSet<SpanId>) {
+        self.threads.values_mut().for_each(|stack| stack.retain(|slice| !spans.contains(&slice.span)));
+    }
+
     /// Notes that the thread was in the span at that time, if the span is its innermost one.
     pub(super) fn see(&mut self, thread: ThreadKey, span: SpanId, epoch_nanos: u64) {
         let innermost = self.threads.get_mut(&thread).and_then(|stack| stack.last_mut());
@@ -74,7 +79,7 @@ impl SpanStacks {
         }
     }
 
-    /// Forgets a thread that has ended, unless exits of it are missing.
+    /// Forgets a thread that has ended, unless its stack still has slices, whose exits are missing.
     pub(super) fn end_thread(&mut self, thread: ThreadKey) {
         if self.of(thread).is_empty() {
             self.threads.remove(&thread);

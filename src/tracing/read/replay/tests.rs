@@ -1,6 +1,6 @@
 //! Replays of a few records.
 
-use super::open::GRACE_NANOS;
+use super::ended::GRACE_NANOS;
 use super::*;
 use crate::tracing::{Catalog, Fields};
 
@@ -132,4 +132,21 @@ fn a_typed_event_shows_that_its_span_exists() {
     spans.push(0, &record(1, 1, new(1, 0)));
     assert_eq!(spans.push_typed_event(id(2), 5), None);
     assert_eq!(spans.push_typed_event(id(1), 5).unwrap().last_seen_epoch_nanos, 5);
+}
+
+#[test]
+fn open_spans_that_may_have_been_closed_can_be_taken() {
+    let mut spans = SpanReplay::new();
+    for (time, thread, content) in [(1, 1, new(1, 0)), (2, 1, enter(1)), (3, 2, new(2, 0))] {
+        spans.push(0, &record(time, thread, content));
+    }
+    assert_eq!(spans.take_lost(100), []);
+    spans.gap(Some((0, 0)));
+    spans.push(0, &record(9, 1, new(3, 0)));
+    spans.push(0, &record(10, 2, enter(2)));
+    // Span 1 is too young, then it is taken. Thread 2 is in span 2, and span 3 was created after the loss.
+    assert_eq!(spans.take_lost(2), []);
+    let [lost] = spans.take_lost(100).try_into().unwrap();
+    assert_eq!((lost.id, lost.is_end_lost, lost.may_have_losses), (id(1), true, true));
+    assert_eq!((spans.len(), spans.stack(MAIN)), (2, &[][..]));
 }
