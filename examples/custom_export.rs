@@ -5,7 +5,7 @@
 //! $ cargo run --example custom_export -- quickstart > spans.csv
 //! ```
 
-use eventring::tracing::{PerfItem, PerfReader, Span, SpanRebuilder};
+use eventring::tracing::{PerfItem, PerfReader, PerfSource, Span, SpanReplay};
 use std::error::Error;
 use std::io::{self, BufWriter, Write};
 
@@ -13,24 +13,30 @@ fn main() -> Result<(), Box<dyn Error>> {
     let name = std::env::args().nth(1).unwrap_or_else(|| "quickstart".into());
     // A recorder of spans has several rings, so that threads do not disturb each other. The reader merges them by time.
     let mut reader = PerfReader::open(name)?;
-    // Events say that a span begins, is entered, has fields, ends. The rebuilder puts spans together from them.
-    let mut rebuilder = SpanRebuilder::new();
+    // Events say that a span begins, is entered, has fields, ends. The replay puts spans together from them.
+    let mut replay = SpanReplay::new();
+    let mut last_epoch_nanos = 0;
     let mut out = BufWriter::new(io::stdout().lock());
     writeln!(out, "span,id,parent,thread,created_epoch_nanos,wall_nanos,busy_nanos")?;
     while let Some(item) = reader.next() {
         match item {
-            PerfItem::Record(record) => rebuilder.push(&record),
-            PerfItem::Gap { .. } => rebuilder.gap(),
-            // Typed events, if the reader was given their ring by `with_exec`.
-            PerfItem::Exec(_) => {}
+            PerfItem::Record(record) => {
+                last_epoch_nanos = record.epoch_nanos;
+                replay.push(0, &record);
+            }
+            // Events of this shard were lost: a span without an end may have ended.
+            PerfItem::Gap { source: PerfSource::Shard(shard), .. } => replay.gap(Some((0, shard))),
+            PerfItem::Gap { source: PerfSource::TypedEvents, .. } => replay.gap(None),
+            // Typed events, if the reader was given their ring by `with_typed_events`.
+            PerfItem::TypedEvent(_) => {}
         }
-        // Written as soon as they have ended: so memory holds the open ones only.
-        while let Some(span) = rebuilder.take_closed() {
+        // Each span is written soon after it has ended, so memory holds only the open spans.
+        while let Some(span) = replay.take_closed() {
             write_row(&mut out, &span)?;
         }
     }
     // The spans that were open when the recording ended.
-    for span in rebuilder.finish() {
+    for span in replay.finish(last_epoch_nanos) {
         write_row(&mut out, &span)?;
     }
     out.flush()?;

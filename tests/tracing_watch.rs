@@ -131,12 +131,12 @@ fn check_lines(lines: &[Value], place: &Path) {
 /// times of both rings, because in a ring that threads share an event may come after an event with a later time.)
 fn check_merged(place: &Path) {
     let exec = Reader::open_typed::<ExecEvent>(exec_place(place)).unwrap();
-    let mut reader = PerfReader::open(place).unwrap().with_exec(&exec);
+    let mut reader = PerfReader::open(place).unwrap().with_typed_events(&exec);
     let (mut records, mut business) = (Vec::new(), Vec::new());
     while let Some(item) = reader.next_timeout(Duration::from_millis(30)) {
         match item {
             PerfItem::Record(record) => records.push(record),
-            PerfItem::Exec(record) => business.push(record),
+            PerfItem::TypedEvent(record) => business.push(record),
             PerfItem::Gap { source, gap } => panic!("{source:?} {gap:?}"),
         }
     }

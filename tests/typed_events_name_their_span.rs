@@ -95,10 +95,10 @@ fn number(value: &Value) -> u64 {
 fn check_merged(place: &Path) {
     let [shop, stock] = ["shop", "stock"].map(|name| Reader::open(beside(place, name)).unwrap());
     assert!(shop.ext_words().has_span() && !stock.ext_words().has_span());
-    let mut reader = PerfReader::open(place).unwrap().with_exec(&shop).with_exec(&stock);
+    let mut reader = PerfReader::open(place).unwrap().with_typed_events(&shop).with_typed_events(&stock);
     let (mut named, mut of_stock) = (Spans::new(), 0);
     while let Some(item) = reader.next_timeout(std::time::Duration::from_millis(30)) {
-        let PerfItem::Exec(record) = item else { continue };
+        let PerfItem::TypedEvent(record) = item else { continue };
         let payload = record.payload.unwrap();
         if record.descriptor.content_ext[3] == 77 {
             assert_eq!(record.span, None);

@@ -65,9 +65,9 @@ pub use layer::RecorderLayer;
 #[cfg(feature = "export")]
 pub(crate) use read::RingLosses;
 pub use read::{
-    CallSite, Catalog, CatalogLosses, ExecRecord, Field, Fields, FieldsProblem, Moment, OpenSlice, PerfContent,
-    PerfItem, PerfReader, PerfRecord, PerfSource, Span, SpanChange, SpanId, SpanReplay, SpanSlice, SpanTree, Thread,
-    ThreadKey, decode_record,
+    CallSite, Catalog, CatalogLosses, Field, Fields, FieldsProblem, Moment, OpenSlice, PerfContent, PerfItem,
+    PerfReader, PerfRecord, PerfSource, Span, SpanChange, SpanId, SpanReplay, SpanSlice, SpanTree, Thread, ThreadKey,
+    TypedEvent, decode_record,
 };
 pub use recorder::{PerfRecorder, PerfStats};
 pub use setup_error::{SetupError, SetupErrorKind};

@@ -12,7 +12,7 @@ pub fn records(reader: &mut PerfReader) -> Vec<PerfRecord> {
     while let Some(item) = reader.next_timeout(Duration::from_millis(20)) {
         match item {
             PerfItem::Record(record) => records.push(record),
-            PerfItem::Exec(_) => {}
+            PerfItem::TypedEvent(_) => {}
             PerfItem::Gap { source, gap } => panic!("{gap:?} in {source:?}"),
         }
     }

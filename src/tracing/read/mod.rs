@@ -16,5 +16,5 @@ pub use record::{Field, Fields, FieldsProblem, PerfContent, PerfRecord, SpanId};
 pub(crate) use replay::RingLosses;
 pub use replay::{OpenSlice, SpanChange, SpanReplay, ThreadKey};
 pub use span::{Moment, Span, SpanSlice};
-pub use stream::{ExecRecord, PerfItem, PerfReader, PerfSource};
+pub use stream::{PerfItem, PerfReader, PerfSource, TypedEvent};
 pub use tree::SpanTree;

@@ -53,7 +53,7 @@ pub enum PerfSource {
     /// The shard with this index.
     Shard(u32),
     /// A ring of typed events.
-    Exec,
+    TypedEvents,
 }
 
 /// An item of a [`PerfReader`].
@@ -62,7 +62,7 @@ pub enum PerfItem {
     /// The next event of a shard.
     Record(PerfRecord),
     /// The next event of a ring of typed events.
-    Exec(ExecRecord),
+    TypedEvent(TypedEvent),
     /// A ring has lost events.
     Gap {
         /// The ring.
@@ -74,13 +74,13 @@ pub enum PerfItem {
 
 /// A typed event in the stream of a perf reader.
 #[derive(Clone, PartialEq, Debug)]
-pub struct ExecRecord {
+pub struct TypedEvent {
     /// The event.
     pub descriptor: Descriptor,
     /// Its payload; `None` if the payload was overwritten or is damaged.
     pub payload: Option<Vec<u8>>,
     /// The span that the thread was in when it recorded the event, if the ring's events carry it
-    /// ([`Reader::carries_span`]).
+    /// ([`Reader::ext_words`]).
     pub span: Option<SpanId>,
 }
 
@@ -122,15 +122,15 @@ impl PerfReader {
 
     /// Merges in a ring of typed events, from its oldest events on.
     #[must_use]
-    pub fn with_exec(self, exec: &Reader) -> Self {
-        self.with_exec_at(exec, Seek::Oldest)
+    pub fn with_typed_events(self, ring: &Reader) -> Self {
+        self.with_typed_events_at(exec, Seek::Oldest)
     }
 
     /// Merges in a ring of typed events, from `start` on.
     #[must_use]
-    pub fn with_exec_at(mut self, exec: &Reader, start: Seek) -> Self {
-        let ring = self.rings.add(exec.clone(), start);
-        self.typed.push(TypedRing { ring, carries_span: exec.ext_words().has_span() });
+    pub fn with_typed_events_at(mut self, ring: &Reader, start: Seek) -> Self {
+        let index = self.rings.add(ring.clone(), start);
+        self.typed.push(TypedRing { ring: index, carries_span: ring.ext_words().has_span() });
         self
     }
 
@@ -167,7 +167,7 @@ impl PerfReader {
         if let Some(typed) = self.typed(ring) {
             let span = SpanId::new(ExtWords::SPAN.span_id(event.content_ext)).filter(|_| typed.carries_span);
             let payload = self.rings.payload().valid().map(<[u8]>::to_vec);
-            return PerfItem::Exec(ExecRecord { descriptor: event, payload, span });
+            return PerfItem::TypedEvent(TypedEvent { descriptor: event, payload, span });
         }
         let ext = PerfExt::from_words(event.content_ext);
         let knows_call_site = ext.call_site_id == 0 || self.catalog.knows_call_site(ext.call_site_id);
@@ -186,7 +186,7 @@ impl PerfReader {
 
     fn source(&self, ring: usize) -> PerfSource {
         match self.typed(ring) {
-            Some(_) => PerfSource::Exec,
+            Some(_) => PerfSource::TypedEvents,
             None => PerfSource::Shard(self.rings.rings()[ring].shard()),
         }
     }
