@@ -1,10 +1,11 @@
 //! Captures made by tests, with times of their choice.
 
+use super::end::{CaptureEnd, EndReason};
 use super::format::FileHeader;
 use super::read::CaptureFile;
 use super::record::SortKey;
 use super::ring::{CapturedRing, RingRole};
-use super::stats::{CaptureEnd, CaptureStats, EndReason, RingStats};
+use super::stats::{CaptureStats, RingStats};
 use super::write::CaptureWriter;
 use crate::layout::header::{CONTENT_TYPE_EXEC, CONTENT_TYPE_PERF};
 use crate::reader::{Descriptor, Gap, GapCause, PayloadRead};

@@ -12,6 +12,7 @@
 //! | `record` | an event or a gap |
 //! | `tables` | call sites and threads |
 //! | `stats` | how many events each ring gave and lost |
+//! | `end` | why a file ends, and the counts of its rings |
 //! | `write` | blocks, index, footer |
 //! | `output_entry` | making a file under a name, and which files are never replaced |
 //! | `read_files` | the files that are read, which are never written over |
@@ -25,6 +26,7 @@
 //! | `read` | opening a file, or the readable part of a truncated file |
 //! | `events` | the events of a file, in the order of time |
 
+mod end;
 mod error;
 mod events;
 mod format;
@@ -48,6 +50,7 @@ mod tables;
 mod wire;
 mod write;
 
+pub use end::{CaptureEnd, EndReason};
 pub use error::{CaptureError, CaptureErrorKind};
 pub use events::CaptureEvents;
 pub use options::CaptureOptions;
@@ -60,7 +63,7 @@ pub use read_files::ReadFiles;
 pub use record::{CapturedContent, CapturedPayload, CapturedRecord};
 pub use ring::{CapturedRing, RingRole};
 pub use run::{capture, capture_rings, capture_rings_to, capture_to};
-pub use stats::{CaptureEnd, CaptureStats, EndReason, RingStats};
+pub use stats::{CaptureStats, RingStats};
 pub use summary::{CaptureProgress, CaptureSummary, NextRing};
 
 #[cfg(test)]

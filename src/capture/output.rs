@@ -1,12 +1,13 @@
 //! The file that is being written: its limits, the tables that wait for it, and its end.
 
+use super::end::{CaptureEnd, EndReason};
 use super::error::{CaptureError, CaptureErrorKind};
 use super::format::{FileHeader, HEADER_BYTES, PAYLOAD_BYTES_MAX};
 use super::options::CaptureOptions;
 use super::parts::Parts;
 use super::read_files::ReadFiles;
 use super::sources::{SourceRecorder, SourceRing};
-use super::stats::{CaptureEnd, CaptureStats, EndReason, RingStats};
+use super::stats::{CaptureStats, RingStats};
 use super::write::{CaptureWriter, block_bytes_max};
 use crate::shm;
 use std::collections::VecDeque;

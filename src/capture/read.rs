@@ -1,5 +1,6 @@
 //! Opening a capture file, or the readable part of a truncated one.
 
+use super::end::CaptureEnd;
 use super::error::{CaptureError, CaptureErrorKind};
 use super::events::CaptureEvents;
 use super::format::{
@@ -7,7 +8,6 @@ use super::format::{
     VERSION, VERSION_MIN, decode_footer, decode_index,
 };
 use super::ring::{CapturedRing, RingRole};
-use super::stats::CaptureEnd;
 use super::tables;
 use crate::shm;
 use crate::tracing::Catalog;

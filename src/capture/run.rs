@@ -1,5 +1,6 @@
 //! The loop of a capture: from rings to files, when to look and when to stop.
 
+use super::end::EndReason;
 use super::error::{CaptureError, CaptureErrorKind};
 use super::format::PAYLOAD_BYTES_MAX;
 use super::options::CaptureOptions;
@@ -7,7 +8,7 @@ use super::output::Output;
 use super::parts::{Parts, PathParts};
 use super::record::{GAP_BYTES, event_bytes};
 use super::sources::{SourceRing, Sources};
-use super::stats::{EndReason, RingStats};
+use super::stats::RingStats;
 use super::stop::Stop;
 use super::summary::{CaptureProgress, CaptureSummary, NextRing};
 use crate::clock::Clock;

@@ -1,7 +1,7 @@
 //! When a capture that shall end is complete.
 
+use super::end::EndReason;
 use super::sources::SourceRing;
-use super::stats::EndReason;
 use crate::reader::Reader;
 use std::time::Instant;
 

@@ -1,6 +1,7 @@
 //! The progress of a capture, and its result.
 
-use super::stats::{CaptureStats, EndReason};
+use super::end::EndReason;
+use super::stats::CaptureStats;
 use crate::reader::{LostPages, Reader};
 use std::path::PathBuf;
 use std::time::Duration;

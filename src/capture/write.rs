@@ -1,5 +1,6 @@
 //! Writing one capture file.
 
+use super::end::CaptureEnd;
 use super::error::CaptureError;
 use super::format::{
     BLOCK_BYTES_TARGET, BLOCK_HEADER_BYTES, BlockHeader, BlockKind, BlockRef, FOOTER_BYTES, FileHeader, HEADER_BYTES,
@@ -7,7 +8,6 @@ use super::format::{
 };
 use super::record::{GAP_BYTES, put_event, put_gap};
 use super::ring::CapturedRing;
-use super::stats::CaptureEnd;
 use crate::reader::{Descriptor, Gap, PayloadRead};
 use std::io::Write;
 

@@ -1,0 +1,166 @@
+//! The end of a capture file: why it ended, and the counts of its rings.
+
+use super::stats::{CaptureStats, RingStats};
+use super::wire::{Bytes, put_u64};
+use crate::reader::GapCause;
+
+/// Why a capture ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum EndReason {
+    /// All writers had ended, or died.
+    WritersEnded,
+    /// The requested time was over.
+    Duration,
+    /// The requested size was reached.
+    Size,
+    /// The caller ended the capture.
+    Interrupted,
+    /// This file was full, and the next file continues it.
+    Rotated,
+    /// The file of a ring was truncated. Its writer may go on, but nothing of that can be read. The writers of the
+    /// other rings had ended.
+    Truncated,
+    /// Pages of a ring's file could not be read, because there was no memory for them or because of an I/O error. The
+    /// rest is as with [`Self::Truncated`].
+    Unreadable,
+}
+
+impl EndReason {
+    const ALL: [Self; 7] = [
+        Self::WritersEnded,
+        Self::Duration,
+        Self::Size,
+        Self::Interrupted,
+        Self::Rotated,
+        Self::Truncated,
+        Self::Unreadable,
+    ];
+}
+
+/// Number of words that a ring's counts take in a file.
+const RING_WORDS: usize = 18;
+
+/// The end of a capture file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct CaptureEnd {
+    /// Why the file ends.
+    pub reason: EndReason,
+    /// When it ended, nanoseconds since the epoch.
+    pub ended_epoch_nanos: u64,
+    /// Counts of each ring's events in this file.
+    pub stats: CaptureStats,
+}
+
+impl CaptureEnd {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_u64(&mut out, self.reason as u64);
+        put_u64(&mut out, self.ended_epoch_nanos);
+        for ring in &self.stats.rings {
+            let counts = [ring.events, ring.expired_payloads, ring.malformed_payloads, ring.omitted_payloads];
+            let rest = [ring.last_seqno, ring.unread, ring.was_live.into(), ring.record_errors];
+            let words = counts
+                .into_iter()
+                .chain(ring.missing_by_cause)
+                .chain(rest)
+                .chain(ring.table_losses)
+                .chain([ring.removed]);
+            words.for_each(|word| put_u64(&mut out, word));
+        }
+        out
+    }
+
+    /// Returns the number of bytes of an end with this many rings.
+    pub(super) fn encoded_bytes(rings: usize) -> usize {
+        16 + rings * 8 * RING_WORDS
+    }
+
+    /// Decodes the end of a file of this version.
+    pub(super) fn decode(bytes: &[u8], version: u32) -> Option<Self> {
+        let mut bytes = Bytes::new(bytes);
+        let causes = if version == 1 { 3 } else { GapCause::ALL.len() };
+        let reason = bytes.u64()?;
+        let reason = EndReason::ALL.into_iter().find(|known| *known as u64 == reason)?;
+        let ended_epoch_nanos = bytes.u64()?;
+        let mut stats = CaptureStats::default();
+        while !bytes.is_empty() {
+            // Version 1 has fewer causes, and versions before 3 do not count removed events.
+            let mut words = [0; RING_WORDS];
+            let (counts, rest) = words.split_at_mut(4 + GapCause::ALL.len());
+            let rest = if version < 3 { &mut rest[..RING_WORDS - 1 - 4 - GapCause::ALL.len()] } else { rest };
+            for word in counts[..4 + causes].iter_mut().chain(rest) {
+                *word = bytes.u64()?;
+            }
+            let [events, expired_payloads, malformed_payloads, omitted_payloads, c0, c1, c2, c3, c4, ..] = words;
+            let [.., last_seqno, unread, was_live, record_errors, call_sites, threads, shards, spans, removed] = words;
+            stats.rings.push(RingStats {
+                events,
+                removed,
+                expired_payloads,
+                malformed_payloads,
+                omitted_payloads,
+                missing_by_cause: [c0, c1, c2, c3, c4],
+                last_seqno,
+                unread,
+                was_live: was_live != 0,
+                record_errors,
+                table_losses: [call_sites, threads, shards, spans],
+            });
+        }
+        Some(Self { reason, ended_epoch_nanos, stats })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::format::VERSION;
+    use super::*;
+
+    #[test]
+    fn an_end_comes_back() {
+        let ring = RingStats {
+            events: 1,
+            removed: 15,
+            expired_payloads: 2,
+            malformed_payloads: 3,
+            omitted_payloads: 4,
+            missing_by_cause: [5, 6, 7, 100, 1],
+            last_seqno: 8,
+            unread: 9,
+            was_live: true,
+            record_errors: 10,
+            table_losses: [11, 12, 13, 14],
+        };
+        let stats = CaptureStats { rings: vec![ring.clone(), RingStats::default(), ring] };
+        let end = CaptureEnd { reason: EndReason::Size, ended_epoch_nanos: 77, stats };
+        let bytes = end.encode();
+        assert_eq!(bytes.len(), CaptureEnd::encoded_bytes(3));
+        assert_eq!(CaptureEnd::decode(&bytes, VERSION), Some(end.clone()));
+        assert_eq!(CaptureEnd::decode(&bytes[..bytes.len() - 1], VERSION), None);
+        assert_eq!((end.stats.events(), end.stats.lost(), end.stats.given_up()), (2, 38, 200));
+    }
+
+    #[test]
+    fn an_end_of_version_1_has_three_causes() {
+        let words: Vec<u64> = [0, 77].into_iter().chain(1..=15).collect();
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let end = CaptureEnd::decode(&bytes, 1).unwrap();
+        let ring = &end.stats.rings[0];
+        assert_eq!((ring.events, ring.omitted_payloads, ring.missing_by_cause), (1, 4, [5, 6, 7, 0, 0]));
+        assert_eq!((ring.last_seqno, ring.table_losses, ring.removed), (8, [12, 13, 14, 15], 0));
+    }
+
+    #[test]
+    fn an_end_of_version_2_says_nothing_of_removed_events() {
+        let words: Vec<u64> = [0, 77].into_iter().chain(1..=17).chain(1..=17).collect();
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let end = CaptureEnd::decode(&bytes, 2).unwrap();
+        assert_eq!(end.stats.rings.len(), 2);
+        for ring in &end.stats.rings {
+            assert_eq!((ring.events, ring.missing_by_cause, ring.last_seqno), (1, [5, 6, 7, 8, 9], 10));
+            assert_eq!((ring.table_losses, ring.removed), ([14, 15, 16, 17], 0));
+        }
+    }
+}
