@@ -1,12 +1,14 @@
-//! An embedded event recorder: typed events and `tracing` spans in shared-memory rings that other processes read live, and that
-//! are still there after a crash.
+//! An embedded event recorder: typed events and `tracing` spans in shared-memory rings that other processes read live,
+//! and that are still there after a crash.
 //!
 //! - **Record**: derive [`EventType`] for an enum of events and [`EventPayload`] for their structs, declare a
-//!   [`GlobalRecorder`](global::GlobalRecorder), switch it on with [`try_init`](global::GlobalRecorder::try_init), and write [`record!`]
-//!   and [`recordv!`]. Without globals: [`recorder::Recorder`].
-//! - **Read**, in another process, now or later: [`reader::Reader`] opens a ring by its name, a [`Cursor`](reader::Cursor) walks it, a
-//!   [`Follower`](reader::Follower) waits, and [`schema::SchemaModel`] decodes rings whose types the program does not have.
-//! - **Spans**: with the feature `tracing`, `eventring::tracing::init("my-app")` records what the program's `tracing` spans do.
+//!   [`GlobalRecorder`](global::GlobalRecorder), switch it on with [`try_init`](global::GlobalRecorder::try_init), and
+//!   write [`record!`] and [`recordv!`]. Without globals: [`recorder::Recorder`].
+//! - **Read**, in another process, now or later: [`reader::Reader`] opens a ring by its name, a
+//!   [`Cursor`](reader::Cursor) walks it, a [`Follower`](reader::Follower) waits, and [`schema::SchemaModel`] decodes
+//!   rings whose types the program does not have.
+//! - **Spans**: with the feature `tracing`, `eventring::tracing::init("my-app")` records what the program's `tracing`
+//!   spans do.
 //! - **Look**: the program `eventring` (feature `cli`) lists, shows, follows, saves and exports rings.
 //!
 //! ```

@@ -1,8 +1,8 @@
-//! What the operating system says about files and processes.
+//! Answers of the operating system about files and processes.
 
 use std::fmt;
 
-/// Which file, across renames: device and inode.
+/// The identity of a file, which a rename does not change: device and inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileId {
     /// The device of the file system.
@@ -11,29 +11,30 @@ pub struct FileId {
     pub inode: u64,
 }
 
-/// What is known about the lock of a file.
+/// The state of a file's writer lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockState {
     /// Nobody holds it.
     Free,
     /// Somebody holds it.
     Held {
-        /// The process that took it, in our pid namespace; `None` if the kernel does not show it to us: it is in another namespace, it has exited
-        /// and left the lock to a child, or the file system hides its device.
+        /// The process that took it, in the caller's pid namespace. `None` if the kernel does not show the process: it
+        /// is in another namespace, it has exited and left the lock to a child, or the file system hides its device.
         pid: Option<u32>,
     },
     /// The system does not tell.
     Unknown,
 }
 
-/// A process, told apart from every later process with the same id. The writer stores it in its ring, a reader asks whether it lives.
+/// The identity of a process, which no later process with the same process id has.
 ///
-/// All words are plain numbers, so that they can stand in a file; 0 means "unknown".
+/// The writer stores its identity in its ring, and a reader asks whether that process lives. All fields are plain
+/// numbers, because they are stored in a file; 0 means "unknown".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ProcessIdentity {
     /// The process id in the process's own pid namespace.
     pub pid: u32,
-    /// When it started, in clock ticks since boot (field 22 of `/proc/PID/stat`).
+    /// The start time of the process, in clock ticks since boot (field 22 of `/proc/PID/stat`).
     pub start_ticks: u64,
     /// The inode of its pid namespace.
     pub pid_namespace: u64,
@@ -43,26 +44,26 @@ pub struct ProcessIdentity {
     pub boot_id: [u8; 16],
 }
 
-/// Whether a process is still there.
+/// The answer to the question whether a process still runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Liveness {
-    /// It runs, or is stopped.
+    /// The process runs, or is stopped.
     Alive,
-    /// It has ended, or is a zombie that cannot write any more.
+    /// The process has ended, or is a zombie, which cannot write any more.
     Dead,
-    /// It cannot be told from here.
+    /// The caller cannot find out.
     Unknown,
 }
 
-/// Why an access found no page.
+/// The reason why an access to a mapped file found no page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LostPages {
     /// Somebody has truncated the file.
     Truncated,
-    /// The file is memory, and there was none left for it.
+    /// The file is in memory, and no memory was left for the page.
     NoMemory,
-    /// The file system could not read it: an I/O error.
+    /// The file system could not read the page: an I/O error.
     Unreadable,
 }
 

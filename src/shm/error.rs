@@ -1,4 +1,4 @@
-//! What can go wrong between us and the operating system.
+//! Errors between this library and the operating system.
 
 use std::fmt;
 use std::io;
@@ -10,15 +10,15 @@ use std::path::{Path, PathBuf};
 pub enum ShmErrorKind {
     /// No such file or directory.
     NotFound,
-    /// The operating system, or our own check of owners, refused.
+    /// The operating system refused, or a file or directory has an owner who is not trusted.
     PermissionDenied,
     /// The name is a symbolic link, a directory, a pipe or a device.
     NotARegularFile,
-    /// The name belongs to a file that is no ring, which is not replaced.
+    /// The name belongs to a file that is not a ring, and is not replaced.
     Occupied,
     /// Somebody holds the writer's lock.
     AlreadyOwned {
-        /// The holder, where the system shows it to us (not from another pid namespace, for example).
+        /// The holder, if the system shows it to the caller. (It does not from another pid namespace, for example.)
         pid: Option<u32>,
     },
     /// The file system, the pool of huge pages or a quota is too small.
@@ -51,9 +51,10 @@ struct Inner {
     source: Option<io::Error>,
 }
 
-// Errors are made in many places and seldom, so nothing of it is inlined into them: a quarter of a KiB each.
+// Not inlined: errors are made in many places and seldom, and inlined code would take a quarter of a KiB in each of
+// them.
 impl ShmError {
-    /// An error of this kind in `operation`, a verb phrase that follows "cannot".
+    /// Makes an error of this kind in `operation`, a verb phrase that follows "cannot".
     #[cold]
     #[inline(never)]
     pub(crate) fn new(kind: ShmErrorKind, operation: &'static str, found: impl fmt::Display) -> Self {
@@ -65,7 +66,7 @@ impl ShmError {
         Self(Box::new(Inner { kind, operation, path: None, found, mend: String::new(), source: None }))
     }
 
-    /// Names the file.
+    /// Adds the path of the file or directory.
     #[must_use]
     #[cold]
     #[inline(never)]
@@ -74,7 +75,7 @@ impl ShmError {
         self
     }
 
-    /// Says how to mend it.
+    /// Adds a remedy to the message.
     #[must_use]
     #[cold]
     #[inline(never)]
@@ -92,13 +93,13 @@ impl ShmError {
         self
     }
 
-    /// The class of the error.
+    /// Returns the class of the error.
     #[must_use]
     pub fn kind(&self) -> ShmErrorKind {
         self.0.kind
     }
 
-    /// The file or directory concerned, if there is one.
+    /// Returns the file or directory concerned, if there is one.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.0.path.as_deref()

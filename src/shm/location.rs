@@ -1,4 +1,4 @@
-//! Where a ring file is to be made.
+//! The location of a new ring file.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ pub const DIRECTORY_VARIABLE: &str = "EVENTRING_DIR";
 /// The directory of rings below a hugetlbfs mount point, as in the published system.
 pub(super) const SUBDIRECTORY: &str = "event-rings";
 
-/// Why a ring does not stand on huge pages. It works all the same, with more TLB misses.
+/// The reason why a ring does not use huge pages. The ring works all the same, with more TLB misses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HugePageWarning {
@@ -17,17 +17,17 @@ pub enum HugePageWarning {
     NoHugePageMount,
     /// The pool of 2 MiB pages has no pages.
     EmptyHugePagePool {
-        /// A mount that would have been used.
+        /// A mount that would have been used otherwise.
         mount: PathBuf,
     },
-    /// There are pages and a mount, but we may not write to it.
+    /// There are pages and a mount, but this user may not write to the mount.
     MountNotWritable {
         /// The mount.
         mount: PathBuf,
     },
-    /// The path was given, and it is not on hugetlbfs.
+    /// The ring was given by a path, which is not on hugetlbfs.
     SmallPages {
-        /// Where the ring is.
+        /// The path of the ring.
         path: PathBuf,
     },
 }
@@ -58,15 +58,16 @@ impl fmt::Display for HugePageWarning {
     }
 }
 
-/// Where exactly a ring shall be made, and by which rules.
+/// The path of a ring file to be made, and the rules for making it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RingLocation {
-    /// The file.
+    /// The path of the file.
     pub path: PathBuf,
-    /// Whether it is in a ring directory: that is made if it is missing, and files and directories of strangers are refused there.
+    /// Whether the file is in a ring directory. Such a directory is made if it is missing; directories and files of
+    /// strangers are refused.
     pub in_ring_directory: bool,
-    /// Whether the directory is ours to remove once it is empty: only `/dev/shm/event-rings`, to leave nothing behind.
+    /// Whether the directory is removed when it becomes empty. Only `/dev/shm/event-rings` is.
     pub remove_empty_directory: bool,
-    /// What the user should know.
+    /// A warning for the user.
     pub warning: Option<HugePageWarning>,
 }

@@ -2,9 +2,9 @@
 //!
 //! This layer knows bytes and files and nothing of the ring format; the sizes of the sections are handed to it.
 //!
-//! Linux does the work. On other systems, and with `--cfg eventring_unsupported`, a stand-in with the same items takes its
-//! place: it fails with [`ShmErrorKind::Unsupported`] where a ring file would be made, opened or mapped, and everything
-//! above this layer compiles unchanged.
+//! Linux does the work. On other systems, and with `--cfg eventring_unsupported`, a stand-in with the same items takes
+//! its place: it fails with [`ShmErrorKind::Unsupported`] where a ring file would be made, opened or mapped, and
+//! everything above this layer compiles unchanged.
 //!
 //! | file | idea |
 //! |---|---|
@@ -57,9 +57,9 @@ pub(crate) use system::{duplicate, process_number, realtime_nanos, remove_dead_p
 
 #[cfg(all(test, target_os = "linux", not(eventring_unsupported)))]
 pub(crate) use linux::same_pid;
-/// What only tests and the program `eventring` use.
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub use linux::{HugePagePool, StaleFile, huge_page_mounts, writer_liveness};
 
-/// Where a file says, by a word that is not 0, that its writer holds the second lock; and the byte that is locked.
+/// The offset of the byte that a writer locks with its second lock. A word that is not 0 there says that the file's
+/// writer holds that lock.
 pub const WRITE_LOCK_OFFSET: u64 = 0x198;

@@ -1,8 +1,8 @@
 //! The configuration string of a ring: `<name-or-path>[:<descriptor-shift>:<payload-shift>]`.
 //!
-//! The rules are those of the published system: fields are separated by `:`, the first one is required, a shift that is missing or empty takes its
-//! default (`f::30`), and a shift *s* means 2^*s* descriptors or bytes. A first field without `/` is the name of a ring in the ring directory; with a
-//! `/` it is a path, used as written.
+//! The rules are those of the published system. Fields are separated by `:`, and the first field is required. A shift
+//! that is missing or empty takes its default (`f::30`); a shift *s* means 2^*s* descriptors or bytes. A first field
+//! without `/` is the name of a ring in the ring directory. With a `/` it is a path, used as written.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 use super::decimal::digits;
 use super::error::{ShmError, ShmErrorKind};
 
-/// File systems allow 255 bytes; while a ring is being created its name carries `.~` and a process id. (Not `.` alone: shards have names like that.)
+/// File systems allow 255 bytes. While a ring is being created, its name carries `.~` and a process id. (A `.` alone
+/// would make it the name of a shard.)
 const NAME_BYTES_MAX: usize = 255 - ".~4294967295".len();
 
-/// What a shift may be and what it is when nobody says.
+/// The limits of a shift, and its default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShiftLimits {
     /// The smallest shift allowed.
@@ -25,7 +26,7 @@ pub struct ShiftLimits {
     pub default: u8,
 }
 
-/// The limits of both shifts; they differ by kind of ring.
+/// The limits of both shifts. They differ by kind of ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConfigLimits {
     /// Limits of the descriptor shift.
@@ -34,7 +35,6 @@ pub struct ConfigLimits {
     pub payload: ShiftLimits,
 }
 
-/// What is allowed, for messages.
 impl fmt::Display for ConfigLimits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { descriptor, payload } = self;
@@ -46,7 +46,7 @@ impl fmt::Display for ConfigLimits {
     }
 }
 
-/// Which file a ring lives in, before it is looked for.
+/// The name or path by which a ring is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RingName {
     /// A file name in the ring directory.
@@ -59,8 +59,8 @@ impl RingName {
     /// Reads a name or path.
     ///
     /// # Errors
-    /// [`BadConfig`](ShmErrorKind::BadConfig) if it is empty, `.` or `..`, ends in `/`, `/.` or `/..`, holds a NUL byte, or if its last component has
-    /// more than 243 bytes.
+    /// [`BadConfig`](ShmErrorKind::BadConfig) if it is empty, `.` or `..`, ends in `/`, `/.` or `/..`, holds a NUL
+    /// byte, or if its last component has more than 243 bytes.
     pub fn new(name: impl AsRef<OsStr>) -> Result<Self, ShmError> {
         let name = name.as_ref();
         Self::understand(name).map_err(|found| {
@@ -73,7 +73,7 @@ impl RingName {
         })
     }
 
-    /// The name, or what is wrong with it.
+    /// Returns the name, or the words that say what is wrong with it.
     fn understand(name: &OsStr) -> Result<Self, &'static str> {
         let bytes = name.as_encoded_bytes();
         let last = bytes.rsplit(|&byte| byte == b'/').next().unwrap_or(bytes);
@@ -92,7 +92,7 @@ impl RingName {
         }
     }
 
-    /// The name or path as it was written.
+    /// Returns the name or path as it was written.
     #[must_use]
     pub fn as_os_str(&self) -> &OsStr {
         match self {
@@ -101,7 +101,7 @@ impl RingName {
         }
     }
 
-    /// The same place with `suffix` appended to the file name: `perf` and `.3` give `perf.3`.
+    /// Returns the name with `suffix` appended: `perf` and `.3` give `perf.3`.
     ///
     /// # Errors
     /// As [`RingName::new`], if the longer name is not allowed.
@@ -118,19 +118,19 @@ impl fmt::Display for RingName {
     }
 }
 
-/// A configuration string, understood.
+/// The content of a configuration string.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RingConfig {
-    /// Where the ring is.
+    /// The name or path of the ring.
     pub name: RingName,
-    /// The ring has 2^this descriptors.
+    /// The binary logarithm of the number of descriptors.
     pub descriptor_shift: u8,
-    /// The payload buffer has 2^this bytes.
+    /// The binary logarithm of the bytes of the payload buffer.
     pub payload_shift: u8,
 }
 
 impl RingConfig {
-    /// Reads a configuration string. A path that holds a `:` cannot be written as one.
+    /// Reads a configuration string. No path with a `:` can be given in this way.
     ///
     /// # Errors
     /// [`BadConfig`](ShmErrorKind::BadConfig), naming the string, the field and what is allowed.
@@ -167,7 +167,7 @@ impl RingConfig {
     }
 }
 
-/// A decimal number within the limits; signs and blanks are no digits.
+/// Reads a decimal number within the limits. Signs and blanks are no digits.
 fn parse_shift(field: &[u8], limits: &ShiftLimits) -> Option<u8> {
     if field.is_empty() {
         return Some(limits.default);

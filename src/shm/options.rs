@@ -1,19 +1,22 @@
 //! How ring files are made, opened and mapped.
 
-/// How a ring file is made.
+/// Options for making a ring file.
 #[derive(Clone, Copy, Debug)]
 pub struct CreateOptions {
-    /// Mode of the file, exactly (the umask does not matter): 0640 by default, the owner writes and the group reads. Only permission bits; the owner
-    /// may always read and write.
+    /// The mode of the file, whatever the umask is. The default is 0640: the owner writes and the group reads. Only
+    /// permission bits are allowed, and the owner's bits for reading and writing are required.
     pub file_mode: u32,
-    /// Mode of a ring directory that has to be made, exactly: 0750 by default. One that others may write to gets the sticky bit, too, without which they
-    /// could exchange our files. A directory that exists keeps its mode.
+    /// The mode of a ring directory that has to be made, whatever the umask is. The default is 0750. If others may
+    /// write to the directory, it also gets the sticky bit, without which they could exchange the ring files in it. A
+    /// directory that exists keeps its mode.
     pub directory_mode: u32,
-    /// Leave the file when its owner ends.
+    /// Whether the file stays when its owner ends.
     pub keep: bool,
-    /// With a bare name: use a ring directory, and replace a stale file in it, that belong to neither us nor root.
+    /// Whether, for a bare name, the ring directory and a stale file in it may belong to a user other than the caller
+    /// and root.
     pub allow_foreign_owner: bool,
-    /// A stale file is replaced only if it starts with these bytes, or is empty: a mistyped path must not cost somebody his file.
+    /// The first bytes that a stale file must have to be replaced, unless the file is empty: a mistyped path must not
+    /// cost somebody a file.
     pub replace_prefix: &'static [u8],
 }
 
@@ -23,12 +26,12 @@ impl Default for CreateOptions {
     }
 }
 
-/// How an anonymous ring is made.
+/// Options for making an anonymous ring.
 #[derive(Clone, Copy, Debug)]
 pub struct MemfdOptions {
-    /// Mode of the file, which matters to who opens `/proc/PID/fd/N`: 0640 by default.
+    /// The mode of the file, which matters when a process opens `/proc/PID/fd/N`. The default is 0640.
     pub file_mode: u32,
-    /// On 2 MiB huge pages.
+    /// Whether the file consists of 2 MiB huge pages.
     pub huge_pages: bool,
 }
 
@@ -38,46 +41,50 @@ impl Default for MemfdOptions {
     }
 }
 
-/// What is accepted when a ring file is opened. By default neither links nor, in a ring directory, strangers' files.
+/// Options for opening a ring file. By default links are refused, and so are strangers' files in a ring directory.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpenOptions {
-    /// Follow a symbolic link in the last component, as `/proc/PID/fd/N` is one.
+    /// Whether a symbolic link in the last component is followed. (`/proc/PID/fd/N` is such a link.)
     pub follow_symlinks: bool,
-    /// With a bare name: accept a file that belongs to neither us, root nor a group of ours. A path is always taken as written.
+    /// Whether, for a bare name, the file may belong to a user other than the caller and root, and to none of the
+    /// caller's groups. Files that are given by a path are never checked.
     pub allow_foreign_owner: bool,
 }
 
-/// What the mapping allows.
+/// The access that a mapping allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Loads only; a store kills the process.
+    /// Loads only. A store kills the process.
     ReadOnly,
-    /// Loads and stores; the descriptor must be open for both.
+    /// Loads and stores. The descriptor must be open for both.
     ReadWrite,
 }
 
-/// How to map; start from [`MapOptions::reader`] or [`MapOptions::writer`].
+/// Options for mapping; start from [`MapOptions::reader`] or [`MapOptions::writer`].
 #[derive(Clone, Copy, Debug)]
 pub struct MapOptions {
-    /// Loads only, or stores too.
+    /// The access that the mapping allows.
     pub access: Access,
-    /// Touch every page now, so that no access faults later. On kernels before 5.14 this does nothing.
+    /// Whether every page is mapped now, so that no access faults later. On kernels before 5.14 this does nothing.
     pub prefault: bool,
-    /// Survive it if somebody truncates the file; see [`Mapping::was_truncated`](super::Mapping::was_truncated).
+    /// Whether accesses survive a truncation of the file by somebody else; see
+    /// [`Mapping::was_truncated`](super::Mapping::was_truncated).
     pub survive_truncation: bool,
-    /// Map the holes of a sparse file, too: who loads from one then gives it a page. Otherwise what is read there is zero, and takes no memory;
-    /// what is written there later is seen after [`Mapping::reach`](super::Mapping::reach). A mapping that is writable or prefaulted always has them.
+    /// Whether the holes of a sparse file are mapped, too. A load from a mapped hole gives the file a page. If holes
+    /// are not mapped, they read as zeros and take no memory, and later writes to them are visible after
+    /// [`Mapping::reach`](super::Mapping::reach). A writable or prefaulted mapping always has its holes mapped.
     pub map_holes: bool,
 }
 
 impl MapOptions {
-    /// Read-only, not prefaulted, surviving truncation, without the holes of a sparse file.
+    /// Returns options for readers: read-only, not prefaulted, surviving truncation, without the holes of a sparse
+    /// file.
     #[must_use]
     pub const fn reader() -> Self {
         Self { access: Access::ReadOnly, prefault: false, survive_truncation: true, map_holes: false }
     }
 
-    /// Writable, prefaulted, surviving truncation.
+    /// Returns options for writers: writable, prefaulted, surviving truncation.
     #[must_use]
     pub const fn writer() -> Self {
         Self { access: Access::ReadWrite, prefault: true, survive_truncation: true, map_holes: true }

@@ -2,7 +2,7 @@
 
 /// The four sections of a ring file in file order, each in bytes.
 ///
-/// They lie behind one another without gaps. The sizes may come from an untrusted file: nothing is assumed about them.
+/// There are no gaps between the sections. The sizes may come from an untrusted file, so nothing is assumed about them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sections {
     /// The header section, from file offset 0.
@@ -16,19 +16,19 @@ pub struct Sections {
 }
 
 impl Sections {
-    /// How long the file must be, or `None` if that does not fit 64 bits.
+    /// Returns the length that the file needs, or `None` if it does not fit 64 bits.
     #[must_use]
     pub fn file_bytes(&self) -> Option<u64> {
         self.context_offset()?.checked_add(self.context_bytes)
     }
 
-    /// The file offset of the payload buffer.
+    /// Returns the file offset of the payload buffer.
     #[must_use]
     pub fn payload_offset(&self) -> Option<u64> {
         self.header_bytes.checked_add(self.descriptor_bytes)
     }
 
-    /// The file offset of the context area.
+    /// Returns the file offset of the context area.
     #[must_use]
     pub fn context_offset(&self) -> Option<u64> {
         self.payload_offset()?.checked_add(self.payload_bytes)

@@ -1,4 +1,4 @@
-//! Giving a new file all of its memory at once, so that no later access can find none.
+//! Memory for a whole new file at once, so that no later access finds none.
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -12,7 +12,8 @@ use super::room::{Mebibytes, Room};
 
 pub(super) const OPERATION: &str = "allocate ring file";
 
-/// tmpfs undoes a whole `fallocate` when a signal arrives; with a profiler's timer running a large one would never end.
+/// The bytes of one `fallocate`. tmpfs undoes a whole call when a signal arrives: beside the timer of a profiler, a
+/// large call would never end.
 const STEP_BYTES: u64 = 64 << 20;
 
 /// Sets the file's length to `bytes`, a multiple of its page size, and allocates all of it.
@@ -25,7 +26,7 @@ pub(super) fn allocate(
     if let Some(limit) = getrlimit(Resource::Fsize).current
         && bytes > limit
     {
-        // Going on would raise SIGXFSZ, which kills.
+        // A larger file would raise SIGXFSZ, which kills the process.
         return Err(ShmError::new(
             ShmErrorKind::NoSpace,
             OPERATION,
@@ -34,7 +35,8 @@ pub(super) fn allocate(
         .at(path)
         .mend("raise the limit (ulimit -f) or choose smaller shifts"));
     }
-    // Asked before, not found out by trying: a step that fails would come after all other steps have taken the memory of everybody else.
+    // Asked before anything is allocated: until a step fails, the steps before it have taken the memory of all
+    // processes.
     let room = Room::now(file, huge_page_bytes);
     if room.bytes().is_some_and(|free| free < bytes) {
         return Err(room.no_space(bytes, Errno::NOSPC).at(path));
@@ -60,7 +62,7 @@ fn allocate_steps(file: BorrowedFd<'_>, bytes: u64) -> Result<(), Errno> {
     Ok(())
 }
 
-/// For file systems that cannot allocate otherwise.
+/// Writes zeros, for file systems that cannot allocate otherwise.
 fn write_zeros(file: BorrowedFd<'_>, bytes: u64) -> Result<(), Errno> {
     let zeros = vec![0; 1 << 20];
     let mut offset = 0;

@@ -1,20 +1,24 @@
 //! Making a ring file so that nobody ever sees half of it, and so that it has one owner.
 //!
-//! 1. `<name>.~<pid>` is made with `O_EXCL`, locked, and given its whole memory. Its mode carries the sticky bit, which no ring that holds events has:
-//!    so what a killed process left behind is told apart from a ring that happens to be called `x.~123`.
-//! 2. The caller fills it.
-//! 3. It gets its final permissions and is renamed to `<name>` without replacing anything.
-//! 4. If there is a file already, its lock decides. Held: the ring is owned, the error names the process. Free: the file is stale. We lock it,
-//!    see that the name still leads to it, give it the sticky bit, and exchange the two files in one step. What comes out of the exchange is looked at
-//!    before it is removed, so that not even somebody who ignores the lock loses a file to us.
-//! 5. It loses the sticky bit, before anybody can record.
+//! 1. The temporary file `<name>.~<pid>` is made with `O_EXCL`, locked, and given all of its memory. Its mode carries
+//!    the sticky bit, which no ring with events has: so an unfinished file of a killed process differs from a ring that
+//!    happens to be called `x.~123`.
+//! 2. The caller fills the file.
+//! 3. The file gets its final permissions and is renamed to `<name>`, without replacing anything.
+//! 4. If `<name>` exists already, the lock of that file decides. If the lock is held, the ring has an owner, and the
+//!    error names the process. If the lock is free, the file is stale. This process locks the stale file, checks that
+//!    the name still leads to it, gives it the sticky bit, and exchanges the two files in one step. The file that
+//!    leaves the name is checked again before it is removed: so even a process that ignores the lock loses no file.
+//! 5. The new file loses the sticky bit before anybody can record.
 //!
-//! Whatever the instant of a death, what stays at the temporary name has the bit, or is still empty (between the first two steps), so that the next
-//! maker removes it: the bit goes only when the file has its name, and a stale file has it before it leaves its own. A death that leaves the bit on
-//! `<name>` itself costs nothing: the ring has no event yet, or was about to be removed.
+//! A process may die at any of these steps. The file that stays at the temporary name then has the sticky bit, or is
+//! still empty (between the first two steps), and the next maker removes it. For the new file loses the bit only after
+//! it has its name, and a stale file gets the bit before it leaves its name. If a death leaves the bit on `<name>`
+//! itself, nothing is lost: the ring has no event yet, or was about to be removed.
 //!
-//! A file is renamed and removed by its name, so a name must not pass to another file in between. Hence the rule: only its owner, who holds its lock, or
-//! who has locked it because it has none (see [`replacer`](super::replacer)), takes the name from the file that has it. All threads of a process share one
+//! A file is renamed and removed by its name, so a name must not pass to another file in between. Hence the rule: only
+//! the owner of the file that has a name may take the name from that file. An owner holds the file's lock, or has
+//! locked the file because it had no owner (see [`replacer`](super::replacer)). All threads of a process share one
 //! temporary name.
 
 use std::fmt;
@@ -41,14 +45,14 @@ use super::stale::StaleFile;
 
 pub(super) const OPERATION: &str = "create ring file";
 
-/// A file that is not finished: the sticky bit, and nobody else may open it.
+/// The mode of an unfinished file: the sticky bit, and nobody but its owner may open it.
 const UNFINISHED_MODE: u32 = 0o1600;
 pub(super) const STICKY: u32 = 0o1000;
 
-/// How often we start again because others change the same names at the same time.
+/// The number of attempts while other processes change the same names at the same time.
 pub(super) const ATTEMPTS: u32 = 100;
 
-/// A file of its final size, full of zeros, that nobody else sees yet.
+/// A file of its final size, full of zeros, which nobody else sees yet.
 #[derive(Debug)]
 pub struct UnpublishedFile<'a> {
     file: BorrowedFd<'a>,
@@ -63,20 +67,21 @@ impl<'a> UnpublishedFile<'a> {
         Self { file: owned.descriptor(), bytes: owned.bytes, page_bytes: owned.page_bytes, is_locked_for_writing }
     }
 
-    /// Whether its owner holds the lock that no reader can hold. The file should then say so, by a word that is not 0 at
-    /// [`WRITE_LOCK_OFFSET`](super::WRITE_LOCK_OFFSET): it is judged by that lock alone from then on.
+    /// Returns whether the owner holds the lock that no reader can hold. If so, the file should say it by a word that
+    /// is not 0 at [`WRITE_LOCK_OFFSET`](super::super::WRITE_LOCK_OFFSET). From then on that lock alone decides whether
+    /// the file has an owner.
     #[must_use]
     pub fn is_locked_for_writing(&self) -> bool {
         self.is_locked_for_writing
     }
 
-    /// Its length: what was asked for, rounded up to whole pages.
+    /// Returns the length of the file: the bytes that were asked for, rounded up to whole pages.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The size of its pages: 4096, or 2 MiB on hugetlbfs.
+    /// Returns the size of the file's pages: 4096, or 2 MiB on hugetlbfs.
     #[must_use]
     pub fn page_bytes(&self) -> u64 {
         self.page_bytes
@@ -91,13 +96,15 @@ impl AsFd for UnpublishedFile<'_> {
 
 /// Makes a ring file of at least `bytes` bytes at `place`, lets `initialise` fill it, and publishes it.
 ///
-/// `initialise` must write through a mapping: hugetlbfs knows no `write`. If it fails or panics, nothing is left behind.
+/// `initialise` must write through a mapping, because hugetlbfs knows no `write`. If `initialise` fails or panics, no
+/// file stays.
 ///
 /// # Errors
-/// [`AlreadyOwned`](ShmErrorKind::AlreadyOwned), [`NoSpace`](ShmErrorKind::NoSpace), [`PermissionDenied`](ShmErrorKind::PermissionDenied),
-/// [`NotFound`](ShmErrorKind::NotFound) if the directory of a path is missing, [`NotARegularFile`](ShmErrorKind::NotARegularFile) or
-/// [`Occupied`](ShmErrorKind::Occupied) if the name belongs to something that is no ring, [`BadConfig`](ShmErrorKind::BadConfig) for a mode that is
-/// not allowed, and whatever `initialise` returns.
+/// [`AlreadyOwned`](ShmErrorKind::AlreadyOwned), [`NoSpace`](ShmErrorKind::NoSpace),
+/// [`PermissionDenied`](ShmErrorKind::PermissionDenied), [`NotFound`](ShmErrorKind::NotFound) if the directory of a
+/// path is missing, [`NotARegularFile`](ShmErrorKind::NotARegularFile) or [`Occupied`](ShmErrorKind::Occupied) if the
+/// name belongs to something that is no ring, [`BadConfig`](ShmErrorKind::BadConfig) for a mode that is not allowed,
+/// and whatever `initialise` returns.
 pub fn create<T, E: From<ShmError>>(
     place: &RingLocation,
     bytes: u64,
@@ -127,19 +134,19 @@ fn check_modes(options: &CreateOptions) -> Result<(), ShmError> {
     Ok(())
 }
 
-/// A file under its temporary name; removed on drop.
+/// A file under its temporary name. It is removed on drop.
 struct Unpublished {
     target: Destination,
-    /// What it becomes.
+    /// The file with everything that its owner needs.
     owned: OwnedRingFile,
 }
 
 impl Unpublished {
-    /// A locked file with all of its memory.
+    /// Makes a locked file with all of its memory.
     fn allocated(place: &RingLocation, bytes: u64, options: &CreateOptions) -> Result<Self, ShmError> {
         for _ in 0..ATTEMPTS {
             let target = Destination::open(place, options)?;
-            // The answer to the most frequent error comes before the memory is taken.
+            // The most frequent error, a ring that has an owner, is found before memory is taken.
             drop(StaleFile::lock(&target.finished, options)?);
             remove_leftovers(&target.finished);
             let Some(mut unpublished) = Self::make(target)? else {
@@ -160,10 +167,10 @@ impl Unpublished {
                 Some(HugePageWarning::SmallPages { path: place.path.clone() })
             };
             match unpublished.allocate(&place.path, huge) {
-                // A stale ring may hold just the memory that we need, in a pool of huge pages that is measured for one ring.
+                // The memory may be that of a stale ring, for example in a pool of huge pages for one ring only.
                 Err(error) if error.kind() == ShmErrorKind::NoSpace => {
                     match StaleFile::lock(&unpublished.target.finished, options)? {
-                        // What a crashed process left is worth keeping if its memory would not be enough.
+                        // The ring of a crashed process is kept if its memory would not be enough.
                         Some(stale) if unpublished.would_fit_with(stale.bytes, huge) => {
                             stale.remove();
                             unpublished.allocate(&place.path, huge)?;
@@ -182,24 +189,25 @@ impl Unpublished {
         allocate(self.owned.descriptor(), self.owned.bytes, huge, path)
     }
 
-    /// Whether the file could be allocated if `freed` more bytes were there. Unknown counts as yes.
+    /// Returns whether the file would fit into memory if `freed` more bytes were free. True if that is not known.
     fn would_fit_with(&self, freed: u64, huge: Option<u64>) -> bool {
-        // What a failed attempt has taken is free again as well.
+        // This frees the memory that the failed attempt has taken.
         let _ = ftruncate(&self.owned, 0);
         let free = Room::now(self.owned.descriptor(), huge).bytes();
         free.is_none_or(|free| free.saturating_add(freed) >= self.owned.bytes)
     }
 
-    /// Makes the temporary file and locks it. `None`: somebody else changed the names, begin again.
+    /// Makes the temporary file and locks it. Returns `None` if another process changed the names; the caller begins
+    /// again.
     fn make(target: Destination) -> Result<Option<Self>, ShmError> {
         let place = &target.temporary;
-        // The temporary name would mean nothing to anybody.
+        // Messages name the final path; nobody knows the temporary one.
         let failed = |errno| ShmError::from_errno(OPERATION, errno).at(&target.finished.path);
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR;
         let file = match place.open(flags, Mode::from_raw_mode(0o600)) {
             Ok(file) => file,
             Err(Errno::EXIST) => {
-                // Of a process that had our id, or of another thread of ours that makes the same ring.
+                // A dead process had the same process id, or another thread of this process makes the same ring.
                 return if remove_leftover(place) {
                     Ok(None)
                 } else {
@@ -225,7 +233,7 @@ impl Unpublished {
             Ok(lock) => lock,
             Err(Errno::NOENT) => return Ok(None),
             Err(errno) => {
-                // Only under its lock, as ever; this description will do, as it ends here.
+                // Files are removed under their lock only. This description can take it, because it ends here.
                 if try_lock(&file).is_ok() {
                     place.remove(id);
                 }
@@ -234,26 +242,27 @@ impl Unpublished {
         };
         match try_lock(&lock) {
             Ok(()) => {}
-            // Somebody who removes leftovers got between the two steps. He removes the file, too. We must not: the name may be a third one's when
-            // we come to it.
+            // A process that removes leftovers has locked the file meanwhile and removes it. This process must not: the
+            // name may be another process's by then.
             Err(TryLockError::Held { .. }) => return Ok(None),
             Err(TryLockError::System(errno)) => {
-                // Here nobody gets a lock, so nobody has a file to lose.
+                // On a file system without locks, nobody can own the file.
                 place.remove(id);
                 return Err(failed(errno).mend("use a file system that supports flock"));
             }
         }
         let locked = fstat(&lock).map_err(failed)?;
         if FileId::of(&locked) != id {
-            // Ours was removed, and this is the next one's. To him our lock looks like a remover's, so we are one; a file that has got
-            // further than that does not have the name any more.
+            // The first file was removed, and the name has passed to a file of another process. That process takes this
+            // lock for a remover's and begins again, so the file must be removed here. A file that has got further has
+            // lost the name.
             place.remove(FileId::of(&locked));
             return Ok(None);
         }
         if place.current() != Some(id) {
             return Ok(None);
         }
-        // From here on the file is removed if something fails: by the registration, which is dropped before `lock` is.
+        // From here on, the registration removes the file if something fails. It is dropped before `lock` is.
         let registration = Registration::new(Some(Arc::clone(place)), id);
         let held = HeldLock::keep(&lock).map_err(failed)?;
         fchmod(&file, Mode::from_raw_mode(UNFINISHED_MODE)).map_err(failed)?;
@@ -270,7 +279,8 @@ impl Unpublished {
         set_mode(options.file_mode | STICKY)?;
         self.take_name(options, &failed)?;
         self.owned.registration.set_place(Arc::clone(finished));
-        // Not before it has its name: without the bit nobody would know that the file under the temporary name, left by a death in between, is none.
+        // After the rename: a file without the bit under the temporary name, left by a death in between, would look
+        // like a ring.
         set_mode(options.file_mode)
     }
 
@@ -298,7 +308,7 @@ impl Unpublished {
         let (from, to) = (&*self.target.temporary, &*self.target.finished);
         match rename(from, to, RenameFlags::NOREPLACE) {
             Err(Errno::INVAL | Errno::NOSYS) => {
-                // A file system without the flag: a hard link does not replace anything either.
+                // The file system does not know the flag. A hard link does not replace anything, either.
                 linkat(&from.directory, &from.name, &to.directory, &to.name, AtFlags::empty())?;
                 unlinkat(&from.directory, &from.name, AtFlags::empty())
             }
@@ -306,10 +316,12 @@ impl Unpublished {
         }
     }
 
-    /// Puts our file in the place of the stale one. `false`: the name leads elsewhere by now, look again.
+    /// Exchanges this file with the stale one. Returns false if the name leads to another file by now, which the caller
+    /// has to look at.
     fn replace(&self, stale: StaleFile) -> Result<bool, Errno> {
         let (ours, finished) = (&*self.target.temporary, &*self.target.finished);
-        // A death behind the exchange leaves the stale file under our temporary name.
+        // If this process dies after the exchange, the stale file stays under the temporary name, where it needs the
+        // mark.
         stale.mark_unfinished(true);
         match rename(ours, finished, RenameFlags::EXCHANGE) {
             Ok(()) => {}
@@ -318,7 +330,7 @@ impl Unpublished {
                 return Ok(false);
             }
             Err(Errno::INVAL | Errno::NOSYS) => {
-                // Without the flag (hugetlbfs before Linux 5.16) there is an instant without a file.
+                // Without the flag (hugetlbfs before Linux 5.16) the name leads nowhere for an instant.
                 stale.remove();
                 return Ok(false);
             }
@@ -331,7 +343,7 @@ impl Unpublished {
             ours.remove(stale.id);
             return Ok(true);
         }
-        // Somebody who ignores the lock put his file there meanwhile. Give it back.
+        // A process that ignores the lock has put its file there meanwhile. That file gets its name back.
         rename(ours, finished, RenameFlags::EXCHANGE)?;
         Ok(false)
     }

@@ -1,9 +1,8 @@
-//! A descriptor that the program may have closed under us.
+//! File descriptors that the program may have closed.
 //!
-//! A program that becomes a daemon often closes every descriptor that it did not open itself. The number may then lead nowhere, or to a file of the
-//! program's: closing it a second time would close that, and the standard library's `OwnedFd` ends a debug build that tries.
-
-use super::answers::FileId;
+//! A program that becomes a daemon often closes every descriptor that it did not open itself. A number may then lead
+//! nowhere, or to another file of the program. To close it again would close that file, and the standard library's
+//! `OwnedFd` aborts a debug build that closes a closed descriptor.
 
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,7 +10,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::fstat;
 use rustix::io::Errno;
 
-/// A descriptor that is closed on drop only if its number still leads to the file that it was made for.
+use super::answers::FileId;
+
+/// A file descriptor that is closed on drop only if its number still leads to the file that it was opened for.
 #[derive(Debug)]
 pub(super) struct OwnDescriptor {
     fd: ManuallyDrop<OwnedFd>,
@@ -24,12 +25,12 @@ impl OwnDescriptor {
         Ok(Self { fd: ManuallyDrop::new(fd), file })
     }
 
-    /// Which file it was made for.
+    /// Returns the file that it was opened for.
     pub(super) fn file(&self) -> FileId {
         self.file
     }
 
-    /// The descriptor, if it still leads to its file.
+    /// Returns the descriptor if it still leads to its file.
     #[inline(never)]
     pub(super) fn checked(&self) -> Option<BorrowedFd<'_>> {
         let leads_to = fstat(&*self.fd).ok().map(|stat| FileId::of(&stat));

@@ -1,4 +1,4 @@
-//! The directory in which a ring is made, and the names that it has there.
+//! The directory in which a ring is made, and its names in that directory.
 
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
@@ -18,7 +18,7 @@ use super::owned::DirectoryEntry;
 use super::paths;
 use super::trust;
 
-/// The directory and names of a ring being made.
+/// The final and the temporary name of a ring that is being made.
 pub(super) struct Destination {
     pub finished: Arc<DirectoryEntry>,
     pub temporary: Arc<DirectoryEntry>,
@@ -58,7 +58,7 @@ fn directory_error(directory: &Path, errno: Errno) -> ShmError {
         .mend("make it, or choose another path")
 }
 
-/// Opens the ring directory, makes it if it is missing, and refuses one that strangers control or have put a link to.
+/// Opens the ring directory, and makes it if it is missing. Refuses links and directories that strangers control.
 fn open_ring_directory(path: &Path, options: &CreateOptions) -> Result<OwnedFd, ShmError> {
     const OPERATION: &str = "use ring directory";
     let failed = |errno| ShmError::from_errno(OPERATION, errno).at(path);
@@ -87,14 +87,14 @@ fn open_ring_directory(path: &Path, options: &CreateOptions) -> Result<OwnedFd, 
         trust::check_writable(OPERATION, &directory, &stat, path)?;
         return Ok(directory);
     }
-    // Each time it was gone again, because somebody removed it when it was empty.
+    // Each time another process removed the directory, because it was empty.
     Err(too_much_traffic(path))
 }
 
-/// Makes the directory, and those above it that are missing.
+/// Makes the directory and its missing parents.
 fn make_ring_directory(path: &Path, options: &CreateOptions) -> Result<(), ShmError> {
     if let Some(parent) = paths::parent(path).filter(|parent| paths::stat(parent).is_err()) {
-        // They are as the umask says: it is the last one whose files are rings.
+        // The umask decides about the parents; only the last directory has rings in it.
         paths::make_directories(parent).map_err(|errno| {
             ShmError::from_errno("make ring directory", errno)
                 .at(path)
@@ -102,14 +102,14 @@ fn make_ring_directory(path: &Path, options: &CreateOptions) -> Result<(), ShmEr
         })?;
     }
     let made = paths::make_directory(path, 0o700).and_then(|()| {
-        // By descriptor: only the directory just made gets the mode, and exactly that mode whatever the umask is.
+        // By descriptor, so that only the new directory gets the mode, and gets it whatever the umask is.
         let made = paths::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW)?;
-        // Who lets others make files in it does not let them exchange his.
+        // If others may make files in the directory, the sticky bit keeps them from exchanging this user's files.
         let sticky = if options.directory_mode & 0o022 != 0 { STICKY } else { 0 };
         fchmod(made, Mode::from_raw_mode(options.directory_mode | sticky))
     });
     match made {
-        // Another process was faster, or has removed it again.
+        // Another process has made it, or has removed it again.
         Ok(()) | Err(Errno::EXIST) => Ok(()),
         Err(Errno::NOENT) if path.parent().is_some_and(|parent| paths::stat(parent).is_ok()) => Ok(()),
         Err(errno) => Err(ShmError::from_errno("make ring directory", errno)

@@ -1,8 +1,9 @@
-//! Where a ring with a bare name lives.
+//! The directories of rings with bare names.
 //!
-//! In this order: the directory that the environment variable `EVENTRING_DIR` names and no other; else `event-rings/` on a hugetlbfs mount with 2 MiB
-//! pages that has pages and lets us write; else `/dev/shm/event-rings/`, with a warning, because huge pages only make a ring faster. Readers look in
-//! the same places in the same order.
+//! The environment variable `EVENTRING_DIR` names the only directory. Without it, rings are made in `event-rings/` on
+//! the first hugetlbfs mount with 2 MiB pages that has pages and lets this process write. Without such a mount they are
+//! made in `/dev/shm/event-rings/`, with a warning only, because huge pages merely make a ring faster. Readers search
+//! the same directories in the same order.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -17,10 +18,10 @@ use super::paths;
 
 const FALLBACK: &str = "/dev/shm/event-rings";
 
-/// The directories in which rings with bare names are made and found.
+/// The directories in which rings with bare names are made and found, for one machine at one time.
 #[derive(Clone, Debug)]
 pub struct RingDirectories {
-    /// Replaces all others.
+    /// The directory that replaces all others.
     only: Option<PathBuf>,
     mounts: Vec<PathBuf>,
     pool: HugePagePool,
@@ -28,7 +29,7 @@ pub struct RingDirectories {
 }
 
 impl RingDirectories {
-    /// What the environment and the machine offer now.
+    /// Returns the directories that the environment and the machine offer now.
     #[must_use]
     pub fn from_environment() -> Self {
         match std::env::var_os(DIRECTORY_VARIABLE).filter(|directory| !directory.is_empty()) {
@@ -37,7 +38,7 @@ impl RingDirectories {
         }
     }
 
-    /// One directory, whatever the machine offers.
+    /// Returns one directory, whatever the machine offers.
     #[must_use]
     pub fn only(directory: impl Into<PathBuf>) -> Self {
         Self {
@@ -48,12 +49,12 @@ impl RingDirectories {
         }
     }
 
-    /// With the machine's mounts, pool and fallback given.
+    /// Returns the directories of a machine with these mounts, pool and fallback.
     pub(super) fn of_machine(mounts: Vec<PathBuf>, pool: HugePagePool, fallback: PathBuf) -> Self {
         Self { only: None, mounts: mounts.into_iter().filter(|mount| has_huge_pages(mount)).collect(), pool, fallback }
     }
 
-    /// The directories that readers search, best first. They need not exist.
+    /// Returns the directories that readers search, best first. They need not exist.
     #[must_use]
     pub fn for_reading(&self) -> Vec<PathBuf> {
         match &self.only {
@@ -62,7 +63,7 @@ impl RingDirectories {
         }
     }
 
-    /// The files that `name` may mean to a reader, best first.
+    /// Returns the files that `name` may mean to a reader, best first.
     #[must_use]
     pub fn paths_for_reading(&self, name: &RingName) -> Vec<PathBuf> {
         match name {
@@ -71,7 +72,7 @@ impl RingDirectories {
         }
     }
 
-    /// Where a writer makes the ring `name`. Lack of huge pages is a warning, never an error.
+    /// Returns where a writer makes the ring `name`. Lack of huge pages is a warning, never an error.
     #[must_use]
     pub fn location_for_writing(&self, name: &RingName) -> RingLocation {
         match name {
@@ -110,7 +111,7 @@ impl RingDirectories {
     }
 }
 
-/// Whether we may make files in the mount's ring directory, or make that directory.
+/// Returns whether this process may make files in the mount's ring directory, or make that directory.
 fn is_usable(mount: &Path) -> bool {
     let subdirectory = mount.join(SUBDIRECTORY);
     let directory =
@@ -118,7 +119,7 @@ fn is_usable(mount: &Path) -> bool {
     accessat(CWD, directory, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).is_ok()
 }
 
-/// No ring of that name in any of the directories.
+/// Returns the error for a name that no directory has.
 pub(super) fn not_found(name: &RingName, searched: &[PathBuf]) -> ShmError {
     let searched: Vec<_> = searched.iter().map(|path| path.display().to_string()).collect();
     ShmError::new(ShmErrorKind::NotFound, "find ring", format_args!("there is no {}", searched.join(" and no ")))

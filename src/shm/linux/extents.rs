@@ -1,8 +1,9 @@
-//! The parts of a sparse file that are there.
+//! The parts of a sparse file that have data.
 //!
-//! A load from a hole of a mapped tmpfs file gives the hole a page, for a private mapping as for a shared one: whoever reads a file of 4 KiB whose
-//! length is a terabyte takes all memory. So a reader maps what is there, and has zero pages that cost nothing where there is nothing. What
-//! somebody writes into a hole later is mapped when it is looked for: see [`SparseFile::reach`].
+//! A load from a hole of a mapped tmpfs file gives the hole a page, for private mappings, too. Reading all of a file of
+//! 4 KiB whose length is a terabyte would so take all memory. Therefore a reader maps only the parts with data, and
+//! zero pages, which take no memory, over the holes. Data that somebody writes into a hole later is mapped when a
+//! reader asks for it: see [`SparseFile::reach`].
 
 use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -16,31 +17,31 @@ use super::error::{ShmError, ShmErrorKind};
 use super::paths;
 use super::plan::OPERATION;
 
-/// More parts are not mapped: the system allows a process 65,530 mappings.
+/// The largest number of parts that are mapped. The system allows a process 65,530 mappings.
 const EXTENTS_MAX: usize = 8192;
 
-/// A file with holes, and which of its parts are mapped.
+/// A file with holes, and the parts of it that are mapped.
 #[derive(Debug)]
 pub(super) struct SparseFile {
     file: OwnDescriptor,
     page_bytes: u64,
-    /// In order, and apart from one another; multiples of pages.
+    /// The mapped parts: in order, with gaps between them, in whole pages.
     mapped: Mutex<Vec<Range<u64>>>,
 }
 
-/// What [`SparseFile::reach`] has found.
+/// The result of [`SparseFile::reach`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Reached {
-    /// All that is there was mapped before.
+    /// All data was mapped before.
     Nothing,
-    /// Something is mapped that was not.
+    /// New data was mapped.
     More,
-    /// Something is there and cannot be mapped.
+    /// There is new data, and it cannot be mapped.
     Failed,
 }
 
 impl SparseFile {
-    /// The file if it has holes, as far as the file system tells: hugetlbfs does not.
+    /// Returns the file if it has holes, as far as the file system tells. (hugetlbfs does not.)
     pub(super) fn of(file: BorrowedFd<'_>, page_bytes: u64) -> Result<Option<Self>, ShmError> {
         let failed = |errno| ShmError::from_errno(OPERATION, errno);
         let stat = fstat(file).map_err(failed)?;
@@ -48,7 +49,7 @@ impl SparseFile {
         if is_whole || page_bytes != rustix::param::page_size() as u64 {
             return Ok(None);
         }
-        // A description of its own: others may use the offset of this one.
+        // The file offset of `file` may have other users, so the questions below need a description of their own.
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         let own = match paths::open(path.as_ref(), OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY) {
             Ok(own) => own,
@@ -56,20 +57,20 @@ impl SparseFile {
         };
         match seek(&own, SeekFrom::Data(0)) {
             Ok(_) | Err(Errno::NXIO) => {}
-            // The file system knows no holes.
+            // The file system does not know holes.
             Err(_) => return Ok(None),
         }
         let file = OwnDescriptor::new(own).map_err(failed)?;
         Ok(Some(Self { file, page_bytes, mapped: Mutex::new(Vec::new()) }))
     }
 
-    /// Has `map` map what is there of `wanted`, and behind it without a hole between, if it is not mapped.
+    /// Has `map` map all data in `wanted` that is not mapped yet, together with the data that follows without a hole.
     pub(super) fn reach(&self, wanted: Range<u64>, mut map: impl FnMut(BorrowedFd<'_>, Range<u64>) -> bool) -> Reached {
         let mut mapped = self.mapped.lock().unwrap_or_else(PoisonError::into_inner);
         let mut at = wanted.start - wanted.start % self.page_bytes;
         let mut reached = Reached::Nothing;
         while at < wanted.end {
-            // The first one that ends behind it.
+            // The first mapped part that ends after `at`.
             let index = mapped.partition_point(|known| known.end <= at);
             let known = mapped.get(index).cloned();
             if let Some(known) = known.as_ref().filter(|known| known.start <= at) {
@@ -96,7 +97,7 @@ impl SparseFile {
         reached
     }
 
-    /// Where the first part at or behind `offset` begins that is there; `None` if nothing is.
+    /// Returns where the next data begins, at or after `offset`; `None` if there is no more data.
     pub(super) fn next_data(&self, offset: u64) -> Option<u64> {
         self.data_from(self.file.checked()?, offset).map(|data| data.start)
     }
@@ -109,7 +110,7 @@ impl SparseFile {
     }
 }
 
-/// Puts `found` before the part at `index`, or makes it part of its neighbours.
+/// Inserts `found` before the part at `index`, and joins it with its neighbours if there is no gap.
 fn insert(mapped: &mut Vec<Range<u64>>, index: usize, found: Range<u64>) {
     let (start, end) = (found.start, found.end);
     mapped.insert(index, found);
@@ -123,7 +124,7 @@ fn insert(mapped: &mut Vec<Range<u64>>, index: usize, found: Range<u64>) {
     }
 }
 
-/// That the file is in too many parts.
+/// Returns the error for a file in too many parts.
 pub(super) fn too_many_parts() -> ShmError {
     ShmError::new(
         ShmErrorKind::Unsupported,

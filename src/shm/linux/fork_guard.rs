@@ -1,10 +1,12 @@
-//! Am I still the process that made this, or its forked child?
+//! The question whether the caller still runs in the process that made a value, or in a forked child of it.
 //!
-//! A forked child inherits a writable mapping of its parent's ring, and with it the right to spoil it. The recording path must notice, at the price of
-//! one load. The kernel helps: a page marked `MADV_WIPEONFORK` holds zeros in a child. Kernels before 4.14 do not know that mark; but all know
-//! `MADV_DONTFORK`, with which a page is not in a child at all, and can be asked for the page without touching it.
+//! A forked child inherits a writable mapping of its parent's ring and must not write to it. The recording path must
+//! notice the fork at the price of one load. The kernel helps: a page that is marked `MADV_WIPEONFORK` holds zeros in a
+//! child. Kernels before 4.14 do not know this mark. But all kernels know `MADV_DONTFORK`, with which a child does not
+//! have the page at all; and the kernel can be asked for the page without touching it.
 //!
-//! The process id does not decide: a child in a pid namespace of its own can have its parent's, and so can a grandchild whose grandparent has ended.
+//! The process id cannot answer the question: a child in a pid namespace of its own can have its parent's process id,
+//! and so can a grandchild whose grandparent has ended.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ptr::{self, NonNull};
@@ -15,33 +17,34 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 use super::error::ShmError;
 
-/// What the word holds in the process that made the guard.
+/// The value of the word in the process that made the guard.
 const ORIGINAL: u32 = 1;
-/// The kernel cannot wipe the page: whether the witness is there decides.
+/// The value of the word if the kernel cannot wipe the page. The presence of the witness then decides.
 const ASK_WITNESS: u32 = 2;
 
-/// What the guard's page holds. In a child it is a copy, or zeros.
+/// The content of the guard's page. In a child it is a copy, or zeros.
 #[repr(C)]
 struct Page {
     word: AtomicU32,
-    /// A page that no child has, which begins with the guard's cookie; null where the word alone tells.
+    /// A page that no child has, and which begins with the guard's cookie. Null if the word alone decides.
     witness: AtomicPtr<u32>,
 }
 
 /// A word that is non-zero only in the process that made it.
 ///
-/// It needs Linux 4.14; on an older kernel every question costs a system call instead. A `vfork` child, which shares its parent's memory until it
-/// calls `exec`, counts as the original process.
+/// Before Linux 4.14 every question costs a system call. A `vfork` child shares its parent's memory until it calls
+/// `exec`, and counts as the original process.
 #[derive(Debug)]
 #[repr(C)]
 pub struct ForkGuard {
     page: NonNull<Page>,
     page_bytes: usize,
-    /// Told apart from what a child may have in the witness's place.
+    /// A random number, by which the witness differs from another page that a child may have at its address.
     cookie: u32,
 }
 
-// SAFETY: the guard owns its pages; they hold atomics and a number that does not change, and may be unmapped from any thread.
+// SAFETY: the guard owns its pages; they hold atomics and a number that does not change, and may be unmapped from any
+// thread.
 unsafe impl Send for ForkGuard {}
 // SAFETY: through `&self` the page is only read, by atomic loads, and the witness by the kernel.
 unsafe impl Sync for ForkGuard {}
@@ -83,11 +86,11 @@ impl ForkGuard {
         unsafe { self.page.as_ref() }
     }
 
-    /// Whether the caller runs in the process that made the guard. One relaxed load.
+    /// Returns whether the caller runs in the process that made the guard. This takes one relaxed load.
     #[inline]
     #[must_use]
     pub fn is_original_process(&self) -> bool {
-        // Relaxed: the value changes only by the creation of a process, which orders everything.
+        // Relaxed: the value changes only when a process is created, which orders everything.
         match self.page().word.load(Ordering::Relaxed) {
             ORIGINAL => true,
             0 => false,
@@ -95,7 +98,8 @@ impl ForkGuard {
         }
     }
 
-    /// As [`Self::is_original_process`] where that is known without asking the operating system; false otherwise.
+    /// Returns true if the caller is known, without asking the operating system, to run in the process that made the
+    /// guard.
     #[inline(always)]
     #[must_use]
     pub fn is_surely_original_process(&self) -> bool {
@@ -103,12 +107,13 @@ impl ForkGuard {
         self.page().word.load(Ordering::Relaxed) == ORIGINAL
     }
 
-    /// Whether the witness is there, with our cookie in it. In a child nothing is at the address, or something else.
+    /// Returns whether the witness is there, with the guard's cookie in it. A child has nothing at the address, or
+    /// another page.
     #[cold]
     fn has_witness(&self) -> bool {
         let witness = self.page().witness.load(Ordering::Relaxed);
-        // The kernel compares the word with the cookie, and then wakes nobody and moves nobody: a question that cannot fault.
-        // SAFETY: the kernel reads at the address if it may, else fails; it writes nothing and wakes nobody.
+        // The kernel compares the word with the cookie, and then wakes nobody and moves nobody: a question that cannot
+        // fault. SAFETY: the kernel reads at the address if it may, else fails; it writes nothing and wakes nobody.
         let asked = unsafe {
             libc::syscall(
                 libc::SYS_futex,
@@ -124,7 +129,7 @@ impl ForkGuard {
     }
 }
 
-/// A page of memory that nobody else has.
+/// Maps a page of private memory.
 fn map_page(page_bytes: usize) -> Result<NonNull<std::ffi::c_void>, Errno> {
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     // SAFETY: a fresh anonymous mapping at an address of the kernel's choice overlaps nothing.

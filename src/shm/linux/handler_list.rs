@@ -4,30 +4,31 @@
 
 use std::sync::OnceLock;
 
-/// One place of a [`HandlerList`].
+/// An entry of a [`HandlerList`].
 pub(super) trait ListEntry: Sync + 'static {
-    /// A free place.
+    /// A free entry.
     const EMPTY: Self;
 
-    /// Takes the place if it is free.
+    /// Takes the entry if it is free. Returns whether it did.
     fn try_claim(&self) -> bool;
 }
 
-/// Few: the first block is part of every program, as bytes of its file, for the state of an empty `OnceLock` is not zero.
-const BLOCK_SLOTS: usize = 8;
+/// The entries of a block. There are few, because the first block is part of every program's file: an empty `OnceLock`
+/// is not all zeros.
+const BLOCK_ENTRIES: usize = 8;
 
-/// Places in blocks; a block that is full gets a successor.
+/// A list of entries in blocks. A full block gets a successor.
 pub(super) struct HandlerList<S: 'static> {
-    block: [S; BLOCK_SLOTS],
+    block: [S; BLOCK_ENTRIES],
     next: OnceLock<Box<HandlerList<S>>>,
 }
 
 impl<S: ListEntry> HandlerList<S> {
     pub(super) const fn new() -> Self {
-        Self { block: [const { S::EMPTY }; BLOCK_SLOTS], next: OnceLock::new() }
+        Self { block: [const { S::EMPTY }; BLOCK_ENTRIES], next: OnceLock::new() }
     }
 
-    /// A free place, now ours.
+    /// Takes a free entry and returns it.
     pub(super) fn claim(&'static self) -> &'static S {
         let mut list = self;
         loop {
@@ -38,7 +39,7 @@ impl<S: ListEntry> HandlerList<S> {
         }
     }
 
-    /// Every place, free ones too. Takes no lock and does not allocate.
+    /// Returns all entries, free ones too. Takes no lock and does not allocate.
     pub(super) fn iter(&'static self) -> impl Iterator<Item = &'static S> {
         std::iter::successors(Some(self), |list| list.next.get().map(|next| &**next)).flat_map(|list| &list.block)
     }
@@ -71,7 +72,7 @@ mod tests {
         places.sort_unstable();
         places.dedup();
         assert_eq!(places.len(), 400);
-        assert_eq!(LIST.iter().count(), 400usize.next_multiple_of(BLOCK_SLOTS));
+        assert_eq!(LIST.iter().count(), 400usize.next_multiple_of(BLOCK_ENTRIES));
 
         let third = LIST.iter().nth(2).unwrap();
         third.0.store(false, Ordering::Relaxed);

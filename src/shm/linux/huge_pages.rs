@@ -1,4 +1,4 @@
-//! Where 2 MiB huge pages are to be had, and how many.
+//! The pool of 2 MiB huge pages, and the mounts that have them.
 
 use std::ffi::OsString;
 use std::os::fd::AsFd;
@@ -21,7 +21,7 @@ pub struct HugePagePool {
 }
 
 impl HugePagePool {
-    /// Asks the kernel. Unknown counts as none.
+    /// Asks the kernel. A pool that the kernel does not tell about is empty.
     #[must_use]
     pub fn of_this_machine() -> Self {
         let count = |file: &str| -> Option<u64> {
@@ -37,7 +37,8 @@ impl HugePagePool {
         }
     }
 
-    /// `/proc/meminfo` shows the pool of the default size only; some containers have nothing else.
+    /// Reads the pool from `/proc/meminfo`, which shows the pool of the default size only. Some containers have nothing
+    /// else.
     fn from_meminfo(text: &str) -> Self {
         let field = |name: &str| meminfo_field(text, name).unwrap_or(0);
         if field("Hugepagesize") != HUGE_PAGE_BYTES as u64 / 1024 {
@@ -50,20 +51,21 @@ impl HugePagePool {
         }
     }
 
-    /// Whether no page can ever come from it.
+    /// Returns whether no page can ever come from the pool.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.total == 0 && self.overcommit == 0
     }
 }
 
-/// Mount points of hugetlbfs with 2 MiB pages, in the kernel's order, as the calling thread sees them.
+/// Returns the mount points of hugetlbfs with 2 MiB pages, in the kernel's order, as the calling thread sees them.
 #[must_use]
 pub fn huge_page_mounts() -> Vec<PathBuf> {
     paths::read(Path::new("/proc/thread-self/mountinfo")).map(|text| parse_mountinfo(&text)).unwrap_or_default()
 }
 
-/// Lines of `mountinfo`: id, parent, device, root, mount point, options, optional fields, `-`, type, source, super options.
+/// Reads lines of `mountinfo`: id, parent, device, root, mount point, options, optional fields, `-`, type, source,
+/// super options.
 fn parse_mountinfo(text: &[u8]) -> Vec<PathBuf> {
     let mut mounts = Vec::new();
     for line in text.split(|&byte| byte == b'\n') {
@@ -99,7 +101,7 @@ fn unescape(field: &[u8]) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes))
 }
 
-/// Whether the directory lies on hugetlbfs with 2 MiB pages right now (another mount may cover the mount point).
+/// Returns whether the directory is on hugetlbfs with 2 MiB pages now. (Another mount may cover the mount point.)
 pub(super) fn has_huge_pages(directory: &Path) -> bool {
     use rustix::fs::OFlags;
     paths::open(directory, OFlags::PATH | OFlags::DIRECTORY).and_then(|directory| huge_page_bytes(directory.as_fd()))

@@ -1,4 +1,4 @@
-//! Which process, for certain: a process id alone is used again after a while.
+//! Identities of processes. A process id alone does not identify a process: it is used again after a while.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::decimal::digits;
 use super::paths::{self, field};
 
 impl ProcessIdentity {
-    /// The calling process. Words that `/proc` does not tell are 0.
+    /// Returns the identity of the calling process. Fields that `/proc` does not tell are 0.
     #[must_use]
     pub fn current() -> Self {
         Self {
@@ -22,9 +22,10 @@ impl ProcessIdentity {
         }
     }
 
-    /// Whether that process lives.
+    /// Returns whether that process lives.
     ///
-    /// Another boot means dead; another pid namespace, or missing words, mean unknown. A process that was stopped is alive.
+    /// A process of another boot is dead. A process of another pid namespace, or with missing fields, is unknown. A
+    /// stopped process is alive.
     #[must_use]
     pub fn liveness(&self) -> Liveness {
         let boot_id = boot_id();
@@ -41,7 +42,7 @@ impl ProcessIdentity {
         if test_kill_process(pid) == Err(Errno::SRCH) {
             return Liveness::Dead;
         }
-        // Somebody has the id. Without his stat (hidepid) it may be a stranger.
+        // A process has the id. Without its stat (hidepid) it may be another process.
         match ProcessStat::of(pid) {
             Some(stat) if stat.is_zombie => Liveness::Dead,
             Some(_) if self.time_namespace != namespace("time") => Liveness::Unknown,
@@ -53,7 +54,7 @@ impl ProcessIdentity {
     }
 }
 
-/// Whether nobody has that process id, or a zombie.
+/// Returns true if no process has that process id, or only a zombie.
 pub(super) fn is_gone(pid: i32) -> bool {
     Pid::from_raw(pid).is_none_or(|pid| {
         test_kill_process(pid) == Err(Errno::SRCH) || ProcessStat::of(pid).is_some_and(|stat| stat.is_zombie)
@@ -66,7 +67,8 @@ struct ProcessStat {
 }
 
 impl ProcessStat {
-    /// Of the process that has that id here. `None` also where `/proc` is that of another pid namespace, and has another process under the number.
+    /// Reads the state of the process with that id. Returns `None` if `/proc` belongs to another pid namespace, where
+    /// the id means another process.
     fn of(pid: Pid) -> Option<Self> {
         let me = rustix::fs::readlink(c"/proc/self", Vec::new()).ok()?;
         let is_ours = digits(me.to_bytes()) == Some(std::process::id().into());
@@ -74,12 +76,13 @@ impl ProcessStat {
     }
 
     fn read(process: &str) -> Option<Self> {
-        // Not `read_text`: a process may have any bytes as its name.
+        // Not `read_text`, because the name of a process may be any bytes.
         let text = paths::read(Path::new(&format!("/proc/{process}/stat")))?;
         Self::parse(&String::from_utf8_lossy(&text))
     }
 
-    /// The second field is the name in parentheses, which may itself hold blanks and parentheses; nothing behind it does.
+    /// Reads a line of `stat`. Its second field is the name in parentheses, which may hold blanks and parentheses
+    /// itself; the fields after it do not.
     fn parse(text: &str) -> Option<Self> {
         let (_, rest) = text.rsplit_once(')')?;
         let state = field(rest, 0)?;
@@ -87,7 +90,7 @@ impl ProcessStat {
         let start_ticks = field(rest, 19)?.parse().ok()?;
         Some(Self {
             start_ticks,
-            // When only the main thread has ended, it shows as a zombie while the others run.
+            // If only the main thread has ended, the process shows as a zombie while its other threads run.
             is_zombie: matches!(state, "Z" | "X") && threads <= 1,
         })
     }
@@ -101,7 +104,7 @@ fn boot_id() -> [u8; 16] {
     paths::read_text("/proc/sys/kernel/random/boot_id").and_then(|text| parse_boot_id(&text)).unwrap_or_default()
 }
 
-/// 32 hexadecimal digits with dashes between.
+/// Reads 32 hexadecimal digits with dashes between them.
 fn parse_boot_id(text: &str) -> Option<[u8; 16]> {
     let (mut id, mut digits) = (0, 0);
     for byte in text.trim_ascii().bytes().filter(|&byte| byte != b'-') {

@@ -1,4 +1,4 @@
-//! What dead processes left beside a ring: unfinished files, and the files of its shards.
+//! Files that dead processes left beside a ring: unfinished files, and the files of its shards.
 
 use std::ffi::CStr;
 use std::path::Path;
@@ -17,7 +17,7 @@ use super::replacer;
 use super::stale::{StaleFile, open_existing};
 use super::trust;
 
-/// Removes what killed processes left of unfinished files for this name.
+/// Removes the unfinished files of killed processes for this name.
 pub(super) fn remove_leftovers(finished: &DirectoryEntry) {
     finished.for_each_name_beside(|name| {
         let Some(rest) = behind(name, &finished.name) else { return };
@@ -29,8 +29,10 @@ pub(super) fn remove_leftovers(finished: &DirectoryEntry) {
     });
 }
 
-/// Removes the files `<path>.<n>`, *n* from 1, that dead owners of `path` left: those of this user that nobody owns any more and that `is_part` knows
-/// by *n* and their bytes, and the unfinished ones of these names. To be called by who owns `path`.
+/// Removes the files `<path>.<n>`, *n* from 1, that dead owners of `path` left, and unfinished files of these names.
+///
+/// A file is removed if it belongs to this user, has no owner, and `is_part` knows it by *n* and its bytes. The caller
+/// must own `path`.
 pub(crate) fn remove_dead_parts(path: &Path, is_part: impl Fn(u64, &RingFile) -> bool) {
     let Ok(whole) = DirectoryEntry::of(path) else { return };
     whole.for_each_name_beside(|name| {
@@ -49,7 +51,7 @@ pub(crate) fn remove_dead_parts(path: &Path, is_part: impl Fn(u64, &RingFile) ->
 
 fn remove_dead_part(place: &Arc<DirectoryEntry>, is_part: impl Fn(&RingFile) -> bool) {
     let Ok(Some((file, _))) = open_existing(place, OPERATION) else { return };
-    // What is in the file of a dead owner changes no more, so it may be looked at before the lock.
+    // The file of a dead owner does not change any more, so it may be read before it is locked.
     if let Ok(file) = RingFile::from_descriptor(file)
         && is_part(&file)
         && let Ok(Some(stale)) = StaleFile::lock_own_at(place)
@@ -59,34 +61,34 @@ fn remove_dead_part(place: &Arc<DirectoryEntry>, is_part: impl Fn(&RingFile) -> 
     }
 }
 
-/// What stands behind the ring's name.
+/// Returns the part of a name after the ring's name.
 fn behind<'a>(name: &'a CStr, ring: &CStr) -> Option<&'a [u8]> {
     name.to_bytes().strip_prefix(ring.to_bytes())
 }
 
-/// The *n* in `<n>`.
+/// Returns the number *n* of `<n>`.
 fn part_index(text: &[u8]) -> Option<u64> {
     if text.starts_with(b"0") { None } else { digits(text) }
 }
 
-/// The pid in `.~<pid>`.
+/// Returns the process id of `.~<pid>`.
 fn leftover_pid(behind_name: &[u8]) -> Option<i32> {
     digits(behind_name.strip_prefix(b".~")?)?.try_into().ok()
 }
 
-/// Removes an unfinished file that nobody holds locked; says whether it did.
+/// Removes an unfinished file that nobody has locked. Returns whether it did.
 pub(super) fn remove_leftover(place: &Arc<DirectoryEntry>) -> bool {
     lock_if_unfinished(place, |_| true).map(StaleFile::remove).is_some()
 }
 
-/// The same of a file whose maker may be before its first steps.
+/// Removes an unfinished file whose maker may not have locked it yet.
 fn remove_abandoned(place: &Arc<DirectoryEntry>, pid: i32) {
     let _ = lock_if_unfinished(place, |stat| is_gone(pid) || is_old(stat)).map(StaleFile::remove);
 }
 
 impl StaleFile {
-    /// Locks the file at `path` if it is an unfinished ring file of this user, `<name>.~<pid>`, whose maker has died, or the lock of a dead replacer, `<name>.~lock`. `None`: it is something else, or
-    /// its maker lives.
+    /// Locks the file at `path` if it is an unfinished ring file of this user, `<name>.~<pid>`, whose maker has died,
+    /// or the lock of a dead replacer, `<name>.~lock`. Returns `None` if it is another file, or if its maker lives.
     ///
     /// # Errors
     /// The file cannot be opened, or is another user's.
@@ -112,25 +114,30 @@ fn is_marked(stat: &Stat) -> bool {
     stat.st_mode & STICKY != 0
 }
 
-/// Marked; or empty without the mark: then its maker is before the second step, or died there.
+/// Returns whether the file is marked, or is empty. The maker of an empty file has not reached the second step, or died
+/// there.
 fn is_unfinished(stat: &Stat) -> bool {
     is_marked(stat) || stat.st_size == 0
 }
 
-/// The lock decides: who makes a file holds it from before the mode says "unfinished" until after it has stopped to say so. The process id in the
-/// name, which may be a zombie's or a stranger's by now, is asked only about a file that is not even that far.
+/// Locks the file of that name if it is unfinished and its maker has died.
+///
+/// The lock decides: a maker holds it from before the mode gets the mark until after the mark is gone. `is_abandoned`
+/// is asked only about a file without the mark, whose maker may not have the lock yet. (The process id in the name may
+/// be that of a zombie or of a stranger by now.)
 fn lock_if_unfinished(place: &Arc<DirectoryEntry>, is_abandoned: impl FnOnce(&Stat) -> bool) -> Option<StaleFile> {
     let (file, stat) = open_existing(place, OPERATION).ok()??;
     if !(is_marked(&stat) || (is_unfinished(&stat) && is_abandoned(&stat))) {
         return None;
     }
     let locked = StaleFile::try_lock(place, file, &stat, OPERATION).ok()?;
-    // Asked again under the lock: until we had it, its maker could go on.
+    // Asked again under the lock, because until then the maker could go on.
     let is_still = fstat(locked.descriptor()).is_ok_and(|stat| is_unfinished(&stat));
     (is_still && place.current() == Some(locked.id)).then_some(locked)
 }
 
-/// Whether the file was made so long ago that its maker, who has to lock it next, must be dead. One who is not begins again.
+/// Returns whether the file is so old that its maker must be dead, which would have locked it at once. A maker that
+/// lives begins again.
 fn is_old(stat: &Stat) -> bool {
     const SECONDS: u64 = 60;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();

@@ -5,11 +5,12 @@ use std::os::fd::AsFd;
 use super::answers::{Liveness, LockState, ProcessIdentity};
 use super::lock::lock_state;
 
-/// Whether the writer of `file` lives and still owns the file.
+/// Returns whether the writer of `file` lives and still owns the file.
 ///
-/// `identity` is what the file says about its writer; a file that another implementation made says nothing. A known identity decides death alone: a
-/// lock that is still held may be one that a forked child inherited. A living process must hold the lock too, else it has closed the ring. Where
-/// the identity is missing, or from another pid namespace, the lock decides.
+/// `identity` is the statement of the file about its writer. A file of another implementation makes no such statement.
+/// If the identified process is dead, the writer is dead: a lock that is still held may be one that a forked child
+/// inherited. If the process lives, it must hold the lock, too; otherwise it has closed the ring. If the identity is
+/// missing, or is from another pid namespace, the lock decides.
 #[must_use]
 pub fn writer_liveness(file: impl AsFd, identity: Option<&ProcessIdentity>) -> Liveness {
     let by_identity = identity.map_or(Liveness::Unknown, ProcessIdentity::liveness);

@@ -1,10 +1,13 @@
-//! The writer's lock: `flock` on the ring file, and who holds it.
+//! The writer's lock: `flock` on the ring file, and its holder.
 //!
-//! A lock belongs to an open file description, not to a process: a descriptor that is passed on or inherited carries it along. The owner therefore
-//! locks a description of its own, keeps it by a mapping that no forked child inherits, and closes its descriptor: see [`HeldLock`].
+//! A lock belongs to an open file description, not to a process: a descriptor that is passed on or inherited carries
+//! the lock along. The owner therefore locks a description of its own, keeps the description by a mapping that no
+//! forked child inherits, and closes the descriptor: see [`HeldLock`].
 //!
-//! Whoever may read a file may lock it, and would make a dead ring seem to be written. So the owner's description holds a second lock, which readers cannot
-//! hold, and the file says so: see [`write_lock`](super::write_lock). Where it says so, that lock alone decides; `flock` is for other implementations.
+//! A process that may read a file may also lock it, and so make a dead ring seem to be written. Therefore the owner's
+//! description holds a second lock, which readers cannot hold, and the file says so: see
+//! [`write_lock`](super::write_lock). If the file says so, the second lock alone decides; `flock` is then held for
+//! other implementations only.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
@@ -26,10 +29,11 @@ impl FileId {
     }
 }
 
-/// Who holds the exclusive lock on `file`.
+/// Returns the state of the exclusive lock on `file`.
 ///
-/// If the file says that its owner holds the second lock too, that one decides: whoever else has locked it is a reader. Otherwise by `/proc/locks`, which
-/// disturbs nobody; where that shows no holder, by trying a shared lock for an instant.
+/// If the file says that its owner holds the second lock, the second lock decides: all other holders are readers.
+/// Otherwise `/proc/locks` is asked, which disturbs nobody. If `/proc/locks` shows no holder, a shared lock is tried
+/// for an instant.
 #[must_use]
 pub fn lock_state(file: impl AsFd) -> LockState {
     let file = file.as_fd();
@@ -44,7 +48,7 @@ pub fn lock_state(file: impl AsFd) -> LockState {
     if let Some(pid) = fstat(file).ok().and_then(|stat| holder(FileId::of(&stat))) {
         return LockState::Held { pid: Some(pid) };
     }
-    // A description of its own: on `file` itself the attempt could weaken or drop a lock that its other users hold.
+    // On the description of `file`, the attempt could weaken or drop a lock that its other users hold.
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     let Ok(fresh) = paths::open(path.as_ref(), flags) else {
@@ -57,12 +61,13 @@ pub fn lock_state(file: impl AsFd) -> LockState {
     }
 }
 
-/// The process that `/proc/locks` shows as the exclusive holder of the file's `flock`.
+/// Returns the process that `/proc/locks` shows as the exclusive holder of the file's `flock`.
 pub(super) fn holder(file: FileId) -> Option<u32> {
     find_holder(&paths::read_text("/proc/locks")?, file)
 }
 
-/// Lines are `1: FLOCK  ADVISORY  WRITE 1234 00:1a:5678 0 EOF`; those with `->` only wait for the lock.
+/// Finds the holder in lines such as `1: FLOCK  ADVISORY  WRITE 1234 00:1a:5678 0 EOF`. A line with `->` is of a
+/// process that waits for the lock.
 fn find_holder(locks: &str, file: FileId) -> Option<u32> {
     let place = format!("{:02x}:{:02x}:{}", major(file.device), minor(file.device), file.inode);
     locks.split('\n').find_map(|line| {
@@ -71,11 +76,11 @@ fn find_holder(locks: &str, file: FileId) -> Option<u32> {
     })
 }
 
-/// How often and how long a short shared lock, as [`lock_state`] takes it, is waited for.
+/// The number and length of waits for the end of a short shared lock, as [`lock_state`] takes it.
 pub(super) const ATTEMPTS: u32 = 20;
 pub(super) const PAUSE: Duration = Duration::from_millis(1);
 
-/// Takes the exclusive lock, or says who has it.
+/// Takes the exclusive lock, or returns its holder.
 pub(super) fn try_lock(file: impl AsFd) -> Result<(), TryLockError> {
     let file = file.as_fd();
     for attempt in 1.. {
@@ -88,7 +93,7 @@ pub(super) fn try_lock(file: impl AsFd) -> Result<(), TryLockError> {
                 if pid.is_some() || attempt == ATTEMPTS {
                     return Err(TryLockError::Held { pid });
                 }
-                // Nobody holds it exclusively: a reader is just asking whether the writer lives.
+                // Nobody holds the lock exclusively: a reader is asking whether the writer lives.
                 std::thread::sleep(PAUSE);
             }
             Err(errno) => return Err(TryLockError::System(errno)),
@@ -97,10 +102,10 @@ pub(super) fn try_lock(file: impl AsFd) -> Result<(), TryLockError> {
     Err(TryLockError::Held { pid: None })
 }
 
-/// Gives back a lock that was taken for a while. Closing the descriptor is not enough: a child that another thread is just forking has a copy of it
-/// until it calls `exec`, and the lock would last as long.
+/// Gives back a lock that was taken for a while. Closing the descriptor is not enough: a child that another thread
+/// forks at this moment has a copy of the descriptor until it calls `exec`, and the lock would last as long.
 pub(super) fn unlock(file: impl AsFd) {
-    // Fails only for what is no descriptor.
+    // This fails only if the number is not a descriptor.
     let _ = flock(file, FlockOperation::Unlock);
 }
 
@@ -110,10 +115,11 @@ pub(super) enum TryLockError {
     System(Errno),
 }
 
-/// The lock of an owner, until it is dropped.
+/// The lock of an owner, which lasts until this value is dropped.
 ///
-/// An open file description lives as long as a descriptor or a mapping refers to it, and its lock with it. This is a mapping of one page that nobody
-/// may touch: a program that closes all of its descriptors does not lose the lock, and a forked child, in which the page is not there, does not hold it.
+/// An open file description and its lock live as long as a descriptor or a mapping refers to the description. This
+/// value is a mapping of one page without access rights. A program that closes all of its descriptors does not lose the
+/// lock. A forked child does not hold the lock, because it does not inherit the page.
 #[derive(Debug)]
 pub(super) struct HeldLock {
     page: NonNull<std::ffi::c_void>,
@@ -128,13 +134,13 @@ unsafe impl Send for HeldLock {}
 unsafe impl Sync for HeldLock {}
 
 impl HeldLock {
-    /// Keeps the lock that `file` has got, also when `file` is closed. Takes and keeps the second one, too, if the file system knows such locks; nobody
-    /// else may be able to open the file yet.
+    /// Keeps the lock on `file`, also after `file` is closed. Also takes and keeps the second lock, if the file system
+    /// knows such locks. The caller must call this before others can open the file.
     pub(super) fn keep(file: &OwnedFd) -> Result<Self, Errno> {
         let is_for_writing = try_lock_for_writing(file);
         let page_bytes = usize::try_from(page_bytes(file.as_fd())?).map_err(|_| Errno::NOMEM)?;
-        // NORESERVE: a page of the huge ones' pool is not taken. That the file may still be empty matters to accesses only.
-        // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
+        // NORESERVE, so that no page is taken from the pool of huge pages. The file may still be empty: nobody accesses
+        // the page. SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
         let page = unsafe {
             let flags = MapFlags::SHARED | MapFlags::NORESERVE;
             mmap(ptr::null_mut(), page_bytes, ProtFlags::empty(), flags, file, 0)
@@ -150,7 +156,7 @@ impl HeldLock {
         Ok(held)
     }
 
-    /// Whether it holds the second lock.
+    /// Returns whether the owner holds the second lock, too.
     pub(super) fn is_for_writing(&self) -> bool {
         self.is_for_writing
     }
@@ -158,7 +164,7 @@ impl HeldLock {
 
 impl Drop for HeldLock {
     fn drop(&mut self) {
-        // In a forked child something else may be at the address.
+        // In a forked child, another mapping may be at the address.
         if self.process.is_this() {
             // SAFETY: our own mapping, to which nobody has a pointer.
             let _ = unsafe { munmap(self.page.as_ptr(), self.page_bytes) };
@@ -209,8 +215,8 @@ bad line
 
     #[test]
     fn a_readers_short_shared_lock_does_not_keep_a_writer_away() {
-        // Whoever tries once only fails each time. (A single time may fail for other reasons: a busy machine, another test's
-        // forked child that has inherited the lock.)
+        // Whoever tries once only fails each time. (A single time may fail for other reasons: a busy machine, another
+        // test's forked child that has inherited the lock.)
         let succeeds = || {
             let file = tempfile::NamedTempFile::new_in("/dev/shm").unwrap();
             let reader: OwnedFd = file.reopen().unwrap().into();

@@ -1,21 +1,22 @@
-//! How much memory a file on tmpfs can still take.
+//! The memory that a file on tmpfs can still take.
 //!
-//! tmpfs itself does not know: it hands out pages up to its own limit, and when the machine or the container has no more, the kernel kills
-//! processes, ours or others. So the question is asked before.
+//! tmpfs does not know it: it hands out pages up to its own limit. When the machine or the container has no more
+//! memory, the kernel kills processes. So the question is asked before memory is taken.
 
 use std::path::Path;
 
 use super::decimal::digits;
 use super::paths::{field, read_number, read_text};
 
-/// Bytes that the machine and our control group can still give, or `None` if they do not tell.
+/// Returns the bytes that the machine and the control group of this process can still give; `None` if they do not tell.
 pub(super) fn available_bytes() -> Option<u64> {
     let meminfo = read_text("/proc/meminfo")?;
     let swap = meminfo_bytes(&meminfo, "SwapFree").unwrap_or(0);
     let machine = meminfo_bytes(&meminfo, "MemAvailable")?.saturating_add(swap);
     let group = read_text("/proc/self/cgroup").and_then(|text| group_limit(Path::new("/sys/fs/cgroup"), &text));
     Some(match group {
-        // What the group uses now is not subtracted: most of it may be cache, which yields. But a file larger than the limit never fits.
+        // What the group uses now is not subtracted: most of it may be cache, which yields. But a file larger than the
+        // limit never fits.
         Some(limit) => machine.min(limit.saturating_add(swap)),
         None => machine,
     })
@@ -25,14 +26,16 @@ fn meminfo_bytes(meminfo: &str, name: &str) -> Option<u64> {
     meminfo_field(meminfo, name)?.checked_mul(1024)
 }
 
-/// Lines of `/proc/meminfo` are `MemAvailable:   22804000 kB` or `HugePages_Total:       0`.
+/// Returns a number of `/proc/meminfo`, whose lines are such as `MemAvailable:   22804000 kB` or `HugePages_Total:
+/// 0`.
 #[inline(never)]
 pub(super) fn meminfo_field(meminfo: &str, name: &str) -> Option<u64> {
     let rest = meminfo.split('\n').find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     digits(field(rest, 0)?.as_bytes())
 }
 
-/// The smallest `memory.max` from our group up to the root (control groups version 2; the line `0::/path` names the group).
+/// Returns the smallest `memory.max` from the process's control group up to the root. (In control groups version 2 the
+/// line `0::/path` names the group.)
 fn group_limit(root: &Path, proc_cgroup: &str) -> Option<u64> {
     let path = proc_cgroup.split('\n').find_map(|line| line.strip_prefix("0::/"))?;
     let group = root.join(path);

@@ -3,20 +3,20 @@
 //! | file | idea |
 //! |---|---|
 //! | `directory`, `huge_pages` | where a bare name lives |
-//! | `create`, `destination`, `stale`, `leftovers` | making a ring file, replacing an old one, removing what dead processes left |
-//! | `allocate`, `room`, `memory` | giving it memory, or saying why not |
+//! | `create`, `destination`, `stale`, `leftovers` | making and replacing ring files, removing those of dead processes |
+//! | `allocate`, `room`, `memory` | memory for a file, or the reason why there is none |
 //! | `owned` | owning and removing it |
 //! | `memfd` | a ring without a name |
 //! | `open` | opening a ring file for reading |
-//! | `trust` | whose files are accepted |
-//! | `plan`, `page_size`, `mapping` | the file in memory, payload twice |
-//! | `extents` | what is there of a sparse file |
+//! | `trust` | owners whose files are accepted |
+//! | `plan`, `page_size`, `reservation`, `mapping` | the file in memory, payload twice |
+//! | `extents` | the parts of a sparse file that have data |
 //! | `sigbus` | surviving truncation of a mapped file |
-//! | `lock`, `write_lock`, `identity`, `liveness` | who writes, and whether it lives |
-//! | `replacer` | who may take a dead file's name |
-//! | `descriptor` | descriptors that the program may close under us |
+//! | `lock`, `write_lock`, `identity`, `liveness` | the writing process, and whether it lives |
+//! | `replacer` | the right to take a dead file's name |
+//! | `descriptor` | file descriptors that the program may have closed |
 //! | `paths`, `errno`, `system` | single questions to the system, and their errors |
-//! | `fork_guard`, `process` | are we a forked child |
+//! | `fork_guard`, `process` | noticing a fork |
 //! | `handler_list` | the list that signal and exit handlers walk |
 
 use super::{answers, decimal, error, fd, location, name, options, sections};
@@ -45,6 +45,7 @@ mod paths;
 mod plan;
 mod process;
 mod replacer;
+mod reservation;
 mod room;
 mod sigbus;
 mod stale;

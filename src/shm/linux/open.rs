@@ -1,4 +1,4 @@
-//! Opening a ring file to read it.
+//! Ring files that are open for reading.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use super::trust;
 
 const OPERATION: &str = "open ring file";
 
-/// A ring file open for reading, and what the file system says about it. Nothing of its content is looked at.
+/// A ring file that is open for reading, with the answers of the file system about it. Its content is not looked at.
 #[derive(Debug)]
 pub struct RingFile {
     file: OwnDescriptor,
@@ -28,7 +28,7 @@ pub struct RingFile {
 }
 
 impl RingFile {
-    /// Opens the ring that `name` means: a path as written, a bare name in the first of the directories that has it.
+    /// Opens a ring: a path as written, a bare name in the first directory that has it.
     ///
     /// # Errors
     /// [`NotFound`](ShmErrorKind::NotFound), [`PermissionDenied`](ShmErrorKind::PermissionDenied),
@@ -43,7 +43,7 @@ impl RingFile {
             };
             match opened {
                 Err(error) if error.kind() == ShmErrorKind::NotFound => {}
-                // A place that is closed to us may come before the one that is meant.
+                // A directory that refuses this process may come before the right one.
                 Err(error) => {
                     first_error.get_or_insert(error);
                 }
@@ -67,7 +67,7 @@ impl RingFile {
     /// As [`open`](Self::open).
     pub fn open_path(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self, ShmError> {
         let path = path.as_ref();
-        // NONBLOCK and NOCTTY: opening a pipe must not wait, nor a terminal become ours.
+        // NONBLOCK and NOCTTY: opening a pipe must not wait, and a terminal must not become the controlling one.
         let mut flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         if !options.follow_symlinks {
             flags |= OFlags::NOFOLLOW;
@@ -76,7 +76,7 @@ impl RingFile {
         Self::from_open(file, Some(path.to_path_buf()))
     }
 
-    /// Takes a descriptor that somebody handed over: of a memfd, for example.
+    /// Takes a descriptor that the caller has opened or was given, such as that of a memfd.
     ///
     /// # Errors
     /// [`NotARegularFile`](ShmErrorKind::NotARegularFile).
@@ -94,7 +94,8 @@ impl RingFile {
         Ok(Self { file, path, stat, huge_page_bytes })
     }
 
-    /// Reads from `offset` until `buffer` is full or the file ends; says how much. Reads past the end give 0.
+    /// Reads from `offset` until `buffer` is full or the file ends. Returns the number of bytes, which is 0 after the
+    /// end.
     ///
     /// # Errors
     /// [`Io`](ShmErrorKind::Io).
@@ -117,79 +118,81 @@ impl RingFile {
         Ok(filled)
     }
 
-    /// The path it was opened by; `None` if a descriptor was handed over.
+    /// Returns the path that the file was opened by; `None` if a descriptor was handed over.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// Its length when it was opened.
+    /// Returns the length that the file had when it was opened.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         u64::try_from(self.stat.st_size).unwrap_or(0)
     }
 
-    /// Its length when it was opened, rounded up to whole pages: what a mapping can reach. Real files are some bytes shorter than their sections.
+    /// Its length when it was opened, rounded up to whole pages: what a mapping can reach. Real files are some bytes
+    /// shorter than their sections.
     #[must_use]
     pub fn mappable_bytes(&self) -> u64 {
         self.bytes().checked_next_multiple_of(self.page_bytes()).unwrap_or(self.bytes())
     }
 
-    /// The size of its pages: 4096, or 2 MiB on hugetlbfs.
+    /// Returns the size of the file's pages: 4096, or 2 MiB on hugetlbfs.
     #[must_use]
     pub fn page_bytes(&self) -> u64 {
         self.huge_page_bytes.unwrap_or(rustix::param::page_size() as u64)
     }
 
-    /// Whether it stands on huge pages.
+    /// Returns whether the file has huge pages.
     #[must_use]
     pub fn has_huge_pages(&self) -> bool {
         self.huge_page_bytes.is_some()
     }
 
-    /// Which file it is.
+    /// Returns the identity of the file.
     #[must_use]
     pub fn id(&self) -> FileId {
         FileId::of(&self.stat)
     }
 
-    /// The user who owns it.
+    /// Returns the user who owns the file.
     #[must_use]
     pub fn owner(&self) -> u32 {
         self.stat.st_uid
     }
 
-    /// The group it belongs to.
+    /// Returns the group that the file belongs to.
     #[must_use]
     pub fn group(&self) -> u32 {
         self.stat.st_gid
     }
 
-    /// Its permission bits. Not the sticky bit, which a ring loses just after it has got its name.
+    /// Returns the permission bits, without the sticky bit, which a new ring loses just after it has its name.
     #[must_use]
     pub fn mode(&self) -> u32 {
         self.stat.st_mode & 0o777
     }
 
-    /// Whether `path` leads to this file now, or to another one that took its place, or nowhere. Follows links.
+    /// Returns whether `path` leads to this file now. Follows links.
     #[must_use]
     pub fn is_same_file(&self, path: impl AsRef<Path>) -> bool {
         stat(path.as_ref()).is_ok_and(|stat| FileId::of(&stat) == self.id())
     }
 
-    /// Whether the path it was opened by still leads to it. Without a path: yes.
+    /// Returns whether the path that the file was opened by still leads to it. Returns true if there is no path.
     #[must_use]
     pub fn is_still_at_its_path(&self) -> bool {
         self.path.as_ref().is_none_or(|path| self.is_same_file(path))
     }
 
-    /// Whether somebody has cut the file since it was opened.
+    /// Returns whether somebody has cut the file since it was opened.
     #[must_use]
     pub fn was_truncated(&self) -> bool {
         self.file.checked().and_then(|file| fstat(file).ok()).is_some_and(|now| now.st_size < self.stat.st_size)
     }
 
-    /// As [`writer_liveness`]; by the identity alone if the program has closed our descriptor, whose number may be another file's by now.
+    /// Returns whether the writer lives, as [`writer_liveness`]. If the program has closed the descriptor, whose number
+    /// may be another file's by now, the identity alone decides.
     #[must_use]
     pub fn writer_liveness(&self, identity: Option<&ProcessIdentity>) -> Liveness {
         match self.file.checked() {
@@ -198,7 +201,7 @@ impl RingFile {
         }
     }
 
-    /// The descriptor, open for reading.
+    /// Returns the descriptor, which is open for reading.
     #[must_use]
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.file.as_fd()

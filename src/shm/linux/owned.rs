@@ -1,8 +1,9 @@
-//! The owner's side of a ring file: it holds the lock, and it removes the file at its end.
+//! The owner's side of a ring file: the owner holds the lock, and removes the file at its end.
 //!
-//! A recorder often sits in a static, which Rust never drops, so the files are also removed by an exit handler. A process that dies without exiting
-//! (a signal, `_exit`, `abort`, `exec`) leaves its file, which is what a reader wants after a crash; the next owner replaces it. A panic is a crash
-//! too: an owner that is dropped while its thread unwinds leaves the file, and so does a program whose `main` panics, which exits with status 101.
+//! A recorder often is in a static, which Rust never drops. So an exit handler removes the files, too. A process that
+//! dies without exiting (by a signal, `_exit`, `abort` or `exec`) leaves its file for readers after the crash, and the
+//! next owner replaces it. A panic is a crash, too: an owner that is dropped while its thread unwinds leaves the file,
+//! and so does a program whose `main` panics, which exits with status 101.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -22,21 +23,22 @@ use super::lock::HeldLock;
 use super::paths;
 use super::process::ThisProcess;
 
-/// A file name in an open directory: keeps its meaning when the process changes its working directory or somebody renames the directory.
+/// A file name in an open directory. It keeps its meaning when the process changes its working directory, or when
+/// somebody renames the directory.
 #[derive(Debug)]
 pub(super) struct DirectoryEntry {
     pub directory: Arc<OwnDescriptor>,
     pub name: CString,
-    /// For messages, and to remove the directory.
+    /// The path, for messages and to remove the directory.
     pub path: PathBuf,
-    /// The path again, if it means the same whatever the working directory is: for when the program has closed the directory's descriptor.
+    /// The path again, if it is absolute. It is used when the program has closed the directory's descriptor.
     absolute: Option<CString>,
     pub in_ring_directory: bool,
     pub remove_empty_directory: bool,
 }
 
 impl DirectoryEntry {
-    /// A name in a directory, whose path is `parent`, and which stays when it is empty.
+    /// Makes the entry `name` of a directory, whose path is `parent`, and which is not removed when it becomes empty.
     pub(super) fn new(directory: &Arc<OwnDescriptor>, parent: &Path, name: CString, in_ring_directory: bool) -> Self {
         let path = parent.join(OsStr::from_bytes(name.to_bytes()));
         Self {
@@ -49,7 +51,7 @@ impl DirectoryEntry {
         }
     }
 
-    /// The place that a path names, in a directory that is there.
+    /// Opens the directory of a path, for the name in it.
     pub(super) fn of(path: &Path) -> Result<Self, Errno> {
         let name = CString::new(path.file_name().ok_or(Errno::INVAL)?.as_bytes()).map_err(|_| Errno::INVAL)?;
         let parent = paths::parent(path).unwrap_or(Path::new("."));
@@ -57,13 +59,13 @@ impl DirectoryEntry {
         Ok(Self::new(&Arc::new(OwnDescriptor::new(directory)?), parent, name, false))
     }
 
-    /// Another name in the same directory.
+    /// Returns the entry of another name in the same directory.
     pub(super) fn beside(&self, name: CString) -> Self {
         let parent = self.path.parent().unwrap_or(Path::new(""));
         Self::new(&self.directory, parent, name, self.in_ring_directory)
     }
 
-    /// Calls `each` with all names in the directory; with none if we may not list it.
+    /// Calls `each` with all names in the directory; with none if this process may not list the directory.
     pub(super) fn for_each_name_beside(&self, mut each: impl FnMut(&CStr)) {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let Ok(directory) = openat(&self.directory, c".", flags, Mode::empty()) else { return };
@@ -74,19 +76,19 @@ impl DirectoryEntry {
         }
     }
 
-    /// Opens or makes the file that has the name; a link is not followed.
+    /// Opens or makes the file that has the name. A link is not followed.
     #[inline(never)]
     pub(super) fn open(&self, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
         openat(&self.directory, &self.name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, mode)
     }
 
-    /// Which file has the name now.
+    /// Returns the file that has the name now.
     pub(super) fn current(&self) -> Option<FileId> {
         let (directory, name) = self.here()?;
         statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok().map(|stat| FileId::of(&stat))
     }
 
-    /// The directory and the name in it; `None` if the directory is lost.
+    /// Returns the directory and the name in it; `None` if neither the descriptor nor the path leads to the directory.
     fn here(&self) -> Option<(BorrowedFd<'_>, &CStr)> {
         match self.directory.checked() {
             Some(directory) => Some((directory, &self.name)),
@@ -94,9 +96,10 @@ impl DirectoryEntry {
         }
     }
 
-    /// Removes the name if it is still that file's.
+    /// Removes the name if it still leads to `file`.
     ///
-    /// Nobody who keeps the protocol can put another file there between the question and the removal: for that he would need the lock that we hold.
+    /// No process that keeps the protocol can give the name to another file between the question and the removal: it
+    /// would need the lock that this process holds.
     pub(super) fn remove(&self, file: FileId) {
         if self.current() != Some(file) {
             return;
@@ -113,7 +116,7 @@ impl DirectoryEntry {
     }
 }
 
-/// What an owner wants done when the process exits.
+/// A function that an owner wants called when the process exits.
 #[derive(Clone)]
 struct ExitHook(Arc<dyn Fn() + Send + Sync>);
 
@@ -123,21 +126,21 @@ impl std::fmt::Debug for ExitHook {
     }
 }
 
-/// What the exit handler must know about an owned file.
+/// The facts about an owned file that the exit handler needs.
 #[derive(Debug)]
 struct Entry {
     process: ThisProcess,
     place: Option<Arc<DirectoryEntry>>,
     file: FileId,
     keep: bool,
-    /// It has the name by which readers find it.
+    /// Whether the file has the name by which readers find it.
     is_published: bool,
     at_exit: Vec<ExitHook>,
 }
 
 impl Entry {
-    /// Removes the file, unless it shall stay or another process made it. What is in a ring stays in a crash; one that is still
-    /// being made holds nothing.
+    /// Removes the file, unless it is to be kept or another process made it. In a crash a published file stays, because
+    /// it holds events; a file that is still being made holds none.
     fn remove_file(&self, crashes: bool) {
         if self.process.is_this()
             && !self.keep
@@ -149,7 +152,8 @@ impl Entry {
     }
 }
 
-/// A lock for each entry: the handler only tries it, and never waits for a thread that does not exist any more in a forked child.
+/// An entry of the list, with a lock of its own. The exit handler only tries the lock: in a forked child the thread
+/// that holds it may not exist.
 #[derive(Debug)]
 struct FileEntry {
     claimed: AtomicBool,
@@ -160,7 +164,7 @@ impl ListEntry for FileEntry {
     const EMPTY: Self = Self { claimed: AtomicBool::new(false), entry: Mutex::new(None) };
 
     fn try_claim(&self) -> bool {
-        // The mutex orders the content; the flag only keeps two claimants apart.
+        // The flag only keeps two claimants apart. The mutex orders the content.
         !self.claimed.load(Ordering::Relaxed) && !self.claimed.swap(true, Ordering::Acquire)
     }
 }
@@ -171,7 +175,7 @@ static ENTRIES: HandlerList<FileEntry> = HandlerList::new();
 #[cfg(target_env = "gnu")]
 const PANIC_STATUS: libc::c_int = 101;
 
-// glibc's (BSD's) `atexit` that tells the status; the crate `libc` does not declare it.
+// The `atexit` of glibc and BSD that passes the exit status on. The crate `libc` does not declare it.
 #[cfg(target_env = "gnu")]
 unsafe extern "C" {
     fn on_exit(
@@ -185,14 +189,14 @@ extern "C" fn remove_files_unless_panicked(status: libc::c_int, _: *mut libc::c_
     remove_files(status == PANIC_STATUS);
 }
 
-/// Has the files removed at the process's end.
+/// Installs the exit handler that removes the files.
 fn listen_for_exit() {
     #[cfg(target_env = "gnu")]
     // SAFETY: the handler is a plain function that does not unwind, and does not look at its argument.
     unsafe {
         on_exit(remove_files_unless_panicked, std::ptr::null_mut())
     };
-    // Without the status a panic of `main` looks like any other end.
+    // Without the exit status, a panic of `main` looks like any other end.
     #[cfg(not(target_env = "gnu"))]
     // SAFETY: the handler is a plain function that does not unwind.
     unsafe {
@@ -205,7 +209,7 @@ extern "C" fn remove_files_at_exit() {
     remove_files(false);
 }
 
-/// Calls the owners' hooks, those of all files before any file is removed.
+/// Calls the hooks of all owners. This happens before any file is removed.
 fn tell_owners() {
     for slot in ENTRIES.iter() {
         let Ok(entry) = slot.entry.try_lock() else { continue };
@@ -213,7 +217,7 @@ fn tell_owners() {
             Some(entry) if entry.process.is_this() => entry.at_exit.clone(),
             _ => continue,
         };
-        // What a hook calls may end the owner, who takes the lock.
+        // A hook may drop the owner, which takes the lock.
         drop(entry);
         hooks.iter().for_each(|hook| (hook.0)());
     }
@@ -232,7 +236,8 @@ fn remove_files(crashes: bool) {
     }
 }
 
-/// An owned file that the exit handler knows. Dropping it removes the file, unless it is kept or the thread panics.
+/// The registration of an owned file with the exit handler. Dropping it removes the file, unless the file is kept or
+/// the thread panics.
 #[derive(Debug)]
 pub(super) struct Registration {
     slot: &'static FileEntry,
@@ -240,7 +245,7 @@ pub(super) struct Registration {
 }
 
 impl Registration {
-    /// Makes the file known.
+    /// Registers the file.
     pub(super) fn new(place: Option<Arc<DirectoryEntry>>, file: FileId) -> Self {
         static HANDLERS: AtomicBool = AtomicBool::new(false);
         if !HANDLERS.swap(true, Ordering::Relaxed) {
@@ -254,7 +259,7 @@ impl Registration {
         registration
     }
 
-    /// The file has got its final name.
+    /// Tells the exit handler that the file has its final name.
     pub(super) fn set_place(&self, place: Arc<DirectoryEntry>) {
         if let Some(Some(entry)) = self.entry().as_deref_mut() {
             entry.place = Some(place);
@@ -274,7 +279,8 @@ impl Registration {
         }
     }
 
-    /// What the handler knows; `None` in a forked child: there the mutex may have been locked by a thread that the child does not have.
+    /// Locks the entry. Returns `None` in a forked child, where the lock may be held by a thread that the child does
+    /// not have.
     #[inline(never)]
     fn entry(&self) -> Option<MutexGuard<'_, Option<Entry>>> {
         self.process.is_this().then(|| self.slot.entry.lock().unwrap_or_else(PoisonError::into_inner))
@@ -295,11 +301,13 @@ impl Drop for Registration {
 
 /// A ring file that this process made and owns.
 ///
-/// While it lives, it holds the writer's lock. On drop, or when the process exits, the file is removed if its name still leads to it, unless
-/// [`keep`](Self::keep) was called, or the end is a panic: of the thread that drops it, or (with glibc) of `main`. In a forked child a copy of the value neither holds the lock nor removes anything.
+/// While it lives, it holds the writer's lock. On drop, or when the process exits, the file is removed if its name
+/// still leads to it. The file stays if [`keep`](Self::keep) was called, or if the end is a panic of the dropping
+/// thread or (with glibc) of `main`. In a forked child, a copy of the value neither holds the lock nor removes
+/// anything.
 #[derive(Debug)]
 pub struct OwnedRingFile {
-    // Dropped first: the file is removed while the lock is held.
+    // Dropped before the lock: the file is removed while the lock is held.
     pub(super) registration: Registration,
     pub(super) file: OwnDescriptor,
     pub(super) lock: HeldLock,
@@ -310,48 +318,49 @@ pub struct OwnedRingFile {
 }
 
 impl OwnedRingFile {
-    /// Whether the file stays when its owner ends. Without a path (memfd) this means nothing.
+    /// Sets whether the file stays when its owner ends. For a memfd this has no effect.
     pub fn keep(&self, keep: bool) {
         self.registration.set_keep(keep);
     }
 
-    /// Has `hook` called when the process exits in good order while this lives: before any file is removed, on the thread that
-    /// exits, while others may still run. Not in a crash, and not in a forked child.
+    /// Has `hook` called when the process exits in good order while this value lives. The call is made on the exiting
+    /// thread, before any file is removed; other threads may still run. In a crash and in a forked child, `hook` is not
+    /// called.
     pub(crate) fn at_exit(&self, hook: impl Fn() + Send + Sync + 'static) {
         self.registration.at_exit(ExitHook(Arc::new(hook)));
     }
 
-    /// Where it is; `None` for a memfd.
+    /// Returns the path of the file; `None` for a memfd.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// Which file it is.
+    /// Returns the identity of the file.
     #[must_use]
     pub fn id(&self) -> FileId {
         self.file.file()
     }
 
-    /// Its length: what was asked for, rounded up to whole pages.
+    /// Returns the length of the file: the bytes that were asked for, rounded up to whole pages.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The size of its pages: 4096, or 2 MiB on hugetlbfs.
+    /// Returns the size of the file's pages: 4096, or 2 MiB on hugetlbfs.
     #[must_use]
     pub fn page_bytes(&self) -> u64 {
         self.page_bytes
     }
 
-    /// What the user should know about where it is.
+    /// Returns the reason why the file does not use huge pages.
     #[must_use]
     pub fn warning(&self) -> Option<&HugePageWarning> {
         self.warning.as_ref()
     }
 
-    /// The descriptor, open for reading and writing. It does not carry the lock: it may be passed on.
+    /// Returns the descriptor, which is open for reading and writing. It does not carry the lock and may be passed on.
     #[must_use]
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.file.as_fd()

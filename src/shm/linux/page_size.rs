@@ -1,4 +1,4 @@
-//! What kind of pages stands behind an open file.
+//! The pages of an open file.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::PathBuf;
@@ -11,16 +11,18 @@ pub(super) const HUGE_PAGE_BYTES: usize = 2 << 20;
 /// `statfs` type of hugetlbfs, from the kernel's `magic.h`.
 const HUGETLBFS_MAGIC: u64 = 0x9584_58f6;
 
-/// `statfs` types of file systems whose files are memory: tmpfs (memfd and `/dev/shm` too) and ramfs, from the same header.
+/// `statfs` types of file systems whose files are memory: tmpfs (memfd and `/dev/shm` too) and ramfs, from the same
+/// header.
 const TMPFS_MAGIC: u64 = 0x0102_1994;
 const RAMFS_MAGIC: u64 = 0x8584_58f6;
 
-/// Size of the pages of the file's mappings: the huge page size on hugetlbfs, else the system's page size.
+/// Returns the size of the pages of the file's mappings: the huge page size on hugetlbfs, otherwise the system's page
+/// size.
 pub(super) fn page_bytes(file: BorrowedFd<'_>) -> Result<u64, rustix::io::Errno> {
     Ok(huge_page_bytes(file)?.unwrap_or(rustix::param::page_size() as u64))
 }
 
-/// Size of the huge pages if the file lies on hugetlbfs (a memfd of huge pages does, too).
+/// Returns the size of the huge pages if the file is on hugetlbfs, as a memfd of huge pages is.
 #[inline(never)]
 pub(super) fn huge_page_bytes(file: BorrowedFd<'_>) -> Result<Option<u64>, rustix::io::Errno> {
     let statfs = fstatfs(file)?;
@@ -28,22 +30,22 @@ pub(super) fn huge_page_bytes(file: BorrowedFd<'_>) -> Result<Option<u64>, rusti
     Ok(is_huge.then(|| u64::try_from(statfs.f_bsize).unwrap_or(HUGE_PAGE_BYTES as u64)))
 }
 
-/// Whether the file's small pages are memory that nothing else backs but swap.
+/// Returns whether the file has small pages in memory that nothing but swap backs.
 pub(super) fn is_in_memory(file: BorrowedFd<'_>) -> bool {
     fstatfs(file).is_ok_and(|statfs| matches!(magic(&statfs), TMPFS_MAGIC | RAMFS_MAGIC))
 }
 
-/// Whether the file's pages are memory, small or huge.
+/// Returns whether the file's pages are in memory, small or huge.
 pub(super) fn has_memory_pages(file: BorrowedFd<'_>) -> bool {
     is_in_memory(file) || matches!(huge_page_bytes(file), Ok(Some(_)))
 }
 
-/// `f_type` is signed on some machines; the magic numbers fit 32 bits.
+/// Returns the type of the file system. `f_type` is signed on some machines; the magic numbers fit 32 bits.
 fn magic(statfs: &StatFs) -> u64 {
     (statfs.f_type as u64) & 0xffff_ffff
 }
 
-/// The path that the kernel shows for a descriptor; for messages only.
+/// Returns the path that the kernel shows for a descriptor, for messages only.
 pub(super) fn path_of(file: BorrowedFd<'_>) -> Option<PathBuf> {
     std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()
 }

@@ -1,7 +1,7 @@
-//! What the system is asked about paths.
+//! Single questions to the system about paths.
 //!
-//! Each question is one function: rustix makes a C string of a path wherever it is given one, in a buffer on the stack and in another way if it is
-//! long, and the standard library's files bring more than is needed for a line of `/proc`.
+//! Each question is one function: rustix makes a C string of a path wherever it is given one, in a buffer on the stack
+//! and in another way if it is long, and the standard library's files bring more than is needed for a line of `/proc`.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -18,7 +18,7 @@ pub(super) fn open(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty())
 }
 
-/// What stands at the path, behind links.
+/// Returns the facts about the file at the path. Follows links.
 #[inline(never)]
 pub(super) fn stat(path: &Path) -> Result<Stat, Errno> {
     rustix::fs::stat(path)
@@ -30,7 +30,7 @@ pub(super) fn make_directory(path: &Path, mode: u32) -> Result<(), Errno> {
     rustix::fs::mkdir(path, Mode::from_raw_mode(mode))
 }
 
-/// Makes a directory and those above it that are missing, as the umask says.
+/// Makes a directory and its missing parents, with the mode that the umask gives.
 pub(super) fn make_directories(path: &Path) -> Result<(), Errno> {
     let made = match (make_directory(path, 0o777), parent(path)) {
         (Err(Errno::NOENT), Some(parent)) => {
@@ -39,7 +39,7 @@ pub(super) fn make_directories(path: &Path) -> Result<(), Errno> {
         }
         (made, _) => made,
     };
-    // What is no directory is found out with what comes next.
+    // If a file that is no directory has the name, the next step fails.
     if made == Err(Errno::EXIST) { Ok(()) } else { made }
 }
 
@@ -49,12 +49,12 @@ pub(super) fn remove_directory(path: &Path) -> Result<(), Errno> {
     unlinkat(CWD, path, AtFlags::REMOVEDIR)
 }
 
-/// The directory above, if the path names it.
+/// Returns the parent directory, if the path names it.
 pub(super) fn parent(path: &Path) -> Option<&Path> {
     path.parent().filter(|parent| !parent.as_os_str().is_empty())
 }
 
-/// All bytes of a short file, such as those of `/proc`.
+/// Reads all bytes of a short file, such as a file of `/proc`.
 #[inline(never)]
 pub(super) fn read(path: &Path) -> Option<Vec<u8>> {
     let file = open(path, OFlags::RDONLY).ok()?;
@@ -69,18 +69,18 @@ pub(super) fn read(path: &Path) -> Option<Vec<u8>> {
     }
 }
 
-/// All of a short file, if it is text.
+/// Reads all of a short file, if it is text.
 pub(super) fn read_text(path: impl AsRef<Path>) -> Option<String> {
     String::from_utf8(read(path.as_ref())?).ok()
 }
 
-/// The nth field of a line of `/proc`, from 0, where blanks stand between fields.
+/// Returns the nth field of a line of `/proc`, from 0. Blanks separate fields.
 #[inline(never)]
 pub(super) fn field(line: &str, n: usize) -> Option<&str> {
     line.split_ascii_whitespace().nth(n)
 }
 
-/// The number that is all of a short file.
+/// Reads a short file that holds one number.
 pub(super) fn read_number(path: &Path) -> Option<u64> {
     digits(read(path)?.trim_ascii())
 }

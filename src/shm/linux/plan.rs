@@ -7,19 +7,19 @@ use super::sections::Sections;
 
 pub(super) const OPERATION: &str = "map ring file";
 
-/// Where the sections lie in the address range of a mapping, relative to its start.
+/// The offsets of the sections from the start of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
     pub descriptors: usize,
     pub payload: usize,
     pub mirror: usize,
     pub context: usize,
-    /// End of the context area, rounded to whole pages.
+    /// The end of the context area, rounded up to whole pages.
     pub end: usize,
 }
 
 impl Plan {
-    /// End of the file, rounded to whole pages. The payload stands once in it.
+    /// Returns the end of the file, rounded up to whole pages. The file has the payload once.
     pub(super) fn file_end(&self) -> u64 {
         (self.end - (self.context - self.mirror)) as u64
     }

@@ -1,18 +1,20 @@
-//! Which process is this, for what it inherited when it was forked?
+//! A number for each process, by which a forked child tells itself from the processes whose memory it inherited.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use super::fork_guard::ForkGuard;
 
-/// A number that this process has, and none of those whose memory it inherited. Not 0.
+/// Returns the number of this process. None of the processes whose memory it inherited has the same number. It is not
+/// 0.
 #[must_use]
 pub(crate) fn process_number() -> u64 {
     static THIS: Numbered = Numbered::new(true);
     THIS.number()
 }
 
-/// The process that this was made in. A child has another one, whatever its process id is; so has a process that shares our memory and not our id.
+/// The process in which the value was made. A forked child differs from it, whatever its process id is. So does a
+/// process that shares this memory and has another process id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ThisProcess {
     number: u64,
@@ -24,17 +26,17 @@ impl ThisProcess {
         Self { number: process_number(), pid: std::process::id() }
     }
 
-    /// Whether the caller runs in it.
+    /// Returns whether the caller runs in that process.
     pub(super) fn is_this(self) -> bool {
         self == Self::now()
     }
 }
 
-/// Gives each process its number.
+/// The source of the numbers.
 struct Numbered {
-    /// The newest process's; never freed, so that it may be looked at in any process.
+    /// The guard and the number of the newest process. They are never freed, so any process may read them.
     newest: AtomicPtr<(ForkGuard, u64)>,
-    /// The largest number that was given. A child has a copy, so that it gives larger ones.
+    /// The largest number so far. A child has a copy and goes on from it.
     given: AtomicU64,
     may_wipe: bool,
 }
@@ -45,7 +47,7 @@ impl Numbered {
     }
 
     fn number(&self) -> u64 {
-        // Acquire: the guard is complete.
+        // Acquire pairs with the release in `number_slow`: the guard is complete.
         let newest = self.newest.load(Ordering::Acquire);
         // SAFETY: null, or a box that was leaked below.
         match unsafe { newest.as_ref() } {
@@ -54,11 +56,11 @@ impl Numbered {
         }
     }
 
-    /// The first question in this process.
+    /// Makes the number of this process, at the first question in it.
     #[cold]
     fn number_slow(&self, old: *mut (ForkGuard, u64)) -> u64 {
         let Ok(guard) = ForkGuard::make(self.may_wipe) else {
-            // Without memory for a page the process id has to do, as a number that no process is given.
+            // Without memory for a page the process id has to do, with a bit that no other number has.
             return 1 << 63 | u64::from(std::process::id());
         };
         let number = self.given.fetch_add(1, Ordering::Relaxed) + 1;
@@ -93,7 +95,8 @@ pub(crate) mod same_pid {
 
     /// Runs `answer` in a forked child.
     pub(crate) fn fork(answer: impl FnOnce() -> u8) -> Said {
-        // SAFETY: the child does what is made for forked children and leaves by `_exit`; it touches no lock that another thread might hold.
+        // SAFETY: the child does what is made for forked children and leaves by `_exit`; it touches no lock that
+        // another thread might hold.
         let pid = unsafe { libc::fork() };
         assert!(pid >= 0);
         if pid == 0 {
@@ -114,8 +117,8 @@ pub(crate) mod same_pid {
         unsafe { libc::unshare(libc::CLONE_NEWPID) == 0 }
     }
 
-    /// Runs `prepare` in a process, and `answer` with what it gave in a child of that, which has the same process id; then asks whether
-    /// all is well in the parent. `None`, with a word, if that is not permitted here.
+    /// Runs `prepare` in a process, and `answer` with what it gave in a child of that, which has the same process id;
+    /// then asks whether all is well in the parent. `None`, with a word, if that is not permitted here.
     pub(crate) fn fork_with_parents_pid<T>(
         prepare: impl FnOnce() -> T,
         answer: impl FnOnce(&T) -> u8,

@@ -1,8 +1,9 @@
-//! The right to take a dead file's name from it.
+//! The right to take the name of a file without an owner.
 //!
-//! Whoever replaces or removes a file without an owner must keep away others who would do the same. Its own lock cannot do that where readers can hold
-//! it. So he makes `<name>.~lock` beside it, which nobody but its owner may open, locks that, and removes it at the end. If he dies, it stays, empty, and
-//! the next one takes it.
+//! A process that replaces or removes such a file must keep others away that would do the same. The file's own `flock`
+//! cannot do that, because readers can hold it. So the process makes `<name>.~lock` beside the file, which only its
+//! user may open, locks it, and removes it at the end. If the process dies, the empty lock file stays, and the next
+//! process takes it.
 
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
@@ -27,9 +28,10 @@ pub(super) struct Replacer {
     id: FileId,
 }
 
-/// Takes the right to replace `file`, which has the name `place`, if nobody writes it. `wanted` is what cannot be done if somebody does.
+/// Takes the right to replace `file`, which has the name `place`, if it has no writer. `wanted` is the operation that
+/// the error names otherwise.
 ///
-/// `None`: the file's own `flock` is the right, because the file says of no other lock.
+/// Returns `None` if the file names no second lock: then the file's own `flock` is the right.
 pub(super) fn try_take(
     place: &DirectoryEntry,
     file: &OwnedFd,
@@ -39,7 +41,7 @@ pub(super) fn try_take(
         TryLockError::Held { pid } => already_owned(wanted, &place.path, pid),
         TryLockError::System(errno) => ShmError::from_errno(wanted, errno).at(&place.path),
     };
-    // Also where it does not decide: for those who know no other lock.
+    // The `flock` is taken in any case, for implementations that know no other lock.
     let locked = try_lock(file);
     let taken = match has_writer(file) {
         None => return locked.map(|()| None).map_err(failed),
@@ -52,7 +54,8 @@ pub(super) fn try_take(
     taken.map(Some)
 }
 
-/// The process that has the lock. One that has just let go of it is asked for again for a while, as by [`try_lock`].
+/// Returns the process that has the lock. If no process shows, the question is repeated for a while, as in
+/// [`try_lock`].
 fn pid_of_writer(file: &OwnedFd) -> Option<u32> {
     let id = FileId::of(&fstat(file).ok()?);
     (0..lock::ATTEMPTS).find_map(|attempt| {
@@ -86,7 +89,8 @@ impl Replacer {
                 Err(TryLockError::System(errno)) => return Err(failed(errno)),
             }
             let replacer = Self { place: place.beside(place.name.clone()), file, id: FileId::of(&stat) };
-            // The one before us may have removed it before we had the lock; then ours is nobody's.
+            // The previous replacer may have removed the file before the lock was taken. Then the lock is worth
+            // nothing.
             if replacer.place.current() == Some(replacer.id) {
                 return Ok(replacer);
             }
@@ -97,7 +101,7 @@ impl Replacer {
 
 impl Drop for Replacer {
     fn drop(&mut self) {
-        // While it is locked, so that it is not another one's by then.
+        // The file is removed before it is unlocked, so that it does not belong to another replacer by then.
         self.place.remove(self.id);
         unlock(&self.file);
     }

@@ -1,4 +1,4 @@
-//! How much a file may grow, and what to say when that is not enough.
+//! The room for a file, and the error if it is not enough.
 
 use std::fmt;
 use std::os::fd::BorrowedFd;
@@ -12,13 +12,13 @@ use super::huge_pages::HugePagePool;
 use super::memory;
 use super::page_size::is_in_memory;
 
-/// What is to be had, where it is known.
+/// The free memory or file space, as far as it is known.
 #[derive(Debug)]
 pub(super) enum Room {
     HugePages {
         page_bytes: u64,
         pool: HugePagePool,
-        /// What the mount's `size=` option leaves; `None` without one.
+        /// The pages that the mount's `size=` option leaves; `None` without that option.
         mount_pages: Option<u64>,
     },
     SmallPages {
@@ -46,10 +46,10 @@ impl Room {
         }
     }
 
-    /// The most that fits, if that is known.
+    /// Returns the largest number of bytes that fits, if that is known.
     pub(super) fn bytes(&self) -> Option<u64> {
         match *self {
-            // A pool of nothing may be one that is hidden from us: let the kernel answer.
+            // An empty pool may be one that this process cannot see. The kernel decides then.
             Self::HugePages { pool, .. } if pool.is_empty() => None,
             Self::HugePages { page_bytes, pool, mount_pages } => {
                 let pages = pool.available.saturating_add(pool.overcommit);
@@ -59,7 +59,7 @@ impl Room {
         }
     }
 
-    /// The error for a file of `bytes` that does not fit.
+    /// Returns the error for a file of `bytes` that does not fit.
     pub(super) fn no_space(&self, bytes: u64, errno: Errno) -> ShmError {
         let error = |found: fmt::Arguments<'_>| ShmError::new(ShmErrorKind::NoSpace, OPERATION, found).caused_by(errno);
         match *self {
@@ -103,7 +103,7 @@ impl Room {
     }
 }
 
-/// `644 MiB`; odd sizes are rounded up, small ones given in bytes.
+/// A size as in `644 MiB`. Sizes between are rounded up, and small sizes are given in bytes.
 pub(super) struct Mebibytes(pub(super) u64);
 
 impl fmt::Display for Mebibytes {

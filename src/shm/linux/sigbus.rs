@@ -1,14 +1,18 @@
-//! Surviving it when somebody truncates a file that we have mapped.
+//! Survival when somebody truncates a mapped file.
 //!
-//! An access behind the new end of a mapped file raises SIGBUS, which kills the process. Nobody who embeds a recorder, and no reader, should die
-//! because a third party cut the file. So the first mapping installs a handler that puts anonymous zero pages under the missing part of the section
-//! and marks the mapping as truncated; the interrupted access then reads zeros, and every check above (sequence numbers, magic) sees "nothing here".
+//! An access beyond the new end of a mapped file raises SIGBUS, which kills the process. A program with a recorder, or
+//! a reader, should not die because a third party has cut the file. So the first mapping installs a signal handler. The
+//! handler maps anonymous zero pages over the missing part of the section and marks the mapping as truncated. The
+//! interrupted access then reads zeros, and all checks of the layers above (sequence numbers, magic) find nothing
+//! there.
 //!
-//! What it does not do:
-//! - It does not touch a SIGBUS from anywhere else. That goes to the handler that was installed before, or to the default action.
-//! - It does not help when the program installs its own SIGBUS handler later and does not call the previous one.
-//! - It does not hide memory errors of the hardware (`BUS_MCEERR_*`): those pages are lost, and who shares them must know.
-//! - A writer whose file was cut goes on writing into private pages: up to the size of the missing part becomes memory of the process.
+//! Limits:
+//! - A SIGBUS of any other cause goes to the handler that was installed before, or to the default action.
+//! - The handler is not called if the program installs its own SIGBUS handler later and does not call the previous one.
+//! - Memory errors of the hardware (`BUS_MCEERR_*`) are not hidden: their pages are lost, and all their users must
+//!   know.
+//! - A writer whose file was cut goes on writing into private pages. They take as much memory as the missing part is
+//!   large.
 
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -19,10 +23,10 @@ use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
 use super::handler_list::{HandlerList, ListEntry};
 
-/// Borders of the sections of a mapping, as addresses: header, descriptors, payload, mirror, context, end.
+/// The number of section borders of a mapping: header, descriptors, payload, mirror, context, end.
 const EDGES: usize = 6;
 
-/// An address range that may lose its file.
+/// An address range that may lose its file, with the addresses of its section borders.
 pub(super) struct Range {
     pub edges: [usize; EDGES],
     pub page_bytes: usize,
@@ -31,8 +35,8 @@ pub(super) struct Range {
 
 /// A [`Range`] as the handler sees it.
 ///
-/// `version` makes it a sequence lock: odd while it changes. The handler never waits; a slot in motion cannot be the one of the faulting access,
-/// whose mapping is borrowed by the faulting thread.
+/// `version` makes the entry a sequence lock: it is odd while the entry changes. The handler never waits. An entry that
+/// changes cannot be the one of the faulting access, because the faulting thread borrows its mapping.
 struct RangeEntry {
     claimed: AtomicBool,
     version: AtomicUsize,
@@ -53,18 +57,19 @@ impl ListEntry for RangeEntry {
     };
 
     fn try_claim(&self) -> bool {
-        // Acquire pairs with the release in `Registration::drop`: the previous occupant's stores are over.
+        // Acquire pairs with the release in `Registration::drop`: the previous claimant's stores happen before these.
         !self.claimed.load(Ordering::Relaxed) && !self.claimed.swap(true, Ordering::Acquire)
     }
 }
 
 impl RangeEntry {
-    /// Only the claimant calls this, so that `version` has one writer.
+    /// Changes the entry. Only the claimant calls this, so that `version` has one writer.
     #[inline(never)]
     fn set(&self, range: &Range) {
         let version = self.version.load(Ordering::Relaxed);
         self.version.store(version.wrapping_add(1), Ordering::Relaxed);
-        // The odd version is visible before any field changes.
+        // Release pairs with the acquire fence in `find`: a handler that reads a changed field also reads the odd
+        // version.
         fence(Ordering::Release);
         for (slot, edge) in self.edges.iter().zip(range.edges) {
             slot.store(edge, Ordering::Relaxed);
@@ -72,11 +77,11 @@ impl RangeEntry {
         self.page_bytes.store(range.page_bytes, Ordering::Relaxed);
         self.writable.store(range.writable, Ordering::Relaxed);
         self.truncated.store(false, Ordering::Relaxed);
-        // Release: whoever sees the even version sees the fields.
+        // Release pairs with the first load in `find`: a handler that reads the even version reads these fields.
         self.version.store(version.wrapping_add(2), Ordering::Release);
     }
 
-    /// The range if it holds `address` and is not being changed.
+    /// Returns the range if it holds `address` and is not being changed.
     fn find(&self, address: usize) -> Option<Range> {
         let before = self.version.load(Ordering::Acquire);
         if before % 2 == 1 {
@@ -87,7 +92,7 @@ impl RangeEntry {
             page_bytes: self.page_bytes.load(Ordering::Relaxed),
             writable: self.writable.load(Ordering::Relaxed),
         };
-        // The loads above come before the second look at the version.
+        // Acquire: the loads above happen before the second load of the version.
         fence(Ordering::Acquire);
         let is_same = self.version.load(Ordering::Relaxed) == before;
         (is_same && range.edges[0] <= address && address < range.edges[EDGES - 1]).then_some(range)
@@ -96,7 +101,7 @@ impl RangeEntry {
 
 static RANGES: HandlerList<RangeEntry> = HandlerList::new();
 
-/// Keeps a range known to the handler.
+/// The registration of a range with the handler.
 #[derive(Debug)]
 pub(super) struct Registration {
     slot: &'static RangeEntry,
@@ -109,9 +114,9 @@ impl std::fmt::Debug for RangeEntry {
 }
 
 impl Registration {
-    /// Whether the handler had to replace pages of the range.
+    /// Returns whether the handler had to replace pages of the range.
     pub(super) fn was_truncated(&self) -> bool {
-        // Acquire: who sees the flag also sees that the pages were replaced before.
+        // Acquire pairs with the release in `replace_lost_pages`.
         self.slot.truncated.load(Ordering::Acquire)
     }
 }
@@ -123,7 +128,7 @@ impl Drop for Registration {
     }
 }
 
-/// Makes the range survive truncation; installs the handler the first time.
+/// Makes accesses to the range survive truncation. The first call installs the handler.
 pub(super) fn register(range: Range) -> Registration {
     install();
     let slot = RANGES.claim();
@@ -132,12 +137,12 @@ pub(super) fn register(range: Range) -> Registration {
 }
 
 static INSTALLED: AtomicBool = AtomicBool::new(false);
-/// The handler before ours: a function, `SIG_DFL` or `SIG_IGN`.
+/// The previous handler: a function, `SIG_DFL` or `SIG_IGN`.
 static PREVIOUS: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 static PREVIOUS_FLAGS: AtomicI32 = AtomicI32::new(0);
 
 fn install() {
-    // No waiting for a racing installer (its thread may not exist any more after a fork); the window is a few system calls wide.
+    // A racing installer is not waited for, because after a fork its thread may not exist. It needs a few system calls.
     if INSTALLED.swap(true, Ordering::AcqRel) {
         return;
     }
@@ -153,9 +158,11 @@ fn install() {
     PREVIOUS_FLAGS.store(old.sa_flags, Ordering::Relaxed);
     let mut new = old;
     new.sa_sigaction = on_sigbus as *const () as usize;
-    // The previous mask and SA_NODEFER stay, because the previous handler may run inside ours. SA_ONSTACK: threads with a small or overflowed stack.
+    // The previous mask and SA_NODEFER stay, because this handler may call the previous one. SA_ONSTACK is for threads
+    // with a small or overflowed stack.
     new.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | (old.sa_flags & (libc::SA_NODEFER | libc::SA_RESTART));
-    // SAFETY: `on_sigbus` has the signature that SA_SIGINFO requires and is async-signal-safe: it uses atomics, mmap, sigaction and raise only.
+    // SAFETY: `on_sigbus` has the signature that SA_SIGINFO requires. It is async-signal-safe, because it uses atomics,
+    // mmap, sigaction and raise only.
     unsafe { libc::sigaction(libc::SIGBUS, &new, ptr::null_mut()) };
 }
 
@@ -182,24 +189,24 @@ fn replace_lost_pages(address: usize) -> bool {
         return false;
     };
     let start = address & !(range.page_bytes - 1);
-    // The descriptor section may end inside a page only if somebody handed in such sizes; then the page belongs to both.
+    // If the descriptor section ends inside a page, the page belongs to both sections.
     let end = end.next_multiple_of(range.page_bytes);
     let rights = if range.writable { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
     let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE;
     let place = ptr::with_exposed_provenance_mut::<c_void>(start);
-    // Before the pages change, so that no reader sees the zeros without being able to see the flag.
+    // The flag is set before the pages change: a reader that reads the zeros can then also read the flag.
     slot.truncated.store(true, Ordering::Release);
-    // SAFETY: [start, end) lies within one registered mapping, which is alive because the faulting thread uses it. Replacing its pages is what the
-    // mapping's contract announces; nobody holds Rust references into it.
+    // SAFETY: [start, end) lies within one registered mapping, which is alive because the faulting thread uses it. The
+    // contract of the mapping announces that its pages may be replaced, and nobody holds Rust references into it.
     let mapped = unsafe { mmap_anonymous(place, end - start, rights, flags) };
     mapped.is_ok()
 }
 
-/// Does what would have happened without us.
+/// Does what would have happened without this handler.
 fn call_previous(signal: c_int, code: c_int, info: *mut siginfo_t, context: *mut c_void) {
     let previous = PREVIOUS.load(Ordering::Relaxed);
     let flags = PREVIOUS_FLAGS.load(Ordering::Relaxed);
-    // Zero and negative codes come from kill, sigqueue and the like: no instruction will fault again.
+    // Zero and negative codes come from kill, sigqueue and similar calls: no instruction will fault again.
     let was_sent = code <= 0;
     if previous == libc::SIG_IGN && was_sent {
         return;
@@ -222,7 +229,8 @@ fn call_previous(signal: c_int, code: c_int, info: *mut siginfo_t, context: *mut
             unsafe { std::mem::transmute::<usize, extern "C" fn(c_int, *mut siginfo_t, *mut c_void)>(previous) };
         handler(signal, info, context);
     } else {
-        // SAFETY: without SA_SIGINFO, and being neither SIG_DFL nor SIG_IGN, the stored word is a function of this type.
+        // SAFETY: without SA_SIGINFO, and being neither SIG_DFL nor SIG_IGN, the stored word is a function of this
+        // type.
         let handler = unsafe { std::mem::transmute::<usize, extern "C" fn(c_int)>(previous) };
         handler(signal);
     }

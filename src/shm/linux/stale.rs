@@ -1,4 +1,4 @@
-//! A ring file whose owner has gone.
+//! Ring files without an owner.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -18,7 +18,8 @@ use super::trust;
 
 const REMOVE: &str = "remove ring file";
 
-/// A file without an owner, which this process has locked so that nobody else replaces or removes it. Dropping it gives the lock back.
+/// A file without an owner, which this process has locked so that nobody else replaces or removes it. Dropping the
+/// value gives the lock back.
 #[derive(Debug)]
 pub struct StaleFile {
     place: Arc<DirectoryEntry>,
@@ -30,11 +31,12 @@ pub struct StaleFile {
 }
 
 impl StaleFile {
-    /// Locks the file at `path`, which must be this user's, if its owner has gone. `None`: there is no such file.
+    /// Locks the file at `path` if it has no owner. It must belong to this user. Returns `None` if there is no such
+    /// file.
     ///
     /// # Errors
-    /// [`AlreadyOwned`](ShmErrorKind::AlreadyOwned), [`PermissionDenied`](ShmErrorKind::PermissionDenied) also if the file is another user's,
-    /// [`NotARegularFile`](ShmErrorKind::NotARegularFile).
+    /// [`AlreadyOwned`](ShmErrorKind::AlreadyOwned), [`PermissionDenied`](ShmErrorKind::PermissionDenied) also if the
+    /// file is another user's, [`NotARegularFile`](ShmErrorKind::NotARegularFile).
     pub fn lock_own(path: impl AsRef<Path>) -> Result<Option<Self>, ShmError> {
         let path = path.as_ref();
         match DirectoryEntry::of(path) {
@@ -48,7 +50,7 @@ impl StaleFile {
         Self::lock_current(place, REMOVE, REMOVE, |stat| trust::check_own(REMOVE, stat, &place.path))
     }
 
-    /// Locks the file that has the name now, to replace it. `None`: there is none.
+    /// Locks the file that has the name now, to replace it. Returns `None` if there is no such file.
     pub(super) fn lock(place: &Arc<DirectoryEntry>, options: &CreateOptions) -> Result<Option<Self>, ShmError> {
         const OPERATION: &str = "replace stale ring file";
         let stale = Self::lock_current(place, OPERATION, create::OPERATION, |stat| {
@@ -64,7 +66,7 @@ impl StaleFile {
     fn lock_current(
         place: &Arc<DirectoryEntry>,
         operation: &'static str,
-        // What cannot be done if the file has an owner.
+        // The operation that the error names if the file has an owner.
         wanted: &'static str,
         check: impl Fn(&Stat) -> Result<(), ShmError>,
     ) -> Result<Option<Self>, ShmError> {
@@ -74,7 +76,7 @@ impl StaleFile {
             };
             check(&stat)?;
             let stale = Self::try_lock(place, file, &stat, wanted)?;
-            // The name may have passed to another file before we had the lock.
+            // The name may have passed to another file before the lock was taken.
             if place.current() == Some(stale.id) {
                 return Ok(Some(stale));
             }
@@ -82,7 +84,7 @@ impl StaleFile {
         Err(too_much_traffic(&place.path))
     }
 
-    /// Locks an open file, whose name may lead elsewhere by now.
+    /// Locks an open file. Its name may lead to another file by now.
     pub(super) fn try_lock(
         place: &Arc<DirectoryEntry>,
         file: OwnedFd,
@@ -95,7 +97,7 @@ impl StaleFile {
         Ok(Self { place: Arc::clone(place), locked: file, _replacer: replacer, mode, id, bytes })
     }
 
-    /// Which file it is.
+    /// Returns the identity of the file.
     #[must_use]
     pub fn id(&self) -> FileId {
         self.id
@@ -110,7 +112,7 @@ impl StaleFile {
         self.place.remove(self.id);
     }
 
-    /// Has its mode say that it is nobody's loss, or no more. Does nothing to a stranger's file, whose mode is not ours to change.
+    /// Sets or clears the mark of an unfinished file. The mode of a stranger's file cannot be changed and stays.
     pub(super) fn mark_unfinished(&self, is_unfinished: bool) {
         let mode = if is_unfinished { self.mode | STICKY } else { self.mode };
         let _ = fchmod(&self.locked, Mode::from_raw_mode(mode));
@@ -127,7 +129,7 @@ pub(super) fn open_existing(
     place: &DirectoryEntry,
     operation: &'static str,
 ) -> Result<Option<(OwnedFd, Stat)>, ShmError> {
-    // NONBLOCK and NOCTTY: opening a pipe must not wait, nor a terminal become ours.
+    // NONBLOCK and NOCTTY: opening a pipe must not wait, and a terminal must not become the controlling one.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     let failed = |errno| ShmError::from_errno(operation, errno).at(&place.path);
     let file = match place.open(flags, Mode::empty()) {

@@ -1,4 +1,4 @@
-//! Whose files and directories we deal with in a ring directory.
+//! The owners whose files and directories are accepted in a ring directory.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -9,7 +9,7 @@ use rustix::process::{getegid, geteuid, getgroups};
 
 use super::error::{ShmError, ShmErrorKind};
 
-/// A file's mode bits for everybody and for its group to write, and for deletion by the owner only.
+/// Mode bits: everybody may write, the group may write, only owners delete.
 const WORLD_WRITABLE: u32 = 0o002;
 const GROUP_WRITABLE: u32 = 0o020;
 const STICKY: u32 = 0o1000;
@@ -36,7 +36,7 @@ fn stranger(operation: &'static str, stat: &Stat, path: &Path) -> ShmError {
     )
 }
 
-/// A directory in which others can neither replace our files nor plant theirs.
+/// Checks that others can neither replace files in the directory nor add theirs.
 pub(super) fn check_directory(operation: &'static str, stat: &Stat, path: &Path) -> Result<(), ShmError> {
     for (bit, found, mend) in [
         (WORLD_WRITABLE, "everybody may replace files in it", "remove the write permission of others: `chmod o-w`"),
@@ -53,7 +53,7 @@ pub(super) fn check_directory(operation: &'static str, stat: &Stat, path: &Path)
     check_ours(operation, stat, path)
 }
 
-/// A directory in which we may make files.
+/// Checks that this process may make files in the directory.
 pub(super) fn check_writable(
     operation: &'static str,
     directory: &OwnedFd,
@@ -72,17 +72,17 @@ pub(super) fn check_writable(
         )
         .at(path)
         .mend("set EVENTRING_DIR to a directory of your own, or give the ring's full path")),
-        // Whatever else is wrong shows when the file is made.
+        // Any other error comes up when the file is made.
         _ => Ok(()),
     }
 }
 
-/// A directory or file that is ours or root's. Its owner could do with our ring what he likes.
+/// Checks that a directory or file belongs to this user or to root. Any other owner could exchange or change a ring.
 pub(super) fn check_ours(operation: &'static str, stat: &Stat, path: &Path) -> Result<(), ShmError> {
     if is_ours_or_roots(stat) { Ok(()) } else { Err(stranger(operation, stat, path)) }
 }
 
-/// A file that this very user owns: what we remove.
+/// Checks that a file that is to be removed belongs to this user.
 pub(super) fn check_own(operation: &'static str, stat: &Stat, path: &Path) -> Result<(), ShmError> {
     if stat.st_uid == geteuid().as_raw() {
         return Ok(());
@@ -91,12 +91,13 @@ pub(super) fn check_own(operation: &'static str, stat: &Stat, path: &Path) -> Re
     Err(ShmError::new(ShmErrorKind::PermissionDenied, operation, found).at(path).mend("let its owner remove it"))
 }
 
-/// A file that we would read: ours, root's, or one shared with a group of ours, which is what the default mode 0640 is for.
+/// Checks that a file to be read belongs to this user, to root, or to a group of this user. (Rings are made with mode
+/// 0640 so that the group can read them.)
 pub(super) fn check_read_file(operation: &'static str, stat: &Stat, path: &Path) -> Result<(), ShmError> {
     if is_ours_or_roots(stat) || is_of_our_groups(stat) { Ok(()) } else { Err(stranger(operation, stat, path)) }
 }
 
-/// Neither link nor directory nor pipe nor device.
+/// Checks that the file is a regular one: no link, directory, pipe or device.
 pub(super) fn check_regular_file(operation: &'static str, stat: &Stat, path: &Path) -> Result<(), ShmError> {
     let found = match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => return Ok(()),

@@ -1,21 +1,22 @@
-//! The writer's second lock, which no reader can hold: a lock for writing, on one byte of the ring file, that belongs to an open file description.
+//! The writer's second lock, which no reader can hold. It is a lock for writing on one byte of the ring file, and
+//! belongs to an open file description.
 //!
-//! The kernel gives a lock for writing only to who has the file open for writing. A mere reader can lock the byte for reading, and so keep a lock for
-//! writing from being *taken*. Hence a writer takes his while nobody else may open the file yet, and whoever asks whether there is a writer asks
-//! whether somebody holds the byte for writing, which a reader's lock does not touch. The word at the byte says that the file's writer has the lock: files
-//! of other implementations hold 0 there, and are judged by `flock` alone.
+//! The kernel gives a lock for writing only to processes that have the file open for writing. A reader can lock the
+//! byte for reading, and so keep others from *taking* the lock for writing. Therefore a writer takes its lock before
+//! others can open the file. The question whether a file has a writer is answered by asking whether the byte is locked
+//! for writing; a reader's lock does not change the answer. The word at the byte says that the file's writer has the
+//! lock. Files of other implementations hold 0 there, and only `flock` decides about them.
 
 use std::os::fd::{AsFd, AsRawFd};
 
 use rustix::io::{Errno, pread};
 
-/// Where a file says, by a word that is not 0, that its writer holds the second lock; and the byte that is locked.
-pub const WRITE_LOCK_OFFSET: u64 = 0x198;
+use super::super::WRITE_LOCK_OFFSET;
 
 fn lock_of(kind: libc::c_int) -> libc::flock {
     // SAFETY: a structure of integers, for which 0 is a value.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
-    // These constants are small, whatever the types are on the machine.
+    // The constants fit, whatever the types are on the machine.
     lock.l_type = kind as libc::c_short;
     lock.l_whence = libc::SEEK_SET as libc::c_short;
     lock.l_start = WRITE_LOCK_OFFSET as libc::off_t;
@@ -30,20 +31,21 @@ fn control(file: impl AsFd, command: libc::c_int, lock: &mut libc::flock) -> Res
     if done == -1 { Err(failed()) } else { Ok(()) }
 }
 
-/// Takes the lock for the description behind `file`, which must be open for writing; says whether it has it. (File systems need not know such locks.)
+/// Takes the lock for the description of `file`, which must be open for writing. Returns whether it has the lock now:
+/// not every file system knows such locks.
 pub(super) fn try_lock_for_writing(file: impl AsFd) -> bool {
     control(file, libc::F_OFD_SETLK, &mut lock_of(libc::F_WRLCK)).is_ok()
 }
 
-/// Whether somebody else than the description behind `file` holds the lock; `None` if the system does not tell.
+/// Returns whether another description than that of `file` holds the lock; `None` if the system does not tell.
 fn is_locked_for_writing(file: impl AsFd) -> Option<bool> {
-    // What keeps a reader's lock away is a writer's.
+    // A lock for reading is refused only while another description holds the lock for writing.
     let mut lock = lock_of(libc::F_RDLCK);
     control(file, libc::F_OFD_GETLK, &mut lock).ok()?;
     Some(lock.l_type != libc::F_UNLCK as libc::c_short)
 }
 
-/// Whether a writer has the file, if that can be told by this lock.
+/// Returns whether a writer has the file; `None` if this lock does not decide.
 pub(super) fn has_writer(file: impl AsFd) -> Option<bool> {
     let file = file.as_fd();
     let mut word = [0; 8];

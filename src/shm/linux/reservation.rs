@@ -1,0 +1,148 @@
+//! A range of addresses that nobody else gets, over which the parts of a ring file are mapped.
+
+use std::ffi::c_void;
+use std::os::fd::BorrowedFd;
+use std::ptr::{self, NonNull};
+
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
+
+use super::error::{ShmError, ShmErrorKind};
+use super::options::Access;
+use super::plan::OPERATION;
+
+/// A reserved range without access rights, with guard pages before and after the part that is used. Dropping it unmaps
+/// everything in it.
+#[derive(Debug)]
+pub(super) struct Reservation {
+    start: NonNull<u8>,
+    reserved_bytes: usize,
+    /// The aligned start of the part that is used.
+    base: NonNull<u8>,
+    used_bytes: usize,
+}
+
+// SAFETY: a reservation is memory of the process, not of a thread; any thread may unmap it.
+unsafe impl Send for Reservation {}
+// SAFETY: the methods that take `&self` hand out addresses only, or map within the range; the kernel orders such calls.
+unsafe impl Sync for Reservation {}
+
+impl Reservation {
+    /// Reserves `bytes` from a multiple of `alignment`, which is a multiple of `page_bytes`.
+    pub(super) fn new(bytes: usize, alignment: usize, page_bytes: usize) -> Result<Self, ShmError> {
+        // Two alignment units hold the search for an aligned start, the guard page before it, and the guard after the
+        // end.
+        let reserved_bytes =
+            alignment.checked_mul(2).and_then(|slack| slack.checked_add(bytes)).ok_or_else(too_large)?;
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        // SAFETY: a fresh anonymous mapping at an address of the kernel's choice overlaps nothing.
+        let start = unsafe { mmap_anonymous(ptr::null_mut(), reserved_bytes, ProtFlags::empty(), flags) }
+            .map_err(no_address_space)?;
+        let start = NonNull::new(start.cast::<u8>()).ok_or_else(too_large)?;
+        let skipped = (start.addr().get() + page_bytes).next_multiple_of(alignment) - start.addr().get();
+        // SAFETY: `skipped` < 2 * alignment, so that `skipped + bytes` lies within the reservation.
+        let base = unsafe { start.add(skipped) };
+        Ok(Self { start, reserved_bytes, base, used_bytes: bytes })
+    }
+
+    /// Returns the address at `offset`, which is at most the number of reserved bytes.
+    pub(super) fn at(&self, offset: usize) -> NonNull<u8> {
+        debug_assert!(offset <= self.used_bytes);
+        // SAFETY: the callers' offsets are at most `used_bytes`, and all of these lie within the reservation.
+        unsafe { self.base.add(offset) }
+    }
+
+    fn address(&self, offset: usize) -> *mut c_void {
+        self.at(offset).as_ptr().cast()
+    }
+
+    /// Checks that `bytes` from `offset` lie within the used part: MAP_FIXED must not hit memory of others.
+    fn require_inside(&self, offset: usize, bytes: usize) -> Result<(), ShmError> {
+        let is_inside = offset.checked_add(bytes).is_some_and(|end| end <= self.used_bytes);
+        if is_inside { Ok(()) } else { Err(too_large()) }
+    }
+
+    /// Maps `bytes` of the file from `file_offset` at `offset`.
+    pub(super) fn map_file(
+        &self,
+        offset: usize,
+        bytes: usize,
+        file: BorrowedFd<'_>,
+        file_offset: u64,
+        access: Access,
+    ) -> Result<(), ShmError> {
+        self.require_inside(offset, bytes)?;
+        let rights = match access {
+            Access::ReadOnly => ProtFlags::READ,
+            Access::ReadWrite => ProtFlags::READ | ProtFlags::WRITE,
+        };
+        // NORESERVE: ring files on hugetlbfs have their pages already, and a reader of a sparse file of somebody else
+        // must not take pages from the pool for its holes.
+        let flags = MapFlags::SHARED | MapFlags::FIXED | MapFlags::NORESERVE;
+        // SAFETY: the range lies within this reservation, so that MAP_FIXED replaces only pages that nobody else uses.
+        match unsafe { mmap(self.address(offset), bytes, rights, flags, file, file_offset) } {
+            Ok(_) => Ok(()),
+            Err(Errno::NOMEM) => Err(no_address_space(Errno::NOMEM)),
+            Err(errno) => Err(ShmError::from_errno(OPERATION, errno)),
+        }
+    }
+
+    /// Maps zero pages, which take no memory, over the whole used part.
+    pub(super) fn map_zeros(&self) -> Result<(), ShmError> {
+        let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE;
+        // SAFETY: the used part lies within this reservation, so that MAP_FIXED replaces only pages that nobody else
+        // uses.
+        let mapped = unsafe { mmap_anonymous(self.address(0), self.used_bytes, ProtFlags::READ, flags) };
+        mapped.map(|_| ()).map_err(no_address_space)
+    }
+
+    /// Has the kernel map the pages of a part now, so that no access faults later.
+    pub(super) fn prefault(&self, offset: usize, bytes: usize, access: Access) -> Result<(), ShmError> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        self.require_inside(offset, bytes)?;
+        let advice = match access {
+            Access::ReadOnly => Advice::LinuxPopulateRead,
+            Access::ReadWrite => Advice::LinuxPopulateWrite,
+        };
+        loop {
+            // SAFETY: the range lies within this reservation; populating changes no content.
+            let populated = unsafe { madvise(self.address(offset), bytes, advice) };
+            match populated {
+                // Kernels before 5.14 say INVAL: the file has its pages, but each first access takes a fault.
+                Ok(()) | Err(Errno::INVAL) => return Ok(()),
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(errno @ (Errno::FAULT | Errno::NOMEM)) => {
+                    return Err(ShmError::new(
+                        ShmErrorKind::NoSpace,
+                        "prefault ring file",
+                        "there is no memory behind some of its pages",
+                    )
+                    .caused_by(errno)
+                    .mend("free memory, or choose a smaller ring"));
+                }
+                Err(errno) => return Err(ShmError::from_errno("prefault ring file", errno)),
+            }
+        }
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        // SAFETY: the range is this reservation with what was mapped over it; the pointers into it are documented to
+        // end with it. If the process has too many mappings, the range stays mapped, which harms nobody.
+        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.reserved_bytes) };
+    }
+}
+
+/// Returns the error for sizes beyond the address space.
+pub(super) fn too_large() -> ShmError {
+    ShmError::new(ShmErrorKind::BadSections, OPERATION, "it is larger than the address space")
+}
+
+fn no_address_space(errno: Errno) -> ShmError {
+    ShmError::new(ShmErrorKind::NoSpace, OPERATION, "the process has no address space or no mappings left")
+        .caused_by(errno)
+        .mend("raise the limit on virtual memory (ulimit -v) or vm.max_map_count, or choose a smaller ring")
+}
