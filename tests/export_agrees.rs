@@ -118,7 +118,7 @@ fn counts_and_durations_are_the_same_in_every_format() {
         (2 * tasks, tasks, tasks, tasks)
     );
     let mut walls: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
-    let mut stays: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    let mut slices_of: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     for span in lines.iter().filter(|line| line["type"] == "span") {
         let id = span["id"].as_u64().unwrap();
         walls.insert(id, vec![span["duration_ns"].as_u64().unwrap()]);
@@ -126,9 +126,9 @@ fn counts_and_durations_are_the_same_in_every_format() {
         let mut nanos: Vec<u64> =
             slices.map(|slice| slice["end_ns"].as_u64().unwrap() - slice["start_ns"].as_u64().unwrap()).collect();
         nanos.sort_unstable();
-        stays.insert(id, nanos);
+        slices_of.insert(id, nanos);
     }
-    assert_eq!(stays.values().map(Vec::len).sum::<usize>() as u64, 3 * tasks);
+    assert_eq!(slices_of.values().map(Vec::len).sum::<usize>() as u64, 3 * tasks);
 
     let summary = run(&["summary", text(&path("t.evc")), "--json"]).json();
     let of = |name: &str, what: &str| {
@@ -140,7 +140,7 @@ fn counts_and_durations_are_the_same_in_every_format() {
     };
     assert_eq!((of("task", "count"), of("step", "count")), (tasks, tasks));
     assert_eq!((of("task", "total_ns"), of("step", "total_ns")), (total(&walls, 1), total(&walls, 0)));
-    assert_eq!((of("task", "busy_ns"), of("step", "busy_ns")), (total(&stays, 1), total(&stays, 0)));
+    assert_eq!((of("task", "busy_ns"), of("step", "busy_ns")), (total(&slices_of, 1), total(&slices_of, 0)));
     assert_eq!(of("task", "max_ns"), *walls.iter().filter(|(id, _)| *id % 2 == 1).map(|(_, w)| &w[0]).max().unwrap());
 
     for (quantile, what) in [(50, "p50_ns"), (90, "p90_ns"), (99, "p99_ns")] {
@@ -154,7 +154,7 @@ fn counts_and_durations_are_the_same_in_every_format() {
     let selves: u64 = folded.out.lines().map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum();
     assert_eq!(selves, of("task", "self_ns") + of("step", "self_ns"));
 
-    for (view, expected) in [("span", &walls), ("thread", &stays)] {
+    for (view, expected) in [("span", &walls), ("thread", &slices_of)] {
         for (format, script) in [("perfetto", "perfetto_slices.py"), ("chrome", "chrome_slices.py")] {
             let (file, capture) = (path(&format!("{view}.{format}")), path("t.evc"));
             let arguments = ["export", text(&capture), "--format", format, "--view", view, "-o", text(&file), "--json"];

@@ -62,8 +62,8 @@ fn nanos(micros: &Value) -> u64 {
 }
 
 #[test]
-fn every_task_is_there_once_with_its_true_time_and_every_stay_of_a_thread() {
-    /// The two clocks agree within a microsecond. The limit is larger because tests share the machine.
+fn every_task_is_there_once_with_its_true_time_and_every_slice_of_a_thread() {
+    /// The two clocks agree within a microsecond; tests share the machine.
     const CLOCK_NANOS: u64 = 20_000;
     let dir = tempfile::tempdir().unwrap();
     let ring = dir.path().join("tasks");
@@ -96,25 +96,25 @@ fn every_task_is_there_once_with_its_true_time_and_every_stay_of_a_thread() {
     }
     assert_eq!(walls.values().map(|(_, duration)| duration).sum::<u64>(), summary.spans[0].total_nanos);
 
-    let stays = slices(&capture, View::Thread);
+    let of_threads = slices(&capture, View::Thread);
     let mut busy = 0;
     let mut of_span: HashMap<u64, u64> = HashMap::new();
     let mut by_thread: HashMap<u64, Vec<(u64, u64)>> = HashMap::new();
-    for stay in &stays {
-        let (start, duration) = (nanos(&stay["ts"]), nanos(&stay["dur"]));
-        let id = stay["args"]["span_id"].as_u64().unwrap();
+    for slice in &of_threads {
+        let (start, duration) = (nanos(&slice["ts"]), nanos(&slice["dur"]));
+        let id = slice["args"]["span_id"].as_u64().unwrap();
         let (created, wall) = walls[&id];
-        assert!(start >= created && start + duration <= created + wall, "{stay}");
+        assert!(start >= created && start + duration <= created + wall, "{slice}");
         *of_span.entry(id).or_default() += 1;
         busy += duration;
-        by_thread.entry(stay["tid"].as_u64().unwrap()).or_default().push((start, start + duration));
+        by_thread.entry(slice["tid"].as_u64().unwrap()).or_default().push((start, start + duration));
     }
     assert_eq!(busy, summary.spans[0].busy_nanos);
-    // Each task was polled at least before and after it yielded, and once to be dropped.
-    assert!(of_span.len() as u64 == TASKS && of_span.values().all(|stays| *stays >= 2));
+    // A task is polled at least before and after it yields, and is entered once to be dropped.
+    assert!(of_span.len() as u64 == TASKS && of_span.values().all(|slices| *slices >= 2));
     assert!(by_thread.len() <= 5, "tracks: {}", by_thread.len());
-    for stays in by_thread.values_mut() {
-        stays.sort_unstable();
-        assert!(stays.windows(2).all(|pair| pair[0].1 <= pair[1].0), "no thread is in two tasks at once");
+    for slices in by_thread.values_mut() {
+        slices.sort_unstable();
+        assert!(slices.windows(2).all(|pair| pair[0].1 <= pair[1].0), "no thread is in two tasks at the same time");
     }
 }

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 const THREADS: u64 = 2;
 const SPANS_EACH: u64 = 600;
-/// Typed events of a span and its child, and log records.
+/// Records typed events in a span and its child, and log records.
 const EVENTS_EACH: u64 = 4;
 
 /// Records spans with events directly after their begin and directly before their end.
@@ -72,8 +72,8 @@ type Slices = HashMap<u64, Vec<(u64, u64, Value)>>;
 /// its begin, and before its end.
 fn inside(slices: &Slices, instants: &[(u64, u64, Value)]) -> usize {
     let lies_in = |(span, time, track): &&(u64, u64, Value)| {
-        let stays = slices.get(span).map_or(&[][..], Vec::as_slice);
-        stays.iter().any(|(start, end, on)| on == track && (*start..*end).contains(time))
+        let of_span = slices.get(span).map_or(&[][..], Vec::as_slice);
+        of_span.iter().any(|(start, end, on)| on == track && (*start..*end).contains(time))
     };
     instants.iter().filter(lies_in).count()
 }

@@ -32,7 +32,7 @@ impl Serialize for Value<'_> {
             Value::Redacted => serializer.serialize_unit(),
             Value::Malformed { problem, rest } => {
                 let mut map = serializer.serialize_map(Some(2))?;
-                map.serialize_entry("malformed", problem)?;
+                map.serialize_entry("malformed", problem.as_str())?;
                 map.serialize_entry("rest", &Value::Bytes(rest))?;
                 map.end()
             }
@@ -52,5 +52,29 @@ impl Serialize for FieldValue {
             Self::Bool(value) => serializer.serialize_bool(*value),
             other => serializer.collect_str(other),
         }
+    }
+}
+
+#[cfg(all(test, feature = "export"))]
+mod tests {
+    use super::*;
+    use std::borrow::Cow;
+
+    #[test]
+    fn serde_has_the_same_form_as_write_json() {
+        let malformed = Value::Malformed { problem: "too short".into(), rest: &[1, 255] };
+        let numbers = [Value::Uint(u64::MAX), Value::Int(-5), Value::Uint128(7), Value::Int128(-7), Value::F64(-0.0)];
+        let floats = [0.1, 1e20, f32::MIN_POSITIVE, f32::NAN, f32::INFINITY].map(Value::F32);
+        let enums = [Some("GREEN"), None].map(|name| Value::Enum { name, number: -3 });
+        let value = Value::Struct(vec![
+            ("text", Value::Text(Cow::Borrowed("a\"\u{7f}\u{2028}\n"))),
+            ("list", Value::List([&numbers[..], &floats, &enums].concat())),
+            ("twice", Value::Bool(true)),
+            ("twice", Value::Redacted),
+            ("rest", malformed),
+            ("bytes", Value::Bytes(&[0, 16])),
+        ]);
+        let parsed: serde_json::Value = serde_json::from_str(&value.to_json()).unwrap();
+        assert_eq!(serde_json::to_value(&value).unwrap().to_string(), parsed.to_string());
     }
 }
