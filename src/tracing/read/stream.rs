@@ -123,7 +123,7 @@ impl PerfReader {
     /// Merges in a ring of typed events, from its oldest events on.
     #[must_use]
     pub fn with_typed_events(self, ring: &Reader) -> Self {
-        self.with_typed_events_at(exec, Seek::Oldest)
+        self.with_typed_events_at(ring, Seek::Oldest)
     }
 
     /// Merges in a ring of typed events, from `start` on.
