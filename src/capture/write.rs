@@ -152,4 +152,4 @@ fn tail_bytes_max(event_bytes: usize, rings: usize, blocks: usize) -> u64 {
     blocks.map(block_bytes_max).iter().sum::<u64>() + FOOTER_BYTES
 }
 
-const _: () = assert!(HEADER_BYTES == 48, "blocks begin behind the header");
+const _: () = assert!(HEADER_BYTES == 48, "blocks begin after the header");

@@ -85,7 +85,7 @@ impl Reader {
         Self { source }
     }
 
-    /// Returns a cursor behind the newest event.
+    /// Returns a cursor that stands after the newest event.
     pub fn cursor(&self) -> Cursor {
         Cursor::new(self.source.clone())
     }

@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use summary::Summary;
 
-/// How long to wait for an item before the output is flushed and the user's wishes are looked at.
+/// How long to wait for an item before the output is flushed and Ctrl-C is looked for.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Show events as they are recorded, or what a snapshot or the ring of a dead program holds

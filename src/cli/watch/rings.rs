@@ -19,7 +19,7 @@ use eventring::schema::{EventType as _, ExtWords};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long to wait for a ring before the user's wishes are looked at.
+/// How long to wait for a ring between two looks for Ctrl-C.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// A ring that is watched.
@@ -34,7 +34,7 @@ pub(super) struct Ring {
     pub words: ExtWords,
     /// If its events are those of spans.
     pub perf: Option<Perf>,
-    /// Whether this stands for a shard that could not be opened: then everything else is shard 0's.
+    /// Whether this entry stands for a shard that could not be opened. The other fields are then those of shard 0.
     is_missed: bool,
 }
 
@@ -46,7 +46,7 @@ impl Ring {
         Self { reader, decoder, label, words, is_exec, perf, is_missed: false }
     }
 
-    /// Makes what is known of a ring that was named.
+    /// Describes a ring of the command line.
     fn named(reader: &Reader) -> Self {
         let info = reader.info();
         let is_perf = info.content_type == PerfEvent::CONTENT_TYPE && info.schema_hash == PerfEvent::schema_hash();
@@ -55,7 +55,7 @@ impl Ring {
         Self::new(reader.clone(), label, perf)
     }
 
-    /// Makes what is known of a shard, which may have been missed. Call sites and threads stand in the tables of
+    /// Describes a shard, which may be a missed one. Its call sites and threads are in the tables of
     /// `shard0`.
     fn shard(shard0: &Self, ring: &SetRing) -> Self {
         let perf = shard0.perf.as_ref().map(|perf| perf.of_shard(ring.shard()));
@@ -162,7 +162,7 @@ impl Rings {
         &self.rings[index]
     }
 
-    /// Returns a ring, and what reads the payload of the event that came last.
+    /// Returns a ring, and the payload of the event that came last.
     pub(super) fn with_payload(&mut self, index: usize) -> (&Ring, Payload<'_>) {
         (&self.rings[index], Payload(&mut self.set))
     }
@@ -172,6 +172,7 @@ impl Rings {
         self.rings.iter().filter(|ring| !ring.is_missed).count() > 1
     }
 
+    /// Returns the rings of the command line.
     fn named(&self) -> impl Iterator<Item = &Ring> {
         let named = self.set.rings().iter().zip(&self.rings).filter(|(ring, _)| ring.recorder().is_none());
         named.map(|(_, ring)| ring)
@@ -253,7 +254,7 @@ impl Rings {
     }
 }
 
-/// What reads the payload of the event that came last.
+/// The payload of the event that came last, which is read when it is asked for.
 pub(super) struct Payload<'r>(&'r mut RingSet);
 
 impl Payload<'_> {

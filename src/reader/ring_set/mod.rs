@@ -134,8 +134,8 @@ impl RingSet {
         }
     }
 
-    /// Goes to another position in all rings. [`Seek::Last`] counts the events of all rings together; [`Seek::Seqno`] is
-    /// a number in each ring.
+    /// Goes to another position in all rings. [`Seek::Last`] counts the events of all rings together; [`Seek::Seqno`]
+    /// is a number in each ring.
     pub fn seek(&mut self, to: Seek) {
         self.rings.iter_mut().for_each(|ring| ring.seek(to));
         if let (Seek::Last(count), true) = (to, self.rings.len() > 1) {
@@ -194,9 +194,9 @@ impl RingSet {
         }
     }
 
-    /// Returns the payload of the event that was handed out last; ask for it before the next item. Where rings are
-    /// merged the payload was copied when the event was met, lest it expire while the event waited for its turn. In a
-    /// set of one ring this call copies it.
+    /// Returns the payload of the event that was handed out last; ask for it before the next item. In a set of several
+    /// rings, the payload was copied when the event was first seen, so that it could not expire while the event waited
+    /// for its turn. In a set of one ring, this call copies it.
     #[inline]
     pub fn payload(&mut self) -> PayloadRead<'_> {
         let (ring, event) = &self.last_event;

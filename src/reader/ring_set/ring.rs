@@ -33,13 +33,14 @@ pub(super) struct Input {
     cursor: Cursor,
     /// The next event of a merged ring.
     pub(super) head: Option<Descriptor>,
-    /// The payload of `head`, or after that of the event that was handed out last. Its memory is used again.
+    /// The payload of `head`, or, while there is no head, of the event that was handed out last. The memory is reused.
     payload: Vec<u8>,
     /// The state of `payload`, without its bytes. `None` if it was not copied yet.
     payload_state: Option<PayloadRead<'static>>,
-    /// The ring had nothing to give at this time: it brings no event stamped before this time less the slack.
+    /// A time at which the ring had no next event. So it brings no event that was stamped before this time less the
+    /// slack.
     pub(super) silent_until_nanos: u64,
-    /// An event that was found not committed yet, and when that was found first.
+    /// The seqno of an event that was not committed yet at a close look, and the time of the first such look.
     uncommitted: Option<(u64, Instant)>,
 }
 
@@ -84,7 +85,8 @@ impl SetRing {
         self.input().map(|input| &input.reader)
     }
 
-    /// Returns the ring's cursor. In a set of several rings, it may stand behind an event that was not handed out yet.
+    /// Returns the ring's cursor. In a set of several rings, it may stand after an event that was not handed
+    /// out yet.
     #[must_use]
     pub fn cursor(&self) -> Option<&Cursor> {
         self.input().map(|input| &input.cursor)
@@ -196,8 +198,8 @@ impl SetRing {
 }
 
 impl Input {
-    /// Looks for the next event, which becomes the head. Its payload is copied at once, lest it expire while the event
-    /// waits for its turn.
+    /// Looks for the next event, which becomes the head. Its payload is copied now, so that it cannot expire while the
+    /// event waits for its turn.
     pub(super) fn look(&mut self) -> Option<Looked> {
         match self.cursor.next() {
             Next::Event(descriptor) => {
