@@ -36,7 +36,8 @@ use std::sync::Arc;
 /// the spans that threads are in, and [`stack`](Self::stack) the spans that one thread is in.
 ///
 /// For streams without end there are [`take_lost`](Self::take_lost), for spans whose close was lost, and
-/// [`without_slices`](Self::without_slices), for spans that threads enter again and again.
+/// [`without_slices`](Self::without_slices), for spans that threads enter again and again. Some bytes stay for each
+/// thread that has recorded.
 #[derive(Clone, Debug, Default)]
 pub struct SpanReplay {
     spans: HashMap<SpanId, Span>,
