@@ -175,9 +175,9 @@ unsafe fn opaque_copy_avx(to: *mut u8, from: *const u8, bytes: usize) {
     }
     // SAFETY: the last 32 bytes of both ranges; they may overlap those before.
     unsafe { move_32(to, from, last) };
-    // Code compiled without AVX must not find upper halves in use (it would be slow, not wrong). But this is inlined,
-    // maybe into a function for which AVX is enabled, and the compiler may keep values in them: so it is told of all
-    // sixteen.
+    // Zeroes the upper halves of the AVX registers, because code compiled without AVX is slow (not wrong) while they
+    // are in use. This function may be inlined into one for which AVX is enabled and the compiler keeps values in those
+    // registers: so the assembly declares all sixteen as overwritten.
     #[cfg(not(target_feature = "avx"))]
     // SAFETY: zeroes upper halves of registers that the compiler knows to be overwritten.
     unsafe {

@@ -10,7 +10,7 @@
 //! the end of a segment, *E* itself is given. Before the start of a segment (the counter was read before the segment
 //! was published), the time of its start is given, which is neither below earlier times nor above later ones.
 //!
-//! # Why nobody waits
+//! # Why no thread waits
 //!
 //! One thread calibrates: it holds `calibrating`, which other threads only try to take. A thread that does not get it
 //! reads the real-time clock and enters that time as the segment's overrun. So it is neither held up nor wrong, even if
@@ -291,7 +291,7 @@ mod tests {
                 clock
             },
             |clock| u8::from(clock.nanos().is_ok() && clock.calibration().is_some()),
-            // The control: in the parent nobody else may calibrate.
+            // The control: in the parent no other thread may calibrate.
             |clock| clock.nanos().is_ok() && clock.calibration().is_none(),
         );
         if let Some(asked) = asked {

@@ -28,7 +28,7 @@ const PIN_FOLLOWS: u64 = 1 << 15;
 /// Count in the pin word of a run's first chunk: too many open reservations to count.
 const PIN_UNCOUNTED: u64 = PIN_FOLLOWS - 1;
 
-/// The one that takes a chunk.
+/// Taker of a chunk.
 #[derive(Clone, Copy)]
 pub(crate) enum Taker<'a> {
     /// A payload cursor, which keeps the chunk.

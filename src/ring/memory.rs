@@ -273,8 +273,8 @@ mod mapped {
 
         #[inline(always)]
         fn load_descriptor(words: &[AtomicU64; DESCRIPTOR_WORDS]) -> Descriptor {
-            // SAFETY: eight words that may be loaded while others store them atomically; `descriptor` gives aligned
-            // ones.
+            // SAFETY: eight words that may be loaded while others store them atomically; `descriptor` returns words
+            // that are aligned to 64 bytes.
             let words = unsafe { arch::copy::words_from_shared(words.as_ptr().cast()) };
             if cfg!(target_endian = "big") {
                 return Descriptor::from_words(words);

@@ -23,7 +23,7 @@ steps! {
     Entered,
     /// A seqno was handed out.
     Reserved,
-    /// The slot's seqno was looked at.
+    /// The slot's seqno was read.
     SlotSeen,
     /// The slot was claimed.
     Claimed,
@@ -35,11 +35,11 @@ steps! {
     RunReleased,
     /// Payload memory is allocated, and its chunks are not taken.
     ChunkAllocated,
-    /// A chunk's owner was looked at.
+    /// A chunk's owner was read.
     OwnerSeen,
     /// All chunks are taken, and the window has not moved.
     ChunksTaken,
-    /// The window was looked at.
+    /// The window was read.
     WindowSeen,
     /// The window has moved.
     WindowMoved,
