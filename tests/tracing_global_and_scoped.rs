@@ -37,6 +37,7 @@ fn a_scoped_subscriber_takes_the_place_of_the_global_one_as_long_as_it_lasts() {
     assert_eq!(error.kind(), SetupErrorKind::SubscriberSet);
     let refused = PERF.install(small().build().unwrap()).unwrap_err();
     insta::assert_snapshot!(refused, @"install a recorder in the global recorder `perf`: found an installed recorder, expected none; use its `set_enabled` to switch that one");
+    assert_eq!(format!("{refused:?}"), refused.to_string());
     assert!(refused.into_recorder().is_enabled());
     recording.set_enabled(false);
     tracing::info!("off");
