@@ -17,8 +17,8 @@ impl RingSet {
     /// ring.
     ///
     /// # Errors
-    /// The next ring of a name cannot be opened; see [`ReaderOptions::open`](super::ReaderOptions::open). The set is as
-    /// it was.
+    /// The next ring of a name cannot be opened; see [`ReaderOptions::open`](crate::reader::ReaderOptions::open). The
+    /// set is as it was.
     pub fn reopen(&mut self, timeout: Duration) -> Result<Option<usize>, ReaderError> {
         let start = Instant::now();
         loop {

@@ -1,4 +1,4 @@
-//! What people see in terminals of several widths.
+//! The output in terminals of several widths.
 
 use super::*;
 use crate::cli::interrupt::Interrupt;
@@ -25,7 +25,7 @@ fn text_field(index: u8, text: &str) -> Vec<u8> {
     [&[index, ValueType::Str as u8], &bytes[..], text.as_bytes()].concat()
 }
 
-/// A request, as a service with long names records it.
+/// Records a request as a service with long names does.
 fn record_spans(recorder: &Recorder) {
     let record = |event: PerfEvent, ext: PerfExt, payload: &[u8]| {
         recorder.record(event.code(), ext.to_words(), payload);
@@ -80,7 +80,8 @@ fn open(paths: &[PathBuf]) -> Rings {
     Rings::open(paths, &Expect::default(), None, false, &interrupt, &mut Silence::new(true)).unwrap().unwrap()
 }
 
-/// What a terminal of that width shows of these rings, one behind the other, an event each microsecond.
+/// Returns the output for these rings, one after the other, in a terminal of this width. Their events are a microsecond
+/// apart.
 fn shown(paths: &[PathBuf], ask_width: fn() -> Option<usize>, full: bool) -> String {
     let rings = open(paths);
     let mut lines = Lines::on(anstream::StripStream::new(Vec::new()), ask_width, &rings, full, Clock::new(true));
@@ -93,7 +94,7 @@ fn shown(paths: &[PathBuf], ask_width: fn() -> Option<usize>, full: bool) -> Str
             nanos += 1_234;
             let payload = cursor.payload(&event, &mut buffer);
             if let (false, Some(perf)) = (full || !perf::is_description(event.event_type), &ring.perf) {
-                // As `watch` does without `--full`.
+                // `watch` does the same without `--full`.
                 perf.record(&event, payload);
                 continue;
             }
@@ -104,7 +105,7 @@ fn shown(paths: &[PathBuf], ask_width: fn() -> Option<usize>, full: bool) -> Str
     if let Some(width) = ask_width() {
         assert!(shown.lines().all(|line| line.chars().count() <= width), "{shown}");
     }
-    // Names of rings are those of a temporary directory.
+    // The rings are in a temporary directory, whose name differs from run to run.
     let directory = paths[0].parent().unwrap().to_str().unwrap();
     shown.replace(directory, "DIR")
 }
@@ -176,7 +177,7 @@ fn a_window_that_changes_its_size_gets_other_columns_and_a_heading_that_says_so(
     }
     let shown = String::from_utf8(lines.out.into_inner()).unwrap();
     let headings: Vec<&str> = shown.lines().filter(|line| line.starts_with("TIME")).collect();
-    // A little narrower, the columns are the same.
+    // In a terminal that is a little narrower, the columns are the same.
     insta::assert_snapshot!(headings.join("\n"), @r"
     TIME             SEQNO  EVENT         THREAD                 SPAN  PAYLOAD
     TIME             EVENT         THREAD       PAYLOAD
