@@ -187,6 +187,7 @@ impl RingSet {
 
     /// Returns the next item, waiting for it at most `timeout`. Returns `None` if none came, or nothing will come any
     /// more ([`Self::has_ended`]).
+    #[inline]
     pub fn next_timeout(&mut self, timeout: Duration) -> Option<RingItem> {
         match wait::next_timeout(self, timeout) {
             Waited::Found(item) => Some(item),
