@@ -1,4 +1,4 @@
-//! The operating system: ring files, where they live, who owns them, and how they are mapped.
+//! The operating system: the places, owners, locks and mappings of ring files.
 //!
 //! This layer knows bytes and files and nothing of the ring format; the sizes of the sections are handed to it.
 //!

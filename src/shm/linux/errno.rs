@@ -5,7 +5,7 @@ use rustix::io::Errno;
 use super::error::{ShmError, ShmErrorKind};
 
 impl ShmError {
-    /// What a failed system call means, with the kind that its error number suggests.
+    /// Makes the error of a failed system call, with the kind that the error number suggests.
     #[cold]
     #[inline(never)]
     pub(crate) fn from_errno(operation: &'static str, errno: Errno) -> Self {

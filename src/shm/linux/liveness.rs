@@ -1,4 +1,4 @@
-//! Whether the writer of a ring file is still there.
+//! The question whether the writer of a ring file lives.
 
 use std::os::fd::AsFd;
 
