@@ -1,9 +1,9 @@
-//! An embedded event recorder: typed events and `tracing` spans in shared-memory rings that other processes read live,
-//! and that are still there after a crash.
+//! An embedded event recorder: it records typed events and `tracing` spans into shared-memory rings. Other processes
+//! read the rings live, and the rings are still there after a crash.
 //!
 //! - **Record**: derive [`EventType`] for an enum of events and [`EventPayload`] for their structs, declare a
 //!   [`GlobalRecorder`](global::GlobalRecorder), switch it on with [`try_init`](global::GlobalRecorder::try_init), and
-//!   write [`record!`] and [`recordv!`]. Without globals: [`recorder::Recorder`].
+//!   write [`record!`] and [`recordv!`]. [`recorder::Recorder`] does the same without globals.
 //! - **Read**, in another process, now or later: [`reader::Reader`] opens a ring by its name, a
 //!   [`Cursor`](reader::Cursor) walks it, a [`Follower`](reader::Follower) waits, and [`schema::SchemaModel`] decodes
 //!   rings whose types the program does not have.
@@ -47,7 +47,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! | feature | what | default |
+//! Rings need Linux. On other systems the crate compiles, records nothing, and says so by errors of the kind
+//! `Unsupported`.
+//!
+//! | feature | content | default |
 //! |---|---|---|
 //! | `macros` | the derives | yes |
 //! | `tracing` | spans and log records of `tracing` | yes |
@@ -66,7 +69,8 @@
 // The derives name this crate `::eventring`, also within it.
 extern crate self as eventring;
 
-/// Has an error debugged as it is displayed, causes and all: this is what a `main` that returns the error prints.
+/// Implements `Debug` of an error by its `Display`, with all causes: a `main` that returns the error prints its
+/// `Debug`.
 #[cfg(not(any(loom, shuttle)))]
 macro_rules! debug_as_displayed {
     ($error:ty) => {
@@ -108,7 +112,7 @@ mod sync;
 #[cfg(all(feature = "tracing", not(any(loom, shuttle))))]
 pub mod tracing;
 
-/// For tests that stop writers: where they can be stopped.
+/// The steps at which tests can stop writers.
 #[cfg(all(eventring_mutants, not(any(loom, shuttle))))]
 pub use ring::step;
 

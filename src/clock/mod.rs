@@ -23,7 +23,7 @@
 //! through the vDSO: the same promises at two to three times the price.
 //!
 //! ```
-//! use eventring::clock::Clock;
+//! use eventring::recorder::Clock;
 //!
 //! let clock = Clock::global();
 //! let before = clock.now_epoch_nanos();
