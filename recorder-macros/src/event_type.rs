@@ -1,14 +1,14 @@
 //! `#[derive(EventType)]`.
 
 use proc_macro2::TokenStream;
-use quote::{format_ident, quote, quote_spanned};
-use syn::spanned::Spanned as _;
-use syn::{Data, DeriveInput, Expr, ExprLit, Fields, Ident, Lit, LitStr, Result, Type, Variant};
+use quote::{format_ident, quote};
+use syn::{Data, DeriveInput, Expr, ExprLit, Fields, Ident, Lit, Result, Type, Variant};
 
 use crate::attributes::{EventAttributes, Trailing, checked_name, repr_integer};
 use crate::ext_words::ExtWords;
 use crate::names;
 use crate::payloads;
+use crate::schema_info::{checks, schema_info};
 use crate::views;
 
 /// The code that is RECORD_ERROR in every schema.
@@ -223,129 +223,6 @@ fn refuse_equal_names(events: &[Event<'_>]) -> Result<()> {
     Ok(())
 }
 
-fn schema_info(
-    input: &DeriveInput,
-    attributes: &EventAttributes,
-    words: &ExtWords,
-    events: &[Event<'_>],
-) -> Result<TokenStream> {
-    let Some(content_type) = &attributes.content_type else {
-        return Err(syn::Error::new(
-            input.ident.span(),
-            "expected #[event(content_type = N)]; 1 to 3 are TEST, EXEC and PERF, programs use numbers from 256",
-        ));
-    };
-    if content_type.base10_parse::<u16>()? == 0 {
-        return Err(syn::Error::new(content_type.span(), "content type 0 means no content"));
-    }
-    let name = match &attributes.name {
-        Some(text) => checked_name(
-            text,
-            char::is_ascii_alphabetic,
-            "a name of ASCII letters, digits and `_` that begins with a letter",
-        )?,
-        None => names::screaming(&input.ident)?,
-    };
-    let version = match &attributes.version {
-        Some(version) => version.base10_parse::<u32>()?,
-        None => 1,
-    };
-    let published_hash = match &attributes.schema_hash {
-        Some(text) => {
-            let bytes = hash_bytes(text)?;
-            quote!(::core::option::Option::Some([#(#bytes),*]))
-        }
-        None => quote!(::core::option::Option::None),
-    };
-    let record_error = quote!(__schema::derive_support::RECORD_ERROR_EVENT);
-    let implied = events.iter().all(|event| event.code != RECORD_ERROR_CODE).then_some(&record_error);
-    let infos = implied.into_iter().cloned().chain(events.iter().map(|event| match event.code {
-        RECORD_ERROR_CODE => record_error.clone(),
-        _ => event_info(event),
-    }));
-    let ext_words = words.expression();
-    let description = names::description(&input.attrs);
-    Ok(quote! {
-        __schema::SchemaInfo {
-            content_type: #content_type,
-            name: #name,
-            version: #version,
-            events: &[#(#infos),*],
-            published_hash: #published_hash,
-            ext_words: #ext_words,
-            description: #description,
-        }
-    })
-}
-
-fn event_info(event: &Event<'_>) -> TokenStream {
-    let Event { code, name, description, payload, trailing, .. } = event;
-    let payload = match payload {
-        Some(ty) => quote_spanned!(ty.span()=> ::core::option::Option::Some(<#ty as __schema::EventPayload>::STRUCT)),
-        None => quote!(::core::option::Option::None),
-    };
-    let arrays = trailing.iter().map(|Trailing { name, element, count }| {
-        let name = name.to_string();
-        let count = match count {
-            Some(path) => {
-                let path = &path.text;
-                quote!(__schema::TrailingCount::Field(#path))
-            }
-            None => quote!(__schema::TrailingCount::Rest),
-        };
-        quote! {
-            __schema::TrailingInfo {
-                name: #name,
-                element: <#element as __schema::PayloadField>::TYPE,
-                count: #count,
-            }
-        }
-    });
-    quote! {
-        __schema::EventInfo {
-            code: #code,
-            name: #name,
-            payload: #payload,
-            trailing: &[#(#arrays),*],
-            description: #description,
-        }
-    }
-}
-
-/// Makes the checks of trailing arrays that need the struct: assertions at compile time, at the attribute.
-fn checks(event: &Event<'_>) -> TokenStream {
-    let checks = event.trailing.iter().map(|Trailing { name, element, count }| {
-        let text = name.to_string();
-        let element_check = quote_spanned! {element.span()=>
-            const _: () = assert!(
-                <#element as __schema::PayloadField>::WIRE_BYTES > 0,
-                "the elements of a trailing array have 0 bytes"
-            );
-        };
-        let Some(payload) = &event.payload else {
-            return element_check;
-        };
-        let name_check = quote_spanned! {name.span()=>
-            const _: () = assert!(
-                <#payload as __schema::EventPayload>::STRUCT.field(#text).is_none(),
-                "the payload struct has a field of this name"
-            );
-        };
-        let count_check = count.as_ref().map(|path| {
-            let text = &path.text;
-            quote_spanned! {path.span=>
-                const _: () = if let ::core::option::Option::Some(problem) =
-                    __schema::derive_support::count_problem(<#payload as __schema::EventPayload>::STRUCT, #text)
-                {
-                    ::core::panic!("{}", problem)
-                };
-            }
-        });
-        quote!(#element_check #name_check #count_check)
-    });
-    quote!(#(#checks)*)
-}
-
 fn payload_of(ident: &Ident, event: &Event<'_>) -> TokenStream {
     let variant = event.ident;
     let arrays = event.trailing.len();
@@ -385,18 +262,4 @@ fn records_to(input: &DeriveInput, krate: &TokenStream, words: &ExtWords, record
             #ambient
         }
     }
-}
-
-fn hash_bytes(text: &LitStr) -> Result<Vec<u8>> {
-    let digits = text.value();
-    let bytes: Option<Vec<u8>> = (0..digits.len())
-        .step_by(2)
-        .map(|i| {
-            digits
-                .get(i..i + 2)
-                .filter(|pair| !pair.starts_with('+'))
-                .and_then(|pair| u8::from_str_radix(pair, 16).ok())
-        })
-        .collect();
-    bytes.filter(|bytes| bytes.len() == 32).ok_or_else(|| syn::Error::new(text.span(), "expected 64 hex digits"))
 }

@@ -9,6 +9,7 @@ mod ext_words;
 mod names;
 mod payload_field;
 mod payloads;
+mod schema_info;
 mod views;
 
 use proc_macro::TokenStream;

@@ -1,4 +1,4 @@
-//! What the derives refuse, and where the compiler points when they do.
+//! Mistakes that the derives refuse, with the places to which the compiler points.
 //!
 //! The expected messages are those of the current stable compiler. After a change that they should show, or a new
 //! compiler: `TRYBUILD=overwrite cargo test -p eventring-macros`, and read the difference.

@@ -1,4 +1,4 @@
-//! What cannot be a list of events.
+//! Enums that are no list of events.
 use eventring::schema::EventType;
 
 #[derive(EventType, Clone, Copy)]

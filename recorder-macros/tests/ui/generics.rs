@@ -1,4 +1,4 @@
-//! Parameters: a payload has one layout.
+//! Structs with parameters: a payload has one layout.
 use eventring::schema::EventPayload;
 
 #[derive(EventPayload)]

@@ -1,4 +1,4 @@
-//! Shapes that are no payload.
+//! Types that are no payload structs.
 use eventring::schema::EventPayload;
 
 #[derive(EventPayload)]

@@ -1,4 +1,4 @@
-//! What cannot be a field.
+//! Types that cannot be fields.
 use eventring::schema::PayloadField;
 
 #[derive(PayloadField)]

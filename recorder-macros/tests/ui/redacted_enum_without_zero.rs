@@ -1,4 +1,4 @@
-//! A redacted field is recorded as zeros, which must be a value of it.
+//! A redacted field is recorded as zeros, which must be a value of its type.
 use eventring::schema::{EventPayload, PayloadField};
 
 #[derive(PayloadField)]

@@ -1,4 +1,4 @@
-//! Trailing arrays that a reader could not find the end of.
+//! Trailing arrays whose end a reader could not find.
 use eventring::schema::{EventPayload, EventType};
 
 #[derive(EventPayload)]

@@ -1,4 +1,4 @@
-//! The derives use no name of the place where they stand.
+//! The derives use no name from the module where they stand.
 #![no_implicit_prelude]
 #![deny(warnings)]
 
