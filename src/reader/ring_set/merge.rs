@@ -6,23 +6,28 @@ use crate::clock::Clock;
 
 /// Returns the next item of all rings, or `None` if nothing can be handed out yet. `now` is a time of [`Clock::global`]
 /// before this call. No event with a stamp later than `latest` is handed out while a ring may bring an earlier one.
+#[inline]
 pub(super) fn next(rings: &mut [SetRing], slack_nanos: u64, now: u64, latest: u64) -> Option<RingItem> {
     // When the oldest known event is due. A ring that was silent until then need not be looked at again.
     let due = oldest(rings).map(|(_, stamp)| stamp.saturating_add(slack_nanos));
     let mut all_shown = true;
+    let mut first: Option<(usize, u64)> = None;
     for (ring, state) in rings.iter_mut().enumerate() {
         let Some(input) = state.input_mut() else { continue };
-        if input.head.is_some() || due.is_some_and(|due| due <= input.silent_until_nanos) {
-            continue;
+        if input.head.is_none() && due.is_none_or(|due| due > input.silent_until_nanos) {
+            match input.look() {
+                Some(Looked::Gap(gap)) => return Some(RingItem::Gap { ring, gap }),
+                Some(Looked::Event) => {}
+                None if input.has_ended() => input.silent_until_nanos = u64::MAX,
+                None => all_shown = false,
+            }
         }
-        match input.look() {
-            Some(Looked::Gap(gap)) => return Some(RingItem::Gap { ring, gap }),
-            Some(Looked::Event) => {}
-            None if input.has_ended() => input.silent_until_nanos = u64::MAX,
-            None => all_shown = false,
+        let stamp = input.head.as_ref().map(|head| head.record_epoch_nanos);
+        if let Some(stamp) = stamp.filter(|stamp| first.is_none_or(|(_, oldest)| *stamp < oldest)) {
+            first = Some((ring, stamp));
         }
     }
-    let (first, stamp) = oldest(rings)?;
+    let (first, stamp) = first?;
     let due = stamp.saturating_add(slack_nanos);
     // A stamp from the future is damage or another machine's clock: there is nothing to wait for. `now` may be long ago
     // if the thread was preempted, so the clock is read again before a stamp is taken for that.
@@ -57,12 +62,14 @@ pub(super) fn next(rings: &mut [SetRing], slack_nanos: u64, now: u64, latest: u6
 }
 
 /// Returns the index of the ring whose next event is the oldest, and that event's stamp.
+#[inline]
 fn oldest(rings: &[SetRing]) -> Option<(usize, u64)> {
     let stamps = rings.iter().enumerate();
     let stamps = stamps.filter_map(|(index, ring)| Some((index, ring.head_stamp()?)));
     stamps.min_by_key(|(_, stamp)| *stamp)
 }
 
+#[inline]
 fn take(rings: &mut [SetRing], ring: usize) -> Option<RingItem> {
     let event = rings.get_mut(ring)?.input_mut()?.take()?;
     Some(RingItem::Event { ring, event })

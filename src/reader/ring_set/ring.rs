@@ -200,6 +200,7 @@ impl SetRing {
 impl Input {
     /// Looks for the next event, which becomes the head. Its payload is copied now, so that it cannot expire while the
     /// event waits for its turn.
+    #[inline]
     pub(super) fn look(&mut self) -> Option<Looked> {
         match self.cursor.next() {
             Next::Event(descriptor) => {
@@ -237,6 +238,7 @@ impl Input {
     }
 
     /// Takes the next event to hand it out.
+    #[inline]
     pub(super) fn take(&mut self) -> Option<Descriptor> {
         // The next event of this ring may be older than this one: within a ring the order of seqnos goes first.
         self.silent_until_nanos = 0;
