@@ -2,7 +2,7 @@
 
 use super::{Format, View, export, summarize};
 use crate::capture::CaptureFile;
-use crate::capture::fixtures::{CaptureFixture as Made, text};
+use crate::capture::fixtures::{CaptureFixture, text};
 use crate::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfEvent};
 use std::io::Write as _;
 use std::path::Path;
@@ -10,34 +10,34 @@ use std::process::Command;
 
 const PLACE: &str = "EVENTRING_BOMB";
 
-fn of_spans(made: &mut Made, span: u64) {
+fn of_spans(made: &mut CaptureFixture, span: u64) {
     made.span_new(1000, 1, (span + 1, 0), 1, &[text(0, "x")]);
 }
 
-fn of_threads(made: &mut Made, n: u64) {
+fn of_threads(made: &mut CaptureFixture, n: u64) {
     made.span(PerfEvent::SpanEnter, 1000, n as u32, 1, 1);
 }
 
-fn of_fields(made: &mut Made, span: u64) {
+fn of_fields(made: &mut CaptureFixture, span: u64) {
     let fields: Vec<Vec<u8>> = (0..200).map(|index| text(index, "")).collect();
     made.span_new(1000, 1, (span + 1, 0), 1, &fields);
 }
 
-fn of_call_sites(made: &mut Made, n: u64) {
+fn of_call_sites(made: &mut CaptureFixture, n: u64) {
     made.call_site(1000, n as u32, CallSiteKind::Span, "s", &["a"; 200]);
 }
 
-fn of_losses(made: &mut Made, _: u64) {
+fn of_losses(made: &mut CaptureFixture, _: u64) {
     made.gap(1, 1, crate::reader::GapCause::Overwritten);
     made.event(1, 20, 1000, [0; 4], b"");
 }
 
 /// All blocks begin at the same time, so that no block can be exported before all are decompressed.
-fn of_payloads(made: &mut Made, n: u64) {
+fn of_payloads(made: &mut CaptureFixture, n: u64) {
     made.event(1, 20, if n.is_multiple_of(2) { 1 } else { u64::MAX / 2 }, [0; 4], &[0; 1 << 20]);
 }
 
-fn of_tables(made: &mut Made, n: u64) {
+fn of_tables(made: &mut CaptureFixture, n: u64) {
     let view = CallSiteView {
         kind: CallSiteKind::Span,
         level: CallSiteLevel::Info,
@@ -59,7 +59,7 @@ fn of_tables(made: &mut Made, n: u64) {
 }
 
 /// A name, a function that records one element, the number of elements, and the number of elements in a block.
-type Bomb = (&'static str, fn(&mut Made, u64), u64, u64);
+type Bomb = (&'static str, fn(&mut CaptureFixture, u64), u64, u64);
 const BOMBS: [Bomb; 7] = [
     ("spans", of_spans, 260_000, 10_000),
     ("threads", of_threads, 100_000, 10_000),
@@ -99,7 +99,7 @@ fn a_small_capture_that_holds_very_much_takes_no_more_memory_than_is_promised() 
     let place = tempfile::tempdir().unwrap();
     let peak_of = |(name, put, count, per_block): Bomb| {
         let path = place.path().join("bomb");
-        let mut made = Made::new();
+        let mut made = CaptureFixture::new();
         for n in 0..count {
             put(&mut made, n);
             if n % per_block == per_block - 1 {

@@ -1,13 +1,13 @@
 //! Exports of a small capture that has one of everything.
 
 use super::*;
-use crate::capture::fixtures::{CaptureFixture as Made, SHARD_1, int, text};
+use crate::capture::fixtures::{CaptureFixture, SHARD_1, int, text};
 use crate::reader::GapCause;
 use crate::schema::perf::{CallSiteKind, Cut, PerfEvent, PerfExt, ValueType};
 
 /// A request with two concurrent queries on two threads, a typed event, a log record, a counter, a loss, an open span.
 fn everything() -> CaptureFile {
-    let mut made = Made::new();
+    let mut made = CaptureFixture::new();
     made.thread(1000, 1, "main");
     made.thread(1001, 2, "worker");
     made.call_site(1002, 1, CallSiteKind::Span, "request", &["path", "status"]);
@@ -105,7 +105,7 @@ fn counts_are_those_of_the_capture() {
 
 #[test]
 fn slices_that_do_not_nest_keep_their_durations_on_a_track_of_their_own() {
-    let mut made = Made::new();
+    let mut made = CaptureFixture::new();
     made.span(PerfEvent::SpanEnter, 1000, 1, 1, 0);
     made.span(PerfEvent::SpanEnter, 1010, 1, 2, 0);
     made.span(PerfEvent::SpanExit, 1030, 1, 1, 0);
@@ -123,7 +123,7 @@ fn slices_that_do_not_nest_keep_their_durations_on_a_track_of_their_own() {
 
 #[test]
 fn a_slice_whose_exit_was_lost_ends_with_its_span() {
-    let mut made = Made::new();
+    let mut made = CaptureFixture::new();
     made.span_new(1000, 1, (1, 0), 0, &[]);
     made.span(PerfEvent::SpanEnter, 1010, 1, 1, 0);
     made.gap(0, 1, GapCause::Overwritten);
@@ -134,7 +134,8 @@ fn a_slice_whose_exit_was_lost_ends_with_its_span() {
 
 #[test]
 fn a_ring_without_spans_and_a_schema_of_another_version_have_their_messages() {
-    let error = export(&Made::with_schema([9; 32]).open(), Format::Chrome, View::Thread, &mut Vec::new()).unwrap_err();
+    let error = export(&CaptureFixture::with_schema([9; 32]).open(), Format::Chrome, View::Thread, &mut Vec::new())
+        .unwrap_err();
     assert_eq!(error.kind(), CaptureErrorKind::WrongSchema);
     assert!(error.to_string().contains("has the schema 0909090909090909…, expected "), "{error}");
 }
@@ -153,7 +154,7 @@ fn busy_of(capture: &CaptureFile, id: u64) -> (serde_json::Value, Option<u64>) {
 #[test]
 fn an_open_span_was_busy_until_the_end_of_the_recording_unless_its_exit_may_be_lost() {
     let made = |gap_after: bool| {
-        let mut made = Made::new();
+        let mut made = CaptureFixture::new();
         made.thread(1000, 1, "main");
         made.thread(1001, 2, "worker");
         made.call_site(1002, 1, CallSiteKind::Span, "job", &[]);
@@ -215,7 +216,7 @@ fn drawn(capture: &CaptureFile, view: View) -> Vec<(u64, String, Option<f64>, St
 /// Makes a capture in which shard 0 has lost the events from 1,010 to 5,000, and shard 1 nothing. Thread 1 records to
 /// shard 0, thread 2 to shard 1.
 fn with_a_gap_in_one_shard() -> CaptureFile {
-    let mut made = Made::sharded();
+    let mut made = CaptureFixture::sharded();
     made.thread(900, 1, "main");
     made.call_site(901, 1, CallSiteKind::Span, "job", &["late"]);
     made.call_site(902, 2, CallSiteKind::Event, "event", &[]);
@@ -285,7 +286,7 @@ fn a_span_whose_end_may_be_lost_is_drawn_as_far_as_it_is_known_and_one_that_cann
 
 #[test]
 fn events_that_a_killed_program_never_committed_leave_its_spans_open() {
-    let mut made = Made::new();
+    let mut made = CaptureFixture::new();
     made.span_new(1000, 1, (1, 0), 0, &[]);
     made.span(PerfEvent::SpanEnter, 1010, 1, 1, 0);
     made.gap(0, 1, GapCause::NeverCommitted);
@@ -298,7 +299,7 @@ fn events_that_a_killed_program_never_committed_leave_its_spans_open() {
 
 #[test]
 fn open_time_ends_in_all_formats_with_the_last_event_of_any_ring_and_a_gap_stops_the_time_of_its_threads_only() {
-    let mut made = Made::new();
+    let mut made = CaptureFixture::new();
     made.thread(900, 1, "main");
     made.call_site(901, 1, CallSiteKind::Span, "job", &[]);
     made.span_new(1000, 1, (1, 0), 1, &[]);
@@ -326,7 +327,7 @@ fn a_field_that_is_not_whole_keeps_its_name_and_says_beside_what_is_wrong_as_wat
         field[2] += 4;
         [field, code.to_le_bytes().to_vec()].concat()
     };
-    let mut made = Made::new();
+    let mut made = CaptureFixture::new();
     made.thread(900, 1, "main");
     made.call_site(901, 1, CallSiteKind::Span, "job", &["big", "odd", "whole"]);
     made.call_site(902, 2, CallSiteKind::Event, "event", &["big"]);
@@ -373,7 +374,7 @@ fn a_field_that_is_not_whole_keeps_its_name_and_says_beside_what_is_wrong_as_wat
 
 #[test]
 fn a_thread_that_exits_a_span_when_another_has_closed_it_draws_it_no_second_time() {
-    let mut made = Made::new();
+    let mut made = CaptureFixture::new();
     made.span_new(1000, 1, (1, 0), 0, &[]);
     made.span(PerfEvent::SpanEnter, 1100, 2, 1, 0);
     made.span(PerfEvent::SpanClose, 1200, 1, 1, 0);
@@ -383,7 +384,7 @@ fn a_thread_that_exits_a_span_when_another_has_closed_it_draws_it_no_second_time
 
 #[test]
 fn a_gap_in_the_ring_of_other_threads_does_not_stop_the_time_of_a_thread() {
-    let mut made = Made::sharded();
+    let mut made = CaptureFixture::sharded();
     made.thread(900, 1, "main");
     made.call_site(901, 1, CallSiteKind::Span, "job", &[]);
     made.in_shard(SHARD_1);
