@@ -1,4 +1,4 @@
-//! What a program recorded is still there after it has crashed.
+//! The events that a program recorded can still be read after the program has crashed.
 //!
 //! ```console
 //! $ cargo run --example after_a_crash

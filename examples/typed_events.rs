@@ -12,7 +12,7 @@ use std::error::Error;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// How an order is paid. An enum without fields is recorded as its number; readers show its name.
+/// The way in which an order is paid. An enum without fields is recorded as its number; readers show its name.
 #[derive(PayloadField, Clone, Copy)]
 #[repr(u8)]
 enum Payment {

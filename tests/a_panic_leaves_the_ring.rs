@@ -1,4 +1,4 @@
-//! What happened before a panic can be read after it: the ring's file stays, as after any other crash.
+//! Events that were recorded before a panic can be read after it: the ring's file stays, as after any other crash.
 #![cfg(feature = "exec")]
 
 mod child;

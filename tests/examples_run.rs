@@ -60,12 +60,12 @@ fn spans_and_messages(path: &Path) -> (SpanTree, Vec<String>) {
     (SpanTree::from_records(&records), messages.collect())
 }
 
-/// How many of the spans have that name.
+/// Returns the number of spans with that name.
 fn count(spans: &SpanTree, name: &str) -> usize {
     spans.iter().filter(|span| span.call_site.as_ref().is_some_and(|site| site.name == name)).count()
 }
 
-/// How many events the ring at `path` holds.
+/// Returns the number of events that the ring at `path` holds.
 fn count_events(path: &Path) -> usize {
     let mut cursor = Reader::open(path).unwrap().cursor();
     cursor.seek(Seek::Oldest);

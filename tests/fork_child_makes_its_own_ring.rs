@@ -1,4 +1,5 @@
-//! A forked child may switch the inherited slot on again with a ring of its own; parent and child then record side by side.
+//! A forked child may install a recorder with a ring of its own in the inherited global recorder. Parent and child then
+//! record side by side.
 #![cfg(feature = "exec")]
 
 mod forked;

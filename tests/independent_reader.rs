@@ -1,5 +1,5 @@
-//! A file of ours, read by a reader that knows the published format only, and nothing of this crate: the offsets are those of
-//! `docs/FORMAT.md`, the file is read with ordinary reads.
+//! A ring file of this crate is read by a reader that knows only the published format and nothing of this crate. The
+//! offsets are those of `docs/FORMAT.md`, and the file is read with plain `read` calls.
 #![cfg(feature = "exec")]
 
 use std::collections::BTreeMap;

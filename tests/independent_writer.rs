@@ -1,5 +1,5 @@
-//! A file written by the published algorithm, transcribed from the facts in `docs/FORMAT.md` without using this crate, and
-//! read by ours: live, lapped, and after its writer has gone.
+//! This crate's reader reads a file that another writer wrote: live, lapped, and after its writer has gone. The writer
+//! follows the published algorithm, transcribed from the facts in `docs/FORMAT.md`, and does not use this crate.
 #![cfg(feature = "exec")]
 
 use eventring::reader::{Followed, Follower, Gap, GapCause, Next, PayloadRead, Reader, RingState, Seek, WaitStrategy};

@@ -1,4 +1,4 @@
-//! A set of rings waits for rings that do not exist yet, goes on with the next ring of a name, and counts the events that
+//! A ring set waits for rings that do not exist yet, goes on with the next ring of a name, and counts the events that
 //! were gone before it began. The writers are processes of their own.
 #![cfg(feature = "tracing")]
 

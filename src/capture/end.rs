@@ -4,7 +4,7 @@ use super::stats::{CaptureStats, RingStats};
 use super::wire::{Bytes, put_u64};
 use crate::reader::GapCause;
 
-/// Why a capture ended.
+/// The reason why a capture ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum EndReason {
@@ -45,7 +45,7 @@ const RING_WORDS: usize = 18;
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct CaptureEnd {
-    /// Why the file ends.
+    /// The reason why the file ends.
     pub reason: EndReason,
     /// When it ended, nanoseconds since the epoch.
     pub ended_epoch_nanos: u64,

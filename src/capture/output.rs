@@ -29,7 +29,7 @@ pub(super) struct Output<'o> {
     last_flush: Instant,
     /// The largest allowed size of the current file.
     limit: u64,
-    /// Whether the current file has an event or a gap.
+    /// True once the current file has an event or a gap.
     has_records: bool,
     /// Number of rings that the current file describes.
     described: usize,

@@ -14,7 +14,7 @@ pub(super) struct PayloadExtent {
     taken: u64,
     /// Upper bound of live payload offsets, at the last look.
     end_max: u64,
-    /// How many payloads were refused.
+    /// Number of payloads that were refused.
     pub(super) refused: u64,
 }
 

@@ -20,11 +20,11 @@ pub(super) enum Parts {
 pub(super) struct PathParts {
     pub(super) output: PathBuf,
     pub(super) rotates: bool,
-    /// How many files to keep; `None` for all.
+    /// Number of files to keep; `None` for all.
     pub(super) keep: Option<usize>,
     pub(super) overwrite: bool,
     pub(super) written: VecDeque<PathBuf>,
-    /// How many were removed again.
+    /// Number of files that were removed to stay below `keep`.
     pub(super) removed: u32,
 }
 

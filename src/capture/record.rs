@@ -28,9 +28,10 @@ pub enum CapturedContent {
     Gap {
         /// The first missing seqno.
         first_seqno: u64,
-        /// How many are missing.
+        /// Number of missing events.
         count: u64,
-        /// Why they are missing. [`GapCause::OverwrittenBefore`] means: before the capture began.
+        /// The reason why they are missing. [`GapCause::OverwrittenBefore`] means that they were overwritten before the
+        /// capture began.
         cause: GapCause,
     },
 }

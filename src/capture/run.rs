@@ -20,13 +20,13 @@ use std::time::{Duration, Instant};
 
 /// The pace of checks: of time limits, of the writers' liveness, and of the caller through `progress`.
 const TICK: Duration = Duration::from_millis(100);
-/// How many records are copied between two looks at the clock.
+/// Number of records that are copied between two looks at the clock.
 const RECORDS_PER_LOOK: u32 = 1 << 10;
-/// How many payload bytes are copied between two looks at the clock.
+/// Number of payload bytes that are copied between two looks at the clock.
 const PAYLOAD_BYTES_PER_LOOK: u64 = 64 << 20;
 /// The pause between looks while nothing comes.
 const IDLE_SLEEP: Duration = Duration::from_micros(500);
-/// How long the end of a capture waits for events whose recording began before it.
+/// The time for which the end of a capture waits for events whose recording began before that end.
 const END_GRACE: Duration = Duration::from_millis(50);
 
 /// Copies the events of the rings with these names or paths, live or dead, into a file. All shards of a perf recorder

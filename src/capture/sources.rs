@@ -20,7 +20,7 @@ pub(super) struct Sources {
     pub(super) recorders: Vec<SourceRecorder>,
     writers: Vec<Option<WriterInfo>>,
     only_new: bool,
-    /// How many of the set's shard errors are among the problems.
+    /// Number of the ring set's shard errors that are already among the problems.
     known_shard_errors: usize,
     /// Failures that do not end the capture, for example shards that could not be opened.
     pub(super) problems: Vec<String>,

@@ -26,7 +26,7 @@ pub struct RingStats {
     pub last_seqno: u64,
     /// Events that the ring had handed out when the capture stopped, and that are recorded after its end.
     pub unread: u64,
-    /// Whether the writer was alive when the capture stopped.
+    /// True if the writer was alive when the capture stopped.
     pub was_live: bool,
     /// Events that became RECORD_ERROR, counted by the writer.
     pub record_errors: u64,

@@ -40,9 +40,9 @@ pub struct CaptureProgress {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct CaptureSummary {
-    /// Why the capture ended.
+    /// The reason why the capture ended.
     pub reason: EndReason,
-    /// How long it took.
+    /// The duration of the capture.
     pub elapsed: Duration,
     /// The names of the rings, in the order of `stats`.
     pub rings: Vec<String>,
@@ -50,7 +50,7 @@ pub struct CaptureSummary {
     pub stats: CaptureStats,
     /// Bytes of the files that are left.
     pub bytes: u64,
-    /// How many files were removed again, see [`CaptureOptions::keep_files`](super::CaptureOptions::keep_files).
+    /// Number of files that were removed again, see [`CaptureOptions::keep_files`](super::CaptureOptions::keep_files).
     pub removed_files: u32,
     /// Bytes of the removed files.
     pub removed_bytes: u64,

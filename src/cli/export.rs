@@ -19,7 +19,7 @@ pub(super) struct Args {
     /// A capture file, or the files of a rotated one; or names or paths of rings, which are read together
     #[arg(value_name = "FILE", required = true)]
     names: Vec<PathBuf>,
-    /// What to write
+    /// Format of the output
     #[arg(short = 't', long, value_name = "FORMAT", default_value = "perfetto")]
     format: Formats,
     /// Tracks of the trace: threads with their slices, or spans from creation to close

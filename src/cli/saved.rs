@@ -22,7 +22,7 @@ pub(super) struct Saved {
     pub read: ReadFiles,
     /// Problems of making it from rings just now: shards that were left out.
     problems: Vec<String>,
-    /// Why pages of a ring's file could not be read, if there are such pages.
+    /// The pages of a ring's file that could not be read, with the cause; `None` if all could be read.
     lost_pages: Option<LostPages>,
 }
 

@@ -50,7 +50,7 @@ fn innermost_times(recording: &Recording<'_>, timeline: &Timeline) -> Vec<u64> {
             Content::Gap { cause, .. } => {
                 let shard = recording.losing_shard(entry.ring, *cause);
                 replay.gap(shard);
-                // A thread that never committed an event was recording it when the program died, and stayed in its spans.
+                // The thread was recording the uncommitted event when the program died, and stayed in its spans.
                 if *cause != GapCause::NeverCommitted {
                     times.forget(process, shard, replay);
                 }
@@ -61,7 +61,7 @@ fn innermost_times(recording: &Recording<'_>, timeline: &Timeline) -> Vec<u64> {
     times.finish()
 }
 
-/// How long each span was the innermost span of a thread.
+/// The time for which each span was the innermost span of a thread.
 struct InnermostTimes<'t> {
     timeline: &'t Timeline,
     /// By the index of the span.

@@ -80,9 +80,9 @@ pub enum View {
 pub struct ExportSummary {
     /// Spans that any record names.
     pub spans: u64,
-    /// Of these, spans that were open at the end.
+    /// Spans of `spans` that were open at the end.
     pub open_spans: u64,
-    /// Of these, spans whose end was not seen and may have been lost.
+    /// Spans of `spans` whose end was not seen and may have been lost.
     pub lost_ends: u64,
     /// Span slices.
     pub slices: u64,

@@ -116,8 +116,9 @@ impl<'c> Recording<'c> {
         &self.words[ring as usize]
     }
 
-    /// Returns the recorder and the shard that lost events, if spans may have lost records with them. Events that their program did not
-    /// live to commit count for none: the thread was recording such an event when the program died, and stayed in its spans.
+    /// Returns the recorder and the shard that lost events, if records of spans may be among the lost events. The cause
+    /// [`GapCause::NeverCommitted`] gives `None`: the thread was recording the event when the program died, and stayed
+    /// in its spans.
     pub(super) fn losing_shard(&self, ring: u32, cause: GapCause) -> Option<(u32, u32)> {
         let is_of_records = self.ring(ring).is_perf() && cause != GapCause::NeverCommitted;
         is_of_records.then(|| self.shard(ring))

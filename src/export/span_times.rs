@@ -15,13 +15,14 @@ pub(super) struct SpanTimes {
     pub(super) start_nanos: u64,
     pub(super) is_start_known: bool,
     pub(super) end_nanos: Option<u64>,
-    /// Whether the end was not seen and may have been lost. A span without an end whose end was not lost was open when
-    /// the recording ended.
+    /// True if the end was not seen and may have been lost. If this is false and there is no end, the span was open
+    /// when the recording ended.
     pub(super) is_end_lost: bool,
     /// The last time at which the span is known to have existed: a record named it, something happened in it, or it got
     /// a child.
     pub(super) seen_nanos: u64,
-    /// How long threads were in the span, each counted once; for an open span, until the end of the recording.
+    /// The time that threads were in the span: the sum over all threads; for an open span, until the end of the
+    /// recording.
     pub(super) busy_nanos: u64,
     /// False if the span has no end and some of its records may have been lost.
     pub(super) is_busy_known: bool,

@@ -17,10 +17,11 @@ use std::time::{Duration, Instant};
 /// The shortest time between two questions of [`Cursor::is_finished`] to the operating system.
 const ASK_STATE_EVERY: Duration = Duration::from_millis(10);
 
-/// How long a cursor that has read everything looks at the next event's slot alone, before it asks the header why
-/// nothing comes. The header's cache line is the writers' busiest, and each load of it makes them fetch it back.
+/// The time for which a cursor that has read everything looks only at the next event's slot. After it, the cursor asks
+/// the header why nothing comes. Writers store to the header's cache line for each event, and each load by a reader
+/// makes them fetch the line back.
 const NANOS_TO_ASK: u64 = 100_000;
-/// How many looks in a row find nothing before the cursor reads the clock.
+/// Number of looks in a row that find nothing before the cursor reads the clock.
 const LOOKS_PER_TIME: u32 = 16;
 
 /// One reader's position in a ring. A cursor is cheap; any number of cursors may read the same [`Reader`], each on its
@@ -39,7 +40,7 @@ pub struct Cursor {
     read_from: u64,
     /// A seqno that a writer has handed out, as far as this cursor knows.
     known_last: u64,
-    /// How many looks in a row found nothing for `idle_seqno`.
+    /// Number of looks in a row that found nothing for `idle_seqno`.
     idle_looks: u32,
     idle_seqno: u64,
     /// The time of the last question to the header, or of the [`LOOKS_PER_TIME`]th of these looks.
@@ -56,7 +57,7 @@ struct Start {
     oldest_seqno: u64,
     /// The first seqno that had not been handed out.
     end_seqno: u64,
-    /// How many events had been read before.
+    /// Number of events that had been read before.
     read: u64,
     /// The cause of the gap if seqnos are overwritten before the first event is read.
     cause: GapCause,
@@ -88,9 +89,9 @@ pub enum Seek {
     /// The event with this sequence number. If it is gone, the next call reports a gap that begins with it, with the
     /// cause [`GapCause::Overwritten`].
     Seqno(u64),
-    /// The event whose seqno stands in the extension word with this index (0 to 3) of the newest event: a word of the kind
-    /// [`ExtWordKind::Seqno`](crate::schema::ExtWordKind::Seqno). If the word names no event, the newest event. In EXEC
-    /// rings, word 0 names the begin of the current block.
+    /// The event whose seqno stands in the extension word with this index (0 to 3) of the newest event. The word has
+    /// the kind [`ExtWordKind::Seqno`](crate::schema::ExtWordKind::Seqno). If the word names no event, the newest event
+    /// itself is meant. In EXEC rings, word 0 names the begin of the current block.
     NamedByWord(usize),
 }
 

@@ -5,13 +5,13 @@
 pub struct Gap {
     /// The first missing sequence number.
     pub first_seqno: u64,
-    /// How many are missing.
+    /// Number of missing events.
     pub count: u64,
-    /// Why they are missing.
+    /// The reason why they are missing.
     pub cause: GapCause,
 }
 
-/// Why sequence numbers are without an event.
+/// The reason why sequence numbers are without an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum GapCause {

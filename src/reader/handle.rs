@@ -134,7 +134,8 @@ impl Reader {
         SchemaModel::of_ring(info.content_type, info.schema_hash, self.schema_text().as_deref())
     }
 
-    /// Returns the names of the events' extension words, as the ring's schema gives them. Reads the schema text: ask once.
+    /// Returns the names of the events' extension words, as the ring's schema gives them. Each call reads the schema
+    /// text: keep the result.
     pub fn ext_words(&self) -> ExtWords {
         crate::schema::ext_words(self.info().content_type, self.schema().ok().as_deref())
     }

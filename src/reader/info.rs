@@ -38,7 +38,7 @@ pub struct ExtensionInfo {
     pub writer: WriterInfo,
     /// Time of the ring's creation, nanoseconds since the epoch.
     pub created_epoch_nanos: u64,
-    /// Whether the writer has closed the ring.
+    /// True once the writer has closed the ring.
     pub is_ended: bool,
     /// Index of the ring among the shards of its recorder.
     pub shard_index: u64,
@@ -98,7 +98,7 @@ pub struct WriterInfo {
     pub(crate) identity: ProcessIdentity,
 }
 
-/// Whether anything will be recorded any more.
+/// The answer to the question whether anything will be recorded any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RingState {
     /// The writer lives and has the ring open.

@@ -3,7 +3,7 @@
 use crate::ring::memory::MappedMemory;
 use crate::ring::observe::{self, Observation};
 
-/// How many of the newest seqnos are searched for one that is committed.
+/// Number of the newest seqnos that are searched for a committed event.
 const SEARCHED: u64 = 1 << 10;
 
 /// Returns the seqno that stands in extension word `index` of the newest committed event; the event's own seqno if the

@@ -20,7 +20,7 @@ pub(super) struct Source {
     /// The name and the options with which the ring was opened, to open the next ring of that name. `None` if it was
     /// opened by a file descriptor.
     pub(super) opened_as: Option<(PathBuf, ReaderOptions)>,
-    /// Whether the ring was made while this reader waited for it: then all of its events are of interest.
+    /// True if the ring was made while this reader waited for it: then all of its events are of interest.
     pub(super) was_awaited: bool,
     /// Set once it is certain that nothing will be recorded any more.
     pub(super) finished: OnceLock<RingState>,

@@ -1,8 +1,8 @@
-//! How a reader waits for the next event.
+//! The ways in which a reader waits for the next event.
 
 use std::time::{Duration, Instant};
 
-/// How a reader waits when there is no event: a trade between the reader's latency and the writer's speed.
+/// The way in which a reader waits when there is no event: a trade between the reader's latency and the writer's speed.
 ///
 /// If a reader loads a cache line that a writer is about to write, the writer must fetch that line back. A reader that
 /// polls without pause makes a fast writer almost three times slower. Pauses of 10 µs cost the writer nothing
@@ -21,7 +21,7 @@ pub enum WaitStrategy {
     Sleep(Duration),
 }
 
-/// How many looks in a row are followed by a pause that does not give up the processor.
+/// Number of looks in a row that are followed by a pause that does not give up the processor.
 const RESTS: u32 = 20;
 const REST: Duration = Duration::from_micros(10);
 const LONGEST_SLEEP: Duration = Duration::from_millis(1);

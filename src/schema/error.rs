@@ -4,10 +4,10 @@ use std::fmt;
 
 /// A payload that does not fit its type.
 ///
-/// The typed decoders ([`EventPayload::decode`](super::EventPayload::decode),
-/// [`PayloadField::decode_field`](super::PayloadField::decode_field), views and [`ArrayView`](super::ArrayView)) return it.
-/// The usual reason is that writer and reader were built from different schemas: compare the schema hashes, or decode
-/// by the ring's own schema text ([`SchemaModel`](super::SchemaModel)).
+/// The typed decoders return this error: [`EventPayload::decode`](super::EventPayload::decode),
+/// [`PayloadField::decode_field`](super::PayloadField::decode_field), views and [`ArrayView`](super::ArrayView). The
+/// usual reason is that writer and reader were built from different schemas: compare the schema hashes, or decode by
+/// the ring's own schema text ([`SchemaModel`](super::SchemaModel)).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct DecodeError {
     kind: DecodeErrorKind,

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// How many extension words a descriptor has.
+/// Number of extension words of a descriptor.
 const WORDS: usize = 4;
 /// Index and name of the word that holds the id of the span in which an event was recorded.
 const SPAN: (usize, &str) = (3, "span");

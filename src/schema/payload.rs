@@ -119,8 +119,8 @@ impl EventPayload for () {
 /// - `schema_hash = "…"` are the 64 hex digits that others have published for this schema.
 /// - `recorder = PATH` is the global recorder that `record!` uses for these events.
 /// - `ext(INDEX = NAME, …)` names extension words (see [`ExtWords`](super::ExtWords)), for `record!`,
-///   [`ext_scope!`](crate::ext_scope), readers and exports. `INDEX = NAME: seqno` says that the word holds the seqno of an
-///   event of the same ring, `INDEX = NAME: index` that it holds an index plus one; 0 means none.
+///   [`ext_scope!`](crate::ext_scope), readers and exports. `INDEX = NAME: seqno` says that the word holds the seqno of
+///   an event of the same ring. `INDEX = NAME: index` says that the word holds an index plus one. 0 means none.
 /// - `no_span` keeps word 3 for the program's own use. Without it, an event that `record!` or `recordv!` records inside
 ///   a `tracing` span carries the span's id in this word, and the schema text says so. The span must be one that the
 ///   feature `tracing` records. A call that gives the word itself comes first.
@@ -162,7 +162,8 @@ impl EventPayload for () {
 ///
 /// assert_eq!(Shop::OrderFilled.name(), "ORDER_FILLED");
 /// assert_eq!(Shop::from_code(3), Some(Shop::DayEnded));
-/// assert!(Shop::schema().text().contains("event 2 ORDER_FILLED Order\ntrailing fills u64 fill_count\ntrailing note utf8 *\n"));
+/// let order_filled = "event 2 ORDER_FILLED Order\ntrailing fills u64 fill_count\ntrailing note utf8 *\n";
+/// assert!(Shop::schema().text().contains(order_filled));
 ///
 /// let order = Order { id: 17, fill_count: 2 };
 /// let fills = eventring::schema::encode_array(&[5u64, 6]);

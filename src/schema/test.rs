@@ -25,9 +25,9 @@ pub enum TestEvent {
 /// A number that each writer counts up.
 #[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TestCounter {
-    /// Which writer.
+    /// Id of the writer.
     pub writer_id: u8,
-    /// Its count.
+    /// The writer's count.
     pub counter: u64,
 }
 

@@ -144,7 +144,7 @@ pub(super) fn read_count(fixed: &[u8], offset: usize, scalar: Scalar) -> u64 {
     bytes.iter().rev().fold(0, |count, byte| count << 8 | u64::from(*byte))
 }
 
-/// As [`split_array`], of `count` bytes.
+/// Splits `count` bytes off, as [`split_array`] splits elements off.
 pub(crate) fn split_bytes<'a>(
     owner: &'static str,
     field: &'static str,

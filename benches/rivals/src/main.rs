@@ -1,11 +1,11 @@
 //! The cost of recording and reading beside the cost of other recorders, measured in one run.
 //!
-//! `cargo bench --manifest-path benches/rivals/Cargo.toml` prints a table and writes `rivals.json` into the target directory
-//! in use. `-- --quick` takes a minute. `-- recording scanning` measures these parts only and writes
+//! `cargo bench --manifest-path benches/rivals/Cargo.toml` prints a table and writes `rivals.json` into the target
+//! directory in use. `-- --quick` takes a minute. `-- recording scanning` measures these parts only and writes
 //! `rivals-recording-scanning.json`.
 //!
-//! Each number is the median of many short batches; the batches of all cases take turns. The second number, in brackets in
-//! the lines of ratios, is the fifth percentile of the batches. Numbers of different runs cannot be compared. See
+//! Each number is the median of many short batches; the batches of all cases take turns. The second number, in brackets
+//! in the lines of ratios, is the fifth percentile of the batches. Numbers of different runs cannot be compared. See
 //! `docs/COST.md`.
 
 #![allow(missing_docs, clippy::undocumented_unsafe_blocks, clippy::multiple_unsafe_ops_per_block)]

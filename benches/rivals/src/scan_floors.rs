@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 /// The words of a descriptor.
 type Words = [u64; 8];
 
-/// Loads four vectors, by instructions that the compiler cannot take apart. (From a plain copy it makes two copies, one of
-/// them in memory.)
+/// Loads four vectors, by instructions that the compiler cannot take apart. (From a plain copy it makes two copies, one
+/// of them in memory.)
 ///
 /// # Safety
 /// `words` points to 64 readable bytes that nobody stores to.

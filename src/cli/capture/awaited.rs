@@ -29,7 +29,7 @@ pub(super) struct Rings {
     found: VecDeque<Reader>,
     /// All rings that were opened.
     opened: Vec<Reader>,
-    /// Whether nobody will make the awaited rings any more.
+    /// True once nobody can make the awaited rings any more.
     is_over: bool,
     /// The error of a ring that exists and cannot be captured.
     failed: Option<ReaderError>,

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How long after the program's end the capture ends, even if another process still writes to its rings.
+/// The capture ends at the latest this long after the program's end, even if another process still writes to its rings.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// A program that the capture has started.
@@ -19,7 +19,7 @@ pub(super) struct Program {
     child: Child,
     name: String,
     started_epoch_nanos: u64,
-    /// Whether its rings stay for the capture only.
+    /// True if the rings stay after the program's end only because of the capture.
     keeps_for_us: bool,
     ended: Option<(ExitStatus, Instant)>,
 }

@@ -15,7 +15,7 @@ const KEYS: [&str; 11] =
 pub(super) struct JsonLines {
     out: BufWriter<StdoutLock<'static>>,
     line: String,
-    /// Whether each line says which ring it is of.
+    /// True if each line names the event's ring.
     says_ring: bool,
 }
 

@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use summary::Summary;
 
-/// How long to wait for an item before the output is flushed and Ctrl-C is looked for.
+/// Longest wait for an item. After it the output is flushed, and Ctrl-C is looked for.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Show events as they are recorded, or what a snapshot or the ring of a dead program holds
@@ -134,10 +134,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     Ok(if args.strict && summary.lost() > 0 { Exit::Lost } else { Exit::Done })
 }
 
-/// What is shown, and how.
+/// The selection of events, and the printer that shows them.
 struct View<'v> {
     selection: &'v mut Selection,
-    /// Whether events of perf rings are left out that only describe call sites and threads.
+    /// True if those events of perf rings are left out that only describe call sites and threads.
     hides_descriptions: bool,
     printer: &'v mut dyn Printer,
     summary: &'v mut Summary,

@@ -19,7 +19,7 @@ use eventring::schema::{EventType as _, ExtWords};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long to wait for a ring between two looks for Ctrl-C.
+/// Time between two looks for Ctrl-C, while a ring is waited for.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// A ring that is watched.
@@ -28,13 +28,13 @@ pub(super) struct Ring {
     pub decoder: Decoder,
     /// The name on the command line; for a shard with its number.
     pub label: String,
-    /// Whether its events carry block, transaction and account.
+    /// True if the ring's events carry block, transaction and account.
     pub is_exec: bool,
     /// The names of its events' extension words.
     pub words: ExtWords,
-    /// If its events are those of spans.
+    /// The state of a perf ring; `None` for other rings.
     pub perf: Option<Perf>,
-    /// Whether this entry stands for a shard that could not be opened. The other fields are then those of shard 0.
+    /// True if this entry stands for a shard that could not be opened. The other fields are then those of shard 0.
     is_missed: bool,
 }
 
@@ -79,7 +79,7 @@ pub(super) struct Rings {
     set: RingSet,
     /// The rings of the set, by the same indices.
     rings: Vec<Ring>,
-    /// How many of the set's shard errors were shown.
+    /// Number of the ring set's shard errors that were shown.
     shown_shard_errors: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Which events are shown.
+//! The selection of the events that `watch` shows.
 
 use super::rings::{Ring, Rings};
 use crate::cli::exit::{Exit, Failure};

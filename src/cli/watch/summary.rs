@@ -24,7 +24,7 @@ pub(super) struct Summary {
     /// Seqnos that stand for no event.
     given_up: u64,
     expired: u64,
-    /// Why no more events were shown; `None` if no more came.
+    /// The reason why no more events were shown; `None` if no more came.
     reason: Option<&'static str>,
 }
 

@@ -23,7 +23,7 @@ pub(super) struct Lines<O: Write> {
     columns: Columns,
     /// The date that was shown last.
     date: String,
-    /// Whether the columns have changed since the heading was shown.
+    /// True if the columns have changed since the heading was shown.
     needs_heading: bool,
     line: Line,
     /// Rings, and how many of their events had been overwritten before the watch began. They are shown together,

@@ -1,4 +1,4 @@
-//! Which ring's event comes next. `docs/ORDERING.md`, section 15, argues the order.
+//! The choice of the ring whose event comes next. `docs/ORDERING.md`, section 15, argues the order.
 
 use super::RingItem;
 use super::ring::{Looked, SetRing, Silence};

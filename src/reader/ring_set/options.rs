@@ -1,4 +1,4 @@
-//! How a set of rings is opened.
+//! The options with which a ring set is opened.
 
 use super::super::cursor::Seek;
 use super::super::error::ReaderError;

@@ -7,8 +7,8 @@ use super::super::payload::PayloadRead;
 use crate::layout::Descriptor;
 use std::time::{Duration, Instant};
 
-/// How long the merge waits for an event whose number is handed out and which is not committed: some turns of other
-/// threads on its writer's processor.
+/// Longest wait of the merge for an event whose number is handed out and which is not committed. The time is enough for
+/// a few turns of other threads on the writer's processor.
 const COMMIT_PATIENCE: Duration = Duration::from_millis(20);
 
 /// A ring of a [`RingSet`](super::RingSet).
@@ -51,7 +51,7 @@ pub(super) enum Looked {
     Gap(Gap),
 }
 
-/// What a ring without a next event can still bring.
+/// The events that a ring without a next event can still bring.
 pub(super) enum Silence {
     /// An event that is just being recorded.
     Uncommitted,

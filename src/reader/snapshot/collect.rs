@@ -22,11 +22,11 @@ pub(super) struct Collected {
     pub descriptors: Vec<Descriptor>,
     /// All payloads, each padded to [`PAYLOAD_ALIGN`].
     pub payloads: Blocks,
-    /// How many sequence numbers of the range are without an event here.
+    /// Number of sequence numbers of the range that are without an event here.
     pub lost: u64,
-    /// How many of them had a descriptor, and had lost their payload.
+    /// Number of those in `lost` that had a descriptor, but had lost their payload.
     pub expired: u64,
-    /// How many of them were still being written.
+    /// Number of those in `lost` that were still being written.
     pub being_written: u64,
 }
 

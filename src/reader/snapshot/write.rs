@@ -59,9 +59,9 @@ pub struct SnapshotSummary {
     /// Seqnos of the requested range that are not in the snapshot: overwritten before or while it was taken, never
     /// committed, or without their payload. `events + lost` is the length of the range.
     pub lost: u64,
-    /// How many of `lost` had a descriptor, but lost their payload.
+    /// Number of events in `lost` that had a descriptor, but had lost their payload.
     pub expired: u64,
-    /// How many of `lost` were still being written when the time to wait for them was over.
+    /// Number of events in `lost` that were still being written when the time to wait for them was over.
     pub being_written: u64,
     /// The first seqno of the range in the ring, 0 if the range is empty.
     pub first_seqno: u64,
@@ -95,7 +95,8 @@ impl Reader {
     /// let recorder = Recorder::builder(ContentDescription::new(300, "GREETINGS")).anonymous().build()?;
     /// recorder.record(2, [0; 4], b"hello");
     /// let mut snapshot = Vec::new();
-    /// let summary = Reader::options().open_fd(recorder.as_fd())?.write_snapshot(&mut snapshot, &SnapshotOptions::new())?;
+    /// let reader = Reader::options().open_fd(recorder.as_fd())?;
+    /// let summary = reader.write_snapshot(&mut snapshot, &SnapshotOptions::new())?;
     /// assert_eq!((summary.events, summary.lost), (1, 0));
     /// assert_eq!(summary.snapshot_bytes, snapshot.len() as u64);
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -50,9 +50,9 @@ pub struct AccountAccess {
     pub address: Address,
     /// When it was accessed
     pub access_context: AccessContext,
-    /// Whether its balance changed
+    /// True if the account's balance changed
     pub is_balance_modified: bool,
-    /// Whether its nonce changed
+    /// True if the account's nonce changed
     pub is_nonce_modified: bool,
     /// The account before
     pub prestate: AccountState,
@@ -80,9 +80,9 @@ pub struct StorageAccess {
     pub index: u32,
     /// When it was accessed
     pub access_context: AccessContext,
-    /// Whether the value changed
+    /// True if the value changed
     pub modified: bool,
-    /// Whether it is transient storage
+    /// True for transient storage
     pub transient: bool,
     /// The storage key
     pub key: Bytes32,
@@ -99,9 +99,9 @@ assert_layout!(StorageAccess, 124, {
 /// Payload of EVM_ERROR.
 #[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct EvmError {
-    /// Which component's codes
+    /// Component whose code this is
     pub domain_id: u64,
-    /// Its code
+    /// Status code of the component
     pub status_code: i64,
 }
 

@@ -4,7 +4,7 @@ use super::layout::assert_layout;
 use super::{Address, Bloom256, Bytes8, Bytes32, U256};
 use crate::schema::EventPayload;
 
-/// Which proposed block: several can be proposed for one number.
+/// A proposed block: several can be proposed for one number.
 #[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct BlockTag {
     /// Identifies the proposal
@@ -79,7 +79,7 @@ assert_layout!(MonadBlockInput, 64, { base_fee_trend: 0, base_fee_moment: 32 });
 /// Payload of BLOCK_START.
 #[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct BlockStart {
-    /// Which proposed block
+    /// The proposed block
     pub block_tag: BlockTag,
     /// Consensus round in which it was proposed
     pub round: u64,
@@ -89,7 +89,7 @@ pub struct BlockStart {
     pub proposal_epoch_nanos: u128,
     /// The chain
     pub chain_id: U256,
-    /// Who proposed it
+    /// Proposer of the block
     pub author: BlockAuthor,
     /// Hash of the parent block
     pub parent_eth_hash: Bytes32,
@@ -107,7 +107,7 @@ assert_layout!(BlockStart, 528, {
 /// Payload of BLOCK_REJECT.
 #[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct BlockReject {
-    /// Why the block is invalid, as a code of the execution client
+    /// Reason why the block is invalid, as a code of the execution client
     pub reason: u32,
 }
 
@@ -133,7 +133,7 @@ assert_layout!(BlockEnd, 360, { eth_block_hash: 0, state_root: 32, receipts_root
 /// Payload of BLOCK_QC.
 #[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct BlockQc {
-    /// Which proposed block
+    /// The proposed block
     pub block_tag: BlockTag,
     /// Consensus round of the certificate
     pub round: u64,

@@ -7,7 +7,7 @@ pub(crate) const TXN: usize = 1;
 /// Index of the word that holds the account's index in the access list, from 0 (and 0 where there is no account).
 pub(crate) const ACCOUNT_INDEX: usize = 2;
 
-/// What an execution event belongs to, as its extension words say.
+/// The block, transaction and account that an execution event belongs to, as its extension words say.
 ///
 /// ```
 /// use eventring::schema::exec::FlowTags;

@@ -126,7 +126,7 @@ pub enum ExecEvent {
     /// Words: block, txn.
     #[event(carries(block, txn))]
     TxnPerfEvmExit = 16,
-    /// What came out of the transaction; its logs and call frames follow.
+    /// Outcome of the transaction; its logs and call frames follow.
     ///
     /// Words: block, txn.
     #[event(carries(block, txn), payload = TxnEvmOutput)]
@@ -146,7 +146,7 @@ pub enum ExecEvent {
     /// Words: block, txn.
     #[event(carries(block, txn))]
     TxnEnd = 20,
-    /// How many accounts were accessed; their accesses follow.
+    /// Number of accounts that were accessed; their accesses follow.
     ///
     /// Words: block, txn (0 outside a transaction).
     #[event(carries(block, txn), payload = AccountAccessListHeader)]

@@ -4,7 +4,7 @@ use super::layout::assert_layout;
 use super::{Address, Bytes32, U256};
 use crate::schema::EventPayload;
 
-/// What the sender signed.
+/// Content of the transaction that the sender signed.
 #[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct TxnHeader {
     /// EIP-2718 type of the transaction
@@ -21,9 +21,9 @@ pub struct TxnHeader {
     pub max_priority_fee_per_gas: U256,
     /// Wei to transfer
     pub value: U256,
-    /// Who is called; zeros when a contract is created
+    /// Called account; zeros when a contract is created
     pub to: Address,
-    /// Whether a contract is created
+    /// True if a contract is created
     pub is_contract_creation: bool,
     /// Signature, r
     pub r: U256,
@@ -54,9 +54,9 @@ assert_layout!(TxnHeader, 296, {
 pub struct TxnHeaderStart {
     /// Hash of the transaction
     pub txn_hash: Bytes32,
-    /// Who signed it
+    /// Address of the signer
     pub sender: Address,
-    /// What was signed
+    /// Signed content
     pub txn_header: TxnHeader,
 }
 
@@ -80,7 +80,7 @@ assert_layout!(TxnAccessListEntry, 28, { index: 0, address: 4, storage_key_count
 pub struct AuthListEntry {
     /// The chain; 0 for any
     pub chain_id: U256,
-    /// Whose code the authority takes
+    /// Address of the code that the authority takes
     pub address: Address,
     /// Nonce of the authority
     pub nonce: u64,
@@ -99,11 +99,11 @@ assert_layout!(AuthListEntry, 136, { chain_id: 0, address: 32, nonce: 56, y_pari
 pub struct TxnAuthListEntry {
     /// Index in the authorization list
     pub index: u32,
-    /// What was signed
+    /// Signed content
     pub entry: AuthListEntry,
-    /// Who signed it
+    /// Address of the signer
     pub authority: Address,
-    /// Whether the signature is valid
+    /// True if the signature is valid
     pub is_valid_authority: bool,
 }
 
@@ -112,7 +112,7 @@ assert_layout!(TxnAuthListEntry, 168, { index: 0, entry: 8, authority: 144, is_v
 /// Payload of TXN_REJECT.
 #[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct TxnReject {
-    /// Why the transaction is invalid, as a code of the execution client
+    /// Reason why the transaction is invalid, as a code of the execution client
     pub reason: u32,
 }
 
@@ -121,7 +121,7 @@ assert_layout!(TxnReject, 4, { reason: 0 });
 /// Payload of TXN_EVM_OUTPUT: what is in the transaction's receipt.
 #[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct TxnEvmOutput {
-    /// Whether it succeeded
+    /// True if the transaction succeeded
     pub status: bool,
     /// TXN_LOG events that follow
     pub log_count: u32,
@@ -153,9 +153,9 @@ assert_layout!(TxnLog, 32, { index: 0, address: 4, topic_count: 24, data_length:
 pub struct TxnCallFrame {
     /// Index among the transaction's call frames
     pub index: u32,
-    /// Who called
+    /// Address of the caller
     pub caller: Address,
-    /// Who was called
+    /// Address of the called account
     pub call_target: Address,
     /// EVM opcode of the call
     pub opcode: u8,

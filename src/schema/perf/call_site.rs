@@ -3,7 +3,7 @@
 use crate::schema::{DecodeError, EventPayload, PayloadField, expect_end, split_bytes};
 use std::borrow::Cow;
 
-/// What a call site records.
+/// The kind of a call site's records.
 #[derive(PayloadField, Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum CallSiteKind {
@@ -55,11 +55,11 @@ impl CallSiteLevel {
 #[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[event(name = "CallSite")]
 pub struct CallSiteHeader {
-    /// What it records.
+    /// The kind of the call site's records.
     pub kind: CallSiteKind,
-    /// The level of what it records.
+    /// The level of the call site's records.
     pub level: CallSiteLevel,
-    /// How many fields it declares.
+    /// Number of fields that the call site declares.
     pub field_count: u16,
     /// Line in the source file, from 1; 0 if it is not known.
     pub line: u32,
@@ -78,9 +78,9 @@ pub struct CallSiteHeader {
 /// A call site, read from a payload or a table. Invalid UTF-8 is replaced.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CallSiteView<'a> {
-    /// What it records.
+    /// The kind of the call site's records.
     pub kind: CallSiteKind,
-    /// The level of what it records.
+    /// The level of the call site's records.
     pub level: CallSiteLevel,
     /// Name of the span, event, counter or marker.
     pub name: Cow<'a, str>,

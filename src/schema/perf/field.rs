@@ -154,12 +154,12 @@ impl fmt::Display for FieldValue {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Cut {
-    /// It exceeded a limit.
+    /// The value exceeded a limit.
     Limit {
-        /// The bytes that it would have had, if that is known.
+        /// The bytes that the whole value would have had, if their number is known.
         original_bytes: Option<u32>,
     },
-    /// Its `Debug` or `Display` returned an error. The text that it had written before is there.
+    /// The value's `Debug` or `Display` returned an error. The text that it had written before is there.
     Failed,
     /// Its `Debug` or `Display` panicked. The text that it had written before is there, as far as it lies in the first
     /// 1,024 bytes of all fields together. Later fields were not recorded.
