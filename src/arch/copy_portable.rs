@@ -17,7 +17,7 @@ impl Copier {
         Self
     }
 
-    /// As it is.
+    /// Returns the value unchanged.
     pub(crate) fn within(self, _: usize) -> Self {
         self
     }

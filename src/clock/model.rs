@@ -3,8 +3,8 @@
 //!
 //! Part of the crate `models`; `.ci/models` runs it.
 
-use super::segment::{Segment, Position};
 use super::latch::Latch;
+use super::segment::{Position, Segment};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
@@ -87,7 +87,8 @@ fn a_segment_starts_above_what_two_threads_were_given_past_the_last_ones_end() {
             let (latch, highest) = (Arc::clone(&latch), Arc::clone(&highest));
             thread::spawn(move || {
                 let given = ask(&latch, ticks, truth);
-                // The segment after the one that is being published starts at tick 100: a thread that sees it also sees this time.
+                // The segment after the one being published starts at tick 100. A thread that sees that later segment
+                // also sees this time.
                 highest.fetch_max(given, Ordering::Relaxed);
                 let again = ask(&latch, ticks + 2, truth + 1);
                 assert!(given <= again, "fell from {given} to {again}");

@@ -11,7 +11,7 @@ thread_local! {
 struct Kept {
     /// Time of the real-time clock.
     raw_nanos: u64,
-    /// How far above that time the returned time was.
+    /// The excess of the returned time over that time.
     ahead_nanos: u64,
 }
 

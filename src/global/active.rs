@@ -1,4 +1,4 @@
-//! What `record!` asks a global recorder: which recorder to record to now.
+//! The recorder that a global recorder gives to `record!`.
 
 use super::ambient::{AmbientWords, ambient_ext};
 use super::global_recorder::{ASK, GlobalRecorder, OFF, OVERRIDES_ONLY};
@@ -140,24 +140,24 @@ impl ActiveRecorder {
         }
     }
 
-    /// As [`Recorder::record`].
+    /// Records an event like [`Recorder::record`].
     #[inline(always)]
     pub fn record(&self, event_type: u16, content_ext: [u64; 4], payload: &[u8]) -> u64 {
         self.recorder().record(event_type, content_ext, payload)
     }
 
-    /// As [`Recorder::recordv`].
+    /// Records an event like [`Recorder::recordv`].
     #[inline(always)]
     pub fn recordv(&self, event_type: u16, content_ext: [u64; 4], payload: &[&[u8]]) -> u64 {
         self.recorder().recordv(event_type, content_ext, payload)
     }
 
-    /// As [`Recorder::reserve`].
+    /// Reserves a payload like [`Recorder::reserve`].
     pub fn reserve(&self, event_type: u16, content_ext: [u64; 4], payload_bytes: u64) -> Option<Reservation<'_>> {
         self.recorder().reserve(event_type, content_ext, payload_bytes)
     }
 
-    /// As [`Recorder::is_enabled`].
+    /// Returns the same as [`Recorder::is_enabled`].
     pub fn is_enabled(&self) -> bool {
         self.recorder().is_enabled()
     }

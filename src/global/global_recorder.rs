@@ -42,9 +42,9 @@ pub struct GlobalRecorder<R: Installable = Recorder> {
 
 /// All that the state depends on.
 pub(super) struct Switch {
-    /// Whether the installed recorder is switched on.
+    /// True if the installed recorder is switched on.
     pub(super) is_on: bool,
-    /// How many overrides there are, of all threads.
+    /// Number of overrides of all threads.
     pub(super) overrides: usize,
     /// The events that the installed recorder takes, or [`ASK`].
     pub(super) events: usize,
@@ -52,10 +52,10 @@ pub(super) struct Switch {
 
 /// A kind of recorder that a [`GlobalRecorder`] can hold.
 pub trait Installable: Sized + Send + Sync + 'static {
-    /// Whether the recorder was made by this process, and not inherited by a fork.
+    /// Returns true if this process made the recorder, and did not inherit it by a fork.
     fn belongs_to_this_process(&self) -> bool;
 
-    /// Whether the recorder is on when it is installed.
+    /// Returns true if the recorder is on when it is installed.
     fn is_on_when_installed(&self) -> bool {
         true
     }
@@ -120,7 +120,7 @@ impl<R: Installable> GlobalRecorder<R> {
         self.switch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As [`Self::lock`]; `None` if another thread holds the lock.
+    /// Locks the switch. Returns `None` if another thread holds the lock.
     pub(super) fn try_lock(&self) -> Option<MutexGuard<'_, Switch>> {
         self.switch.try_lock().ok()
     }

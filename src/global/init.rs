@@ -154,9 +154,9 @@ impl GlobalRecorder {
         InitError { global: self.name(), cause }
     }
 
-    /// As [`Self::try_init`], with everything that a [`RecorderBuilder`] can set. The events are those of the builder's
-    /// description. The caller sees to it that they name this global recorder: `record!` refuses events of another
-    /// schema, see [`Self::active_for`].
+    /// Makes a recorder with `builder`, which can set everything, and installs it like [`Self::try_init`]. The events
+    /// are those of the builder's description. The caller ensures that these events name this global recorder:
+    /// `record!` refuses events of another schema, see [`Self::active_for`].
     ///
     /// # Errors
     /// As [`Self::try_init`].
@@ -167,7 +167,7 @@ impl GlobalRecorder {
         })
     }
 
-    /// As [`Self::try_init`], for programs that cannot go on without the recorder.
+    /// Does the same as [`Self::try_init`], for programs that cannot go on without the recorder.
     ///
     /// # Panics
     /// If it fails, with the error's message.
@@ -178,8 +178,9 @@ impl GlobalRecorder {
         }
     }
 
-    /// As [`Self::try_init`], with the configuration string from the environment variable `variable`: a service can be
-    /// switched on without a rebuild. Returns `Ok(None)` and does nothing if the variable is not set or empty.
+    /// Calls [`Self::try_init`] with the configuration string from the environment variable `variable`. The recording
+    /// of a service can thus be switched on without a rebuild. Returns `Ok(None)` and does nothing if the variable is
+    /// not set or empty.
     ///
     /// # Errors
     /// As [`Self::try_init`].

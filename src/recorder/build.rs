@@ -28,13 +28,13 @@ const ANONYMOUS_SHIFTS: (u32, u32) = (16, 27);
 /// similar functions. [`RecorderBuilder::build`] does not.
 pub const KEEP_VARIABLE: &str = "EVENTRING_KEEP";
 
-/// Configuration of a new recorder. Made by [`Recorder::builder`]; [`Self::build`] makes the ring.
+/// Configuration of a new recorder. [`Recorder::builder`] makes the configuration; [`Self::build`] makes the ring.
 #[derive(Clone, Debug)]
 #[must_use = "nothing happens before `build`"]
 pub struct RecorderBuilder {
     description: ContentDescription,
     config: Option<OsString>,
-    /// Path of a shard, beside shard 0. Used instead of the path in `config`.
+    /// Path of a shard, beside shard 0. This path replaces the path in `config`.
     shard_path: Option<PathBuf>,
     default_shifts: Option<(u32, u32)>,
     descriptor_shift: Option<u32>,
@@ -104,22 +104,22 @@ impl RecorderBuilder {
         self
     }
 
-    /// Sets whether all memory is touched at creation. Default: true. Otherwise the first event on each page takes
-    /// longer: an event of 82 bytes takes 3 times as long on average, an event of 4 KiB 14 times.
+    /// Sets whether all memory is touched at creation. Default: true. With false, the first event on each page takes
+    /// longer: an event of 82 bytes takes 3 times as long on average, an event of 4 KiB 14 times as long.
     pub fn prefault(mut self, prefault: bool) -> Self {
         self.prefault = prefault;
         self
     }
 
-    /// Sets whether the file stays when the recorder ends, which is when its last handle is dropped or the process
-    /// exits. Default: false. After a crash the file stays in any case: after a signal or an abort, if a panic drops
+    /// Sets whether the file stays when the recorder ends. The recorder ends when its last handle is dropped or the
+    /// process exits. Default: false. After a crash the file always stays: after a signal or an abort, if a panic drops
     /// the last handle, and (with glibc) after a panic of `main`.
     pub fn keep(mut self, keep: bool) -> Self {
         self.options.keep = keep;
         self
     }
 
-    /// Sets that the file stays if the environment variable [`KEEP_VARIABLE`] says so; otherwise changes nothing.
+    /// Makes the file stay if the environment variable [`KEEP_VARIABLE`] is `1`; otherwise changes nothing.
     pub(crate) fn keep_if_told(self) -> Self {
         let value = std::env::var_os(KEEP_VARIABLE).unwrap_or_default();
         if value.is_empty() || value == "0" { self } else { self.keep(true) }
@@ -131,14 +131,14 @@ impl RecorderBuilder {
         self
     }
 
-    /// Sets the permission bits of a ring directory that has to be made. Default: 0750. A directory that others may
-    /// write to gets the sticky bit, too.
+    /// Sets the permission bits of a ring directory that has to be made. Default: 0750. A directory that the group or
+    /// other users may write to also gets the sticky bit.
     pub fn directory_mode(mut self, mode: u32) -> Self {
         self.options.directory_mode = mode;
         self
     }
 
-    /// Sets the clock. Default: the tick counter where it is usable, else CLOCK_REALTIME.
+    /// Sets the clock. Default: the tick counter where it is usable, otherwise CLOCK_REALTIME.
     pub fn clock(mut self, kind: ClockKind) -> Self {
         self.clock_kind = Some(kind);
         self
@@ -165,7 +165,7 @@ impl RecorderBuilder {
         self
     }
 
-    /// Makes the ring and opens it for recording. Readers see the whole ring or nothing.
+    /// Makes the ring and opens it for recording. Readers see either the whole ring or no ring.
     ///
     /// # Errors
     /// The configuration is malformed, another process owns the ring, there is no permission, or no memory (the message
@@ -277,7 +277,7 @@ impl RecorderBuilder {
 }
 
 fn limits(range: &RangeInclusive<u32>, default: u32) -> shm::ShiftLimits {
-    // Shifts are below 64.
+    // Shifts are below 64, so the casts lose nothing.
     shm::ShiftLimits { min: *range.start() as u8, max: *range.end() as u8, default: default as u8 }
 }
 

@@ -15,8 +15,8 @@ pub struct ContentDescription {
 }
 
 impl ContentDescription {
-    /// Creates a description from a content type number (1 TEST, 2 EXEC, 3 PERF, a program's own from 256) and a name,
-    /// of which at most 64 bytes are kept. The schema hash is zero and the schema text empty until set.
+    /// Creates a description from a content type number (1 TEST, 2 EXEC, 3 PERF, from 256 a program's own) and a name.
+    /// At most 64 bytes of the name are kept. Until they are set, the schema hash is zero and the schema text is empty.
     pub fn new(content_type: u16, content_name: impl Into<String>) -> Self {
         let mut content_name = content_name.into();
         truncate_at_char(&mut content_name, CONTENT_NAME_BYTES);
@@ -52,7 +52,7 @@ impl ContentDescription {
     }
 }
 
-/// Leaves out the schema text, which is long.
+/// Debug output without the schema text, which is long.
 impl std::fmt::Debug for ContentDescription {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ContentDescription")

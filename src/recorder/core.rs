@@ -11,19 +11,19 @@ use crate::ring::writer::RingWriter;
 use crate::shm;
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
 
-/// The state that all handles of one recorder share. The fields that each event needs come first, in three cache lines
-/// together with the writer's.
+/// The state that all handles of one recorder share. The fields that recording an event needs come first: together with
+/// the writer's fields they take three cache lines.
 #[repr(C)]
 pub(crate) struct Core {
     enabled: AtomicBool,
-    /// Never used twice in a process: threads find their payload cursors by it.
+    /// Number that is never used twice in a process. Threads find their payload cursors by it.
     pub(super) id: u64,
     pub(super) clock: &'static Clock,
     /// Largest payload, before rounding, that can be recorded: less than 2^32.
     pub(super) payload_bytes_max: u64,
     fork_guard: shm::ForkGuard,
     pub(super) writer: RingWriter<MappedMemory>,
-    /// A payload of this rounded size or more could expire before it is read.
+    /// Smallest rounded size of a payload that could expire before it is read.
     overflow_expire_bytes: u64,
     pub(super) file: shm::OwnedRingFile,
     description: ContentDescription,
@@ -44,7 +44,8 @@ impl Core {
         Self {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             overflow_expire_bytes,
-            // A size up to `limit - align` rounds to at most that; a larger one rounds to the limit or more.
+            // A size up to `limit - align` rounds to at most `limit - align`; a larger size rounds to the limit or
+            // more.
             payload_bytes_max: overflow_expire_bytes.min(1 << 32) - PAYLOAD_ALIGN,
             writer,
             clock,
@@ -56,8 +57,8 @@ impl Core {
         }
     }
 
-    /// Returns true if recording is switched on and this is surely the process that owns the ring. May return false in
-    /// that process, too: for fast paths, which must not ask the operating system.
+    /// Returns true if recording is switched on and this process surely owns the ring. May return false in the owning
+    /// process, too. This is for fast paths, which must not ask the operating system.
     #[inline(always)]
     pub(super) fn may_surely_record(&self) -> bool {
         self.is_switched_on() && self.is_surely_original_process()
@@ -83,7 +84,7 @@ impl Core {
 
     #[inline(always)]
     pub(super) fn is_switched_on(&self) -> bool {
-        // Relaxed: a switch, which orders nothing.
+        // Relaxed: the switch orders no other memory.
         self.enabled.load(Ordering::Relaxed)
     }
 

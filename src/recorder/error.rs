@@ -14,22 +14,23 @@ pub struct RecorderError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RecorderErrorKind {
-    /// The configuration string, a shift or a mode is malformed or out of range.
+    /// A configuration string, shift or mode that is malformed or out of range.
     BadConfig,
-    /// Another process (or another recorder of this one) owns the ring.
+    /// A ring that another process (or another recorder of this process) owns.
     AlreadyOwned {
         /// Process id of the owner, if the system shows it.
         pid: Option<u32>,
     },
-    /// The name belongs to a file that is not a ring, which is never replaced.
+    /// A name that belongs to a file that is not a ring. Such a file is never replaced.
     Occupied,
-    /// The file system or the pool of huge pages is too small.
+    /// A file system or pool of huge pages that is too small.
     NoSpace,
-    /// The operating system refused permission.
+    /// A permission that the operating system refused.
     PermissionDenied,
-    /// The directory does not exist.
+    /// A directory that does not exist.
     NotFound,
-    /// The operating system or the file system cannot do what a ring needs. On systems other than Linux this is the answer.
+    /// A missing ability of the operating system or the file system that a ring needs. Every operation on systems other
+    /// than Linux fails with this kind.
     Unsupported,
     /// Anything else that the operating system reported.
     Io,

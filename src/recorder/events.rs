@@ -6,7 +6,7 @@ use crate::layout::extension;
 use crate::ring::memory::MappedMemory;
 use crate::sync::{AtomicUsize, Ordering};
 
-/// Identity of one type of events. A constant, so that recording an event only compares an address.
+/// Identity of one type of events. The identity is a constant, so that recording an event only compares an address.
 pub(crate) struct EventsIdentity {
     /// Address that no other type of the process has.
     pub(crate) id: *const (),
@@ -25,8 +25,8 @@ impl TakenEvents {
 }
 
 impl ContentDescription {
-    /// Returns true if this describes these events. A description without a schema hash is compared by content type
-    /// only.
+    /// Returns true if this description is that of `events`. A description without a schema hash is compared by content
+    /// type only.
     fn is_of(&self, events: &EventsIdentity) -> bool {
         self.content_type == events.content_type
             && (self.schema_hash == [0; 32] || self.schema_hash == (events.schema_hash)())
@@ -34,8 +34,8 @@ impl ContentDescription {
 }
 
 impl Recorder {
-    /// Returns true if the ring was made for these events. For the type that was accepted last this is a load and a
-    /// comparison.
+    /// Returns true if the ring was made for these events. For the type that was accepted last, the check is a load and
+    /// a comparison.
     #[inline(always)]
     pub(crate) fn takes(&self, events: &'static EventsIdentity) -> bool {
         // Relaxed: no other memory belongs to the number; the description never changes.
@@ -59,7 +59,7 @@ impl Recorder {
     }
 }
 
-/// Returns how many events were refused.
+/// Returns the number of refused events.
 pub(super) fn refused(memory: &MappedMemory) -> u64 {
     memory.header_value(extension::COUNT_FOREIGN_EVENTS)
 }

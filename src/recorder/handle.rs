@@ -13,15 +13,16 @@ use crate::sync::Ordering;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Handle through which a program records events to one ring. A clone is another handle to the same ring; the last
-/// handle closes it.
+/// Handle through which a program records events to one ring. A clone is another handle to the same ring. The drop of
+/// the last handle closes the ring.
 ///
-/// All methods take `&self` and may be called from any thread at any time, also from a payload's own code and while the
-/// thread ends. None of them waits for a reader or another writer, and none fails: an event that cannot be recorded
-/// becomes a RECORD_ERROR event. A signal handler may record on threads that have recorded to the ring before, because
-/// the first event of a thread allocates memory.
+/// All methods take `&self` and may be called from any thread at any time, also while a payload is being made and while
+/// the thread ends. No method waits for a reader or another writer, and no method fails: an event that cannot be
+/// recorded becomes a RECORD_ERROR event. A signal handler may record on threads that have recorded to the ring before,
+/// because the first event of a thread allocates memory.
 ///
-/// In a forked child a recorder is disabled for good: its ring belongs to the parent. Create a new one there.
+/// In a forked child a recorder is disabled for good: its ring belongs to the parent. Create a new recorder in the
+/// child.
 ///
 /// ```
 /// use eventring::recorder::{ContentDescription, Recorder};
@@ -46,7 +47,7 @@ pub struct RecorderStats {
     pub refused_claims: u64,
     /// Holes: seqnos given up because the ring had gone round before they were claimed.
     pub lapped_claims: u64,
-    /// Attempts to get payload memory that met a stalled writer's chunk.
+    /// Attempts to take payload memory that found a chunk of a stalled writer.
     pub skipped_chunks: u64,
     /// Events that became RECORD_ERROR.
     pub record_errors: u64,
@@ -75,7 +76,7 @@ impl Recorder {
 
     /// Records an event whose payload is gathered from several buffers, in order, without an allocation.
     ///
-    /// Everything else is as for [`Self::record`].
+    /// In all other respects this method is like [`Self::record`].
     #[inline]
     pub fn recordv(&self, event_type: u16, content_ext: [u64; 4], payload: &[&[u8]]) -> u64 {
         self.core.recordv(event_type, content_ext, payload)
@@ -83,14 +84,15 @@ impl Recorder {
 
     /// Reserves an event with `payload_bytes` bytes of payload, to be filled in place and committed.
     ///
-    /// The event gets its seqno and its time now. A reservation that is dropped without commit becomes a RECORD_ERROR.
-    /// Reservations may be nested; they stay on their thread. Returns `None` if the recorder is disabled.
+    /// The event gets its seqno and its time now. A reservation that is dropped without commit becomes a RECORD_ERROR
+    /// event. Reservations may be nested. A reservation cannot be sent to another thread. Returns `None` if the
+    /// recorder is disabled.
     #[inline]
     pub fn reserve(&self, event_type: u16, content_ext: [u64; 4], payload_bytes: u64) -> Option<Reservation<'_>> {
         self.core.reserve_in_place(event_type, content_ext, payload_bytes)
     }
 
-    /// Returns true if events are recorded now. Always false in a forked child.
+    /// Returns true if events are recorded now. Always returns false in a forked child.
     #[inline]
     pub fn is_enabled(&self) -> bool {
         self.core.may_record()
@@ -106,7 +108,8 @@ impl Recorder {
         self.core.is_original_process()
     }
 
-    /// What the user should know about the ring's place (no huge pages, say); the recorder works all the same.
+    /// Returns a warning about the ring's place, for example that it has no huge pages. The recorder works
+    /// nevertheless.
     pub fn warning(&self) -> Option<&shm::HugePageWarning> {
         self.core.file.warning()
     }
@@ -121,8 +124,8 @@ impl Recorder {
         self.core.file.path()
     }
 
-    /// A file descriptor of the ring, to hand to another process. Anyone who has it and the permission may map the
-    /// ring.
+    /// Returns a file descriptor of the ring, to send to another process. Any process that has the descriptor and the
+    /// permission may map the ring.
     pub fn as_fd(&self) -> shm::BorrowedFd<'_> {
         self.core.file.descriptor()
     }
@@ -160,7 +163,8 @@ impl Recorder {
         }
     }
 
-    /// Copies `bytes` into the ring's context area, for tables of its content type. Returns false if they do not fit.
+    /// Copies `bytes` into the ring's context area, which holds tables of the ring's content type. Returns false if the
+    /// bytes do not fit.
     pub fn write_context(&self, offset: u64, bytes: &[u8]) -> bool {
         self.core.may_record() && self.core.writer.memory().store_context_bytes(offset, bytes)
     }
@@ -186,8 +190,8 @@ impl Recorder {
         Self { core }
     }
 
-    /// Registers `hook`, to be called when the process exits normally while the recorder exists. Other threads may
-    /// still record then.
+    /// Registers `hook`. It is called when the process exits normally while the recorder exists. Other threads may
+    /// still record during that call.
     #[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "the perf recorder's business"))]
     pub(crate) fn at_exit(&self, hook: impl Fn() + Send + Sync + 'static) {
         self.core.file.at_exit(hook);

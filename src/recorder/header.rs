@@ -19,10 +19,10 @@ pub(crate) struct Shard {
     pub(crate) group: u64,
 }
 
-// The operating-system layer does not know the format, which names the byte.
+// The operating-system layer locks this byte and does not know the format that names it.
 const _: () = assert!(ext::WRITER_LOCK as u64 == WRITE_LOCK_OFFSET);
 
-/// Writes the whole header. The file is not visible yet, so that no store here needs an order.
+/// Writes the whole header. The file is not visible to readers yet, so no store here needs an order.
 pub(super) fn write(
     memory: &MappedMemory,
     description: &ContentDescription,

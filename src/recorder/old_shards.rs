@@ -5,8 +5,8 @@ use crate::layout::header::MAGIC;
 use crate::shm::{RingFile, remove_dead_parts};
 use std::path::Path;
 
-/// Removes the shards of dead recorders of that name, because readers of the new ring at `path` would take them for its
-/// shards. The shards of the new recorder are not made yet.
+/// Removes the shards of dead recorders whose shard 0 had this `path`. Readers would take them for shards of the new
+/// ring at `path`. Call this before the new recorder makes shards.
 pub(super) fn remove(path: &Path) {
     remove_dead_parts(path, |index, file| is_shard(index, file).unwrap_or(false));
 }
@@ -16,7 +16,7 @@ fn is_shard(index: u64, file: &RingFile) -> Option<bool> {
     let mut header = [0; ext::SHARD_LIMIT + 8];
     let read = file.read_at(&mut header, 0).ok()?;
     let word = |offset: usize| header[..read].get(offset..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
-    // In another major version the words may mean something else.
+    // In another major version of the format these words may have another meaning.
     let is_known = header.starts_with(&MAGIC)
         && word(ext::MAGIC_OFFSET)? == ext::MAGIC
         && (word(ext::VERSION_OFFSET)? as u32) >> 16 == (ext::VERSION >> 16) as u32;

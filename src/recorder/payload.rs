@@ -4,7 +4,8 @@ use crate::ring::claim::Claim;
 use crate::ring::memory::MappedMemory;
 use crate::ring::writer::RingWriter;
 
-/// The payload of one event. A trait and not a closure, whose call would put its captures into memory.
+/// The payload of one event. This is a trait and not a closure, because the call of a closure would put its captures
+/// into memory.
 pub(super) trait Payload {
     /// Copies the payload into the claimed payload memory.
     fn fill(&self, writer: &RingWriter<MappedMemory>, claim: &Claim<'_>);
@@ -28,7 +29,7 @@ impl Payload for [&[u8]] {
     }
 }
 
-/// Returns the sum of the lengths, saturated: a slice may stand in `parts` several times, so the sum can exceed the
+/// Returns the sum of the lengths, saturated: the same slice may be in `parts` several times, so the sum can exceed the
 /// address space.
 #[inline(always)]
 pub(super) fn total_bytes(parts: &[&[u8]]) -> u64 {

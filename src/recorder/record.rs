@@ -1,8 +1,8 @@
 //! Recording one event: the fast paths, and the slow paths for all other cases.
 //!
 //! A fast path handles the common case: recording is on, the clock's segment has the time, the thread's payload cursor
-//! has room and the next slot is free. It is inlined where the event is recorded. Everything else ends in `record_slow`
-//! or `record_empty_slow`.
+//! has room and the next slot is free. It is inlined where the event is recorded. All other cases are handled by
+//! `record_slow` or `record_empty_slow`.
 //!
 //! Arrays of extension words are passed as four single words between functions that are not inlined: an array would be
 //! put into memory word by word and read from there in halves, for which the processor waits.
@@ -17,11 +17,11 @@ use crate::ring::payload_cursor::PayloadCursor;
 use crate::ring::writer::Unfinished;
 use std::sync::Arc;
 
-/// How far a fast path came with an event that it has not recorded.
+/// The progress of a fast path with an event that it has not recorded.
 enum Stopped<'c> {
-    /// Nothing has been done.
+    /// A stop before the first effect.
     BeforeReserving,
-    /// The reservation was begun, and is to be finished with this time.
+    /// A reservation that was begun, and is to be finished with this time.
     WhileReserving { cursor: &'c PayloadCursor, unfinished: Unfinished, epoch_nanos: u64 },
 }
 
@@ -34,8 +34,9 @@ impl Core {
 
     /// Records an event at the time `epoch_nanos`, which [`Self::try_now`] returned.
     ///
-    /// Reading the clock takes long: if the caller does it first, the payload is made meanwhile. The same thread should
-    /// not record another event between the two calls: that event would come before this one and have a later time.
+    /// Reading the clock takes long. If the caller reads the clock first, the processor makes the payload meanwhile.
+    /// The same thread should not record another event between the two calls: that event would come before this one and
+    /// have a later time.
     #[cfg(feature = "tracing")]
     #[inline(always)]
     pub(crate) fn record_stamped(
@@ -111,8 +112,8 @@ impl Core {
             return Err(Stopped::BeforeReserving);
         }
         let Some(cursor) = thread_cursors::remembered(self) else { return Err(Stopped::BeforeReserving) };
-        // Before the locked instructions: reading the tick counter takes longer than all the rest, which the processor
-        // does meanwhile. After them it would have to wait.
+        // The clock is read before the locked instructions. Reading the tick counter takes longer than all other work,
+        // which the processor does meanwhile; after a locked instruction it would wait for the counter.
         let Some(epoch_nanos) = now() else { return Err(Stopped::BeforeReserving) };
         let claim = match self.writer.try_reserve(cursor, bytes) {
             Ok(claim) => claim,
@@ -125,7 +126,7 @@ impl Core {
         Ok(seqno)
     }
 
-    /// Fast path for an event without payload; the caller has checked that recording is switched on. If it returns
+    /// Fast path for an event without payload; the caller has checked that recording is switched on. If this returns
     /// `None`, call [`Self::record_empty_slow`].
     #[inline(always)]
     pub(crate) fn try_record_empty(&self, event_type: u16, ext0: u64, ext1: u64, ext2: u64, ext3: u64) -> Option<u64> {
@@ -172,7 +173,7 @@ impl Core {
         self.record_slow(stopped, event_type, [ext0, ext1, ext2, ext3], &[payload])
     }
 
-    /// Records an event with payload in every case, from where its fast path stopped.
+    /// Records an event with payload in every case. Continues where the fast path stopped.
     #[cold]
     #[inline(never)]
     fn record_slow(

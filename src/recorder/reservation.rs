@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 /// An event that has its slot and payload memory, and is being filled.
 ///
-/// Made by [`Recorder::reserve`](super::Recorder::reserve). Readers wait for the event until it is committed (they do
-/// not block writers), so fill it without delay. If the reservation is dropped instead (by an early return or a panic),
-/// a RECORD_ERROR event is committed.
+/// [`Recorder::reserve`](super::Recorder::reserve) makes reservations. Readers wait for the event until it is committed
+/// (they do not block writers), so fill the event without delay. If the reservation is dropped instead (by an early
+/// return or a panic), a RECORD_ERROR event is committed.
 ///
 /// Payload bytes that are not written are zero.
 ///
@@ -22,18 +22,18 @@ use std::sync::Arc;
 pub struct Reservation<'r> {
     core: &'r Arc<Core>,
     cursor: Option<&'r PayloadCursor>,
-    /// Taken by commit and drop.
+    /// The claim, until commit or drop takes it.
     claim: Option<Claim<'r>>,
     fields: Fields,
     /// Payload bytes that the caller may write, from `start` on.
     capacity: u64,
     /// Offset of the caller's bytes in the payload: after the error struct for an oversized event, else 0.
     start: u64,
-    /// Every byte before this offset has been stored.
+    /// Offset before which every byte has been stored.
     written: u64,
     requested: u64,
     overflow: Option<ErrorType>,
-    /// PayloadCursors belong to threads.
+    /// Marker: a payload cursor belongs to one thread.
     _not_send: PhantomData<*const ()>,
 }
 
@@ -55,7 +55,7 @@ impl Core {
         };
         let epoch_nanos = self.clock.now_epoch_nanos();
         let cursor = thread_cursors::of_this_thread(self);
-        // With room for the error struct, in case the reservation is dropped.
+        // The size has room for the error struct, in case the reservation is dropped.
         let claim = self.writer.reserve(cursor, (start + capacity).max(record_error::FIXED_BYTES as u64));
         // Fits 32 bits, or `overflow` has capped it.
         let reserved_bytes = (start + capacity) as u32;
@@ -83,8 +83,8 @@ impl Reservation<'_> {
     /// Returns how many bytes can be written: the requested number, or 8,176 if the request was too large, or 0 if
     /// stalled writers hold every chunk of payload memory.
     ///
-    /// With 0 all written bytes are lost, and the event becomes a RECORD_ERROR without payload: it keeps the time and
-    /// the extension words, but readers learn neither its type nor its size.
+    /// If the number is 0, all written bytes are lost, and the event becomes a RECORD_ERROR without payload. The
+    /// RECORD_ERROR has the time and the extension words of the event, but neither its type nor its size.
     pub fn payload_bytes(&self) -> u64 {
         self.capacity
     }
@@ -102,15 +102,14 @@ impl Reservation<'_> {
         self.fields.content_ext[index] = value;
     }
 
-    /// Appends bytes, and returns how many of them there was room for: less than all only at the end of
-    /// [`Self::payload_bytes`].
+    /// Appends as many of the bytes as have room before the end of [`Self::payload_bytes`], and returns their number.
     #[inline]
     pub fn append(&mut self, bytes: &[u8]) -> usize {
         self.write_at(self.written, bytes)
     }
 
-    /// Writes bytes at `offset` of the payload, and returns how many of them there was room for. A gap before `offset`
-    /// is filled with zeros.
+    /// Writes as many of the bytes at `offset` of the payload as have room, and returns their number. A gap before
+    /// `offset` is filled with zeros.
     #[inline]
     pub fn write_at(&mut self, offset: u64, bytes: &[u8]) -> usize {
         if offset >= self.capacity || !self.core.is_original_process() {
@@ -127,7 +126,7 @@ impl Reservation<'_> {
         room as usize
     }
 
-    /// Publishes the event and returns its seqno. An oversized event, or one without payload memory, becomes a
+    /// Publishes the event and returns its seqno. An oversized event, or an event without payload memory, becomes a
     /// RECORD_ERROR.
     #[inline]
     pub fn commit(mut self) -> u64 {

@@ -28,12 +28,13 @@ struct Held {
 struct HeldCursors(RefCell<Vec<Held>>);
 
 thread_local! {
-    // Without a destructor: so access needs no check, and works until the thread's last instruction.
+    // The thread-local has no destructor. So access needs no check, and works until the thread's last instruction.
     static REMEMBER: [Cell<Remembered>; REMEMBERED] = const { [const { Cell::new(NOTHING) }; REMEMBERED] };
     static HELD: HeldCursors = const { HeldCursors(RefCell::new(Vec::new())) };
 }
 
-/// Returns the calling thread's payload cursor of `core` if it was used lately. The fast path of [`of_this_thread`].
+/// Returns the calling thread's payload cursor of `core` if it was used lately. This is the fast path of
+/// [`of_this_thread`].
 #[inline(always)]
 pub(super) fn remembered(core: &Core) -> Option<&PayloadCursor> {
     let remembered = REMEMBER.with(|slots| slots[core.id as usize % REMEMBERED].get());
@@ -48,7 +49,7 @@ pub(super) fn remembered(core: &Core) -> Option<&PayloadCursor> {
 /// Returns the calling thread's payload cursor of `core`.
 ///
 /// Returns `None` if the thread is at its end, if all payload cursors of the recorder are in use, or in a signal
-/// handler that interrupted this function. Recording without a payload cursor works, and costs more.
+/// handler that interrupted this function. Recording without a payload cursor works, but costs more.
 pub(super) fn of_this_thread(core: &Arc<Core>) -> Option<&PayloadCursor> {
     if let Some(cursor) = remembered(core) {
         return Some(cursor);
@@ -77,7 +78,7 @@ impl Drop for HeldCursors {
         // Other destructors of this thread may still record; they do so without a payload cursor.
         REMEMBER.with(|slots| slots.iter().for_each(|slot| slot.set(NOTHING)));
         for held in self.0.get_mut().drain(..) {
-            // In a forked child the lock of the payload cursors may be held by a thread that does not exist there.
+            // In a forked child, a thread that exists only in the parent may hold the lock of the payload cursors.
             let Some(core) = held.core.upgrade().filter(|core| core.is_original_process()) else { continue };
             let Some(cursor) = core.writer.cursors().get(held.cursor) else { continue };
             core.writer.give_back(cursor);

@@ -1,4 +1,5 @@
-//! Count of the payload cursors that record at present, so that their runs together take a bounded part of the buffer.
+//! Count of the payload cursors that record at present. By this count the runs of all cursors together take a bounded
+//! part of the buffer.
 
 use crate::sync::{AtomicU64, Ordering};
 

@@ -1,10 +1,10 @@
 //! Chunks: the unit in which payload memory changes hands, so that no two threads ever write the same payload bytes at
 //! the same time.
 //!
-//! Each physical chunk has an owner word in the writer's private memory (a ring has one writing process): `lap << 16 |
-//! holder`. The lap is the turn of the payload buffer for which the chunk was last taken, from 1. The holder is 0
-//! (free), the id of a payload cursor plus one, or [`ONE_OFF`]. Laps only grow: so a writer that allocated an offset
-//! long ago and comes late finds a newer lap and takes nothing.
+//! Each physical chunk has an owner word in the writer's private memory (a ring has one writing process):
+//! `lap << 16 | holder`. The lap is the turn of the payload buffer for which the chunk was last taken, from 1. The
+//! holder is 0 (free), the id of a payload cursor plus one, or [`ONE_OFF`]. Laps only grow. So a writer that allocated
+//! an offset long ago and comes late finds a newer lap and takes nothing.
 
 use super::mutation::{self, Mutation};
 use super::payload_cursor::{CursorId, LeftRun, PayloadCursor};
@@ -25,15 +25,15 @@ const PIN_MASK: u64 = (1 << PIN_BITS) - 1;
 /// Flag in a pin word: the chunk is not the first of its run; the bits below hold its distance from the first in
 /// chunks.
 const PIN_FOLLOWS: u64 = 1 << 15;
-/// Count in the pin word of a run's first chunk: too many open reservations to count.
+/// Count in the pin word of a run's first chunk that stands for too many open reservations to count.
 const PIN_UNCOUNTED: u64 = PIN_FOLLOWS - 1;
 
 /// Taker of a chunk.
 #[derive(Clone, Copy)]
 pub(crate) enum Taker<'a> {
-    /// A payload cursor, which keeps the chunk.
+    /// Payload cursor, which keeps the chunk.
     Cursor(&'a PayloadCursor),
-    /// One reservation. Its thread has this payload cursor, or none.
+    /// Single reservation. Its thread has this payload cursor, or none.
     OneOff(Option<&'a PayloadCursor>),
 }
 
@@ -102,7 +102,7 @@ impl Chunks {
         let owner = self.owner(base);
         let lap = self.lap(base);
         // Acquire here and below, pairs with the release in `free` and `release_run`: the previous holder's payload
-        // stores happen before ours. So ours are later in the modification order of every byte.
+        // stores happen before our payload stores. So our stores are later in the modification order of every byte.
         let mut seen = owner.load(Ordering::Acquire);
         loop {
             if seen >> HOLDER_BITS >= lap && !mutation::active(Mutation::MissingLapCheck) {
@@ -117,8 +117,8 @@ impl Chunks {
             }
             step::at(Step::OwnerSeen);
             let name = lap << HOLDER_BITS | taker.holder();
-            // No release: a thief that reads our name looks at our payload cursor. If the exchange fails, the word has
-            // got a newer lap or was freed, which happens a few times at most.
+            // No release is needed: a thief that reads our name looks at our payload cursor. If the exchange fails, the
+            // word has got a newer lap or was freed. Both happen a few times at most.
             match owner.compare_exchange(seen, name, Ordering::Acquire, Ordering::Acquire) {
                 Ok(_) => return true,
                 Err(now) => seen = now,
@@ -140,7 +140,8 @@ impl Chunks {
         if let Some(own) = taker.own_cursor()
             && own.id() == holder
         {
-            // The taker's own chunk, from an earlier lap. It has no open reservation in it if this one is its only one.
+            // The taker itself holds the chunk, from an earlier lap. If the taker's only open reservation is this one,
+            // no open reservation is in the chunk.
             return own.is_outermost();
         }
         let Some(cursor) = cursors.get(holder) else { return false };
@@ -154,25 +155,26 @@ impl Chunks {
     pub(crate) fn free(&self, base: u64, taker: Taker<'_>) {
         let lap = self.lap(base) << HOLDER_BITS;
         let held = lap | taker.holder();
-        // Release, pairs with the acquire in `take`: our payload stores happen before those of the next holder. If the
-        // exchange fails, another thread has taken the chunk from us.
+        // Release, pairs with the acquire in `take`: our payload stores happen before the payload stores of the next
+        // holder. If the exchange fails, another thread has taken the chunk from us.
         let _ = self.owner(base).compare_exchange(held, lap | FREE, free_order(), Ordering::Relaxed);
     }
 
-    /// Releases a run that `cursor` has stopped filling. `run.open` of its open reservations have their payload in it.
+    /// Releases a run that `cursor` has stopped filling. `run.open` of the open reservations of the cursor have their
+    /// payload in the run.
     ///
     /// If there are such reservations, the last of them frees the run (see [`Self::unpin`]), or thieves take its chunks
-    /// when the payload cursor is outside. So a reservation that is open for long, or leaked, keeps one run, and not
+    /// when the payload cursor is outside. So a reservation that is open for long, or leaked, keeps only one run, not
     /// every run that its thread fills meanwhile.
     ///
     /// `is_kept` says that no other thread can have taken a chunk of the run: the payload cursor is inside, and the run
-    /// was near after the fence. Thieves leave its chunks alone then, so that no exchange is needed.
+    /// was near after the fence. Thieves then leave the chunks of the run alone, so that no exchange is needed.
     pub(crate) fn release_run(&self, run: LeftRun, cursor: &PayloadCursor, is_kept: bool) {
         let chunks = run.bytes >> self.chunk_shift;
         if run.open == 0 || mutation::active(Mutation::MissingPin) {
             for base in (0..chunks).map(|n| self.chunk_at(run.base, n)) {
                 if is_kept {
-                    // Release: as in `free`.
+                    // Release, as in `free`.
                     self.owner(base).store(self.lap(base) << HOLDER_BITS | FREE, free_order());
                 } else {
                     self.free(base, Taker::Cursor(cursor));
@@ -182,7 +184,7 @@ impl Chunks {
         }
         // Relaxed, as in `unpin`: only the holder uses these words. They carry the lap because `open` may be wrong for
         // a run whose chunks other threads have taken (a handler that came before the owner noticed the loss counts a
-        // reservation that will be withdrawn): the next holder then finds a lap that is not its own.
+        // reservation that will be withdrawn): the next holder then finds a lap other than its own.
         let pin = |base, what| self.pins[self.index(base)].store(self.pin_word(base, what), Ordering::Relaxed);
         pin(run.base, run.open.min(PIN_UNCOUNTED));
         (1..chunks).for_each(|n| pin(self.chunk_at(run.base, n), PIN_FOLLOWS | n));
@@ -221,7 +223,7 @@ impl Chunks {
         base.checked_sub(before << self.chunk_shift)
     }
 
-    /// Returns true if the chunk at `base` is pinned as the one `n` chunks after the first of its run.
+    /// Returns true if the chunk at `base` is pinned as the chunk that is `n` chunks after the first chunk of its run.
     fn follows(&self, base: u64, n: u64) -> bool {
         self.pins[self.index(base)].load(Ordering::Relaxed) == self.pin_word(base, PIN_FOLLOWS | n)
     }

@@ -9,7 +9,7 @@ use crate::layout::descriptor::WORD_SEQNO;
 use crate::layout::limits::{DESCRIPTOR_BYTES, DESCRIPTOR_WORDS};
 use crate::sync::{AtomicU64, Ordering, fence, fetch_add_then_fence};
 
-/// How far ahead of the last seqno's descriptor a cache line is prefetched: six slots.
+/// Distance from the last seqno's slot to the cache line that is prefetched: six slots.
 const PREFETCH_BYTES: usize = 6 * DESCRIPTOR_BYTES as usize;
 
 /// The words of a slot.
@@ -31,9 +31,9 @@ pub(crate) struct Claim<'r> {
 pub(super) enum PayloadMemory {
     /// Bytes in the run of the thread's payload cursor, or no bytes for an event without payload.
     Run,
-    /// So many chunks from the payload's offset on, which the commit frees.
+    /// Chunks of this payload alone, from the payload's offset on. The commit frees them.
     OneOff { chunks: u64 },
-    /// None: stalled writers hold every chunk, or no slot could be claimed.
+    /// No memory: stalled writers hold every chunk, or no slot could be claimed.
     Missing,
 }
 
@@ -58,7 +58,7 @@ impl Claim<'_> {
         Self { seqno: 0, payload_offset: 0, memory: PayloadMemory::Missing, words: None }
     }
 
-    /// Returns false if no payload memory was found: then the event can only be committed without payload.
+    /// Returns true if payload memory was found. Otherwise the event can only be committed without payload.
     #[inline(always)]
     pub(crate) fn has_payload_memory(&self) -> bool {
         self.memory != PayloadMemory::Missing
@@ -78,12 +78,12 @@ impl<M: RingMemory> RingWriter<M> {
         seqno.checked_sub(1).map(|index| ClaimedSlot { seqno, words: self.memory.descriptor(index) })
     }
 
-    /// Allocates seqnos until the slot of one can be claimed. Returns `None` after a whole lap of them, or if the file
-    /// was truncated.
+    /// Allocates seqnos until the slot of a seqno can be claimed. Returns `None` after a whole lap of seqnos, or if the
+    /// file was truncated.
     ///
     /// A seqno is given up only if another writer is stalled inside its slot or has lapped us. A stalled writer is
-    /// inside one slot for each reservation that it has open. So there is a slot for us within a lap, unless all slots
-    /// are open.
+    /// inside one slot for each of its open reservations. So a lap has a free slot, unless an open reservation is in
+    /// every slot.
     #[cold]
     #[inline(never)]
     pub(super) fn claim_slot_slow(&self) -> Option<ClaimedSlot<'_>> {
@@ -111,7 +111,7 @@ impl<M: RingMemory> RingWriter<M> {
     #[inline(always)]
     fn claim(&self, seqno: u64) -> Option<&SlotWords> {
         let words = self.memory.descriptor(seqno.wrapping_sub(1));
-        // Before the load of the seqno word, so that the cache lines to come travel while it waits.
+        // The prefetch comes before the load of the seqno word, so that later cache lines travel while that load waits.
         self.memory.prefetch_after::<PREFETCH_BYTES>(words);
         let word = &words[WORD_SEQNO];
         // Relaxed: the compare-exchange decides.
@@ -132,7 +132,7 @@ impl<M: RingMemory> RingWriter<M> {
             }
         } else {
             // Acquire, pairs with the release of the commit that stored `seen`: the previous writer's stores happen
-            // before ours. So ours come later in the modification order of every word of the slot.
+            // before our stores. So our stores come later in the modification order of every word of the slot.
             let order = match () {
                 () if mutation::active(Mutation::RelaxedClaim) => Ordering::Relaxed,
                 () if mutation::active(Mutation::MissingWriterFence) => Ordering::AcqRel,
@@ -159,8 +159,8 @@ impl<M: RingMemory> RingWriter<M> {
     fn give_up(&self, seqno: u64) {
         let seen = self.memory.descriptor(seqno.wrapping_sub(1))[WORD_SEQNO].load(Ordering::Relaxed);
         step::at(Step::Refused);
-        // If a writer is stalled inside the slot, readers would wait for it. If the slot's next turn has begun, readers
-        // would see that in the slot, but only after it has been committed.
+        // Without the hole, readers would wait for a writer that is stalled inside the slot. If instead the slot's next
+        // lap has begun, readers would see this in the slot, but only after the commit of the event of that lap.
         holes::publish(&self.memory, seqno);
         step::at(Step::HolePublished);
         let counter = if seen == 0 { ControlWord::RefusedClaims } else { ControlWord::LappedClaims };

@@ -1,4 +1,4 @@
-//! Fill and commit: from a claim to an event that readers see.
+//! Fill and commit, which turn a claim into an event that readers see.
 
 use super::chunk::Taker;
 use super::claim::{Claim, PayloadMemory, SlotWords};
@@ -36,7 +36,8 @@ impl<M: RingMemory> RingWriter<M> {
     /// Stores all words of the descriptor, publishes the event, and ends the claim's hold on payload memory. `cursor`
     /// is the payload cursor with which the event was reserved.
     ///
-    /// After a `try_` reservation the compiler knows the claim's kind of memory, so that only the fast path is left.
+    /// After a `try_` reservation the compiler knows the claim's kind of memory, so that it generates only the fast
+    /// path.
     #[inline(always)]
     pub(crate) fn commit(&self, cursor: Option<&PayloadCursor>, claim: Claim<'_>, fields: &Fields) {
         if let Some(words) = claim.words {
@@ -53,8 +54,8 @@ impl<M: RingMemory> RingWriter<M> {
         step::at(Step::Left);
     }
 
-    /// Ends a reservation while others of the thread are open. `in_run` is the offset of its payload if that lies in a
-    /// run of the payload cursor.
+    /// Ends a reservation while other reservations of the thread are open. `in_run` is the offset of its payload if the
+    /// payload lies in a run of the payload cursor.
     #[cold]
     #[inline(never)]
     fn leave_slow(&self, cursor: &PayloadCursor, in_run: Option<u64>) {
@@ -69,7 +70,7 @@ impl<M: RingMemory> RingWriter<M> {
 /// Stores all words of the descriptor, the seqno last.
 #[inline(always)]
 fn publish(words: &SlotWords, seqno: u64, payload_offset: u64, fields: &Fields) {
-    // Relaxed: after the fence of the claim, and before the release store of the seqno.
+    // Relaxed: these stores come after the fence of the claim, and before the release store of the seqno.
     let type_and_size = pack_type_and_size(fields.event_type, fields.payload_bytes);
     if mutation::active(Mutation::EarlyCommit) {
         words[WORD_SEQNO].store(seqno, Ordering::Release);

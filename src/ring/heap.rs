@@ -1,4 +1,4 @@
-//! A ring in ordinary memory: for unit tests and models.
+//! A ring in heap memory, for unit tests and models.
 
 use super::holes::HoleTable;
 use super::memory::{ControlWord, RingMemory};
@@ -7,7 +7,7 @@ use crate::layout::extension;
 use crate::layout::limits::DESCRIPTOR_WORDS;
 use crate::sync::{AtomicU64, Ordering};
 
-/// Payload words are 8 bytes; models store payloads of whole words.
+/// Bytes of a payload word. Models store payloads of whole words.
 const WORD_BYTES: u64 = 8;
 /// Entries of the wide hole table.
 const WIDE_HOLES: usize = extension::WIDE_HOLE_SETS * extension::WIDE_HOLE_WAYS;
@@ -25,8 +25,8 @@ pub(crate) struct HeapMemory {
 }
 
 impl HeapMemory {
-    /// Creates zeroed memory. Only `payload_words` words of payload exist (few, under loom); later offsets wrap onto
-    /// them.
+    /// Creates zeroed memory. Only `payload_words` words of payload exist (few in loom models); later offsets wrap onto
+    /// these words.
     pub(crate) fn new(geometry: Geometry, payload_words: usize) -> Self {
         let words = |n: usize| (0..n).map(|_| AtomicU64::new(0)).collect();
         Self {

@@ -1,14 +1,14 @@
 //! The hole tables. They name the seqnos that were handed out and will never be committed, so that readers do not wait
 //! for them.
 //!
-//! A table is divided into sets of a few entries; a seqno belongs to one set and may stand in any entry of it. A new
+//! A table is divided into sets of a few entries; a seqno belongs to one set and may be in any entry of that set. A new
 //! hole replaces the smallest entry, so that an entry only grows. Within a lap a slot has one seqno. So a hole is
-//! forgotten early only if writers stall for a whole lap in more slots of one set than the set has entries; readers
+//! replaced too early only if writers stall for a whole lap in more slots of one set than the set has entries. Readers
 //! then wait until the ring has gone round. In the wide table this cannot happen in rings of up to 65,536 descriptors,
-//! and is nearly impossible in larger ones.
+//! and is nearly impossible in larger rings.
 //!
-//! Readers since version 1.2 look in the wide table. The narrow table, of 64 sets by the seqno's remainder, is for
-//! older readers.
+//! Readers since version 1.2 look in the wide table. The narrow table is for older readers. It has 64 sets, and a
+//! seqno's remainder names its set.
 
 use super::memory::RingMemory;
 use super::mutation::{self, Mutation};
@@ -25,7 +25,7 @@ pub(crate) enum HoleTable {
     Wide,
 }
 
-/// Returns the indices of the entries in which `seqno` may stand.
+/// Returns the indices of the entries that may hold `seqno`.
 fn entries<M: RingMemory>(memory: &M, table: HoleTable, seqno: u64) -> Range<u64> {
     let (set, ways) = match table {
         HoleTable::Narrow => (seqno % (HOLE_ENTRIES / HOLE_WAYS) as u64, HOLE_WAYS as u64),
@@ -43,7 +43,7 @@ pub(crate) fn publish<M: RingMemory>(memory: &M, seqno: u64) {
     if mutation::active(Mutation::MissingHole) {
         return;
     }
-    // Models have one table: with two there would be nothing new to find, in many more interleavings.
+    // Models have one table: a second table could show no new fault and would multiply the interleavings.
     if !cfg!(any(loom, shuttle)) {
         enter(memory, HoleTable::Narrow, seqno);
     }
@@ -60,7 +60,7 @@ fn enter<M: RingMemory>(memory: &M, table: HoleTable, seqno: u64) {
         let value_at = |index| (memory.hole(table, index).load(Ordering::Relaxed), index);
         let smallest = entries(memory, table, seqno).map(value_at).min();
         let Some((value, index)) = smallest.filter(|(value, _)| *value < seqno) else {
-            // All entries are newer: we come so late that readers find the slot's next turn.
+            // All entries are newer. We come so late that readers find the event of the slot's next lap.
             return;
         };
         let entry = memory.hole(table, index);
@@ -73,7 +73,7 @@ fn enter<M: RingMemory>(memory: &M, table: HoleTable, seqno: u64) {
 /// Returns true if the table in which readers look holds `seqno`.
 pub(crate) fn holds<M: RingMemory>(memory: &M, seqno: u64) -> bool {
     let table = memory.hole_table();
-    // Relaxed: a stale value only delays the answer.
+    // Relaxed: a stale value only makes the reader wait longer.
     entries(memory, table, seqno).any(|index| memory.hole(table, index).load(Ordering::Relaxed) == seqno)
 }
 
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
     use crate::layout::extension::WIDE_HOLE_SETS;
 
-    /// How many of `slots` share the fullest set.
+    /// Returns the number of `slots` that share the fullest set.
     fn fullest(slots: impl Iterator<Item = u64>) -> usize {
         let mut sets = vec![0; WIDE_HOLE_SETS];
         slots.for_each(|slot| sets[wide_hole_set(slot) as usize] += 1);
@@ -107,10 +107,10 @@ mod tests {
                 let fullest = fullest((0..STALLED).map(|i| (i * distance + 12_345) & mask));
                 assert!(fullest <= WIDE_HOLE_WAYS, "2^{capacity_shift}, each {distance}th: {fullest}");
             }
-            // Runs of eight, as of threads that each take a few at a time.
+            // Runs of eight slots, as if each thread stalled in eight neighbouring slots.
             let runs = (0..STALLED).map(|i| ((i / 8) * widest * 8 + i % 8) & mask);
             assert!(fullest(runs) <= WIDE_HOLE_WAYS);
-            // No order at all.
+            // Slots in random order.
             let mut state = u64::from(capacity_shift);
             let anyhow = std::iter::repeat_with(|| {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

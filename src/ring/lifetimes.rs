@@ -1,6 +1,6 @@
-//! How long payloads stay readable, in the most unfavourable traffic that we know: the part of the payload buffer that
-//! is recorded between a payload and its expiry. Payload cursors take turns here as no scheduler would have threads do
-//! it.
+//! Tests of the lifetime of payloads in the most unfavourable traffic that we know. The lifetime is the part of the
+//! payload buffer that is recorded between a payload and its expiry. Payload cursors take turns here in an order that
+//! no scheduler would choose for threads.
 
 use super::commit::Fields;
 use super::heap::HeapMemory;
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 struct Traffic {
     ring: RingWriter<HeapMemory>,
     cursors: Vec<u16>,
-    /// Bytes recorded before the payload at each offset that is still readable.
+    /// Readable payloads: for each offset, the number of bytes that were recorded up to the end of the payload.
     readable: BTreeMap<u64, u64>,
     recorded: u64,
     /// Smallest number of bytes that were recorded between a payload and its expiry.
@@ -23,7 +23,7 @@ struct Traffic {
 
 impl Traffic {
     fn new(payload_shift: u32, cursors: usize) -> Self {
-        // The payload bytes themselves do not matter.
+        // The contents of payloads do not matter here, so few words of payload memory suffice.
         let memory = HeapMemory::new(Geometry::new(16, 1 << payload_shift, 0).unwrap(), 1);
         let ring = RingWriter::new(memory);
         let cursors = (0..cursors).map(|_| ring.cursors().acquire().unwrap().id()).collect();
@@ -105,7 +105,7 @@ fn slow_cursors_of_a_default_shard_beside_a_busy_one_keep_payloads_for_half_of_t
 
 #[test]
 fn one_cursor_keeps_payloads_of_mixed_sizes_for_half_of_the_buffer_of_any_size() {
-    // As many small payloads as fill so many bytes, after a large one.
+    // Small payloads that fill the given number of bytes, after a large payload.
     let mixes = [
         (43_696, 13_700, 100),
         (8208, 16_400, 16_400),
@@ -143,8 +143,7 @@ fn a_cursor_beside_a_thousand_idle_ones_has_runs_as_if_it_were_alone() {
     assert!(traffic.shortest_percent() >= 80, "{}", traffic.shortest_percent());
 }
 
-/// The claims of docs/RELIABILITY.md about more threads than that, and about the smallest rings that other readers
-/// open.
+/// Checks the claims of docs/RELIABILITY.md about more threads, and about the smallest rings that other readers open.
 #[test]
 fn many_cursors_of_one_ring_keep_payloads_for_an_eighth_of_the_buffer() {
     for (payload_shift, cursors) in [(21, 500), (SHARD_SHIFT, 1000), (27, 1000)] {

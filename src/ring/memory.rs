@@ -1,7 +1,7 @@
 //! The memory of a ring, as words and payload bytes.
 //!
-//! Two rules hold for memory that another process writes. No reference to it exists except `&AtomicU64`, which the
-//! language defines for this. And every byte is copied by an atomic or an opaque copy.
+//! Two rules hold for memory that another process writes. No reference to such memory exists except `&AtomicU64`, which
+//! the language defines for this. Every byte of it is copied by an atomic or an opaque copy.
 
 use super::holes::HoleTable;
 use crate::layout::limits::DESCRIPTOR_WORDS;
@@ -53,8 +53,8 @@ pub(crate) trait RingMemory {
     fn store_payload(&self, offset: u64, bytes: &[u8]);
     /// Copies from the unwrapped payload offset. At most the buffer's size is copied; the rest of `out` stays.
     fn load_payload(&self, offset: u64, out: &mut [u8]);
-    /// Prefetches the cache line `BYTES` after the descriptor, to write it soon. (The last of a turn ask for lines of
-    /// the payload buffer: no harm, and no reckoning.)
+    /// Prefetches the cache line `BYTES` after the descriptor, because it will be written soon. (For the last slots of
+    /// a lap this is a line of the payload buffer. That does no harm, and saves computing the wrapped slot.)
     fn prefetch_after<const BYTES: usize>(&self, words: &[AtomicU64; DESCRIPTOR_WORDS]);
 }
 
@@ -74,7 +74,7 @@ mod mapped {
     use crate::sync::Ordering;
     use std::ptr::NonNull;
 
-    /// A mapped ring file. What each event needs lies in one cache line.
+    /// A mapped ring file. The fields that recording an event needs lie in one cache line.
     #[repr(C, align(64))]
     pub(crate) struct MappedMemory {
         header: NonNull<u8>,
@@ -96,7 +96,7 @@ mod mapped {
     unsafe impl Sync for MappedMemory {}
 
     impl MappedMemory {
-        /// Looks at `mapping` as a ring of the sizes `geometry`; `None` if the mapped sections have other sizes.
+        /// Wraps `mapping` as a ring of the sizes `geometry`. Returns `None` if the mapped sections have other sizes.
         pub(crate) fn new(mapping: Mapping, geometry: Geometry, has_holes: bool) -> Option<Self> {
             let fits = mapping.header_bytes() as u64 >= HEADER_SECTION_BYTES
                 && mapping.descriptor_bytes() as u64 == geometry.descriptor_section_bytes()
@@ -110,7 +110,8 @@ mod mapped {
                 slot_mask: geometry.descriptor_capacity() - 1,
                 payload_mask: geometry.payload_buf_bytes() - 1,
                 geometry,
-                // Payloads of a sparse file must be mapped before they are copied, so none is copied in line.
+                // Payloads of a sparse file must be mapped before they are copied, so no payload of it is copied in
+                // line.
                 copier: Copier::new().within(if mapping.is_sparse() {
                     0
                 } else {
@@ -133,8 +134,8 @@ mod mapped {
             self.is_sparse
         }
 
-        /// Returns true if a payload of so many bytes fits the buffer and is copied in line. A caller that asks first
-        /// has a copy without branches.
+        /// Returns true if a payload of so many bytes fits the buffer and is copied in line. After this check the
+        /// compiler generates the copy without further branches.
         #[inline(always)]
         pub(crate) fn is_copied_in_line(&self, bytes: usize) -> bool {
             self.copier.copies_in_line(bytes)
@@ -155,7 +156,8 @@ mod mapped {
             unsafe { AtomicU64::from_ptr(word.as_ptr().cast()) }
         }
 
-        /// Returns the word at a byte offset of the context area; `None` outside of the area or if unaligned.
+        /// Returns the word at a byte offset of the context area. Returns `None` if the offset is outside of the area
+        /// or unaligned.
         pub(crate) fn context_word(&self, offset: u64) -> Option<&AtomicU64> {
             let end = offset.checked_add(8)?;
             if !offset.is_multiple_of(8) || end > self.geometry.context_area_bytes() {
@@ -168,7 +170,7 @@ mod mapped {
             Some(unsafe { AtomicU64::from_ptr(word.as_ptr().cast()) })
         }
 
-        /// Returns the value of a word of the header section, in no order with other memory; see [`Self::header_word`].
+        /// Returns the value of a word of the header section by a relaxed load; see [`Self::header_word`].
         pub(crate) fn header_value(&self, offset: usize) -> u64 {
             self.header_word(offset).load(Ordering::Relaxed)
         }
@@ -178,8 +180,8 @@ mod mapped {
             self.header_word(offset).load(Ordering::Acquire)
         }
 
-        /// Returns the value of a word of the context area; `None` outside of the area or if unaligned. Acquire, pairs
-        /// with the release that stored the value.
+        /// Returns the value of a word of the context area. Returns `None` if the offset is outside of the area or
+        /// unaligned. Acquire, pairs with the release that stored the value.
         pub(crate) fn context_value_acquired(&self, offset: u64) -> Option<u64> {
             self.context_word(offset).map(|word| word.load(Ordering::Acquire))
         }
@@ -279,9 +281,9 @@ mod mapped {
             if cfg!(target_endian = "big") {
                 return Descriptor::from_words(words);
             }
-            // Transmuted, not built field by field: a load of the whole would wait for the stores of the fields.
-            // SAFETY: `Descriptor` has the eight words' layout (checked by a test of its module), and is made of
-            // integers.
+            // The words are transmuted, because a load of the whole descriptor would wait for the stores of single
+            // fields. SAFETY: `Descriptor` has the eight words' layout (checked by a test of its module), and is made
+            // of integers.
             unsafe { std::mem::transmute::<[u64; DESCRIPTOR_WORDS], Descriptor>(words) }
         }
 
@@ -310,7 +312,7 @@ mod mapped {
 
         #[inline(always)]
         fn store_payload(&self, offset: u64, bytes: &[u8]) {
-            // Not `min`: a constant length shall stay constant for the compiler.
+            // A check instead of `min`, so that a constant length stays constant for the compiler.
             let len = bytes.len();
             if len as u64 > self.payload_mask {
                 return;
@@ -324,7 +326,7 @@ mod mapped {
 
         #[inline(always)]
         fn load_payload(&self, offset: u64, out: &mut [u8]) {
-            // Lengths that are copied in line fit the buffer: the copier knows its size.
+            // Lengths that are copied in line fit the buffer, because the copier's limit is at most the buffer's size.
             let fits = self.copier.copies_in_line(out.len());
             let len = if fits { out.len() } else { out.len().min(self.geometry.payload_buf_bytes() as usize) };
             // SAFETY: the wrapped offset is below S; the payload is mapped twice, 2·S bytes.

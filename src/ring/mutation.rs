@@ -1,12 +1,12 @@
 //! Deliberate faults: the positive controls of the model, stall, death and hostile checks.
 //!
-//! In ordinary builds [`active`] is the constant `false` and every branch on it disappears. Under `--cfg
-//! eventring_mutants`, and in models, the environment variable `EVENTRING_MUTATION` names the fault that is active; the
-//! checks must then fail.
+//! In released builds [`active`] is the constant `false`, and the compiler removes every branch on it. Under
+//! `--cfg eventring_mutants`, and in models, the environment variable `EVENTRING_MUTATION` names the fault that is
+//! active; the checks must then fail.
 
 macro_rules! mutations {
     ($($(#[doc = $doc:literal])* $name:ident,)*) => {
-        /// One way in which the protocol could have been written wrong.
+        /// A plausible mistake in the protocol.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[allow(dead_code, reason = "builds without some feature, and models, have no use for some")]
         pub(crate) enum Mutation {
@@ -31,12 +31,12 @@ mutations! {
     RelaxedCommit,
     /// A seqno that is given up is not published as a hole.
     MissingHole,
-    /// Seqnos are handed out by a relaxed addition without a fence: no earlier store is released with them, and no
-    /// fence stands between the mark "inside" and the question whether the run is near.
+    /// Seqnos are handed out by a relaxed addition without a fence: no earlier store is released with them, and there
+    /// is no fence between the mark "inside" and the check whether the run is near.
     MissingEnterFence,
-    /// No fence between the allocation of a chunk's next turn and the question whether its owner is inside.
+    /// No fence between the allocation of a chunk's next turn and the check whether its owner is inside.
     MissingThiefFence,
-    /// A payload cursor keeps its run however long ago that was allocated.
+    /// A payload cursor keeps its run, however long ago the run was allocated.
     MissingStaleCheck,
     /// Leaving is a relaxed store.
     RelaxedLeave,
@@ -44,12 +44,12 @@ mutations! {
     RelaxedFree,
     /// A chunk is freed although a reservation with payload in it is open.
     MissingPin,
-    /// A nested reservation that ends asks a second time, after it has left, whether its payload is in the run being
+    /// A nested reservation that ends checks a second time, after it has left, whether its payload is in the run being
     /// filled.
     SecondLeaveLook,
     /// A payload cursor is handed on to the next thread while one of its reservations is open.
     EarlyHandOver,
-    /// A chunk is taken without the question whether its owner is inside.
+    /// A chunk is taken without a check whether its owner is inside.
     MissingChunkClaim,
     /// A chunk is taken by a writer that allocated it a lap ago.
     MissingLapCheck,
@@ -85,7 +85,7 @@ pub(crate) const fn active(_: Mutation) -> bool {
 /// Returns true if the fault is switched on.
 ///
 /// # Panics
-/// If the environment names a fault that does not exist: a check of nothing would pass.
+/// If the environment names a fault that does not exist. Otherwise such a check would test nothing.
 #[cfg(any(loom, shuttle, eventring_mutants))]
 pub(crate) fn active(mutation: Mutation) -> bool {
     static CHOSEN: std::sync::OnceLock<Option<Mutation>> = std::sync::OnceLock::new();

@@ -7,8 +7,8 @@ use crate::layout::Descriptor;
 use crate::layout::descriptor::WORD_SEQNO;
 use crate::sync::{Ordering, fence};
 
-/// Largest seqno; at an event each nanosecond a ring takes 292 years to reach it. A header that names a larger one is
-/// damaged, and is read as if it named this one, so that sums of seqnos cannot overflow.
+/// Largest seqno. With one event each nanosecond, a ring reaches it after 292 years. A header that names a larger seqno
+/// is damaged, and is read as if it named this seqno. So sums of seqnos cannot overflow.
 pub(crate) const SEQNO_MAX: u64 = i64::MAX as u64;
 
 /// Outcome of a look at one seqno.
@@ -16,11 +16,11 @@ pub(crate) const SEQNO_MAX: u64 = i64::MAX as u64;
 pub(crate) enum Observation {
     /// The event, whole.
     Event(Descriptor),
-    /// Not committed yet: the seqno is not allocated, or a writer is inside its slot.
+    /// A seqno that is not committed yet: it is not allocated, or a writer is inside its slot.
     NotReady,
-    /// Overwritten by a later lap.
+    /// A seqno whose slot a later lap has overwritten.
     Lapped,
-    /// The seqno was allocated and will never be committed.
+    /// A seqno that was allocated and will never be committed.
     Hole,
 }
 
@@ -28,7 +28,7 @@ pub(crate) enum Observation {
 pub(crate) enum Slot {
     /// The event, whole.
     Event(Descriptor),
-    /// The event was there and has been overwritten meanwhile.
+    /// An event that was overwritten while it was read.
     Lapped,
     /// Another value of the slot's seqno word: 0 while a writer is inside, or another seqno.
     Other(u64),
@@ -58,8 +58,8 @@ pub(crate) fn slot<M: RingMemory>(memory: &M, seqno: u64) -> Slot {
     let descriptor = M::load_descriptor(words);
     if !mutation::active(Mutation::MissingReaderFence) {
         // Pairs with the release fence after the claim: if one of the words loaded before this fence is a later
-        // writer's, the load of the seqno after it sees that writer's claim. An acquire load instead of the fence would
-        // not keep the earlier loads before it.
+        // writer's, the load of the seqno after this fence sees that writer's claim. An acquire load instead of the
+        // fence would not order the earlier loads before itself.
         fence(Ordering::Acquire);
     }
     if word.load(reload_order()) == seqno { Slot::Event(descriptor) } else { Slot::Lapped }
@@ -71,12 +71,12 @@ fn reload_order() -> Ordering {
     if mutation::active(Mutation::MissingReaderFence) { Ordering::Acquire } else { Ordering::Relaxed }
 }
 
-/// Returns why `seqno` is not in its slot, which holds `seen`.
+/// Returns the reason why `seqno` is not in its slot, which holds `seen`.
 pub(crate) fn absent<M: RingMemory>(memory: &M, seqno: u64, seen: u64) -> Observation {
     if seen > seqno {
         return Observation::Lapped;
     }
-    // Relaxed: a stale value only delays the answer.
+    // Relaxed: a stale value only makes the reader wait longer.
     let last = memory.control(ControlWord::LastSeqno).load(Ordering::Relaxed).min(SEQNO_MAX);
     if last < seqno {
         return Observation::NotReady;
@@ -84,7 +84,8 @@ pub(crate) fn absent<M: RingMemory>(memory: &M, seqno: u64, seen: u64) -> Observ
     if memory.has_holes() && holes::holds(memory, seqno) {
         return Observation::Hole;
     }
-    // If the slot's next turn has been handed out, this seqno is lost even if it is committed: it would be a lap late.
+    // If the next lap's seqno of this slot has been handed out, this seqno is lost. A commit of it would come a lap
+    // late.
     if last - seqno >= memory.geometry().descriptor_capacity() { Observation::Lapped } else { Observation::NotReady }
 }
 
@@ -92,7 +93,7 @@ pub(crate) fn absent<M: RingMemory>(memory: &M, seqno: u64, seen: u64) -> Observ
 /// expired; then the bytes in `out` have no meaning.
 #[inline(always)]
 pub(crate) fn payload<M: RingMemory>(memory: &M, descriptor: &Descriptor, out: &mut [u8]) -> bool {
-    // No check before the copy: expired bytes are still memory, and the check after the copy decides.
+    // No check is needed before the copy. Expired bytes are still mapped memory, and the check after the copy decides.
     memory.load_payload(descriptor.payload_buf_offset, out);
     if !mutation::active(Mutation::MissingReaderFence) {
         // Pairs with the release fence in `window::move_past`: if a byte copied before this fence is a later payload's,

@@ -1,4 +1,5 @@
-//! The cost of reservations that stay open for long or for ever: their own slot and run, and nothing else.
+//! Tests of the cost of reservations that stay open for long or for ever: each costs its own slot and run, and nothing
+//! else.
 
 use super::chunk::{Chunks, Taker};
 use super::claim::Claim;
@@ -117,7 +118,8 @@ fn a_chunk_that_was_taken_from_a_cursor_is_pinned_by_its_new_holder_alone() {
     assert!(chunks.take(0, Taker::Cursor(old), &cursors));
     new.enter();
     assert!(chunks.take(PAYLOAD, Taker::Cursor(new), &cursors));
-    // Two of the new holder's reservations are open in it. The old holder counts a reservation that it will withdraw.
+    // Two of the new holder's reservations are open in the chunk. The old holder counts a reservation that it will
+    // withdraw.
     chunks.release_run(LeftRun { base: PAYLOAD, bytes: CHUNK, open: 2 }, new, false);
     chunks.release_run(LeftRun { base: 0, bytes: CHUNK, open: 1 }, old, false);
     chunks.unpin(PAYLOAD, new);

@@ -1,4 +1,4 @@
-//! Allocation of payload memory where the calling thread's run does not serve.
+//! Allocation of payload memory that the calling thread's run cannot provide.
 //!
 //! Payload memory is handed out in whole chunks, in the order of `next_payload_byte`: as a new run for a payload
 //! cursor, or as *one-off* chunks for a single payload. [`super::run_sizes`] decides between the two.
@@ -15,8 +15,8 @@ use crate::layout::limits::PAYLOAD_ALIGN;
 use crate::sync::Ordering;
 
 impl<M: RingMemory> RingWriter<M> {
-    /// Allocates `rounded` bytes where the cursor's run has none left, no longer belongs to the cursor or is no longer
-    /// near. Returns their offset and their kind.
+    /// Allocates `rounded` bytes when the cursor's run has too few bytes left, no longer belongs to the cursor, or is
+    /// no longer near. Returns their offset and their kind.
     pub(super) fn allocate_slow(&self, cursor: Option<&PayloadCursor>, rounded: u64) -> (u64, PayloadMemory) {
         match cursor.and_then(|cursor| self.allocate_in_run(cursor, rounded)) {
             Some(offset) => (offset, PayloadMemory::Run),
@@ -24,7 +24,7 @@ impl<M: RingMemory> RingWriter<M> {
         }
     }
 
-    /// Takes `rounded` bytes of the cursor's run, or of a new one. Returns `None` if the payload should get chunks of
+    /// Takes `rounded` bytes of the cursor's run, or of a new run. Returns `None` if the payload should get chunks of
     /// its own.
     fn allocate_in_run(&self, cursor: &PayloadCursor, rounded: u64) -> Option<u64> {
         if !cursor.begin_run_change() {
@@ -48,11 +48,11 @@ impl<M: RingMemory> RingWriter<M> {
         let is_first = cursor.enter_epoch(epoch);
         let enough = rounded.saturating_mul(PAYLOADS_MIN);
         let (wanted, wanted_next) = match cursor.wanted_bytes().max(self.run_sizes.chunk_bytes) {
-            // Other threads allocated faster, and the rest of the run is lost: the next run shall be small.
+            // Other threads allocated faster, and the rest of the run is lost. So the next run should be small.
             _ if is_stale => (0, 0),
-            // The run is used up: the thread records more than that.
+            // The run is used up, so the thread records more bytes than the run has.
             before if is_near => [before.saturating_mul(2).max(enough); 2].into(),
-            // A thread that takes one run in an epoch would lose most of a larger one.
+            // A thread that takes one run in an epoch would lose most of a larger run.
             before if is_first => (before, before),
             before => (before, before.max(enough)),
         };
@@ -72,20 +72,20 @@ impl<M: RingMemory> RingWriter<M> {
     /// Ends the cursor's filling of its run, if it has one. Call this during a run change, or when no handler can
     /// record.
     ///
-    /// `is_kept` is that of [`Chunks::release_run`](super::chunk::Chunks::release_run).
+    /// `is_kept` has the meaning that it has in [`Chunks::release_run`](super::chunk::Chunks::release_run).
     pub(super) fn release_run(&self, cursor: &PayloadCursor, is_kept: bool) {
         if let Some(left) = cursor.end_run() {
             self.chunks.release_run(left, cursor, is_kept);
         }
     }
 
-    /// Returns the number of the present stretch of payload memory: a run that was taken two stretches ago is no longer
+    /// Returns the number of the present stretch of payload memory. A run that was taken two stretches ago is no longer
     /// near.
     fn epoch(&self) -> u64 {
         self.memory.control(ControlWord::NextPayloadByte).load(Ordering::Relaxed) / self.stale_bytes
     }
 
-    /// Allocates chunks for one payload: a large one, or one of a thread without a payload cursor.
+    /// Allocates chunks for a single payload that is large, or whose thread has no payload cursor.
     fn allocate_one_off(&self, cursor: Option<&PayloadCursor>, rounded: u64) -> (u64, PayloadMemory) {
         let chunks = rounded.div_ceil(self.run_sizes.chunk_bytes);
         match self.take_run(chunks, Taker::OneOff(cursor)) {
@@ -94,15 +94,15 @@ impl<M: RingMemory> RingWriter<M> {
         }
     }
 
-    /// Allocates `count` neighbouring chunks and takes them all, and tries the following ones where a stalled writer
-    /// holds a chunk. Returns `None` after about two turns of the buffer.
+    /// Allocates `count` neighbouring chunks and takes them all. If a stalled writer holds one of them, tries the
+    /// following chunks. Returns `None` after about two turns of the buffer.
     fn take_run(&self, count: u64, taker: Taker<'_>) -> Option<u64> {
         let chunk_bytes = self.run_sizes.chunk_bytes;
         let run_bytes = count * chunk_bytes;
         let next = self.memory.control(ControlWord::NextPayloadByte);
         let tries = 2 * self.memory.geometry().payload_buf_bytes() / run_bytes + 2;
         for _ in 0..tries {
-            // Relaxed: unique by atomicity; the owner words order everything else.
+            // Relaxed: atomicity makes the offset unique, and the owner words order everything else.
             let first = next.fetch_add(run_bytes, Ordering::Relaxed);
             step::at(Step::ChunkAllocated);
             let taken = (0..count)

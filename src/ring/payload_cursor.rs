@@ -3,8 +3,8 @@
 //! A payload cursor fills a *run*: one or more neighbouring chunks of payload memory that were taken together.
 //!
 //! Other threads read one word of a payload cursor: whether its thread is inside a reservation at this moment. The
-//! owner sets that word with plain stores. A thread that wants to take chunks from the cursor pays for the certainty
-//! with a fence (see [`super::chunk`]).
+//! owner sets that word with plain stores. A thread that wants to take chunks from the cursor executes a fence in
+//! exchange (see [`super::chunk`]).
 
 use super::mutation::{self, Mutation};
 use crate::sync::{AtomicU64, Ordering, compiler_fence, local_add, local_fetch_add};
@@ -12,32 +12,32 @@ use crate::sync::{AtomicU64, Ordering, compiler_fence, local_add, local_fetch_ad
 /// Index of a payload cursor among those of a ring.
 pub(crate) type CursorId = u16;
 
-/// Stands for a base while no run is being filled. (Bases are multiples of the padding.)
+/// Value of a base while no run is being filled. (Bases are multiples of the padding.)
 const NO_RUN: u64 = u64::MAX;
-/// Stands for the next free byte while no run is being filled. It lies past the end of every run, also of [`NO_RUN`],
+/// Value of the next free byte while no run is being filled. It lies past the end of every run, also of [`NO_RUN`],
 /// however many bytes are taken there in vain.
 const PAST_EVERY_RUN: u64 = 1 << 62;
 
-/// One open reservation, in [`PayloadCursor::inside`].
+/// Addend for one open reservation, in [`PayloadCursor::inside`].
 const OPEN: u64 = 1;
-/// One open reservation whose payload lies in the run being filled, in [`PayloadCursor::inside`].
+/// Addend for one open reservation whose payload lies in the run being filled, in [`PayloadCursor::inside`].
 const OPEN_IN_RUN: u64 = 1 << 32;
 const OPEN_MASK: u64 = OPEN_IN_RUN - 1;
 
 /// One thread's position in the payload buffer. Only `inside` is read by other threads.
 pub(crate) struct PayloadCursor {
-    /// Open reservations of the owner (low half), and how many of them have their payload in the run being filled (high
-    /// half). 0 says "outside". Stored only by the owner.
+    /// Number of the owner's open reservations (low half), and of those with their payload in the run being filled
+    /// (high half). 0 means "outside". Only the owner stores this word.
     inside: AtomicU64,
     /// Unwrapped base of the run being filled, or [`NO_RUN`].
     run_base: AtomicU64,
     /// Unwrapped offset of the next free byte in the run, or an offset past its end, or at least [`PAST_EVERY_RUN`].
     next: AtomicU64,
-    /// Bytes of the run being filled, or of the last one.
+    /// Bytes of the run being filled, or of the last run.
     run_bytes: AtomicU64,
-    /// 1 while the owner changes runs: a signal handler of the owner that records finds the mark set.
+    /// 1 while the owner changes runs. A signal handler that interrupts the change and records finds this mark.
     is_changing_run: AtomicU64,
-    /// Bytes that the owner wants of its next run; 0 before the first.
+    /// Bytes that the owner wants of its next run; 0 before the first run.
     wanted_bytes: AtomicU64,
     /// One more than the epoch in which the owner took a run last; see [`super::active`].
     epoch: AtomicU64,
@@ -49,14 +49,14 @@ pub(crate) struct PayloadCursor {
 /// Outcome of the attempt to take bytes from the run being filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bump {
-    /// The bytes begin at `offset`, in the run at `base`.
+    /// Bytes that begin at `offset`, in the run at `base`.
     Fits {
         /// Unwrapped offset.
         offset: u64,
         /// Unwrapped base of the run.
         base: u64,
     },
-    /// The run at `base` has no room for the bytes, or there is no run.
+    /// No bytes: the run at `base` has no room for them, or there is no run.
     DoesNotFit {
         /// Unwrapped base of the run, or [`NO_RUN`].
         base: u64,
@@ -106,7 +106,8 @@ impl PayloadCursor {
         local_add(&self.inside, OPEN);
     }
 
-    /// Ends the only open reservation. Returns false without effect if others are open: then call [`Self::leave_slow`].
+    /// Ends the only open reservation. Returns false without effect if other reservations are open; then call
+    /// [`Self::leave_slow`].
     #[inline(always)]
     pub(crate) fn try_leave(&self) -> bool {
         let is_only_one = self.inside.load(Ordering::Relaxed) & OPEN_MASK <= OPEN;
@@ -118,18 +119,18 @@ impl PayloadCursor {
         is_only_one
     }
 
-    /// Ends a reservation while others are open. `in_run` is the offset of its payload if that lies in a run of this
-    /// cursor.
+    /// Ends a reservation while other reservations are open. `in_run` is the offset of its payload if the payload lies
+    /// in a run of this cursor.
     ///
-    /// Returns true if that run is not the one being filled: then the caller tells [`super::chunk::Chunks::unpin`].
+    /// Returns true if that run is no longer being filled. Then the caller calls [`super::chunk::Chunks::unpin`].
     pub(crate) fn leave_slow(&self, in_run: Option<u64>) -> bool {
         let inside = self.inside.load(Ordering::Relaxed);
-        // Asked once, before the store. If a handler changes runs before this question, it has counted our reservation
-        // in the old run, and the caller undoes that. If a handler changes runs between the question and the store, the
-        // old run stays counted one too many, and the new run as many as we store then: both runs are kept until the
-        // cursor is outside, which is always safe.
+        // The question is asked once, before the store. If a handler changes runs before the question, it has counted
+        // our reservation in the old run, and the caller undoes this count. If a handler changes runs between the
+        // question and the store, the count of the old run stays one too high, and the new run has the count that we
+        // store. Both runs are then kept until the cursor is outside, which is always safe.
         let is_in_run = in_run.is_some_and(|offset| self.is_in_run(offset));
-        // Release: as in `try_leave`.
+        // Release, as in `try_leave`.
         self.inside.store(inside - OPEN - if is_in_run { OPEN_IN_RUN } else { 0 }, leave_order());
         if mutation::active(Mutation::SecondLeaveLook) {
             return in_run.is_some_and(|offset| !self.is_in_run(offset));
@@ -137,7 +138,7 @@ impl PayloadCursor {
         in_run.is_some() && !is_in_run
     }
 
-    /// Returns true if the owner's only open reservation is the one that it is making now.
+    /// Returns true if the owner has no open reservation other than the one that it is making now.
     #[inline(always)]
     pub(crate) fn is_outermost(&self) -> bool {
         self.inside.load(Ordering::Relaxed) & OPEN_MASK == OPEN
@@ -153,12 +154,12 @@ impl PayloadCursor {
     #[inline(always)]
     pub(crate) fn enter_and_bump(&self, bytes: u64) -> Bump {
         let base = self.run_base.load(Ordering::Relaxed);
-        // One instruction, so that signal handlers see it whole. An offset past the run's end is not used, nor is any
-        // after it, until the addition is undone or the next run begins. Without a run every offset is past the end:
-        // see `PAST_EVERY_RUN`.
+        // The addition is one instruction, so that no signal handler sees a part of it. An offset past the run's end is
+        // not used. No later offset is used either, until the addition is undone or the next run begins. Without a run
+        // every offset is past the end: see `PAST_EVERY_RUN`.
         let offset = local_fetch_add(&self.next, bytes);
-        // If a handler changed runs after the load of `base`, the offset is in the new run, unused, and may pass this
-        // comparison: then the caller finds out that the run at `base` is not being filled any more.
+        // If a handler changed runs after the load of `base`, the offset is in the new run and may pass this
+        // comparison. It is not used: the caller then notices that the run at `base` is not being filled any more.
         if offset.wrapping_sub(base).wrapping_add(bytes) > self.run_bytes.load(Ordering::Relaxed) {
             self.enter();
             return Bump::DoesNotFit { base };
@@ -170,9 +171,10 @@ impl PayloadCursor {
     /// Gives back the `bytes` that did not fit into the run at `base`, so that smaller payloads find the rest of the
     /// run.
     pub(crate) fn undo_bump(&self, base: u64, bytes: u64) {
-        // During our run change no handler changes runs. If the run is still the one at `base`, it has been since
-        // before the bump, because runs do not come back. So the bytes were taken from this `next`. Handlers that took
-        // bytes meanwhile found them past the end, too, or have them in the rest of the run.
+        // During our run change no handler changes runs. If the run at `base` is still being filled, it was being
+        // filled before the bump, too, because runs do not come back. So the bytes were taken from this `next`.
+        // Handlers that took bytes meanwhile either got an offset past the end, too, or got bytes in the rest of the
+        // run.
         if self.begin_run_change() {
             if self.is_filling(base) {
                 local_add(&self.next, bytes.wrapping_neg());
@@ -199,7 +201,7 @@ impl PayloadCursor {
         Some(offset)
     }
 
-    /// Returns how many bytes of the run being filled are free; 0 if there is no run.
+    /// Returns the number of free bytes in the run being filled; 0 if there is no run.
     pub(crate) fn free_bytes(&self) -> u64 {
         let Some(base) = self.run_base() else { return 0 };
         let used = self.next.load(Ordering::Relaxed).wrapping_sub(base);
@@ -212,7 +214,7 @@ impl PayloadCursor {
         (base != NO_RUN).then_some(base)
     }
 
-    /// Returns true if the run at `base` is still the one being filled: no handler has changed runs.
+    /// Returns true if the run at `base` is still being filled, because no handler has changed runs.
     #[inline(always)]
     pub(crate) fn is_filling(&self, base: u64) -> bool {
         self.run_base.load(Ordering::Relaxed) == base
@@ -220,9 +222,9 @@ impl PayloadCursor {
 
     /// Takes back that the reservation being made has its payload at `offset`.
     ///
-    /// If a handler has changed runs meanwhile, we cannot know whether it counted our reservation in the old run or we
-    /// ourselves in the new one. We leave the counts as they are: that run is then kept until the cursor is outside,
-    /// which is always safe.
+    /// If a handler has changed runs meanwhile, either the handler counted our reservation in the old run, or we
+    /// counted it in the new run. We cannot know which. So we leave the counts as they are. The run with the extra
+    /// count is then kept until the cursor is outside, which is always safe.
     pub(crate) fn withdraw(&self, offset: u64) {
         if self.begin_run_change() {
             if self.is_in_run(offset) {
@@ -237,12 +239,12 @@ impl PayloadCursor {
         self.run_base().is_some_and(|base| offset.wrapping_sub(base) < self.run_bytes.load(Ordering::Relaxed))
     }
 
-    /// Returns how many bytes the owner wants of its next run; 0 before the first.
+    /// Returns the number of bytes that the owner wants of its next run; 0 before the first run.
     pub(crate) fn wanted_bytes(&self) -> u64 {
         self.wanted_bytes.load(Ordering::Relaxed)
     }
 
-    /// Sets how many bytes the owner wants of its next run.
+    /// Sets the number of bytes that the owner wants of its next run.
     pub(crate) fn want_bytes(&self, bytes: u64) {
         self.wanted_bytes.store(bytes, Ordering::Relaxed);
     }
@@ -259,7 +261,7 @@ impl PayloadCursor {
         self.is_orphan.store(1, Ordering::Relaxed);
     }
 
-    /// Takes the orphan's mark away. Returns true if the cursor was an orphan.
+    /// Removes the orphan's mark. Returns true if the cursor was an orphan.
     pub(super) fn take_orphan_mark(&self) -> bool {
         let is_orphan = self.is_orphan.load(Ordering::Relaxed) == 1;
         if is_orphan {
@@ -268,8 +270,8 @@ impl PayloadCursor {
         is_orphan
     }
 
-    /// Marks that the owner is about to change runs. Returns false if the mark was set already: we are a signal handler
-    /// that interrupted such a change.
+    /// Marks that the owner is about to change runs. Returns false if the mark was set already: then we are a signal
+    /// handler that interrupted a run change.
     #[inline(always)]
     pub(crate) fn begin_run_change(&self) -> bool {
         if self.is_changing_run.load(Ordering::Relaxed) != 0 {
@@ -292,7 +294,7 @@ impl PayloadCursor {
     ///
     /// Call this between [`Self::begin_run_change`] and [`Self::end_run_change`], after [`Self::end_run`].
     pub(crate) fn begin_run(&self, base: u64, run_bytes: u64, used: u64) {
-        // `next` last: until then a handler finds `PAST_EVERY_RUN`, as without a run.
+        // `next` is stored last. Until then a handler finds `PAST_EVERY_RUN`, as if there were no run.
         self.run_base.store(base, Ordering::Relaxed);
         self.run_bytes.store(run_bytes, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
@@ -305,7 +307,7 @@ impl PayloadCursor {
     /// Call this between [`Self::begin_run_change`] and [`Self::end_run_change`], or when no handler can record.
     pub(crate) fn end_run(&self) -> Option<LeftRun> {
         let base = self.run_base.load(Ordering::Relaxed);
-        // `next` first: a handler must not find an offset of this run together with `NO_RUN`.
+        // `next` is stored first, because a handler must not find an offset of this run together with `NO_RUN`.
         self.next.store(PAST_EVERY_RUN, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
         self.run_base.store(NO_RUN, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The payload cursors of one ring, and their way from thread to thread.
+//! The payload cursors of one ring, and how they pass from thread to thread.
 //!
 //! A thread that ends gives its payload cursor back together with the run that the cursor fills. The next thread
 //! continues in that run.
@@ -12,14 +12,14 @@ use crate::sync::Mutex;
 use crossbeam_utils::CachePadded;
 use std::sync::PoisonError;
 
-/// Cursors of a block, as a shift. Models have four cursors in all.
+/// Number of cursors in a block, as a shift. Models have only four cursors.
 const BLOCK_SHIFT: u32 = if cfg!(any(loom, shuttle)) { 2 } else { 8 };
 const BLOCKS: usize = if cfg!(any(loom, shuttle)) { 1 } else { 64 };
 
-/// Padded, because neighbours belong to other threads.
+/// Array of cursors. Each cursor is padded, because neighbouring cursors belong to other threads.
 type CursorArray = SegmentedArray<CachePadded<PayloadCursor>, BLOCK_SHIFT, 0, BLOCKS>;
 
-/// Largest number of payload cursors of one ring. Further threads take chunks for each event.
+/// Largest number of payload cursors of one ring. Threads beyond this number take chunks for each event.
 ///
 /// (Owner words have 16 bits for a cursor: 0 stands for "free" and 65,535 for "one-off".)
 pub(crate) const MAX_CURSORS: usize = CursorArray::LEN_MAX;
@@ -37,7 +37,7 @@ struct FreeCursors {
 }
 
 impl PayloadCursors {
-    /// Creates the set without cursors; in models, with all of them.
+    /// Creates the set without cursors; in models, with all cursors.
     pub(crate) fn new() -> Self {
         let cursors = Self { cursors: SegmentedArray::new(), free: Mutex::new(FreeCursors::default()) };
         if cfg!(any(loom, shuttle)) {
@@ -46,10 +46,11 @@ impl PayloadCursors {
         cursors
     }
 
-    /// Returns a cursor for a thread, or `None` when all are in use. Takes a lock: once per thread and ring.
+    /// Returns a cursor for a thread, or `None` when all cursors are in use. Takes a lock. Each thread calls this once
+    /// per ring.
     ///
     /// The cursor that was given back last is used first, with the run that it fills. The thread that gave it back
-    /// stored all of the cursor's words before it released the lock, and the new owner has the lock after that.
+    /// stored all of the cursor's words before it released the lock, and the new owner takes the lock afterwards.
     pub(crate) fn acquire(&self) -> Option<&PayloadCursor> {
         let id = {
             let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
@@ -82,8 +83,8 @@ impl PayloadCursors {
 }
 
 impl<M: RingMemory> RingWriter<M> {
-    /// Gives a thread's payload cursor back at the thread's end, for the next thread, with the run that it fills. No
-    /// handler of the thread may record meanwhile.
+    /// Gives a thread's payload cursor back at the thread's end. The next thread gets the cursor together with the run
+    /// that it fills. No handler of the ending thread may record meanwhile.
     ///
     /// A cursor with an open reservation (in another thread-local, or forgotten) becomes an orphan until
     /// [`Self::give_back_orphan`]; its run is freed with the last of its reservations.

@@ -1,13 +1,14 @@
-//! How long the runs of payload cursors are.
+//! The sizes of the runs of payload cursors.
 //!
-//! The part of a run that its cursor does not use is lost until the buffer has gone round. Run sizes keep that loss
-//! small: runs begin with one chunk and grow with the bytes that the thread records, all payload cursors together hold
-//! at most a sixteenth of the buffer, and a payload of which a run would hold only a few gets chunks of its own.
+//! The part of a run that its cursor does not use is lost until the buffer has gone round. Three rules keep that loss
+//! small. Runs begin with one chunk and grow with the bytes that the thread records. All payload cursors together hold
+//! at most a sixteenth of the buffer. A payload gets chunks of its own if a run would hold only a few payloads of its
+//! size.
 
 use crate::layout::Geometry;
 
-/// Smallest number of payloads that a run holds: where the next payload does not fit, at most about one part in so many
-/// of the run is lost. (Models use tiny runs, of two payloads.)
+/// Smallest number of payloads that a run holds. When the next payload does not fit, the lost rest of the run is at
+/// most about the run divided by this number. (Models use tiny runs, of two payloads.)
 pub(super) const PAYLOADS_MIN: u64 = if cfg!(any(loom, shuttle)) { 2 } else { 4 };
 
 /// Limits for the sizes of a ring's runs.
@@ -16,8 +17,9 @@ pub(super) struct RunSizes {
     pub(super) chunk_bytes: u64,
     /// Length of the longest run.
     pub(super) run_bytes_max: u64,
-    /// What the runs of all payload cursors together should take, or twice as much if payloads are large. A cursor
-    /// keeps its run while the others allocate twice that: so threads that record by turns use their runs up in time.
+    /// The bytes that the runs of all payload cursors together should take; twice as many if payloads are large. A
+    /// cursor keeps its run while the other cursors allocate twice this number of bytes. Threads that record by turns
+    /// thus use up their runs in time.
     pub(super) all_runs_bytes: u64,
 }
 
@@ -38,7 +40,7 @@ impl RunSizes {
     }
 
     /// Returns the bytes of a run of about `goal` bytes, a multiple of the chunk size, for payloads of `rounded` bytes.
-    /// Returns `None` if less is lost when the payload gets chunks of its own.
+    /// Returns `None` if fewer bytes are lost when the payload gets chunks of its own.
     pub(super) fn run_bytes(&self, goal: u64, rounded: u64) -> Option<u64> {
         let whole_chunks = |bytes: u64| bytes / self.chunk_bytes * self.chunk_bytes;
         if rounded.saturating_mul(PAYLOADS_MIN) <= goal {

@@ -1,7 +1,7 @@
 //! Named places between the steps of recording, at which a test can make a writer stop.
 //!
-//! In ordinary builds and in models [`at`] is nothing. Under `--cfg eventring_mutants` it calls what the test has set,
-//! which may wait there for as long as it likes.
+//! In released builds and in models [`at`] does nothing. Under `--cfg eventring_mutants` it calls the test's hook,
+//! which may wait for any time.
 
 macro_rules! steps {
     ($($(#[doc = $doc:literal])* $name:ident,)*) => {
@@ -65,7 +65,7 @@ pub(super) const fn at(_: Step) {}
 #[cfg(eventring_mutants)]
 static HOOK: std::sync::OnceLock<fn(Step)> = std::sync::OnceLock::new();
 
-/// Makes every writer of this process call `hook` at every step, from now on.
+/// Makes every writer of this process call `hook` at every step after this call.
 ///
 /// # Panics
 /// If another hook has been set.

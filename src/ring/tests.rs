@@ -86,7 +86,7 @@ fn a_stalled_writer_keeps_its_slot_and_the_refused_seqno_is_a_hole() {
     assert_eq!(record(&ring, 3, &[]), CAPACITY + 2);
     assert_eq!(observe::descriptor(ring.memory(), CAPACITY + 1), Observation::Hole);
     assert_eq!(ring.memory().control(ControlWord::RefusedClaims).load(Ordering::Relaxed), 1);
-    // The stalled writer may still commit, late; the readers of its lap have got Lapped before.
+    // The stalled writer may still commit, late. The readers of its lap have already got `Lapped`.
     ring.commit(None, stalled, &fields(9, 0));
     for _ in 0..CAPACITY - 1 {
         record(&ring, 2, &[]);
@@ -155,7 +155,7 @@ fn the_window_passes_exactly_what_is_overwritten_and_never_moves_back() {
         assert!(next.saturating_sub(PAYLOAD - incr) <= window() && window() < next);
         before = window();
     }
-    // A writer that comes late with an old end changes nothing.
+    // A late writer with an old end changes nothing.
     super::window::move_past(ring.memory(), 64);
     assert_eq!(window(), before);
 }

@@ -9,15 +9,15 @@ use crate::sync::{Ordering, fence};
 /// move of the window is ordered before all stores after this call.
 ///
 /// The window only grows. `fetch_max` cannot lose a move to a smaller one at the same time, and a writer that is late
-/// computes a smaller start and changes nothing. An `end` within the first turn of the buffer needs no move, for which
-/// the subtraction saturates.
+/// computes a smaller start and changes nothing. An `end` within the first turn of the buffer needs no move. The
+/// subtraction saturates for this case.
 #[inline]
 pub(crate) fn move_past<M: RingMemory>(memory: &M, end: u64) {
     let geometry = memory.geometry();
     let incr = geometry.window_incr_bytes();
     let window_bytes = geometry.payload_buf_bytes() - incr;
     let window_start = memory.control(ControlWord::BufferWindowStart);
-    // Relaxed: only compared; a stale, smaller value causes a `fetch_max` without effect at worst.
+    // Relaxed: the value is only compared. A stale, smaller value causes at worst a `fetch_max` without effect.
     let seen = window_start.load(Ordering::Relaxed);
     step::at(Step::WindowSeen);
     if mutation::active(Mutation::WindowUnderflow) {
@@ -25,18 +25,18 @@ pub(crate) fn move_past<M: RingMemory>(memory: &M, end: u64) {
             window_start.store(end.wrapping_sub(window_bytes).div_ceil(incr).wrapping_mul(incr), Ordering::Relaxed);
         }
     } else if end.saturating_sub(window_bytes) > seen {
-        // Far below 2^64: `end` has been allocated from a counter that starts at 0.
+        // `target` is far below 2^64, because `end` has been allocated from a counter that starts at 0.
         let target = (end - window_bytes).div_ceil(incr).saturating_mul(incr);
         if mutation::active(Mutation::UnretriedWindow) {
             let _ = window_start.compare_exchange(seen, target, Ordering::Relaxed, Ordering::Relaxed);
         } else {
-            // Relaxed: the fence after it orders it.
+            // Relaxed: the release fence at the end of this function orders the move.
             window_start.fetch_max(target, Ordering::Relaxed);
         }
     }
     // Pairs with the acquire fence in `observe::payload`: a reader that sees one of our payload bytes also sees this
-    // window, or a later one. That holds, too, if another writer had moved the window: we have read its value before
-    // this fence.
+    // window, or a later one. This also holds if another writer has moved the window, because we have read its value
+    // before this fence.
     if !mutation::active(Mutation::MissingWindowFence) {
         fence(Ordering::Release);
     }

@@ -1,4 +1,4 @@
-//! Reserve: from a thread's wish to record to a claimed slot and payload bytes.
+//! Reserve: the step that gives an event its slot and payload bytes.
 //!
 //! `try_reserve` and `try_reserve_empty` are the fast paths. They are inlined where an event is recorded and handle the
 //! common case: the slot is free, and the payload fits into the run of the thread's payload cursor. The other functions
@@ -16,12 +16,12 @@ use super::run_sizes::RunSizes;
 use super::step::{self, Step};
 use crate::sync::Ordering;
 
-/// A ring that this process writes. The words that each event needs lie together.
+/// A ring that this process writes. The fields that recording an event needs lie together.
 #[repr(C)]
 pub(crate) struct RingWriter<M> {
     pub(super) capacity: u64,
-    /// A run is *near* while its base lies at most this many bytes before the next payload byte: much less than a turn
-    /// of the buffer. A payload cursor leaves a run that is no longer near.
+    /// Largest distance in bytes from the base of a *near* run to the next payload byte. It is much less than a turn of
+    /// the buffer. A payload cursor leaves a run that is no longer near.
     pub(super) stale_bytes: u64,
     pub(super) run_sizes: RunSizes,
     pub(super) memory: M,
@@ -34,8 +34,8 @@ pub(crate) struct RingWriter<M> {
 pub(crate) struct Unfinished {
     /// Outcome of the attempt to take bytes from the cursor's run.
     bump: Bump,
-    /// The seqno whose slot has been claimed; 0 if none has. (A number and no `Option<ClaimedSlot>`: the fast path
-    /// would store both of its words for every event.)
+    /// The seqno whose slot has been claimed; 0 if no slot has been claimed. (With an `Option<ClaimedSlot>` the fast
+    /// path would store two words for every event.)
     claimed_seqno: u64,
 }
 
@@ -81,10 +81,10 @@ impl<M: RingMemory> RingWriter<M> {
         Some(slot.with_payload(self.empty_payload_offset(), PayloadMemory::Run))
     }
 
-    /// Returns an offset for a payload of 0 bytes: any that is not before the buffer window will do.
+    /// Returns an offset for a payload of 0 bytes. Every offset that is not before the buffer window is valid.
     #[inline(always)]
     pub(super) fn empty_payload_offset(&self) -> u64 {
-        // Relaxed: no payload bytes depend on it.
+        // Relaxed: no payload bytes depend on the offset.
         self.memory.control(ControlWord::NextPayloadByte).load(Ordering::Relaxed)
     }
 
@@ -104,8 +104,8 @@ impl<M: RingMemory> RingWriter<M> {
         }
     }
 
-    /// Reserves as [`Self::reserve`] does if the payload fits into the cursor's run and the next slot is free.
-    /// Otherwise returns how far it came; then call [`Self::reserve_slow`].
+    /// Reserves like [`Self::reserve`] if the payload fits into the cursor's run and the next slot is free. Otherwise
+    /// returns the unfinished reservation; then call [`Self::reserve_slow`].
     #[inline(always)]
     pub(crate) fn try_reserve(&self, cursor: &PayloadCursor, payload_bytes: u64) -> Result<Claim<'_>, Unfinished> {
         let bump = cursor.enter_and_bump(padded(payload_bytes));
@@ -113,7 +113,7 @@ impl<M: RingMemory> RingWriter<M> {
         let Bump::Fits { offset, base } = bump else {
             return Err(Unfinished { bump, claimed_seqno: 0 });
         };
-        // Contains the full fence between the mark "inside" and the look at the cursor's run.
+        // This call contains the full fence between the mark "inside" and the check of the cursor's run.
         let Some(slot) = self.try_claim_slot() else { return Err(Unfinished { bump, claimed_seqno: 0 }) };
         if !self.may_fill(cursor, base) {
             return Err(Unfinished { bump, claimed_seqno: slot.seqno });
@@ -134,7 +134,7 @@ impl<M: RingMemory> RingWriter<M> {
         let mut slot = self.claimed_slot(claimed_seqno).or_else(|| self.claim_slot_slow());
         match bump {
             Bump::Fits { offset, base } => {
-                // If only the slot was missing, the bytes of the run are still good.
+                // If only the slot was missing, the bytes of the run may still be used.
                 if let Some(slot) = slot.take_if(|_| self.may_fill(cursor, base)) {
                     return slot.with_payload(offset, PayloadMemory::Run);
                 }
@@ -170,7 +170,7 @@ impl<M: RingMemory> RingWriter<M> {
     /// Returns true if the run at `base` is near. If it is not, other threads may have taken its chunks from the cursor
     /// (and its payloads would expire soon after they were written).
     ///
-    /// To be asked after the fence that follows the mark "inside".
+    /// Call this after the fence that follows the mark "inside".
     #[inline(always)]
     pub(super) fn is_near(&self, base: u64) -> bool {
         // Relaxed: the fence after the mark "inside" decides whether a thief's allocation is seen here; see

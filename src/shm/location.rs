@@ -63,10 +63,10 @@ impl fmt::Display for HugePageWarning {
 pub struct RingLocation {
     /// The path of the file.
     pub path: PathBuf,
-    /// Whether the file is in a ring directory. Such a directory is made if it is missing; directories and files of
+    /// True if the file is in a ring directory. Such a directory is made if it is missing. Directories and files of
     /// strangers are refused.
     pub in_ring_directory: bool,
-    /// Whether the directory is removed when it becomes empty. Only `/dev/shm/event-rings` is.
+    /// True if the directory is removed when it becomes empty. Only `/dev/shm/event-rings` is removed.
     pub remove_empty_directory: bool,
     /// A warning for the user.
     pub warning: Option<HugePageWarning>,

@@ -1,4 +1,4 @@
-//! How ring files are made, opened and mapped.
+//! Options for making, opening and mapping ring files.
 
 /// Options for making a ring file.
 #[derive(Clone, Copy, Debug)]
@@ -10,9 +10,9 @@ pub struct CreateOptions {
     /// write to the directory, it also gets the sticky bit, without which they could exchange the ring files in it. A
     /// directory that exists keeps its mode.
     pub directory_mode: u32,
-    /// Whether the file stays when its owner ends.
+    /// True if the file stays when its owner ends.
     pub keep: bool,
-    /// Whether, for a bare name, the ring directory and a stale file in it may belong to a user other than the caller
+    /// True if, for a bare name, the ring directory and a stale file in it may belong to a user other than the caller
     /// and root.
     pub allow_foreign_owner: bool,
     /// The first bytes that a stale file must have to be replaced, unless the file is empty: a mistyped path must not
@@ -31,7 +31,7 @@ impl Default for CreateOptions {
 pub struct MemfdOptions {
     /// The mode of the file, which matters when a process opens `/proc/PID/fd/N`. The default is 0640.
     pub file_mode: u32,
-    /// Whether the file consists of 2 MiB huge pages.
+    /// True if the file consists of 2 MiB huge pages.
     pub huge_pages: bool,
 }
 
@@ -44,9 +44,9 @@ impl Default for MemfdOptions {
 /// Options for opening a ring file. By default links are refused, and so are strangers' files in a ring directory.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpenOptions {
-    /// Whether a symbolic link in the last component is followed. (`/proc/PID/fd/N` is such a link.)
+    /// True if a symbolic link in the last component is followed. (`/proc/PID/fd/N` is such a link.)
     pub follow_symlinks: bool,
-    /// Whether, for a bare name, the file may belong to a user other than the caller and root, and to none of the
+    /// True if, for a bare name, the file may belong to a user other than the caller and root, and to none of the
     /// caller's groups. Files that are given by a path are never checked.
     pub allow_foreign_owner: bool,
 }
@@ -65,12 +65,12 @@ pub enum Access {
 pub struct MapOptions {
     /// The access that the mapping allows.
     pub access: Access,
-    /// Whether every page is mapped now, so that no access faults later. On kernels before 5.14 this does nothing.
+    /// True if every page is mapped now, so that no access faults later. On kernels before 5.14 this does nothing.
     pub prefault: bool,
-    /// Whether accesses survive a truncation of the file by somebody else; see
+    /// True if accesses survive a truncation of the file by somebody else; see
     /// [`Mapping::was_truncated`](super::Mapping::was_truncated).
     pub survive_truncation: bool,
-    /// Whether the holes of a sparse file are mapped, too. A load from a mapped hole gives the file a page. If holes
+    /// True if the holes of a sparse file are mapped, too. A load from a mapped hole gives the file a page. If holes
     /// are not mapped, they read as zeros and take no memory, and later writes to them are visible after
     /// [`Mapping::reach`](super::Mapping::reach). A writable or prefaulted mapping always has its holes mapped.
     pub map_holes: bool,

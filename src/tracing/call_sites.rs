@@ -59,7 +59,8 @@ impl CallSites {
         self.find(ptr::from_ref(metadata).addr())
     }
 
-    /// As [`Self::id_of`], for a call site without metadata: `key` is the address of a static that stands for it.
+    /// Returns the id of a call site without metadata, like [`Self::id_of`]. `key` is the address of a static that
+    /// stands for the call site.
     pub(super) fn id_of_key(&self, key: usize, describe: impl FnOnce() -> Vec<u8>) -> u32 {
         self.find(key).unwrap_or_else(|| self.register(key, None, describe))
     }

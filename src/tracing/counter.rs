@@ -194,7 +194,7 @@ impl Marker {
         self.mark_with("");
     }
 
-    /// As [`Self::mark`], with a text.
+    /// Records the mark with a text.
     #[inline]
     pub fn mark_with(&'static self, text: &str) {
         if let Some(recorder) = PERF.active() {

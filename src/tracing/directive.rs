@@ -19,17 +19,17 @@ const SYNONYMS: [(&str, LevelFilter); 8] = [
 /// Characters that stand for lists, patterns and quotes elsewhere, and for bytes that are not UTF-8.
 const NOT_IN_TARGETS: [char; 8] = [';', '|', '*', '?', '"', '\'', '`', char::REPLACEMENT_CHARACTER];
 
-/// What is wrong with a directive.
+/// The fault of a directive.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) enum Problem {
-    /// It has the syntax of `EnvFilter` for spans or fields.
+    /// Syntax of `EnvFilter` for spans or fields.
     SpanOrField,
     NoTarget,
     Level(String),
-    /// It is a single word, and probably a mistyped level.
+    /// A single word that is probably a mistyped level.
     LooksLike(LevelFilter),
     Character(char),
-    /// There is no directive at all.
+    /// A filter without any directive.
     Empty,
     NotUnderstood(String),
 }

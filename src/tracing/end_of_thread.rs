@@ -1,5 +1,4 @@
-//! What a thread gives back when it ends: the shards that recorders have assigned to it, and its free list of span
-//! cells.
+//! The end of a thread: it gives back the shards that recorders have assigned to it, and its free list of span cells.
 
 use super::core::PerfCore;
 use super::shards::Assignment;

@@ -1,4 +1,4 @@
-//! Which spans and events a `RecorderSubscriber` records.
+//! The choice of the spans and events that a `RecorderSubscriber` records.
 
 use super::directive::{self, Problem};
 use std::fmt;
@@ -71,7 +71,7 @@ impl TargetFilter {
         Ok(Self { targets, max_level })
     }
 
-    /// As [`Self::parse`], for a filter that somebody has set: without any directive, it is an error.
+    /// Parses a filter that somebody has set, like [`Self::parse`]. A filter without any directive is an error.
     pub(super) fn parse_set(directives: &str) -> Result<Self, FilterError> {
         if directives.split(',').all(|directive| directive.trim().is_empty()) {
             return Err(FilterError { directive: directives.to_owned(), problem: Problem::Empty });

@@ -60,7 +60,7 @@ impl FilterHandle {
         });
     }
 
-    /// As [`Self::set`], for a subscriber that is not in use yet.
+    /// Sets the filter of a subscriber that is not in use yet, like [`Self::set`].
     pub(super) fn replace(&self, filter: TargetFilter) {
         let _changing = self.0.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let level_of_all = level_index(&filter);

@@ -93,8 +93,8 @@ pub fn init(config: impl AsRef<OsStr>) -> Recording {
     }
 }
 
-/// As [`init`], for programs that can go on without a recording. After an error nothing is installed, spans cost the
-/// same as without a subscriber, and another subscriber can be installed.
+/// Does the same as [`init`], for programs that can go on without a recording. After an error nothing is installed,
+/// spans cost the same as without a subscriber, and another subscriber can be installed.
 ///
 /// ```
 /// if let Err(error) = eventring::tracing::try_init("/no/such/directory/my-app") {
@@ -110,8 +110,8 @@ pub fn try_init(config: impl AsRef<OsStr>) -> Result<Recording, SetupError> {
     try_init_with(builder_from_env(config)?, filter)
 }
 
-/// As [`try_init`], with everything that a [`PerfRecorderBuilder`] can set, and a filter. It reads no environment
-/// variable.
+/// Does the same as [`try_init`], with everything that a [`PerfRecorderBuilder`] can set, and with a filter. It reads
+/// no environment variable.
 ///
 /// # Errors
 /// As [`try_init`].
@@ -133,8 +133,8 @@ pub fn try_init_with(recorder: PerfRecorderBuilder, filter: TargetFilter) -> Res
     Ok(Recording { recorder, filter })
 }
 
-/// As [`try_init`], with the configuration from the environment variable `EVENTRING_PERF`: a service can be recorded
-/// without a rebuild. Returns `Ok(None)` and does nothing if the variable is not set or empty.
+/// Calls [`try_init`] with the configuration from the environment variable `EVENTRING_PERF`. A service can thus be
+/// recorded without a rebuild. Returns `Ok(None)` and does nothing if the variable is not set or empty.
 ///
 /// ```
 /// // Does nothing, unless the service is started with EVENTRING_PERF=my-service.
@@ -149,15 +149,16 @@ pub fn try_init_from_env() -> Result<Option<Recording>, SetupError> {
 }
 
 impl RecorderLayer {
-    /// As [`try_init_from_env`], for programs with layers of their own: returns a layer if the environment variable
-    /// `EVENTRING_PERF` is set and not empty. The layer's recorder is installed in [`PERF`]. If `EVENTRING_FILTER` is
+    /// Returns a layer if the environment variable `EVENTRING_PERF` is set and not empty. This is [`try_init_from_env`]
+    /// for programs with layers of their own. The layer's recorder is installed in [`PERF`]. If `EVENTRING_FILTER` is
     /// set, the filter applies to this layer alone; otherwise the layer filters nothing.
     ///
     /// ```
     /// use eventring::tracing::RecorderLayer;
     /// use tracing_subscriber::prelude::*;
     ///
-    /// let stack = tracing_subscriber::registry().with(RecorderLayer::try_from_env()?).with(tracing_subscriber::fmt::layer());
+    /// let recorder_layer = RecorderLayer::try_from_env()?;
+    /// let stack = tracing_subscriber::registry().with(recorder_layer).with(tracing_subscriber::fmt::layer());
     /// # drop(stack);
     /// # Ok::<(), eventring::tracing::SetupError>(())
     /// ```

@@ -10,13 +10,13 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 pub(super) struct Shards {
     rings: Box<[OnceLock<Recorder>]>,
     assignments: Mutex<Assignments>,
-    /// How further shards are made.
+    /// The settings of further shards.
     template: RecorderBuilder,
     /// The description of the shards in the header of shard 0.
     shard0: Shard,
 }
 
-/// Which shards have how many threads.
+/// The assignments of threads to shards.
 struct Assignments {
     /// Number of threads of each shard that exists.
     threads: Vec<u32>,
@@ -25,7 +25,7 @@ struct Assignments {
     /// Number of shards that could not be made. After the first failure no more are tried.
     failures: u64,
     last_error: Option<RecorderError>,
-    /// Whether the files stay, if the program has said so after shard 0 was made.
+    /// The choice whether the files stay, if the program has made this choice after shard 0 was made.
     keep: Option<bool>,
 }
 
@@ -38,11 +38,11 @@ pub(super) struct Assignment {
     pub(super) is_provisional: bool,
 }
 
-/// How a thread gets its shard.
+/// The way in which a thread gets its shard.
 enum Plan {
-    /// It records to a shard that exists.
+    /// Use of a shard that exists.
     Use(Assignment),
-    /// It makes the shard with this index.
+    /// Creation of the shard with this index.
     Create(usize),
 }
 
@@ -75,7 +75,7 @@ impl Shards {
         self.carry_out(plan)
     }
 
-    /// As [`Self::assign`], for a thread whose assignment is provisional, and which gives that assignment up.
+    /// Assigns a shard like [`Self::assign`] to a thread that gives up its `provisional` assignment.
     pub(super) fn reassign(&self, provisional: Assignment) -> Assignment {
         let mut assignments = self.assignments();
         if assignments.is_growing {

@@ -51,7 +51,8 @@ impl Sink {
         thread.try_ring(&self.recorder()?.core)
     }
 
-    /// As [`Self::try_ring`], for an event with fields, with the recorder; `None` also if fields are redacted.
+    /// Returns the recorder and the ring for an event with fields, like [`Self::try_ring`]. Returns `None` also if
+    /// fields are redacted.
     #[inline(always)]
     pub(super) fn try_ring_for_fields<'s>(&'s self, thread: &ThreadState) -> Option<(&'s PerfCore, &'s Recorder)> {
         let core = &self.recorder()?.core;

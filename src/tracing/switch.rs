@@ -11,11 +11,11 @@ use std::sync::{Mutex, PoisonError};
 /// Held by the thread that has the turn.
 static SWITCH: Mutex<()> = Mutex::new(());
 
-/// How often `tracing` asks again in one turn, at most: a layer that makes a change each time it is asked would
-/// otherwise never end.
+/// Most times that `tracing` asks the subscriber again in one turn. Without a limit, a layer that makes a change each
+/// time it is asked would never end.
 const ROUNDS_MAX: usize = 8;
 
-/// Whether the calling thread has the turn.
+/// The answer to the question whether the calling thread has the turn.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Turn {
     NotMine,

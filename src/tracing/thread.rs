@@ -1,4 +1,4 @@
-//! What a thread keeps while it records: its id, its shards, its span stack and its free list of span cells.
+//! The state of a thread that records: its id, its shards, its span stack and its free list of span cells.
 
 use super::core::PerfCore;
 use super::end_of_thread;
@@ -43,7 +43,7 @@ pub(super) struct ThreadState {
     cached_rings: [Cell<CachedRing>; CACHED_RINGS],
     /// True inside [`Self::assign_ring`].
     is_assigning: Cell<bool>,
-    /// How many values are being formatted, each while another one is.
+    /// Number of values that are being formatted, each inside the formatting of another value.
     pub(super) formatting_depth: Cell<u32>,
 }
 
@@ -199,7 +199,8 @@ impl ThreadState {
 
 /// The spans that the thread is in.
 impl ThreadState {
-    /// As [`Self::enter`], if [`SpanStack::try_push`] does it. Otherwise `None`, and nothing has changed.
+    /// Enters a span like [`Self::enter`], if [`SpanStack::try_push`] succeeds. Otherwise returns `None` and changes
+    /// nothing.
     #[inline(always)]
     pub(super) fn try_enter(&self, span_id: u64, local_id: u64, call_site_id: u32, owner: u32) -> Option<()> {
         if !self.span_stack.try_push(span_id, local_id, call_site_id, owner) {
@@ -209,7 +210,8 @@ impl ThreadState {
         Some(())
     }
 
-    /// As [`Self::exit`], if [`SpanStack::try_pop`] does it. Otherwise `None`, and nothing has changed.
+    /// Exits a span like [`Self::exit`], if [`SpanStack::try_pop`] succeeds. Otherwise returns `None` and changes
+    /// nothing.
     #[inline(always)]
     pub(super) fn try_exit(&self, local_id: u64, owner: u32) -> Option<SpanEntry> {
         let Popped { entry, current_span_id } = self.span_stack.try_pop(local_id, owner)?;

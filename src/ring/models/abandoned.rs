@@ -1,4 +1,5 @@
-//! A reservation that is dropped: its seqno becomes a whole RECORD_ERROR, in place of the bytes written so far.
+//! Model of a reservation that is dropped: its seqno becomes a whole RECORD_ERROR, which replaces the bytes written so
+//! far.
 
 use super::event::{SMALL_BYTES, bound_payload, read, record, ring};
 use super::explore::explore;
@@ -19,7 +20,7 @@ fn an_abandoned_reservation_becomes_a_whole_record_error() {
                 let cursor = ring.cursors().get(0);
                 let claim = ring.reserve(cursor, SMALL_BYTES);
                 ring.fill(&claim, 0, &bound_payload(claim.seqno, SMALL_BYTES));
-                // Dropped here, as `Reservation` is.
+                // Does the same as the drop of a `Reservation`.
                 ring.fill(&claim, 0, &error);
                 let payload_bytes = record_error::FIXED_BYTES as u32;
                 let event_type = record_error::EVENT_TYPE;

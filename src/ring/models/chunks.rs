@@ -1,7 +1,7 @@
 //! Payload chunks: no two writers ever write to the same bytes in the same turn of the buffer.
 //!
-//! The thief of these models allocates the same chunk as the owner, a turn of the payload buffer later. The bytes that
-//! are then valid are the thief's; an owner that still wrote would overwrite them.
+//! The thief of these models allocates the same chunk as the owner, a turn of the payload buffer later. Then only the
+//! thief's bytes are valid. An owner that still wrote would overwrite them.
 
 use super::event::{
     CHUNK_BYTES, Got, PAYLOAD_BYTES, Ring, SMALL_BYTES, SentClaim, check_at_rest, count, finish, pass_by, read, record,
@@ -13,8 +13,8 @@ use crate::ring::observe::{self, Observation};
 use loom::thread;
 use std::sync::Arc;
 
-/// Records a payload as large as a chunk. Meanwhile other writers allocate `bytes` of payload memory, in a thread of
-/// their own, so that they can do so between the thief's seqno and its chunk.
+/// Records a payload as large as a chunk. Meanwhile a thread allocates `bytes` of payload memory in place of other
+/// writers. The allocation may thus come between the thief's seqno and its chunk.
 fn thief(ring: &Arc<Ring>, bytes: u64) -> u64 {
     let others = thread::spawn({
         let ring = Arc::clone(ring);
@@ -101,7 +101,8 @@ fn a_chunk_that_a_cursor_has_used_up_comes_with_what_was_written_to_it() {
             // The first event fills the chunk. The second event releases it, and its writer stays inside until its end.
             move || [(); 2].map(|()| record(&ring, ring.cursors().get(0), SMALL_BYTES))
         });
-        // The chunk's next turn if the owner has taken another chunk before; else the last chunk of this turn.
+        // The thief gets the chunk's next turn if the owner has taken another chunk before; otherwise the last chunk of
+        // this turn.
         let seqno = thief(&ring, PAYLOAD_BYTES - 2 * CHUNK_BYTES);
         assert!(owner.join().unwrap().iter().all(Option::is_some));
         check_theft(&ring, seqno, tally);
@@ -127,7 +128,8 @@ fn a_chunk_is_kept_while_a_reservation_in_it_is_open() {
                 finish(&ring, cursor, inner, SMALL_BYTES);
             }
         });
-        // The first chunk's next turn if the inner reservation has its payload memory already; else the chunk before.
+        // The thief gets the first chunk's next turn if the inner reservation has its payload memory already; otherwise
+        // the chunk before.
         let seqno = thief(&ring, PAYLOAD_BYTES - 2 * CHUNK_BYTES);
         owner.join().unwrap();
         check_theft(&ring, seqno, tally);
@@ -140,14 +142,14 @@ fn the_second_chunk_of_a_run_is_taken_or_used_again_but_not_both() {
     explore("steal_from_a_run", 4, &["taken", "left alone"], |tally| {
         let ring = ring_with_runs(8, 2);
         let cursor = ring.cursors().get(0);
-        // The first chunk is used up; the two after it are one run, of which three quarters are used up.
+        // The first chunk is used up. The two chunks after it are one run, of which three quarters are used up.
         (1..=5).for_each(|seqno| assert_eq!(record(&ring, cursor, SMALL_BYTES), Some(seqno)));
         assert_eq!(count(&ring, ControlWord::NextPayloadByte), 3 * CHUNK_BYTES);
         let owner = thread::spawn({
             let ring = Arc::clone(&ring);
             move || record(&ring, ring.cursors().get(0), SMALL_BYTES)
         });
-        // The next turn of the run's second chunk.
+        // The thief gets the next turn of the run's second chunk.
         let seqno = thief(&ring, PAYLOAD_BYTES - CHUNK_BYTES);
         assert!(owner.join().unwrap().is_some());
         check_theft_at(&ring, seqno, PAYLOAD_BYTES + 2 * CHUNK_BYTES, tally);
@@ -161,7 +163,8 @@ fn a_run_of_several_chunks_is_kept_while_a_reservation_in_it_is_open() {
         let ring = ring_with_runs(16, 2);
         let cursor = ring.cursors().get(0);
         (1..=4).for_each(|seqno| assert_eq!(record(&ring, cursor, SMALL_BYTES), Some(seqno)));
-        // In the second chunk of a run of two; events recorded during these reservations go to the next run.
+        // The payload is in the second chunk of a run of two. Events recorded during these reservations go to the next
+        // run.
         let outer = SentClaim::new(ring.reserve(cursor, SMALL_BYTES));
         let also = SentClaim::new(ring.reserve(cursor, SMALL_BYTES));
         assert_eq!(outer.payload_offset, 2 * CHUNK_BYTES);

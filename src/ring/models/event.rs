@@ -12,7 +12,7 @@ use crate::ring::writer::RingWriter;
 use crate::sync::Ordering;
 use std::sync::Arc;
 
-/// The smallest payload buffer: 16 chunks of 32 bytes, a window of 448 that moves in steps of 64.
+/// Bytes of the smallest payload buffer: 16 chunks of 32 bytes, and a window of 448 bytes that moves in steps of 64.
 pub(super) const PAYLOAD_BYTES: u64 = MIN_PAYLOAD_BUF_BYTES;
 pub(super) const CHUNK_BYTES: u64 = MIN_CHUNK_BYTES;
 /// Largest payload that goes into a payload cursor's chunk.
@@ -50,7 +50,7 @@ pub(super) fn full_ring() -> Arc<Ring> {
     ring
 }
 
-/// Allocates `bytes` of payload memory, as other writers would that have ended since.
+/// Allocates `bytes` of payload memory, in place of other writers that have ended since.
 pub(super) fn pass_by(ring: &Ring, bytes: u64) {
     ring.memory().control(ControlWord::NextPayloadByte).fetch_add(bytes, Ordering::Relaxed);
 }
@@ -103,12 +103,12 @@ pub(super) struct SentClaim {
 }
 
 impl SentClaim {
-    /// Takes the claim apart.
+    /// Disassembles the claim.
     pub(super) fn new(claim: Claim<'_>) -> Self {
         Self { seqno: claim.seqno, payload_offset: claim.payload_offset, memory: claim.memory }
     }
 
-    /// Puts the claim together again.
+    /// Reassembles the claim.
     pub(super) fn receive(self, ring: &Ring) -> Claim<'_> {
         let Self { seqno, payload_offset, memory } = self;
         match ring.claimed_slot(seqno) {
@@ -147,15 +147,15 @@ pub(super) fn commit<M: RingMemory>(
 /// Outcome of a reader's look at a seqno.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Got {
-    /// The event and, if it has one, its payload.
+    /// The event with its payload, or an event without payload.
     Whole,
-    /// The event; its payload has expired.
+    /// An event whose payload has expired.
     Expired,
-    /// The event is not committed yet.
+    /// A seqno that is not committed yet.
     NotReady,
-    /// The event has been overwritten.
+    /// A seqno whose event has been overwritten.
     Lapped,
-    /// The seqno will never have an event.
+    /// A seqno that will never have an event.
     Hole,
 }
 
@@ -207,8 +207,8 @@ pub(super) fn check_descriptor(seqno: u64, event: &Descriptor) {
     assert_eq!(*event, expected, "torn descriptor of {seqno}");
 }
 
-/// Checks that the window has passed what a payload overwrites. (Asked by random models only: each load more multiplies
-/// what loom has to explore, and `window` has models of its own for this.)
+/// Checks that the window has passed the bytes that a payload overwrites. (Only random models check this. Each
+/// additional load multiplies the interleavings that loom explores, and `window` has models of its own for this.)
 #[cfg(shuttle)]
 fn check_window<M: RingMemory>(ring: &Ring<M>, payload_offset: u64, payload_bytes: u64) {
     if payload_bytes == 0 {

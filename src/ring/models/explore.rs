@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// Counts of the outcomes in a model's executions, so that a model fails that never reaches the situation it is for.
+/// Counts of the outcomes in a model's executions. By these counts a model fails if it never reaches the situation that
+/// it is written for.
 #[derive(Clone, Default)]
 pub(super) struct Tally(Arc<Mutex<BTreeMap<&'static str, u64>>>);
 
@@ -14,8 +15,8 @@ impl Tally {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(outcome).or_default() += 1;
     }
 
-    /// Prints the counts and checks that each of `expected` occurred. (Not with a fault switched on: that must fail by
-    /// itself.)
+    /// Prints the counts and checks that each of `expected` occurred. (A model with a fault switched on is not checked:
+    /// it must fail by itself.)
     fn report(&self, name: &str, bound: &str, started: Instant, expected: &[&str]) {
         let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let seconds = started.elapsed().as_secs_f64();
@@ -30,7 +31,7 @@ impl Tally {
     }
 }
 
-/// Returns how many preemptions more than in CI to explore; see `.ci/models`.
+/// Returns the number of preemptions to explore in addition to those of CI; see `.ci/models`.
 fn extra_depth() -> usize {
     std::env::var("EVENTRING_MODEL_DEPTH").map_or(0, |depth| depth.parse().expect("EVENTRING_MODEL_DEPTH is a number"))
 }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 enum Doing {
     Empty,
     Small,
-    /// Enough small events to need a new chunk.
+    /// Small events, enough to need a new chunk.
     Smalls,
     Large,
     /// Small events during an outer reservation, so that a chunk is left while that reservation is open in it.
@@ -46,7 +46,7 @@ impl Doing {
 struct Case {
     doing: Doing,
     on_top: Doing,
-    /// Number of small events, of two, that the payload cursor's chunk held before.
+    /// Number of small events in the payload cursor's chunk before the action; the chunk has room for two.
     earlier: u64,
     /// True if a reservation in that chunk is open all the time.
     is_open: bool,
@@ -56,7 +56,7 @@ struct Case {
     step: u64,
 }
 
-/// Records twice round the payload buffer as another thread; `spared` is the chunk that it must not take.
+/// Fills the payload buffer twice in place of another thread. `spared` is the chunk that this thread must not take.
 fn go_round(ring: &Ring, spared: Option<u64>) {
     for _ in 0..2 * PAYLOAD_BYTES / CHUNK_BYTES {
         let seqno = record(ring, ring.cursors().get(1), CHUNK_BYTES).unwrap();

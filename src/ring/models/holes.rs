@@ -16,7 +16,7 @@ fn a_reader_skips_the_hole_that_a_stalled_writer_leaves() {
             let ring = Arc::clone(&ring);
             move || [(); 2].map(|()| record_empty(&ring))
         });
-        // A reader that joins now, and reads event after event as far as it can.
+        // A reader joins now, and reads event after event until it finds none.
         let mut next = observe::oldest_seqno(ring.memory(), observe::last_seqno(ring.memory()));
         while next <= 4 {
             let got = read(ring.memory(), next);

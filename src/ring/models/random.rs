@@ -42,8 +42,8 @@ fn write(ring: &Ring, steps: usize, may_stop: bool, tally: &Tally) -> Written {
                 finish(ring, Some(cursor), outer, bytes);
                 count((seqno != 0).then_some(seqno));
             }
-            // The thread ends, and another begins, with this payload cursor or with one that another thread has given
-            // back.
+            // The thread ends, and another thread begins. The new thread has this payload cursor, or a cursor that a
+            // third thread has given back.
             10 => {
                 ring.give_back(cursor);
                 if thread_rng().gen_range(0..2) == 0 {

@@ -1,5 +1,5 @@
-//! A writer that stops for ever, before each of its accesses to shared words. The others continue, and readers never
-//! wait for it longer than a lap.
+//! Models of a writer that stops for ever, before each of its accesses to shared words. The other writers continue, and
+//! no reader waits for the stopped writer longer than a lap.
 
 use super::event::{Got, SMALL_BYTES, check_at_rest, count, read, record, ring};
 use super::explore::explore;
@@ -28,7 +28,7 @@ fn stop_before(steps: u64) -> bool {
                 end.is_ok()
             }
         });
-        // More than two laps of events, which all find a slot and payload memory.
+        // All of these events, which are more than two laps, find a slot and payload memory.
         for _ in 0..5 {
             let seqno =
                 record(&ring, ring.cursors().get(1), SMALL_BYTES).expect("the other writer stopped, we need not");
@@ -59,7 +59,7 @@ fn stop_before(steps: u64) -> bool {
 #[test]
 fn a_writer_that_stops_at_any_step_stops_nobody_else() {
     let all_steps = (0..).find(|steps| stop_before(*steps));
-    // At least: payload cursor, addition, claim, payload memory, window, two words of payload, eight of the descriptor,
-    // leaving.
+    // A writer has at least these accesses: payload cursor, addition, claim, payload memory, window, two words of
+    // payload, eight words of the descriptor, leaving.
     assert!(all_steps.is_some_and(|steps| steps >= 25), "{all_steps:?}");
 }

@@ -31,7 +31,7 @@ fn a_window_that_another_writer_has_moved_protects_as_well() {
         let ring = ring(4);
         assert_eq!(record(&ring, None, CHUNK_BYTES), Some(1));
         pass_by(&ring, PAYLOAD_BYTES - CHUNK_BYTES);
-        // One writer overwrites the first chunk. The other moves the window past both if it comes first.
+        // One writer overwrites the first chunk. The other writer moves the window past both chunks if it comes first.
         let writers = [(); 2].map(|()| {
             let ring = Arc::clone(&ring);
             thread::spawn(move || record(&ring, None, CHUNK_BYTES))
@@ -52,14 +52,14 @@ fn a_large_and_a_small_writer_cannot_lose_each_others_window_move() {
         // This event's payload is the fifth chunk.
         pass_by(&ring, 4 * CHUNK_BYTES);
         assert_eq!(record(&ring, None, CHUNK_BYTES), Some(1));
-        // Up to here the window need not move. The large payload overwrites the first six chunks, or more if the small
-        // one comes first; the small one moves the window by a step.
+        // The window need not move before this point. The large payload overwrites the first six chunks, or more chunks
+        // if the small payload comes first. The small payload moves the window by a step.
         pass_by(&ring, PAYLOAD_BYTES - 7 * CHUNK_BYTES);
         let large = thread::spawn({
             let ring = Arc::clone(&ring);
             move || {
                 let claim = ring.reserve(None, LARGE_BYTES);
-                // Only the bytes that fall on the fifth chunk, to keep the model small.
+                // The payload is filled only where it falls on the fifth chunk, to keep the model small.
                 let at = PAYLOAD_BYTES + 4 * CHUNK_BYTES - claim.payload_offset;
                 ring.fill(&claim, at, &bound_payload(claim.seqno, CHUNK_BYTES));
                 commit(&ring, None, claim, LARGE_BYTES);
@@ -84,7 +84,7 @@ fn a_writer_that_comes_late_neither_moves_the_window_back_nor_takes_a_chunk_that
             let ring = Arc::clone(&ring);
             move || record(&ring, None, CHUNK_BYTES)
         });
-        // If the other writer has allocated: the same chunk, a lap later.
+        // If the other writer has allocated its chunk, this payload gets the same chunk, a turn of the buffer later.
         pass_by(&ring, PAYLOAD_BYTES - CHUNK_BYTES);
         let seqno = record(&ring, None, CHUNK_BYTES).unwrap();
         let moved = count(&ring, ControlWord::BufferWindowStart);

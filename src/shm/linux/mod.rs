@@ -2,10 +2,10 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `directory`, `huge_pages` | where a bare name lives |
-//! | `create`, `destination`, `stale`, `leftovers` | making and replacing ring files, removing those of dead processes |
+//! | `directory`, `huge_pages` | the directory of a bare name |
+//! | `create`, `destination`, `stale`, `leftovers` | making and replacing ring files, removing files of dead processes |
 //! | `allocate`, `room`, `memory` | memory for a file, or the reason why there is none |
-//! | `owned` | owning and removing it |
+//! | `owned` | owning and removing a ring file |
 //! | `memfd` | a ring without a name |
 //! | `open` | opening a ring file for reading |
 //! | `trust` | owners whose files are accepted |

@@ -133,7 +133,7 @@ struct Entry {
     place: Option<Arc<DirectoryEntry>>,
     file: FileId,
     keep: bool,
-    /// Whether the file has the name by which readers find it.
+    /// True if the file has the name by which readers find it.
     is_published: bool,
     at_exit: Vec<ExitHook>,
 }

@@ -80,7 +80,7 @@ impl Numbered {
 /// Forked children for tests, also with the process id of their parent.
 #[cfg(test)]
 pub(crate) mod same_pid {
-    /// What a child said by its exit code.
+    /// The answer of a child, as its exit code.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) struct Said(i32);
 

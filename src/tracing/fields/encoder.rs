@@ -8,8 +8,8 @@ use std::error::Error;
 use std::fmt::{self, Write as _};
 use tracing_core::field::{Field, Visit};
 
-/// How many values may be formatted, each while another one is. Without a limit, a value whose formatting records the
-/// value itself would never end.
+/// Largest number of values that are being formatted at the same time, each inside the formatting of another value.
+/// Without a limit, a value whose formatting records the value itself would never end.
 const FORMATTING_DEPTH_MAX: u32 = 3;
 /// The field that holds the text of a log record.
 const MESSAGE: &str = "message";

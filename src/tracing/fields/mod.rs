@@ -83,7 +83,7 @@ pub(super) fn encode<R>(
     then(small.encoded(epoch_nanos))
 }
 
-/// As [`encode`], for fields that do not fit the small buffer.
+/// Encodes fields that do not fit the small buffer of [`encode`].
 #[cold]
 #[inline(never)]
 pub(super) fn encode_large<R>(

@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub struct CallSite {
     /// The id in the ring.
     pub id: u32,
-    /// Whether the call site is known. If not, the name is `call site N`, and the rest is empty.
+    /// True if the call site is known. If it is not, the name is `call site N`, and the rest is empty.
     pub is_known: bool,
     /// The kind of what the call site records, if it is known.
     pub kind: Option<CallSiteKind>,

@@ -35,10 +35,10 @@ pub struct Span {
     pub follows_from: Vec<SpanId>,
     /// The flags of the creation, see [`flags`](crate::schema::perf::flags).
     pub flags: u16,
-    /// Whether records of this span may be missing: events were lost while it was open, or its creation was not seen.
-    /// Decided when the replay hands the span out.
+    /// True if records of this span may be missing: events were lost while the span was open, or its creation was not
+    /// seen. The replay decides this when it returns the span.
     pub may_have_losses: bool,
-    /// Whether the end of the span was not seen and may have been lost.
+    /// True if the end of the span was not seen and may have been lost.
     /// [`SpanReplay::finish`](super::SpanReplay::finish) decides this.
     pub is_end_lost: bool,
     /// False if the span has no end and some of its slices may have been lost, so that its busy time is not known.
@@ -77,7 +77,7 @@ pub struct SpanSlice {
     /// False if the slice ended before a slice of the same thread that had begun later: then the two overlap without
     /// nesting.
     pub nests: bool,
-    /// Whether the span was closed while the thread was in it, after losses: then the exit was lost, or came later.
+    /// True if the span was closed while the thread was in it, after losses: the exit was lost, or came later.
     pub is_cut: bool,
 }
 

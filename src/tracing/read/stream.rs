@@ -43,7 +43,7 @@ pub struct PerfReader {
 #[derive(Debug)]
 struct TypedRing {
     ring: usize,
-    /// Whether its events name the span in which they were recorded.
+    /// True if the ring's events name the span in which they were recorded.
     carries_span: bool,
 }
 

@@ -29,14 +29,14 @@ pub(super) struct SpanStack {
 #[derive(Clone, Copy)]
 pub(super) struct Popped {
     pub(super) entry: SpanEntry,
-    /// As [`SpanStack::current_span_id`] returns it.
+    /// The value that [`SpanStack::current_span_id`] returns.
     pub(super) current_span_id: u64,
 }
 
 /// The fast paths. Each of them does the common case, or changes nothing.
 impl SpanStack {
-    /// As [`Self::push`], if the entry is no duplicate and fits the inline part. Otherwise false, and nothing has
-    /// changed.
+    /// Pushes an entry like [`Self::push`], if the entry is no duplicate and fits the inline part. Otherwise returns
+    /// false and changes nothing.
     #[inline(always)]
     pub(super) fn try_push(&self, span_id: u64, local_id: u64, call_site_id: u32, owner: u32) -> bool {
         let len = self.len.get();
@@ -49,8 +49,8 @@ impl SpanStack {
         true
     }
 
-    /// As [`Self::pop`], if the span's entry is the last one and recorded, and the entry before it is current.
-    /// Otherwise `None`, and nothing has changed.
+    /// Removes an entry like [`Self::pop`], if the span's entry is the last entry and is recorded, and the entry before
+    /// it is current. Otherwise returns `None` and changes nothing.
     #[inline(always)]
     pub(super) fn try_pop(&self, local_id: u64, owner: u32) -> Option<Popped> {
         let last = self.len.get().wrapping_sub(1);
@@ -165,7 +165,8 @@ impl SpanStack {
         self.last_where(|entry| entry.is_current_of(owner))
     }
 
-    /// As [`Self::current`], of the spans whose enter was recorded. The caller checks whether it is the current span.
+    /// Returns the same as [`Self::current`], but only for a span whose enter was recorded. The caller checks that this
+    /// span is the current span.
     #[inline(always)]
     pub(super) fn current_and_recorded(&self, owner: u32) -> Option<SpanEntry> {
         self.last_where(|entry| entry.is_current_and_recorded_of(owner))

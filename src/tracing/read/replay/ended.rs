@@ -4,7 +4,8 @@ use super::{OpenSlice, SpanReplay};
 use crate::tracing::{Span, SpanId};
 use std::collections::HashSet;
 
-/// How long a closed span is kept, in nanoseconds: by so much, records of other threads may come late in the stream.
+/// The time that a closed span is kept, in nanoseconds. Records of other threads may come late in the stream by as
+/// much.
 pub(super) const GRACE_NANOS: u64 = 5_000_000;
 
 impl SpanReplay {
@@ -24,9 +25,9 @@ impl SpanReplay {
         }
     }
 
-    /// Takes the open spans that were last seen before `epoch_nanos` and whose end may have been lost, by id. A reader of a
-    /// live stream calls this now and then, because the replay would keep a span whose close was lost for ever. If more
-    /// records of a taken span come, they begin a new [`Span`] with the same id.
+    /// Takes the open spans that were last seen before `epoch_nanos` and whose end may have been lost, by id. A reader
+    /// of a live stream calls this now and then, because the replay would keep a span whose close was lost for ever. If
+    /// more records of a taken span come, they begin a new [`Span`] with the same id.
     pub fn take_lost(&mut self, epoch_nanos: u64) -> Vec<Span> {
         let now_epoch_nanos = self.now_epoch_nanos;
         let lost_until = self.losses.of_process(now_epoch_nanos).min(epoch_nanos);

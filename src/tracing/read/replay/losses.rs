@@ -17,7 +17,7 @@ pub(crate) struct RingLosses {
 #[derive(Clone, Copy, Debug, Default)]
 struct RingLoss {
     has_records: bool,
-    /// Whether events were lost since the last record.
+    /// True if events were lost since the last record.
     is_losing: bool,
     last_record_epoch_nanos: u64,
     /// The time of the first record after the last loss; 0 if nothing was lost before the last record.

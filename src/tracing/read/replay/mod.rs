@@ -43,7 +43,7 @@ pub struct SpanReplay {
     spans: HashMap<SpanId, Span>,
     stacks: SpanStacks,
     losses: RingLosses,
-    /// How often events of the process were lost. After the first loss, a span can be closed whose exits are missing.
+    /// Number of losses of events of the process. After the first loss, a span can be closed whose exits are missing.
     gaps: u64,
     /// Closed spans with the time of their close, in the order of the stream.
     closing: VecDeque<(u64, SpanId)>,

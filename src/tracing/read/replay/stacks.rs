@@ -30,7 +30,8 @@ pub struct OpenSlice {
 /// A slice that was taken from its stack.
 pub(in crate::tracing::read) struct TakenSlice {
     pub(in crate::tracing::read) slice: OpenSlice,
-    /// Whether the slice was the innermost one of its thread. If not, it overlaps the slices above it without nesting.
+    /// True if the slice was the innermost slice of its thread. Otherwise the slice overlaps the slices above it
+    /// without nesting.
     pub(in crate::tracing::read) nests: bool,
 }
 
