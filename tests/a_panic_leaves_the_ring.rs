@@ -41,7 +41,7 @@ fn a_panicking_program_leaves_the_ring_of_its_global_recorder_and_a_returning_on
     {
         assert_eq!(play(test, "panics", &path).output().unwrap().status.code(), Some(101));
         assert_eq!(left_in(&path), (vec![ExecEvent::TxnEnd as u16], RingState::WriterDied));
-        // The next recorder takes its place.
+        // The next recorder replaces the ring of the panicked program.
         assert!(play(test, "returns", &path).output().unwrap().status.success());
         assert!(!path.exists());
     }

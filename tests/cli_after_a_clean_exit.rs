@@ -1,5 +1,5 @@
 //! A program that exits in good order removes its ring. An attempt to open the ring then fails with a message that says
-//! so, and how to keep it. Event types may also be named as in the program's source.
+//! so, and says how to keep the ring. Event types may also be named as in the program's source.
 #![cfg(feature = "cli")]
 
 mod program;
@@ -46,7 +46,7 @@ fn every_verb_says_why_a_ring_may_be_gone_and_how_to_keep_it() {
             assert!(printed.err.contains(words), "{arguments:?}: {printed:?}");
         }
     }
-    // A name like that of a capture was never a ring's name, and neither is a name with sizes.
+    // Neither of these names was ever a ring's name: one is like that of a capture, the other has sizes.
     for (name, words) in [("shop.evc", "neither a capture nor a ring"), ("shop:16:27", "give the name alone: shop")] {
         let printed = verb(&["summary", name]);
         assert!(printed.err.contains(words) && !printed.err.contains("EVENTRING_KEEP"), "{printed:?}");

@@ -101,7 +101,7 @@ fn every_bad_input_has_its_line_and_its_code() {
     for verb in ["watch", "summary", "export", "capture"] {
         table.run(&[verb, argument(&dir.join("empty"))]);
     }
-    // This is the name with sizes that a recorder is given.
+    // This is a recorder's configuration: the ring's name with its sizes.
     for verb in ["info", "watch", "snapshot", "capture", "summary", "export"] {
         table.run(&[verb, "missing:21:29"]);
     }

@@ -203,7 +203,7 @@ fn a_ring_is_not_written_over_by_what_is_read_of_it() {
             assert_refused(&run(&[&verb[..], &["--force", "-o", argument(output)]].concat()), output);
             assert_ring_is_whole(&scene.ring, 2);
         }
-        // The same holds beside another ring. And stdout may be the ring.
+        // The ring is not written over through stdout either, nor if it is one of two rings that are read.
         let out = File::options().append(true).open(&scene.ring).unwrap();
         let run = program::finish({
             let mut command = program::program(&[&verb[..], &["-o", "-"]].concat());

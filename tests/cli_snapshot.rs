@@ -120,7 +120,7 @@ fn a_snapshot_of_a_snapshot_is_the_same_snapshot() {
     assert_eq!(run(&["snapshot", program::KEPT, "-o", argument(&file), "--level", "19"]).code, Some(0));
     let image = |path: &std::path::Path| zstd::decode_all(&fs::read(path).unwrap()[..]).unwrap();
     let (mut kept, copy) = (image(program::KEPT.as_ref()), image(&file));
-    // It was made by version 1.0; a copy says which version made that.
+    // The kept snapshot was made by version 1.0 of the extension. The copy names the version that made the copy.
     let version = eventring::__internals::layout::extension::VERSION_OFFSET;
     kept[version..version + 8].copy_from_slice(&eventring::__internals::layout::extension::VERSION.to_le_bytes());
     assert!(copy == kept, "the bytes differ");

@@ -17,7 +17,7 @@ fn inputs_that_were_kept_are_an_error_or_a_counted_loss() {
             let input = std::fs::read(&path).unwrap();
             println!("{}", path.display());
             target(&input);
-            // Half of the input is as hostile.
+            // Half of an input is a hostile input, too.
             target(&input[..input.len() / 2]);
             count += 1;
         }

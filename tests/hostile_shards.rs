@@ -93,7 +93,7 @@ fn only_a_file_that_declares_itself_the_shard_is_read_as_the_shard() {
     let found: Vec<_> =
         set.rings().iter().map(|ring| (ring.shard(), ring.reader().unwrap().info().last_seqno)).collect();
     assert_eq!(found, [(0, 5), (1, 5)]);
-    // Of another process, and of other events.
+    // The file is refused if it is of another process, or holds other events.
     other.write_all_at(&4711u64.to_le_bytes(), ext::WRITER_PID as u64).unwrap();
     assert!(refused(&path).1.contains(other_file), "{:?}", refused(&path));
     other.write_all_at(&0u64.to_le_bytes(), ext::WRITER_PID as u64).unwrap();

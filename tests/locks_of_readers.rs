@@ -171,7 +171,7 @@ fn a_readers_lock_does_not_make_a_dead_ring_live() {
     if plays() {
         return;
     }
-    // A process in another pid namespace sees the writer so.
+    // Removes the writer's identity from the header: a process in another pid namespace cannot use it either.
     let forget_writer = |path: &Path| {
         let ring = File::options().read(true).write(true).open(path).unwrap();
         ring.write_all_at(&[0; ext::CREATED_EPOCH_NANOS - ext::WRITER_START_TICKS], ext::WRITER_START_TICKS as u64)
@@ -181,7 +181,7 @@ fn a_readers_lock_does_not_make_a_dead_ring_live() {
     let mut reader = dead_and_locked(TEST, &path, "flockbytes");
     forget_writer(&path);
     assert_eq!(Reader::open(&path).unwrap().state(), RingState::WriterDied);
-    // This is the control: the same for a live writer.
+    // This is the control: a live writer without an identity still counts as live.
     let mut next = Talk::with(play(TEST, "owner", &path));
     assert_eq!(next.hear(), "recorded 1");
     forget_writer(&path);

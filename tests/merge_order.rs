@@ -9,7 +9,7 @@ fn ring() -> Recorder {
     Recorder::builder(description).anonymous().compact(true).shifts(15, 21).prefault(false).build().unwrap()
 }
 
-/// These rings, from the next events on.
+/// Returns a set of these rings that begins at their next events.
 fn newest<const N: usize>(recorders: [&Recorder; N]) -> RingSet {
     let readers = recorders.map(|recorder| Reader::options().open_fd(recorder.as_fd()).unwrap());
     RingSet::options().start(Seek::Newest).from_readers(readers)

@@ -37,7 +37,7 @@ enum Shop {
 
 static SHOP: GlobalRecorder = GlobalRecorder::new("shop");
 
-/// Two orders of two lines each; returns the words of all events.
+/// Records two orders of two lines each. Returns the extension words of all events.
 fn record_orders() -> Vec<[u64; 4]> {
     let _name = ext_scope!(Shop, name = 9);
     let mut expected = Vec::new();

@@ -41,7 +41,7 @@ fn a_seqno_given_up_to_a_stalled_writer_is_not_a_loss() {
 }
 
 /// Opens `open` reservations, each `distance` seqnos after the one before, and lets the ring go round. For each of
-/// their slots a seqno is given up, and the reader must report it at once.
+/// their slots a seqno is given up, and the reader must report that seqno immediately.
 fn all_are_told(descriptor_shift: u32, open: u64, distance: u64) {
     let description = ContentDescription::new(300, "THINGS");
     let recorder =
@@ -68,7 +68,7 @@ fn all_are_told(descriptor_shift: u32, open: u64, distance: u64) {
                 assert_eq!(gap.cause, GapCause::GivenUp, "at {}", gap.first_seqno);
                 given_up += gap.count;
             }
-            // A cursor that believes to be at the end of the ring looks only at the slot for 100 microseconds.
+            // For 100 microseconds, a cursor at the known end of the ring looks only at the next slot.
             Next::NotReady if waited < 1000 => {
                 waited += 1;
                 std::thread::sleep(std::time::Duration::from_millis(1));

@@ -16,7 +16,7 @@ use std::sync::Barrier;
 /// The number of shards, and of the threads that record at the same time.
 const MANY: usize = 4;
 
-/// Plays a program that records on so many threads at the same time, keeps its rings if it is told to, and then waits
+/// Plays a program that records on so many threads at the same time, keeps its rings if `keep` is set, and then waits
 /// for its parent.
 fn record(threads: usize, keep: bool) {
     let builder = PerfRecorder::builder().config(place()).shifts(15, 21).shards(MANY).prefault(false);

@@ -31,7 +31,7 @@ fn record_ringful(recorder: &Recorder, more: u64) -> u64 {
     count
 }
 
-/// The mark of the next event of the set, and its ring.
+/// Returns the ring and the mark of the next event of the set.
 fn mark(rings: &mut RingSet) -> (usize, u64) {
     match rings.next_timeout(LONG) {
         Some(RingItem::Event { ring, event }) => {
@@ -84,7 +84,7 @@ fn a_ring_that_does_not_exist_yet_is_waited_for_and_is_read_from_its_first_event
     let stats = ring.stats();
     // Events that were overwritten before the ring was opened are a loss, because this reader was there first.
     assert_eq!((stats.read + stats.lost, stats.overwritten_before, stats.given_up), (handed_out, 0, 0));
-    // A ring of other events is not the one that is waited for.
+    // A ring that holds other events is an error, not a reason to wait on.
     let other = Reader::options().expect_events::<TestEvent>().wait(LONG);
     assert!(matches!(other.open(&path).unwrap_err().kind(), ReaderErrorKind::WrongContentType { .. }));
 }
@@ -102,7 +102,7 @@ fn events_that_were_gone_before_the_start_are_counted_apart_from_losses() {
     let path = directory.path().join("ring");
     let mut writer = Talk::with(play(test, "writer", &path));
     let handed_out: u64 = writer.hear().parse().unwrap();
-    // Twice the same ring: two inputs of one merge.
+    // If the same ring is named twice, it is two inputs of the merge.
     for names in [vec![&path], vec![&path, &path]] {
         let mut rings = RingSet::open(&names).unwrap();
         let Some(RingItem::Gap { ring: 0, gap }) = rings.next_timeout(LONG) else { panic!() };
@@ -147,7 +147,7 @@ fn the_next_ring_of_a_name_takes_the_place_of_the_one_that_ended_and_the_others_
     let mut marks: Vec<_> = (0..4).map(|_| mark(&mut rings)).collect();
     marks.sort_unstable();
     assert_eq!(marks, [(0, 10), (0, 10), (1, 50), (1, 50)]);
-    // There is nothing to go on with: all writers live.
+    // All writers live, so no next ring is looked for.
     assert_eq!(rings.reopen(Duration::ZERO).unwrap(), None);
     first.child.kill().unwrap();
     first.child.wait().unwrap();

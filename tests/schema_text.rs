@@ -116,10 +116,10 @@ fn names_of_extension_words_are_lines_that_older_readers_and_the_hash_take_for_c
         model.ext_words().clone()
     };
     assert_eq!(words_of("#ext 3 span\n"), ExtWords::SPAN);
-    // As texts were before words had names.
+    // This text is like those of versions in which words had no names.
     assert_eq!(words_of(""), ExtWords::NONE);
     assert_eq!(words_of("#ext 0 order seqno\n#ext 1 line index\n#ext 2 customer\n"), WORDS);
-    // A description is no such line, and neither is a line of a later version.
+    // None of these lines names a word: one is a description, others are lines of a later version.
     for other in [
         "# ext 3 span",
         "#ext 2 span",
@@ -142,7 +142,7 @@ fn names_of_extension_words_are_lines_that_older_readers_and_the_hash_take_for_c
     ] {
         assert_eq!(words_of(&format!("{other}\n")), ExtWords::NONE, "{other}");
     }
-    // The first of several names of a word is the word's, and a name is that of one word.
+    // If a word has several names, the first one counts. If several words have one name, it belongs to the first.
     let words = words_of("#ext 0 order\n#ext 0 line\n#ext 1 order\n#ext 1 line\n#ext 3 row\n#ext 3 span\n");
     let named: Vec<_> = words.iter().map(|(index, word)| (index, word.name().to_owned())).collect();
     assert_eq!(named, [(0, "order".to_owned()), (1, "line".to_owned()), (3, "row".to_owned())]);

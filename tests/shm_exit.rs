@@ -155,7 +155,7 @@ fn a_killed_owner_is_noticed_and_its_file_is_read_and_replaced() {
     while identity.liveness() == Liveness::Alive && std::time::Instant::now() < deadline {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
-    // Dead also while nobody has waited for it.
+    // The owner counts as dead even before its parent has waited for it.
     for identity in [Some(&identity), None] {
         assert_eq!(writer_liveness(&file, identity), Liveness::Dead);
     }

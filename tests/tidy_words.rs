@@ -12,7 +12,7 @@ use tidy::{code, files, for_tests, root};
 /// Folders whose names and prose are not held to the rules yet.
 const EXEMPT: [&str; 0] = [];
 
-/// Names that say nothing about what is behind them.
+/// Names that say nothing about the content.
 const EMPTY_NAMES: [&str; 8] = ["util", "utils", "common", "manager", "managers", "helper", "helpers", "misc"];
 
 /// Words that the glossary replaces, and the folder below which they may not be part of a name.

@@ -55,7 +55,7 @@ fn step() -> impl Strategy<Value = (usize, Step)> {
     (0..THREADS, what)
 }
 
-/// A thread that does one thing after another, when told to.
+/// A thread that performs one step after another, as the test sends them.
 struct Worker {
     jobs: mpsc::Sender<Box<dyn FnOnce() + Send>>,
     done: mpsc::Receiver<()>,

@@ -101,8 +101,8 @@ fn a_forked_child_leaves_its_parents_rings_alone_and_records_into_its_own() {
             "work of parent in outer",
         ]
     );
-    // The span that the parent was in when it forked is not in the child's rings. They name it by its id in the
-    // parent's rings.
+    // The span that the parent was in when it forked is not in the child's rings. The events in the child's rings name
+    // it by its id in the parent's rings.
     let trees = [&path, &child_path]
         .map(|path| SpanTree::from_records(&reference::records(&mut PerfReader::open(path).unwrap())));
     let [in_parent, in_child] = &trees;

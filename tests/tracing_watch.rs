@@ -173,7 +173,7 @@ fn check_exported(place: &Path) {
             let fields = &line["fields"];
             orders.insert((number(&fields["shop"]), number(&fields["n"])), number(&line["id"]));
         } else if line["type"] == "typed_event" {
-            // In the descriptor it is the index plus one.
+            // The extension word in the descriptor is the index plus one.
             by_exec.insert(number(&line["txn_index"]) + 1, line["span"].as_u64());
         }
     }

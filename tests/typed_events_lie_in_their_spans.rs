@@ -114,8 +114,8 @@ fn each_typed_event_and_log_record_lies_in_a_slice_of_the_span_that_it_names() {
     let [spans, orders, trace] = ["shop", "shop-orders", "trace"].map(|name| program::place(&directory, name));
     record_spans(&spans, &orders);
     let expected = (THREADS * SPANS_EACH * EVENTS_EACH) as usize;
-    // Each ring comes first once. The times are as recorded, or those of coarser clocks, with which many of the spans
-    // take no time.
+    // Each ring is the first argument once. The times are as recorded, or those of coarser clocks, with which many of
+    // the spans take no time.
     let in_order: [&PathBuf; 2] = [&spans, &orders];
     let cases = [(in_order, 1), (in_order, 250), ([&orders, &spans], 250), (in_order, 1000), ([&orders, &spans], 4000)];
     for ([first, second], ticks) in cases {

@@ -67,7 +67,7 @@ fn program() {
             recordv!(Shop::OrderNoted, &Order { id: 10 + id }, [b"in a hurry"]);
             // An event for a recorder that the macro names has the span, too.
             record!(SHOP.installed().unwrap() => Shop::OrderPlaced, &Order { id: 20 + id });
-            // A span that the macro is given is taken, even if it is none.
+            // A span id in the macro's arguments comes first, even if it is 0, which means no span.
             record!(Shop::OrderPlaced, &Order { id: 30 + id }; span = 0, ext[0] = 7);
             record!(stock => Stock::Counted, &Order { id });
             record!(stock => Stock::Counted, &Order { id }; ext[3] = 77);

@@ -107,7 +107,7 @@ fn a_payload_above_4_gib_becomes_an_error_without_being_allocated() {
 fn a_reservation_is_filled_in_place_and_what_is_not_written_is_zero() {
     let recorder = recorder();
     let mut cursor = oldest(&recorder);
-    // This payload leaves dirt for the next occupant.
+    // This payload leaves bytes that are not zero in the memory that the reservation gets.
     recorder.record(2, EXT, &[0xff; 4096]);
     let mut reservation = recorder.reserve(5, EXT, 600).unwrap();
     assert_eq!(reservation.seqno(), 2);

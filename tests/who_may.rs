@@ -131,7 +131,7 @@ fn what_a_reader_has_mapped_cannot_be_made_writable() {
 
 const STRANGER: u32 = 54_321;
 
-/// Returns what an ordinary user of this group, and of no other, may do to the file: (read, write).
+/// Returns the permissions on the file of an unprivileged user of this group, and of no other: (read, write).
 fn may(path: &Path, group: u32) -> (bool, bool) {
     let path = path.to_owned();
     let asked = std::thread::spawn(move || {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// The limit of the memory for records that wait to be sorted, in bytes: beyond it, no block is added. In real
 /// captures, blocks overlap by little.
 const WAITING_BYTES_MAX: usize = 1 << 26;
-/// The largest number of records in a block. A block is written when it is full, whatever its last payload adds to it.
+/// The largest number of records in a block. A block is written once it is full, however large its last payload is.
 const RECORDS_MAX: u64 = (2 * BLOCK_BYTES_TARGET / GAP_BYTES) as u64;
 
 /// The events and gaps of a [`CaptureFile`] in the order of time. The events of one ring stay in the order of their

@@ -118,7 +118,7 @@ impl CaptureFixture {
         self.perf(event, nanos, PerfExt { span_id, call_site_id, thread_id, ..PerfExt::default() }, &[]);
     }
 
-    /// A new span with these encoded fields.
+    /// Adds a new span with these encoded fields.
     pub(crate) fn span_new(
         &mut self,
         nanos: u64,
@@ -158,7 +158,7 @@ impl CaptureFixture {
         self.writer.gap(ring as u32, self.keys[ring].gap(), gap);
     }
 
-    /// A block of entries of tables, as they stand in a file.
+    /// Adds a block of entries of tables, as they stand in a file.
     pub(crate) fn tables(&mut self, bytes: &[u8], entries: u64) {
         self.writer.tables(bytes, entries).unwrap();
     }

@@ -8,11 +8,11 @@
 //! |---|---|
 //! | `format` | constants, file header, block header, footer |
 //! | `wire` | taking numbers and texts out of untrusted bytes |
-//! | `ring` | what is kept of a ring: identity, sizes, schema, clock |
+//! | `ring` | the description of a ring: identity, sizes, schema, clock |
 //! | `record` | an event or a gap |
 //! | `tables` | call sites and threads |
-//! | `stats` | how many events each ring gave and lost |
-//! | `end` | why a file ends, and the counts of its rings |
+//! | `stats` | the number of events that each ring gave and lost |
+//! | `end` | the reason why a file ends, and the counts of its rings |
 //! | `write` | blocks, index, footer |
 //! | `output_entry` | making a file under a name, and which files are never replaced |
 //! | `read_files` | the files that are read, which are never written over |
@@ -54,7 +54,7 @@ pub use end::{CaptureEnd, EndReason};
 pub use error::{CaptureError, CaptureErrorKind};
 pub use events::CaptureEvents;
 pub use options::CaptureOptions;
-// For the program `eventring`, which makes its other files in the same way.
+// The program `eventring` makes its other files in the same way.
 #[doc(hidden)]
 pub use output_entry::{OutputEntry, OutputKind, UnfinishedFile, nameless_file};
 pub use read::CaptureFile;

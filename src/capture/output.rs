@@ -104,7 +104,7 @@ impl<'o> Output<'o> {
             if !self.make_room(bytes, rings, recorders)? {
                 return Ok(false);
             }
-            // If `make_room` has begun a new file, that describes the ring already.
+            // If `make_room` has begun a new file, the new file describes the ring already.
             if let Some(ring) = rings.get(self.described) {
                 self.writer.ring(&ring.described)?;
                 self.described += 1;

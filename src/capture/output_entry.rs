@@ -16,7 +16,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// The mode of rings, too: the owner may write, the group may read.
+/// The mode of new files, which is also that of rings: the owner may write, the group may read.
 const MODE: Mode = Mode::from_raw_mode(0o640);
 
 /// The directory entry of a file that shall be written: a directory, which is held open, and a name in it.
@@ -72,7 +72,7 @@ impl OutputEntry {
             let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
             let stream = rustix::fs::open(&self.path, flags, Mode::empty());
             let stream = stream.map_err(|errno| failed(&self.path, errno))?;
-            // It may have become a regular file meanwhile, which was not checked. That is not written to.
+            // The name may lead to a regular file by now, which was not checked and is not written to.
             let now = rustix::fs::fstat(&stream).map_err(|errno| failed(&self.path, errno))?;
             if !FileType::from_raw_mode(now.st_mode).is_file() {
                 return Ok(OutputKind::Stream(stream.into()));

@@ -40,7 +40,7 @@ impl OutputEntry {
         match self.0 {}
     }
 
-    /// Looks what is there.
+    /// Finds out what exists under the name.
     ///
     /// # Errors
     /// None.

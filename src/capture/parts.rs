@@ -24,7 +24,7 @@ pub(super) struct PathParts {
     pub(super) keep: Option<usize>,
     pub(super) overwrite: bool,
     pub(super) written: VecDeque<PathBuf>,
-    /// Number of files that were removed to stay below `keep`.
+    /// Number of files that were removed so that only the last `keep` remain.
     pub(super) removed: u32,
 }
 

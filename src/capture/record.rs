@@ -24,7 +24,7 @@ pub enum CapturedContent {
         /// Its payload.
         payload: CapturedPayload,
     },
-    /// A run of seqnos that the capture has no events for.
+    /// A run of seqnos for which the capture has no events.
     Gap {
         /// The first missing seqno.
         first_seqno: u64,

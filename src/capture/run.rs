@@ -1,4 +1,4 @@
-//! The loop of a capture: from rings to files, when to look and when to stop.
+//! The loop of a capture, which copies events from rings to files. It decides when to look and when to stop.
 
 use super::end::EndReason;
 use super::error::{CaptureError, CaptureErrorKind};
@@ -77,9 +77,9 @@ fn next_of(readers: &mut std::vec::IntoIter<Reader>) -> NextRing {
 /// open is read to its end even if its file is removed.
 ///
 /// At the start, `next_ring` is called until it has no ring for now; it must have given at least one ring by then.
-/// After that it is called up to two thousand times a second, so it should be quick, until it answers
-/// [`NextRing::NoMore`]. A ring that comes later is new as a whole, whatever [`CaptureOptions::only_new`] says. If such
-/// a ring cannot be captured, that is among the problems.
+/// After that it is called up to two thousand times a second, until it answers [`NextRing::NoMore`], so it should be
+/// quick. A ring that comes later is new as a whole, whatever [`CaptureOptions::only_new`] says. If such a ring cannot
+/// be captured, that is among the problems.
 ///
 /// # Errors
 /// As [`capture`]; or there is no ring at the start.

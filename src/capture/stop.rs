@@ -1,4 +1,4 @@
-//! When a capture that shall end is complete.
+//! The moment at which a capture that shall end is complete.
 
 use super::end::EndReason;
 use super::sources::SourceRing;
@@ -27,8 +27,8 @@ impl Stop {
         let new_rings = rings.iter().skip(self.last_seqnos.len());
         self.last_seqnos.extend(new_rings.map(|ring| {
             let Some(info) = ring.reader.as_ref().map(Reader::info) else { return 0 };
-            // A damaged header can hold any number. No more than a ringful is there at once, and one event that the set
-            // holds.
+            // A damaged header can hold any number. A ring holds no more than a ringful, and the set holds one further
+            // event.
             let most = info.geometry.descriptor_capacity() + 1;
             info.last_seqno.min(given(ring).saturating_add(most))
         }));
@@ -38,7 +38,7 @@ impl Stop {
 
 /// Returns the seqno up to which the ring has given everything.
 fn given(ring: &SourceRing) -> u64 {
-    // This includes events that had been overwritten before: the set gives no event before every ring has given its
+    // The sum includes events that had been overwritten before: the set gives no event before every ring has given its
     // first gap.
     ring.stats.last_seqno.saturating_add(ring.missing.map_or(0, |gap| gap.count))
 }

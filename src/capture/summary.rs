@@ -6,7 +6,7 @@ use crate::reader::{LostPages, Reader};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The answer to the question of [`capture_rings`](super::capture_rings) for another ring.
+/// The answer when [`capture_rings`](super::capture_rings) asks for another ring.
 #[derive(Debug)]
 pub enum NextRing {
     /// A ring to capture from now on.

@@ -90,7 +90,7 @@ fn a_damaged_block_is_left_out_and_said() {
     let magic = b"EVRB";
     let blocks: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(magic)).collect();
     let mut damaged = bytes.clone();
-    // In the compressed bytes of the second block of events, after the two rings.
+    // The damage is in the compressed bytes of the second block of events, after the two rings.
     damaged[blocks[3] + 48 + 20] ^= 0x55;
     let capture = CaptureFile::from_file(file_of(&damaged)).unwrap();
     let mut events = capture.events();

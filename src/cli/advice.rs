@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// Returns the error with advice if the program knows how the error can be avoided.
 pub(super) fn on(error: anyhow::Error) -> anyhow::Error {
-    // Only errors of stdout come as plain I/O errors; the errors of files name their file.
+    // Only errors of stdout are plain I/O errors; the errors of files name their file.
     if let Some(stdout) = error.downcast_ref::<std::io::Error>() {
         return Failure::io("cannot write to stdout", stdout).into();
     }

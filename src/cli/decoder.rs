@@ -6,8 +6,8 @@ use eventring::schema::perf::PerfEvent;
 use eventring::schema::test::TestEvent;
 use eventring::schema::{EventType, RECORD_ERROR_CODE, SchemaModel, Value, decode_event};
 
-/// Decoder for the events of one ring. It uses a schema that this program was built with, or else the schema text in
-/// the ring's file.
+/// Decoder for the events of one ring. The decoder uses a schema that this program was built with, or else the schema
+/// text in the ring's file.
 pub(super) struct Decoder {
     model: RingModel,
     /// Reason why payloads cannot be decoded.

@@ -20,7 +20,7 @@ pub(super) struct Saved {
     pub capture: CaptureFile,
     /// The files that it was read from.
     pub read: ReadFiles,
-    /// Problems of making it from rings just now: shards that were left out.
+    /// Problems of a capture that was made from rings just now: shards that were left out.
     problems: Vec<String>,
     /// The pages of a ring's file that could not be read, with the cause; `None` if all could be read.
     lost_pages: Option<LostPages>,

@@ -31,10 +31,12 @@ pub(super) struct Arg {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct Args(pub(super) Vec<Arg>);
 
-/// The name of the object that says of each value that is not whole what is wrong with it. `watch` uses the same.
+/// The name of the object that has, for each value that is not whole, the problem of the value. `watch` uses the same
+/// name.
 pub(super) const CUT: &str = "cut";
 
-/// The name of a flag that fields were recorded and are lost, so that this is not taken for a span without fields.
+/// The name of a flag: fields were recorded and are lost. The flag distinguishes such a span from a span without
+/// fields.
 const FIELDS_LOST: &str = "fields_lost";
 
 impl Args {
@@ -42,7 +44,7 @@ impl Args {
         self.0.push(Arg { name: name.into(), value, cut: None });
     }
 
-    /// Adds fields, and what is known to be missing of them.
+    /// Adds fields, and the parts of them that are known to be missing.
     pub(super) fn push_fields(&mut self, fields: &Fields) {
         fields.values.iter().for_each(|field| self.push_field(field));
         self.push_problems(fields);

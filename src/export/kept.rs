@@ -1,9 +1,9 @@
 //! The limit on the memory that an export takes: a small file must not fill the memory.
 //!
-//! Each event of a program takes some bytes in a capture, however well it compresses, because at least its time is its
-//! own. But a file in which all events are alike decompresses to ten thousand times its size. This module estimates, a
-//! little too high, how many bytes an export keeps of the events that it has read. A capture is refused if the estimate
-//! exceeds what a program's capture of that size could need.
+//! Each event of a program takes some bytes in a capture, however well it compresses, because at least its time differs
+//! from the times of other events. But a file in which all events are alike decompresses to ten thousand times its
+//! size. This module estimates, a little too high, how many bytes an export keeps of the events that it has read. A
+//! capture is refused if the estimate exceeds what a program's capture of that size could need.
 
 use super::recording::{Content, Entry};
 use crate::capture::{CaptureError, CaptureErrorKind};
@@ -33,7 +33,7 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Starts at nothing, for a capture of so many bytes.
+    /// Makes an estimate of 0 for a capture of this size.
     pub(super) fn new(file_bytes: u64) -> Self {
         let bytes_max = file_bytes.saturating_mul(BYTES_PER_BYTE).saturating_add(BYTES_FREE);
         Self { bytes: 0, bytes_max, open: HashMap::new(), threads: HashSet::new() }
@@ -76,7 +76,7 @@ impl Kept {
                 }
                 return;
             }
-            // Other records are written immediately; only their names may be kept.
+            // The other records are written immediately; only their names may be kept.
             _ => {
                 self.bytes = self.bytes.saturating_add(SLICE_BYTES);
                 return;

@@ -7,15 +7,15 @@
 //! | file | idea |
 //! |---|---|
 //! | `recording` | the events of a capture, decoded |
-//! | `kept` | how much of them is kept in memory |
-//! | `timeline` | first look: when each span began and ended, and where it is drawn |
+//! | `kept` | the limit on the memory that an export takes |
+//! | `timeline` | the first look: the beginning, the end and the track row of each span |
 //! | `span_times` | one span of the timeline |
-//! | `span_slices` | the slices of one span, and which of them an event lies in |
+//! | `span_slices` | the slices of one span, and the slice in which an event lies |
 //! | `self_times` | the time of spans without their children |
 //! | `track_rows` | rows for slices that overlap without nesting |
-//! | `losses` | when events were lost |
-//! | `payloads` | which events are without their payload |
-//! | `trace_builder/` | second look: tracks, slices, instants, counters |
+//! | `losses` | the times in which events were lost |
+//! | `payloads` | counts of events that have lost their payload |
+//! | `trace_builder/` | the second look: tracks, slices, instants, counters |
 //! | `trace_writer` | the interface of trace formats |
 //! | `args` | fields and payloads as named values |
 //! | `perfetto/`, `chrome` | traces as files |

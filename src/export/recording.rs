@@ -111,7 +111,7 @@ impl<'c> Recording<'c> {
         SpanId::new(self.words[ring as usize].span_id(descriptor.content_ext))
     }
 
-    /// The names of the extension words of such a ring.
+    /// Returns the names of the extension words of a ring that is no perf ring.
     pub(super) fn words(&self, ring: u32) -> &ExtWords {
         &self.words[ring as usize]
     }
@@ -163,7 +163,7 @@ impl Iterator for Entries<'_> {
     type Item = Entry;
 
     fn next(&mut self) -> Option<Entry> {
-        // Numbers that were given up stand for nothing that there is to show.
+        // Seqnos that were given up stand for no event, so they are not shown.
         let shows = |item: &CapturedRecord| match item.content {
             CapturedContent::Gap { cause, .. } => cause.is_loss(),
             CapturedContent::Event { .. } => true,

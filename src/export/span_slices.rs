@@ -1,4 +1,4 @@
-//! The slices of one span, and which of them an event lies in.
+//! The slices of one span, and the slice in which an event lies.
 
 use crate::tracing::ThreadKey;
 
@@ -12,20 +12,22 @@ pub(super) struct Slice {
     /// The id of the slice in the replay of its process.
     pub(super) id: u64,
     pub(super) start_nanos: u64,
-    /// The exit; or the last time at which the thread is known to have been in the span; or [`OPEN`].
+    /// The time of the exit. If the exit was lost: the last time at which the thread is known to have been in the span.
+    /// If the thread did not leave the span: [`OPEN`].
     pub(super) end_nanos: u64,
 }
 
 impl Slice {
-    /// Returns when an event is drawn that happened in the slice at `nanos`, if the slice is drawn from `start_nanos`
-    /// on: before the end, because the end is no part of a slice. (The clock has ticks: an event can have the very time
-    /// at which its span is left.)
+    /// Returns the time at which an event is drawn that happened in the slice at `nanos`, if the slice is drawn from
+    /// `start_nanos` on. This time is before the slice's end, because the end is no part of a slice. (The clock has
+    /// ticks: an event can have the same time as the exit from its span.)
     pub(super) fn drawn(&self, start_nanos: u64, nanos: u64) -> u64 {
         nanos.min(drawn_end(start_nanos, self.end_nanos) - 1).max(start_nanos)
     }
 }
 
-/// Returns when a slice is drawn to end: a slice that took no time lasts a nanosecond, so that events can lie in it.
+/// Returns the time at which a slice is drawn to end. A slice that took no time is drawn with a nanosecond, so that
+/// events can lie in it.
 pub(super) fn drawn_end(start_nanos: u64, end_nanos: u64) -> u64 {
     end_nanos.max(start_nanos.saturating_add(1))
 }

@@ -1,4 +1,4 @@
-//! A span as the exports see it: when it began and ended, and how long threads were in it.
+//! A span as the exports see it: its beginning and end, and the time that threads were in it.
 
 use super::span_slices::{Slice, Slices};
 use crate::tracing::{CallSite, Span, SpanId, SpanSlice};
@@ -74,13 +74,15 @@ impl SpanTimes {
         self.end_nanos.is_none() && !self.is_end_lost
     }
 
-    /// Returns until when the span is drawn: its end, or the last time at which it was seen. `None` for an open span.
+    /// Returns the time up to which the span is drawn: its end, or the last time at which it was seen. `None` for an
+    /// open span.
     pub(super) fn drawn_end_nanos(&self) -> Option<u64> {
         let end = self.end_nanos.or(self.is_end_lost.then_some(self.seen_nanos))?;
         Some(end.max(self.start_nanos))
     }
 
-    /// Returns when an event is drawn that happened in the span: before its end, because the end is no part of a slice.
+    /// Returns the time at which an event of the span is drawn. It is before the span's end, because the end is no part
+    /// of a slice.
     pub(super) fn drawn(&self, nanos: u64) -> u64 {
         self.drawn_end_nanos().map_or(nanos, |end| nanos.min(end.saturating_sub(1))).max(self.start_nanos)
     }

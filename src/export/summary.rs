@@ -47,8 +47,8 @@ pub struct SpanSummary {
     pub self_nanos: u64,
     /// The sum of the times that threads were in the spans.
     pub busy_nanos: u64,
-    /// The sum of the times that the spans existed without being busy. Of a span in which several threads were at the
-    /// same time, the times of all threads are taken off.
+    /// The sum of the times that the spans existed without being busy. If several threads were in a span at the same
+    /// time, the times of all of them are subtracted.
     pub idle_nanos: u64,
     /// The median of the durations.
     pub p50_nanos: u64,

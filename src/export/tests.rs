@@ -163,7 +163,7 @@ fn an_open_span_was_busy_until_the_end_of_the_recording_unless_its_exit_may_be_l
         made.span(PerfEvent::SpanEnter, 1004, 1, 5, 1);
         made.gap(0, 2, GapCause::Overwritten);
         made.span_new(2000, 1, (6, 0), 1, &[]);
-        // One thread is in the span twice at the same time, which counts once. Another thread is in it, too.
+        // One thread is in the span twice at the same time, which counts once. Another thread is in the span, too.
         for (event, nanos, thread) in [
             (PerfEvent::SpanEnter, 2100, 1),
             (PerfEvent::SpanExit, 2200, 1),

@@ -1,4 +1,5 @@
-//! The first look at a capture: when each span began and ended, and how long threads were in it.
+//! The first look at a capture, which finds the beginning and the end of each span, and the time that threads were in
+//! it.
 
 use super::ExportSummary;
 use super::losses::{Loss, LossCollector};
@@ -10,9 +11,9 @@ use crate::capture::CaptureError;
 use crate::tracing::{PerfContent, RingLosses, Span, SpanChange, SpanId, SpanReplay, ThreadKey};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Names a span: the process that recorded it, and the span's id there.
+/// Key of a span: the process that recorded it, and the span's id there.
 pub(super) type SpanKey = (u32, SpanId);
-/// Names a slice: the process that recorded it, and the slice's id in the replay of the process.
+/// Key of a slice: the process that recorded it, and the slice's id in the replay of the process.
 pub(super) type SliceKey = (u32, u64);
 
 /// The spans of a capture, with their times and their places in a trace.

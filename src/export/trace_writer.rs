@@ -5,11 +5,11 @@ use crate::schema::perf::FieldValue;
 use crate::tracing::CallSite;
 use std::io;
 
-/// Names a track of a trace.
+/// Number of a track of a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct TrackId(pub(super) u64);
 
-/// Names a slice of a trace. No two slices have the same.
+/// Number of a slice of a trace. No two slices have the same number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct SliceId(pub(super) u64);
 

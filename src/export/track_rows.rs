@@ -9,7 +9,7 @@ pub(super) struct Interval {
     pub(super) start: u64,
     /// `None` if the slice never ended.
     pub(super) end: Option<u64>,
-    /// The index of the interval in whose row this one should be drawn if it lies in it.
+    /// The index of the interval in whose row this interval should be drawn if it lies in that interval.
     pub(super) parent: Option<usize>,
 }
 
@@ -24,8 +24,8 @@ impl Interval {
     }
 }
 
-/// Assigns a row to each interval, from 0. Any two intervals of one row nest or do not overlap. There are as few rows
-/// as are needed at the same time; children are in their parent's row if they fit.
+/// Assigns a row to each interval, from 0. Any two intervals of one row nest or do not overlap. The number of rows is
+/// as small as possible; children are in their parent's row if they fit.
 pub(super) fn assign(intervals: &[Interval]) -> Vec<u32> {
     let mut by_start: Vec<usize> = (0..intervals.len()).collect();
     by_start.sort_by_key(|index| (intervals[*index].start, Reverse(intervals[*index].end())));

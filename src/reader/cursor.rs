@@ -49,8 +49,8 @@ pub struct Cursor {
     state_asked: Cell<Option<Instant>>,
 }
 
-/// The state of the ring when the cursor began. The gap of the events that were gone by then comes before the first
-/// event.
+/// The state of the ring when the cursor began. A gap reports the events that were gone by then, before the first event
+/// is returned.
 #[derive(Clone, Copy)]
 struct Start {
     /// The oldest seqno that had not been overwritten.
@@ -201,8 +201,8 @@ impl Cursor {
         self.next_seqno <= self.known_last
     }
 
-    /// Copies the payload of `descriptor` (an event of this ring) into `buffer` and checks that it was still valid
-    /// afterwards. `buffer` becomes as long as the payload, at most the payload buffer's size.
+    /// Copies the payload of `descriptor` (an event of this ring) into `buffer`, and checks afterwards that the payload
+    /// was still valid. `buffer` becomes as long as the payload, at most the payload buffer's size.
     #[inline(always)]
     pub fn payload<'b>(&self, descriptor: &Descriptor, buffer: &'b mut Vec<u8>) -> PayloadRead<'b> {
         self.source.payload(descriptor, buffer)
@@ -257,8 +257,8 @@ impl Cursor {
         (observe::last_seqno(self.source.memory()) + 1).saturating_sub(self.next_seqno)
     }
 
-    /// Returns true if the ring has ended and this cursor has come to its end: nothing will come any more. Ask this
-    /// after [`Next::NotReady`]; a [`Follower`](super::Follower) does, and waits in between.
+    /// Returns true if the ring has ended and this cursor has come to its end: nothing will come any more. Call it
+    /// after [`Next::NotReady`]; a [`Follower`](super::Follower) does this, and waits in between.
     ///
     /// If the end is not known, this asks the operating system whether the writer lives, at most every 10 ms.
     pub fn is_finished(&self) -> bool {
@@ -291,7 +291,7 @@ impl Cursor {
 
     /// Returns how many sequence numbers were counted in gaps so far, whatever the cause: also those that were gone
     /// before the start ([`GapCause::OverwrittenBefore`]) and those that stand for no event ([`GapCause::GivenUp`]).
-    /// `read_count + lost_count` is the way that the cursor has gone.
+    /// `read_count + lost_count` is the number of sequence numbers that the cursor has passed.
     pub fn lost_count(&self) -> u64 {
         self.missing.missing()
     }

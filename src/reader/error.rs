@@ -142,7 +142,7 @@ impl LostPages {
 impl fmt::Display for ReaderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.0.path, &self.0.source) {
-            // The message of the layer below names the file.
+            // The message of the module `shm` names the file.
             (_, Some(Source::Shm(_))) | (None, _) => f.write_str(&self.0.message),
             (Some(path), _) => write!(f, "cannot open event ring {}: {}", path.display(), self.0.message),
         }

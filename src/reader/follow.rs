@@ -7,9 +7,9 @@ use super::wait::{self, Awaited, WaitStrategy, Waited, Waiter};
 use crate::layout::Descriptor;
 use std::time::Duration;
 
-/// A cursor that waits. Made by [`Follower::new`].
+/// A cursor that waits for events. [`Follower::new`] makes it.
 ///
-/// It asks whether the writer lives only while nothing comes, a few times a second.
+/// A follower asks whether the writer lives a few times a second, and only while nothing comes.
 #[derive(Debug)]
 pub struct Follower {
     cursor: Cursor,
@@ -88,7 +88,7 @@ impl Awaited for Follower {
     }
 
     fn has_ended(&mut self) -> bool {
-        // A ring whose writer cannot be asked after (another pid namespace, no lock information) counts as live.
+        // A ring whose writer cannot be checked (another pid namespace, no lock information) counts as live.
         !matches!(self.cursor.reader().state(), RingState::Live | RingState::Unknown)
     }
 

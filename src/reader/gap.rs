@@ -16,8 +16,8 @@ pub struct Gap {
 #[non_exhaustive]
 pub enum GapCause {
     /// The events had been overwritten before the reader began, at [`Seek::Oldest`](super::Seek::Oldest) or
-    /// [`Seek::Last`](super::Seek::Last), or were overwritten while it looked for its first event. This reader has not
-    /// missed them: they were gone before it came.
+    /// [`Seek::Last`](super::Seek::Last), or were overwritten while it looked for its first event. They are no loss of
+    /// this reader, because they were gone before it began.
     OverwrittenBefore,
     /// The reader was too slow: the ring went round, and the events were overwritten. Also the cause for events that
     /// were asked for by number ([`Seek::Seqno`](super::Seek::Seqno)) after they had been overwritten.
@@ -70,8 +70,8 @@ impl Gap {
     }
 }
 
-/// Counts of the sequence numbers that a reader has passed, by what became of them. Their sum is the way that the
-/// reader has gone.
+/// Counts of the sequence numbers that a reader has passed, by what became of them. Their sum is the number of sequence
+/// numbers that the reader has passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReadStats {

@@ -67,8 +67,8 @@ impl Reader {
         options.open_successor(name)
     }
 
-    /// Checks that the ring's events are `E`, as [`Self::open_typed`] does. For a ring that was opened without this
-    /// check and whose file may be gone by now.
+    /// Checks that the ring's events are `E`, as [`Self::open_typed`] does. Call it for a ring that was opened without
+    /// this check and whose file may be gone by now.
     ///
     /// # Errors
     /// The ring has another content type, or another schema.
@@ -127,8 +127,8 @@ impl Reader {
     /// Returns the schema that decodes the ring's payloads without their types: a published schema, or the schema text
     /// that the ring carries.
     ///
-    /// # Errors
-    /// There is neither, or the text is wrong or belongs to another schema.
+    /// # Errors The schema is not published and the ring carries no text, or the text is wrong or belongs to another
+    /// schema.
     pub fn schema(&self) -> Result<Cow<'static, SchemaModel>, SchemaTextError> {
         let info = self.info();
         SchemaModel::of_ring(info.content_type, info.schema_hash, self.schema_text().as_deref())
@@ -146,8 +146,8 @@ impl Reader {
         self.source.state()
     }
 
-    /// Returns the process that holds the writer's lock on the file, where the system shows it. For rings of other
-    /// writers, which do not name themselves; for eventring's own rings see [`RingInfo`].
+    /// Returns the process that holds the writer's lock on the file, where the system shows it. Use it for rings of
+    /// other writers, whose headers do not name the writer; for eventring's own rings see [`RingInfo`].
     pub fn lock_owner_pid(&self) -> Option<u32> {
         if self.source.saved_as.is_some() {
             return None;
@@ -192,7 +192,7 @@ impl Reader {
         self.source.saved_as.is_none() && file.path().is_some_and(Path::exists) && !file.is_still_at_its_path()
     }
 
-    /// Returns true if the file was truncated while it was mapped. Bytes behind the new end read as zeros: no events.
+    /// Returns true if the file was truncated while it was mapped. Bytes after the new end read as zeros: no events.
     pub fn was_truncated(&self) -> bool {
         self.lost_pages() == Some(LostPages::Truncated)
     }

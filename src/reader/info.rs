@@ -18,7 +18,7 @@ pub struct RingInfo {
     pub schema_hash: [u8; 32],
     /// Sizes.
     pub geometry: Geometry,
-    /// Last seqno handed out, 0 for none. At most 2^63 - 1: a larger value in a damaged header is read as that.
+    /// Last seqno handed out, 0 for none. At most 2^63 - 1: a larger value in a damaged header is read as 2^63 - 1.
     pub last_seqno: u64,
     /// Next payload byte to allocate, unwrapped.
     pub next_payload_byte: u64,
@@ -98,7 +98,7 @@ pub struct WriterInfo {
     pub(crate) identity: ProcessIdentity,
 }
 
-/// The answer to the question whether anything will be recorded any more.
+/// The state of a ring, which says whether anything will be recorded any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RingState {
     /// The writer lives and has the ring open.
@@ -109,7 +109,7 @@ pub enum RingState {
     WriterDied,
     /// A snapshot or a copy, to which nobody ever writes.
     Saved,
-    /// The file was truncated while it was open here. Bytes behind the new end are lost, and events that are recorded
+    /// The file was truncated while it was open here. Bytes after the new end are lost, and events that are recorded
     /// from now on cannot be read through this handle.
     Truncated,
     /// There was no memory for a page of the file that was to be read. The consequences are those of

@@ -79,9 +79,8 @@ impl ReaderOptions {
     /// current directory; a name with a `/` is a path. A file that is a zstd frame is opened as a snapshot (feature
     /// `snapshot`).
     ///
-    /// # Errors
-    /// There is no such file, permission is missing, or the file is not a ring, is damaged or truncated, or is not the
-    /// ring that the options expect.
+    /// # Errors The file does not exist, permission is missing, or the file is not a ring, is damaged or truncated, or
+    /// is not the ring that the options expect.
     pub fn open(&self, name_or_path: impl AsRef<Path>) -> Result<Reader, ReaderError> {
         let name = name_or_path.as_ref();
         let Some(timeout) = self.wait else { return self.open_now(name, false) };
@@ -115,7 +114,7 @@ impl ReaderOptions {
         Ok(Reader::from_source(Arc::new(Source { opened_as, was_awaited, ..source })))
     }
 
-    /// Opens the ring behind a file descriptor (a memfd, or one that was handed over).
+    /// Opens the ring of an open file (a memfd, or a file descriptor that another process has sent).
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -161,7 +160,8 @@ impl ReaderOptions {
         // The image of a snapshot is private to this process, and its size was checked.
         let options = shm::MapOptions { map_holes: saved_as.is_some(), ..shm::MapOptions::reader() };
         let mapping = shm::Mapping::map(file.descriptor(), sections, options).map_err(ReaderError::shm)?;
-        // After the mapping, which has checked the file's length: of a truncated ring, the error shall say "truncated".
+        // This check comes after the mapping, which has checked the file's length, so that the error of a truncated
+        // ring says "truncated".
         self.check_content(fixed.content_type, fixed.schema_hash)?;
         let memory = MappedMemory::new(mapping, geometry, has_extension).ok_or_else(|| {
             ReaderError::new(ReaderErrorKind::BadHeader, "the mapped sections differ from the header")
@@ -202,8 +202,8 @@ impl ReaderOptions {
     }
 }
 
-/// Reads the fixed header with ordinary file reads, before anything is mapped. Also returns whether the file has
-/// eventring's extension.
+/// Reads the fixed header with `read` calls, before anything is mapped. Also returns whether the file has eventring's
+/// extension.
 fn read_header(file: &shm::RingFile) -> Result<(FixedHeader, bool), ReaderError> {
     let mut start = [0; ext::VERSION_OFFSET + 8];
     let bytes = file.read_at(&mut start, 0).map_err(ReaderError::shm)?;
@@ -253,7 +253,7 @@ pub(super) fn not_a_ring(found: [u8; 6]) -> ReaderError {
 fn find(name_or_path: &Path) -> Result<shm::RingFile, shm::ShmError> {
     let name = shm::RingName::new(name_or_path.as_os_str())?;
     let is_path = matches!(name, shm::RingName::Path(_));
-    // In a ring directory a link could be anybody's; a path is the user's word.
+    // In a ring directory, anybody may have made a link. A path was chosen by the user.
     let options = shm::OpenOptions { follow_symlinks: is_path, ..shm::OpenOptions::default() };
     let found = shm::RingFile::open(&name, &shm::RingDirectories::from_environment(), &options);
     match found {

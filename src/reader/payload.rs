@@ -15,8 +15,8 @@ pub enum PayloadRead<'b> {
     /// The payload, copied out and checked afterwards: exactly the bytes that were recorded.
     Valid(&'b [u8]),
     /// The payload was overwritten meanwhile, or the ring's file was truncated
-    /// ([`Reader::was_truncated`](super::Reader::was_truncated)): bytes behind the file's new end cannot be told from
-    /// zeros.
+    /// ([`Reader::was_truncated`](super::Reader::was_truncated)): bytes after the file's new end cannot be
+    /// distinguished from zeros.
     Expired,
     /// The descriptor names a payload that no ring of this size can have: the file is damaged.
     Malformed,
@@ -37,7 +37,8 @@ impl Source {
     pub(super) fn payload<'b>(&self, descriptor: &Descriptor, buffer: &'b mut Vec<u8>) -> PayloadRead<'b> {
         let bytes = descriptor.payload_size as usize;
         let is_as_long = buffer.len() == bytes;
-        // Two fast paths with the same effect: each skips the other's check. In a sparse file, neither applies.
+        // There are two fast paths with the same effect; each skips a check of the other. Neither is taken in a sparse
+        // file.
         if is_as_long && self.memory.is_copied_in_line(bytes) {
             return self.copy_payload(descriptor, buffer);
         }

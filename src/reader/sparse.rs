@@ -1,7 +1,7 @@
 //! Rings in sparse files: holes of the file that may have been written since it was mapped.
 //!
-//! A hole reads as zeros. A descriptor of zeros is no event, so the file is asked again before a reader takes that for
-//! the truth. A payload of zeros could be real, so the file is asked before each copy of a payload.
+//! A hole reads as zeros. A descriptor of zeros is no event, so the file is asked again before the reader concludes
+//! that there is no event. A payload of zeros could be real, so the file is asked before each copy of a payload.
 
 use super::source::Source;
 use crate::layout::limits::{DESCRIPTOR_BYTES, HEADER_SECTION_BYTES};
@@ -27,7 +27,7 @@ impl Source {
         let geometry = self.memory().geometry();
         let end = HEADER_SECTION_BYTES + geometry.descriptor_section_bytes();
         let mut at = seqno;
-        // First to the end of the descriptor array, then from its start.
+        // The first round searches to the end of the descriptor array, the second from its start.
         for _ in 0..2 {
             let offset = self.slot_offset(at);
             let data = self.memory().mapping().next_data(offset).unwrap_or(end).clamp(offset, end);

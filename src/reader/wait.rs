@@ -39,7 +39,7 @@ pub(super) trait Awaited {
     fn look_closely(&mut self);
     /// Returns true if nothing will come any more, as far as that is known. Makes no system call.
     fn has_known_end(&self) -> bool;
-    /// Asks the operating system whether nothing will come any more, except perhaps what is there already.
+    /// Asks the operating system whether nothing will come any more. Items that are there already may still be found.
     fn has_ended(&mut self) -> bool;
     fn waiter(&mut self) -> &mut Waiter;
 }

@@ -22,8 +22,8 @@ impl SchemaModel {
     ///
     /// Never fails. For an unknown code the value is [`Value::Malformed`] with all bytes. If the payload is too short
     /// or too long, the fields that could be decoded are followed by a [`Value::Malformed`] with the other bytes, under
-    /// the name `$malformed`. Byte strings and text are borrowed. At most a million other values are made; the rest
-    /// stays bytes.
+    /// the name `$malformed`. Byte strings and text are borrowed. At most a million other values are made; the rest of
+    /// the payload is returned as bytes.
     #[must_use]
     pub fn decode<'a>(&'a self, code: u16, payload: &'a [u8]) -> Value<'a> {
         match self.event(code) {
@@ -59,7 +59,7 @@ impl<'a> Decoder<'a> {
             let element_bytes = self.model.bytes_of(&array.element);
             let count = match array.count {
                 CountModel::At(offset, scalar) => read_count(fixed, offset, scalar),
-                // `max(1)` only for safety: the parser refuses elements of 0 bytes here.
+                // The parser refuses elements of 0 bytes here; `max(1)` only makes sure that nothing divides by 0.
                 CountModel::Rest => (rest.len() / element_bytes.max(1)) as u64,
             };
             let wanted = count.saturating_mul(element_bytes as u64);

@@ -154,7 +154,7 @@ pub struct FieldInfo {
     pub offset: usize,
     /// Its size in bytes.
     pub bytes: usize,
-    /// True if it is never recorded: its bytes are zero in the ring.
+    /// True if the field is never recorded: its bytes are zero in the ring.
     pub redacted: bool,
     /// The first paragraph of its documentation; empty if it has none.
     pub description: &'static str,
@@ -217,7 +217,7 @@ pub struct TrailingInfo {
 /// The place of the number of elements of a trailing array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrailingCount {
-    /// In a field of the fixed struct, named by its path from there (`txn_header.data_length`).
+    /// The number is in a field of the fixed struct, named by its path from the struct (`txn_header.data_length`).
     Field(&'static str),
     /// The array takes the rest of the payload.
     Rest,

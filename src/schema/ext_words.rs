@@ -45,7 +45,7 @@ impl ExtWord {
         Self { name: Cow::Borrowed(name), kind }
     }
 
-    /// Describes a word of which schema text tells.
+    /// Describes a word that a schema text names.
     pub(super) fn of_text(name: String, kind: ExtWordKind) -> Self {
         Self { name: Cow::Owned(name), kind }
     }
@@ -65,7 +65,7 @@ impl ExtWord {
         self.kind
     }
 
-    /// Returns the name under which programs are given the [value](Self::value): `block_seqno` for the seqno `block`.
+    /// Returns the key of the [value](Self::value) in output for programs: `block_seqno` for the seqno `block`.
     #[must_use]
     pub fn key(&self) -> Cow<'_, str> {
         match self.kind.name() {
@@ -93,7 +93,7 @@ impl ExtWord {
 pub struct ExtWords([Option<ExtWord>; WORDS]);
 
 impl ExtWords {
-    /// The names of a schema whose words have none.
+    /// The names of a schema that names no words.
     pub const NONE: Self = Self([None, None, None, None]);
     /// The names of a schema whose events carry the id of their span, and nothing else.
     pub const SPAN: Self = Self([None, None, None, Some(ExtWord::new(SPAN.1, ExtWordKind::Number))]);
@@ -124,7 +124,7 @@ impl ExtWords {
         self.0.iter().enumerate().filter_map(|(index, word)| Some((index, word.as_ref()?)))
     }
 
-    /// Returns the named words but `span`.
+    /// Returns the named words except `span`.
     pub fn iter_own(&self) -> impl Iterator<Item = (usize, &ExtWord)> {
         self.iter().filter(|(index, word)| (*index, word.name()) != SPAN)
     }
@@ -142,7 +142,7 @@ impl ExtWords {
         matches!(self.index_of(SPAN.1), Some(index) if index == SPAN.0)
     }
 
-    /// Returns the named words but `span` as bits, word 0 lowest.
+    /// Returns the named words except `span` as bits, word 0 lowest.
     #[doc(hidden)]
     #[must_use]
     pub const fn own_bits(&self) -> u8 {
@@ -154,7 +154,8 @@ impl ExtWords {
         if self.has_span() { bits & !(1 << SPAN.0) } else { bits }
     }
 
-    /// Names a word as schema text does. A name that contradicts another one is left out, as a comment would be.
+    /// Adds the name of a word, as schema text states it. A name that contradicts an earlier name is left out, as a
+    /// comment would be.
     pub(super) fn add(&mut self, index: usize, word: ExtWord) {
         let is_misplaced_span = word.name() == SPAN.1 && (index, word.kind()) != (SPAN.0, ExtWordKind::Number);
         if is_misplaced_span || self.index_of(word.name()).is_some() {

@@ -45,7 +45,7 @@ macro_rules! number_field {
     ($($type:ty, $scalar:ident);* $(;)?) => {$(
         impl PayloadField for $type {
             const WIRE_BYTES: usize = size_of::<$type>();
-            // Not `align_of`, because the alignment of the format does not depend on the machine.
+            // `align_of` would be wrong here, because the alignment of the format does not depend on the machine.
             const WIRE_ALIGN: usize = size_of::<$type>();
             const TYPE: FieldType = FieldType::Scalar(Scalar::$scalar);
             const ZERO_IS_VALID: bool = true;

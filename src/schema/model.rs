@@ -194,7 +194,7 @@ pub enum SchemaTextErrorKind {
     /// A line is in the grammar, but contradicts others: unknown or repeated names, fields that overlap or exceed their
     /// struct.
     Inconsistent,
-    /// The text is of another schema than the ring, or the ring has none.
+    /// The text belongs to another schema than the ring, or the ring has no text.
     NotOfThisRing,
     /// A limit is exceeded: 1.9 MiB of text, 16 MiB of a struct, 4,096 fields of a struct, 32 levels, or 256 bytes of a
     /// name.

@@ -28,7 +28,7 @@ fn published_schemas() -> impl Iterator<Item = &'static Schema> {
 /// Returns the names of the extension words of a ring. `model` is the ring's schema, if that is known.
 ///
 /// The words of TEST and EXEC are those that `docs/FORMAT.md` names, in every version of their schemas: a writer that
-/// does not know of a word leaves it 0.
+/// does not know a word leaves it 0.
 #[must_use]
 pub fn ext_words(content_type: u16, model: Option<&SchemaModel>) -> ExtWords {
     if let Some(schema) = published_schemas().find(|schema| schema.content_type() == content_type) {
@@ -39,8 +39,8 @@ pub fn ext_words(content_type: u16, model: Option<&SchemaModel>) -> ExtWords {
 
 /// Decodes the payload of event `code` of a ring. `model` is the ring's schema, if that is known.
 ///
-/// Without the event in the model, or without a model, the value is the bytes. A payload of code 1 that is a whole
-/// RECORD_ERROR is decoded as such, because event 1 is RECORD_ERROR in all known schemas.
+/// If the model does not have the event, or there is no model, the value is the payload's bytes. A payload of code 1
+/// that is a whole RECORD_ERROR is decoded as such, because event 1 is RECORD_ERROR in all known schemas.
 #[cfg(feature = "macros")]
 #[must_use]
 pub fn decode_event<'a>(model: Option<&'a SchemaModel>, code: u16, payload: &'a [u8]) -> Value<'a> {
@@ -61,8 +61,9 @@ fn is_record_error(payload: &[u8]) -> bool {
 }
 
 impl SchemaModel {
-    /// Returns the schema of a ring file: the published schema that its header names, as files of other implementations
-    /// carry no text; else its schema text, which must be of the content type and hash in the header.
+    /// Returns the schema of a ring file. If the header names a published schema, returns that schema, because files of
+    /// other implementations carry no text. Otherwise reads the file's schema text, which must have the content type
+    /// and hash of the header.
     ///
     /// # Errors
     /// There is no text, it cannot be read, or it belongs to another schema.

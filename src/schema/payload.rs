@@ -1,4 +1,4 @@
-//! Payload structs and event types, and which payload belongs to which event.
+//! Payload structs, event types, and the payload that belongs to each event.
 
 use super::describe::{FieldInfo, SchemaInfo, StructInfo};
 use super::error::DecodeError;
@@ -116,14 +116,14 @@ impl EventPayload for () {
 ///   from 256.
 /// - `name = "…"` is the name of the content type; without it, the enum's own name (`MyEvents` is `MY_EVENTS`).
 /// - `version = N` (1) is the author's version number.
-/// - `schema_hash = "…"` are the 64 hex digits that others have published for this schema.
+/// - `schema_hash = "…"` is the hash that others have published for this schema, in 64 hex digits.
 /// - `recorder = PATH` is the global recorder that `record!` uses for these events.
 /// - `ext(INDEX = NAME, …)` names extension words (see [`ExtWords`](super::ExtWords)), for `record!`,
 ///   [`ext_scope!`](crate::ext_scope), readers and exports. `INDEX = NAME: seqno` says that the word holds the seqno of
 ///   an event of the same ring. `INDEX = NAME: index` says that the word holds an index plus one. 0 means none.
 /// - `no_span` keeps word 3 for the program's own use. Without it, an event that `record!` or `recordv!` records inside
 ///   a `tracing` span carries the span's id in this word, and the schema text says so. The span must be one that the
-///   feature `tracing` records. A call that gives the word itself comes first.
+///   feature `tracing` records. If a call of the macro names the word itself, its value is taken.
 /// - `payloads(NAME: DERIVE, …)` makes an enum of that name that holds the decoded payload of any event, with functions
 ///   that decode it; it needs the variant `RecordError = 1`.
 /// - `no_views` makes no views of payloads with trailing arrays.
@@ -136,7 +136,8 @@ impl EventPayload for () {
 ///   struct in it, `a.b`). A last array without `* COUNT` takes the rest of the payload. The derive makes a view of the
 ///   whole payload: `OrderFilledView` for `OrderFilled`, or the name that `view = NAME` gives. Its `decode` finds the
 ///   arrays; its fields are `fixed` and the arrays.
-/// - `carries(NAME, …)` are the named extension words that the event takes from scopes; without it, all.
+/// - `carries(NAME, …)` lists the named extension words that the event takes from scopes; without this attribute, the
+///   event takes all of them.
 /// - `name = "…"` is its name in schema text.
 ///
 /// The first paragraphs of documentation comments become descriptions in the schema text. They do not enter the hash.
@@ -212,7 +213,7 @@ pub trait EventType: Copy + Sized + 'static {
 
 /// A type that is the fixed struct of event `CODE` of `E`; `()` for an event without payload.
 ///
-/// `#[derive(EventType)]` implements it. By it, `record!` refuses a payload of another event at compile time.
+/// `#[derive(EventType)]` implements it. With it, `record!` refuses a payload of another event at compile time.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not the payload of this event",
     label = "the payload of another event, or of none",

@@ -121,7 +121,8 @@ impl EventPayload for RecordError {
 /// The whole payload of a RECORD_ERROR event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordErrorView<'a> {
-    /// The fixed struct; `None` if stalled writers held all payload memory, so that not even this was recorded.
+    /// The fixed struct; `None` if stalled writers held all payload memory, so that not even the fixed struct was
+    /// recorded.
     pub error: Option<RecordError>,
     /// The beginning of the payload that did not fit.
     pub truncated_payload: &'a [u8],

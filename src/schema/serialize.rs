@@ -40,8 +40,8 @@ impl Serialize for Value<'_> {
     }
 }
 
-/// Numbers and truth values are themselves, every other value is its text. So are numbers without a JSON form: integers
-/// over 64 bits, NaN and the infinities.
+/// Numbers and truth values are serialized as such, every other value as its text. Numbers without a JSON form are
+/// texts, too: integers over 64 bits, NaN and the infinities.
 #[cfg(feature = "macros")]
 impl Serialize for FieldValue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -201,7 +201,7 @@ impl Writer {
         }
         let name = match definition {
             Definition::Struct(info) => {
-                // Before the name is chosen, because an inner type may have the same name.
+                // The inner types come before the name is chosen, because an inner type may have the same name.
                 let types: Vec<String> = info.fields.iter().map(|field| self.type_name(&field.ty)).collect();
                 let name = self.free_name(info.name);
                 self.struct_lines(&name, info, &types);

@@ -17,7 +17,7 @@ pub struct ArrayView<'a, T> {
     element: PhantomData<fn() -> T>,
 }
 
-// Not derived, because a derive would ask for `T: Copy`, `T: PartialEq`.
+// This is not derived, because a derive would ask for `T: Copy`, `T: PartialEq`.
 impl<T> Clone for ArrayView<'_, T> {
     fn clone(&self) -> Self {
         *self

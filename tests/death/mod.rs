@@ -136,7 +136,7 @@ pub struct Findings {
     /// Seqnos that were reported before the kill, that are not older than the ring's oldest event, and whose events
     /// were found.
     pub told_and_found: u64,
-    /// Such seqnos whose events were not found.
+    /// Seqnos like those of `told_and_found`, whose events were not found.
     pub told_and_missing: u64,
     /// Seqnos without an event in the ring that were not reported either.
     pub never_committed: u64,

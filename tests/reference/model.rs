@@ -157,7 +157,8 @@ impl<S: Subscriber + for<'l> LookupSpan<'l>> Layer<S> for ReferenceLayer {
     }
 }
 
-/// A subscriber around the tested subscriber. It uses that one's ids, and keeps parents and handles by itself.
+/// A subscriber around the tested subscriber. It uses the ids of the tested subscriber, and keeps parents and handles
+/// by itself.
 pub struct ReferenceTee<R> {
     pub inner: R,
     facts: Collected,

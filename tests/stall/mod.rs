@@ -201,7 +201,7 @@ pub fn run(subject: &impl Subject, writers: u64, time: Duration) -> Figures {
     figures
 }
 
-/// Records until told to stop, on one thread after another. Returns the seqnos of its last events.
+/// Records until `stop` is set, on one thread after another. Returns the seqnos of its last events.
 fn write(subject: &impl Subject, writer: u64, stop: &AtomicBool, thread: &AtomicI32) -> Vec<u64> {
     let mut random = seal::Random::from_time();
     let mut last = vec![0; 1 << DESCRIPTOR_SHIFT];
@@ -216,7 +216,7 @@ fn write(subject: &impl Subject, writer: u64, stop: &AtomicBool, thread: &Atomic
     last
 }
 
-/// Records these events until told to stop. Returns the count of the next event.
+/// Records these events until `stop` is set. Returns the count of the next event.
 fn write_on_this_thread(
     subject: &impl Subject,
     writer: u64,

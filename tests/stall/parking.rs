@@ -24,7 +24,7 @@ const ANYWHERE: usize = usize::MAX - 1;
 
 /// The step at which the next writer parks.
 static ARMED: AtomicUsize = AtomicUsize::new(NOWHERE);
-/// The number of times that the step is passed before.
+/// The number of times that the step is passed before a writer parks.
 static PASSES: AtomicU64 = AtomicU64::new(0);
 /// The number of parked writers.
 static PARKED: AtomicUsize = AtomicUsize::new(0);

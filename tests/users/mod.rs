@@ -1,6 +1,6 @@
 //! Threads that act as other users.
 
-/// Makes the calling thread, and only that thread, an ordinary user of one group. Returns false if that is not
+/// Makes the calling thread, and only that thread, an unprivileged user of one group. Returns false if that is not
 /// permitted.
 pub fn become_user(user: u32, group: u32) -> bool {
     let [user, group] = [user, group].map(i64::from);

@@ -38,7 +38,7 @@ pub(super) struct Rings {
 }
 
 impl Rings {
-    /// Makes a set of these names; the rings must be those of `program` if there is one. Looks for nothing yet.
+    /// Makes a set of these names; the rings must be those of `program` if there is one. Opens no ring yet.
     pub(super) fn new(names: &[PathBuf], program: Option<Program>) -> Self {
         Self {
             program,
@@ -94,7 +94,7 @@ impl Rings {
         if self.program.is_some() { SHORT_INTERVAL } else { INTERVAL }
     }
 
-    /// Returns the next ring for the capture, which asks often.
+    /// Returns the next ring for the capture, which calls this often.
     pub(super) fn next(&mut self) -> NextRing {
         let now = Instant::now();
         if self.found.is_empty() && !self.awaited.is_empty() && !self.is_over && now >= self.next_look {
@@ -110,7 +110,7 @@ impl Rings {
 
     /// Opens the rings that were made since the last look.
     fn look(&mut self) {
-        // Asked before the look, which then finds all rings that the program has made.
+        // The program's end is checked before the look, so that the look finds all rings that the program has made.
         let has_ended = self.program.as_mut().is_some_and(Program::has_ended);
         for name in std::mem::take(&mut self.awaited) {
             match open(&name) {

@@ -127,7 +127,7 @@ impl Args {
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let mut options = args.options()?;
     let output = args.output();
-    // Whatever is wrong with the output is said before anything is waited for or started.
+    // Errors of the output are reported before the verb waits for rings or starts a program.
     let target = match output::is_stdout(&output) {
         true => None,
         false => Some(args.target(&output)?),

@@ -178,7 +178,7 @@ pub(in crate::cli) fn report_payload_losses<'n>(rings: impl Iterator<Item = (&'n
     }
 }
 
-/// Prints for people, on stderr, what the tables of perf recorders had no room for.
+/// Prints for people, on stderr, the number of entries for which the tables of perf recorders had no room.
 pub(in crate::cli) fn report_table_losses(stats: &CaptureStats) {
     for (kind, (_, what)) in TABLE_LOSSES.iter().enumerate() {
         let count = sum(stats, |ring| ring.table_losses[kind]);

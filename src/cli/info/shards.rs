@@ -51,7 +51,7 @@ impl ShardedSurvey {
                     ShardContent::Unreadable(problem)
                 }
             };
-            // A shard that cannot be read is found again as a missed one when its recorder has ended.
+            // A shard that cannot be read is found again as a missed shard when its recorder has ended.
             if shards.iter().all(|known| known.index != ring.shard()) {
                 shards.push(SurveyedShard { index: ring.shard(), content });
             }

@@ -201,7 +201,7 @@ mod tests {
             }
         }
         assert_eq!(sealed, 40);
-        // Thread, call sites, new, record, enter, exit, close, follows from, event, counter, marker.
+        // The kinds are thread, call sites, new, record, enter, exit, close, follows from, event, counter, marker.
         assert!(kinds.len() >= 11, "{}", kinds.len());
     }
 }

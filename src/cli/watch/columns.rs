@@ -3,7 +3,7 @@
 use super::rings::Rings;
 
 /// The first width of the column of event names, and the largest first width if names are long. A longer name widens
-/// the column when it comes.
+/// the column when it is first shown.
 const NAME_WIDTH: usize = 12;
 const NAME_WIDTH_MAX: usize = 16;
 /// The width to which names of threads are cut; in a narrow terminal it is [`NARROW`].
@@ -57,7 +57,7 @@ impl Columns {
         };
         let Some(width) = width else { return all };
         let newest = rings.iter().map(|ring| ring.reader.info().last_seqno).max().unwrap_or(0);
-        // One digit more, for larger numbers to come.
+        // The column has one digit more, because later numbers are larger.
         let digits = (newest.to_string().len() + 1).max(5);
         // Among the events of spans, only rare events have long names.
         let name =

@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use summary::Summary;
 
-/// Longest wait for an item. After it the output is flushed, and Ctrl-C is looked for.
+/// Longest wait for an item. After this time the output is flushed and Ctrl-C is checked.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Show events as they are recorded, or what a snapshot or the ring of a dead program holds
@@ -169,7 +169,8 @@ fn follow(rings: &mut Rings, view: &mut View<'_>, count: Option<u64>, interrupt:
                 let payload = payload.read();
                 if let (true, Some(perf)) = (*hides_descriptions && perf::is_description(event.event_type), &ring.perf)
                 {
-                    // Other events need the description if the tables have no room for it.
+                    // The decoder learns from the description even if it is not shown: other events need it if the
+                    // tables have no room for it.
                     perf.record(&event, payload);
                     summary.description();
                     continue;
@@ -198,7 +199,7 @@ fn waits_for(rings: &Rings, summary: &Summary) -> String {
         Some((next, last)) if next > last + 1 => {
             format!("waiting for event {}; the newest is {}", grouped(next), grouped(last))
         }
-        // After events that were shown, silence is to be expected.
+        // If events were shown before, silence needs no message.
         _ if summary.has_seen_events() => String::new(),
         Some((_, 0)) => "waiting for the first event".to_owned(),
         Some((_, 1)) => "waiting for events; 1 was recorded before".to_owned(),

@@ -59,8 +59,8 @@ pub(super) fn thread_label(thread: &Thread) -> String {
     }
 }
 
-/// Returns the record as the fields of a payload. Thread and span are among them only if it is `whole`: in columns they
-/// have their own place.
+/// Returns the record as the fields of a payload. Thread and span are among the fields only if `whole` is set:
+/// otherwise they are shown in columns of their own.
 pub(super) fn value(record: &PerfRecord, whole: bool) -> Value<'_> {
     let mut out = Vec::new();
     if whole {
@@ -86,7 +86,7 @@ pub(super) fn value(record: &PerfRecord, whole: bool) -> Value<'_> {
         PerfContent::Event { call_site: site, fields, .. } => {
             call_site(&mut out, site);
             if whole {
-                // The events of the `log` crate share a call site, so nothing else tells their place.
+                // All events of the `log` crate share a call site, so only these fields name their place in the source.
                 place(&mut out, site);
             }
             push_fields(&mut out, fields);

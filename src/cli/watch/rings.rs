@@ -19,7 +19,7 @@ use eventring::schema::{EventType as _, ExtWords};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Time between two looks for Ctrl-C, while a ring is waited for.
+/// Time between two checks for Ctrl-C, while the watch waits for a ring.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// A ring that is watched.
@@ -84,8 +84,8 @@ pub(super) struct Rings {
 }
 
 impl Rings {
-    /// Opens all rings. With `wait`, waits for those that do not exist yet, and tells `silence`; returns `None` if the
-    /// user stops it meanwhile.
+    /// Opens all rings. With `wait`, waits for rings that do not exist yet, and passes a notice about them to
+    /// `silence`. Returns `None` if the user stops the wait.
     pub(super) fn open(
         names: &[PathBuf],
         expect: &Expect,
@@ -183,7 +183,7 @@ impl Rings {
         self.named().count() == 1
     }
 
-    /// Returns the number of the event that is waited for, and the newest number that was handed out; `None` where
+    /// Returns the number of the event that the watch waits for, and the newest number that was handed out; `None` if
     /// there are several rings, or can be.
     pub(super) fn waits_for(&self) -> Option<(u64, u64)> {
         let [ring] = self.set.rings() else { return None };
@@ -192,8 +192,8 @@ impl Rings {
         Some((ring.cursor()?.next_seqno(), info.last_seqno)).filter(|_| !is_sharded)
     }
 
-    /// Waits until a name leads to another ring than before, and goes on with that. Returns the rings that are new
-    /// then; `None` if the user stops it, or nobody will make another ring.
+    /// Waits until a name leads to another ring than before, and goes on with the new ring. Returns the rings that are
+    /// new then; `None` if the user stops the wait, or nobody will make another ring.
     pub(super) fn wait_for_next(
         &mut self,
         interrupt: &Interrupt,
@@ -226,7 +226,7 @@ impl Rings {
         Ok(Some(self.rings[first..].iter().filter(|ring| !ring.is_missed)))
     }
 
-    /// Checks that all pages of the files could be read: that none was truncated.
+    /// Checks that all pages of the files could be read, and that no file was truncated.
     pub(super) fn check_whole(&self) -> Result<(), Failure> {
         let lost = self.rings.iter().find_map(|ring| Some((ring, ring.reader.lost_pages()?)));
         let Some((ring, lost)) = lost else { return Ok(()) };

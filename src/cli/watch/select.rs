@@ -9,7 +9,7 @@ use eventring::schema::exec::{BlockStart, ExecEvent, FlowTags};
 /// The largest number of events of a schema that an error message names.
 const NAMED: usize = 12;
 
-/// The options that narrow what is shown.
+/// The options that select the events to show.
 #[derive(clap::Args)]
 pub(super) struct Select {
     /// Only events of this type: a name (TXN_LOG, or TxnLog as in the source) or a code (18); may be repeated
@@ -24,7 +24,7 @@ pub(super) struct Select {
     /// Only events of the transaction with this index, from 0 (execution events)
     #[arg(long, value_name = "INDEX")]
     txn: Option<u64>,
-    /// Only events of the span with this id: its own (perf rings), and execution events recorded in it
+    /// Only events of the span with this id: its own events in perf rings, and typed events recorded in it
     #[arg(long, value_name = "ID")]
     span: Option<u64>,
 }
@@ -40,7 +40,8 @@ pub(super) struct Selection {
 }
 
 impl Select {
-    /// Returns true if types are named: then events of these types are shown, whatever they are.
+    /// Returns true if types are named: then all events of these types are shown, also events that are left out by
+    /// default.
     pub(super) fn names_types(&self) -> bool {
         !self.types.is_empty()
     }

@@ -31,7 +31,7 @@ pub(super) fn parse_start(text: &str) -> Result<Start, String> {
 impl Start {
     /// Returns where to begin in a ring. Without a `start`, that is the oldest event of a ring that has ended, and the
     /// next event of a live ring. A ring that `is_new`, because it was made while the watch waited for it, is accounted
-    /// for from its first event on: what it has overwritten already is a loss.
+    /// for from its first event on: events that it has overwritten already are a loss.
     pub(super) fn in_ring(start: Option<Self>, reader: &Reader, is_new: bool) -> Seek {
         match start {
             None | Some(Self::Oldest) if is_new => Seek::Seqno(1),

@@ -1,4 +1,4 @@
-//! Events and losses for people: aligned columns, a line each. [`super::columns`] says which.
+//! Events and losses for people: a line each, with the aligned columns that [`super::columns`] chooses.
 
 use super::columns::{Columns, fit};
 use super::rings::{Ring, Rings};
@@ -60,7 +60,7 @@ impl<O: Write> Lines<O> {
         self.end_line()
     }
 
-    /// Shows the date where it changes, and the heading.
+    /// Shows the date if it has changed, and the heading if the columns have changed.
     fn headings(&mut self, epoch_nanos: u64) -> io::Result<()> {
         let date = self.clock.date(epoch_nanos);
         if date != self.date {
@@ -106,7 +106,7 @@ impl<O: Write> Lines<O> {
         line.push(DIM, format!("{}  ", time.get(..columns.time()).unwrap_or(&time)));
         if let Some(width) = columns.ring {
             let label = one_line(&ring.label);
-            // If a path does not fit, its end tells rings apart.
+            // If a path does not fit, only its end is shown, which distinguishes the rings.
             let label =
                 if label.chars().count() > width { label.rsplit('/').next().unwrap_or_default() } else { &label };
             let label: String = label.chars().take(width).collect();
@@ -221,7 +221,7 @@ impl<O: Write> Lines<O> {
         }
     }
 
-    /// The extension words by name, and all as they are if one without a name is not 0.
+    /// Shows the extension words by name. Shows all of them as numbers if a word without a name is not 0.
     fn words(&mut self, ring: &Ring, event: &Descriptor) {
         let mut unnamed = event.content_ext;
         for (index, word) in ring.words.iter() {

@@ -1,4 +1,4 @@
-//! Drawn spans and slices that have not ended, and which fields they show already.
+//! Drawn spans and slices that have not ended, and the fields that they show already.
 
 use super::{ArgValue, Args};
 use crate::export::span_slices::Slice;
@@ -19,7 +19,7 @@ pub(super) struct DrawnSpan {
 pub(super) struct DrawnSlice {
     pub(super) id: SliceId,
     pub(super) track: TrackId,
-    /// When the slice is drawn to begin.
+    /// The time at which the slice is drawn to begin.
     pub(super) start_nanos: u64,
     pub(super) shown: Shown,
 }

@@ -9,7 +9,7 @@ use crate::schema::decode_event;
 use crate::tracing::{PerfContent, PerfRecord, SpanId, Thread, ThreadKey};
 use std::io;
 
-/// Where an instant was recorded: there it is drawn if it lies in no slice.
+/// The place where an instant was recorded. The instant is drawn there if it lies in no slice.
 #[derive(Clone, Copy)]
 enum Origin<'a> {
     Thread(ThreadKey, &'a Thread),

@@ -67,7 +67,8 @@ struct TraceBuilder<'p> {
     spans: HashMap<SpanKey, DrawnSpan>,
     /// The slices that are drawn and have not ended.
     slices: HashMap<SliceKey, DrawnSlice>,
-    /// Instants of slices that have not begun: rings race by nanoseconds.
+    /// Instants of slices that have not begun in the output. The events of several rings can come in the wrong order by
+    /// some nanoseconds.
     waiting: HashMap<SliceKey, Vec<Waiting>>,
     /// The drawn beginning of slices that had to make room for an earlier slice.
     moved: HashMap<SliceKey, u64>,
@@ -95,7 +96,7 @@ impl TraceBuilder<'_> {
             SpanChange::Closed { span, cut } => {
                 self.see((process, span), nanos)?;
                 for slice in cut {
-                    // No thread is in a closed span: the exit was lost.
+                    // No thread is in a closed span, so the exit of this slice was lost.
                     self.end_slice(process, &slice, nanos, drawn::lost_end())?;
                 }
                 self.close((process, span), nanos)
@@ -103,7 +104,7 @@ impl TraceBuilder<'_> {
         }
     }
 
-    /// Draws what a record adds to a span.
+    /// Draws the changes that a record makes to a span.
     fn update(&mut self, key: SpanKey, record: &PerfRecord) -> io::Result<()> {
         match &record.content {
             PerfContent::SpanNew { fields, .. } => {

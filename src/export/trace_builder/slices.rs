@@ -66,8 +66,8 @@ impl TraceBuilder<'_> {
         self.free_from.get(&thread).map_or(nanos, |free| nanos.max(*free))
     }
 
-    /// Returns when a slice is drawn to end. If that is later than its end, the next slices of the thread are drawn
-    /// after it.
+    /// Returns the time at which a slice is drawn to end. If this time is later than the slice's end, the next slices
+    /// of the thread are drawn after it.
     fn end_nanos(&mut self, thread: ThreadKey, start_nanos: u64, nanos: u64) -> u64 {
         let end = drawn_end(start_nanos, self.free_from(thread, nanos));
         if end > nanos {

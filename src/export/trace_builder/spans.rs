@@ -6,7 +6,7 @@ use crate::export::trace_writer::SliceId;
 use std::io;
 
 impl TraceBuilder<'_> {
-    /// Draws a span that a record names: the creation may have been lost.
+    /// Draws a span that a record names, because the record of its creation may have been lost.
     pub(super) fn see(&mut self, key: SpanKey, nanos: u64) -> io::Result<()> {
         // Threads race: a thread may exit a span that another thread has closed, and that has been drawn.
         let is_over = self.timeline.get(key).and_then(|times| times.end_nanos).is_some_and(|end| end < nanos);

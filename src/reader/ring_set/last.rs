@@ -1,4 +1,4 @@
-//! Where the last events of several rings together begin.
+//! The position at which the last events of several rings together begin.
 
 use super::super::cursor::{Next, Seek};
 use super::ring::SetRing;
@@ -11,7 +11,7 @@ pub(super) fn seek_last_of_all(rings: &mut [SetRing], count: u64) {
     let mut ends = vec![0; rings.len()];
     for (index, ring) in rings.iter().enumerate() {
         let (Some(reader), Some(cursor)) = (ring.reader(), ring.cursor()) else { continue };
-        // A second cursor: what it reads does not count as read.
+        // A second cursor looks ahead, so that the events do not count as read.
         let mut look = reader.cursor();
         look.seek(Seek::Seqno(cursor.next_seqno()));
         let end = look.next_seqno().saturating_add(look.lag());

@@ -8,7 +8,7 @@ use crate::clock::Clock;
 /// before this call. No event with a stamp later than `latest` is handed out while a ring may bring an earlier one.
 #[inline]
 pub(super) fn next(rings: &mut [SetRing], slack_nanos: u64, now: u64, latest: u64) -> Option<RingItem> {
-    // When the oldest known event is due. A ring that was silent until then need not be looked at again.
+    // The time at which the oldest known event is due. A ring that was silent until then need not be looked at again.
     let due = oldest(rings).map(|(_, stamp)| stamp.saturating_add(slack_nanos));
     let mut all_shown = true;
     let mut first: Option<(usize, u64)> = None;
@@ -30,7 +30,7 @@ pub(super) fn next(rings: &mut [SetRing], slack_nanos: u64, now: u64, latest: u6
     let (first, stamp) = first?;
     let due = stamp.saturating_add(slack_nanos);
     // A stamp from the future is damage or another machine's clock: there is nothing to wait for. `now` may be long ago
-    // if the thread was preempted, so the clock is read again before a stamp is taken for that.
+    // if the thread was preempted, so the clock is read again before a stamp counts as one from the future.
     let is_later = |now: u64| stamp > now.saturating_add(slack_nanos);
     let is_foreign = is_later(now) && is_later(Clock::global().now_epoch_nanos());
     if due > now && !is_foreign && (!all_shown || stamp > latest) {
@@ -39,8 +39,8 @@ pub(super) fn next(rings: &mut [SetRing], slack_nanos: u64, now: u64, latest: u6
     if all_shown {
         return take(rings, first);
     }
-    // The looks above did not ask the headers, whose lines are the writers' busiest. Before a ring counts as silent its
-    // header is asked, because a number that was given up may hide the events after it.
+    // The looks above did not load from the headers, to whose cache lines the writers store for each event. Before a
+    // ring counts as silent, its header is loaded, because a number that was given up may hide the events after it.
     let mut all_silent = true;
     for (ring, state) in rings.iter_mut().enumerate() {
         let Some(input) = state.input_mut() else { continue };
@@ -96,7 +96,7 @@ mod tests {
         let (found_late, ring_of_found_late) = ring();
         let mut rings = vec![ring_of_first];
         let now = Clock::global().now_epoch_nanos();
-        // However long ago the search was: the thread may have been preempted.
+        // The rule holds however long ago the search was, because the thread may have been preempted.
         std::thread::sleep(2 * slack);
         found_late.record(2, [0; 4], b"");
         first.record(3, [0; 4], b"");

@@ -2,13 +2,13 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `options` | how a set is opened |
+//! | `options` | the options with which a set is opened |
 //! | `ring` | one ring of the set: its cursor, and the event that it gives next |
-//! | `merge` | which ring's event comes next |
+//! | `merge` | the choice of the ring whose event comes next |
 //! | `shards` | finding the shards of a recorder as they are made |
 //! | `grow` | adding rings and shards to the set |
 //! | `reopen` | going on with the next ring of a name |
-//! | `last` | where the last events of all rings together begin |
+//! | `last` | the position at which the last events of all rings together begin |
 
 mod grow;
 mod last;

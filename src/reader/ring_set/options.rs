@@ -35,8 +35,8 @@ impl RingSetOptions {
     }
 
     /// Sets where to begin. [`Seek::Last`] counts the events of all rings together. With [`Seek::Oldest`], a ring that
-    /// was waited for is read from its first event on: what it has overwritten before it was opened is a loss. Default:
-    /// [`Seek::Oldest`].
+    /// was waited for is read from its first event on: events that it has overwritten before it was opened are a loss.
+    /// Default: [`Seek::Oldest`].
     pub fn start(mut self, start: Seek) -> Self {
         self.start = start;
         self

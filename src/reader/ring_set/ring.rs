@@ -37,8 +37,8 @@ pub(super) struct Input {
     payload: Vec<u8>,
     /// The state of `payload`, without its bytes. `None` if it was not copied yet.
     payload_state: Option<PayloadRead<'static>>,
-    /// A time at which the ring had no next event. So it brings no event that was stamped before this time less the
-    /// slack.
+    /// A time at which the ring had no next event. So the ring brings no event that was stamped before this time less
+    /// the slack.
     pub(super) silent_until_nanos: u64,
     /// The seqno of an event that was not committed yet at a close look, and the time of the first such look.
     uncommitted: Option<(u64, Instant)>,
@@ -114,8 +114,8 @@ impl SetRing {
         }
     }
 
-    /// Returns the counts of the ring's sequence numbers up to here, by what became of them. If nobody knows what a
-    /// shard that could not be opened held, it counts as one lost event.
+    /// Returns the counts of the ring's sequence numbers up to here, by what became of them. If nobody knows how many
+    /// events a shard that could not be opened held, it counts as one lost event.
     #[must_use]
     pub fn stats(&self) -> ReadStats {
         match &self.content {
@@ -154,7 +154,7 @@ impl SetRing {
         let input = self.input_mut()?;
         input.payload_state = None;
         match input.head.take() {
-            // It was fetched while there were other rings.
+            // The head was fetched while the set had other rings.
             Some(head) => Some(Next::Event(head)),
             None => Some(input.cursor.next()),
         }
@@ -163,7 +163,7 @@ impl SetRing {
     /// Returns the payload of `event`, which was handed out last.
     #[inline]
     pub(super) fn payload(&mut self, event: &Descriptor) -> PayloadRead<'_> {
-        // Where there is a head, its payload has taken the place of the event's.
+        // If there is a head, its payload has replaced the payload of `event`.
         let Some(input) = self.input_mut().filter(|input| input.head.is_none()) else { return PayloadRead::Expired };
         match input.payload_state {
             None => input.cursor.payload(event, &mut input.payload),
@@ -218,7 +218,7 @@ impl Input {
         }
     }
 
-    /// Looks like [`Self::look`], and asks the header. If there is nothing, returns what that means.
+    /// Looks like [`Self::look`], and asks the header. If there is no next event, returns the kind of [`Silence`].
     pub(super) fn look_closely(&mut self) -> Result<Looked, Silence> {
         self.cursor.look_closely();
         if let Some(looked) = self.look() {

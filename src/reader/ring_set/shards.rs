@@ -18,7 +18,7 @@ pub(super) struct ShardFinder {
     path: Option<PathBuf>,
     /// The index of the next shard.
     next: u32,
-    /// Shards that could not be opened, until it is known what they held.
+    /// Shards that could not be opened, until it is known how many events they held.
     unopened: VecDeque<u32>,
 }
 
@@ -59,7 +59,7 @@ impl ShardFinder {
 
     #[cold]
     fn look(&mut self) -> Option<FoundShard> {
-        // Loaded before the count: a recorder that has ended makes no more shards.
+        // The end is loaded before the count: a recorder that has ended makes no more shards.
         let has_ended = self.shard0.is_finished();
         while self.shard0.shard_count() > self.next.into() {
             let index = self.next;

@@ -146,7 +146,7 @@ mod tests {
             Recorder::builder(ContentDescription::new(300, "X")).anonymous().prefault(false).build().unwrap();
         recorder.record(2, [0; 4], b"hello");
         let reader = Reader::options().open_fd(recorder.as_fd()).unwrap();
-        // As if the header had said 2^62 a moment ago.
+        // The call is made as if the header had said 2^62 a moment ago.
         let collected = collect(&reader, 1, 1 << 62).unwrap();
         assert_eq!((collected.descriptors.len(), collected.lost, collected.being_written), (1, (1 << 62) - 1, 0));
     }

@@ -13,8 +13,8 @@ use std::ops::Range;
 /// The size of the pieces in which zeros are written.
 static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
-/// Parts of the extension that describe the events and who recorded them. Not taken over: state, window, chunks, schema
-/// text (which may move), shards (a snapshot stands alone) and holes (none are left).
+/// Parts of the extension that describe the events and who recorded them. The other parts are not taken over: state,
+/// window, chunks, schema text (which may move), shards (a snapshot stands alone) and holes (none are left).
 const KEPT: [Range<usize>; 4] = [
     ext::WRITER_PID..ext::STATE,
     ext::WRITER_TIME_NAMESPACE..ext::WRITER_TIME_NAMESPACE + 8,

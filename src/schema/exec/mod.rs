@@ -30,8 +30,8 @@ use super::EventType;
 
 /// The events of content type EXEC.
 ///
-/// The extension words that an event carries are listed at each, as [`FlowTags`] reads them. Every event carries the id
-/// of its span besides.
+/// The documentation of each event lists the extension words that it carries; [`FlowTags`] reads them. Every event also
+/// carries the id of its span.
 #[derive(EventType, Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[event(
     content_type = 2,

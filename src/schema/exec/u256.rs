@@ -121,7 +121,7 @@ impl TryFrom<U256> for u128 {
 
     fn try_from(value: U256) -> Result<Self, Self::Error> {
         let [low, high, 0, 0] = value.0 else {
-            // The only way to make the standard error is a conversion that fails.
+            // Only a conversion that fails can make the error type of the standard library.
             return u128::try_from(-1i32);
         };
         Ok(u128::from(high) << 64 | u128::from(low))

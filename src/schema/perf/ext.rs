@@ -52,7 +52,7 @@ pub struct PerfExt {
 }
 
 impl PerfExt {
-    /// Describes an event of a span and its call site. Everything else is 0.
+    /// Describes an event of a span and its call site. All other parts are 0.
     #[inline(always)]
     #[must_use]
     pub const fn of_span(span_id: u64, call_site_id: u32) -> Self {

@@ -161,8 +161,8 @@ pub enum Cut {
     },
     /// The value's `Debug` or `Display` returned an error. The text that it had written before is there.
     Failed,
-    /// Its `Debug` or `Display` panicked. The text that it had written before is there, as far as it lies in the first
-    /// 1,024 bytes of all fields together. Later fields were not recorded.
+    /// The value's `Debug` or `Display` panicked. The text that it had written before is there, as far as it lies in
+    /// the first 1,024 bytes of all fields together. Later fields were not recorded.
     Panicked,
 }
 
@@ -345,7 +345,7 @@ mod tests {
         for cut in [limit(Some(0)), limit(Some(u32::MAX - 3)), limit(None), Cut::Failed, Cut::Panicked] {
             assert_eq!(Cut::from_code(cut.code()), cut);
         }
-        // As many bytes as another code: then nobody knows.
+        // This number of bytes is the code of another reason, so it is written as not known.
         assert_eq!(limit(Some(u32::MAX - 1)).code(), limit(None).code());
     }
 
@@ -353,7 +353,7 @@ mod tests {
     fn a_field_that_is_longer_than_the_payload_ends_the_reading_and_says_where() {
         let bytes = [5, 6, 1, 0, 1, 5, 7, 9, 0, b'x'];
         assert_eq!(decode(&bytes), [Ok((5, FieldValue::Bool(true), None)), Err(MalformedFields { offset: 5 })]);
-        // Cut, but without room for the original length.
+        // The value is cut, but has no room for the original length.
         assert_eq!(decode(&[0, 0x87, 2, 0, b'a', b'b']), [Err(MalformedFields { offset: 0 })]);
         assert_eq!(decode(&[1, 2]), [Err(MalformedFields { offset: 0 })]);
     }

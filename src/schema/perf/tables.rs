@@ -9,7 +9,7 @@
 //! thread is known from its CALL_SITE or THREAD_STARTED event for as long as the event is in the ring, and by its id
 //! alone after that.
 
-/// First word of the context area, once the tables are there.
+/// First word of the context area once the tables exist.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"EVRTABL1");
 /// Byte offset of [`MAGIC`] in the context area. All offsets here are in the context area, all words are u64.
 pub const MAGIC_OFFSET: u64 = 0;

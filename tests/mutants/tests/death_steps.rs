@@ -1,5 +1,5 @@
-//! A writer that is killed at any named step, at once or after others have gone round the ring, leaves no half event
-//! and no reader that waits.
+//! A writer that is killed at any named step, immediately or after other writers have gone round the ring, leaves no
+//! half event and no reader that waits.
 
 #[path = "../../child/mod.rs"]
 mod child;
@@ -33,7 +33,7 @@ fn write_and_park(part: &str, path: &Path) {
     step::set_hook(|step| parking::at(step as usize));
     let step = step::ALL[step as usize];
     let path = path.to_owned();
-    // The parent is told only when the ring is there.
+    // The parent gets its message only when the ring exists.
     let watched = path.clone();
     std::thread::spawn(move || death::write_until_killed(&path, death::record_and_tell));
     wait_until(|| Reader::open(&watched).is_ok());
