@@ -1,4 +1,4 @@
-//! Several rings and their shards, read as one stream in the order of time.
+//! A ring set: several rings and their shards, read as one stream in the order of time.
 //!
 //! | file | idea |
 //! |---|---|
