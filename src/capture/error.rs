@@ -12,10 +12,10 @@ struct Inner {
     kind: CaptureErrorKind,
     path: Option<PathBuf>,
     message: String,
-    source: Option<Source>,
+    source: Option<CaptureErrorSource>,
 }
 
-enum Source {
+enum CaptureErrorSource {
     Io(io::Error),
     Reader(ReaderError),
 }
@@ -90,13 +90,13 @@ impl CaptureError {
             _ => CaptureErrorKind::Io,
         };
         let message = format!("cannot {operation}: {error}{}", remedy(kind));
-        Self(Box::new(Inner { kind, path: None, message, source: Some(Source::Io(error)) }))
+        Self(Box::new(Inner { kind, path: None, message, source: Some(CaptureErrorSource::Io(error)) }))
     }
 
     pub(super) fn ring(error: ReaderError) -> Self {
         let (message, path) = (error.to_string(), error.path().map(Path::to_path_buf));
         let kind = CaptureErrorKind::Ring;
-        Self(Box::new(Inner { kind, path, message, source: Some(Source::Reader(error)) }))
+        Self(Box::new(Inner { kind, path, message, source: Some(CaptureErrorSource::Reader(error)) }))
     }
 
     pub(crate) fn at(mut self, path: &Path) -> Self {
@@ -120,7 +120,7 @@ impl CaptureError {
     #[must_use]
     pub fn reader_error(&self) -> Option<&ReaderError> {
         match &self.0.source {
-            Some(Source::Reader(error)) => Some(error),
+            Some(CaptureErrorSource::Reader(error)) => Some(error),
             _ => None,
         }
     }
@@ -129,7 +129,7 @@ impl CaptureError {
     #[must_use]
     pub fn io_error(&self) -> Option<&io::Error> {
         match &self.0.source {
-            Some(Source::Io(error)) => Some(error),
+            Some(CaptureErrorSource::Io(error)) => Some(error),
             _ => None,
         }
     }
@@ -153,8 +153,8 @@ debug_as_displayed!(CaptureError);
 impl std::error::Error for CaptureError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.0.source {
-            Some(Source::Io(error)) => Some(error),
-            Some(Source::Reader(error)) => Some(error),
+            Some(CaptureErrorSource::Io(error)) => Some(error),
+            Some(CaptureErrorSource::Reader(error)) => Some(error),
             None => None,
         }
     }

@@ -6,7 +6,7 @@ use super::overlaps::PayloadExtent;
 use super::record::SortKey;
 use super::ring::{CapturedRing, RingRole};
 use super::stats::RingStats;
-use super::tables::Tables;
+use super::tables::CaptureTables;
 use super::write::CaptureWriter;
 use crate::layout::header::CONTENT_TYPE_PERF;
 use crate::reader::{Gap, GapCause, Reader, RingSet, Seek, ShardError, WriterInfo};
@@ -41,7 +41,7 @@ pub(super) struct SourceRing {
 /// A perf recorder.
 pub(super) struct SourceRecorder {
     pub(super) shard0: u32,
-    pub(super) tables: Tables,
+    pub(super) tables: CaptureTables,
 }
 
 impl SourceRing {
@@ -99,7 +99,7 @@ impl Sources {
         }
         let ring = self.set.add(reader, start) as u32;
         if is_perf {
-            self.recorders.push(SourceRecorder { shard0: ring, tables: Tables::default() });
+            self.recorders.push(SourceRecorder { shard0: ring, tables: CaptureTables::default() });
         }
         self.take_new()
     }

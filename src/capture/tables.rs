@@ -11,13 +11,13 @@ const THREAD: u32 = 2;
 
 /// The entries of one recorder's tables, and how many of them were written to the current file.
 #[derive(Default)]
-pub(super) struct Tables {
+pub(super) struct CaptureTables {
     catalog: Catalog,
     written_call_sites: HashSet<u32>,
     written_threads: HashSet<u32>,
 }
 
-impl Tables {
+impl CaptureTables {
     /// Starts again from the first entry, for a new file.
     pub(super) fn restart(&mut self) {
         self.written_call_sites.clear();

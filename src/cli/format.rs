@@ -75,12 +75,12 @@ pub(super) fn duration(duration: Duration) -> String {
 }
 
 /// Format of times: the time zone in which they are shown.
-pub(super) struct Clock {
+pub(super) struct TimeFormat {
     zone: TimeZone,
     utc: bool,
 }
 
-impl Clock {
+impl TimeFormat {
     /// Shows times in UTC or in local time.
     pub(super) fn new(utc: bool) -> Self {
         Self { zone: if utc { TimeZone::UTC } else { TimeZone::system() }, utc }

@@ -54,7 +54,7 @@ fn check(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
 }
 
 #[test]
-fn time_never_falls_for_a_thread_that_asks_while_segments_are_published() {
+fn time_never_falls_while_another_thread_publishes() {
     check(3, || {
         let latch = Arc::new(begun());
         let asker = thread::spawn({

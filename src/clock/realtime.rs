@@ -3,19 +3,19 @@
 use std::cell::Cell;
 
 thread_local! {
-    static KEPT: Cell<Kept> = const { Cell::new(Kept { raw_nanos: 0, ahead_nanos: 0 }) };
+    static KEPT: Cell<LastReading> = const { Cell::new(LastReading { raw_nanos: 0, ahead_nanos: 0 }) };
 }
 
 /// A thread's memory of its last reading.
 #[derive(Clone, Copy, Debug, Default)]
-struct Kept {
+struct LastReading {
     /// Time of the real-time clock.
     raw_nanos: u64,
     /// The excess of the returned time over that time.
     ahead_nanos: u64,
 }
 
-impl Kept {
+impl LastReading {
     /// Returns the time for a reading of `raw_nanos`, and the new memory.
     ///
     /// When the clock was set back, time continues from the last returned time, at half the rate, until the clock has
@@ -55,7 +55,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn run(raw: impl IntoIterator<Item = u64>) -> Vec<u64> {
-        let mut kept = Kept::default();
+        let mut kept = LastReading::default();
         raw.into_iter()
             .map(|raw_nanos| {
                 let (next, reading) = kept.advance(raw_nanos);
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_step_back_is_told_once() {
-        let kept = Kept { raw_nanos: 10, ahead_nanos: 0 };
+        let kept = LastReading { raw_nanos: 10, ahead_nanos: 0 };
         let (kept, reading) = kept.advance(4);
         assert!(reading.stepped_back);
         assert!(!kept.advance(5).1.stepped_back);

@@ -1,7 +1,7 @@
 //! Folded stacks: `program;request;query 1234`, with self time in nanoseconds.
 
 use super::View;
-use super::recording::{Content, Recording};
+use super::recording::{CaptureRecording, EntryContent};
 use super::timeline::Timeline;
 use crate::reader::GapCause;
 use crate::tracing::{SpanChange, SpanReplay, ThreadKey};
@@ -14,7 +14,12 @@ const DEPTH_MAX: usize = 256;
 /// Writes the stacks, sorted. In span view, the self time of a span is its time without that of its children. In thread
 /// view, it is the time in which the span was the innermost one of a thread. An open span lasts until the end of the
 /// recording, as in all formats.
-pub(super) fn write(recording: &Recording<'_>, timeline: &Timeline, view: View, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(
+    recording: &CaptureRecording<'_>,
+    timeline: &Timeline,
+    view: View,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let self_nanos = match view {
         View::Span => timeline.spans.iter().map(|span| span.self_nanos.unwrap_or(0)).collect(),
         View::Thread => innermost_times(recording, timeline),
@@ -28,14 +33,14 @@ pub(super) fn write(recording: &Recording<'_>, timeline: &Timeline, view: View, 
 }
 
 /// Returns for each span how long it was the innermost span of a thread.
-fn innermost_times(recording: &Recording<'_>, timeline: &Timeline) -> Vec<u64> {
+fn innermost_times(recording: &CaptureRecording<'_>, timeline: &Timeline) -> Vec<u64> {
     let mut times = InnermostTimes { timeline, nanos: vec![0; timeline.spans.len()], threads: HashMap::new() };
     let mut replays: HashMap<u32, SpanReplay> = HashMap::new();
     for entry in recording.entries() {
         let process = entry.process;
         let replay = replays.entry(process).or_insert_with(|| SpanReplay::new().without_fields().without_slices());
         match &entry.content {
-            Content::Perf { recorder, record } => {
+            EntryContent::Perf { recorder, record } => {
                 match replay.push(*recorder, record) {
                     SpanChange::SliceBegun(slice) | SpanChange::SliceEnded(slice) => {
                         times.change(process, slice.thread, replay, record.epoch_nanos);
@@ -47,7 +52,7 @@ fn innermost_times(recording: &Recording<'_>, timeline: &Timeline) -> Vec<u64> {
                 }
                 while replay.take_closed().is_some() {}
             }
-            Content::Gap { cause, .. } => {
+            EntryContent::Gap { cause, .. } => {
                 let shard = recording.losing_shard(entry.ring, *cause);
                 replay.gap(shard);
                 // The thread was recording the uncommitted event when the program died, and stayed in its spans.
@@ -55,7 +60,7 @@ fn innermost_times(recording: &Recording<'_>, timeline: &Timeline) -> Vec<u64> {
                     times.forget(process, shard, replay);
                 }
             }
-            Content::Typed { .. } => {}
+            EntryContent::Typed { .. } => {}
         }
     }
     times.finish()
@@ -117,7 +122,7 @@ impl Innermost {
 }
 
 /// Returns the names from the program to the span.
-fn stack(recording: &Recording<'_>, timeline: &Timeline, index: usize) -> String {
+fn stack(recording: &CaptureRecording<'_>, timeline: &Timeline, index: usize) -> String {
     let mut names: Vec<String> = Vec::new();
     let mut at = Some(index);
     while let Some(index) = at

@@ -2,7 +2,7 @@
 
 use super::args::{Args, CUT};
 use super::payloads;
-use super::recording::{Content, Recording};
+use super::recording::{CaptureRecording, EntryContent};
 use super::timeline::Timeline;
 use crate::capture::{CapturedPayload, RingRole};
 use crate::reader::Descriptor;
@@ -13,14 +13,14 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 /// Writes the lines: events in their order, spans after they were closed, open spans at the end.
-pub(super) fn write(recording: &Recording<'_>, timeline: &Timeline, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(recording: &CaptureRecording<'_>, timeline: &Timeline, out: &mut dyn Write) -> io::Result<()> {
     line(out, &head(recording))?;
     let mut replays: BTreeMap<u32, SpanReplay> = BTreeMap::new();
     for entry in recording.entries() {
         let process = entry.process;
         let replay = replays.entry(process).or_default();
         match &entry.content {
-            Content::Perf { recorder, record } => {
+            EntryContent::Perf { recorder, record } => {
                 replay.push(*recorder, record);
                 while let Some(span) = replay.take_closed() {
                     line(out, &span_object(process, &span, timeline.last_nanos))?;
@@ -29,13 +29,13 @@ pub(super) fn write(recording: &Recording<'_>, timeline: &Timeline, out: &mut dy
                     line(out, &object)?;
                 }
             }
-            Content::Typed { descriptor, payload } => {
+            EntryContent::Typed { descriptor, payload } => {
                 if let Some(span) = recording.span(entry.ring, descriptor) {
                     replay.push_typed_event(span, descriptor.record_epoch_nanos);
                 }
                 line(out, &typed_object(recording, process, entry.ring, descriptor, payload))?;
             }
-            Content::Gap { first_seqno, count, cause } => {
+            EntryContent::Gap { first_seqno, count, cause } => {
                 let shard = recording.losing_shard(entry.ring, *cause);
                 for (of_process, replay) in &mut replays {
                     replay.gap(shard.filter(|_| *of_process == process));
@@ -72,7 +72,7 @@ fn line(out: &mut dyn Write, object: &Value) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-fn head(recording: &Recording<'_>) -> Value {
+fn head(recording: &CaptureRecording<'_>) -> Value {
     let rings: Vec<Value> = recording
         .capture
         .rings()
@@ -190,7 +190,7 @@ fn record_object(process: u32, record: &PerfRecord) -> Option<Value> {
 }
 
 fn typed_object(
-    recording: &Recording<'_>,
+    recording: &CaptureRecording<'_>,
     process: u32,
     ring: u32,
     descriptor: &Descriptor,

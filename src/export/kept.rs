@@ -5,7 +5,7 @@
 //! size. This module estimates, a little too high, how many bytes an export keeps of the events that it has read. A
 //! capture is refused if the estimate exceeds what a program's capture of that size could need.
 
-use super::recording::{Content, Entry};
+use super::recording::{EntryContent, RecordingEntry};
 use crate::capture::{CaptureError, CaptureErrorKind};
 use crate::schema::perf::FieldValue;
 use crate::tracing::{Fields, PerfContent, PerfRecord, SpanId};
@@ -46,11 +46,11 @@ impl Kept {
     }
 
     /// Counts an entry.
-    pub(super) fn count(&mut self, entry: &Entry) {
+    pub(super) fn count(&mut self, entry: &RecordingEntry) {
         match &entry.content {
-            Content::Perf { recorder, record } => self.record(entry.process, *recorder, record),
-            Content::Gap { .. } => self.bytes = self.bytes.saturating_add(EVENT_BYTES),
-            Content::Typed { .. } => {}
+            EntryContent::Perf { recorder, record } => self.record(entry.process, *recorder, record),
+            EntryContent::Gap { .. } => self.bytes = self.bytes.saturating_add(EVENT_BYTES),
+            EntryContent::Typed { .. } => {}
         }
     }
 

@@ -1,6 +1,6 @@
 //! Losses as intervals of time: one for each run of losses of a ring.
 
-use super::recording::Recording;
+use super::recording::CaptureRecording;
 use crate::reader::GapCause;
 
 /// The events of one ring that were lost between two events that were not lost.
@@ -66,7 +66,7 @@ impl LossCollector {
     }
 
     /// Returns all losses. `first_nanos` and `last_nanos` are the times of the first and the last event of all rings.
-    pub(super) fn finish(mut self, recording: &Recording<'_>, first_nanos: u64, last_nanos: u64) -> Vec<Loss> {
+    pub(super) fn finish(mut self, recording: &CaptureRecording<'_>, first_nanos: u64, last_nanos: u64) -> Vec<Loss> {
         for mut loss in self.pending.into_iter().flatten() {
             loss.until_nanos = last_nanos;
             self.losses.push(loss);

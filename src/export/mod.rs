@@ -44,7 +44,7 @@ pub use payloads::PayloadLosses;
 pub use summary::{SpanSummary, Summary, summarize};
 
 use crate::capture::{CaptureError, CaptureErrorKind, CaptureFile};
-use recording::Recording;
+use recording::CaptureRecording;
 use std::io::Write;
 use timeline::Timeline;
 use trace_builder::draw;
@@ -125,7 +125,7 @@ pub fn export(
     view: View,
     out: &mut dyn Write,
 ) -> Result<ExportSummary, CaptureError> {
-    let recording = Recording::new(capture)?;
+    let recording = CaptureRecording::new(capture)?;
     if format == Format::Folded {
         recording.expect_spans()?;
     }

@@ -15,7 +15,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// A capture, and the schemas of its rings.
-pub(super) struct Recording<'c> {
+pub(super) struct CaptureRecording<'c> {
     pub(super) capture: &'c CaptureFile,
     /// The schema of each ring that is no perf ring, if it is known.
     models: Vec<Option<Cow<'static, SchemaModel>>>,
@@ -24,14 +24,14 @@ pub(super) struct Recording<'c> {
 }
 
 /// One event or loss of a recording.
-pub(super) struct Entry {
+pub(super) struct RecordingEntry {
     pub(super) ring: u32,
     /// The process that wrote the ring.
     pub(super) process: u32,
-    pub(super) content: Content,
+    pub(super) content: EntryContent,
 }
 
-pub(super) enum Content {
+pub(super) enum EntryContent {
     /// A record of a perf ring. `recorder` is the ring that is shard 0.
     Perf { recorder: u32, record: PerfRecord },
     /// An event of another ring.
@@ -42,7 +42,7 @@ pub(super) enum Content {
 
 /// The entries of a recording in the order of time.
 pub(super) struct Entries<'r> {
-    recording: &'r Recording<'r>,
+    recording: &'r CaptureRecording<'r>,
     events: CaptureEvents<'r>,
     catalogs: HashMap<u32, Catalog>,
     /// The counts for each ring.
@@ -52,7 +52,7 @@ pub(super) struct Entries<'r> {
     refused: Option<CaptureError>,
 }
 
-impl<'c> Recording<'c> {
+impl<'c> CaptureRecording<'c> {
     pub(super) fn new(capture: &'c CaptureFile) -> Result<Self, CaptureError> {
         for ring in capture.rings().iter().filter(|ring| ring.is_perf()) {
             if ring.schema_hash != PerfEvent::schema_hash() {
@@ -160,9 +160,9 @@ impl Entries<'_> {
 }
 
 impl Iterator for Entries<'_> {
-    type Item = Entry;
+    type Item = RecordingEntry;
 
-    fn next(&mut self) -> Option<Entry> {
+    fn next(&mut self) -> Option<RecordingEntry> {
         // Seqnos that were given up stand for no event, so they are not shown.
         let shows = |item: &CapturedRecord| match item.content {
             CapturedContent::Gap { cause, .. } => cause.is_loss(),
@@ -177,7 +177,7 @@ impl Iterator for Entries<'_> {
             self.payload_losses[item.ring as usize].add(payload);
         }
         let content = match item.content {
-            CapturedContent::Gap { first_seqno, count, cause } => Content::Gap { first_seqno, count, cause },
+            CapturedContent::Gap { first_seqno, count, cause } => EntryContent::Gap { first_seqno, count, cause },
             CapturedContent::Event { descriptor, payload } if ring.is_perf() => {
                 let (recorder, shard) = self.recording.shard(item.ring);
                 let capture = self.recording.capture;
@@ -185,11 +185,11 @@ impl Iterator for Entries<'_> {
                     self.kept.learn(payload.as_read().valid().map_or(0, <[u8]>::len));
                 }
                 let catalog = self.catalogs.entry(recorder).or_insert_with(|| capture.catalog(recorder));
-                Content::Perf { recorder, record: decode_record(catalog, shard, &descriptor, payload.as_read()) }
+                EntryContent::Perf { recorder, record: decode_record(catalog, shard, &descriptor, payload.as_read()) }
             }
-            CapturedContent::Event { descriptor, payload } => Content::Typed { descriptor, payload },
+            CapturedContent::Event { descriptor, payload } => EntryContent::Typed { descriptor, payload },
         };
-        let entry = Entry { ring: item.ring, process: ring.process, content };
+        let entry = RecordingEntry { ring: item.ring, process: ring.process, content };
         self.kept.count(&entry);
         match self.kept.check() {
             Ok(()) => Some(entry),

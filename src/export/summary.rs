@@ -2,7 +2,7 @@
 
 use super::no_spans;
 use super::payloads::{self, PayloadLosses};
-use super::recording::Recording;
+use super::recording::CaptureRecording;
 use super::timeline::Timeline;
 use crate::capture::{CaptureError, CaptureFile};
 use serde_json::json;
@@ -65,7 +65,7 @@ pub struct SpanSummary {
 /// # Errors
 /// There is no perf ring, or it has a schema of another version.
 pub fn summarize(capture: &CaptureFile) -> Result<Summary, CaptureError> {
-    let recording = Recording::new(capture)?;
+    let recording = CaptureRecording::new(capture)?;
     if !capture.rings().iter().any(|ring| ring.is_perf()) {
         return Err(no_spans(capture));
     }

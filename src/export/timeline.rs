@@ -3,7 +3,7 @@
 
 use super::ExportSummary;
 use super::losses::{Loss, LossCollector};
-use super::recording::{Content, Recording};
+use super::recording::{CaptureRecording, EntryContent};
 use super::span_times::SpanTimes;
 use super::track_rows::{self, Interval};
 use super::{self_times, span_slices};
@@ -40,7 +40,7 @@ impl Timeline {
     ///
     /// # Errors
     /// The capture would take more memory than a capture of its size can need.
-    pub(super) fn of(recording: &Recording<'_>) -> Result<Self, CaptureError> {
+    pub(super) fn of(recording: &CaptureRecording<'_>) -> Result<Self, CaptureError> {
         let mut losses = LossCollector::new(recording.capture.rings().len());
         let mut replays: BTreeMap<u32, SpanReplay> = BTreeMap::new();
         let mut timeline = Self { first_nanos: u64::MAX, ..Self::default() };
@@ -49,13 +49,13 @@ impl Timeline {
         for entry in &mut entries {
             let replay = replays.entry(entry.process).or_insert_with(|| SpanReplay::new().without_fields());
             let nanos = match &entry.content {
-                Content::Gap { first_seqno, count, cause } => {
+                EntryContent::Gap { first_seqno, count, cause } => {
                     losses.gap(entry.ring, *first_seqno, *count, *cause);
                     replay.gap(recording.losing_shard(entry.ring, *cause));
                     counts.lost = counts.lost.saturating_add(*count);
                     continue;
                 }
-                Content::Perf { recorder, record } => {
+                EntryContent::Perf { recorder, record } => {
                     match (replay.push(*recorder, record), &record.content) {
                         (SpanChange::SliceBegun(_), _) => counts.slices += 1,
                         (_, PerfContent::Event { .. }) => counts.events += 1,
@@ -65,7 +65,7 @@ impl Timeline {
                     }
                     record.epoch_nanos
                 }
-                Content::Typed { descriptor, .. } => {
+                EntryContent::Typed { descriptor, .. } => {
                     counts.typed_events += 1;
                     if let Some(span) = recording.span(entry.ring, descriptor) {
                         replay.push_typed_event(span, descriptor.record_epoch_nanos);

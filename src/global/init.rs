@@ -10,10 +10,10 @@ use std::fmt;
 pub struct InitError {
     /// Name of the global recorder.
     global: &'static str,
-    cause: Cause,
+    cause: InitCause,
 }
 
-enum Cause {
+enum InitCause {
     AlreadyInstalled,
     OtherEvents { events: &'static str, installed: String },
     OtherRecorder { events: &'static str, global: &'static str },
@@ -42,18 +42,20 @@ impl InitError {
     /// Returns the kind of the error.
     pub fn kind(&self) -> InitErrorKind {
         match self.cause {
-            Cause::AlreadyInstalled => InitErrorKind::AlreadyInstalled,
-            Cause::OtherEvents { .. } => InitErrorKind::OtherEvents,
-            Cause::OtherRecorder { .. } => InitErrorKind::OtherRecorder,
-            Cause::Recorder(ref error) if error.kind() == RecorderErrorKind::Unsupported => InitErrorKind::Unsupported,
-            Cause::Recorder(_) => InitErrorKind::Recorder,
+            InitCause::AlreadyInstalled => InitErrorKind::AlreadyInstalled,
+            InitCause::OtherEvents { .. } => InitErrorKind::OtherEvents,
+            InitCause::OtherRecorder { .. } => InitErrorKind::OtherRecorder,
+            InitCause::Recorder(ref error) if error.kind() == RecorderErrorKind::Unsupported => {
+                InitErrorKind::Unsupported
+            }
+            InitCause::Recorder(_) => InitErrorKind::Recorder,
         }
     }
 
     /// Returns the recorder's error, if that was the cause.
     pub fn recorder_error(&self) -> Option<&RecorderError> {
         match &self.cause {
-            Cause::Recorder(error) => Some(error),
+            InitCause::Recorder(error) => Some(error),
             _ => None,
         }
     }
@@ -63,20 +65,20 @@ impl fmt::Display for InitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "initialise the global recorder `{}`", self.global)?;
         match &self.cause {
-            Cause::AlreadyInstalled => f.write_str(
+            InitCause::AlreadyInstalled => f.write_str(
                 ": it has been initialised before, expected once; use its `set_enabled` to switch it, or `override_with` in tests",
             ),
-            Cause::OtherEvents { events, installed } => write!(
+            InitCause::OtherEvents { events, installed } => write!(
                 f,
                 " for the events {events}: it records the events {installed}, whose schema is another, expected one schema for each \
                  recorder; give each event type a recorder of its own: `#[event(recorder = …)]` on the enum",
             ),
-            Cause::OtherRecorder { events, global } => write!(
+            InitCause::OtherRecorder { events, global } => write!(
                 f,
                 " for the events {events}: these are recorded to the global recorder `{global}`, expected events that are recorded \
                  here; initialise `{global}`, or name this one in `#[event(recorder = …)]` on the enum",
             ),
-            Cause::Recorder(error) => write!(f, ": {error}"),
+            InitCause::Recorder(error) => write!(f, ": {error}"),
         }
     }
 }
@@ -86,7 +88,7 @@ debug_as_displayed!(InitError);
 impl std::error::Error for InitError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.cause {
-            Cause::Recorder(error) => Some(error),
+            InitCause::Recorder(error) => Some(error),
             _ => None,
         }
     }
@@ -131,11 +133,11 @@ impl GlobalRecorder {
         configure: impl FnOnce(RecorderBuilder) -> RecorderBuilder,
     ) -> Result<&'static Recorder, InitError> {
         self.check_events::<E>()?;
-        let builder = configure(Recorder::builder(ContentDescription::of::<E>())).keep_if_told();
+        let builder = configure(Recorder::builder(ContentDescription::of::<E>())).keep_from_env();
         self.try_init_with(builder).map_err(|error| match (&error.cause, self.installed()) {
-            (Cause::AlreadyInstalled, Some(installed)) if !installed.takes(identity::<E>()) => {
+            (InitCause::AlreadyInstalled, Some(installed)) if !installed.takes(identity::<E>()) => {
                 let installed = installed.description().content_name().to_owned();
-                self.error(Cause::OtherEvents { events: E::CONTENT_NAME, installed })
+                self.error(InitCause::OtherEvents { events: E::CONTENT_NAME, installed })
             }
             _ => error,
         })
@@ -147,10 +149,10 @@ impl GlobalRecorder {
         if std::ptr::eq(global, self) {
             return Ok(());
         }
-        Err(self.error(Cause::OtherRecorder { events: E::CONTENT_NAME, global: global.name() }))
+        Err(self.error(InitCause::OtherRecorder { events: E::CONTENT_NAME, global: global.name() }))
     }
 
-    fn error(&self, cause: Cause) -> InitError {
+    fn error(&self, cause: InitCause) -> InitError {
         InitError { global: self.name(), cause }
     }
 
@@ -162,8 +164,8 @@ impl GlobalRecorder {
     /// As [`Self::try_init`].
     pub fn try_init_with(&'static self, builder: RecorderBuilder) -> Result<&'static Recorder, InitError> {
         self.install_new(|| builder.build()).map_err(|reason| match reason {
-            NotInstalled::AlreadyInstalled => self.error(Cause::AlreadyInstalled),
-            NotInstalled::NotMade(error) => self.error(Cause::Recorder(error)),
+            NotInstalled::AlreadyInstalled => self.error(InitCause::AlreadyInstalled),
+            NotInstalled::NotMade(error) => self.error(InitCause::Recorder(error)),
         })
     }
 

@@ -35,7 +35,7 @@ pub struct Cursor {
     next_seqno: u64,
     /// Counts of the gaps so far; `read` is not kept here.
     missing: ReadStats,
-    start: Start,
+    start: CursorStart,
     /// `next_seqno` less the number of events that were read.
     read_from: u64,
     /// A seqno that a writer has handed out, as far as this cursor knows.
@@ -52,7 +52,7 @@ pub struct Cursor {
 /// The state of the ring when the cursor began. A gap reports the events that were gone by then, before the first event
 /// is returned.
 #[derive(Clone, Copy)]
-struct Start {
+struct CursorStart {
     /// The oldest seqno that had not been overwritten.
     oldest_seqno: u64,
     /// The first seqno that had not been handed out.
@@ -103,7 +103,7 @@ impl Cursor {
             source,
             next_seqno,
             missing: ReadStats::default(),
-            start: Start { oldest_seqno: 0, end_seqno: next_seqno, read: 0, cause: GapCause::Overwritten },
+            start: CursorStart { oldest_seqno: 0, end_seqno: next_seqno, read: 0, cause: GapCause::Overwritten },
             read_from: next_seqno,
             known_last,
             idle_looks: 0,
@@ -227,7 +227,8 @@ impl Cursor {
             Seek::NamedByWord(index) => (super::named_event::seqno_in_word(memory, last, index), GapCause::Overwritten),
         };
         self.next_seqno = next_seqno.clamp(1, SEQNO_MAX + 1);
-        self.start = Start { oldest_seqno: observe::oldest_seqno(memory, last), end_seqno: last + 1, read, cause };
+        self.start =
+            CursorStart { oldest_seqno: observe::oldest_seqno(memory, last), end_seqno: last + 1, read, cause };
         self.read_from = self.next_seqno.wrapping_sub(read);
         self.known_last = last;
     }

@@ -12,10 +12,10 @@ struct Inner {
     kind: ReaderErrorKind,
     path: Option<PathBuf>,
     message: String,
-    source: Option<Source>,
+    source: Option<ReaderErrorSource>,
 }
 
-enum Source {
+enum ReaderErrorSource {
     Shm(ShmError),
     Io(std::io::Error),
 }
@@ -83,7 +83,7 @@ impl ReaderError {
         };
         let path = error.path().map(Path::to_path_buf);
         let message = error.to_string();
-        Self(Box::new(Inner { kind, path, message, source: Some(Source::Shm(error)) }))
+        Self(Box::new(Inner { kind, path, message, source: Some(ReaderErrorSource::Shm(error)) }))
     }
 
     pub(super) fn io(operation: &str, error: std::io::Error) -> Self {
@@ -92,7 +92,7 @@ impl ReaderError {
             std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => ReaderErrorKind::NoSpace,
             _ => ReaderErrorKind::Io,
         };
-        Self(Box::new(Inner { kind, path: None, message, source: Some(Source::Io(error)) }))
+        Self(Box::new(Inner { kind, path: None, message, source: Some(ReaderErrorSource::Io(error)) }))
     }
 
     /// Makes the error that events are missing because pages of the file could not be read.
@@ -143,7 +143,7 @@ impl fmt::Display for ReaderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.0.path, &self.0.source) {
             // The message of the module `shm` names the file.
-            (_, Some(Source::Shm(_))) | (None, _) => f.write_str(&self.0.message),
+            (_, Some(ReaderErrorSource::Shm(_))) | (None, _) => f.write_str(&self.0.message),
             (Some(path), _) => write!(f, "cannot open event ring {}: {}", path.display(), self.0.message),
         }
     }
@@ -154,8 +154,8 @@ debug_as_displayed!(ReaderError);
 impl std::error::Error for ReaderError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.0.source {
-            Some(Source::Shm(error)) => Some(error),
-            Some(Source::Io(error)) => Some(error),
+            Some(ReaderErrorSource::Shm(error)) => Some(error),
+            Some(ReaderErrorSource::Io(error)) => Some(error),
             None => None,
         }
     }

@@ -120,7 +120,7 @@ impl RecorderBuilder {
     }
 
     /// Makes the file stay if the environment variable [`KEEP_VARIABLE`] is `1`; otherwise changes nothing.
-    pub(crate) fn keep_if_told(self) -> Self {
+    pub(crate) fn keep_from_env(self) -> Self {
         let value = std::env::var_os(KEEP_VARIABLE).unwrap_or_default();
         if value.is_empty() || value == "0" { self } else { self.keep(true) }
     }

@@ -12,7 +12,7 @@ use super::payload::{Payload, total_bytes};
 use super::thread_cursors;
 use crate::layout::record_error;
 use crate::ring::claim::Claim;
-use crate::ring::commit::Fields;
+use crate::ring::commit::DescriptorFields;
 use crate::ring::payload_cursor::PayloadCursor;
 use crate::ring::writer::Unfinished;
 use std::sync::Arc;
@@ -121,7 +121,7 @@ impl Core {
         };
         payload.fill(&self.writer, &claim);
         let seqno = claim.seqno;
-        let fields = Fields { event_type, payload_bytes: bytes as u32, epoch_nanos, content_ext };
+        let fields = DescriptorFields { event_type, payload_bytes: bytes as u32, epoch_nanos, content_ext };
         self.writer.commit(Some(cursor), claim, &fields);
         Ok(seqno)
     }
@@ -137,7 +137,7 @@ impl Core {
         let claim = self.writer.try_reserve_empty()?;
         let seqno = claim.seqno;
         let content_ext = [ext0, ext1, ext2, ext3];
-        self.writer.commit(None, claim, &Fields { event_type, payload_bytes: 0, epoch_nanos, content_ext });
+        self.writer.commit(None, claim, &DescriptorFields { event_type, payload_bytes: 0, epoch_nanos, content_ext });
         Some(seqno)
     }
 
@@ -152,7 +152,7 @@ impl Core {
         let claim = self.writer.reserve_empty();
         let seqno = claim.seqno;
         let content_ext = [ext0, ext1, ext2, ext3];
-        self.writer.commit(None, claim, &Fields { event_type, payload_bytes: 0, epoch_nanos, content_ext });
+        self.writer.commit(None, claim, &DescriptorFields { event_type, payload_bytes: 0, epoch_nanos, content_ext });
         seqno
     }
 
@@ -198,7 +198,7 @@ impl Core {
                 (cursor, self.writer.reserve(cursor, bytes), epoch_nanos)
             }
         };
-        let fields = Fields { event_type, payload_bytes: bytes as u32, epoch_nanos, content_ext };
+        let fields = DescriptorFields { event_type, payload_bytes: bytes as u32, epoch_nanos, content_ext };
         let seqno = claim.seqno;
         if !claim.has_payload_memory() {
             self.commit_without_payload(cursor, claim, fields);
@@ -228,8 +228,17 @@ impl Core {
     /// Commits a claim that found no payload memory, because stalled writers hold every chunk, as a RECORD_ERROR
     /// without payload.
     #[cold]
-    pub(super) fn commit_without_payload(&self, cursor: Option<&PayloadCursor>, claim: Claim<'_>, fields: Fields) {
+    pub(super) fn commit_without_payload(
+        &self,
+        cursor: Option<&PayloadCursor>,
+        claim: Claim<'_>,
+        fields: DescriptorFields,
+    ) {
         self.count_record_error();
-        self.writer.commit(cursor, claim, &Fields { event_type: record_error::EVENT_TYPE, payload_bytes: 0, ..fields });
+        self.writer.commit(
+            cursor,
+            claim,
+            &DescriptorFields { event_type: record_error::EVENT_TYPE, payload_bytes: 0, ..fields },
+        );
     }
 }

@@ -4,7 +4,7 @@ use super::core::Core;
 use super::thread_cursors;
 use crate::layout::record_error::{self, ErrorType};
 use crate::ring::claim::Claim;
-use crate::ring::commit::Fields;
+use crate::ring::commit::DescriptorFields;
 use crate::ring::payload_cursor::PayloadCursor;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub struct Reservation<'r> {
     cursor: Option<&'r PayloadCursor>,
     /// The claim, until commit or drop takes it.
     claim: Option<Claim<'r>>,
-    fields: Fields,
+    fields: DescriptorFields,
     /// Payload bytes that the caller may write, from `start` on.
     capacity: u64,
     /// Offset of the caller's bytes in the payload: after the error struct for an oversized event, else 0.
@@ -64,7 +64,7 @@ impl Core {
             cursor,
             capacity: if claim.has_payload_memory() { capacity } else { 0 },
             claim: Some(claim),
-            fields: Fields { event_type, payload_bytes: reserved_bytes, epoch_nanos, content_ext },
+            fields: DescriptorFields { event_type, payload_bytes: reserved_bytes, epoch_nanos, content_ext },
             start,
             written: 0,
             requested: payload_bytes,
@@ -204,7 +204,7 @@ impl Drop for Reservation<'_> {
         self.core.writer.fill(&claim, 0, &error);
         self.core.count_record_error();
         let payload_bytes = record_error::FIXED_BYTES as u32;
-        let fields = Fields { event_type: record_error::EVENT_TYPE, payload_bytes, ..self.fields };
+        let fields = DescriptorFields { event_type: record_error::EVENT_TYPE, payload_bytes, ..self.fields };
         self.core.writer.commit(self.cursor, claim, &fields);
         self.give_back_cursor();
     }

@@ -14,7 +14,7 @@ use crate::sync::Ordering;
 
 /// The fields of a descriptor that the caller of a commit chooses.
 #[derive(Clone, Copy)]
-pub(crate) struct Fields {
+pub(crate) struct DescriptorFields {
     /// Event code.
     pub(crate) event_type: u16,
     /// Payload bytes.
@@ -39,7 +39,7 @@ impl<M: RingMemory> RingWriter<M> {
     /// After a `try_` reservation the compiler knows the claim's kind of memory, so that it generates only the fast
     /// path.
     #[inline(always)]
-    pub(crate) fn commit(&self, cursor: Option<&PayloadCursor>, claim: Claim<'_>, fields: &Fields) {
+    pub(crate) fn commit(&self, cursor: Option<&PayloadCursor>, claim: Claim<'_>, fields: &DescriptorFields) {
         if let Some(words) = claim.words {
             publish(words, claim.seqno, claim.payload_offset, fields);
         }
@@ -69,7 +69,7 @@ impl<M: RingMemory> RingWriter<M> {
 
 /// Stores all words of the descriptor, the seqno last.
 #[inline(always)]
-fn publish(words: &SlotWords, seqno: u64, payload_offset: u64, fields: &Fields) {
+fn publish(words: &SlotWords, seqno: u64, payload_offset: u64, fields: &DescriptorFields) {
     // Relaxed: these stores come after the fence of the claim, and before the release store of the seqno.
     let type_and_size = pack_type_and_size(fields.event_type, fields.payload_bytes);
     if mutation::active(Mutation::EarlyCommit) {

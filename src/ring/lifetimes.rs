@@ -2,7 +2,7 @@
 //! payload buffer that is recorded between a payload and its expiry. Payload cursors take turns here in an order that
 //! no scheduler would choose for threads.
 
-use super::commit::Fields;
+use super::commit::DescriptorFields;
 use super::heap::HeapMemory;
 use super::memory::{ControlWord, RingMemory};
 use super::writer::RingWriter;
@@ -35,7 +35,8 @@ impl Traffic {
         let claim = self.ring.reserve(cursor, bytes);
         self.recorded += bytes.next_multiple_of(16);
         self.readable.insert(claim.payload_offset, self.recorded);
-        let fields = Fields { event_type: 2, payload_bytes: bytes as u32, epoch_nanos: 0, content_ext: [0; 4] };
+        let fields =
+            DescriptorFields { event_type: 2, payload_bytes: bytes as u32, epoch_nanos: 0, content_ext: [0; 4] };
         self.ring.commit(cursor, claim, &fields);
         let window = self.ring.memory().control(ControlWord::BufferWindowStart).load(Ordering::Relaxed);
         while let Some(oldest) = self.readable.first_entry().filter(|oldest| *oldest.key() < window) {

@@ -3,7 +3,7 @@
 
 use super::chunk::{Chunks, Taker};
 use super::claim::Claim;
-use super::commit::Fields;
+use super::commit::DescriptorFields;
 use super::heap::HeapMemory;
 use super::memory::{ControlWord, RingMemory};
 use super::observe::{self, Observation};
@@ -27,7 +27,11 @@ fn finish(ring: &Ring, cursor: &PayloadCursor, claim: Claim<'_>, payload: &[u8])
     let seqno = claim.seqno;
     ring.fill(&claim, 0, payload);
     let payload_bytes = payload.len() as u32;
-    ring.commit(Some(cursor), claim, &Fields { event_type: 2, payload_bytes, epoch_nanos: 0, content_ext: [0; 4] });
+    ring.commit(
+        Some(cursor),
+        claim,
+        &DescriptorFields { event_type: 2, payload_bytes, epoch_nanos: 0, content_ext: [0; 4] },
+    );
     seqno
 }
 
@@ -151,7 +155,11 @@ fn a_ring_whose_slots_are_all_open_loses_events_and_does_not_hang() {
     let lost = ring.reserve(Some(cursor), 16);
     assert_eq!((lost.seqno, lost.has_payload_memory()), (0, false));
     assert_eq!(count(&ring, ControlWord::RefusedClaims), CAPACITY + 1);
-    ring.commit(Some(cursor), lost, &Fields { event_type: 2, payload_bytes: 0, epoch_nanos: 0, content_ext: [0; 4] });
+    ring.commit(
+        Some(cursor),
+        lost,
+        &DescriptorFields { event_type: 2, payload_bytes: 0, epoch_nanos: 0, content_ext: [0; 4] },
+    );
     let lost = ring.reserve_empty();
     assert_eq!((lost.seqno, lost.has_payload_memory()), (0, false));
     // One slot is enough.
@@ -169,7 +177,7 @@ fn holes_of_several_stalled_writers_in_one_set_are_all_published() {
     let capacity = 1 << 12;
     let geometry = Geometry::new(capacity, 1 << 16, 0).unwrap();
     let ring = RingWriter::new(HeapMemory::new(geometry, 16));
-    let empty = Fields { event_type: 2, payload_bytes: 0, epoch_nanos: 0, content_ext: [0; 4] };
+    let empty = DescriptorFields { event_type: 2, payload_bytes: 0, epoch_nanos: 0, content_ext: [0; 4] };
     let mut stalled = Vec::new();
     for seqno in 1..=capacity {
         let claim = ring.reserve_empty();

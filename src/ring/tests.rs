@@ -1,7 +1,7 @@
 //! Sequential tests of the protocol on heap memory; the models test interleavings.
 
 use super::chunk::Taker;
-use super::commit::Fields;
+use super::commit::DescriptorFields;
 use super::heap::HeapMemory;
 use super::memory::{ControlWord, RingMemory};
 use super::observe::{self, Observation};
@@ -16,8 +16,8 @@ fn ring() -> RingWriter<HeapMemory> {
     RingWriter::new(HeapMemory::new(Geometry::new(CAPACITY, PAYLOAD, 0).unwrap(), PAYLOAD as usize / 8))
 }
 
-fn fields(event_type: u16, payload_bytes: u32) -> Fields {
-    Fields { event_type, payload_bytes, epoch_nanos: 77, content_ext: [1, 2, 3, u64::from(event_type)] }
+fn fields(event_type: u16, payload_bytes: u32) -> DescriptorFields {
+    DescriptorFields { event_type, payload_bytes, epoch_nanos: 77, content_ext: [1, 2, 3, u64::from(event_type)] }
 }
 
 fn record(ring: &RingWriter<HeapMemory>, event_type: u16, payload: &[u8]) -> u64 {

@@ -29,7 +29,7 @@ impl SchemaModel {
         match self.event(code) {
             // The ring had no payload memory left, not even for the reason.
             Some(_) if code == RECORD_ERROR_CODE && payload.is_empty() => Value::Struct(Vec::new()),
-            Some(event) => Decoder { model: self, values_left: MAX_VALUES }.event(event, payload),
+            Some(event) => PayloadDecoder { model: self, values_left: MAX_VALUES }.event(event, payload),
             None => malformed(format!("event type {code} is not in schema {}", self.name), payload),
         }
     }
@@ -39,12 +39,12 @@ fn malformed(problem: impl Into<String>, rest: &[u8]) -> Value<'_> {
     Value::Malformed { problem: problem.into(), rest }
 }
 
-struct Decoder<'a> {
+struct PayloadDecoder<'a> {
     model: &'a SchemaModel,
     values_left: usize,
 }
 
-impl<'a> Decoder<'a> {
+impl<'a> PayloadDecoder<'a> {
     fn event(mut self, event: &'a EventModel, payload: &'a [u8]) -> Value<'a> {
         let fixed_bytes = event.payload.map_or(0, |index| self.model.structs[index].bytes);
         let Some((fixed, mut rest)) = payload.split_at_checked(fixed_bytes) else {

@@ -58,11 +58,11 @@ impl ShmError {
     #[cold]
     #[inline(never)]
     pub(crate) fn new(kind: ShmErrorKind, operation: &'static str, found: impl fmt::Display) -> Self {
-        Self::made(kind, operation, found.to_string())
+        Self::boxed(kind, operation, found.to_string())
     }
 
     #[inline(never)]
-    fn made(kind: ShmErrorKind, operation: &'static str, found: String) -> Self {
+    fn boxed(kind: ShmErrorKind, operation: &'static str, found: String) -> Self {
         Self(Box::new(Inner { kind, operation, path: None, found, mend: String::new(), source: None }))
     }
 

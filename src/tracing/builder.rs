@@ -140,8 +140,8 @@ impl PerfRecorderBuilder {
     }
 
     /// Keeps the files if the environment variable `EVENTRING_KEEP` says so. If it is not set, nothing changes.
-    pub(super) fn keep_if_told(mut self) -> Self {
-        self.ring = self.ring.keep_if_told();
+    pub(super) fn keep_from_env(mut self) -> Self {
+        self.ring = self.ring.keep_from_env();
         self
     }
 

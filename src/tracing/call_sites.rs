@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use tracing_core::{Level, Metadata};
 
 /// The entries: 2.4 million call sites in all.
-type Entries = SegmentedArray<Entry, FIRST_SHIFT, 3, BLOCKS>;
+type Entries = SegmentedArray<CallSiteEntry, FIRST_SHIFT, 3, BLOCKS>;
 
 /// The first block has 2^this entries; each further block has eight times as many as the block before.
 const FIRST_SHIFT: u32 = 12;
@@ -23,7 +23,7 @@ const BLOCKS: usize = 4;
 const WINDOW: usize = 8;
 
 /// A call site. Its id is one more than the index of its entry.
-struct Entry {
+struct CallSiteEntry {
     /// The address by which the call site is known; 0 if the entry is free.
     key: AtomicUsize,
     metadata: OnceLock<&'static Metadata<'static>>,
@@ -139,9 +139,9 @@ impl CallSites {
     }
 
     /// Returns the free entry that `key` is to have, and its id. To be called only under the lock.
-    fn free_entry(&self, key: usize) -> Option<(u32, &Entry)> {
+    fn free_entry(&self, key: usize) -> Option<(u32, &CallSiteEntry)> {
         for block in 0..BLOCKS {
-            let free = |_| Entry { key: AtomicUsize::new(0), metadata: OnceLock::new() };
+            let free = |_| CallSiteEntry { key: AtomicUsize::new(0), metadata: OnceLock::new() };
             let entries = self.entries.get_or_make_block(block, free)?;
             // Relaxed: keys are stored only under the lock.
             let index = window(key, block).find(|index| entries[*index].key.load(Ordering::Relaxed) == 0);

@@ -6,7 +6,7 @@ use super::filter_handle::FilterHandle;
 use super::global::PERF;
 use super::layer::RecorderLayer;
 use super::recorder::PerfRecorder;
-use super::setup_error::{Cause, SetupError};
+use super::setup_error::{SetupCause, SetupError};
 use super::subscriber::RecorderSubscriber;
 use super::switch::switch;
 use crate::global::NotInstalled;
@@ -118,7 +118,7 @@ pub fn try_init(config: impl AsRef<OsStr>) -> Result<Recording, SetupError> {
 pub fn try_init_with(recorder: PerfRecorderBuilder, filter: TargetFilter) -> Result<Recording, SetupError> {
     // Checked first, so that no rings are made for nothing.
     if has_global_subscriber() {
-        return Err(SetupError(Cause::Subscriber));
+        return Err(SetupError(SetupCause::Subscriber));
     }
     let recorder = install(recorder)?;
     let subscriber = RecorderSubscriber::global().with_filter(filter);
@@ -128,7 +128,7 @@ pub fn try_init_with(recorder: PerfRecorderBuilder, filter: TargetFilter) -> Res
     let is_set = switch(|| dispatcher::set_global_default(dispatcher::Dispatch::new(subscriber)).is_ok());
     if !is_set {
         PERF.set_enabled(false);
-        return Err(SetupError(Cause::Subscriber));
+        return Err(SetupError(SetupCause::Subscriber));
     }
     Ok(Recording { recorder, filter })
 }
@@ -183,8 +183,8 @@ impl RecorderLayer {
 /// Makes the rings and installs their recorder for the whole process.
 fn install(builder: PerfRecorderBuilder) -> Result<&'static PerfRecorder, SetupError> {
     PERF.install_new(|| builder.build()).map_err(|reason| match reason {
-        NotInstalled::AlreadyInstalled => SetupError(Cause::Recorder),
-        NotInstalled::NotMade(error) => SetupError(Cause::Rings(error)),
+        NotInstalled::AlreadyInstalled => SetupError(SetupCause::Recorder),
+        NotInstalled::NotMade(error) => SetupError(SetupCause::Rings(error)),
     })
 }
 
@@ -203,15 +203,15 @@ fn builder_from_env(config: impl AsRef<OsStr>) -> Result<PerfRecorderBuilder, Se
     let is_no_name =
         |name: &&str| name.contains([';', '|', char::REPLACEMENT_CHARACTER]) || name.contains(char::is_whitespace);
     if let Some(name) = redacted.split(',').map(str::trim).find(is_no_name) {
-        return Err(SetupError(Cause::Redact(name.to_owned())));
+        return Err(SetupError(SetupCause::Redact(name.to_owned())));
     }
-    Ok(PerfRecorder::builder().config(config).keep_if_told().redact_fields(redacted.split(',')))
+    Ok(PerfRecorder::builder().config(config).keep_from_env().redact_fields(redacted.split(',')))
 }
 
 fn filter_from_env() -> Result<Option<TargetFilter>, SetupError> {
     let Some(filter) = set_and_not_empty(FILTER_VARIABLE) else { return Ok(None) };
     let filter = TargetFilter::parse_set(&filter.to_string_lossy());
-    filter.map(Some).map_err(|error| SetupError(Cause::Filter(error)))
+    filter.map(Some).map_err(|error| SetupError(SetupCause::Filter(error)))
 }
 
 /// Returns true if there is a global subscriber. A subscriber of this thread alone does not count.

@@ -6,9 +6,9 @@ use crate::recorder::{RecorderError, RecorderErrorKind};
 use std::fmt;
 
 /// The reason why the process-wide recording could not begin.
-pub struct SetupError(pub(super) Cause);
+pub struct SetupError(pub(super) SetupCause);
 
-pub(super) enum Cause {
+pub(super) enum SetupCause {
     /// There is a global subscriber.
     Subscriber,
     /// There is a recorder in [`PERF`](super::PERF).
@@ -42,12 +42,14 @@ impl SetupError {
     #[must_use]
     pub fn kind(&self) -> SetupErrorKind {
         match self.0 {
-            Cause::Subscriber => SetupErrorKind::SubscriberSet,
-            Cause::Recorder => SetupErrorKind::AlreadyInstalled,
-            Cause::Rings(ref error) if error.kind() == RecorderErrorKind::Unsupported => SetupErrorKind::Unsupported,
-            Cause::Rings(_) => SetupErrorKind::Recorder,
-            Cause::Filter(_) => SetupErrorKind::Filter,
-            Cause::Redact(_) => SetupErrorKind::Redact,
+            SetupCause::Subscriber => SetupErrorKind::SubscriberSet,
+            SetupCause::Recorder => SetupErrorKind::AlreadyInstalled,
+            SetupCause::Rings(ref error) if error.kind() == RecorderErrorKind::Unsupported => {
+                SetupErrorKind::Unsupported
+            }
+            SetupCause::Rings(_) => SetupErrorKind::Recorder,
+            SetupCause::Filter(_) => SetupErrorKind::Filter,
+            SetupCause::Redact(_) => SetupErrorKind::Redact,
         }
     }
 }
@@ -56,15 +58,15 @@ impl fmt::Display for SetupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("begin recording of `tracing`: ")?;
         match &self.0 {
-            Cause::Subscriber => f.write_str(
+            SetupCause::Subscriber => f.write_str(
                 "the process has a global subscriber already, expected none; add a `RecorderLayer` to that one instead",
             ),
-            Cause::Recorder => f.write_str(
+            SetupCause::Recorder => f.write_str(
                 "the process has a global perf recorder already, expected none; use `PERF.set_enabled` to switch it",
             ),
-            Cause::Rings(error) => error.fmt(f),
-            Cause::Filter(error) => write!(f, "{error} (from the environment variable {FILTER_VARIABLE})"),
-            Cause::Redact(name) => write!(
+            SetupCause::Rings(error) => error.fmt(f),
+            SetupCause::Filter(error) => write!(f, "{error} (from the environment variable {FILTER_VARIABLE})"),
+            SetupCause::Redact(name) => write!(
                 f,
                 "redact fields: found the name `{name}`, expected names of fields; separate names by commas, such as `password,token` \
                  (from the environment variable {REDACT_VARIABLE})"
@@ -78,9 +80,9 @@ debug_as_displayed!(SetupError);
 impl std::error::Error for SetupError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.0 {
-            Cause::Rings(error) => Some(error),
-            Cause::Filter(error) => Some(error),
-            Cause::Subscriber | Cause::Recorder | Cause::Redact(_) => None,
+            SetupCause::Rings(error) => Some(error),
+            SetupCause::Filter(error) => Some(error),
+            SetupCause::Subscriber | SetupCause::Recorder | SetupCause::Redact(_) => None,
         }
     }
 }

@@ -39,7 +39,7 @@ pub(super) struct Assignment {
 }
 
 /// The way in which a thread gets its shard.
-enum Plan {
+enum ShardPlan {
     /// Use of a shard that exists.
     Use(Assignment),
     /// Creation of the shard with this index.
@@ -87,10 +87,10 @@ impl Shards {
         self.carry_out(plan)
     }
 
-    fn carry_out(&self, plan: Plan) -> Assignment {
+    fn carry_out(&self, plan: ShardPlan) -> Assignment {
         let index = match plan {
-            Plan::Use(assignment) => return assignment,
-            Plan::Create(index) => index,
+            ShardPlan::Use(assignment) => return assignment,
+            ShardPlan::Create(index) => index,
         };
         let created = self.create(index);
         let mut assignments = self.assignments();
@@ -167,16 +167,16 @@ impl Shards {
 }
 
 impl Assignments {
-    fn plan(&mut self, limit: usize) -> Plan {
+    fn plan(&mut self, limit: usize) -> ShardPlan {
         let is_free = self.threads.contains(&0);
         if is_free || self.failures > 0 || self.threads.len() >= limit {
-            return Plan::Use(Assignment { shard: self.share(), is_provisional: false });
+            return ShardPlan::Use(Assignment { shard: self.share(), is_provisional: false });
         }
         if self.is_growing {
-            return Plan::Use(Assignment { shard: self.share(), is_provisional: true });
+            return ShardPlan::Use(Assignment { shard: self.share(), is_provisional: true });
         }
         self.is_growing = true;
-        Plan::Create(self.threads.len())
+        ShardPlan::Create(self.threads.len())
     }
 
     fn release(&mut self, index: usize) {

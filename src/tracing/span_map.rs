@@ -13,7 +13,7 @@ use crate::segmented::SegmentedArray;
 use crate::sync::{AtomicU64, Ordering};
 
 /// The entries: nearly 2^24 in all, in 384 MiB.
-type Entries = SegmentedArray<Entry, FIRST_SHIFT, 1, BLOCKS>;
+type Entries = SegmentedArray<SpanMapEntry, FIRST_SHIFT, 1, BLOCKS>;
 
 /// The first block has 2^this entries; each further block has twice as many as the block before.
 const FIRST_SHIFT: u32 = 10;
@@ -32,7 +32,7 @@ pub(super) struct MappedSpan {
     pub(super) call_site_id: u32,
 }
 
-struct Entry {
+struct SpanMapEntry {
     /// The id in the registry; 0 if the entry is free.
     key: AtomicU64,
     span_id: AtomicU64,
@@ -64,7 +64,7 @@ impl SpanMap {
 
     #[inline(always)]
     fn insert_into<const W: usize>(&self, block: usize, key: u64, span: MappedSpan) -> bool {
-        let Some(entries) = self.entries.get_or_make_block(block, |_| Entry::free()) else { return false };
+        let Some(entries) = self.entries.get_or_make_block(block, |_| SpanMapEntry::free()) else { return false };
         for index in window::<W>(key, block) {
             let entry = &entries[index];
             // Relaxed load: the compare-exchange decides. Acquire: pairs with the release in `remove`, so that the
@@ -85,7 +85,7 @@ impl SpanMap {
     /// Returns an open span.
     #[inline(always)]
     pub(super) fn get(&self, key: u64) -> Option<MappedSpan> {
-        self.find(key).map(Entry::span)
+        self.find(key).map(SpanMapEntry::span)
     }
 
     /// Removes a span that has been closed. No other thread looks it up any more.
@@ -99,25 +99,25 @@ impl SpanMap {
     }
 
     #[inline(always)]
-    fn find(&self, key: u64) -> Option<&Entry> {
+    fn find(&self, key: u64) -> Option<&SpanMapEntry> {
         self.find_in::<FIRST_WINDOW>(0, key).or_else(|| self.find_slow(key))
     }
 
     #[cold]
     #[inline(never)]
-    fn find_slow(&self, key: u64) -> Option<&Entry> {
+    fn find_slow(&self, key: u64) -> Option<&SpanMapEntry> {
         (1..BLOCKS).find_map(|block| self.find_in::<WINDOW>(block, key))
     }
 
     #[inline(always)]
-    fn find_in<const W: usize>(&self, block: usize, key: u64) -> Option<&Entry> {
+    fn find_in<const W: usize>(&self, block: usize, key: u64) -> Option<&SpanMapEntry> {
         let entries = self.entries.block(block)?;
         let found = window::<W>(key, block).find(|index| entries[*index].key.load(Ordering::Relaxed) == key);
         found.map(|index| &entries[index])
     }
 }
 
-impl Entry {
+impl SpanMapEntry {
     fn free() -> Self {
         Self { key: AtomicU64::new(0), span_id: AtomicU64::new(0), call_site_id: AtomicU64::new(0) }
     }

@@ -20,7 +20,7 @@ const INTERVAL: Duration = Duration::from_millis(2);
 const SHORT_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The rings that the command line names.
-pub(super) struct Rings {
+pub(super) struct AwaitedRings {
     /// The program that makes them, if this process has started one.
     pub(super) program: Option<Program>,
     /// Names of rings that do not exist yet.
@@ -37,7 +37,7 @@ pub(super) struct Rings {
     silence: Silence,
 }
 
-impl Rings {
+impl AwaitedRings {
     /// Makes a set of these names; the rings must be those of `program` if there is one. Opens no ring yet.
     pub(super) fn new(names: &[PathBuf], program: Option<Program>) -> Self {
         Self {
@@ -75,7 +75,7 @@ impl Rings {
                 return Ok(is_at_once);
             }
             if self.is_over {
-                return Err(self.never_made("nothing was captured"));
+                return Err(self.missing_rings_error("nothing was captured"));
             }
             if interrupt.came() {
                 let message = format!(
@@ -114,7 +114,7 @@ impl Rings {
         let has_ended = self.program.as_mut().is_some_and(Program::has_ended);
         for name in std::mem::take(&mut self.awaited) {
             match open(&name) {
-                Ok(reader) if self.program.as_ref().is_none_or(|program| program.has_made(&reader)) => {
+                Ok(reader) if self.program.as_ref().is_none_or(|program| program.is_creator_of(&reader)) => {
                     self.hold(reader)
                 }
                 Ok(_) => self.awaited.push(name),
@@ -170,16 +170,16 @@ impl Rings {
         match self.failed.take() {
             Some(error) => Some(error.into()),
             None if self.awaited.is_empty() => None,
-            None => Some(self.never_made(outcome)),
+            None => Some(self.missing_rings_error(outcome)),
         }
     }
 
-    fn never_made(&mut self, outcome: &str) -> anyhow::Error {
+    fn missing_rings_error(&mut self, outcome: &str) -> anyhow::Error {
         let those = self.those_awaited("was", "were");
         let message = match &mut self.program {
             Some(program) => match program.end_in_words() {
                 Some(how) => {
-                    let made = program.made_in(&directories(&self.awaited));
+                    let made = program.ring_names_in(&directories(&self.awaited));
                     let hint = match made.as_slice() {
                         [] => "give the name under which it records".to_owned(),
                         made => format!("it has made {}: give that name", made.join(", ")),

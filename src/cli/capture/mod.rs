@@ -11,7 +11,7 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::interrupt::Interrupt;
 use crate::cli::output;
 use crate::cli::saved::{parse_bytes, parse_duration, stdout_twice};
-use awaited::Rings;
+use awaited::AwaitedRings;
 use eventring::capture::{
     CaptureError, CaptureErrorKind, CaptureOptions, CaptureProgress, CaptureSummary, EndReason, OutputKind,
     capture_rings, capture_rings_to,
@@ -144,7 +144,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         [] => None,
         command => Some(Program::start(command, args.json || target.is_none())?),
     };
-    let mut rings = Rings::new(&args.names, program);
+    let mut rings = AwaitedRings::new(&args.names, program);
     if !args.wait && rings.program.is_none() {
         rings.open_all().map_err(with_advice_to_wait)?;
     } else {
@@ -191,7 +191,7 @@ fn copy(
     options: &CaptureOptions,
     output: &Path,
     target: Option<OutputKind>,
-    rings: &RefCell<Rings>,
+    rings: &RefCell<AwaitedRings>,
     interrupt: &Interrupt,
 ) -> anyhow::Result<CaptureSummary> {
     // The bar draws nothing where stderr is no terminal.

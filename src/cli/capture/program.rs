@@ -86,7 +86,7 @@ impl Program {
     }
 
     /// Returns true if the ring was made after the program was started, so that it is not an old one.
-    pub(super) fn has_made(&self, reader: &Reader) -> bool {
+    pub(super) fn is_creator_of(&self, reader: &Reader) -> bool {
         let created = reader.info().extension.map(|extension| extension.created_epoch_nanos);
         created.is_none_or(|created| created >= self.started_epoch_nanos)
     }
@@ -98,7 +98,7 @@ impl Program {
     }
 
     /// Returns the names of the rings in these directories that the program's process has made.
-    pub(super) fn made_in(&self, directories: &[PathBuf]) -> Vec<String> {
+    pub(super) fn ring_names_in(&self, directories: &[PathBuf]) -> Vec<String> {
         let rings = self.rings_in(directories, |_| false);
         // A perf recorder has the name of its shard 0.
         let is_named = |ring: &Reader| ring.info().extension.is_none_or(|extension| extension.shard_index == 0);
@@ -111,7 +111,7 @@ impl Program {
         if !self.keeps_for_us {
             return;
         }
-        let captured = captured.iter().filter(|ring| self.has_made(ring));
+        let captured = captured.iter().filter(|ring| self.is_creator_of(ring));
         let (writers, beside): (Vec<WriterInfo>, Vec<&Path>) =
             captured.filter_map(|ring| writer(ring).zip(ring.path().and_then(Path::parent))).unzip();
         let mut directories = directories.to_vec();
@@ -134,7 +134,8 @@ impl Program {
         let opened = files.filter_map(|file| Some((file.path(), Reader::open(file.path()).ok()?)));
         let is_its = |(_, ring): &(PathBuf, Reader)| {
             let writer = writer(ring);
-            writer.is_some_and(|writer| is_other(&writer) || (writer.pid == self.child.id() && self.has_made(ring)))
+            writer
+                .is_some_and(|writer| is_other(&writer) || (writer.pid == self.child.id() && self.is_creator_of(ring)))
         };
         opened.filter(is_its).collect()
     }

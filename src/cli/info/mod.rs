@@ -8,7 +8,7 @@ mod text;
 
 use super::decoder::Decoder;
 use super::exit::Exit;
-use super::format::{Clock, one_line};
+use super::format::{TimeFormat, one_line};
 use super::open::RingArgs;
 use super::paint::WARNING;
 use shards::ShardedSurvey;
@@ -37,7 +37,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     if args.json {
         writeln!(out, "{}", json::object(&reader, &decoder, &all))?;
     } else {
-        text::write(&mut out, &reader, &decoder, &all, &Clock::new(args.utc))?;
+        text::write(&mut out, &reader, &decoder, &all, &TimeFormat::new(args.utc))?;
     }
     out.flush()?;
     let mut exit = Exit::Done;

@@ -3,7 +3,7 @@
 use super::shards::{ShardContent, ShardedSurvey, SurveyedShard};
 use super::survey::{Survey, TypeCounts};
 use crate::cli::decoder::Decoder;
-use crate::cli::format::{Clock, bytes, content_name, counted, duration, events, grouped, one_line, rate};
+use crate::cli::format::{TimeFormat, bytes, content_name, counted, duration, events, grouped, one_line, rate};
 use crate::cli::paint::{self, BOLD, DIM, WARNING};
 use crate::cli::state::writer;
 use eventring::reader::{ExtensionInfo, Reader, RingInfo, RingState};
@@ -21,7 +21,7 @@ pub(super) fn write(
     reader: &Reader,
     decoder: &Decoder,
     all: &ShardedSurvey,
-    clock: &Clock,
+    clock: &TimeFormat,
 ) -> io::Result<()> {
     let ShardedSurvey { total: survey, shards } = all;
     let info = reader.info();
@@ -90,7 +90,7 @@ fn state(reader: &Reader) -> String {
     }
 }
 
-fn created(extension: &ExtensionInfo, clock: &Clock) -> String {
+fn created(extension: &ExtensionInfo, clock: &TimeFormat) -> String {
     clock.date_and_time(extension.created_epoch_nanos)
 }
 
@@ -199,7 +199,7 @@ fn what_is_there(survey: &Survey, info: &RingInfo, is_sharded: bool) -> String {
     )
 }
 
-fn span((first, last): (u64, u64), count: u64, clock: &Clock) -> String {
+fn span((first, last): (u64, u64), count: u64, clock: &TimeFormat) -> String {
     let span = Duration::from_nanos(last - first);
     let per_second = match span.as_secs_f64() {
         0.0 => String::new(),

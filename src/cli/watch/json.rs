@@ -94,10 +94,10 @@ impl Printer for JsonLines {
         self.end_line(ring)
     }
 
-    fn made_anew(&mut self, ring: &Ring) -> io::Result<()> {
+    fn reopened(&mut self, ring: &Ring) -> io::Result<()> {
         let pid = ring.reader.info().extension.map(|extension| extension.writer.pid);
-        let made_anew = json!({ "name": ring.label, "pid": pid });
-        let _ = write!(self.line, "{{\"made_anew\":{made_anew}");
+        let reopened = json!({ "name": ring.label, "pid": pid });
+        let _ = write!(self.line, "{{\"made_anew\":{reopened}");
         self.end_line(ring)
     }
 

@@ -10,7 +10,7 @@ mod summary;
 mod text;
 
 use super::exit::Exit;
-use super::format::{Clock, grouped};
+use super::format::{TimeFormat, grouped};
 use super::interrupt::Interrupt;
 use super::open::Expect;
 use super::paint::WARNING;
@@ -22,7 +22,7 @@ use start::Start;
 use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use summary::Summary;
+use summary::WatchSummary;
 
 /// Longest wait for an item. After this time the output is flushed and Ctrl-C is checked.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -81,7 +81,7 @@ trait Printer {
     /// Shows a loss, or numbers without an event.
     fn gap(&mut self, ring: &Ring, gap: Gap) -> io::Result<()>;
     /// Shows that another ring has taken this name, whose seqnos begin with 1 again.
-    fn made_anew(&mut self, ring: &Ring) -> io::Result<()>;
+    fn reopened(&mut self, ring: &Ring) -> io::Result<()>;
     /// Flushes the output.
     fn flush(&mut self, rings: &Rings) -> io::Result<()>;
 }
@@ -100,20 +100,20 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let mut printer: Box<dyn Printer> = if args.json {
         Box::new(json::JsonLines::new(rings.has_several()))
     } else {
-        Box::new(text::Lines::new(&rings, args.full, Clock::new(args.utc)))
+        Box::new(text::Lines::new(&rings, args.full, TimeFormat::new(args.utc)))
     };
-    let mut summary = Summary::new(Instant::now());
+    let mut summary = WatchSummary::new(Instant::now());
     let mut selection = args.select.on(&rings)?;
     start.map_or(Ok(()), |start| start.check(&rings))?;
     loop {
-        let mut view = View {
+        let mut output = WatchOutput {
             selection: &mut selection,
             hides_descriptions: !(args.json || args.full || args.select.names_types()),
             printer: printer.as_mut(),
             summary: &mut summary,
             silence: &mut silence,
         };
-        follow(&mut rings, &mut view, args.count, &interrupt)?;
+        follow(&mut rings, &mut output, args.count, &interrupt)?;
         printer.flush(&rings)?;
         if !args.reopen || summary.is_complete() || rings.check_whole().is_err() {
             break;
@@ -123,7 +123,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
             anstream::eprintln!("── the ring was made anew ──");
         }
         for ring in new {
-            printer.made_anew(ring)?;
+            printer.reopened(ring)?;
         }
         selection = args.select.on(&rings)?;
     }
@@ -135,18 +135,23 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
 }
 
 /// The selection of events, and the printer that shows them.
-struct View<'v> {
+struct WatchOutput<'v> {
     selection: &'v mut Selection,
     /// True if those events of perf rings are left out that only describe call sites and threads.
     hides_descriptions: bool,
     printer: &'v mut dyn Printer,
-    summary: &'v mut Summary,
+    summary: &'v mut WatchSummary,
     silence: &'v mut Silence,
 }
 
 /// Shows events until all rings have ended, the wanted number of events was shown, or the user stops it.
-fn follow(rings: &mut Rings, view: &mut View<'_>, count: Option<u64>, interrupt: &Interrupt) -> anyhow::Result<()> {
-    let View { selection, hides_descriptions, printer, summary, silence } = view;
+fn follow(
+    rings: &mut Rings,
+    output: &mut WatchOutput<'_>,
+    count: Option<u64>,
+    interrupt: &Interrupt,
+) -> anyhow::Result<()> {
+    let WatchOutput { selection, hides_descriptions, printer, summary, silence } = output;
     let mut patience = Duration::ZERO;
     loop {
         if count.is_some_and(|count| summary.shown() >= count) {
@@ -193,7 +198,7 @@ fn follow(rings: &mut Rings, view: &mut View<'_>, count: Option<u64>, interrupt:
 }
 
 /// Returns a text about what the watch waits for; empty if there is nothing to say.
-fn waits_for(rings: &Rings, summary: &Summary) -> String {
+fn waits_for(rings: &Rings, summary: &WatchSummary) -> String {
     match rings.waits_for() {
         Some((next, last)) if next <= last => format!("event {} is still being written", grouped(next)),
         Some((next, last)) if next > last + 1 => {

@@ -163,8 +163,8 @@ impl Rings {
     }
 
     /// Returns a ring, and the payload of the event that came last.
-    pub(super) fn with_payload(&mut self, index: usize) -> (&Ring, Payload<'_>) {
-        (&self.rings[index], Payload(&mut self.set))
+    pub(super) fn with_payload(&mut self, index: usize) -> (&Ring, LazyPayload<'_>) {
+        (&self.rings[index], LazyPayload(&mut self.set))
     }
 
     /// Returns true if a line must say which ring it is of.
@@ -255,9 +255,9 @@ impl Rings {
 }
 
 /// The payload of the event that came last, which is read when it is asked for.
-pub(super) struct Payload<'r>(&'r mut RingSet);
+pub(super) struct LazyPayload<'r>(&'r mut RingSet);
 
-impl Payload<'_> {
+impl LazyPayload<'_> {
     pub(super) fn read(&mut self) -> PayloadRead<'_> {
         self.0.payload()
     }

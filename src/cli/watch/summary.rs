@@ -12,7 +12,7 @@ use std::time::Instant;
 pub(super) const STOPPED: &str = "stopped";
 
 /// The counts of a watch.
-pub(super) struct Summary {
+pub(super) struct WatchSummary {
     since: Instant,
     shown: u64,
     not_selected: u64,
@@ -28,7 +28,7 @@ pub(super) struct Summary {
     reason: Option<&'static str>,
 }
 
-impl Summary {
+impl WatchSummary {
     pub(super) fn new(since: Instant) -> Self {
         Self {
             since,

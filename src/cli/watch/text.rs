@@ -3,7 +3,7 @@
 use super::columns::{Columns, fit};
 use super::rings::{Ring, Rings};
 use super::{Printer, perf};
-use crate::cli::format::{Clock, columns, events, grouped, one_line};
+use crate::cli::format::{TimeFormat, columns, events, grouped, one_line};
 use crate::cli::paint::{self, BOLD, DIM, PLAIN, WARNING};
 use anstyle::Style;
 use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead};
@@ -15,7 +15,7 @@ use std::io::{self, BufWriter, Write};
 /// A printer of lines for people.
 pub(super) struct Lines<O: Write> {
     out: O,
-    clock: Clock,
+    clock: TimeFormat,
     /// Returns the width of the terminal; `None` if lines are not cut.
     ask_width: fn() -> Option<usize>,
     width: Option<usize>,
@@ -33,14 +33,14 @@ pub(super) struct Lines<O: Write> {
 
 impl Lines<BufWriter<anstream::AutoStream<io::StdoutLock<'static>>>> {
     /// Makes a printer to stdout.
-    pub(super) fn new(rings: &Rings, full: bool, clock: Clock) -> Self {
+    pub(super) fn new(rings: &Rings, full: bool, clock: TimeFormat) -> Self {
         let out = BufWriter::with_capacity(1 << 16, anstream::stdout().lock());
         Self::on(out, if full { || None } else { || columns(&io::stdout()) }, rings, full, clock)
     }
 }
 
 impl<O: Write> Lines<O> {
-    fn on(out: O, ask_width: fn() -> Option<usize>, rings: &Rings, full: bool, clock: Clock) -> Self {
+    fn on(out: O, ask_width: fn() -> Option<usize>, rings: &Rings, full: bool, clock: TimeFormat) -> Self {
         let width = ask_width();
         let columns = Columns::new(rings, width);
         let (date, line) = (String::new(), Line::default());
@@ -313,7 +313,7 @@ impl<O: Write> Printer for Lines<O> {
         self.end_line()
     }
 
-    fn made_anew(&mut self, _: &Ring) -> io::Result<()> {
+    fn reopened(&mut self, _: &Ring) -> io::Result<()> {
         // The message is on stderr.
         Ok(())
     }

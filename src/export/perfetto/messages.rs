@@ -52,13 +52,13 @@ pub(super) struct TracePacketDefaults {
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ClockSnapshot {
     #[prost(message, repeated, tag = "1")]
-    pub(super) clocks: Vec<Clock>,
+    pub(super) clocks: Vec<SnapshotClock>,
     #[prost(uint32, optional, tag = "2")]
     pub(super) primary_trace_clock: Option<u32>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Clock {
+pub(super) struct SnapshotClock {
     #[prost(uint32, optional, tag = "1")]
     pub(super) clock_id: Option<u32>,
     #[prost(uint64, optional, tag = "2")]

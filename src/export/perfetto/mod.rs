@@ -5,10 +5,10 @@ mod messages;
 
 use self::intern::Interner;
 use self::messages::{
-    CLOCK_BOOTTIME, CLOCK_MONOTONIC, CLOCK_REALTIME, Clock, ClockSnapshot, CounterDescriptor, DebugAnnotation,
-    ProcessDescriptor, SEQ_INCREMENTAL_STATE_CLEARED, SEQ_NEEDS_INCREMENTAL_STATE, TYPE_COUNTER, TYPE_INSTANT,
-    TYPE_SLICE_BEGIN, TYPE_SLICE_END, ThreadDescriptor, Trace, TracePacket, TracePacketDefaults, TrackDescriptor,
-    TrackEvent,
+    CLOCK_BOOTTIME, CLOCK_MONOTONIC, CLOCK_REALTIME, ClockSnapshot, CounterDescriptor, DebugAnnotation,
+    ProcessDescriptor, SEQ_INCREMENTAL_STATE_CLEARED, SEQ_NEEDS_INCREMENTAL_STATE, SnapshotClock, TYPE_COUNTER,
+    TYPE_INSTANT, TYPE_SLICE_BEGIN, TYPE_SLICE_END, ThreadDescriptor, Trace, TracePacket, TracePacketDefaults,
+    TrackDescriptor, TrackEvent,
 };
 use super::args::{Arg, ArgValue, Args, CUT};
 use super::trace_writer::{Label, SliceId, TraceWriter, Track, TrackId, TrackKind};
@@ -55,7 +55,7 @@ impl<'o> PerfettoWriter<'o> {
 
     /// Returns packets that relate the clocks to each other and name the clock of the packets.
     fn first_packets(&self) -> [TracePacket; 2] {
-        let clock = |id, nanos| Clock { clock_id: Some(id), timestamp: Some(nanos) };
+        let clock = |id, nanos| SnapshotClock { clock_id: Some(id), timestamp: Some(nanos) };
         let snapshot = ClockSnapshot {
             clocks: vec![
                 clock(CLOCK_REALTIME, self.capture.started_epoch_nanos()),

@@ -8,7 +8,7 @@ mod tracks;
 
 use super::View;
 use super::args::{ArgValue, Args};
-use super::recording::{Content, Recording};
+use super::recording::{CaptureRecording, EntryContent};
 use super::timeline::{SliceKey, SpanKey, Timeline};
 use super::trace_writer::{Label, SliceId, TraceWriter, TrackId};
 use crate::schema::perf::FieldValue;
@@ -21,7 +21,7 @@ use tracks::TrackKey;
 
 /// Draws a recording as a trace.
 pub(super) fn draw(
-    recording: &Recording<'_>,
+    recording: &CaptureRecording<'_>,
     timeline: &Timeline,
     view: View,
     writer: &mut dyn TraceWriter,
@@ -43,11 +43,11 @@ pub(super) fn draw(
     for entry in recording.entries() {
         let process = entry.process;
         match &entry.content {
-            Content::Perf { recorder, record } => builder.record(process, *recorder, record)?,
-            Content::Typed { descriptor, payload } => {
+            EntryContent::Perf { recorder, record } => builder.record(process, *recorder, record)?,
+            EntryContent::Typed { descriptor, payload } => {
                 builder.typed_event(process, entry.ring, descriptor, payload)?;
             }
-            Content::Gap { cause, .. } => builder.replay(process).gap(recording.losing_shard(entry.ring, *cause)),
+            EntryContent::Gap { cause, .. } => builder.replay(process).gap(recording.losing_shard(entry.ring, *cause)),
         }
     }
     builder.end_lost_spans()?;
@@ -56,7 +56,7 @@ pub(super) fn draw(
 }
 
 struct TraceBuilder<'p> {
-    recording: &'p Recording<'p>,
+    recording: &'p CaptureRecording<'p>,
     timeline: &'p Timeline,
     view: View,
     writer: &'p mut dyn TraceWriter,

@@ -1,7 +1,7 @@
 //! The choice of the ring whose event comes next. `docs/ORDERING.md`, section 15, argues the order.
 
 use super::RingItem;
-use super::ring::{Looked, SetRing, Silence};
+use super::ring::{Looked, RingSilence, SetRing};
 use crate::clock::Clock;
 
 /// Returns the next item of all rings, or `None` if nothing can be handed out yet. `now` is a time of [`Clock::global`]
@@ -50,8 +50,8 @@ pub(super) fn next(rings: &mut [SetRing], slack_nanos: u64, now: u64, latest: u6
         match input.look_closely() {
             Ok(Looked::Gap(gap)) => return Some(RingItem::Gap { ring, gap }),
             Ok(Looked::Event) => {}
-            Err(Silence::Sure) => input.silent_until_nanos = now,
-            Err(Silence::Uncommitted) => all_silent = false,
+            Err(RingSilence::Sure) => input.silent_until_nanos = now,
+            Err(RingSilence::Uncommitted) => all_silent = false,
         }
     }
     // The close looks may have found an older event.

@@ -52,7 +52,7 @@ pub(super) enum Looked {
 }
 
 /// The events that a ring without a next event can still bring.
-pub(super) enum Silence {
+pub(super) enum RingSilence {
     /// An event that is just being recorded.
     Uncommitted,
     /// Nothing stamped before now less the slack.
@@ -219,13 +219,13 @@ impl Input {
     }
 
     /// Looks like [`Self::look`], and asks the header. If there is no next event, returns the kind of [`Silence`].
-    pub(super) fn look_closely(&mut self) -> Result<Looked, Silence> {
+    pub(super) fn look_closely(&mut self) -> Result<Looked, RingSilence> {
         self.cursor.look_closely();
         if let Some(looked) = self.look() {
             return Ok(looked);
         }
         if !self.cursor.awaits_commit() {
-            return Err(Silence::Sure);
+            return Err(RingSilence::Sure);
         }
         let seqno = self.cursor.next_seqno();
         let since = match self.uncommitted {
@@ -234,7 +234,7 @@ impl Input {
         };
         self.uncommitted = Some((seqno, since));
         // A writer that stalls for longer must not hold up the events of other rings.
-        Err(if since.elapsed() < COMMIT_PATIENCE { Silence::Uncommitted } else { Silence::Sure })
+        Err(if since.elapsed() < COMMIT_PATIENCE { RingSilence::Uncommitted } else { RingSilence::Sure })
     }
 
     /// Takes the next event to hand it out.

@@ -4,7 +4,7 @@
 use super::event::{SMALL_BYTES, bound_payload, read, record, ring};
 use super::explore::explore;
 use crate::layout::record_error::{self, ErrorType};
-use crate::ring::commit::Fields;
+use crate::ring::commit::DescriptorFields;
 use crate::ring::observe::{self, Observation};
 use loom::thread;
 use std::sync::Arc;
@@ -24,7 +24,11 @@ fn an_abandoned_reservation_becomes_a_whole_record_error() {
                 ring.fill(&claim, 0, &error);
                 let payload_bytes = record_error::FIXED_BYTES as u32;
                 let event_type = record_error::EVENT_TYPE;
-                ring.commit(cursor, claim, &Fields { event_type, payload_bytes, epoch_nanos: 9, content_ext: [9; 4] });
+                ring.commit(
+                    cursor,
+                    claim,
+                    &DescriptorFields { event_type, payload_bytes, epoch_nanos: 9, content_ext: [9; 4] },
+                );
                 record(&ring, cursor, SMALL_BYTES)
             }
         });

@@ -3,7 +3,7 @@
 use crate::layout::limits::{MIN_CHUNK_BYTES, MIN_PAYLOAD_BUF_BYTES};
 use crate::layout::{Descriptor, Geometry};
 use crate::ring::claim::{Claim, PayloadMemory};
-use crate::ring::commit::Fields;
+use crate::ring::commit::DescriptorFields;
 use crate::ring::heap::HeapMemory;
 use crate::ring::memory::{ControlWord, RingMemory};
 use crate::ring::observe::{self, Observation};
@@ -65,8 +65,8 @@ pub(super) fn bound_payload(seqno: u64, payload_bytes: u64) -> Vec<u8> {
     (0..payload_bytes / 8).flat_map(|index| bound_word(seqno, index).to_le_bytes()).collect()
 }
 
-fn bound_fields(seqno: u64, payload_bytes: u64, payload_offset: u64) -> Fields {
-    Fields {
+fn bound_fields(seqno: u64, payload_bytes: u64, payload_offset: u64) -> DescriptorFields {
+    DescriptorFields {
         event_type: seqno as u16 + 2,
         payload_bytes: payload_bytes as u32,
         epoch_nanos: bound_word(seqno, 1000),

@@ -21,7 +21,7 @@ use super::extents::{Reached, SparseFile, too_many_parts};
 use super::options::{Access, MapOptions};
 use super::page_size::{HUGE_PAGE_BYTES, has_memory_pages, page_bytes, path_of};
 use super::plan::{OPERATION, Plan};
-use super::reservation::{Reservation, too_large};
+use super::reservation::{AddressReservation, too_large};
 use super::sections::Sections;
 use super::sigbus;
 
@@ -34,8 +34,8 @@ use super::sigbus;
 pub struct Mapping {
     // Dropped before the reservation: the signal handler must not know the range any more when its addresses become
     // free.
-    protection: Option<sigbus::Registration>,
-    reservation: Reservation,
+    protection: Option<sigbus::RangeRegistration>,
+    reservation: AddressReservation,
     plan: Plan,
     sections: Sections,
     page_bytes: usize,
@@ -70,7 +70,7 @@ impl Mapping {
         let page_bytes = usize::try_from(page).map_err(|_| too_large())?;
         let mut mapping = Self {
             protection: None,
-            reservation: Reservation::new(plan.end, page_bytes.max(HUGE_PAGE_BYTES), page_bytes)?,
+            reservation: AddressReservation::new(plan.end, page_bytes.max(HUGE_PAGE_BYTES), page_bytes)?,
             plan,
             sections,
             page_bytes,
@@ -99,7 +99,7 @@ impl Mapping {
     }
 
     /// Makes the sections known to the signal handler.
-    fn protect(&self) -> sigbus::Registration {
+    fn protect(&self) -> sigbus::RangeRegistration {
         let plan = &self.plan;
         // Exposed, because the signal handler makes pointers from these numbers.
         let start = self.reservation.at(0).as_ptr().expose_provenance();
@@ -233,7 +233,7 @@ impl Mapping {
     /// when an access meets the missing part. Without [`MapOptions::survive_truncation`] the answer is always false.
     #[must_use]
     pub fn was_truncated(&self) -> bool {
-        self.protection.as_ref().is_some_and(sigbus::Registration::was_truncated)
+        self.protection.as_ref().is_some_and(sigbus::RangeRegistration::was_truncated)
     }
 
     /// Returns why an access has found no page, if one has; `file` is the file that was mapped.

@@ -128,7 +128,7 @@ impl std::fmt::Debug for ExitHook {
 
 /// The facts about an owned file that the exit handler needs.
 #[derive(Debug)]
-struct Entry {
+struct FileCleanup {
     process: ThisProcess,
     place: Option<Arc<DirectoryEntry>>,
     file: FileId,
@@ -138,7 +138,7 @@ struct Entry {
     at_exit: Vec<ExitHook>,
 }
 
-impl Entry {
+impl FileCleanup {
     /// Removes the file, unless it is to be kept or another process made it. In a crash a published file stays, because
     /// it holds events; a file that is still being made holds none.
     fn remove_file(&self, crashes: bool) {
@@ -157,7 +157,7 @@ impl Entry {
 #[derive(Debug)]
 struct FileEntry {
     claimed: AtomicBool,
-    entry: Mutex<Option<Entry>>,
+    entry: Mutex<Option<FileCleanup>>,
 }
 
 impl ListEntry for FileEntry {
@@ -254,7 +254,7 @@ impl Registration {
         let registration = Self { slot: ENTRIES.claim(), process: ThisProcess::now() };
         if let Some(mut entry) = registration.entry() {
             let process = registration.process;
-            *entry = Some(Entry { process, place, file, keep: false, is_published: false, at_exit: Vec::new() });
+            *entry = Some(FileCleanup { process, place, file, keep: false, is_published: false, at_exit: Vec::new() });
         }
         registration
     }
@@ -282,7 +282,7 @@ impl Registration {
     /// Locks the entry. Returns `None` in a forked child, where the lock may be held by a thread that the child does
     /// not have.
     #[inline(never)]
-    fn entry(&self) -> Option<MutexGuard<'_, Option<Entry>>> {
+    fn entry(&self) -> Option<MutexGuard<'_, Option<FileCleanup>>> {
         self.process.is_this().then(|| self.slot.entry.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

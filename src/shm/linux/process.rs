@@ -82,9 +82,9 @@ impl Numbered {
 pub(crate) mod same_pid {
     /// The answer of a child, as its exit code.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub(crate) struct Said(i32);
+    pub(crate) struct ChildExitCode(i32);
 
-    impl Said {
+    impl ChildExitCode {
         pub(crate) fn is_one(self) -> bool {
             self.0 == 1
         }
@@ -94,7 +94,7 @@ pub(crate) mod same_pid {
     const FAILED: u8 = 78;
 
     /// Runs `answer` in a forked child.
-    pub(crate) fn fork(answer: impl FnOnce() -> u8) -> Said {
+    pub(crate) fn fork(answer: impl FnOnce() -> u8) -> ChildExitCode {
         // SAFETY: the child does what is made for forked children and leaves by `_exit`; it touches no lock that
         // another thread might hold.
         let pid = unsafe { libc::fork() };
@@ -108,7 +108,7 @@ pub(crate) mod same_pid {
         // SAFETY: `status` is writable.
         assert_eq!(unsafe { libc::waitpid(pid, &mut status, 0) }, pid);
         assert!(libc::WIFEXITED(status), "{status}");
-        Said(libc::WEXITSTATUS(status))
+        ChildExitCode(libc::WEXITSTATUS(status))
     }
 
     /// Has the next child begin a pid namespace, in which it is process 1.
@@ -123,7 +123,7 @@ pub(crate) mod same_pid {
         prepare: impl FnOnce() -> T,
         answer: impl FnOnce(&T) -> u8,
         is_well: impl FnOnce(&T) -> bool,
-    ) -> Option<Said> {
+    ) -> Option<ChildExitCode> {
         let said = fork(|| {
             if !begin_namespace() {
                 return NOT_PERMITTED;

@@ -14,7 +14,7 @@ use super::plan::OPERATION;
 /// A reserved range without access rights, with guard pages before and after the part that is used. Dropping it unmaps
 /// everything in it.
 #[derive(Debug)]
-pub(super) struct Reservation {
+pub(super) struct AddressReservation {
     start: NonNull<u8>,
     reserved_bytes: usize,
     /// The aligned start of the part that is used.
@@ -23,11 +23,11 @@ pub(super) struct Reservation {
 }
 
 // SAFETY: a reservation is memory of the process, not of a thread; any thread may unmap it.
-unsafe impl Send for Reservation {}
+unsafe impl Send for AddressReservation {}
 // SAFETY: the methods that take `&self` hand out addresses only, or map within the range; the kernel orders such calls.
-unsafe impl Sync for Reservation {}
+unsafe impl Sync for AddressReservation {}
 
-impl Reservation {
+impl AddressReservation {
     /// Reserves `bytes` from a multiple of `alignment`, which is a multiple of `page_bytes`.
     pub(super) fn new(bytes: usize, alignment: usize, page_bytes: usize) -> Result<Self, ShmError> {
         // Two alignment units hold the search for an aligned start, the guard page before it, and the guard after the
@@ -128,7 +128,7 @@ impl Reservation {
     }
 }
 
-impl Drop for Reservation {
+impl Drop for AddressReservation {
     fn drop(&mut self) {
         // SAFETY: the range is this reservation with what was mapped over it; the pointers into it are documented to
         // end with it. If the process has too many mappings, the range stays mapped, which harms nobody.

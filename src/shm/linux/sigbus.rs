@@ -57,7 +57,8 @@ impl ListEntry for RangeEntry {
     };
 
     fn try_claim(&self) -> bool {
-        // Acquire pairs with the release in `Registration::drop`: the previous claimant's stores happen before these.
+        // Acquire pairs with the release in `RangeRegistration::drop`: the previous claimant's stores happen before
+        // these.
         !self.claimed.load(Ordering::Relaxed) && !self.claimed.swap(true, Ordering::Acquire)
     }
 }
@@ -103,7 +104,7 @@ static RANGES: HandlerList<RangeEntry> = HandlerList::new();
 
 /// The registration of a range with the handler.
 #[derive(Debug)]
-pub(super) struct Registration {
+pub(super) struct RangeRegistration {
     slot: &'static RangeEntry,
 }
 
@@ -113,7 +114,7 @@ impl std::fmt::Debug for RangeEntry {
     }
 }
 
-impl Registration {
+impl RangeRegistration {
     /// Returns whether the handler had to replace pages of the range.
     pub(super) fn was_truncated(&self) -> bool {
         // Acquire pairs with the release in `replace_lost_pages`.
@@ -121,7 +122,7 @@ impl Registration {
     }
 }
 
-impl Drop for Registration {
+impl Drop for RangeRegistration {
     fn drop(&mut self) {
         self.slot.set(&Range { edges: [0; EDGES], page_bytes: 0, writable: false });
         self.slot.claimed.store(false, Ordering::Release);
@@ -129,11 +130,11 @@ impl Drop for Registration {
 }
 
 /// Makes accesses to the range survive truncation. The first call installs the handler.
-pub(super) fn register(range: Range) -> Registration {
+pub(super) fn register(range: Range) -> RangeRegistration {
     install();
     let slot = RANGES.claim();
     slot.set(&range);
-    Registration { slot }
+    RangeRegistration { slot }
 }
 
 static INSTALLED: AtomicBool = AtomicBool::new(false);

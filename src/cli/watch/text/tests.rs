@@ -84,7 +84,7 @@ fn open(paths: &[PathBuf]) -> Rings {
 /// apart.
 fn shown(paths: &[PathBuf], ask_width: fn() -> Option<usize>, full: bool) -> String {
     let rings = open(paths);
-    let mut lines = Lines::on(anstream::StripStream::new(Vec::new()), ask_width, &rings, full, Clock::new(true));
+    let mut lines = Lines::on(anstream::StripStream::new(Vec::new()), ask_width, &rings, full, TimeFormat::new(true));
     let mut nanos = START;
     for ring in rings.iter() {
         let mut cursor = ring.reader.cursor();
@@ -168,7 +168,7 @@ fn a_window_that_changes_its_size_gets_other_columns_and_a_heading_that_says_so(
     let place = Place::new();
     let rings = open(&[place.perf()]);
     let out = anstream::StripStream::new(Vec::new());
-    let mut lines = Lines::on(out, || Some(WIDTH.get()), &rings, false, Clock::new(true));
+    let mut lines = Lines::on(out, || Some(WIDTH.get()), &rings, false, TimeFormat::new(true));
     let event = Descriptor { record_epoch_nanos: START, seqno: 1, ..Descriptor::default() };
     for width in [120, 119, 80] {
         WIDTH.set(width);

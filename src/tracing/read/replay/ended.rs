@@ -31,7 +31,7 @@ impl SpanReplay {
     pub fn take_lost(&mut self, epoch_nanos: u64) -> Vec<Span> {
         let now_epoch_nanos = self.now_epoch_nanos;
         let lost_until = self.losses.of_process(now_epoch_nanos).min(epoch_nanos);
-        let entered = self.entered_spans(now_epoch_nanos);
+        let entered = self.spans_on_stacks(now_epoch_nanos);
         let is_lost = |span: &&Span| span.last_seen_epoch_nanos < lost_until && !entered.contains(&span.id);
         let mut lost: Vec<SpanId> = self.open_spans().filter(is_lost).map(|span| span.id).collect();
         lost.sort_unstable();
@@ -45,7 +45,7 @@ impl SpanReplay {
     /// recording ended. It decides of each open span whether its end may have been lost.
     #[must_use]
     pub fn finish(mut self, now_epoch_nanos: u64) -> Vec<Span> {
-        let entered = self.entered_spans(now_epoch_nanos);
+        let entered = self.spans_on_stacks(now_epoch_nanos);
         let mut spans: Vec<Span> = std::mem::take(&mut self.spans).into_values().collect();
         for span in &mut spans {
             if span.is_open() && entered.contains(&span.id) {
@@ -59,7 +59,7 @@ impl SpanReplay {
     }
 
     /// Returns the spans that a thread certainly is in.
-    fn entered_spans(&self, now_epoch_nanos: u64) -> HashSet<SpanId> {
+    fn spans_on_stacks(&self, now_epoch_nanos: u64) -> HashSet<SpanId> {
         let is_entered = |slice: &&OpenSlice| !self.may_have_ended(slice, now_epoch_nanos);
         self.open_slices().filter(is_entered).map(|slice| slice.span).collect()
     }
