@@ -1,5 +1,5 @@
 //! The cost of a span and of a log record that a level switches off, without a subscriber and with ours. `tracing`
-//! keeps for the whole process what subscribers want, so each case runs in a process of its own.
+//! keeps the wanted levels for the whole process, so each case runs in a process of its own.
 
 #![allow(missing_docs)]
 

@@ -42,7 +42,7 @@ fn crash() -> Result<(), Box<dyn Error>> {
     for number in 1.. {
         record!(recorder => Steps::Begun, &Step { number });
         if number == 7 {
-            // Nothing is flushed, and nothing need be: the events are in shared memory already.
+            // Nothing needs to be flushed: the events are in shared memory already.
             std::process::abort();
         }
         record!(recorder => Steps::Done, &Step { number });
@@ -69,7 +69,8 @@ fn look() -> Result<(), Box<dyn Error>> {
     }
     println!("the last event: {last}");
 
-    // The file of a dead writer stays until the next writer of its name, `eventring clean`, or this.
+    // The file of a dead writer stays until somebody removes it: the next writer of the name, `eventring clean`, or
+    // this call.
     if let Some(path) = reader.path() {
         std::fs::remove_file(path)?;
     }

@@ -1,4 +1,4 @@
-//! Writes the spans of a recording in a format of one's own: comma-separated values.
+//! Writes the spans of a recording in a format of the program's own: comma-separated values.
 //!
 //! ```console
 //! $ EVENTRING_KEEP=1 cargo run --example quickstart
@@ -13,7 +13,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let name = std::env::args().nth(1).unwrap_or_else(|| "quickstart".into());
     // A recorder of spans has several rings, so that threads do not disturb each other. The reader merges them by time.
     let mut reader = PerfReader::open(name)?;
-    // Events say that a span begins, is entered, has fields, ends. The replay puts spans together from them.
+    // Each event is one step of a span: it begins, is entered, gets fields, or ends. The replay puts spans together
+    // from these events.
     let mut replay = SpanReplay::new();
     let mut last_epoch_nanos = 0;
     let mut out = BufWriter::new(io::stdout().lock());
@@ -35,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             write_row(&mut out, &span)?;
         }
     }
-    // The spans that were open when the recording ended.
+    // These are the spans that were open when the recording ended.
     for span in replay.finish(last_epoch_nanos) {
         write_row(&mut out, &span)?;
     }

@@ -1,6 +1,6 @@
 //! A small shop: an HTTP service on the loopback interface over an embedded SQLite, with its own customers.
 //!
-//! It knows nothing of eventring but the lines of set-up in `main`: spans and log records are those of plain `tracing`.
+//! Only the lines of set-up in `main` use eventring: spans and log records are those of plain `tracing`.
 //!
 //! ```console
 //! $ cargo run --release --example http_service -- --requests 100000 --ring shop
@@ -38,7 +38,7 @@ const CUSTOMERS: u64 = 16;
 fn main() -> Result<(), Box<dyn Error>> {
     let options = Options::parse()?;
     let mut switch: Option<Box<dyn Fn(bool)>> = None;
-    // These lines are all that the program knows of eventring. `RecorderLayer` goes into any stack of layers.
+    // Only these lines of the program use eventring. `RecorderLayer` goes into any stack of layers.
     // `RecorderSubscriber` stands alone, and costs less.
     match options.subscriber.as_str() {
         "recorder" => {
@@ -83,7 +83,7 @@ async fn compare(options: &Options, switch: &dyn Fn(bool)) -> Result<(), Box<dyn
     let address = open().await?;
     let mut pairs = Vec::new();
     for round in 0..=options.rounds {
-        // The two take turns in being first.
+        // The two cases take turns in being first.
         let mut per_second = [0.0; 2];
         for is_on in [round % 2 == 0, round % 2 == 1] {
             switch(is_on);

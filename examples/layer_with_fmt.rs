@@ -15,8 +15,8 @@ use tracing::{debug, info, info_span};
 use tracing_subscriber::prelude::*;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // A recorder of one's own instead of the global one: the program chooses which fields are left out, and that the
-    // rings stay when it has ended. (The terminal shows the password: each layer decides for itself.)
+    // The program makes its own recorder instead of the global one, to leave fields out and to keep the rings after its
+    // end. (The terminal shows the password: each layer decides for itself.)
     let recorder = PerfRecorder::builder().config("layer-with-fmt").redact_fields(["password"]).keep(true).build()?;
 
     // Each layer has a filter of its own. The recorder's layer has none here, so it gets DEBUG and TRACE, too.

@@ -15,12 +15,12 @@ fn main() {
     // The line of set-up. From here on, spans and log records at level INFO and above are recorded in rings called
     // `quickstart`. `EVENTRING_FILTER=debug` in the environment chooses another level.
     if let Err(error) = eventring::tracing::try_init("quickstart") {
-        // A program can go on without a recording; then spans cost what they cost without a subscriber.
+        // A program can go on without a recording; then spans cost as much as without a subscriber.
         eprintln!("{error}");
     }
 
     for request in 1..=20 {
-        // The rest is `tracing` as ever: a span lasts as long as its guard.
+        // The rest is plain `tracing`: a span lasts as long as its guard.
         let _span = info_span!("request", request).entered();
         answer(request);
     }

@@ -4,7 +4,7 @@
 //! $ cargo run --example reader -- typed-events
 //! ```
 //!
-//! It waits until there is a ring of that name, and ends when the ring's writer does.
+//! The program waits until there is a ring of that name, and ends when the ring's writer ends.
 
 use eventring::reader::{Cursor, Followed, Follower, Reader, ReaderErrorKind, Seek, WaitStrategy};
 use std::error::Error;
@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                     None => println!("{} {name}: its payload has been overwritten", event.seqno),
                 }
             }
-            // Every sequence number is accounted for. A gap that is no loss is of numbers that never had an event.
+            // Every sequence number is accounted for. A gap that is no loss has numbers that never had an event.
             Followed::Gap(gap) if gap.is_loss() => println!("{} events are lost", gap.count),
             Followed::Gap(_) | Followed::TimedOut => {}
             Followed::Ended => break,

@@ -41,18 +41,18 @@ struct OrderShipped {
 enum Shop {
     #[event(payload = OrderPlaced)]
     OrderPlaced = 2,
-    // After the struct come as many parcel numbers as `parcel_count` says, and then a text to the payload's end.
+    // The struct is followed by `parcel_count` parcel numbers, and then by a text to the payload's end.
     #[event(payload = OrderShipped, trailing(parcels: u64 * parcel_count, note: Utf8))]
     OrderShipped = 3,
     // An event without a payload.
     DayEnded = 4,
 }
 
-/// Where `record!` finds the recorder of `Shop`. It is off until the program switches it on.
+/// The recorder that `record!` uses for `Shop`. It is off until the program switches it on.
 static SHOP: GlobalRecorder = GlobalRecorder::new("shop");
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // The name of the ring, 2^16 events, 2^27 bytes of payloads.
+    // The ring is called `typed-events` and has room for 2^16 events and 2^27 bytes of payloads.
     SHOP.try_init::<Shop>("typed-events:16:27")?;
 
     for order_id in 1..=20 {

@@ -1,5 +1,5 @@
-//! Two threads at the same time. These numbers depend on the way of a cache line between the cores, so `pingpong` is
-//! measured beside them.
+//! Two threads at the same time. These numbers depend on the time that a cache line takes between the cores, so
+//! `pingpong` measures that time in the same run.
 
 use crate::Medians;
 use crate::interleave::{Cases, insert};

@@ -84,8 +84,9 @@ impl Work for Records {
     }
 }
 
-/// The same with the published algorithm and with bare ticks as its clock: two fetch-adds and no claim, so that stalled
-/// writers tear events. This is the least cost of an event in a ring that threads share, safe or unsafe.
+/// Records like [`Records`], with the published algorithm and with bare ticks as its clock: two fetch-adds and no
+/// claim, so that stalled writers tear events. This is the least cost of an event in a ring that threads share, safe or
+/// unsafe.
 pub struct Unclaimed(pub ReferenceRing);
 
 impl Work for Unclaimed {

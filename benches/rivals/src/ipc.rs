@@ -16,7 +16,7 @@ pub fn measure(events: u64) -> Medians {
     let recorder = Recorder::builder(ContentDescription::new(300, "IPC")).anonymous().build().unwrap();
     Clock::global().now_epoch_nanos();
     let mut medians = Medians::new();
-    // The two take turns, because the distance between the cores changes.
+    // The two recorders take turns, because the distance between the cores changes.
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     let rounds = 5;
     for round in 0..rounds {

@@ -27,7 +27,7 @@ mod threads;
 use interleave::{FASTEST, fastest};
 use std::collections::BTreeMap;
 
-/// Nanoseconds per operation, by name. The name [`fastest`] has the nanoseconds of the fastest batches.
+/// Nanoseconds per operation, by name. A name from [`fastest`] has the nanoseconds of the fastest batches.
 pub type Medians = BTreeMap<String, f64>;
 
 fn main() {

@@ -67,7 +67,7 @@ pub fn warm_recorder() -> Recorder {
     recorder_of(LARGE)
 }
 
-/// Makes the same for the published algorithm.
+/// Makes a ring of the published algorithm of the same size, with every page used once.
 pub fn warm_reference() -> ReferenceRing {
     reference_of(LARGE)
 }
@@ -77,7 +77,7 @@ pub fn warm_shard() -> Recorder {
     recorder_of(SHARD)
 }
 
-/// Makes the same for the published algorithm.
+/// Makes a ring of the published algorithm as large as a shard, with every page used once.
 pub fn warm_reference_shard() -> ReferenceRing {
     reference_of(SHARD)
 }

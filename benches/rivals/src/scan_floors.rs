@@ -1,13 +1,13 @@
-//! The least that a call like `Cursor::next` can do, in memory that nobody writes to: without a ring behind a pointer,
-//! and without a mapping that may be truncated.
+//! The least work that a call like `Cursor::next` can do, in memory that nobody writes to: the ring is not reached
+//! through a pointer, and its mapping cannot be truncated.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// The words of a descriptor.
 type Words = [u64; 8];
 
-/// Loads four vectors, by instructions that the compiler cannot take apart. (From a plain copy it makes two copies, one
-/// of them in memory.)
+/// Loads four vectors, by instructions that the compiler cannot take apart. (The compiler turns a plain copy into two
+/// copies, one of them in memory.)
 ///
 /// # Safety
 /// `words` points to 64 readable bytes that nobody stores to.
@@ -43,7 +43,7 @@ pub struct FloorCursor {
 }
 
 impl FloorCursor {
-    /// At the event behind `place` of `descriptors`, of which there are a power of two.
+    /// Makes a cursor that stands before descriptor `place`. The number of `descriptors` is a power of two.
     pub fn new(descriptors: &'static [u8], place: u64) -> Self {
         let slots = descriptors.len() as u64 / 64;
         assert!(slots.is_power_of_two() && place < slots && descriptors.as_ptr().cast::<u64>().is_aligned());
