@@ -1,4 +1,4 @@
-//! `#[event(...)]` and `#[repr(...)]`.
+//! The attributes `#[event(...)]` and `#[repr(...)]`.
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
@@ -21,9 +21,9 @@ pub struct EventAttributes {
     pub payload: Option<Type>,
     pub view: Option<Ident>,
     pub trailing: Option<Vec<Trailing>>,
-    /// On the enum.
+    /// Extension words of an enum.
     pub ext: Option<Vec<ExtWord>>,
-    /// On a variant: the words that the event carries.
+    /// Words that the event of a variant carries.
     pub carried: Option<Vec<Ident>>,
     pub payloads: Option<Payloads>,
     pub redact: bool,
@@ -31,21 +31,21 @@ pub struct EventAttributes {
     pub no_views: bool,
 }
 
-/// `INDEX = NAME`, `INDEX = NAME: KIND`: the name of an extension word.
+/// Name of an extension word, written `INDEX = NAME` or `INDEX = NAME: KIND`.
 pub struct ExtWord {
     pub index: LitInt,
     pub name: Ident,
     pub kind: Option<Ident>,
 }
 
-/// `NAME: TYPE * COUNT`. Without `* COUNT` the array takes the rest of the payload.
+/// Trailing array, written `NAME: TYPE * COUNT`. Without `* COUNT` the array takes the rest of the payload.
 pub struct Trailing {
     pub name: Ident,
     pub element: Type,
     pub count: Option<CountPath>,
 }
 
-/// `topic_count`, `txn_header.data_length`.
+/// Path to the field that holds a count, for example `topic_count` or `txn_header.data_length`.
 pub struct CountPath {
     pub text: String,
     pub span: Span,

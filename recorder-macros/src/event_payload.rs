@@ -1,4 +1,4 @@
-//! `#[derive(EventPayload)]`.
+//! The derive `EventPayload`.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens as _, format_ident, quote, quote_spanned};
@@ -64,7 +64,7 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
             );
         }
     });
-    // Every byte is written, padding too, so that the compiler drops the zeroing of the array that this writes to.
+    // Every byte is written, also the padding. So the compiler can drop the zeroing of the target array.
     let encodes = fields.iter().enumerate().map(|(i, Field { ident, ty, redact, offset, .. })| {
         let end = quote!(#offset + <#ty as __schema::PayloadField>::WIRE_BYTES);
         let next = match fields.get(i + 1) {
@@ -72,7 +72,7 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
             None => quote!(__EVENTRING_LAYOUT.bytes),
         };
         if *redact {
-            // Borrowed, so that the compiler does not warn of a field that is never read.
+            // The generated code borrows each field, so that the compiler does not warn of a field that is never read.
             return quote! {
                 let _ = &self.#ident;
                 out[#offset..#next].fill(0);

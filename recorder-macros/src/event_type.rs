@@ -1,4 +1,4 @@
-//! `#[derive(EventType)]`.
+//! The derive `EventType`.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -11,7 +11,7 @@ use crate::payloads;
 use crate::schema_info::{checks, schema_info};
 use crate::views;
 
-/// The code that is RECORD_ERROR in every schema.
+/// Code of RECORD_ERROR in every schema.
 pub const RECORD_ERROR_CODE: u16 = 1;
 const RECORD_ERROR_NAME: &str = "RECORD_ERROR";
 
@@ -23,7 +23,7 @@ pub struct Event<'a> {
     pub description: String,
     pub payload: Option<Type>,
     pub trailing: Vec<Trailing>,
-    /// The name of its view.
+    /// Name of the view of its payload.
     pub view: Ident,
     /// The extension words that it carries, if it names them.
     pub carried: Option<Vec<Ident>>,
@@ -91,7 +91,7 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
         const _: () = {
             use #krate::schema as __schema;
 
-            // A static, because recorders know the events by its address.
+            // This is a static, because recorders identify the events by its address.
             static __EVENTRING_SCHEMA: __schema::SchemaInfo = #info;
             #(#checks)*
 
@@ -189,7 +189,7 @@ fn read_event(variant: &Variant) -> Result<Event<'_>> {
     })
 }
 
-/// Makes the checks of trailing arrays that do not need the struct.
+/// Checks trailing arrays as far as this does not need the struct.
 fn check_trailing(trailing: &[Trailing], has_payload: bool) -> Result<()> {
     for (i, array) in trailing.iter().enumerate() {
         match &array.count {

@@ -1,4 +1,4 @@
-//! `#[event(ext(…))]` on an enum, and `#[event(carries(…))]` on its variants.
+//! The attributes `#[event(ext(…))]` of an enum and `#[event(carries(…))]` of its variants.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -44,7 +44,7 @@ impl ExtWords {
         Ok(Self { words })
     }
 
-    /// Returns the words that a variant carries, as bits: those that it names, or all but the span.
+    /// Returns the words that a variant carries, as bits: the words that it names, or all words but the span.
     pub fn carried_bits(&self, carried: Option<&[Ident]>) -> Result<u8> {
         let own = self.words.iter().enumerate().filter_map(|(index, word)| Some((index, &word.as_ref()?.0)));
         let own: Vec<(usize, &String)> = own.filter(|(_, name)| *name != SPAN.1).collect();
@@ -65,7 +65,7 @@ impl ExtWords {
         self.words.iter().flatten().any(|(name, _)| name != SPAN.1)
     }
 
-    /// The expression that makes the `ExtWords` of the schema.
+    /// Returns the expression that makes the `ExtWords` of the schema.
     pub fn expression(&self) -> TokenStream {
         let words = self.words.iter().map(|word| match word {
             None => quote!(::core::option::Option::None),

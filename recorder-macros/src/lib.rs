@@ -15,14 +15,14 @@ mod views;
 use proc_macro::TokenStream;
 use syn::{DeriveInput, parse_macro_input};
 
-/// Lays a struct out as the payload of an event; see the trait `eventring::schema::EventPayload`.
+/// Implements the payload of an event for a struct; see the trait `eventring::schema::EventPayload`.
 #[proc_macro_derive(EventPayload, attributes(event))]
 pub fn derive_event_payload(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     event_payload::expand(&input).unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
-/// Makes an enum without fields, or a struct of one unnamed field, a field of payloads; see the trait
+/// Lets payloads have fields of an enum without fields, or of a struct with one unnamed field; see the trait
 /// `eventring::schema::PayloadField`.
 #[proc_macro_derive(PayloadField, attributes(event))]
 pub fn derive_payload_field(input: TokenStream) -> TokenStream {
@@ -30,7 +30,7 @@ pub fn derive_payload_field(input: TokenStream) -> TokenStream {
     payload_field::expand(&input).unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
-/// Makes an enum the events of a content type; see the trait `eventring::schema::EventType`.
+/// Implements the events of a content type for an enum; see the trait `eventring::schema::EventType`.
 #[proc_macro_derive(EventType, attributes(event))]
 pub fn derive_event_type(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

@@ -1,4 +1,4 @@
-//! Names and descriptions as they stand in schema text.
+//! Names and descriptions in schema text.
 
 use syn::ext::IdentExt as _;
 use syn::{Attribute, Expr, ExprLit, Generics, Ident, Lit, Meta, Result};
@@ -28,7 +28,7 @@ pub fn screaming(ident: &Ident) -> Result<String> {
     let mut out = String::new();
     for (i, &c) in chars.iter().enumerate() {
         let after_lower = i > 0 && !chars[i - 1].is_ascii_uppercase() && chars[i - 1] != '_';
-        // The last capital of `EVMError` begins a word.
+        // In `EVMError` the last capital of the run begins a word.
         let before_lower =
             i > 0 && chars[i - 1].is_ascii_uppercase() && chars.get(i + 1).is_some_and(char::is_ascii_lowercase);
         if c.is_ascii_uppercase() && (after_lower || before_lower) {

@@ -1,4 +1,4 @@
-//! `#[derive(PayloadField)]`.
+//! The derive `PayloadField`.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -23,7 +23,7 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
     }
 }
 
-/// A newtype is its field.
+/// Expands the derive for a newtype, which is encoded like its field.
 fn expand_newtype(input: &DeriveInput, ty: &Type) -> Result<TokenStream> {
     let krate = EventAttributes::read(&input.attrs, &["crate"])?.krate();
     let ident = &input.ident;

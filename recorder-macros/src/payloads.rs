@@ -1,4 +1,5 @@
-//! `#[event(payloads(NAME: DERIVE, …))]`: an enum that holds the decoded payload of any event of the schema.
+//! The attribute `#[event(payloads(NAME: DERIVE, …))]`. It makes an enum that holds the decoded payload of any event of
+//! the schema.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens as _, quote};
@@ -26,7 +27,7 @@ impl Parse for Payloads {
     }
 }
 
-/// The type that a variant holds, and the expression that decodes it from `payload`.
+/// Returns the type that a variant holds, and the expression that decodes this type from `payload`.
 fn held(krate: &TokenStream, event: &Event<'_>) -> (Option<TokenStream>, TokenStream) {
     let view = match (&event.payload, event.trailing.is_empty()) {
         _ if event.code == RECORD_ERROR_CODE => quote!(#krate::schema::RecordErrorView),
@@ -40,7 +41,7 @@ fn held(krate: &TokenStream, event: &Event<'_>) -> (Option<TokenStream>, TokenSt
     (Some(quote!(#view<'a>)), quote!(#view::decode(payload)))
 }
 
-/// Makes the enum, which stands beside the enum of events, and its functions.
+/// Makes the enum of payloads, beside the enum of events, and its functions.
 pub fn expand(
     input: &DeriveInput,
     krate: &TokenStream,
@@ -90,7 +91,7 @@ pub fn expand(
                 ///
                 /// # Errors
                 /// The schema has no such event, the payload is not exactly as long as its struct and arrays, or a bool
-                /// or enum in it is none.
+                /// or enum in it has an invalid value.
                 pub fn decode(
                     code: ::core::primitive::u16,
                     payload: &'a [::core::primitive::u8],
@@ -116,7 +117,8 @@ pub fn expand(
                 /// Decodes the payload of this event.
                 ///
                 /// # Errors
-                /// The payload is not exactly as long as its struct and arrays, or a bool or enum in it is none.
+                /// The payload is not exactly as long as its struct and arrays, or a bool or enum in it has an invalid
+                /// value.
                 pub fn decode(
                     self,
                     payload: &[::core::primitive::u8],

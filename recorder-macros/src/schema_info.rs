@@ -100,7 +100,8 @@ fn event_info(event: &Event<'_>) -> TokenStream {
     }
 }
 
-/// Makes the checks of trailing arrays that need the struct: assertions at compile time, at the attribute.
+/// Makes the checks of trailing arrays that need the struct. They are assertions at compile time, and their errors
+/// point to the attribute.
 pub fn checks(event: &Event<'_>) -> TokenStream {
     let checks = event.trailing.iter().map(|Trailing { name, element, count }| {
         let text = name.to_string();

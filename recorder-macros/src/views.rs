@@ -1,4 +1,4 @@
-//! Readers of the payloads that have trailing arrays: one struct for each such event.
+//! Views, which read payloads with trailing arrays: one struct for each such event.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -10,13 +10,13 @@ use crate::event_type::Event;
 /// The field of a view that holds the fixed struct.
 const FIXED: &str = "fixed";
 
-/// The struct, which stands beside the enum, and its functions, which stand where `__schema` is known.
+/// The struct of a view, beside the enum, and its functions, in the scope where `__schema` is known.
 pub struct View {
     pub item: TokenStream,
     pub functions: TokenStream,
 }
 
-/// Makes the view of an event; none of an event without trailing arrays.
+/// Makes the view of an event. Returns `None` for an event without trailing arrays.
 pub fn view(input: &DeriveInput, krate: &TokenStream, event: &Event<'_>) -> Result<Option<View>> {
     if event.trailing.is_empty() {
         return Ok(None);
@@ -83,7 +83,7 @@ fn functions(event: &Event<'_>) -> TokenStream {
     let fixed = has_fixed.then(|| quote!(fixed,));
     let names: Vec<&Ident> = event.trailing.iter().map(|array| &array.name).collect();
     let locals = (0..names.len()).map(local);
-    // The bound is checked where it is used, and not here: the struct need not be `Clone`, `Debug` and so on.
+    // The bound is checked where it is used, not here. So the struct need not implement `Clone`, `Debug` and so on.
     let bound = |of: TokenStream| event.payload.as_ref().map(|payload| quote!(where for<'__bound> #payload: #of));
     let (clone, copy) = (bound(quote!(::core::clone::Clone)), bound(quote!(::core::marker::Copy)));
     let (partial_eq, eq) = (bound(quote!(::core::cmp::PartialEq)), bound(quote!(::core::cmp::Eq)));
@@ -99,10 +99,11 @@ fn functions(event: &Event<'_>) -> TokenStream {
     let title = name.to_string();
     quote! {
         impl<'a> #name<'a> {
-            /// Decodes the fixed struct and finds the arrays. Their elements are decoded when they are asked for.
+            /// Decodes the fixed struct and finds the arrays. The elements of an array are decoded when they are read.
             ///
             /// # Errors
-            /// The payload is shorter or longer than its counts say, or a bool or enum of the fixed struct is none.
+            /// The payload is shorter or longer than its counts say, or a bool or enum of the fixed struct has an
+            /// invalid value.
             #[allow(dead_code, reason = "a program may record events that it does not read")]
             pub fn decode(
                 payload: &'a [::core::primitive::u8],
@@ -143,7 +144,8 @@ fn functions(event: &Event<'_>) -> TokenStream {
     }
 }
 
-/// The variable that holds an array: its own name might be that of another variable.
+/// Returns the name of the variable that holds an array. The name of the array itself might be that of another
+/// variable.
 fn local(index: usize) -> Ident {
     format_ident!("__array_{index}")
 }

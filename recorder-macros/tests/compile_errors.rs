@@ -1,7 +1,7 @@
 //! Mistakes that the derives refuse, with the places to which the compiler points.
 //!
-//! The expected messages are those of the current stable compiler. After a change that they should show, or a new
-//! compiler: `TRYBUILD=overwrite cargo test -p eventring-macros`, and read the difference.
+//! The expected messages are those of the current stable compiler. After a change of the messages or of the compiler,
+//! run `TRYBUILD=overwrite cargo test -p eventring-macros` and read the difference.
 
 #[test]
 fn mistakes_are_compile_errors_at_the_field_or_attribute() {

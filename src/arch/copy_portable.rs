@@ -2,17 +2,17 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// Returns how many leading bytes lie before the first 8-aligned address.
+/// Returns the number of leading bytes before the first 8-aligned address.
 fn head_bytes(address: usize, bytes: usize) -> usize {
     (address.wrapping_neg() & 7).min(bytes)
 }
 
-/// The way to copy on this processor: there is only one.
+/// The way to copy. All processors have the same way here.
 #[derive(Clone, Copy)]
 pub(crate) struct Copier;
 
 impl Copier {
-    /// Nothing to ask.
+    /// Creates the copier.
     pub(crate) fn new() -> Self {
         Self
     }
@@ -22,7 +22,7 @@ impl Copier {
         self
     }
 
-    /// Never: there is nothing to save.
+    /// Returns false: no length gains from a copy in line.
     #[inline(always)]
     pub(crate) fn copies_in_line(self, _: usize) -> bool {
         false
@@ -37,7 +37,7 @@ impl Copier {
 #[inline(always)]
 pub(crate) unsafe fn words_from_shared(shared: *const u64) -> [u64; 8] {
     std::array::from_fn(|index| {
-        // SAFETY: index < 8: inside the range the caller vouches for.
+        // SAFETY: index < 8, so the address is inside the range the caller vouches for.
         let word = unsafe { shared.add(index) };
         // SAFETY: a readable, aligned word; only loaded.
         let cell = unsafe { AtomicU64::from_ptr(word.cast_mut()) };

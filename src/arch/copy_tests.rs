@@ -1,4 +1,4 @@
-//! Tests for every way to copy.
+//! Tests that hold for every way to copy.
 
 use super::copy::Copier;
 
@@ -18,7 +18,8 @@ pub(super) fn every_byte_is_copied_and_no_other(copier: Copier) {
                 let mut target = vec![0u8; bytes + at + 2 * MARGIN];
                 let to = target[MARGIN + at..].as_mut_ptr();
                 if write {
-                    // SAFETY: `from` has `bytes` bytes, and `to` has them and a margin; both are ours alone.
+                    // SAFETY: `from` has `bytes` bytes, and `to` has `bytes` bytes and a margin; only this thread uses
+                    // them.
                     unsafe { copier.write_shared(to, from.as_ptr(), bytes) };
                 } else {
                     // SAFETY: as above.

@@ -1,20 +1,20 @@
 //! Copies to and from shared memory in x86-64 assembly.
 //!
 //! Plain Rust reads and writes may not access memory that another process writes (a data race is undefined behaviour),
-//! and LLVM does not merge atomic accesses into wider ones. Assembly is outside of that model: to the compiler a block
-//! is an opaque access, as a volatile access is, and on the machine each instruction is a relaxed access per naturally
-//! aligned part.
+//! and LLVM does not merge atomic accesses into wider ones. Assembly is outside of that model. To the compiler, an
+//! assembly block is an opaque access, like a volatile access. On the machine, each instruction is a relaxed access per
+//! naturally aligned part.
 
 use std::arch::asm;
 
-/// Length from which the microcoded string move is used: it is as fast as a loop then, and can be interrupted half way.
-/// (At 4 KiB into a cold ring it takes twice as long.)
+/// Length from which the microcoded string move is used. From this length on, it is as fast as a loop, and it can be
+/// interrupted half way. (With 4 KiB into a cold ring it takes twice as long.)
 const STRING_MOVE_BYTES: usize = 1 << 20;
 
-/// The way to copy on this processor. Found out once, because the question costs instructions.
+/// The way to copy on this processor. The processor is asked only once, because asking costs instructions.
 #[derive(Clone, Copy)]
 pub(crate) struct Copier {
-    /// True if the processor has AVX. Only true after it was asked.
+    /// True if the processor was asked and has AVX.
     has_avx: bool,
     /// Smallest number of bytes above 32 that is too large for [`Copier::copies_in_line`]; 0 without AVX.
     in_line_over_32: usize,
@@ -33,13 +33,13 @@ impl Copier {
     }
 
     /// Returns true if so many bytes are copied in line: 32 bytes and more, less than a mebibyte, and the processor has
-    /// AVX. One comparison; after it [`Self::read_shared`] asks nothing more.
+    /// AVX. This is one comparison. After it the compiler drops the other comparisons of [`Self::read_shared`].
     #[inline(always)]
     pub(crate) fn copies_in_line(self, bytes: usize) -> bool {
         let is_in_line = bytes.wrapping_sub(32) < self.in_line_over_32;
         if is_in_line {
-            // Tells the compiler the consequences of the comparison.
-            // SAFETY: the limit is at most STRING_MOVE_BYTES - 32, so that `bytes - 32` has not wrapped.
+            // The compiler does not see these consequences of the comparison by itself. SAFETY: the limit is at most
+            // STRING_MOVE_BYTES - 32, so that `bytes - 32` has not wrapped.
             unsafe { std::hint::assert_unchecked((32..STRING_MOVE_BYTES).contains(&bytes)) };
         }
         is_in_line
@@ -61,7 +61,7 @@ unsafe fn opaque_copy(copier: Copier, to: *mut u8, from: *const u8, bytes: usize
             }
             return;
         }
-        // SAFETY: AVX is there, at least 32 bytes are, and the caller vouches for both ranges.
+        // SAFETY: the processor has AVX, there are at least 32 bytes, and the caller vouches for both ranges.
         unsafe { opaque_copy_avx(to, from, bytes) }
     } else if bytes >= 16 {
         // SAFETY: moves [0, 16), [16, 32) … below bytes - 16, then the last 16 bytes: all inside both ranges.
@@ -118,10 +118,11 @@ unsafe fn opaque_copy(copier: Copier, to: *mut u8, from: *const u8, bytes: usize
     }
 }
 
-/// Moves as [`opaque_copy`] does, 32 bytes at a time: the next locked instruction waits for half as many stores.
+/// Moves bytes like [`opaque_copy`], 32 bytes at a time, so that the next locked instruction waits for half as many
+/// stores.
 ///
 /// # Safety
-/// As [`opaque_copy`]; `bytes` is at least 32, and the processor has AVX.
+/// The conditions of [`opaque_copy`] hold, `bytes` is at least 32, and the processor has AVX.
 #[inline(always)]
 unsafe fn opaque_copy_avx(to: *mut u8, from: *const u8, bytes: usize) {
     /// Moves 32 bytes at the offset `at` of both addresses.
@@ -139,7 +140,7 @@ unsafe fn opaque_copy_avx(to: *mut u8, from: *const u8, bytes: usize) {
     /// Moves the first 32 bytes.
     ///
     /// # Safety
-    /// As [`move_32`] at 0.
+    /// The conditions of [`move_32`] hold for `at` = 0.
     #[inline(always)]
     unsafe fn move_first_32(to: *mut u8, from: *const u8) {
         // SAFETY: as in `move_32`.
@@ -151,7 +152,7 @@ unsafe fn opaque_copy_avx(to: *mut u8, from: *const u8, bytes: usize) {
     /// Moves bytes 32 to 64.
     ///
     /// # Safety
-    /// As [`move_32`] at 32.
+    /// The conditions of [`move_32`] hold for `at` = 32.
     #[inline(always)]
     unsafe fn move_second_32(to: *mut u8, from: *const u8) {
         // SAFETY: as in `move_32`.
@@ -173,11 +174,11 @@ unsafe fn opaque_copy_avx(to: *mut u8, from: *const u8, bytes: usize) {
             at += 32;
         }
     }
-    // SAFETY: the last 32 bytes of both ranges; they may overlap those before.
+    // SAFETY: the last 32 bytes of both ranges. They may overlap the bytes moved before.
     unsafe { move_32(to, from, last) };
     // Zeroes the upper halves of the AVX registers, because code compiled without AVX is slow (not wrong) while they
-    // are in use. This function may be inlined into one for which AVX is enabled and the compiler keeps values in those
-    // registers: so the assembly declares all sixteen as overwritten.
+    // are in use. This function may be inlined into a function for which AVX is enabled and in which the compiler keeps
+    // values in those registers. So the assembly declares all sixteen registers as overwritten.
     #[cfg(not(target_feature = "avx"))]
     // SAFETY: zeroes upper halves of registers that the compiler knows to be overwritten.
     unsafe {
@@ -193,9 +194,9 @@ unsafe fn opaque_copy_avx(to: *mut u8, from: *const u8, bytes: usize) {
 /// Loads eight words of shared memory, each as if by a relaxed load, in any order.
 ///
 /// # Safety
-/// `shared` is aligned to 8 bytes (16, for a load of two words to be that of two relaxed ones on every processor) and
-/// valid for reads of 64 bytes. Others may write that memory at the same time, but only by atomic or volatile accesses,
-/// or from another process.
+/// `shared` is aligned to 8 bytes and valid for reads of 64 bytes. (With an alignment of 16, a load of two words is two
+/// relaxed loads on every processor.) Others may write that memory at the same time, but only by atomic or volatile
+/// accesses, or from another process.
 #[inline(always)]
 pub(crate) unsafe fn words_from_shared(shared: *const u64) -> [u64; 8] {
     use std::arch::x86_64::__m128i;
@@ -209,7 +210,7 @@ pub(crate) unsafe fn words_from_shared(shared: *const u64) -> [u64; 8] {
             options(nostack, preserves_flags, readonly),
         );
     }
-    // SAFETY: both have 64 bytes, of which any are valid.
+    // SAFETY: both types have 64 bytes, and any bytes are valid in both.
     unsafe { std::mem::transmute([a, b, c, d]) }
 }
 
@@ -235,8 +236,9 @@ impl Copier {
     #[inline(always)]
     pub(crate) unsafe fn read_shared(self, target: *mut u8, shared: *const u8, bytes: usize) {
         if self.copies_in_line(bytes) {
-            // SAFETY: AVX is there and at least 32 bytes are, for the limit is 0 without, and `bytes - 32` has not
-            // wrapped. The rest is the caller's promise; private memory and the mapping cannot overlap.
+            // SAFETY: the processor has AVX, because the limit is 0 without AVX. There are at least 32 bytes, because
+            // `bytes - 32` has not wrapped. The rest is the caller's promise; private memory and the mapping cannot
+            // overlap.
             return unsafe { opaque_copy_avx(target, shared, bytes) };
         }
         // SAFETY: the caller's promise; private memory and the mapping cannot overlap.

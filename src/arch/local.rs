@@ -1,5 +1,5 @@
-//! Read-modify-write without a lock prefix: one instruction, which no signal handler of the thread can interrupt half
-//! way. It is not atomic against other threads, so that only one thread may store to the word.
+//! Read-modify-write without a lock prefix. It is one instruction, which no signal handler of the thread can interrupt
+//! half way. It is not atomic against other threads, so only one thread may store to the word.
 
 use crate::sync::AtomicU64;
 use std::arch::asm;

@@ -1,7 +1,7 @@
 //! The machine's tick counter: a register that counts at a constant rate and that user code may read.
 //!
-//! x86-64: the time stamp counter. aarch64: the virtual count register. Everything else, Miri and
-//! `--cfg eventring_portable`: no counter, and [`ticks`] is never called because [`EXISTS`] is false.
+//! On x86-64 this is the time stamp counter, on aarch64 the virtual count register. Other machines, Miri and
+//! `--cfg eventring_portable` have no counter. There [`EXISTS`] is false, and [`ticks`] is never called.
 
 /// True if this build knows a tick counter.
 pub(crate) const EXISTS: bool = imp::EXISTS;
@@ -14,7 +14,7 @@ pub(crate) fn ticks() -> u64 {
 
 /// Reads the count after every earlier load has completed.
 ///
-/// For the comparison with another clock, which depends on the order of the two reads.
+/// The comparison with another clock needs this, because it depends on the order of the two reads.
 #[inline(always)]
 pub(crate) fn ticks_after_loads() -> u64 {
     imp::ticks_after_loads()
@@ -38,8 +38,8 @@ mod imp {
 
     #[inline(always)]
     pub(super) fn ticks() -> u64 {
-        // SAFETY: RDTSC exists on every x86-64 processor and touches no memory. Where the operating system
-        // forbids it, `is_permitted` says so and no clock is built upon it.
+        // SAFETY: RDTSC exists on every x86-64 processor and touches no memory. Where the operating system forbids it,
+        // `is_permitted` returns false and no clock uses it.
         unsafe { _rdtsc() }
     }
 
@@ -50,8 +50,8 @@ mod imp {
         ticks()
     }
 
-    /// Leaf 0x8000_0007 "advanced power management", EDX bit 8 "TscInvariant" (AMD APM vol. 3, E.4.6; Intel SDM
-    /// vol. 3B, 18.17.1 "Invariant TSC").
+    /// Returns the bit TscInvariant of CPUID: leaf 0x8000_0007 "advanced power management", EDX bit 8 "TscInvariant"
+    /// (AMD APM vol. 3, E.4.6; Intel SDM vol. 3B, 18.17.1 "Invariant TSC").
     pub(super) fn is_invariant() -> bool {
         const LARGEST_EXTENDED_LEAF: u32 = 0x8000_0000;
         const POWER_MANAGEMENT_LEAF: u32 = 0x8000_0007;
@@ -60,7 +60,7 @@ mod imp {
             && cpuid(POWER_MANAGEMENT_LEAF).edx & INVARIANT_BIT != 0
     }
 
-    // The intrinsic became a safe function after the oldest compiler that we support.
+    // With the oldest compiler that we support, the intrinsic is an unsafe function; with newer compilers it is safe.
     #[allow(unused_unsafe)]
     fn cpuid(leaf: u32) -> std::arch::x86_64::CpuidResult {
         // SAFETY: CPUID exists on every x86-64 processor, touches no memory, and answers any leaf.
@@ -102,7 +102,8 @@ mod imp {
         ticks()
     }
 
-    /// The architecture defines one constant rate for the counter (Arm ARM, D12.1 "the Generic Timer").
+    /// Returns true, because the architecture defines one constant rate for the counter (Arm ARM, D12.1 "the Generic
+    /// Timer").
     pub(super) fn is_invariant() -> bool {
         true
     }

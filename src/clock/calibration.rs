@@ -6,15 +6,15 @@
 pub enum ClockKind {
     /// The machine's tick counter, calibrated against `CLOCK_REALTIME`.
     TickCounter,
-    /// `CLOCK_REALTIME` itself.
+    /// The system clock `CLOCK_REALTIME` itself.
     Realtime,
 }
 
 /// A clock's newest segment, from ticks to nanoseconds since the Unix epoch.
 ///
 /// `epoch_nanos = epoch_nanos0 + (ticks - ticks0) * mult / 2^shift`. The segment was made to hold for half a
-/// millisecond. Beyond that it drifts by what the clocks' rates differ: some microseconds a second, or up to 500 while
-/// the system's clock is being slewed.
+/// millisecond. After that time it drifts by the difference of the clocks' rates: some microseconds a second, or up to
+/// 500 microseconds a second while the system's clock is being slewed.
 ///
 /// For a [`ClockKind::Realtime`] clock a tick is a nanosecond since the epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct Calibration {
     pub ticks0: u64,
     /// Nanoseconds since the Unix epoch where the segment starts.
     pub epoch_nanos0: u64,
-    /// Nanoseconds per tick, times two to the power of `shift`. 30 significant bits.
+    /// Nanoseconds per tick, times two to the power of `shift`. The number has 30 significant bits.
     pub mult: u32,
     /// Binary exponent of `mult`; below 64.
     pub shift: u32,
@@ -36,13 +36,13 @@ pub struct Calibration {
     /// Largest distance of a time of this segment from `CLOCK_REALTIME` while neither clock changes its rate: the width
     /// of the sample, the drift of the rate, and the remainder of earlier errors.
     pub error_bound_nanos: u64,
-    /// Steps of `CLOCK_REALTIME` (or of the counter) that this clock has met. After a step backwards it runs at half
-    /// the rate or less until the real-time clock has caught up.
+    /// Number of steps of `CLOCK_REALTIME` (or of the counter) that this clock has met. After a step backwards this
+    /// clock runs at half the rate or less until the real-time clock has caught up.
     pub steps: u64,
 }
 
 impl ClockKind {
-    /// Returns the number that stands for this kind in the header of a ring.
+    /// Returns the code of this kind in the header of a ring.
     pub(crate) const fn header_code(self) -> u64 {
         match self {
             Self::Realtime => 1,

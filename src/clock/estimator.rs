@@ -4,15 +4,16 @@
 //!
 //! - The **start** of a segment comes from the newest sample alone, so an error never outlives a segment.
 //! - The **rate** comes from a baseline of a quarter of a second or more, so that the noise of a sample (some 15 ns)
-//!   does not disturb it. A sample that the rate does not explain starts a new baseline at the sample before it: so the
+//!   does not disturb it. A sample that the rate does not explain starts a new baseline at the sample before it. So the
 //!   next segment follows a change of the real-time clock's rate.
-//! - A difference that no rate explains is a **step** of the real-time clock. Forward: the next segment starts at the
-//!   truth. Backward: segments run at half the rate until the truth has caught up, since time must not fall.
+//! - A difference that no rate explains is a **step** of the real-time clock. After a step forward, the next segment
+//!   starts at the real-time clock's time. After a step backward, segments run at half the rate until the real-time
+//!   clock has caught up, because time must not fall.
 
 use super::segment::{Segment, is_possible, mult_for};
 
-/// Length of the longest segment. A rate that changes by 500 ppm, the most that NTP does, puts the end of a segment a
-/// quarter of a microsecond off; a change from one extreme to the other, half a microsecond.
+/// Length of the longest segment. A change of the rate by 500 ppm, the most that NTP does, puts the end of a segment a
+/// quarter of a microsecond off. A change from one extreme of NTP to the other puts it half a microsecond off.
 const SEGMENT_NANOS_MAX: f64 = 500_000.0;
 
 /// Length of the shortest segment, unless the calibration itself was held up.
@@ -21,19 +22,20 @@ const SEGMENT_NANOS_MIN: f64 = 20_000.0;
 /// Drift at which a segment ends: the uncertainty of its rate may have put it this far off.
 const DRIFT_NANOS_MAX: f64 = 200.0;
 
-/// Half of the baseline at its shortest: a new one is begun this often and used when the next one begins.
+/// Half of the shortest baseline. A new baseline is begun this often, and used when the next baseline begins.
 const BASELINE_NANOS: f64 = 250_000_000.0;
 
-/// Largest change of the rate that is not a step: the distance of NTP's two extremes, and half as much again.
+/// Largest change of the rate that is not a step: one and a half times the distance of NTP's two extremes.
 const SLEW_MAX: f64 = 1.5e-3;
 
 /// Smallest deviation that is a step.
 const STEP_NANOS_MIN: f64 = 1_000.0;
 
-/// A sample's noise beyond its bracket: rounding to whole nanoseconds, on both ends.
+/// Noise of a sample besides its width: rounding to whole nanoseconds, at both ends.
 const ROUNDING_NANOS: f64 = 2.0;
 
-/// Part of an error that one segment corrects. Less than all of it, so that segments do not follow noise.
+/// Part of an error that one segment corrects. A segment does not correct the whole error, because segments should not
+/// follow noise.
 const STEERING_GAIN: f64 = 0.5;
 
 /// Largest part of its rate by which steering slows a segment down.
@@ -46,8 +48,8 @@ pub(super) struct Sample {
     pub(super) ticks: u64,
     /// Time of the real-time clock, nanoseconds since the epoch.
     pub(super) nanos: u64,
-    /// The ticks between the two counts: the pairing can be off by half of it, and some nanoseconds of it are the cost
-    /// of reading the clock.
+    /// Ticks between the two counts. The sample can be off by half of this width. Some nanoseconds of the width are the
+    /// cost of reading the clock.
     pub(super) width_ticks: u64,
 }
 
@@ -94,7 +96,7 @@ impl Estimator {
     /// Takes a newer sample into account.
     pub(super) fn observe(&mut self, sample: Sample) {
         if sample.ticks <= self.last.ticks {
-            // The counter was set back: a suspended or restored machine.
+            // The counter was set back, because the machine was suspended or restored.
             self.step_to(sample);
             return;
         }
@@ -105,7 +107,7 @@ impl Estimator {
             + elapsed_nanos * self.rate_uncertainty
             + ROUNDING_NANOS;
         if self.after_step {
-            // Whatever the rate is now, it is the one since the step.
+            // The new rate is the rate since the step.
             self.after_step = false;
         } else if deviation > noise + elapsed_nanos * SLEW_MAX + STEP_NANOS_MIN {
             self.step_to(sample);
@@ -136,8 +138,8 @@ impl Estimator {
         self.after_step = true;
     }
 
-    /// Takes the rate over the baseline if it is possible, and as certain as the present rate or certain enough for a
-    /// whole segment. (A sample that was interrupted at every try gives no rate that is certain enough.)
+    /// Takes the rate over the baseline if this rate is possible, and as certain as the present rate or certain enough
+    /// for a whole segment. (A sample that was interrupted at every try gives no rate that is certain enough.)
     fn take_rate(&mut self) {
         let rate = nanos_between(self.anchor, self.last) / ticks_between(self.anchor, self.last);
         let uncertainty = self.uncertainty_since(self.anchor);
@@ -154,11 +156,11 @@ impl Estimator {
     }
 
     fn half_width_nanos(&self, sample: Sample) -> f64 {
-        // And a tick, since a count is not of a point in time: much, where ticks are slow.
+        // One tick is added, because a count holds for a whole tick. This is much for a slow counter.
         (sample.width_ticks as f64 / 2.0 + 1.0) * self.nanos_per_tick
     }
 
-    /// Returns how long a segment may be, from the newest sample on.
+    /// Returns the length that a segment may have, from the newest sample on.
     fn segment_nanos(&self) -> f64 {
         (DRIFT_NANOS_MAX / self.rate_uncertainty).clamp(SEGMENT_NANOS_MIN, SEGMENT_NANOS_MAX)
     }
@@ -176,11 +178,13 @@ impl Estimator {
     /// Returns the segment from `ticks` on, after `old`, which starts at or above `lowest_nanos`.
     pub(super) fn segment(&mut self, ticks: u64, old: Option<&Segment>, lowest_nanos: u64, shift: u32) -> Segment {
         let since_sample = self.ticks_since_sample(ticks) * self.nanos_per_tick;
-        // Rounded down, so that a segment is rather late than early: a late segment can jump to the truth.
+        // The start is rounded down, so that a segment is late rather than early. A late segment can jump to the right
+        // time.
         let truth = self.last.nanos.wrapping_add_signed(since_sample.floor() as i64);
 
-        // Within the sample's uncertainty the old segment is as good as the sample, and smoother: it is moved only as
-        // far as the uncertainty demands. Far outside of it, the old segment is of no use.
+        // Within the sample's uncertainty the old segment is as good as the sample, and smoother: the new segment
+        // leaves its line only as far as the uncertainty demands. Far outside of the sample's uncertainty, the old
+        // segment is of no use.
         let half_width = self.half_width_nanos(self.last);
         let kept = old.map_or(0.0, |old| {
             let old_elapsed = ticks.wrapping_sub(old.ticks0) as i64 as f64 * old.nanos_per_tick(shift);
@@ -189,7 +193,7 @@ impl Estimator {
             if offset.abs() > 2.0 * half_width {
                 return 0.0;
             }
-            // Not `clamp`: its panic formats floats, which adds 20 KiB to every program.
+            // `clamp` is not used, because its panic formats floats and adds 20 KiB to every program.
             offset.max(-half_width).min(half_width)
         });
         let nanos0 = truth.wrapping_add_signed(kept.floor() as i64).max(lowest_nanos);
@@ -206,7 +210,8 @@ impl Estimator {
         }
     }
 
-    /// Returns how far a time of the newest segment can be from the truth if the real-time clock keeps its rate.
+    /// Returns the largest distance of the newest segment's times from the real-time clock, if that clock keeps its
+    /// rate.
     pub(super) fn error_bound_nanos(&self) -> f64 {
         self.half_width_nanos(self.last)
             + self.offset_nanos.abs()
@@ -280,7 +285,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A sample at `nanos` of a counter that began at 0, read in no time.
+    /// Returns a sample at `nanos` of a counter that began at 0, with a read that takes no time.
     fn sample_at(nanos: u64, nanos_per_tick: f64) -> Sample {
         Sample { ticks: (nanos as f64 / nanos_per_tick) as u64, nanos: nanos + (1 << 60), width_ticks: 0 }
     }
@@ -318,7 +323,7 @@ mod tests {
 
         #[test]
         fn an_estimator_survives_its_words(words in any::<[u32; 13]>(), after_step: bool) {
-            // Small enough to be exact as numbers, and none of them NaN, which would not equal itself.
+            // The words are small enough to be exact as floats. None of them is NaN, which would not equal itself.
             let words: [u64; ESTIMATOR_WORDS] =
                 std::array::from_fn(|word| words.get(word).map_or(u64::from(after_step), |&word| word.into()));
             prop_assert_eq!(Estimator::from_words(words).to_words(), words);

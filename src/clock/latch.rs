@@ -1,15 +1,15 @@
-//! The latch: publishes the current segment to all threads.
+//! The latch, which publishes the current segment to all threads.
 //!
 //! The latch has two segments and one word that says which of them is current. The word holds a count of published
-//! segments (whose lowest bit is the index of the current one) and the **overrun**: how far past the segment's end
-//! threads have been given times while the next segment was being made.
+//! segments (whose lowest bit is the index of the current one) and the **overrun**. The overrun is the distance past
+//! the segment's end up to which threads have been given times while the next segment was being made.
 //!
-//! - Readers take the segment that the word names and load the word again. Only the other segment is ever written. So a
-//!   publisher that stalls half way (preempted, or interrupted by a signal handler that asks for the time) disturbs no
-//!   reader. The kernel calls this scheme a sequence count latch.
+//! - Readers load the segment that the word names, and then load the word again. Only the other segment is ever
+//!   written. So a publisher that stalls half way (preempted, or interrupted by a signal handler that asks for the
+//!   time) disturbs no reader. The kernel calls this scheme a sequence count latch.
 //! - One compare-exchange publishes a segment *and* closes the overrun of the segment before. So a new segment always
-//!   starts at or above every time given before it. A time past the old segment's end is either known to the publisher,
-//!   or the thread that wants to give it fails.
+//!   starts at or above every time given before it. A time past the old segment's end is either known to the publisher
+//!   before it publishes, or refused to the thread that asks for it.
 //!
 //! The count has 32 bits. To mistake one segment for another, a reader would have to sleep between two adjacent loads
 //! for exactly a multiple of 2^32 segments (24 days at two segments a millisecond).
@@ -18,17 +18,17 @@ use super::const_fn::const_except_in_models;
 use super::segment::Segment;
 use crate::sync::{AtomicU64, Ordering, fence};
 
-/// Step of the overrun in nanoseconds; overruns are rounded up to steps. However many threads ask for the time, the
-/// word changes once in a step, so that the publisher's compare-exchange succeeds soon.
+/// Step of the overrun in nanoseconds; overruns are rounded up to steps. The word changes once in a step, however many
+/// threads ask for the time. So the publisher's compare-exchange succeeds soon.
 const OVERRUN_STEP_NANOS: u64 = 64;
 
-/// Largest overrun: 274 seconds. If the publisher is kept from running for longer, the other threads' time stands still
-/// there.
+/// Largest overrun: 274 seconds. If the publisher does not run for longer, the other threads' time stands still at this
+/// overrun.
 const OVERRUN_STEPS_MAX: u64 = u32::MAX as u64;
 
 const SEGMENTS_SHIFT: u32 = 32;
 
-/// A value of the latch's word: which segment is current, and how far its overrun has come.
+/// Value of the latch's word: the count that names the current segment, and the overrun of this segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Edition(u64);
 
@@ -53,7 +53,7 @@ impl Edition {
         self.segments() == 0
     }
 
-    /// Returns how many nanoseconds past the end of the segment times have been given.
+    /// Returns the overrun: the nanoseconds past the end of the segment up to which times have been given.
     pub(super) fn overrun_nanos(self) -> u64 {
         (self.0 & OVERRUN_STEPS_MAX) * OVERRUN_STEP_NANOS
     }
@@ -84,7 +84,7 @@ impl SegmentWords {
     }
 }
 
-/// The current segment, shared by all threads. See the [module](self). All of it is one cache line.
+/// The current segment, shared by all threads. See the [module](self). The latch is one cache line.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(super) struct Latch {
@@ -105,17 +105,18 @@ impl Latch {
         }
     }
 
-    /// Returns the time at `ticks()` if the current segment has it and was not replaced meanwhile. The fast path.
+    /// Fast path: returns the time at `ticks()` if the current segment has that time and was not replaced meanwhile.
     #[inline(always)]
     pub(super) fn try_nanos_at(&self, ticks: impl FnOnce() -> u64) -> Option<u64> {
         let (edition, ticks0, nanos0, mult_and_span) = self.read_unconfirmed();
         if mult_and_span == 0 {
-            // The empty segment. Without this question the tick counter would be read in vain, which costs more than
-            // all the rest.
+            // This is the empty segment. The check spares a useless read of the tick counter, which costs more than all
+            // other work here.
             return None;
         }
         let segment = Segment::from_words(ticks0, nanos0, mult_and_span);
-        // Unconfirmed words may be of two segments; only wrapping arithmetic uses them before the confirmation.
+        // Unconfirmed words may belong to two segments. Before the confirmation they are used only in wrapping
+        // arithmetic.
         let nanos = segment.nanos_at(ticks(), self.shift())?;
         self.confirms(edition).then_some(nanos)
     }
@@ -132,11 +133,12 @@ impl Latch {
 
     #[inline(always)]
     fn read_unconfirmed(&self) -> (Edition, u64, u64, u64) {
-        // Acquire, pairs with the release of the compare-exchange in `publish`: the loads below give this edition's
-        // words or later ones. (The compare-exchange of `overrun` on top of it continues its release sequence.)
+        // Acquire, pairs with the release of the compare-exchange in `publish`: the loads below give words of this
+        // edition or of later editions. (A later compare-exchange in `overrun` continues the release sequence of that
+        // in `publish`.)
         let edition = Edition(self.edition.load(Ordering::Acquire));
         let words = &self.segments[edition.index()];
-        // Relaxed: confirmed or thrown away.
+        // Relaxed: the caller confirms the words or discards them.
         let ticks0 = words.ticks0.load(Ordering::Relaxed);
         let nanos0 = words.nanos0.load(Ordering::Relaxed);
         let mult_and_span = words.mult_and_span.load(Ordering::Relaxed);
@@ -147,7 +149,7 @@ impl Latch {
     #[inline(always)]
     fn confirms(&self, edition: Edition) -> bool {
         // Pairs with the release fence in `publish`: if one of the loads before this fence saw a word of the segment
-        // after the next, the load after it sees at least the edition in between.
+        // after the next one, the load after this fence sees at least the edition between the two.
         fence(Ordering::Acquire);
         self.edition.load(Ordering::Relaxed) == edition.0
     }
@@ -160,16 +162,17 @@ impl Latch {
         self.shift.load(Ordering::Relaxed) as u32
     }
 
-    /// Sets the shift. Only before the first segment is published, and only by the one thread that calibrates.
+    /// Sets the shift. Only the calibrating thread may call this, before the first segment is published.
     pub(super) fn set_shift(&self, shift: u32) {
         self.shift.store(u64::from(shift), Ordering::Relaxed);
     }
 
     /// Sets the time from which overruns of the empty segment are counted, unless it has been set before.
     ///
-    /// Read the segment again after this call: another one may have been published.
+    /// Read the segment again after this call: another segment may have been published.
     pub(super) fn set_empty_segment_start(&self, nanos: u64) {
-        // Relaxed: nothing else depends on the value. The word is never 0 again, so this cannot change a later segment.
+        // Relaxed: no other memory depends on the value. The word is never 0 again, so this cannot change a later
+        // segment.
         let word = &self.segments[0].nanos0;
         let _ = word.compare_exchange(0, nanos.max(1), Ordering::Relaxed, Ordering::Relaxed);
     }
@@ -183,14 +186,14 @@ impl Latch {
             let grown = edition.with_overrun_of_at_least(wanted.saturating_sub(end_nanos));
             if grown == edition {
                 // The publisher knows of this overrun already. If a new segment was published after `edition` was read,
-                // the segment starts above this time, and this thread, which read `edition` last, has got no time of
-                // it.
+                // the new segment starts above this time. This thread read `edition` last, so it has got no time of the
+                // new segment.
                 return Some(end_nanos + edition.overrun_nanos());
             }
-            // Relaxed: nothing is published but the word itself. (As a read-modify-write it continues the release
-            // sequence of the publisher: readers who acquire it still get the segment's words.)
+            // Relaxed: only the word itself is published. (A read-modify-write continues the release sequence of the
+            // publisher. So readers that acquire the new value still get the segment's words.)
             match self.edition.compare_exchange(edition.0, grown.0, Ordering::Relaxed, Ordering::Relaxed) {
-                // At its largest, the overrun ends below the wanted time.
+                // The largest overrun may end below the wanted time.
                 Ok(_) => return Some(wanted.min(end_nanos + grown.overrun_nanos())),
                 Err(found) if Edition(found).segments() == edition.segments() => edition = Edition(found),
                 Err(_) => return None,
@@ -198,8 +201,8 @@ impl Latch {
         }
     }
 
-    /// Publishes the segment that `make` returns for the lowest time at which it may start. Only by the one thread that
-    /// calibrates.
+    /// Publishes the segment that `make` returns for the lowest time at which the segment may start. Only the
+    /// calibrating thread may call this.
     pub(super) fn publish(&self, mut make: impl FnMut(u64) -> Segment) -> Segment {
         let (mut edition, old) = self.read();
         let end_nanos = old.end_nanos(self.shift());
@@ -207,15 +210,15 @@ impl Latch {
             let segment = make(end_nanos + edition.overrun_nanos());
             let next = edition.next();
             // Pairs with the acquire fence in `confirms`: a reader that sees a word stored after this fence also sees
-            // that the edition is no longer the one that used these words last. (This thread stored the current
-            // edition, or a thread that handed the right to calibrate on by release and acquire.)
+            // that the edition is no longer the one that used these words last. (The current edition was stored by this
+            // thread, or by a thread that passed on the right to calibrate by release and acquire.)
             fence(Ordering::Release);
             let words = &self.segments[next.index()];
             words.ticks0.store(segment.ticks0, Ordering::Relaxed);
             words.nanos0.store(segment.nanos0, Ordering::Relaxed);
             words.mult_and_span.store(segment.mult_and_span(), Ordering::Relaxed);
             // Release, pairs with the acquire in `read_unconfirmed`: the stores above happen before the loads of a
-            // reader that acquires the new edition. Fails if the overrun grew.
+            // reader that acquires the new edition. The exchange fails if the overrun grew.
             match self.edition.compare_exchange(edition.0, next.0, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return segment,
                 Err(found) => edition = Edition(found),

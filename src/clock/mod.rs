@@ -1,26 +1,27 @@
 //! The clock: from a tick counter to nanoseconds since the Unix epoch.
 //!
-//! Every event carries the time of its recording. To ask the operating system for the time costs 20 to 30 ns, more than
-//! all the rest of recording an event. So [`Clock`] reads the processor's tick counter and converts: multiply, shift,
-//! add. The numbers for that are a *segment*, which is used for half a millisecond at most. The thread that asks for
-//! the time next compares the counter with `CLOCK_REALTIME` and makes a new segment (half a microsecond of work). If
-//! the time is asked for so seldom that this does not pay, the clock reads `CLOCK_REALTIME` instead. There is no
-//! background thread, and no thread waits for another.
+//! Every event carries the time of its recording. Asking the operating system for the time costs 20 to 30 ns, more than
+//! everything else in recording an event. So [`Clock`] reads the processor's tick counter and converts the count by a
+//! multiplication, a shift and an addition. The numbers for the conversion are a *segment*, which is used for half a
+//! millisecond at most. The next thread that asks for the time compares the counter with `CLOCK_REALTIME` and makes a
+//! new segment (half a microsecond of work). If the time is asked for so seldom that this does not pay, the clock reads
+//! `CLOCK_REALTIME` instead. There is no background thread, and no thread waits for another.
 //!
-//! `tick_clock.rs` has the algorithm, `latch.rs` shares the current segment, `estimator.rs` computes the next one.
+//! `tick_clock.rs` has the algorithm, `latch.rs` shares the current segment, and `estimator.rs` computes the next
+//! segment.
 //!
 //! Promises about a clock's times:
 //!
-//! - Within a thread they never fall, whatever is done to the system's clock.
-//! - They stay within 1 µs of `CLOCK_REALTIME` for as long as the program runs, also while NTP slews it by up to
-//!   500 ppm, and after any idle time. (Typically within 50 ns. A thread that is preempted inside the call gets a time
-//!   from between the call and the return.)
-//! - When `CLOCK_REALTIME` is stepped forward, times follow within half a millisecond. When it is stepped back, they
+//! - Within a thread times never fall, whatever happens to the system's clock.
+//! - Times stay within 1 µs of `CLOCK_REALTIME` as long as the program runs, also while NTP slews it by up to 500 ppm,
+//!   and after any idle time. (Typically within 50 ns. A thread that is preempted inside the call gets a time from
+//!   between the call and the return.)
+//! - When `CLOCK_REALTIME` is stepped forward, times follow within half a millisecond. When it is stepped back, times
 //!   run at half the rate or less until it has caught up.
 //! - Hence times of different threads, rings and processes on one machine are comparable to within a microsecond.
 //!
-//! Where the tick counter cannot be relied upon ([`TickCounter`] says why), the clock is `CLOCK_REALTIME` itself, read
-//! through the vDSO: the same promises at two to three times the price.
+//! If the tick counter is not reliable ([`TickCounter`] has the reason), the clock is `CLOCK_REALTIME` itself, read
+//! through the vDSO. The promises are the same, and the cost is two to three times as high.
 //!
 //! ```
 //! use eventring::recorder::Clock;
@@ -53,7 +54,7 @@ use tick_clock::TickClock;
 
 /// A clock that gives nanoseconds since the Unix epoch.
 ///
-/// Use [`Clock::global`]; clocks of your own cost a calibration each.
+/// Use [`Clock::global`]; each clock of your own costs a calibration.
 #[derive(Debug)]
 pub struct Clock {
     tick_clock: TickClock<Machine>,
@@ -67,8 +68,9 @@ pub struct Clock {
 impl Clock {
     /// Creates a clock.
     ///
-    /// With [`ClockKind::TickCounter`] it reads the tick counter if that is usable, and `CLOCK_REALTIME` otherwise:
-    /// [`Clock::kind`] tells. With [`ClockKind::Realtime`] it always reads `CLOCK_REALTIME`.
+    /// With [`ClockKind::TickCounter`] the clock reads the tick counter if the counter is usable, and `CLOCK_REALTIME`
+    /// otherwise; [`Clock::kind`] returns the choice. With [`ClockKind::Realtime`] the clock always reads
+    /// `CLOCK_REALTIME`.
     #[must_use]
     pub const fn new(kind: ClockKind) -> Self {
         Self {
@@ -101,8 +103,8 @@ impl Clock {
         }
     }
 
-    /// Finds out about the tick counter and measures its rate, which the first use of the clock would do otherwise
-    /// (some 50 µs).
+    /// Checks the tick counter and measures its rate. This takes some 50 µs; without this call, the first use of the
+    /// clock does it.
     ///
     /// Nothing happens if the clock has been used already.
     pub fn init_once(&self) -> &Self {
@@ -112,8 +114,8 @@ impl Clock {
 
     /// Returns the present time in nanoseconds since the Unix epoch.
     ///
-    /// The time is never below one that the same thread got before. May be called in a signal handler, and in a forked
-    /// child.
+    /// The time is never below a time that the same thread got before. This function may be called in a signal handler
+    /// and in a forked child.
     #[inline]
     pub fn now_epoch_nanos(&self) -> u64 {
         match self.try_now_epoch_nanos() {
@@ -122,14 +124,14 @@ impl Clock {
         }
     }
 
-    /// Returns the present time if the current segment has it. The fast path, for callers that have a slow path of
-    /// their own.
+    /// Returns the present time if the current segment has it. This is the fast path, for callers with their own slow
+    /// path.
     #[inline(always)]
     pub(crate) fn try_now_epoch_nanos(&self) -> Option<u64> {
         self.tick_clock.try_nanos()
     }
 
-    /// Returns the present time where the current segment has ended or the clock has no segments.
+    /// Returns the present time if the current segment has ended or the clock has no segments.
     #[cold]
     #[inline(never)]
     fn now_epoch_nanos_slow(&self) -> u64 {
@@ -156,14 +158,14 @@ impl Clock {
         }
     }
 
-    /// Returns whether the machine's tick counter is usable, and if not, why.
+    /// Returns whether the machine's tick counter is usable, and the reason if it is not.
     pub fn tick_counter(&self) -> TickCounter {
-        // Relaxed: every thread that finds nothing finds out the same.
+        // Relaxed: every thread that loads 0 asks the machine and gets the same answer.
         if let Some(known) = decode(self.tick_counter.load(Ordering::Relaxed)) {
             return known;
         }
         let found = TickCounter::find_out();
-        // A compare-exchange: it must not overwrite a `NoRate` that another thread found out meanwhile.
+        // The compare-exchange does not overwrite a `NoRate` that another thread has found meanwhile.
         match self.tick_counter.compare_exchange(0, encode(found), Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => found,
             Err(other) => decode(other).unwrap_or(found),

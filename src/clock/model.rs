@@ -1,5 +1,5 @@
-//! The latch under loom: every interleaving, up to a number of preemptions, of one thread that publishes and
-//! threads that ask.
+//! Loom models of the latch. They run every interleaving, up to a number of preemptions, of one thread that publishes
+//! and threads that ask for the time.
 //!
 //! Part of the crate `models`; `.ci/models` runs it.
 
@@ -9,15 +9,15 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
-/// A nanosecond per tick, so that segments are easily read below.
+/// Shift of one nanosecond per tick, which makes the segments below easy to read.
 const SHIFT: u32 = 0;
 
-/// Ten ticks long.
+/// Returns a segment of ten ticks.
 fn segment(ticks0: u64, nanos0: u64) -> Segment {
     Segment { ticks0, nanos0, mult: 1, span: 10 }
 }
 
-/// A clock whose first segment is used up at tick 20, and nanosecond 1010.
+/// Returns a latch whose first segment is used up at tick 20 and nanosecond 1010.
 fn begun() -> Latch {
     let latch = Latch::new();
     latch.set_shift(SHIFT);
@@ -44,8 +44,8 @@ fn ask(latch: &Latch, ticks: u64, truth: u64) -> u64 {
     }
 }
 
-/// The publisher is always the thread that runs first: loom tries a load before another thread's store only if it met
-/// the store first.
+/// Runs the model. The publisher is always the thread that runs first, because loom tries a load before another
+/// thread's store only if it met the store first.
 fn check(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     let deeper = std::env::var("EVENTRING_MODEL_DEPTH").map_or(0, |depth| depth.parse::<usize>().unwrap());
     let mut builder = loom::model::Builder::new();
@@ -61,7 +61,8 @@ fn time_never_falls_while_another_thread_publishes() {
             let latch = Arc::clone(&latch);
             move || {
                 let mut last = 0;
-                // On the first segment, past its end (with a truth after, at and before it), and on later segments.
+                // The ticks are on the first segment, past its end (with a real time after, at and before the end), and
+                // on later segments.
                 for (ticks, truth) in [(15, 1005), (21, 1200), (22, 1201), (41, 1100)] {
                     let nanos = ask(&latch, ticks, truth);
                     assert!(last <= nanos, "fell from {last} to {nanos} at tick {ticks}");
@@ -69,7 +70,7 @@ fn time_never_falls_while_another_thread_publishes() {
                 }
             }
         });
-        // By the truth the first segment was early, and the second one late.
+        // By the real time, the first segment was early and the second segment late.
         latch.publish(|lowest| segment(20, lowest.max(1000)));
         latch.publish(|lowest| segment(40, lowest.max(1100)));
         asker.join().unwrap();
@@ -103,7 +104,7 @@ fn a_segment_starts_above_what_two_threads_were_given_past_the_last_ones_end() {
     });
 }
 
-/// Segments whose words belong together in a way that a mixture would not.
+/// Publishes segments whose words fit together only if they are of one segment.
 #[test]
 fn no_reader_takes_words_of_two_segments_for_one() {
     check(4, || {

@@ -41,7 +41,7 @@ pub(super) struct Reading {
 
 /// Returns the time for a thread that has just read `raw_nanos` from the real-time clock.
 pub(super) fn never_falling(raw_nanos: u64) -> Reading {
-    // A thread that is being torn down still has its cell, which has nothing to drop.
+    // A thread that is ending still has its cell, because the cell has no destructor.
     KEPT.with(|kept| {
         let (next, reading) = kept.get().advance(raw_nanos);
         kept.set(next);

@@ -1,20 +1,20 @@
-//! A segment: the straight line from ticks to nanoseconds since the epoch, for as long as it may be trusted.
+//! A segment: a straight line from ticks to nanoseconds since the epoch, for the time in which it is accurate.
 
 /// Bits of a [`Segment`]'s length in ticks, and of its slope, so that their product fits in 64.
 const WORD_BITS: u32 = 32;
 
-/// Significant bits of a slope near the expected one: the slope can double twice before it saturates, and one unit of
-/// it is 2 parts in a thousand million.
+/// Significant bits of a slope near the expected slope. The slope can double twice before it saturates, and one unit of
+/// the slope is 2 parts in a thousand million.
 const SLOPE_BITS: u32 = 30;
 
-/// `epoch_nanos(ticks) = nanos0 + ((ticks - ticks0) * mult >> shift)` for `ticks0 <= ticks < ticks0 + span`.
+/// A line `epoch_nanos(ticks) = nanos0 + ((ticks - ticks0) * mult >> shift)` for `ticks0 <= ticks < ticks0 + span`.
 ///
 /// `shift` is a constant of the clock, see [`shift_for`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Segment {
     /// The counter where the segment starts.
     pub(super) ticks0: u64,
-    /// Nanoseconds since the epoch where it starts.
+    /// Nanoseconds since the epoch where the segment starts.
     pub(super) nanos0: u64,
     /// The slope: nanoseconds per tick, times two to the `shift`.
     pub(super) mult: u32,
@@ -25,26 +25,28 @@ pub(super) struct Segment {
 /// Position of a tick count relative to a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Position {
-    /// On the segment, at this time.
+    /// Position on the segment, at this time.
     On(u64),
-    /// Just before the segment: the counter was read before the segment was made, or on a core whose counter lags a
-    /// little. The segment's first nanosecond is the time: nothing later was given before the segment, nothing earlier
-    /// on it.
+    /// Position just before the segment. The counter was read before the segment was made, or on a core whose counter
+    /// lags a little. The time is the segment's first nanosecond, because times given before the segment are not later,
+    /// and times given on it are not earlier.
     Before(u64),
-    /// Past the end, or so far before the start that the counter must have been set back.
+    /// Position past the end, or so far before the start that the counter must have been set back.
     Off,
 }
 
-/// Largest lag of a core's counter, in lengths of the segment. A counter that is further before the start was set back.
+/// Largest lag of a core's counter, in lengths of the segment. A count that is further before the start means that the
+/// counter was set back.
 const LAG_SPANS: u64 = 16;
 
 impl Segment {
-    /// Returns the time at the segment's end: above every time that the segment gives, or equal to the last.
+    /// Returns the time at the segment's end. It is above every time that the segment gives, or equal to the last such
+    /// time.
     pub(super) fn end_nanos(&self, shift: u32) -> u64 {
         self.nanos0.wrapping_add(scale(u64::from(self.span), self.mult, shift))
     }
 
-    /// Returns the time if `ticks` is on the segment. The fast path.
+    /// Fast path: returns the time if `ticks` is on the segment.
     #[inline(always)]
     pub(super) fn nanos_at(&self, ticks: u64, shift: u32) -> Option<u64> {
         // One unsigned comparison covers both ends.
@@ -59,7 +61,8 @@ impl Segment {
         }
         let lag = self.ticks0.wrapping_sub(ticks);
         if lag <= u64::from(self.span) * LAG_SPANS {
-            // `lag` is not 0 here unless the span is 0, where nothing is on the segment and nothing may be before it.
+            // `lag` is 0 here only if the span is 0. In that case no count is on the segment, and no count may be just
+            // before it.
             if self.span > 0 {
                 return Position::Before(self.nanos0);
             }
@@ -84,23 +87,22 @@ impl Segment {
     }
 }
 
-/// Converts `ticks`, which are below 2^32, so that the product cannot overflow.
+/// Converts `ticks` to nanoseconds. `ticks` is below 2^32, so the product cannot overflow.
 #[inline(always)]
 fn scale(ticks: u64, mult: u32, shift: u32) -> u64 {
-    // A shift is at most 63 by `shift_for`; the mask spares the check.
+    // `shift_for` returns at most 63. The mask spares the overflow check of the shift.
     (ticks * u64::from(mult)) >> (shift & 63)
 }
 
-/// Slopes that some counter may have, in nanoseconds per tick.
+/// Possible slopes of counters, in nanoseconds per tick.
 const SLOPES: std::ops::RangeInclusive<f64> = 1e-3..=1e6;
 
-/// Returns true if some counter may have this slope.
+/// Returns true if a counter may have this slope.
 pub(super) fn is_possible(nanos_per_tick: f64) -> bool {
     SLOPES.contains(&nanos_per_tick)
 }
 
-/// Returns the shift that gives a slope of `nanos_per_tick` 30 significant bits, or `None` for one that is not
-/// possible.
+/// Returns the shift that gives a slope of `nanos_per_tick` 30 significant bits, or `None` for an impossible slope.
 pub(super) fn shift_for(nanos_per_tick: f64) -> Option<u32> {
     if !is_possible(nanos_per_tick) {
         return None;
@@ -109,12 +111,12 @@ pub(super) fn shift_for(nanos_per_tick: f64) -> Option<u32> {
     u32::try_from(SLOPE_BITS as i32 - 1 - exponent).ok()
 }
 
-/// Returns 2^`shift`, exactly and cheaper than `exp2`. A shift is below 64 by [`shift_for`].
+/// Returns 2^`shift` exactly, and at less cost than `exp2`. A shift is below 64 by [`shift_for`].
 fn two_to_the(shift: u32) -> f64 {
     (1u64 << (shift & 63)) as f64
 }
 
-/// Returns the slope as a segment's word: at least 1, so that time never stands still for ever.
+/// Returns the slope as a segment's word. It is at least 1, so that time does not stand still for ever.
 pub(super) fn mult_for(nanos_per_tick: f64, shift: u32) -> u32 {
     // `as` saturates at both ends, and gives 0 for a NaN.
     ((nanos_per_tick * two_to_the(shift)).round() as u32).max(1)

@@ -11,8 +11,8 @@ pub(super) trait TimeSource {
     fn ticks_after_loads(&self) -> u64;
     /// Reads the system's real-time clock, in nanoseconds since the Unix epoch.
     fn realtime_nanos(&self) -> u64;
-    /// Returns a number for this process; not 0. A forked child's number differs from its parent's, whatever its
-    /// process id is.
+    /// Returns a number for this process; not 0. A forked child's number differs from its parent's number, whatever the
+    /// child's process id is.
     fn process_number(&self) -> u64;
 }
 
@@ -40,11 +40,12 @@ impl TimeSource for Machine {
     }
 }
 
-/// Largest number of tries to get a narrow sample; then the narrowest so far is taken. A wide sample was interrupted.
+/// Largest number of tries to get a narrow sample; a wide sample was interrupted. After the last try the narrowest
+/// sample is taken.
 const SAMPLE_TRIES: u32 = 5;
 
-/// Reads the real-time clock between two reads of the counter, again until the two are at most `good_width_ticks`
-/// apart.
+/// Reads the real-time clock between two reads of the counter. Repeats this until the two counts are at most
+/// `good_width_ticks` apart, or the tries are used up.
 pub(super) fn sample(source: &impl TimeSource, good_width_ticks: u64) -> Sample {
     let mut narrowest = sample_once(source);
     for _ in 1..SAMPLE_TRIES {

@@ -4,24 +4,24 @@
 //!
 //! Let *E* be the end of a segment, or the highest time that was given past its end by [`Latch::overrun`]. The next
 //! segment starts at or above *E*, because the compare-exchange that publishes it fails as long as *E* grows. So times
-//! of a later segment are never below times of an earlier one, and a thread never goes back to an earlier segment,
-//! since it reads one atomic word to choose the segment. Within a segment, time is a rising function of the counter,
-//! and the counter does not run backwards for a thread (that is what an invariant, synchronised counter means). Past
-//! the end of a segment, *E* itself is given. Before the start of a segment (the counter was read before the segment
-//! was published), the time of its start is given, which is neither below earlier times nor above later ones.
+//! of a later segment are never below times of an earlier segment. A thread never goes back to an earlier segment,
+//! because it reads one atomic word to choose the segment. Within a segment, time is a rising function of the counter,
+//! and the counter does not run backwards for a thread (an invariant, synchronised counter guarantees this). Past the
+//! end of a segment, *E* itself is given. Before the start of a segment (the counter was read before the segment was
+//! published), the time of the segment's start is given. It is neither below earlier times nor above later times.
 //!
 //! # Why no thread waits
 //!
-//! One thread calibrates: it holds `calibrating`, which other threads only try to take. A thread that does not get it
-//! reads the real-time clock and enters that time as the segment's overrun. So it is neither held up nor wrong, even if
-//! the calibrating thread is preempted for seconds. The same holds before the first segment, and for a signal handler
-//! that interrupts the calibrating thread.
+//! One thread calibrates. It holds `calibrating`, which other threads try to take without waiting. A thread that does
+//! not get `calibrating` reads the real-time clock and publishes that time as the segment's overrun. So the thread
+//! neither waits nor gets a wrong time, even if the calibrating thread is preempted for seconds. The same holds before
+//! the first segment, and for a signal handler that interrupts the calibrating thread.
 //!
 //! # Why time stays with the real-time clock
 //!
 //! A segment is used for at most half a millisecond of ticks, and starts at a fresh sample. After any idle time the
 //! first call finds that the segment has ended. While calls are far apart, each call reads the real-time clock and
-//! enters its time as the overrun. The first call that follows soon after another makes a new segment.
+//! publishes its time as the overrun. The first call that follows soon after another call makes a new segment.
 
 use super::calibration::{Calibration, ClockKind};
 use super::estimator::{ESTIMATOR_WORDS, Estimator, Sample};
@@ -30,21 +30,23 @@ use super::segment::{Position, Segment, shift_for};
 use super::source::{TimeSource, sample};
 use crate::sync::{AtomicU64, Ordering};
 
-/// Time over which the first rate is measured. Short, because a caller waits; it makes the first segments shorter.
+/// Time over which the first rate is measured. It is short, because a caller waits. A short time makes the first rate
+/// less certain, and so the first segments shorter.
 const FIRST_BASELINE_NANOS: u64 = 20_000;
 
-/// Largest number of samples for the first rate, each some 50 ns. They all fail only if the real-time clock is stepped
-/// all the time, or stands still.
+/// Largest number of samples for the first rate, each some 50 ns. All of them fail only if the real-time clock is
+/// stepped all the time, or stands still.
 const FIRST_BASELINE_TRIES: u32 = 100_000;
 
-/// Longest time between calls at which a new segment pays: it costs some seven readings of the real-time clock and
-/// lasts half a millisecond.
+/// Longest time between calls for which a new segment costs less than readings of the real-time clock. A segment costs
+/// as much as some seven readings, and lasts half a millisecond.
 const SELDOM_NANOS: u64 = 64_000;
 
-/// Age at which an ended segment is replaced in any case, because the overrun has a largest value: a minute.
+/// Age from which an ended segment is always replaced, because the overrun has a largest value. One minute.
 const OLD_NANOS: u64 = 60_000_000_000;
 
-/// Largest number of samples for one segment; more than one only if the thread was held up before it could publish.
+/// Largest number of samples for one segment. More than one sample is needed only if the thread was held up before it
+/// could publish.
 const SEGMENT_TRIES: u32 = 4;
 
 /// A clock that follows the source's real-time clock by its tick counter. See the module.
@@ -67,7 +69,7 @@ struct Calibrator {
     good_width_ticks: AtomicU64,
 }
 
-/// The counter cannot be used after all: it stands still, or has an impossible rate.
+/// A counter that cannot be used, because it stands still or has an impossible rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NoRate;
 
@@ -110,7 +112,7 @@ impl<S: TimeSource> TickClock<S> {
                 return Ok(nanos);
             }
             if segment.nanos0 == 0 {
-                // The empty segment. Its end is set, and read again.
+                // This is the empty segment. Its end is set, and the segment is read again.
                 self.latch.set_empty_segment_start(now);
             } else if let Some(nanos) = self.latch.overrun(edition, end_nanos, now) {
                 return Ok(nanos);
@@ -172,7 +174,7 @@ impl<S: TimeSource> TickClock<S> {
         newest
     }
 
-    /// Makes samples good that are up to twice as wide as this one. (Plus a few ticks, for counters that tick slowly.)
+    /// Sets the width of a good sample to twice the width of this sample. (A few ticks are added for slow counters.)
     fn learn_good_width(&self, sample: Sample) -> u64 {
         let good_width_ticks = sample.width_ticks.saturating_mul(2).saturating_add(2);
         self.calibrator.good_width_ticks.store(good_width_ticks, Ordering::Relaxed);
@@ -180,7 +182,8 @@ impl<S: TimeSource> TickClock<S> {
     }
 
     fn publish(&self, mut estimator: Estimator, old: Option<&Segment>) -> Segment {
-        // Kept before the segment, too: a thread that sees the first segment must find an estimator.
+        // The estimator is also kept before the segment is published, because a thread that sees the first segment must
+        // find an estimator.
         self.keep(&estimator);
         let shift = self.latch.shift();
         let mut tries = 1;
@@ -227,21 +230,21 @@ impl<S: TimeSource> TickClock<S> {
 
 /// Returns true if the time is asked for so seldom that reading the real-time clock is cheaper than a new segment.
 ///
-/// The pause is measured by the real-time clock, as the overrun is. By the segment's own rate, a pause that is long
-/// enough for the error of the rate to count would look like a pause that never ends.
+/// The pause is measured by the real-time clock, as the overrun is. With the segment's own rate, a long pause would
+/// look endless: the error of the rate would grow with the pause.
 fn is_asked_seldom(edition: Edition, end_nanos: u64, now: u64) -> bool {
     let since_end = now.saturating_sub(end_nanos);
     let since_asked = since_end.saturating_sub(edition.overrun_nanos());
-    // A real-time clock that was set back has not reached the times given: then a segment is made, to continue from
-    // them.
+    // After the real-time clock was set back, it is below the times already given. Then a segment is made that
+    // continues from those times.
     !edition.is_first() && since_asked >= SELDOM_NANOS && since_end < OLD_NANOS
 }
 
-/// The right to calibrate, given back when dropped.
+/// The right to calibrate. Its drop gives the right back.
 ///
-/// A process that was forked while another thread of its parent was calibrating finds the right held by a thread that
-/// does not exist in it. The holder's process number, which no child shares, shows this; the child takes the right
-/// over.
+/// If a process is forked while another thread of its parent is calibrating, the right is held by a thread that does
+/// not exist in the child. The child sees this by the holder's process number, which is not its own, and takes the
+/// right over.
 struct Right<'a> {
     holder: &'a AtomicU64,
     inherited: bool,
@@ -255,7 +258,7 @@ impl<'a> Right<'a> {
         if found == this_process {
             return None;
         }
-        // Acquire, pairs with the release in `drop`: the calibration before this one happens before it.
+        // Acquire, pairs with the release in `drop`: the previous calibration happens before this calibration.
         holder
             .compare_exchange(found, this_process, Ordering::Acquire, Ordering::Relaxed)
             .ok()
@@ -270,7 +273,7 @@ impl<'a> Right<'a> {
 
 impl Drop for Right<'_> {
     fn drop(&mut self) {
-        // Release, pairs with the acquire in `try_take`: this calibration happens before the next one.
+        // Release, pairs with the acquire in `try_take`: this calibration happens before the next calibration.
         self.holder.store(0, Ordering::Release);
     }
 }
@@ -291,7 +294,7 @@ mod tests {
                 clock
             },
             |clock| u8::from(clock.nanos().is_ok() && clock.calibration().is_some()),
-            // The control: in the parent no other thread may calibrate.
+            // Counter-check: in the parent no other thread may calibrate.
             |clock| clock.nanos().is_ok() && clock.calibration().is_none(),
         );
         if let Some(asked) = asked {

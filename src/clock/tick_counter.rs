@@ -1,4 +1,4 @@
-//! Finds out whether the machine's tick counter can serve as a clock.
+//! The check whether the machine's tick counter can serve as a clock.
 
 use crate::arch::ticks;
 use std::fmt;
@@ -7,18 +7,19 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TickCounter {
-    /// The counter can serve as a clock.
+    /// A counter that can serve as a clock.
     Usable,
-    /// The crate knows no tick counter of this architecture, or was built with `--cfg eventring_portable`.
+    /// No known counter: the crate knows none of this architecture, or was built with `--cfg eventring_portable`.
     Unknown,
-    /// The process may not read the counter (`PR_SET_TSC`).
+    /// A counter that the process may not read (`PR_SET_TSC`).
     Forbidden,
-    /// The processor does not promise the same rate in all power and sleep states (CPUID leaf 0x8000_0007, EDX bit 8).
+    /// A counter for which the processor does not promise the same rate in all power and sleep states (CPUID leaf
+    /// 0x8000_0007, EDX bit 8).
     NotInvariant,
-    /// Linux knows the counter but does not offer it as a clock source: the cores' counters disagree, or it was found
-    /// to be unreliable. Details are in the kernel log.
+    /// A counter that Linux does not offer as a clock source: the cores' counters disagree, or it was found to be
+    /// unreliable. Details are in the kernel log.
     MarkedUnstable,
-    /// The counter stands still, or has an impossible rate.
+    /// A counter that stands still, or has an impossible rate.
     NoRate,
 }
 
@@ -65,8 +66,8 @@ fn kernel_rejects() -> bool {
     use rustix::fs::{CWD, Mode, OFlags, openat};
 
     let path = c"/sys/devices/system/clocksource/clocksource0/available_clocksource";
-    // If the list cannot be read (in a sandbox, or on another kernel with the same interface), the processor's answer
-    // counts.
+    // If the list cannot be read (in a sandbox, or on another kernel with the same interface), the processor's own
+    // answer decides.
     let Ok(file) = openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) else {
         return false;
     };

@@ -1,4 +1,4 @@
-//! Enums that are no list of events.
+//! Enums that cannot be lists of events.
 use eventring::schema::EventType;
 
 #[derive(EventType, Clone, Copy)]

@@ -1,4 +1,4 @@
-//! Names of extension words that cannot be.
+//! Invalid names of extension words.
 use eventring::schema::EventType;
 use eventring::{ext_scope, recordv};
 

@@ -1,4 +1,4 @@
-//! Structs with parameters: a payload has one layout.
+//! Structs with parameters. A payload has one layout, so they are refused.
 use eventring::schema::EventPayload;
 
 #[derive(EventPayload)]

@@ -1,4 +1,4 @@
-//! Types that are no payload structs.
+//! Types that cannot be payload structs.
 use eventring::schema::EventPayload;
 
 #[derive(EventPayload)]

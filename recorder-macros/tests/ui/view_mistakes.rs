@@ -1,4 +1,4 @@
-//! Views of payloads, and enums of payloads, that cannot be.
+//! Invalid views of payloads, and invalid enums of payloads.
 use eventring::schema::{EventPayload, EventType};
 
 #[derive(EventPayload)]

@@ -1,4 +1,4 @@
-//! Random courses: anything that can happen to the machine, in any order.
+//! Random courses: all events that a machine can have, in any order.
 
 use super::{Simulation, calibration, now, now_with_error, simulated};
 use proptest::prelude::*;
@@ -16,7 +16,7 @@ fn undisturbed() -> impl Strategy<Value = Happening> {
     prop_oneof![
         4 => (1u32..300, 0u64..5_000).prop_map(|(count, apart_nanos)| Happening::Readings { count, apart_nanos }),
         2 => (1u32..60, 0u64..2_000_000).prop_map(|(count, apart_nanos)| Happening::Readings { count, apart_nanos }),
-        // From a nanosecond to over an hour, each order of magnitude equally often.
+        // Pauses from a nanosecond to over an hour, each order of magnitude equally often.
         2 => (0u32..42, any::<u64>()).prop_map(|(bits, random)| Happening::Idle(random & ((1 << bits) - 1))),
         2 => (-500.0f64..=500.0).prop_map(Happening::Slew),
         1 => prop_oneof![Just(-500.0), Just(500.0), Just(0.0)].prop_map(Happening::Slew),
@@ -33,7 +33,7 @@ fn disturbed() -> impl Strategy<Value = Happening> {
     ]
 }
 
-/// Applies the event. Returns how often the clock is to be read after it, and how far apart.
+/// Applies the event. Returns the number of readings of the clock to make afterwards, and the time between them.
 fn befall(simulation: &Simulation, happening: Happening) -> (u32, u64) {
     match happening {
         Happening::Readings { count, apart_nanos } => return (count, apart_nanos),

@@ -4,8 +4,8 @@ use super::{calibration, largest_error, now, now_with_error, simulated};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Asks for the time in the middle of a calibration, on the calibrating thread, as a signal handler would. The same
-/// holds for any other thread that asks meanwhile.
+/// Asks for the time in the middle of a calibration, on the calibrating thread, as a signal handler would. To the
+/// clock, any other thread that asks meanwhile is the same.
 #[test]
 fn whoever_comes_during_a_calibration_gets_the_truth_and_never_waits() {
     let (simulation, clock) = simulated(2_596_150_000, 13);
@@ -57,7 +57,7 @@ fn a_thread_that_sleeps_through_the_first_segments_gets_the_truth_when_it_wakes(
 
     let second = std::thread::spawn(move || {
         first_is_calibrating.recv().unwrap();
-        // It enters times past the end of the empty segment.
+        // The thread publishes times past the end of the empty segment.
         now(clock);
         simulation.idle(2_000_000);
         now(clock);
@@ -125,7 +125,7 @@ fn many_threads_each_see_time_that_never_falls() {
         scope.spawn(|| {
             for round in 0..2_000u64 {
                 simulation.slew([500.0, -500.0, 0.0][(round % 3) as usize]);
-                // Seldom enough that one of a sample's tries is not interrupted.
+                // Reads are interrupted so seldom that one of a sample's tries is not interrupted.
                 simulation.idle(round * 100);
                 std::thread::sleep(std::time::Duration::from_micros(50));
             }

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const TICKS_COST_NANOS: u64 = 8;
 const REALTIME_HALF_COST_NANOS: u64 = 10;
 
-/// Step of a fast counter, as on the machine on which the figures were measured.
+/// Step of a fast counter. The machine of the published figures has this step.
 const FAST_TICK_STEP: u64 = 26;
 
 #[derive(Debug)]
@@ -25,12 +25,12 @@ struct State {
     nanos: u64,
     ticks_per_second: u64,
     ticks_at_start: u64,
-    /// The real-time clock since its last change: the true time of the change, its time then, and its rate.
+    /// The real-time clock since its last change: true time of the change, time of the clock at the change, and rate.
     since_nanos: u64,
     realtime0: f64,
     realtime_whole0: u64,
     slew_ppm: f64,
-    /// One read in so many is interrupted, and the longest interruption. With 0, no read is interrupted.
+    /// Number of reads of which one is interrupted (0: none), and the longest interruption.
     interruption_every: u64,
     interruption_nanos: u64,
     random: u64,
@@ -69,7 +69,7 @@ impl State {
     fn begin_stretch(&mut self) {
         self.realtime0 = self.realtime();
         self.since_nanos = self.nanos;
-        // The fraction stays small, and so exact.
+        // The fraction stays small, so it is exact.
         let whole = self.realtime0.floor();
         self.realtime_whole0 = self.realtime_whole0.wrapping_add_signed(whole as i64);
         self.realtime0 -= whole;
@@ -190,7 +190,7 @@ fn calibration(clock: &SimulatedClock) -> Calibration {
     clock.calibration().unwrap()
 }
 
-/// A time, and its distance from the range between the real-time clock's times before and after the call.
+/// Returns a time, and its distance from the range between the real-time clock's times before and after the call.
 fn now_with_error(simulation: &Simulation, clock: &SimulatedClock) -> (u64, i64) {
     let before = simulation.truth();
     let nanos = now(clock);

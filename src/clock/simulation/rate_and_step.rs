@@ -19,7 +19,7 @@ fn an_undisturbed_clock_is_within_its_own_error_bound() {
 fn after_a_pause_that_the_rates_error_makes_look_longer_segments_are_made_again() {
     for seed in 0..20 {
         let (simulation, clock) = simulated(2_596_150_000, seed);
-        // One segment, whose rate was measured over microseconds.
+        // This makes one segment, whose rate was measured over microseconds.
         now(clock);
         simulation.idle(5_000_000_000);
         let on_segment = (0..1_000).filter(|_| {
@@ -38,7 +38,7 @@ fn a_rate_that_flips_between_ntps_extremes_stays_within_a_microsecond() {
     largest_error(simulation, clock, 600_000_000, 50_000);
     for round in 0..200u64 {
         simulation.slew(if round % 2 == 0 { 500.0 } else { -500.0 });
-        // Each time at another point of the segment, and for another duration.
+        // Each pause begins at another point of a segment, and has another duration.
         let error = largest_error(simulation, clock, 1_700_000 + round * 137_911, 9_973);
         assert!(error < 1_000, "{error} ns in round {round}");
     }
@@ -48,7 +48,7 @@ fn a_rate_that_flips_between_ntps_extremes_stays_within_a_microsecond() {
 fn a_rate_far_beyond_ntps_is_followed_after_one_segment() {
     let (simulation, clock) = simulated(2_596_150_000, 7);
     largest_error(simulation, clock, 600_000_000, 50_000);
-    // chrony's fastest slew.
+    // This is chrony's fastest slew.
     simulation.slew(-83_333.0);
     largest_error(simulation, clock, 2_000_000_000, 50_000);
     let error = largest_error(simulation, clock, 1_000_000_000, 50_000);

@@ -1,4 +1,4 @@
-//! The derives use no name from the module where they stand.
+//! The derives use no name from the module that uses them.
 #![no_implicit_prelude]
 #![deny(warnings)]
 
