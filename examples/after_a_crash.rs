@@ -4,7 +4,8 @@
 //! $ cargo run --example after_a_crash
 //! ```
 //!
-//! The program starts itself a second time. The second process records and aborts; the first one reads what is left.
+//! The program starts itself a second time. The second process records and aborts; the first one reads the ring that is
+//! left.
 
 use eventring::reader::{Next, Reader, RingState, Seek};
 use eventring::recorder::{ContentDescription, Recorder};

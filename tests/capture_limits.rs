@@ -148,7 +148,7 @@ fn an_event_larger_than_the_files_has_a_file_of_its_own() {
     let ring = Ring::new(30, 6000);
     let summary = ring.capture(&CaptureOptions::new().rotate_bytes(1000));
     assert_eq!(check_account(&summary.files), ring.handed_out());
-    // Each file holds what it must hold, and one event.
+    // Each file holds the descriptions that it must hold, and one event.
     assert!(summary.files.iter().all(|file| bytes_of(file) < 16_000));
 }
 

@@ -20,8 +20,8 @@ fn log(recorder: &PerfRecorder, events: u64) {
     });
 }
 
-/// Records in shard 0. When it is told to, records in three new shards, prints how many seqnos all shards have handed
-/// out, and exits.
+/// Records in shard 0. When its parent sends a line, records in three new shards, prints how many seqnos all shards
+/// have handed out, and exits.
 fn program() -> ! {
     let builder = PerfRecorder::builder().config(place()).shifts(15, 21).tables_shift(16).shards(8).prefault(false);
     // Nothing drops the recorder.

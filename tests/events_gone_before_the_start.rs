@@ -1,5 +1,5 @@
 //! A reader that begins when the ring has already gone round: its cursor first reports the events that were overwritten
-//! before. So every seqno since 1 is accounted for, and these events are told apart from the reader's own losses.
+//! before. So every seqno since 1 is accounted for, and these events are counted apart from the reader's own losses.
 
 use eventring::reader::{
     Cursor, Followed, Follower, Gap, GapCause, Next, Reader, RingItem, RingSet, RingState, Seek, WaitStrategy,
@@ -31,7 +31,8 @@ fn before(first_seqno: u64, count: u64) -> Next {
     Next::Gap(Gap { first_seqno, count, cause: GapCause::OverwrittenBefore })
 }
 
-/// Counts what a reading loop finds: events read, events overwritten before the start, events lost, seqnos given up.
+/// Reads in a loop, and returns four counts: events read, events overwritten before the start, events lost, seqnos
+/// given up.
 fn account(cursor: &mut Cursor) -> [u64; 4] {
     let mut counts = [0; 4];
     let mut next_seqno = cursor.next_seqno();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// The program of an example. `cargo test` builds the examples, unless it is told to build one test only.
+/// The program of an example. `cargo test` builds the examples, unless its options select a single test.
 fn program(name: &str) -> PathBuf {
     // This test is in TARGET/PROFILE/deps.
     let profile = std::env::current_exe().unwrap().parent().unwrap().parent().unwrap().to_owned();
@@ -37,7 +37,7 @@ fn command(directory: &TempDir, name: &str) -> Command {
     command
 }
 
-/// Runs the program to its end and returns what it printed.
+/// Runs the program to its end and returns its output.
 fn run(command: &mut Command) -> String {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{output:?}");

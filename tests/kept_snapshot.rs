@@ -1,7 +1,7 @@
 //! The snapshot in `tests/data` was recorded and written by an earlier build. Today's build reads it, and would record
 //! the same.
 //!
-//! `EVENTRING_BLESS=1 cargo test --test kept_snapshot` records it anew.
+//! `EVENTRING_BLESS=1 cargo test --test kept_snapshot` records the snapshot again.
 #![cfg(all(feature = "exec", feature = "snapshot"))]
 
 mod all_events;

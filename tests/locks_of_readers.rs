@@ -74,8 +74,8 @@ fn lock_bytes(file: &File, kind: i32) -> bool {
     unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock) == 0 }
 }
 
-/// Plays the reader: opens the ring and takes the locks that it can get, once while its writer lives and once when told
-/// to.
+/// Plays the reader: opens the ring and takes the locks that it can get, once while its writer lives and once when the
+/// parent asks for it.
 fn read(locks: &str) {
     become_user(READER);
     let error = File::options().read(true).write(true).open(place()).unwrap_err();

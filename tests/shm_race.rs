@@ -1,5 +1,5 @@
-//! Many processes that make the same ring at the same time: one wins, the others are told who it is, and nobody sees
-//! half a file.
+//! Many processes that make the same ring at the same time: one wins, the others get an error that names the winner,
+//! and nobody sees half a file.
 
 #![cfg(not(any(loom, shuttle)))]
 

@@ -1,4 +1,5 @@
-//! Snapshots from an enemy, or from a broken disk: an error says what is wrong, in bounded memory.
+//! Snapshots from an enemy, or from a broken disk: each is refused with an error that names the fault, in bounded
+//! memory.
 #![cfg(feature = "snapshot")]
 
 use eventring::__internals::layout::header::{self, FixedHeader};

@@ -1,4 +1,5 @@
-//! Names that only Linux has stand where other systems never look: so the library compiles there.
+//! Names that exist only on Linux stand only in code that other systems do not compile, so the library compiles on
+//! them.
 
 mod tidy;
 

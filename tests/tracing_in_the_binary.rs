@@ -1,4 +1,4 @@
-//! The share of the tracing feature in a program's file: memory that begins as zeros is not in it.
+//! The size of the tracing feature in a program's file: memory that is zero at the start takes no space in the file.
 #![cfg(feature = "tracing")]
 
 use eventring::tracing::{PerfRecorder, RecorderSubscriber};

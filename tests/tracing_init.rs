@@ -19,7 +19,7 @@ const VARIABLES: [&str; 3] = ["EVENTRING_PERF", "EVENTRING_FILTER", "EVENTRING_R
 
 static SEEN: Counter = Counter::new("seen");
 
-/// Plays a program that reports how its set-up went, works, and lives until it is told to end.
+/// Plays a program that reports how its set-up went, works, and lives until its parent ends it.
 fn serve(set_up: impl FnOnce() -> Result<bool, String>) {
     say(match set_up() {
         Ok(true) => "recording".to_owned(),

@@ -107,8 +107,8 @@ fn a_shard_is_found_with_the_next_look() {
     assert_eq!((&records[1..], gaps), (&handed_out[..], Vec::new()));
 }
 
-/// Plays the program: records, is told to go on when it has a reader, records in three more shards, prints how much,
-/// and ends by `end`.
+/// Plays the program: records, waits for the message that it has a reader, records in three more shards, prints how
+/// much, and ends by `end`.
 fn record_and(end: fn() -> !) -> ! {
     // Nothing drops the recorder.
     let recorder: &'static PerfRecorder = Box::leak(Box::new(recorder(&place(), false)));

@@ -18,8 +18,8 @@ pub enum EndReason {
     Interrupted,
     /// This file was full, and the next file continues it.
     Rotated,
-    /// The file of a ring was truncated. Its writer may go on, but nothing of that can be read. The writers of the
-    /// other rings had ended.
+    /// The file of a ring was truncated. Its writer may go on recording, but the later events cannot be read. The
+    /// writers of the other rings had ended.
     Truncated,
     /// Pages of a ring's file could not be read, because there was no memory for them or because of an I/O error. The
     /// rest is as with [`Self::Truncated`].

@@ -1,4 +1,4 @@
-//! Making a file under a given name: what is replaced, and what never is.
+//! Making a file under a given name, and the rules of which files it may replace.
 //!
 //! No existing file is opened for writing, except a device or a pipe that the user has named. A file is made under a
 //! temporary name in its directory, which is held open, and is then given the requested name. So no link is followed,

@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Turn a capture, or what a ring holds now, into a trace for a viewer
+/// Turn a capture, or the events that a ring holds now, into a trace for a viewer
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// A capture file, or the files of a rotated one; or names or paths of rings, which are read together

@@ -48,7 +48,7 @@ impl RingArgs {
 }
 
 impl Expect {
-    /// Returns options that open the ring if it holds what it must.
+    /// Returns options that open the ring only if it holds the expected events.
     pub(super) fn options(&self) -> ReaderOptions {
         let options = Reader::options();
         match self.expect {

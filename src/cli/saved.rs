@@ -22,7 +22,7 @@ pub(super) struct Saved {
     pub read: ReadFiles,
     /// Problems of a capture that was made from rings just now: shards that were left out.
     problems: Vec<String>,
-    /// The pages of a ring's file that could not be read, with the cause; `None` if all could be read.
+    /// The reason why pages of a ring's file could not be read; `None` if all could be read.
     lost_pages: Option<LostPages>,
 }
 

@@ -1,4 +1,4 @@
-//! Notices of `watch` and `capture`: what they wait for while no event comes.
+//! Notices of `watch` and `capture` about the ring or event that they wait for while no event comes.
 
 use crate::cli::paint::DIM;
 use std::time::{Duration, Instant};

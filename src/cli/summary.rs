@@ -8,7 +8,7 @@ use eventring::export::{SpanSummary, Summary, summarize};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// Count the spans of a capture, or of what a ring holds now: how many, how long
+/// Count the spans of a capture, or those that a ring holds now: their number and their durations
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// A capture file, or the files of a rotated one; or names or paths of rings, which are read together

@@ -90,7 +90,7 @@ fn micros(nanos: u64) -> String {
     format!("{}.{:03}", nanos / 1000, nanos % 1000)
 }
 
-/// Returns the arguments, and the same again under `data`: the Firefox Profiler shows only these.
+/// Returns the arguments, and the same again under `data`: the Firefox Profiler shows only the values under `data`.
 fn with_data(args: &Args) -> Map<String, Value> {
     let mut out = args.to_json();
     let data = Value::Object(out.clone());

@@ -41,7 +41,7 @@ impl Kept {
 
     /// Counts a payload with the names of a call site or a thread.
     pub(super) fn learn(&mut self, payload_bytes: usize) {
-        // A name of one byte is kept as a string of its own.
+        // The factor is 16, because even a name of one byte is kept as a separate string.
         self.bytes = self.bytes.saturating_add(SPAN_BYTES).saturating_add(16 * payload_bytes as u64);
     }
 

@@ -21,8 +21,8 @@ pub(super) struct SpanTimes {
     /// The last time at which the span is known to have existed: a record named it, something happened in it, or it got
     /// a child.
     pub(super) seen_nanos: u64,
-    /// The time that threads were in the span: the sum over all threads; for an open span, until the end of the
-    /// recording.
+    /// The sum of the times that threads were in the span; for an open span, until the end of the recording. A thread
+    /// that is in the span twice at the same time counts once.
     pub(super) busy_nanos: u64,
     /// False if the span has no end and some of its records may have been lost.
     pub(super) is_busy_known: bool,

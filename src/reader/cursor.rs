@@ -120,7 +120,7 @@ impl Cursor {
     /// last [`Self::seek`]. Otherwise the report takes some calls, and about 100 µs. In a sparse file, an event that
     /// was recorded since the last [`Self::seek`] may need a second call to be found.
     ///
-    /// After [`Next::NotReady`], [`Self::is_finished`] tells whether this is the end.
+    /// After [`Next::NotReady`], [`Self::is_finished`] returns true if this is the end.
     #[inline(always)]
     #[expect(clippy::should_implement_trait, reason = "an iterator would end; a cursor waits, jumps and seeks")]
     pub fn next(&mut self) -> Next {

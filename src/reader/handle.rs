@@ -197,7 +197,8 @@ impl Reader {
         self.lost_pages() == Some(LostPages::Truncated)
     }
 
-    /// Returns why pages of the file could not be read, if there are such pages. Their bytes read as zeros: no events.
+    /// Returns the reason why pages of the file could not be read, if there are such pages. Their bytes read as zeros:
+    /// no events.
     pub fn lost_pages(&self) -> Option<LostPages> {
         self.source.lost_pages()
     }

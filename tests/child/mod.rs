@@ -29,7 +29,8 @@ pub fn play(test: &str, part: &str, place: &Path) -> Command {
     command
 }
 
-/// A child process whose messages are read line by line. It ends when it is dropped or told to end.
+/// A child process whose messages are read line by line. The child ends when this value is dropped, or by
+/// [`Talk::end`].
 pub struct Talk {
     pub child: Child,
     lines: BufReader<ChildStdout>,

@@ -3,8 +3,8 @@
 //!
 //! A controller sends signals to writer threads, whose signal handler sleeps. Chance decides where a thread is stopped,
 //! between any two instructions; [`Figures::stalls_inside`] counts how often that was inside of recording. A writer is
-//! a series of threads, one after another, so that a thread takes over what the thread before it has left while other
-//! writers are stalled.
+//! a series of threads, one after another, so that a thread takes over the payload cursor of the thread before it while
+//! other writers are stalled.
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 

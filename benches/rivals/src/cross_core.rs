@@ -75,8 +75,8 @@ pub fn measure(rounds: usize) -> Medians {
     medians
 }
 
-/// Measures what a tailing reader with the default wait strategy, on a processor of its own, costs a writer that
-/// records without pause.
+/// Measures the cost of a tailing reader for a writer that records without pause. The reader has the default wait
+/// strategy and a processor of its own.
 fn drag(recorder: &Recorder, rounds: usize) -> Medians {
     let payload = [7u8; 82];
     let write = || {

@@ -165,7 +165,8 @@ impl AwaitedRings {
         format!("the {rings} {} {verb}", names.join(", "))
     }
 
-    /// Returns the failure of rings that were not captured though others were; `outcome` says what was done.
+    /// Returns the failure of rings that were not captured though others were; `outcome` describes the capture of the
+    /// other rings.
     pub(super) fn failure(&mut self, outcome: &str) -> Option<anyhow::Error> {
         match self.failed.take() {
             Some(error) => Some(error.into()),

@@ -27,7 +27,7 @@ use summary::WatchSummary;
 /// Longest wait for an item. After this time the output is flushed and Ctrl-C is checked.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Show events as they are recorded, or what a snapshot or the ring of a dead program holds
+/// Show events as they are recorded, or the events of a snapshot or of the ring of a dead program
 ///
 /// A live ring is followed from its newest event on, until its writer ends or Ctrl-C. A ring that is not written any
 /// more is shown from its oldest event to its last. Several rings, and the shards of one, are merged by time.
@@ -52,7 +52,7 @@ pub(super) struct Args {
     count: Option<u64>,
     #[command(flatten)]
     select: Select,
-    /// When the writer ends, wait for the next one to make the ring anew, and go on with that; also wait for the first
+    /// When the writer ends, wait for the next ring of the name, and go on with it; also wait for the first ring
     #[arg(long)]
     reopen: bool,
     /// Exit with code 16 if events were lost

@@ -118,7 +118,7 @@ pub struct TxnReject {
 
 assert_layout!(TxnReject, 4, { reason: 0 });
 
-/// Payload of TXN_EVM_OUTPUT: what is in the transaction's receipt.
+/// Payload of TXN_EVM_OUTPUT: the content of the transaction's receipt.
 #[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct TxnEvmOutput {
     /// True if the transaction succeeded
