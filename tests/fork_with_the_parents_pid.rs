@@ -1,5 +1,5 @@
 //! A forked child that has its parent's process id, because it is the first process of a pid namespace within another
-//! one, owns nothing of its parent's.
+//! one, owns none of its parent's rings.
 
 #![cfg(not(any(loom, shuttle)))]
 

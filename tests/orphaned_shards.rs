@@ -175,8 +175,8 @@ fn shards_without_their_recorder_are_listed_as_such_and_those_of_a_recorder_coun
     let listed = run(&["list", "--json", argument(directory.path())]).json();
     assert_eq!(listed["rings"].as_array().unwrap().len(), 1, "{listed:#}");
     assert_eq!((&listed["rings"][0]["shards"], &listed["rings"][0]["orphaned"]), (&MANY.into(), &false.into()));
-    // The next recorder leaves shards of dead recorders alone: it may be another program, or a program that may not
-    // remove them.
+    // The next recorder leaves shards of dead recorders alone: it may belong to another program, or to a program that
+    // may not remove the files.
     let crashed = directory.path().join("crashed");
     std::fs::rename(&ring, &crashed).unwrap();
     for index in 1..MANY {

@@ -1,7 +1,7 @@
 //! The public surface of the library, with all features, is the one that was reviewed: the snapshot is rustdoc's own
 //! listing of it.
 //!
-//! After a change on purpose, run this test with `INSTA_UPDATE=always` and review the difference of the snapshot.
+//! After an intended change, run this test with `INSTA_UPDATE=always` and review the difference of the snapshot.
 
 use std::fmt::Write as _;
 use std::fs;

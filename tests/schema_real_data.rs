@@ -33,7 +33,7 @@ fn events(image: &[u8]) -> Vec<Event> {
         .collect()
 }
 
-/// Returns the events of a file among the shared data; `None`, after printing so, if it is not there.
+/// Returns the events of a file among the shared data; `None`, after printing a message, if the file is not there.
 fn recorded(file: &str) -> Option<Vec<Event>> {
     let path = format!("{}/../shared/data/{file}", env!("CARGO_MANIFEST_DIR"));
     let Ok(compressed) = std::fs::File::open(&path) else {

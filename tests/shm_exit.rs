@@ -112,7 +112,8 @@ fn a_forked_child_neither_removes_the_file_nor_keeps_the_lock() {
     let path = directory.path().join("ring");
     let mut owner = Talk::with(play(TEST, "owner", &path));
     assert_eq!(owner.hear(), "forked");
-    // The test waits for the owner's end, not for that of its child (which has our pipe), and leaves the rest to `end`.
+    // The test waits for the owner's end, but not for the end of the owner's child, which has our pipe. `end` waits for
+    // the rest.
     let pid = i32::try_from(owner.child.id()).ok().and_then(Pid::from_raw).unwrap();
     waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap();
     assert!(!path.with_extension("dropped").exists());

@@ -31,7 +31,7 @@ fn count(file: &str) -> u64 {
     fs::read_to_string(Path::new(POOL).join(file)).unwrap().trim().parse().unwrap()
 }
 
-/// Runs `body` in a child process, with a pool of exactly so many pages and a hugetlbfs mount that only the child sees.
+/// Runs `body` in a child process, with a pool of exactly `pages` pages and a hugetlbfs mount that only the child sees.
 /// Only one such test runs at a time, and only on a machine that uses no huge pages. The pool is emptied again whatever
 /// happens to the child.
 fn with_free_pages(test: &str, pages: u64, body: impl FnOnce(&Path)) {

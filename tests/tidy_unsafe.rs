@@ -4,7 +4,8 @@ mod tidy;
 
 use tidy::{Allowed, Source, has_word, layer_of, layers, sources};
 
-/// Returns the files that have the word and must not, and the files that the table lists and that do not have it.
+/// Returns the files that have the word although the table does not list them, and the listed files that do not have
+/// the word.
 fn violations(allowed: impl Fn(&tidy::Layer) -> &Allowed, stands_in: impl Fn(&Source) -> bool) -> Vec<String> {
     let layers = layers();
     let sources = sources();

@@ -1,6 +1,6 @@
 //! A program that records with the real subscriber is killed in the middle of its work, on more threads than there are
-//! shards. Every committed event is captured from the rings that it leaves, open spans are open, and other people's
-//! programs load the traces.
+//! shards. Every committed event is captured from the rings that the program leaves, open spans are open, and other
+//! people's programs load the traces.
 #![cfg(feature = "cli")]
 
 mod child;

@@ -3,8 +3,8 @@
 
 use crate::reader::{Descriptor, PayloadRead, Reader};
 
-/// The range and the sum of a ring's valid payloads. No two payloads of a sound ring share a byte, and none ends
-/// further after the start of the buffer window than the buffer is long. So the payloads of a ring without a writer
+/// The range and the sum of a ring's valid payloads. In a sound ring, no two payloads share a byte, and each payload
+/// ends at most one buffer length after the start of the buffer window. So the payloads of a ring without a writer
 /// never take more bytes than its buffer. The payloads of any ring take at most as many bytes as its writer has moved
 /// the window, plus the buffer.
 #[derive(Debug, Default)]

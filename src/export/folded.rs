@@ -94,7 +94,8 @@ impl InnermostTimes<'_> {
         innermost.since_nanos = nanos;
     }
 
-    /// Stops the time of the threads whose events a ring of the process may have lost: they may have left their spans.
+    /// Stops the time of the threads whose events a ring of the process may have lost: these threads may have left
+    /// their spans.
     fn forget(&mut self, process: u32, shard: Option<(u32, u32)>, replay: &SpanReplay) {
         for ((of_process, thread), innermost) in &mut self.threads {
             if *of_process == process && self.timeline.concerns(process, shard, *thread) {

@@ -43,8 +43,9 @@ impl Slices {
         Self(slices)
     }
 
-    /// Returns the slice in which an event lies that happened in the span at that time, on that thread if the thread is
-    /// known. A slice that goes on is preferred to a slice that has just ended, and a later slice to an earlier one.
+    /// Returns the slice in which an event lies that happened in the span at time `nanos`. If the thread of the event
+    /// is known, the slice is one of that thread. A slice that goes on is preferred to a slice that has just ended, and
+    /// a later slice to an earlier slice.
     pub(super) fn at(&self, thread: Option<ThreadKey>, nanos: u64) -> Option<Slice> {
         let begun = &self.0[..self.0.partition_point(|slice| slice.start_nanos <= nanos)];
         let can_hold = |slice: &&Slice| slice.end_nanos >= nanos && thread.is_none_or(|thread| thread == slice.thread);

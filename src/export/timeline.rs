@@ -100,7 +100,7 @@ impl Timeline {
         self.index_of(key).map(|index| &self.spans[index])
     }
 
-    /// Returns the parent of a span, if it was seen.
+    /// Returns the parent of a span, if the parent was seen.
     pub(super) fn parent_of(&self, index: usize) -> Option<usize> {
         let span = &self.spans[index];
         self.index_of((span.process, span.parent?))

@@ -52,8 +52,8 @@ impl Cursor {
     /// result of [`Self::next`] for the first event that is not ready or is missing: [`Next::NotReady`] or
     /// [`Next::Gap`]. Never waits; call it again after a gap.
     ///
-    /// The effect is that of a loop around [`Self::next`]. It is a little faster, because the position stays in a
-    /// register, and is meant for programs that read millions of events.
+    /// The effect is that of a loop around [`Self::next`]. This function is a little faster, because the position stays
+    /// in a register. It is meant for programs that read millions of events.
     ///
     /// # Panics
     /// Panics if `f` does. The event that `f` was given counts as read.

@@ -16,8 +16,8 @@ pub struct Gap {
 #[non_exhaustive]
 pub enum GapCause {
     /// The events had been overwritten before the reader began, at [`Seek::Oldest`](super::Seek::Oldest) or
-    /// [`Seek::Last`](super::Seek::Last), or were overwritten while it looked for its first event. They are no loss of
-    /// this reader, because they were gone before it began.
+    /// [`Seek::Last`](super::Seek::Last), or were overwritten while the reader looked for its first event. They are no
+    /// loss of this reader, because they were gone before it began.
     OverwrittenBefore,
     /// The reader was too slow: the ring went round, and the events were overwritten. Also the cause for events that
     /// were asked for by number ([`Seek::Seqno`](super::Seek::Seqno)) after they had been overwritten.
@@ -63,8 +63,8 @@ impl Gap {
         self.cause.is_loss()
     }
 
-    /// Returns the gap of a shard that could not be opened and has handed out so many `seqnos`. An unknown number
-    /// counts as 1.
+    /// Returns the gap of a shard that could not be opened and has handed out `seqnos` sequence numbers. An unknown
+    /// number counts as 1.
     pub(super) fn of_missed_shard(seqnos: Option<u64>) -> Self {
         Self { first_seqno: 1, count: seqnos.unwrap_or(1), cause: GapCause::NeverOpened }
     }

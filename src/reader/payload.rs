@@ -6,7 +6,8 @@ use crate::ring::memory::RingMemory;
 use crate::ring::mutation::{self, Mutation};
 use crate::ring::observe;
 
-/// A payload smaller than this fits any ring, because a payload buffer is at least a page long. It is copied inline.
+/// A payload smaller than this fits any ring, because a payload buffer is at least a page long. Such a payload is
+/// copied inline.
 const SMALL_PAYLOAD_BYTES: usize = 32;
 
 /// The result of reading a payload.

@@ -1,7 +1,8 @@
 //! Rings in sparse files: holes of the file that may have been written since it was mapped.
 //!
-//! A hole reads as zeros. A descriptor of zeros is no event, so the file is asked again before the reader concludes
-//! that there is no event. A payload of zeros could be real, so the file is asked before each copy of a payload.
+//! A hole reads as zeros. A descriptor of zeros is no event, so the reader asks for the file's holes again before it
+//! concludes that there is no event. A payload of zeros could be real, so the reader asks for the file's holes before
+//! each copy of a payload.
 
 use super::source::Source;
 use crate::layout::limits::{DESCRIPTOR_BYTES, HEADER_SECTION_BYTES};

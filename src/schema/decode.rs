@@ -11,7 +11,7 @@ use super::value::Value;
 
 /// The most values that are made of one payload. Bounds the memory that a hostile schema can ask for.
 const MAX_VALUES: usize = 1 << 20;
-/// A field's name counts as one more value for each of so many bytes, because it is shown with each value.
+/// Number of bytes of a field's name that count as one more value, because the name is shown with each value.
 const NAME_BYTES_PER_VALUE: usize = 16;
 
 /// The name under which a [`Value::Struct`] holds a problem of the payload as a whole. No field can have this name.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// Returns a file of the shared data; `None`, after printing so, if it is not there.
+/// Returns a file of the shared data; `None`, after printing a message, if the file is not there.
 pub fn path(file: &str) -> Option<PathBuf> {
     let path = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/data")).join(file);
     if path.exists() {

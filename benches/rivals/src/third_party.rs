@@ -97,7 +97,7 @@ fn in_fastrace(operations: u64, span: impl Fn()) -> Duration {
 }
 
 /// Times a batch of scopes inside of another scope, as a frame or a function is one: after each outermost scope, puffin
-/// hands its data to the process's profiler. That is not counted.
+/// hands its data to the process's profiler. The time of this step is not counted.
 fn in_puffin(operations: u64, scope: impl Fn()) -> Duration {
     puffin::profile_scope!("outermost");
     time(operations, |_| scope())

@@ -53,13 +53,13 @@ pub(super) struct Args {
     /// Stop when the files have this size together (500k, 100M, 2G)
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     max_size: Option<u64>,
-    /// Begin a new file when one has this size; FILE.evc becomes FILE.0001.evc and so on
+    /// Begin a new file when the current file has this size; FILE.evc becomes FILE.0001.evc and so on
     #[arg(long, value_name = "SIZE", value_parser = parse_file_bytes)]
     rotate_size: Option<u64>,
     /// Begin a new file after this time
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     rotate_every: Option<Duration>,
-    /// Keep only the last so many files; events in the others are no loss, they are counted apart
+    /// Keep only the last FILES files; events in removed files are no loss, and are counted as removed
     #[arg(long, value_name = "FILES", value_parser = clap::value_parser!(u32).range(1..))]
     keep: Option<u32>,
     /// Compression level of zstd, 1 to 22
@@ -71,7 +71,7 @@ pub(super) struct Args {
     /// Exit with code 16 if events were lost, or their payloads
     #[arg(long)]
     strict: bool,
-    /// Wait for rings that are not there yet; those that are there are read meanwhile
+    /// Wait for rings that do not exist yet; existing rings are read meanwhile
     #[arg(long, conflicts_with = "now")]
     wait: bool,
     /// A program to start, with its arguments: its rings are captured until it ends; its exit code is ours

@@ -8,7 +8,7 @@ const NAME_WIDTH: usize = 12;
 const NAME_WIDTH_MAX: usize = 16;
 /// The width to which names of threads are cut; in a narrow terminal it is [`NARROW`].
 const THREAD_WIDTH: usize = 15;
-/// The width to which names of threads and rings are cut where there is little room.
+/// The width to which names of threads and rings are cut if the line has little room.
 const NARROW: usize = 11;
 /// The first width of the column of span ids.
 const SPAN_WIDTH: usize = 10;

@@ -8,7 +8,7 @@ use std::io;
 impl TraceBuilder<'_> {
     /// Draws a span that a record names, because the record of its creation may have been lost.
     pub(super) fn see(&mut self, key: SpanKey, nanos: u64) -> io::Result<()> {
-        // Threads race: a thread may exit a span that another thread has closed, and that has been drawn.
+        // Threads race: a thread may exit a span after another thread has closed the span and the span was drawn.
         let is_over = self.timeline.get(key).and_then(|times| times.end_nanos).is_some_and(|end| end < nanos);
         if is_over && !self.spans.contains_key(&key) {
             return Ok(());

@@ -10,11 +10,10 @@ use std::time::{Duration, Instant};
 const REOPEN_PAUSE: Duration = Duration::from_millis(20);
 
 impl RingSet {
-    /// Goes on with the next rings of the same names: waits at most `timeout` until the name of a ring that has ended,
-    /// and was read to its end, leads to another ring. That ring takes the place of the old one and of its shards, and
-    /// is read from its first event on. Returns the index of the first such ring in [`Self::rings`]; the rings before
-    /// it are those that stay, under indices that may be smaller than they were. Returns `None` if there is no such
-    /// ring.
+    /// Goes on with the next rings of the same names. Waits at most `timeout` until the name of a ring that was read to
+    /// its end leads to another ring. The new ring replaces the old ring and its shards, and is read from its first
+    /// event on. Returns the index of the first new ring in [`Self::rings`]; the rings before it are the rings that
+    /// stay, whose indices may be smaller than before. Returns `None` if there is no new ring.
     ///
     /// # Errors
     /// The next ring of a name cannot be opened; see [`ReaderOptions::open`](crate::reader::ReaderOptions::open). The

@@ -30,9 +30,10 @@ pub(super) enum FoundShard {
     /// A shard that is still needed, or was never seen, cannot be opened. Once the recorder has ended, [`Self::Missed`]
     /// says how many events it held.
     Unreadable { index: u32, error: ReaderError },
-    /// All events of a shard are lost to this reader, because the shard could not be opened. It has handed out so many
-    /// sequence numbers: as many events, less those that were given up. `None` if nobody knows the number because the
-    /// writer did not end in good order. Then it was at least 1, because a shard is made for an event.
+    /// All events of a shard are lost to this reader, because the shard could not be opened. `seqnos` is the number of
+    /// sequence numbers that the shard has handed out: one for each event, and one for each number that was given up.
+    /// It is `None` if nobody knows the number because the writer did not end in good order. In that case there was at
+    /// least one event, because a shard is made for an event.
     Missed { index: u32, seqnos: Option<u64> },
 }
 

@@ -4,7 +4,7 @@
 pub(crate) const BLOCK: usize = 0;
 /// Index of the word that holds the transaction's index in the block, plus one; 0 for no transaction.
 pub(crate) const TXN: usize = 1;
-/// Index of the word that holds the account's index in the access list, from 0 (and 0 where there is no account).
+/// Index of the word that holds the account's index in the access list, from 0 (also 0 if there is no account).
 pub(crate) const ACCOUNT_INDEX: usize = 2;
 
 /// The block, transaction and account that an execution event belongs to, as its extension words say.
@@ -20,7 +20,7 @@ pub struct FlowTags {
     pub block_seqno: u64,
     /// Index of the transaction in the block.
     pub txn_index: Option<u64>,
-    /// Index of the account in the access list; 0 also where there is no account.
+    /// Index of the account in the access list; 0 also if there is no account.
     pub account_index: u64,
 }
 

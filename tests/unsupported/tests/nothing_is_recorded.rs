@@ -1,4 +1,5 @@
-//! Without event rings, everything that would make or open a ring is an error that says so, and the rest does nothing.
+//! On a system without event rings, functions that would make or open a ring return an error that says so. All other
+//! functions do nothing.
 
 #![cfg(any(not(target_os = "linux"), eventring_unsupported))]
 
