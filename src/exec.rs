@@ -24,7 +24,7 @@ impl RecordsTo for ExecEvent {
 /// A scope in which the calling thread works on a block: until it is dropped, execution events of the thread carry the
 /// word `block`.
 ///
-/// The rules of [`ExtScope`] hold, of which this is one.
+/// A block scope is an [`ExtScope`] and has its rules.
 ///
 /// ```
 /// use eventring::exec::BlockScope;
@@ -61,7 +61,7 @@ impl BlockScope {
         Self::enter(seqno)
     }
 
-    /// Enters a block whose BLOCK_START has that seqno: for the other threads that work on the block.
+    /// Enters a block whose BLOCK_START has this seqno. The other threads that work on the block call this.
     pub fn enter(block_start_seqno: u64) -> Self {
         Self { seqno: block_start_seqno, _word: ExtScope::set::<ExecEvent>(flow::BLOCK, block_start_seqno) }
     }
@@ -72,7 +72,8 @@ impl BlockScope {
     }
 
     /// Makes the calling thread work on the transaction with this index (from 0), until the scope is dropped. Events
-    /// carry the index plus one, so that 0 means none; the largest index cannot be told from the index before it.
+    /// carry the index plus one, so that 0 means no transaction. The largest index and the index before it give the
+    /// same word.
     pub fn transaction(&self, index: u64) -> ExtScope {
         ExtScope::set::<ExecEvent>(flow::TXN, index.saturating_add(1))
     }
@@ -86,7 +87,7 @@ impl BlockScope {
 fn record_block_start(active: &ActiveRecorder, block_start: &BlockStart) -> u64 {
     block_start.with_bytes(|bytes| {
         let ext = ExecEvent::BlockStart.default_ext();
-        // Reserved by hand, because the word is the seqno that the reservation brings.
+        // This event is reserved without `record!`, because its word is the seqno of the reservation.
         let Some(mut reservation) = active.reserve(ExecEvent::BlockStart.code(), ext, bytes.len() as u64) else {
             return 0;
         };

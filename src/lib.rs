@@ -5,8 +5,8 @@
 //!   [`GlobalRecorder`](global::GlobalRecorder), switch it on with [`try_init`](global::GlobalRecorder::try_init), and
 //!   write [`record!`] and [`recordv!`]. [`recorder::Recorder`] does the same without globals.
 //! - **Read**, in another process, now or later: [`reader::Reader`] opens a ring by its name, a
-//!   [`Cursor`](reader::Cursor) walks it, a [`Follower`](reader::Follower) waits, and [`schema::SchemaModel`] decodes
-//!   rings whose types the program does not have.
+//!   [`Cursor`](reader::Cursor) reads its events one by one, a [`Follower`](reader::Follower) waits for new events, and
+//!   [`schema::SchemaModel`] decodes rings whose types the program does not have.
 //! - **Spans**: with the feature `tracing`, `eventring::tracing::init("my-app")` records what the program's `tracing`
 //!   spans do.
 //! - **Look**: the program `eventring` (feature `cli`) lists, shows, follows, saves and exports rings.
@@ -47,8 +47,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Rings need Linux. On other systems the crate compiles, records nothing, and says so by errors of the kind
-//! `Unsupported`.
+//! Rings need Linux. On other systems the crate compiles and records nothing; making or opening a ring returns an error
+//! of the kind `Unsupported`.
 //!
 //! | feature | content | default |
 //! |---|---|---|
@@ -66,7 +66,7 @@
     allow(dead_code, reason = "a part of each layer is only reached when there is a ring")
 )]
 
-// The derives name this crate `::eventring`, also within it.
+// The derives name this crate `::eventring`, also inside this crate.
 extern crate self as eventring;
 
 /// Implements `Debug` of an error by its `Display`, with all causes: a `main` that returns the error prints its
@@ -116,8 +116,8 @@ pub mod tracing;
 #[cfg(all(eventring_mutants, not(any(loom, shuttle))))]
 pub use ring::step;
 
-/// The door to internals, for the project's own tests and benchmarks and for the program `eventring`. No promise of
-/// stability holds for anything in it.
+/// Access to internals, for the project's own tests and benchmarks and for the program `eventring`. No item in it is
+/// stable.
 #[doc(hidden)]
 #[cfg(not(any(loom, shuttle)))]
 pub mod __internals {
@@ -135,7 +135,7 @@ pub mod __internals {
     }
 }
 
-// Each is a trait and, with the feature `macros`, a derive.
+// Each of these names is a trait and, with the feature `macros`, a derive.
 #[doc(hidden)]
 #[cfg(not(any(loom, shuttle)))]
 pub use macros::support as __private;

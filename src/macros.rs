@@ -1,4 +1,4 @@
-//! `record!` and `recordv!`.
+//! The macros `record!`, `recordv!` and `ext_scope!`.
 
 use crate::global::RecordsTo;
 use crate::schema::{EventPayload, EventType, PayloadOf};
@@ -26,9 +26,9 @@ use crate::schema::{EventPayload, EventType, PayloadOf};
 /// The event is a path to a variant of an enum that derives [`EventType`]. Its payload is a reference or a value of the
 /// struct that the enum names for it; the compiler checks this. An event without a struct has no payload.
 ///
-/// Extension words stand after `;`: `ext[N] = value`, or `NAME = value` with a name that the enum gives to a word
-/// (`#[event(ext(INDEX = NAME))]`). Word 3 is `span`, unless the enum says `no_span`. An event has four words, and the
-/// compiler says so:
+/// Extension words come after `;`: `ext[N] = value`, or `NAME = value` with a name that the enum gives to a word
+/// (`#[event(ext(INDEX = NAME))]`). Word 3 is `span`, unless the enum says `no_span`. An event has only four words,
+/// which the compiler checks:
 ///
 /// ```compile_fail,E0080
 /// # use eventring::{record, schema::test::{TestCounter, TestEvent}};
@@ -39,7 +39,7 @@ use crate::schema::{EventPayload, EventType, PayloadOf};
 /// ```
 ///
 /// The event must be known at compile time, so that its payload can be checked. An event in a variable is refused; a
-/// `const` is not. An event that is chosen at run time is recorded as bytes, by its code:
+/// `const` is not. An event that is chosen at run time is recorded by its code, with its payload as bytes:
 ///
 /// ```
 /// # use eventring::{record, schema::{EventPayload, EventType, test::{TestCounter, TestEvent}}};
@@ -64,7 +64,7 @@ use crate::schema::{EventPayload, EventType, PayloadOf};
 /// [`RecorderStats::foreign_events`](crate::recorder::RecorderStats::foreign_events), which `eventring info` shows. A
 /// recorder whose description states no schema hash takes every event of its content type.
 ///
-/// Gives the event's seqno, or 0 if nothing was recorded.
+/// The value of the macro is the event's seqno, or 0 if nothing was recorded.
 #[macro_export]
 macro_rules! record {
     ($recorder:expr => $event:path $(,)? $(; $($ext:tt)*)?) => {
@@ -107,10 +107,11 @@ macro_rules! record {
 /// # Ok::<(), eventring::recorder::RecorderError>(())
 /// ```
 ///
-/// Otherwise it is like [`record!`]. There are at most 15 slices. The compiler checks that an event has slices only if
-/// it has trailing arrays. Nothing checks that the slices have as many elements as the counts in the struct say.
+/// In all other respects it is like [`record!`]. There are at most 15 slices. The compiler checks that an event has
+/// slices only if it has trailing arrays. Nothing checks that the slices have as many elements as the counts in the
+/// struct say.
 ///
-/// A program that passes events on without knowing their types gives the code and the bytes instead. Then nothing is
+/// A program that forwards events without knowing their types gives the code and the bytes instead. Then nothing is
 /// checked:
 ///
 /// ```
@@ -152,8 +153,8 @@ macro_rules! __record {
                 #[allow(unused_mut, reason = "without extension words nothing changes it")]
                 let mut content_ext = $default_ext;
                 $crate::__ext!(content_ext, [$event], $($ext)*);
-                // The code is an expression and no named constant, because items are not hygienic: the constant would
-                // hide a constant of the caller from the caller's expressions below.
+                // The code is an expression and not a named constant, because items are not hygienic: the constant
+                // would hide a constant of the caller from the caller's expressions below.
                 $crate::__private::Coded::<
                     { $crate::__private::$how($event, $event as ::core::primitive::u16, 0 $(+ $crate::__one!($part))*) },
                     _,
@@ -224,9 +225,9 @@ macro_rules! __ext {
 /// # Ok::<(), eventring::recorder::RecorderError>(())
 /// ```
 ///
-/// Gives an [`ExtScope`](crate::global::ExtScope), which has the rules. The enum names its recorder
-/// (`#[event(recorder = …)]`) and the word (`#[event(ext(INDEX = NAME))]`); a name that it does not have is a compile
-/// error. An event carries all words, or those that `#[event(carries(…))]` on its variant names.
+/// The value of the macro is an [`ExtScope`](crate::global::ExtScope), whose docs have the rules. The enum names its
+/// recorder (`#[event(recorder = …)]`) and the word (`#[event(ext(INDEX = NAME))]`). A name that the enum does not have
+/// is a compile error. An event carries all words, or the words that `#[event(carries(…))]` on its variant names.
 #[macro_export]
 macro_rules! ext_scope {
     ($events:ty, $word:ident = $value:expr $(,)?) => {
@@ -244,7 +245,7 @@ pub mod support {
     use crate::global::{ActiveRecorder, identity};
     use crate::recorder::Recorder;
 
-    /// A recorder named in the macro, in the shape of a global recorder's answer.
+    /// A recorder that the macro call names. It has the methods of [`ActiveRecorder`] that the macros use.
     pub struct Own<'r>(&'r Recorder);
 
     impl<'r> Own<'r> {
@@ -261,8 +262,8 @@ pub mod support {
         recorder.is_enabled().then_some(Own(recorder))
     }
 
-    /// Returns `Some` if the recorder is on and its ring was made for events of this type: one compare more than
-    /// [`own`].
+    /// Returns `Some` if the recorder is on and its ring was made for events of this type: this is one comparison more
+    /// than [`own`].
     #[inline(always)]
     pub fn own_for<'r, E: EventType>(recorder: &'r Recorder, _: &E) -> Option<Own<'r>> {
         let own = own(recorder)?;
@@ -276,7 +277,7 @@ pub mod support {
     /// Returns the index of the word that the schema of an event calls `name`.
     ///
     /// # Panics
-    /// At compile time, if it calls none so.
+    /// At compile time, if no word has this name.
     pub const fn word<E: EventType>(_: &E, name: &str) -> usize {
         match E::INFO.ext_words.index_of(name) {
             Some(index) => index,
@@ -295,7 +296,7 @@ pub mod support {
     /// Returns the index of the word that a scope can set and that the schema calls `name`.
     ///
     /// # Panics
-    /// At compile time, if there is no word of that name, or it is that of the current span.
+    /// At compile time, if no word has this name, or if the word is that of the current span.
     pub const fn scope_word<E: RecordsTo>(name: &str) -> usize {
         let words = &E::INFO.ext_words;
         match words.index_of(name) {
@@ -313,7 +314,7 @@ pub mod support {
         E::global_recorder().active_for::<E>()
     }
 
-    /// Returns the extension words of an event that is recorded to a recorder that the call names: the span alone.
+    /// Returns the extension words of an event for a recorder that the call names: only the word of the span.
     #[inline(always)]
     pub fn span_ext<E: EventType>(_: &E) -> [u64; 4] {
         crate::global::span_ext::<E>()
@@ -348,7 +349,7 @@ pub mod support {
         code
     }
 
-    /// Returns the code of an event that is recorded with so many parts after its fixed struct.
+    /// Returns the code of an event that is recorded with `parts` parts after its fixed struct.
     ///
     /// # Panics
     /// At compile time, if there are parts, and the event has no trailing arrays.
@@ -372,11 +373,11 @@ pub mod support {
         false
     }
 
-    /// The most parts, with the fixed struct, that are gathered without asking for memory.
+    /// Largest number of parts, with the fixed struct, that are gathered without allocating memory.
     const GATHERED_MAX: usize = 16;
 
-    /// An event with its code. It is the receiver of the call, so that the compiler knows the type of the event before
-    /// that of the payload, and its messages speak of the payload.
+    /// An event with its code. It is the receiver of the call. So the compiler knows the type of the event before the
+    /// type of the payload, and its messages are about the payload.
     pub struct Coded<const CODE: u16, E>(pub E);
 
     impl<const CODE: u16, E: EventType> Coded<CODE, E> {

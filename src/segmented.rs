@@ -1,8 +1,8 @@
-//! An array that grows by blocks. Elements never move, and looking them up takes no lock.
+//! An array that grows by blocks. Elements never move, and a lookup takes no lock.
 
 use once_cell::race::OnceBox;
-// Not the model checker's: it is held only while a block is made, and models make their blocks before they start
-// threads.
+// This is not the model checker's mutex: it is held only while a block is made, and models make their blocks before
+// they start threads.
 use std::sync::{Mutex, PoisonError};
 
 /// An array of at most `BLOCKS` blocks. Each block is made when it is first needed and lives as long as the array.
@@ -10,10 +10,10 @@ use std::sync::{Mutex, PoisonError};
 /// The first block has `1 << FIRST_SHIFT` elements. Every further block has `1 << GROWTH_SHIFT` times as many as the
 /// block before it: with 0 all blocks have the same length.
 ///
-/// An array without blocks is all zeros, so that a `static` array takes no room in the program's file.
+/// An array without blocks consists of zero bytes. So a `static` array takes no room in the program's file.
 pub(crate) struct SegmentedArray<T, const FIRST_SHIFT: u32, const GROWTH_SHIFT: u32, const BLOCKS: usize> {
     blocks: [OnceBox<Box<[T]>>; BLOCKS],
-    /// Held by the thread that makes a block, so that threads which need the same block do not each allocate it.
+    /// Lock of the thread that makes a block, so that threads which need the same block do not each allocate it.
     making: Mutex<()>,
 }
 
@@ -28,7 +28,7 @@ impl<T, const FIRST_SHIFT: u32, const GROWTH_SHIFT: u32, const BLOCKS: usize>
         Self { blocks: [const { OnceBox::new() }; BLOCKS], making: Mutex::new(()) }
     }
 
-    /// Returns how many elements the block has.
+    /// Returns the number of elements of the block.
     #[inline(always)]
     pub(crate) const fn block_len(block: usize) -> usize {
         1 << (FIRST_SHIFT + GROWTH_SHIFT * block as u32)
@@ -44,13 +44,13 @@ impl<T, const FIRST_SHIFT: u32, const GROWTH_SHIFT: u32, const BLOCKS: usize>
         start
     }
 
-    /// Returns the block if it has been made. Whatever its maker did before happens before this call returns.
+    /// Returns the block if it has been made. All actions of its maker before that happen before this call returns.
     #[inline(always)]
     pub(crate) fn block(&self, block: usize) -> Option<&[T]> {
         self.blocks.get(block)?.get().map(|elements| &**elements)
     }
 
-    /// Returns the block, and makes it if it is not there: `new` gives the element for each index in the array.
+    /// Returns the block, and makes it if it does not exist. `new` returns the element for each index in the array.
     ///
     /// Returns `None` if the array has no such block.
     pub(crate) fn get_or_make_block(&self, block: usize, new: impl Fn(usize) -> T) -> Option<&[T]> {
@@ -63,7 +63,7 @@ impl<T, const FIRST_SHIFT: u32, const GROWTH_SHIFT: u32, const BLOCKS: usize>
     #[cold]
     #[inline(never)]
     fn make_block(&self, block: usize, new: impl Fn(usize) -> T) -> Option<&[T]> {
-        // A panic of `new` has put nothing into the array.
+        // A poisoned lock does no harm: a panic of `new` has put nothing into the array.
         let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         let start = Self::block_start(block);
         let elements = || Box::new((start..start + Self::block_len(block)).map(new).collect());
@@ -77,7 +77,7 @@ impl<T, const FIRST_SHIFT: u32, const GROWTH_SHIFT: u32, const BLOCKS: usize>
         self.block(block)?.get(within)
     }
 
-    /// Returns the element with this index in the array, and makes its block if it is not there.
+    /// Returns the element with this index in the array, and makes its block if the block does not exist.
     ///
     /// Returns `None` if the index is not below [`Self::LEN_MAX`].
     pub(crate) fn get_or_make(&self, index: usize, new: impl Fn(usize) -> T) -> Option<&T> {

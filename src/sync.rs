@@ -1,4 +1,4 @@
-//! The atomics: those of `std`, or in models those of the model checker (`models/src/checker.rs`). Other files import
+//! The atomics of `std`, or in models the atomics of the model checker (`models/src/checker.rs`). Other files import
 //! them from here.
 
 #[cfg(not(any(loom, shuttle)))]
@@ -14,7 +14,7 @@ pub(crate) use crate::checker::{AtomicU64, Mutex, Ordering, compiler_fence, fenc
 ///
 /// On x86-64 the locked instruction itself is that fence: it drains the store buffer, so that no earlier store and no
 /// later load of this thread passes it (Intel SDM vol. 3A 9.2.3.9, AMD APM vol. 2 7.4.2). Only the compiler must be
-/// kept from reordering. Everywhere else, and in models, the fence is written out.
+/// prevented from reordering. On other machines, and in models, the fence is explicit.
 #[inline(always)]
 pub(crate) fn fetch_add_then_fence(word: &AtomicU64, value: u64) -> u64 {
     #[cfg(all(target_arch = "x86_64", not(any(loom, shuttle, eventring_portable))))]
@@ -42,7 +42,7 @@ pub(crate) fn local_fetch_add(word: &AtomicU64, value: u64) -> u64 {
     return word.fetch_add(value, Ordering::Relaxed);
 }
 
-/// Adds `value` as [`local_fetch_add`] does, without the old value.
+/// Adds `value` like [`local_fetch_add`], but does not return the old value.
 #[inline(always)]
 pub(crate) fn local_add(word: &AtomicU64, value: u64) {
     #[cfg(all(target_arch = "x86_64", not(any(loom, shuttle, eventring_portable))))]

@@ -15,7 +15,7 @@ pub enum ActiveRecorder {
     Override(Recorder),
 }
 
-/// An event type that names a global recorder. The `recorder` attribute of the `EventType` derive implements it.
+/// Event type that names a global recorder. The `recorder` attribute of the `EventType` derive implements it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no recorder of its own",
     note = "declare one: `#[event(recorder = GLOBAL)]` on the enum; or name one: `record!(recorder => EVENT, …)`"
@@ -31,21 +31,21 @@ pub trait RecordsTo: EventType {
         f(&AmbientWords::new())
     }
 
-    /// Returns the extension words of this event, but for those that `record!` is given: the words that scopes have set
-    /// ([`ExtScope`](super::ExtScope)), and the id of the current span.
+    /// Returns the extension words of this event that the call of `record!` does not give: the words that scopes have
+    /// set ([`ExtScope`](super::ExtScope)), and the id of the current span.
     #[inline(always)]
     fn default_ext(self) -> [u64; 4] {
         ambient_ext(self)
     }
 }
 
-/// Returns what recorders know `E` by.
+/// Returns the identity of `E` that recorders compare.
 #[inline(always)]
 pub(crate) const fn identity<E: EventType>() -> &'static EventsIdentity {
     const {
         &EventsIdentity {
-            // The derive's static. An `INFO` that is no static may have several addresses; then the hash is compared
-            // more often.
+            // The derive makes `INFO` a static. An `INFO` that is not a static may have several addresses; then
+            // recorders compare the hash more often.
             id: std::ptr::from_ref(E::INFO).cast(),
             content_type: E::CONTENT_TYPE,
             schema_hash: E::schema_hash,
@@ -54,14 +54,14 @@ pub(crate) const fn identity<E: EventType>() -> &'static EventsIdentity {
 }
 
 impl GlobalRecorder {
-    /// Makes a global recorder that holds none yet; `name` is for messages.
+    /// Makes a global recorder that holds no recorder yet; `name` is for messages.
     pub const fn new(name: &'static str) -> Self {
         Self::empty(name)
     }
 
-    /// Returns the recorder to record to now, whatever its events are; `None` if there is none, or it is switched off.
-    /// In a forked child it is the parent's recorder, which records nothing there ([`ActiveRecorder::is_enabled`]
-    /// returns false), until the child installs another recorder.
+    /// Returns the recorder to record to now, whatever its events are. Returns `None` if there is no recorder, or if it
+    /// is switched off. In a forked child this is the parent's recorder until the child installs another recorder. The
+    /// parent's recorder records nothing in the child ([`ActiveRecorder::is_enabled`] returns false).
     #[inline(always)]
     pub fn active(&'static self) -> Option<ActiveRecorder> {
         match self.state() {
@@ -71,9 +71,9 @@ impl GlobalRecorder {
         }
     }
 
-    /// Returns the recorder to record events of `E` to now, for `record!`: as [`Self::active`], but `None` also if the
-    /// recorder's ring was made for events with another content type or schema hash. A reader would take such an event
-    /// for an event of the ring's schema; it is refused and counted
+    /// Returns the recorder to which `record!` records events of `E` now, like [`Self::active`]. Returns `None` also if
+    /// the recorder's ring was made for events with another content type or schema hash. A reader would take such an
+    /// event for an event of the ring's schema. So the event is refused and counted
     /// ([`RecorderStats::foreign_events`](crate::recorder::RecorderStats)).
     #[inline(always)]
     pub fn active_for<E: EventType>(&'static self) -> Option<ActiveRecorder> {
@@ -88,8 +88,8 @@ impl GlobalRecorder {
     #[cold]
     #[inline(never)]
     fn active_slow(&'static self) -> Option<ActiveRecorder> {
-        // Without a lock: `record!` may run in a signal handler that has interrupted the lock's holder, or in a forked
-        // child, where nobody will release the lock.
+        // No lock is taken: `record!` may run in a signal handler that has interrupted the lock's holder, or in a
+        // forked child in which no thread will release the lock.
         let overriding = overrides::of_this_thread(self).map(ActiveRecorder::Override);
         overriding.or_else(|| match self.state() {
             OFF | OVERRIDES_ONLY => None,
@@ -118,7 +118,7 @@ impl GlobalRecorder {
         Some(active)
     }
 
-    /// Returns true if `record!` records here now, overrides of this thread included.
+    /// Returns true if `record!` records through this global recorder now, also to an override of this thread.
     pub fn is_enabled(&'static self) -> bool {
         self.active().is_some_and(|active| active.is_enabled())
     }

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// A recorder was not installed, because the [`GlobalRecorder`](super::GlobalRecorder) holds one already.
+/// Error for a recorder that was not installed, because the [`GlobalRecorder`](super::GlobalRecorder) already holds a
+/// recorder.
 pub struct AlreadyInstalled<R> {
     global: &'static str,
     recorder: R,
@@ -30,7 +31,7 @@ impl<R> fmt::Display for AlreadyInstalled<R> {
     }
 }
 
-// As displayed: this is what a `main` that returns the error prints.
+// `Debug` is the same as `Display`, because a `main` that returns the error prints its `Debug`.
 impl<R> fmt::Debug for AlreadyInstalled<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 const SPAN_ID: usize = 3;
 
 thread_local! {
-    // Without a destructor, so that it works until the thread's last instruction.
+    // The thread-local has no destructor, so that it works until the thread's last instruction.
     static CURRENT_SPAN: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn set_current_span_id(span_id: u64) {
 /// Returns the extension words of an event of `E` that is recorded now: the id of the current span, if `E` carries it,
 /// and 0 otherwise.
 ///
-/// Costs one load from the thread's own memory, and nothing where there are no spans.
+/// This costs one load from the thread's own memory, and nothing in builds without spans.
 #[inline(always)]
 pub(crate) fn span_ext<E: EventType>() -> [u64; 4] {
     let mut ext = [0; 4];
@@ -40,7 +40,7 @@ pub(crate) fn span_ext<E: EventType>() -> [u64; 4] {
     ext
 }
 
-/// Returns the extension words that the thread gives to `event`: those that scopes have set, and the span.
+/// Returns the extension words that the thread gives to `event`: the words that scopes have set, and the span.
 #[inline(always)]
 pub(super) fn ambient_ext<E: RecordsTo>(event: E) -> [u64; 4] {
     let mut ext = span_ext::<E>();
@@ -57,14 +57,14 @@ pub(super) fn ambient_ext<E: RecordsTo>(event: E) -> [u64; 4] {
     ext
 }
 
-/// The words that scopes have set on one thread for the events of one type. For the derives.
-// Word by word, because storing one word must not wait for the others.
+/// The words that scopes have set on one thread for the events of one type. The derives use this type.
+// Each word has its own cell, because storing one word must not wait for the other words.
 #[doc(hidden)]
 #[derive(Debug, Default)]
 pub struct AmbientWords([Cell<u64>; 4]);
 
 impl AmbientWords {
-    /// All words 0.
+    /// Creates the words, all 0.
     pub const fn new() -> Self {
         Self([const { Cell::new(0) }; 4])
     }
@@ -72,19 +72,19 @@ impl AmbientWords {
 
 /// A scope that sets an extension word of the events that the calling thread records, until it is dropped.
 ///
-/// [`ext_scope!`](crate::ext_scope) makes it. It applies to `record!` and `recordv!` without a recorder of their own,
-/// which record to the one that the event type names (`#[event(recorder = …)]`). A word that the call gives itself
-/// comes first.
+/// [`ext_scope!`](crate::ext_scope) makes it. The scope applies to calls of `record!` and `recordv!` that do not name a
+/// recorder, and so record to the recorder that the event type names (`#[event(recorder = …)]`). A word that the call
+/// gives overrides the word of the scope.
 ///
-/// Scopes may be dropped in any order: the word is that of the scope that was made last of those that still live, and
-/// without any it is what it was before. A scope that is leaked lives for ever.
+/// Scopes may be dropped in any order: the word always has the value of the newest scope that still lives. When no
+/// scope lives any more, the word has the value that it had before the first scope. A leaked scope lives for ever.
 #[derive(Debug)]
 #[must_use = "the word is restored when this is dropped"]
 pub struct ExtScope {
     guard: Guard,
     /// Stores a word of the events that the scope is for.
     store: fn(usize, u64) -> u64,
-    /// The word belongs to a thread.
+    /// Marker: the word belongs to one thread.
     _not_send: PhantomData<*const ()>,
 }
 
@@ -117,7 +117,7 @@ impl ExtScope {
         let before = store(index, value);
         let events = std::ptr::from_ref(E::INFO).addr();
         let guard = Guard { id: NEXT_ID.replace(NEXT_ID.get() + 1), events, index, before };
-        // Where the thread ends there is no list any more: then the scope restores the word that it found.
+        // While the thread ends, there is no list any more. Then the scope restores the word that it found.
         let _ = GUARDS.try_with(|guards| guards.borrow_mut().push(guard));
         Self { guard, store, _not_send: PhantomData }
     }
@@ -132,7 +132,8 @@ impl Drop for ExtScope {
     }
 }
 
-/// Takes `guard` out of those that live. Returns its word's new value; `None` if a later guard still sets the word.
+/// Takes `guard` out of the living guards. Returns the new value of its word; `None` if a later guard still sets the
+/// word.
 fn take_out(guards: &mut Vec<Guard>, guard: Guard) -> Option<u64> {
     let Some(at) = guards.iter().rposition(|living| living.id == guard.id) else { return Some(guard.before) };
     let before = guards.remove(at).before;
@@ -190,7 +191,7 @@ mod tests {
 
     #[test]
     fn scopes_are_dropped_in_any_order() {
-        // Three scopes of a word and one of another, in each order.
+        // Three scopes of one word and one scope of another word, dropped in each order.
         for order in 0..24 {
             let mut scopes: Vec<_> = [(0, 5), (1, 9), (0, 6), (0, 7)]
                 .map(|(index, value)| (index, value, ExtScope::set::<Shop>(index, value)))

@@ -10,14 +10,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(super) const OFF: usize = 0;
 /// State: some thread has an override, and no other thread records.
 pub(super) const OVERRIDES_ONLY: usize = 1;
-/// State: the installed recorder is on; some thread may have an override, or nobody has asked yet whose events the
-/// recorder takes.
+/// State: the installed recorder is on. Some thread may have an override, or the type of events that the recorder
+/// accepts is not known yet.
 pub(super) const ASK: usize = 2;
 
 /// A process-wide recorder: a `static` that is off until a recorder is installed in it.
 ///
-/// Off, a `record!` to it costs one relaxed load and a branch. A program declares a global recorder for each content
-/// type of its own and names it in the event-type enum (`#[event(recorder = ORDERS)]`).
+/// While a global recorder is off, a `record!` to it costs one relaxed load and a branch. A program declares a global
+/// recorder for each content type of its own and names it in the event-type enum (`#[event(recorder = ORDERS)]`).
 ///
 /// ```
 /// use eventring::global::GlobalRecorder;
@@ -29,18 +29,18 @@ pub(super) const ASK: usize = 2;
 /// The global recorder of `tracing` spans is `eventring::tracing::PERF`, which holds a `PerfRecorder`.
 pub struct GlobalRecorder<R: Installable = Recorder> {
     name: &'static str,
-    /// The one word that says whether anything is recorded here: [`OFF`], [`OVERRIDES_ONLY`], [`ASK`], or the identity
-    /// of the events for which the installed recorder is on. Stored by [`Self::update`] alone, which derives it from
+    /// The word that shows whether anything is recorded here: [`OFF`], [`OVERRIDES_ONLY`], [`ASK`], or the identity of
+    /// the events for which the installed recorder is on. Only [`Self::update`] stores it, and derives it from
     /// `switch`.
     state: AtomicUsize,
-    /// Recorders that were installed once are never freed, because threads may be inside them.
+    /// The installed recorder. An installed recorder is never freed, because threads may be recording to it.
     installed: Leaked<R>,
     switch: Mutex<Switch>,
-    /// Held while a ring is made for this global recorder.
+    /// Lock that is held while a ring is made for this global recorder.
     making: Mutex<()>,
 }
 
-/// All that the state depends on.
+/// The values on which the state depends.
 pub(super) struct Switch {
     /// True if the installed recorder is switched on.
     pub(super) is_on: bool,
@@ -60,12 +60,12 @@ pub trait Installable: Sized + Send + Sync + 'static {
         true
     }
 
-    /// Makes `change`, which changes what the process records and returns whether it changed anything.
+    /// Calls `change`, which changes what the process records, and returns true if it changed anything.
     fn change(change: impl FnOnce() -> bool) {
         change();
     }
 
-    /// Switches the recorder, which is installed in `global`.
+    /// Switches the recorder, which is installed in `global`, on or off.
     fn switch_installed(&'static self, global: &'static GlobalRecorder<Self>, is_on: bool) {
         global.store_switch(is_on);
     }
@@ -78,7 +78,7 @@ impl Installable for Recorder {
 }
 
 impl<R: Installable> GlobalRecorder<R> {
-    /// Makes a global recorder that holds none; `name` is for messages.
+    /// Makes a global recorder that holds no recorder; `name` is for messages.
     pub(crate) const fn empty(name: &'static str) -> Self {
         Self {
             name,
@@ -103,7 +103,7 @@ impl<R: Installable> GlobalRecorder<R> {
     /// Returns the state.
     #[inline(always)]
     pub(super) fn state(&self) -> usize {
-        // Relaxed: the word only says where to look; the pointer to the recorder is loaded with acquire.
+        // Relaxed: the word only chooses the path; the pointer to the recorder is loaded with acquire.
         self.state.load(Ordering::Relaxed)
     }
 
@@ -114,9 +114,9 @@ impl<R: Installable> GlobalRecorder<R> {
         self.state() == OFF
     }
 
-    /// Locks what the state depends on.
+    /// Locks the values on which the state depends.
     pub(super) fn lock(&self) -> MutexGuard<'_, Switch> {
-        // Nothing in here panics while it holds the lock; if it did, the numbers would still be consistent.
+        // No code here panics while it holds the lock. Even after a panic, the numbers would be consistent.
         self.switch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -146,10 +146,10 @@ impl<R: Installable> GlobalRecorder<R> {
 
 impl<R: Installable> GlobalRecorder<R> {
     /// Installs `recorder` and switches the global recorder on. A recorder that was inherited by a fork does not count
-    /// as installed, so that a forked child can go on with a ring of its own.
+    /// as installed, so that a forked child can continue with its own ring.
     ///
     /// # Errors
-    /// There is a recorder already; nothing changes, and the error gives `recorder` back.
+    /// A recorder is installed already. Then nothing changes, and the error contains `recorder`.
     pub fn install(&'static self, recorder: R) -> Result<(), AlreadyInstalled<R>> {
         let mut refused = Some(recorder);
         R::change(|| {
@@ -160,7 +160,7 @@ impl<R: Installable> GlobalRecorder<R> {
             let Some(recorder) = refused.take() else { return false };
             switch.is_on = recorder.is_on_when_installed();
             switch.events = ASK;
-            // The mapping of an inherited recorder stays: it is the parent's ring.
+            // The mapping of an inherited recorder, which is the parent's ring, stays.
             self.installed.set(recorder);
             self.update(&switch);
             true
@@ -176,14 +176,14 @@ impl<R: Installable> GlobalRecorder<R> {
         }
     }
 
-    /// Installs the recorder that `make` makes, and returns it. Of several threads that call this at the same time, one
-    /// calls `make`, and the others learn that a recorder is installed.
+    /// Installs the recorder that `make` makes, and returns it. If several threads call this at the same time, one of
+    /// them calls `make`, and the other threads get the error that a recorder is installed.
     pub(crate) fn install_new<E>(
         &'static self,
         make: impl FnOnce() -> Result<R, E>,
     ) -> Result<&'static R, NotInstalled<E>> {
         let _turn = self.making.lock().unwrap_or_else(PoisonError::into_inner);
-        // Before a ring is made for nothing.
+        // This check comes first, so that no ring is made in vain.
         if self.installed().is_some_and(R::belongs_to_this_process) {
             return Err(NotInstalled::AlreadyInstalled);
         }
@@ -195,9 +195,9 @@ impl<R: Installable> GlobalRecorder<R> {
 
 /// The reason why no new recorder was installed.
 pub(crate) enum NotInstalled<E> {
-    /// There is one already.
+    /// A recorder that is installed already.
     AlreadyInstalled,
-    /// The recorder could not be made.
+    /// A recorder that could not be made.
     NotMade(E),
 }
 

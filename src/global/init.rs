@@ -24,17 +24,17 @@ enum InitCause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InitErrorKind {
-    /// The global recorder holds a recorder already.
+    /// A global recorder that holds a recorder already.
     AlreadyInstalled,
-    /// The global recorder holds a recorder already, and its ring was made for events with another schema: two event
+    /// A global recorder that holds a recorder already, whose ring was made for events with another schema. Two event
     /// types name one global recorder.
     OtherEvents,
-    /// The events name another global recorder: `record!` would not record them here, and the ring would describe
+    /// Events that name another global recorder. `record!` would not record them here, and the ring would describe
     /// events that it never holds.
     OtherRecorder,
-    /// The system has no event rings: it is not Linux. The source says more.
+    /// A system without event rings, because it is not Linux. The source error says more.
     Unsupported,
-    /// The ring could not be created; the source says why.
+    /// A ring that could not be created. The source error has the reason.
     Recorder,
 }
 
@@ -52,7 +52,7 @@ impl InitError {
         }
     }
 
-    /// Returns the recorder's error, if that was the cause.
+    /// Returns the recorder's error, if a recorder's error was the cause.
     pub fn recorder_error(&self) -> Option<&RecorderError> {
         match &self.cause {
             InitCause::Recorder(error) => Some(error),
@@ -106,14 +106,14 @@ impl GlobalRecorder {
     /// Creates the ring that `config` names (`<name-or-path>[:<descriptor-shift>:<payload-shift>]`) for the events `E`,
     /// and switches this global recorder on.
     ///
-    /// Without shifts the ring has 2^21 descriptors and 2^29 bytes of payload. These are 642 MiB, and all of them are
-    /// touched at once; `NAME:16:27` is 134 MiB.
+    /// Without shifts the ring has 2^21 descriptors and 2^29 bytes of payload. This ring has 642 MiB, and all of its
+    /// pages are touched immediately. A ring `NAME:16:27` has 134 MiB.
     ///
-    /// The file goes away when the process exits: `main` returns, also with an error, or the program calls `exit`. The
-    /// file stays, to be read, after every other end of the process: a panic of `main`, an abort, any signal, Ctrl-C
-    /// and SIGTERM included. The next recorder of that name replaces the file; `eventring info NAME` shows its path, to
-    /// remove it. To keep the file in any case, call `.keep(true)` on the recorder that this function returns, or set
-    /// the environment variable `EVENTRING_KEEP=1`.
+    /// The file is removed when the process exits: `main` returns, also with an error, or the program calls `exit`. The
+    /// file stays readable after every other end of the process: a panic of `main`, an abort, any signal, Ctrl-C and
+    /// SIGTERM included. The next recorder of the same name replaces the file. `eventring info NAME` shows the path of
+    /// the file, by which you can remove it. To keep the file after every end, call `.keep(true)` on the recorder that
+    /// this function returns, or set the environment variable `EVENTRING_KEEP=1`.
     ///
     /// ```no_run
     /// # use eventring::{global::EXEC, schema::exec::ExecEvent};
@@ -122,8 +122,8 @@ impl GlobalRecorder {
     /// ```
     ///
     /// # Errors
-    /// `E` names another global recorder, this one is in use already (by these events or by others), or the ring cannot
-    /// be created.
+    /// `E` names another global recorder, this global recorder is in use already (by these events or by others), or the
+    /// ring cannot be created.
     pub fn try_init<E: RecordsTo>(&'static self, config: &str) -> Result<&'static Recorder, InitError> {
         self.try_init_for::<E>(|builder| builder.config(config))
     }

@@ -7,7 +7,7 @@ use std::ptr;
 pub(crate) struct Leaked<T: Send + Sync + 'static>(AtomicPtr<T>);
 
 impl<T: Send + Sync + 'static> Leaked<T> {
-    /// Makes it empty.
+    /// Creates an empty value.
     pub(crate) const fn empty() -> Self {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
@@ -15,7 +15,7 @@ impl<T: Send + Sync + 'static> Leaked<T> {
     /// Returns the value that was set last.
     #[inline(always)]
     pub(crate) fn get(&self) -> Option<&'static T> {
-        // Acquire: pairs with the release in `set`, so that the value is initialised before it is used.
+        // Acquire, pairs with the release in `set`, so that the value is initialised before it is used.
         let value = self.0.load(Ordering::Acquire);
         // SAFETY: the pointer is null, or it is of a box that `set` leaked: its value is initialised (see above), lives
         // for the rest of the program, and is only ever shared.
@@ -24,7 +24,7 @@ impl<T: Send + Sync + 'static> Leaked<T> {
 
     /// Sets the value.
     pub(crate) fn set(&self, value: T) {
-        // Release: see `get`.
+        // Release, pairs with the acquire in `get`.
         self.0.store(Box::into_raw(Box::new(value)), Ordering::Release);
     }
 }

@@ -1,4 +1,4 @@
-//! Scoped overrides: another recorder in the place of a global one, on one thread, for tests.
+//! Scoped overrides. An override replaces a global recorder on one thread, for tests.
 
 use super::global_recorder::GlobalRecorder;
 use crate::recorder::Recorder;
@@ -17,20 +17,21 @@ struct Override {
     recorder: Recorder,
 }
 
-/// A guard while which the calling thread records to another recorder. Made by [`GlobalRecorder::override_with`].
+/// A guard. While it lives, the calling thread records to another recorder. [`GlobalRecorder::override_with`] makes
+/// guards.
 #[derive(Debug)]
 #[must_use = "the override ends when this is dropped"]
 pub struct OverrideGuard {
     global: &'static GlobalRecorder,
     id: u64,
-    /// The override belongs to a thread.
+    /// Marker: the override belongs to one thread.
     _not_send: PhantomData<*const ()>,
 }
 
 impl GlobalRecorder {
     /// Makes the calling thread record to `recorder` through this global recorder until the guard is dropped. Guards
-    /// nest, and may be dropped in any order: of the guards that still live, the one that was made last holds. Other
-    /// threads are not affected, except that their `record!` takes the slow path meanwhile.
+    /// nest, and may be dropped in any order. The newest guard that still lives has effect. Other threads are not
+    /// affected, except that their `record!` takes the slow path meanwhile.
     pub fn override_with(&'static self, recorder: Recorder) -> OverrideGuard {
         let id = NEXT_ID.replace(NEXT_ID.get() + 1);
         OVERRIDES.with_borrow_mut(|overrides| overrides.push(Override { id, global: self, recorder }));
@@ -41,7 +42,7 @@ impl GlobalRecorder {
 
 /// Returns the calling thread's override of `global`.
 pub(super) fn of_this_thread(global: &'static GlobalRecorder) -> Option<Recorder> {
-    // At the thread's end there are no overrides any more.
+    // While the thread ends, there are no overrides any more.
     let look = |overrides: &RefCell<Vec<Override>>| {
         let overrides = overrides.try_borrow().ok()?;
         let innermost = overrides.iter().rev().find(|other| std::ptr::eq(other.global, global));

@@ -17,7 +17,7 @@ pub const WORD_CONTENT_EXT: usize = 4;
 ///
 /// Field order and widths are those of the published format: 64 bytes, little endian, in memory as in a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-// In the order of the file, so that the compiler copies whole words and does not assemble each field.
+// The fields have the order of the file, so that the compiler copies whole words instead of each field.
 #[repr(C)]
 pub struct Descriptor {
     /// Sequence number, from 1.

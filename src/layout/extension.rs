@@ -55,8 +55,7 @@ pub const SHARD_LIMIT: usize = 0x170;
 /// Shards: number of shards that exist; it only grows, and only shard 0 has it. Shard *n* > 0 of ring NAME is the file
 /// NAME.*n*.
 pub const SHARD_COUNT: usize = 0x178;
-/// Shards: a number that all shards of one recorder share, and that differs from that of any other recorder; 0 in rings
-/// of version 1.0.
+/// Shards: a number that all shards of one recorder share and no other recorder has; 0 in rings of version 1.0.
 pub const SHARD_GROUP: usize = 0x188;
 
 /// Hole table: [`WIDE_HOLES`] if the ring has the wide hole table. It is 0 in rings before version 1.2, and in rings
@@ -112,7 +111,7 @@ pub const CONTENT_NAME_BYTES: usize = 64;
 /// readers that do not know [`WIDE_HOLES`].
 ///
 /// A seqno belongs to the set that begins at entry `(seqno mod (HOLE_ENTRIES / HOLE_WAYS)) * HOLE_WAYS` and has
-/// `HOLE_WAYS` entries. A new seqno replaces the smallest of its set.
+/// `HOLE_WAYS` entries. A new seqno replaces the smallest entry of its set.
 pub const HOLES: usize = 0x1000;
 /// Entries of the small hole table.
 pub const HOLE_ENTRIES: usize = 512;
@@ -142,11 +141,12 @@ pub const fn wide_hole_set(slot: u64) -> u64 {
     slot.wrapping_add(begin) % WIDE_HOLE_SETS as u64
 }
 
-/// Last seqnos of the shards, in shard 0: the word at `SHARD_LAST_SEQNOS + 8 * n` belongs to shard *n*. It is 0 until
-/// the recorder ends normally, then the shard's last seqno plus one.
+/// Last seqnos of the shards, in shard 0: the word at `SHARD_LAST_SEQNOS + 8 * n` belongs to shard *n*. The word is 0
+/// until the recorder ends normally, and then the shard's last seqno plus one.
 ///
 /// The word is stored with release before the shard's file is removed. A reader that comes too late to open the file
-/// learns from it how many events it has missed. The word can be too small if a thread records while its process exits.
+/// learns from this word how many events it has missed. The word can be too small if a thread records while its process
+/// exits.
 pub const SHARD_LAST_SEQNOS: usize = 0x2000;
 /// Upper bound of the number of shards of a recorder.
 pub const SHARDS_MAX: usize = 1024;

@@ -107,8 +107,8 @@ impl Geometry {
         }
     }
 
-    /// Returns the size of one payload chunk in bytes. It is 64 KiB; smaller (but at least 256 bytes) if the buffer
-    /// would have fewer than 16,384 such chunks; larger if the buffer would have more than 65,536 such chunks.
+    /// Returns the size of one payload chunk in bytes. The size is 64 KiB if the buffer has 16,384 to 65,536 chunks of
+    /// that size. In smaller buffers the chunk is smaller (but at least 256 bytes), in larger buffers it is larger.
     #[inline]
     pub const fn chunk_bytes(&self) -> u64 {
         let share = self.payload_buf_bytes / MIN_CHUNKS;

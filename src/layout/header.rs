@@ -91,7 +91,7 @@ impl FixedHeader {
     }
 }
 
-/// Returns the `N` bytes at `offset`. Callers pass constants, so that the range lies within the 64 bytes.
+/// Returns the `N` bytes at `offset`. Callers pass constants, by which the range lies within the 64 bytes.
 fn array<const N: usize>(bytes: &[u8; 64], offset: usize) -> [u8; N] {
     let mut out = [0; N];
     out.copy_from_slice(&bytes[offset..offset + N]);

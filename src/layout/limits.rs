@@ -6,8 +6,8 @@ pub const HEADER_SECTION_BYTES: u64 = 1 << 21;
 pub const DESCRIPTOR_BYTES: u64 = 64;
 /// Size of one descriptor in 64-bit words.
 pub const DESCRIPTOR_WORDS: usize = 8;
-/// Alignment of payloads in bytes, in files that eventring writes. Readers must not rely on it: older published files
-/// use 8.
+/// Alignment of payloads in bytes, in files that eventring writes. Readers must not rely on this alignment: older
+/// published files use 8.
 pub const PAYLOAD_ALIGN: u64 = 16;
 /// The published step of the buffer window, in bytes.
 pub const WINDOW_INCR: u64 = 1 << 24;
@@ -21,7 +21,7 @@ pub const DEFAULT_DESCRIPTOR_SHIFT: u32 = 21;
 /// Default payload shift, as in the published daemon: 512 MiB.
 pub const DEFAULT_PAYLOAD_SHIFT: u32 = 29;
 
-/// Limits of the descriptor shift of a *compact* ring, which is smaller than published ones: a shard of the perf
+/// Limits of the descriptor shift of a *compact* ring, which is smaller than published rings: a shard of the perf
 /// recorder, or a ring of a test. Section sizes stay multiples of 2 MiB.
 pub const COMPACT_DESCRIPTOR_SHIFTS: core::ops::RangeInclusive<u32> = 15..=32;
 /// Limits of the payload shift of a compact ring.
@@ -30,7 +30,7 @@ pub const COMPACT_PAYLOAD_SHIFTS: core::ops::RangeInclusive<u32> = 21..=40;
 /// Upper bound of the context area's shift.
 pub const MAX_CONTEXT_SHIFT: u32 = 40;
 
-/// Steps of the buffer window per buffer, in buffers that are smaller than published ones. (Models use tiny rings.)
+/// Steps of the buffer window per buffer, in buffers that are smaller than published buffers. (Models use tiny rings.)
 pub const SMALL_WINDOW_STEPS: u64 = if cfg!(any(loom, shuttle)) { 8 } else { 32 };
 /// Size of a payload chunk in bytes, in buffers that have [`MIN_CHUNKS`] to [`MAX_CHUNKS`] chunks of this size. A
 /// chunk is the unit in which payload memory changes hands between threads.

@@ -13,13 +13,12 @@ pub const TRUNCATED_PAYLOAD_BYTES: usize = TRUNCATED_EVENT_BYTES - FIXED_BYTES;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u16)]
 pub enum ErrorType {
-    /// The payload's rounded size does not fit 32 bits.
+    /// A payload whose rounded size does not fit 32 bits.
     Overflow4Gb = 1,
-    /// The payload would fill so much of the buffer that it could expire before it is read.
+    /// A payload that would fill so much of the buffer that it could expire before it is read.
     OverflowExpire = 2,
-    /// The reservation of the event was dropped without a commit. (The code is published, this use of it is
-    /// eventring's.) An event that found no free payload memory has no error type: its RECORD_ERROR has an empty
-    /// payload.
+    /// A reservation that was dropped without a commit. (The code is published; only eventring uses it for this.) An
+    /// event that found no free payload memory has no error type: its RECORD_ERROR has an empty payload.
     MissingEvent = 3,
 }
 
