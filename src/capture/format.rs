@@ -6,8 +6,8 @@ use super::wire::{Bytes, put_u32, put_u64};
 pub(super) const MAGIC: [u8; 8] = *b"EVRCAPT1";
 /// The last bytes of every complete capture file.
 pub(super) const FOOTER_MAGIC: [u8; 8] = *b"EVRCEND1";
-/// The version of the format. Version 1 has three causes of gaps. Versions before 3 do not count removed events, and
-/// have no end reason for truncated rings.
+/// The version of the format. Version 1 has three causes of gaps. Versions before 3 do not count removed events, and do
+/// not have the end reason for truncated rings.
 pub(super) const VERSION: u32 = 3;
 /// The oldest version that can be read.
 pub(super) const VERSION_MIN: u32 = 1;

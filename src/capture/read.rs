@@ -17,7 +17,8 @@ use std::path::Path;
 
 /// A capture file, opened for reading.
 ///
-/// Its rings and tables are in memory. Its events are read when they are asked for, any number of times.
+/// The rings and tables of the capture are in memory. The events are read from the file each time that they are asked
+/// for.
 #[derive(Debug)]
 pub struct CaptureFile {
     file: File,

@@ -3,9 +3,9 @@
 use crate::reader::{Gap, GapCause, Reader, RingState};
 use crate::tracing::CatalogLosses;
 
-/// Counts of one ring's events, by what became of them. In a capture's [summary](super::CaptureSummary), the number of
-/// seqnos from the ring's first to `last_seqno` is `events + removed + lost() + given_up()`. In a file, the number of
-/// seqnos from the file's first is `events + lost() + given_up()`.
+/// Counts of one ring's events: captured, removed, lost, given up. In a capture's [summary](super::CaptureSummary), the
+/// number of seqnos from the ring's first to `last_seqno` is `events + removed + lost() + given_up()`. In a file, the
+/// number of seqnos from the file's first is `events + lost() + given_up()`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct RingStats {

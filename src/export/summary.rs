@@ -123,8 +123,8 @@ impl Summary {
 #[derive(Default)]
 struct Group {
     summary: SpanSummary,
-    /// All durations. (They take little beside the spans, which are in memory, too. A histogram for each name would
-    /// take far more where each span has its own name.)
+    /// All durations. (They take little memory compared to the spans, which are in memory, too. A histogram for each
+    /// name would take far more memory if each span has a name of its own.)
     walls: Vec<u64>,
 }
 

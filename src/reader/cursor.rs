@@ -297,7 +297,7 @@ impl Cursor {
         self.missing.missing()
     }
 
-    /// Returns the counts of all sequence numbers that the cursor has passed, by what became of them.
+    /// Returns the counts of all sequence numbers that the cursor has passed: read, overwritten before, lost, given up.
     pub fn stats(&self) -> ReadStats {
         ReadStats { read: self.read_count(), ..self.missing }
     }

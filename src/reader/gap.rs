@@ -70,8 +70,8 @@ impl Gap {
     }
 }
 
-/// Counts of the sequence numbers that a reader has passed, by what became of them. Their sum is the number of sequence
-/// numbers that the reader has passed.
+/// Counts of the sequence numbers that a reader has passed: read, overwritten before, lost, given up. Their sum is the
+/// number of sequence numbers that the reader has passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReadStats {

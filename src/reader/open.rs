@@ -57,8 +57,8 @@ impl ReaderOptions {
     }
 
     /// Decompresses only the header section (2 MiB) of a snapshot, even if the rest is missing or damaged.
-    /// [`Reader::info`], the state and the schema are available then, and no event is. For programs that look at many
-    /// files that anybody may have made. Has no effect on rings.
+    /// [`Reader::info`], the state and the schema are available then, and no event is. This option is for programs that
+    /// look at many files that anybody may have made. It has no effect on rings.
     #[must_use]
     pub fn header_only(mut self) -> Self {
         self.is_header_enough = true;

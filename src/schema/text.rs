@@ -15,8 +15,8 @@ use super::model::{SchemaModel, SchemaTextError};
 /// The first line of every schema text. The number is the version of the grammar.
 pub(super) const FIRST_LINE: &str = "schema-text 1";
 
-/// The beginning of a line that names an extension word. Such a line is a comment to the hash, and to readers that do
-/// not know it. No description looks like it, because descriptions have a blank after the `#`.
+/// The beginning of a line that names an extension word. The hash, and readers that do not know such a line, treat it
+/// as a comment. No description looks like such a line, because descriptions have a blank after the `#`.
 pub(super) const EXT_WORD: &str = "#ext ";
 
 /// The first content type of programs. Texts of smaller content types name no word but the span's: `docs/FORMAT.md`

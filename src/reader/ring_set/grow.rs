@@ -19,7 +19,7 @@ pub(super) struct ShardedRecorder {
 }
 
 /// A shard that is still needed, or was never seen, and cannot be opened. Once its recorder has ended, a
-/// [`RingItem::Gap`] says how many events it held.
+/// [`RingItem::Gap`] says how many events the shard held.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ShardError {
@@ -64,7 +64,8 @@ impl RingSet {
                 let ShardedRecorder { ring, shard_start, .. } = self.recorders[index];
                 self.add_shard(ring, found, shard_start);
             }
-            // A shard that is made while the set is read is read as a whole: events that it has overwritten count, too.
+            // A shard that is made while the set is read is read from its first event on: events that it has
+            // overwritten count as lost.
             self.recorders[index].shard_start = Seek::Seqno(1);
         }
     }

@@ -114,8 +114,8 @@ impl SetRing {
         }
     }
 
-    /// Returns the counts of the ring's sequence numbers up to here, by what became of them. If nobody knows how many
-    /// events a shard that could not be opened held, it counts as one lost event.
+    /// Returns the counts of the ring's sequence numbers up to here: read, overwritten before, lost, given up. If
+    /// nobody knows how many events a shard that could not be opened held, it counts as one lost event.
     #[must_use]
     pub fn stats(&self) -> ReadStats {
         match &self.content {
@@ -240,7 +240,8 @@ impl Input {
     /// Takes the next event to hand it out.
     #[inline]
     pub(super) fn take(&mut self) -> Option<Descriptor> {
-        // The next event of this ring may be older than this one: within a ring the order of seqnos goes first.
+        // The ring's next event may be older than this event, because within a ring the order of seqnos comes before
+        // the order of times.
         self.silent_until_nanos = 0;
         self.head.take()
     }

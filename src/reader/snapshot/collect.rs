@@ -72,7 +72,8 @@ pub(super) fn collect(reader: &Reader, first_seqno: u64, last_seqno: u64) -> Res
     let mut collected = Collected::default();
     let mut buffer = Vec::new();
     let mut patience = Patience::default();
-    // Valid payloads do not overlap, but each may be rounded up here. This is the upper limit of their sum.
+    // Valid payloads do not overlap, but each may be rounded up here. This value is the upper limit of the sum of their
+    // sizes.
     let payload_bytes_max = reader.info().geometry.payload_buf_bytes().saturating_mul(2);
     while cursor.next_seqno() <= last_seqno {
         match cursor.next() {
