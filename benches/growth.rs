@@ -72,12 +72,12 @@ fn timed(events: u64, mut record: impl FnMut(u64)) -> (Duration, u64) {
     (start.elapsed(), events)
 }
 
-/// The number of events of each thread in a batch. It takes some milliseconds, so that threads share a processor as
-/// they would in a long run.
+/// The number of events of each thread in a batch. A batch takes some milliseconds, so that threads share a processor
+/// as they would in a long run.
 const THREAD_EVENTS: u64 = 400_000;
 
-/// Returns the wall time in which so many threads do `work`, which records a number of events, and the number of all
-/// events.
+/// Runs `work`, which records a number of events, on `count` threads. Returns the wall time, and the number of events
+/// of all threads.
 fn on_threads(count: usize, work: impl Fn(u64) + Sync) -> (Duration, u64) {
     (threads::run_together(count, || work(1), |_| work(THREAD_EVENTS)), count as u64 * THREAD_EVENTS)
 }

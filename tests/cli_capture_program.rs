@@ -46,8 +46,8 @@ fn capturing(test: &str, part: &str, place: &Path, arguments: &[&str]) -> Comman
     command
 }
 
-/// Plays the brief program in the started process. Otherwise returns a folder, with the paths of its ring and of a
-/// capture.
+/// In a process that the test has started, plays the brief program and does not return. In the test itself, returns a
+/// folder with the paths of its ring and of a capture.
 fn brief() -> (TempDir, PathBuf, PathBuf) {
     if let Some(part) = part() {
         brief_program(&part);

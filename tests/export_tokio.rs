@@ -1,5 +1,5 @@
-//! 200,000 tasks on tokio's threads: span view has each task once with its true time, thread view has each time slice
-//! of each thread.
+//! 200,000 tasks on tokio's threads: the span view has each task once with its true time, and the thread view has each
+//! time slice of each thread.
 #![cfg(feature = "cli")]
 
 mod program;

@@ -16,7 +16,7 @@ use std::sync::Barrier;
 /// The number of shards, and of the threads that record at the same time.
 const MANY: usize = 4;
 
-/// Plays a program that records on so many threads at the same time, keeps its rings if `keep` is set, and then waits
+/// Plays a program that records on `threads` threads at the same time, keeps its rings if `keep` is set, and then waits
 /// for its parent.
 fn record(threads: usize, keep: bool) {
     let builder = PerfRecorder::builder().config(place()).shifts(15, 21).shards(MANY).prefault(false);
@@ -44,7 +44,7 @@ fn record(threads: usize, keep: bool) {
     wait_for_parent();
 }
 
-/// Starts a process of this test that records on so many threads.
+/// Starts a process of this test that plays `part`, and waits until it records to `shards` shards.
 fn recording(test: &str, part: &str, ring: &Path, shards: usize) -> Talk {
     let mut talk = Talk::with(play(test, part, ring));
     assert_eq!(talk.hear(), shards.to_string());

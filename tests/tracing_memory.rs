@@ -51,8 +51,8 @@ fn recorder() -> PerfRecorder {
     PerfRecorder::builder().anonymous().shifts(15, 21).tables_shift(16).shards(2).prefault(false).build().unwrap()
 }
 
-/// Opens that many spans at a time and closes them, as often as asked. Returns by how many bytes for each span the heap
-/// had grown when they were open.
+/// Opens `count` spans at a time and closes them, `ROUNDS` times. Returns for each round the bytes for each span by
+/// which the heap had grown while the spans were open.
 fn open_spans<const ROUNDS: usize>(count: usize, dispatch: &Dispatch) -> [usize; ROUNDS] {
     let mut spans: Vec<Span> = Vec::with_capacity(count);
     let before = heap_bytes();

@@ -86,7 +86,8 @@ impl<'o> Output<'o> {
         self.limit = left.unwrap_or(u64::MAX).min(self.options.rotate_bytes.unwrap_or(u64::MAX));
     }
 
-    /// Describes the rings in the new file, even if that exceeds its limit: without the descriptions it cannot be read.
+    /// Describes the rings in the new file, even if the descriptions exceed its limit: without them the file cannot be
+    /// read.
     fn describe_at_begin(&mut self, rings: &[SourceRing]) -> Result<(), CaptureError> {
         rings.iter().try_for_each(|ring| self.writer.ring(&ring.described))?;
         self.described = rings.len();

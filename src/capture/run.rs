@@ -79,7 +79,7 @@ fn next_of(readers: &mut std::vec::IntoIter<Reader>) -> NextRing {
 /// At the start, `next_ring` is called until it has no ring for now; it must have given at least one ring by then.
 /// After that it is called up to two thousand times a second, until it answers [`NextRing::NoMore`], so it should be
 /// quick. A ring that comes later is new as a whole, whatever [`CaptureOptions::only_new`] says. If such a ring cannot
-/// be captured, that is among the problems.
+/// be captured, the error is among the problems.
 ///
 /// # Errors
 /// As [`capture`]; or there is no ring at the start.

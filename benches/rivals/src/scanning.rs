@@ -88,7 +88,8 @@ fn of(ring: &Scanned, suffix: &str, rounds: usize) -> Medians {
         black_box(&mut target);
         at = (at + 1) & last;
     });
-    // This is the same with the payload's length from the descriptor, as every reader needs it: a call of `memcpy`.
+    // This case takes the payload's length from the descriptor, as every reader must. The copy is then a call of
+    // `memcpy`.
     let (mut at, mut line, mut target) = (part() as usize, [0u8; 64], [0u8; 128]);
     cases.add(format!("scan_stride_64_any{suffix}"), OPERATIONS, move || {
         line.copy_from_slice(&descriptors[at * 64..at * 64 + 64]);

@@ -72,8 +72,8 @@ struct TraceBuilder<'p> {
     waiting: HashMap<SliceKey, Vec<Waiting>>,
     /// The drawn beginning of slices that had to make room for an earlier slice.
     moved: HashMap<SliceKey, u64>,
-    /// For threads with slices that took no time and are drawn with some: the time from which the next slices can be
-    /// drawn.
+    /// The time from which the next slices of a thread can be drawn. It is kept for threads with slices that took no
+    /// time, because these are drawn a nanosecond long.
     free_from: HashMap<ThreadKey, u64>,
 }
 

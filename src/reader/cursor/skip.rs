@@ -72,8 +72,7 @@ impl Cursor {
         let mut page_end = if memory.is_sparse() { self.next_seqno } else { u64::MAX };
         while target <= last && target - self.next_seqno < HOLES_PER_GAP {
             if target >= page_end {
-                // The slots up to the first slot that the file has were never written. They may be most of a file of
-                // terabytes.
+                // The slots in a hole of the file were never written. They may be most of a file of terabytes.
                 if cause == GapCause::NeverCommitted {
                     target = self.source.first_slot_there(target, last);
                 }

@@ -37,7 +37,8 @@ pub struct PerfExt {
     /// SPAN_NEW: the parent's span id, 0 for a root. SPAN_FOLLOWS_FROM: the followed span's id. COUNTER: the value's
     /// bits.
     pub related: u64,
-    /// The call site; of a span's events, where the span was created. 0 for none, or where it is not known.
+    /// The call site; for the events of a span, the call site that created the span. 0 if there is none, or if it is
+    /// not known.
     pub call_site_id: u32,
     /// The thread that recorded the event.
     pub thread_id: u32,
