@@ -46,7 +46,7 @@ fn capturing(test: &str, part: &str, place: &Path, arguments: &[&str]) -> Comman
     command
 }
 
-/// In a process that the test has started, plays the brief program and does not return. In the test itself, returns a
+/// Plays the brief program, and does not return, in a process that the test has started. In the test itself, returns a
 /// folder with the paths of its ring and of a capture.
 fn brief() -> (TempDir, PathBuf, PathBuf) {
     if let Some(part) = part() {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// The program of an example. `cargo test` builds the examples, unless its options select a single test.
+/// Returns the path of an example's program. `cargo test` builds the examples, unless its options select a single test.
 fn program(name: &str) -> PathBuf {
     // This test is in TARGET/PROFILE/deps.
     let profile = std::env::current_exe().unwrap().parent().unwrap().parent().unwrap().to_owned();
@@ -23,7 +23,7 @@ fn program(name: &str) -> PathBuf {
     program
 }
 
-/// A directory for the rings of one test.
+/// Makes a directory for the rings of one test.
 fn directory() -> TempDir {
     tempfile::tempdir_in("/dev/shm").unwrap()
 }
@@ -44,7 +44,7 @@ fn run(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The spans and the texts of log records of a recording.
+/// Returns the spans and the texts of log records of a recording.
 fn spans_and_messages(path: &Path) -> (SpanTree, Vec<String>) {
     let mut reader = PerfReader::open(path).unwrap();
     let records: Vec<_> = std::iter::from_fn(|| reader.next())

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 const THREADS: u64 = 2;
 const SPANS_EACH: u64 = 600;
-/// Records typed events in a span and its child, and log records.
+/// Number of typed events and log records that are recorded for each order.
 const EVENTS_EACH: u64 = 4;
 
 /// Records spans with events directly after their begin and directly before their end.

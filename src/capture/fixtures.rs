@@ -48,14 +48,14 @@ fn ring(name: &str, content_type: u16, schema_hash: [u8; 32], role: RingRole) ->
     }
 }
 
-/// A field of type `i64`.
+/// Encodes a field of type `i64`.
 pub(crate) fn int(index: u8, value: i64) -> Vec<u8> {
     let mut field = vec![index, ValueType::I64 as u8, 8, 0];
     field.extend(value.to_le_bytes());
     field
 }
 
-/// A field of text.
+/// Encodes a field of text.
 pub(crate) fn text(index: u8, value: &str) -> Vec<u8> {
     let mut field = vec![index, ValueType::Str as u8, value.len() as u8, 0];
     field.extend(value.as_bytes());
@@ -78,7 +78,7 @@ impl CaptureFixture {
         Self { writer, file, rings: vec![RingStats::default(); 2], keys: vec![SortKey::default(); 2], perf_ring: 0 }
     }
 
-    /// With a second shard.
+    /// Makes a capture whose perf recorder has a second shard.
     pub(crate) fn sharded() -> Self {
         let mut made = Self::new();
         let shard = RingRole::Shard { recorder: 0, shard: 1 };
@@ -113,7 +113,7 @@ impl CaptureFixture {
         self.event(self.perf_ring, event as u16, nanos, ext.to_words(), payload);
     }
 
-    /// A span's event without payload.
+    /// Adds an event of a span, without payload.
     pub(crate) fn span(&mut self, event: PerfEvent, nanos: u64, thread_id: u32, span_id: u64, call_site_id: u32) {
         self.perf(event, nanos, PerfExt { span_id, call_site_id, thread_id, ..PerfExt::default() }, &[]);
     }
@@ -168,7 +168,7 @@ impl CaptureFixture {
         self.writer.flush_events().unwrap();
     }
 
-    /// The file without an end.
+    /// Returns the file without an end.
     pub(crate) fn truncated(mut self) -> File {
         self.writer.flush_events().unwrap();
         self.file

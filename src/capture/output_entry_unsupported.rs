@@ -26,7 +26,7 @@ pub enum OutputKind {
 }
 
 impl OutputEntry {
-    /// Fails.
+    /// Returns the error that this system has no event rings.
     ///
     /// # Errors
     /// Always.
@@ -88,7 +88,7 @@ impl UnfinishedFile<'_> {
     }
 }
 
-/// Fails.
+/// Returns the error that this system has no event rings.
 ///
 /// # Errors
 /// Always.

@@ -53,8 +53,8 @@ impl PayloadExtent {
     }
 }
 
-/// Upper bound of live payload offsets. A writer moves the window before it writes, so no payload ends after this
-/// offset.
+/// Returns an upper bound of live payload offsets. A writer moves the window before it writes, so no payload ends after
+/// this offset.
 fn end_max(reader: &Reader) -> u64 {
     let info = reader.info();
     info.buffer_window_start.saturating_add(info.geometry.payload_buf_bytes())

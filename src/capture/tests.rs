@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
-/// Three blocks, whose times overlap.
+/// Makes a capture of three blocks whose times overlap.
 fn three_blocks() -> CaptureFixture {
     let mut made = CaptureFixture::new();
     made.span_new(1000, 1, (1, 0), 9, &[]);

@@ -32,7 +32,8 @@ fn of_losses(made: &mut CaptureFixture, _: u64) {
     made.event(1, 20, 1000, [0; 4], b"");
 }
 
-/// All blocks begin at the same time, so that no block can be exported before all are decompressed.
+/// Adds a payload of 1 MiB. All blocks begin at the same time, so that no block can be exported before all are
+/// decompressed.
 fn of_payloads(made: &mut CaptureFixture, n: u64) {
     made.event(1, 20, if n.is_multiple_of(2) { 1 } else { u64::MAX / 2 }, [0; 4], &[0; 1 << 20]);
 }

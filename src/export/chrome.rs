@@ -13,7 +13,7 @@ use std::io::{self, Write};
 /// Tracks that are no threads get numbers from here on, above those of any thread.
 const FIRST_FREE_TID: u64 = 1 << 32;
 
-/// Writes slices when they end, and other events immediately.
+/// The writer of a Chrome trace. It writes slices when they end, and other events immediately.
 pub(super) struct ChromeWriter<'o> {
     out: &'o mut dyn Write,
     base_nanos: u64,

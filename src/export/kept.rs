@@ -90,6 +90,8 @@ impl Kept {
         self.bytes = self.bytes.saturating_add(more.max(1));
     }
 
+    /// Checks the estimate against the limit of the capture.
+    ///
     /// # Errors
     /// The estimate exceeds the limit.
     pub(super) fn check(&self) -> Result<(), CaptureError> {

@@ -75,6 +75,8 @@ impl<'c> CaptureRecording<'c> {
         Ok(Self { capture, models, words })
     }
 
+    /// Checks that the capture has a perf ring.
+    ///
     /// # Errors
     /// There is no perf ring.
     pub(super) fn expect_spans(&self) -> Result<(), CaptureError> {

@@ -5,7 +5,8 @@ use crate::capture::fixtures::{CaptureFixture, SHARD_1, int, text};
 use crate::reader::GapCause;
 use crate::schema::perf::{CallSiteKind, Cut, PerfEvent, PerfExt, ValueType};
 
-/// A request with two concurrent queries on two threads, a typed event, a log record, a counter, a loss, an open span.
+/// Makes a capture of a request with two concurrent queries on two threads, a typed event, a log record, a counter, a
+/// loss, an open span.
 fn everything() -> CaptureFile {
     let mut made = CaptureFixture::new();
     made.thread(1000, 1, "main");

@@ -34,7 +34,7 @@ impl std::fmt::Debug for ReadyEvent<'_> {
     }
 }
 
-/// Writes the position back into the cursor when it is dropped, also if the caller's code panics.
+/// A guard that writes the position back into the cursor when it is dropped, also if the caller's code panics.
 struct PositionGuard<'c> {
     cursor: &'c mut u64,
     next_seqno: u64,

@@ -42,7 +42,7 @@ impl RecordError {
     }
 }
 
-/// A field of [`STRUCT`].
+/// Returns the description of a field of [`STRUCT`].
 const fn field(name: &'static str, ty: FieldType, offset: usize, description: &'static str) -> FieldInfo {
     FieldInfo { name, ty, offset, bytes: ty.bytes(), redacted: false, description }
 }

@@ -122,7 +122,7 @@ enum Definition {
     Enum(&'static EnumInfo),
 }
 
-/// Writes definitions before their first use.
+/// The writer of a schema text. It writes each definition before its first use.
 #[derive(Default)]
 struct Writer {
     out: String,

@@ -66,8 +66,8 @@ fn ticks() -> u64 {
     eventring::__internals::clock::Clock::global().now_epoch_nanos()
 }
 
-/// Records an event of fixed words for each call (and 29 fixed bytes for fields) without keeping track of spans: the
-/// cost of the ring alone.
+/// Recording of an event of fixed words for each call (and 29 fixed bytes for fields), without keeping track of spans:
+/// the cost of the ring alone.
 pub struct Records(pub Recorder);
 
 impl Work for Records {
@@ -84,7 +84,7 @@ impl Work for Records {
     }
 }
 
-/// Records like [`Records`], with the published algorithm and with bare ticks as its clock: two fetch-adds and no
+/// Recording as in [`Records`], with the published algorithm and with bare ticks as its clock: two fetch-adds and no
 /// claim, so that stalled writers tear events. This is the least cost of an event in a ring that threads share, safe or
 /// unsafe.
 pub struct Unclaimed(pub ReferenceRing);

@@ -75,8 +75,8 @@ impl FloorCursor {
         Some(descriptor)
     }
 
-    /// The function is not inlined, because the work of a reader at the end of a ring cannot be inlined. So the
-    /// position is in memory.
+    /// Goes back to the first event. The function is not inlined, because the work of a reader at the end of a ring
+    /// cannot be inlined. So the position is in memory.
     #[cold]
     #[inline(never)]
     fn rewind(&mut self) {

@@ -196,7 +196,7 @@ impl AwaitedRings {
         Failure::new(Exit::NotFound, message).into()
     }
 
-    /// After the program's end, removes the files of its rings that stayed for the capture only.
+    /// Removes the files of the program's rings that stayed for the capture only, after the program's end.
     pub(super) fn remove_what_stayed_for_us(&self) {
         if let Some(program) = &self.program {
             program.remove_rings(&self.opened, &directories(&self.awaited));

@@ -94,7 +94,7 @@ fn sum(stats: &CaptureStats, count: impl Fn(&RingStats) -> u64) -> u64 {
     stats.rings.iter().map(count).fold(0, u64::saturating_add)
 }
 
-/// For people, on stderr.
+/// Prints the result for people, on stderr.
 pub(super) fn report(summary: &CaptureSummary, is_of_now: bool, output: &Path) {
     let to = match summary.files.as_slice() {
         [] if is_stdout(output) => "stdout".into(),

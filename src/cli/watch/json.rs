@@ -11,7 +11,7 @@ use std::io::{self, BufWriter, StdoutLock, Write};
 const KEYS: [&str; 11] =
     ["seqno", "type", "name", "ts_ns", "size", "ext", "span", "payload", "expired", "malformed", "ring"];
 
-/// Prints lines; `docs/CLI.md` lists their fields.
+/// The printer of JSON lines; `docs/CLI.md` lists their fields.
 pub(super) struct JsonLines {
     out: BufWriter<StdoutLock<'static>>,
     line: String,

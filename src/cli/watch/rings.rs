@@ -242,7 +242,8 @@ impl Rings {
         })
     }
 
-    /// The content type EXEC gives `--block`, `--txn` and the like their meaning.
+    /// Checks that `option` has a meaning: the content type EXEC gives `--block`, `--txn` and similar options their
+    /// meaning.
     pub(super) fn need_exec(&self, option: &str) -> Result<(), Failure> {
         if self.rings.iter().any(|ring| ring.is_exec) {
             return Ok(());

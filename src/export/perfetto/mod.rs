@@ -20,7 +20,7 @@ use std::io::{self, Write};
 /// The only sequence of packets, so that each name is interned once.
 const SEQUENCE: u32 = 1;
 
-/// Writes packets immediately.
+/// The writer of a Perfetto trace. It writes each packet immediately.
 pub(super) struct PerfettoWriter<'o> {
     out: &'o mut dyn Write,
     capture: &'o CaptureFile,

@@ -5,7 +5,7 @@ use crate::export::trace_writer::{Track, TrackId, TrackKind};
 use crate::tracing::{Thread, ThreadKey};
 use std::io;
 
-/// Names a track.
+/// The key of a track.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum TrackKey {
     Process(u32),

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Finds the shards of a sharded recorder: those that exist, and those that it makes meanwhile.
+/// A finder of the shards of a sharded recorder: those that exist, and those that the recorder makes later.
 ///
 /// No shard is overlooked. A recorder makes a shard known before the shard's first event is stamped. A shard that
 /// cannot be opened (mostly because the program has ended and removed it already) becomes a [`FoundShard::Missed`],
