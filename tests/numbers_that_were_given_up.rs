@@ -19,7 +19,7 @@ fn a_seqno_given_up_to_a_stalled_writer_is_not_a_loss() {
     }
     // The event that found the slot taken has the next seqno.
     assert_eq!(recorder.stats().last_seqno, capacity + 2);
-    // That event took the slot of event 2.
+    // The event took the slot of event 2.
     cursor.seek(Seek::Seqno(3));
     loop {
         match cursor.next() {

@@ -200,8 +200,8 @@ fn only_files_of_killed_processes_are_removed() {
     }
     drop(made);
 
-    // These files were left before their makers had taken the lock. A living process may be about to take the lock, but
-    // not for a minute.
+    // These files were left before their makers had taken the lock. The file of a living process stays for a minute,
+    // because that process may be about to take the lock.
     leftovers = vec![file(format!("ring.~{dead}"), 0o600, ""), file(format!("ring.~{zombie}"), 0o600, "")];
     let of_a_living = file(format!("ring.~{living}"), 0o600, "");
     let made = make(&path, &CreateOptions::default()).unwrap();

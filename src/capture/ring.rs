@@ -83,8 +83,7 @@ impl CapturedRing {
         }
     }
 
-    /// Describes another shard of this shard 0's recorder, of which only the fields are known that all shards have in
-    /// common.
+    /// Describes another shard of this shard 0's recorder. Only the fields that all shards have in common are known.
     pub(super) fn missed_shard(&self, recorder: u32, shard: u32) -> Self {
         Self {
             name: format!("{}.{shard}", self.name),

@@ -126,7 +126,7 @@ fn a_small_capture_that_holds_very_much_takes_no_more_memory_than_is_promised() 
     let refused: Vec<&str> =
         BOMBS.map(peak_of).into_iter().filter(|(_, is_whole)| !is_whole).map(|(name, _)| name).collect();
     assert!(refused.contains(&"spans") && refused.contains(&"tables") && !refused.contains(&"payloads"), "{refused:?}");
-    // As a control: a tenth of the spans is exported completely.
+    // This is the control: a tenth of the spans is exported completely.
     let (name, put, count, per_block) = BOMBS[0];
     assert_eq!(peak_of((name, put, count / 10, per_block)), (name, true));
 }

@@ -1,4 +1,4 @@
-//! Exports captures to the formats of other tools, and summarizes them.
+//! Exports of captures to the formats of other tools, and summaries.
 //!
 //! [`export`] writes a [`CaptureFile`] as a trace (Perfetto, Chrome), as folded stacks or as JSON lines; [`summarize`]
 //! counts its spans. All formats have the same spans with the same nanoseconds, which come from

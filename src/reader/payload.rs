@@ -46,7 +46,8 @@ impl Source {
         if is_as_long && bytes < SMALL_PAYLOAD_BYTES && !self.memory.is_sparse() {
             return self.copy_payload(descriptor, buffer);
         }
-        // Passes two fields: a reference to the descriptor would force it from registers into memory.
+        // Two fields are passed, because a reference to the descriptor would force the descriptor from registers into
+        // memory.
         match self.payload_slow(descriptor.payload_size, descriptor.payload_buf_offset, buffer) {
             Some(true) => PayloadRead::Valid(buffer),
             Some(false) => PayloadRead::Expired,

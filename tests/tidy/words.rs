@@ -48,7 +48,7 @@ pub fn items(code: &str) -> Vec<Item> {
         }
         let kinds = ["struct", "enum", "union", "trait", "fn"];
         if let (Some(kind), Some(name)) = (kinds.into_iter().find(|kind| word == Some(kind)), words.next())
-            // Not the variable of a macro.
+            // The variable of a macro is no item.
             && !line.contains(&format!("{kind} $"))
         {
             items.push(Item { kind, name: name.to_owned() });

@@ -155,7 +155,7 @@ pub(super) fn check(content: &PerfContent) -> Verdict {
             turn.parse().is_ok_and(|turn: u64| rest.ends_with(&format!(" {}", text(turn))))
         }),
         PerfContent::Unknown { .. } => false,
-        // The other events have no payload, or one that the reader of the tables decodes.
+        // The other events have no payload, or a payload that the reader of the tables decodes.
         _ => true,
     };
     if is_whole { Verdict::Whole } else { Verdict::Torn }

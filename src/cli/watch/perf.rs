@@ -163,7 +163,7 @@ fn push_fields<'r>(out: &mut Vec<(&'r str, Value<'r>)>, fields: &'r Fields) {
     out.push(("fields", Value::Struct(values)));
     let cut: Vec<_> = fields.values.iter().filter_map(|field| Some((&*field.name, cut(field.cut?)))).collect();
     if !cut.is_empty() {
-        // One entry for each field that was cut.
+        // The struct has an entry for each field that was cut.
         out.push(("cut", Value::Struct(cut)));
     }
     if fields.missing > 0 {
