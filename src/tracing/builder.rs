@@ -17,7 +17,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 const DEFAULT_SHIFTS: (u32, u32) = (17, 23);
 /// Shift of the tables, unless it is set: 4 MiB.
 const DEFAULT_TABLES_SHIFT: u32 = 22;
-/// Most shards, unless the program asks for more.
+/// Largest default number of shards. A program can ask for more.
 const DEFAULT_SHARDS_MAX: usize = 16;
 
 /// The configuration of a [`PerfRecorder`]. [`PerfRecorder::builder`] makes it; [`Self::build`] makes shard 0.
@@ -60,7 +60,7 @@ impl PerfRecorderBuilder {
         self
     }
 
-    /// Sets both shifts of a shard, in the place of those in the configuration string. See [`Self::config`].
+    /// Sets both shifts of a shard. They replace the shifts in the configuration string. See [`Self::config`].
     pub fn shifts(mut self, descriptor_shift: u32, payload_shift: u32) -> Self {
         self.ring = self.ring.shifts(descriptor_shift, payload_shift);
         self
@@ -70,15 +70,15 @@ impl PerfRecorderBuilder {
     /// processor that this program may use; at most 16.
     ///
     /// A shard is made when a thread records for the first time and every shard has a thread already. Threads beyond
-    /// the limit share shards. Threads that share a shard wait for each other's cache lines, and never for each other.
+    /// the limit share shards. Threads that share a shard compete for cache lines, but never wait for each other.
     pub fn shards(mut self, limit: usize) -> Self {
         self.shards = Some(limit);
         self
     }
 
     /// Sets the bytes of the tables of call sites (three quarters) and threads (one quarter), as 2^shift, 13 to 40.
-    /// Default: 22, 4 MiB, for some 15,000 call sites and 30,000 threads. Entries that do not fit are counted; readers
-    /// know them only from events, as long as these are in the ring.
+    /// Default: 22, 4 MiB, for some 15,000 call sites and 30,000 threads. Entries that do not fit are counted. Readers
+    /// know such entries only from events, as long as these events are in the ring.
     pub fn tables_shift(mut self, shift: u32) -> Self {
         self.tables_shift = shift;
         self
@@ -106,12 +106,14 @@ impl PerfRecorderBuilder {
         self
     }
 
-    /// Names fields that are not to be recorded: secrets, data about people. Adds to the names that were given before.
+    /// Names fields that are not to be recorded, such as secrets and personal data. The names are added to the names of
+    /// earlier calls.
     ///
-    /// A name stands for fields of that name, in upper or lower case, and for fields whose dotted name ends with it:
-    /// `password` is also `user.password`, but not `password_length`. The values are neither looked at nor formatted,
-    /// and a reader sees that they were left out. Names apply to fields of spans and log records. They do not apply to
-    /// text inside of messages, to other fields' values, or to typed events, which have `#[event(redact)]`.
+    /// A name applies to fields of that name, in upper or lower case, and to fields whose dotted name ends with it:
+    /// `password` also applies to `user.password`, but not to `password_length`. The values are neither read nor
+    /// formatted, and a reader sees that they were left out. Names apply to fields of spans and log records. They do
+    /// not apply to text inside of messages, to other fields' values, or to typed events, which have
+    /// `#[event(redact)]`.
     ///
     /// ```
     /// use eventring::tracing::{PerfRecorder, RecorderSubscriber};
@@ -127,19 +129,20 @@ impl PerfRecorderBuilder {
         self
     }
 
-    /// Says whether all memory of a shard is touched when it is made. Default: true. See [`RecorderBuilder::prefault`].
+    /// Sets whether all memory of a shard is touched when the shard is made. Default: true. See
+    /// [`RecorderBuilder::prefault`].
     pub fn prefault(mut self, prefault: bool) -> Self {
         self.ring = self.ring.prefault(prefault);
         self
     }
 
-    /// Says whether the files stay when the recorder ends. Default: false. (After a crash they stay in any case.)
+    /// Sets whether the files stay when the recorder ends. Default: false. (After a crash they always stay.)
     pub fn keep(mut self, keep: bool) -> Self {
         self.ring = self.ring.keep(keep);
         self
     }
 
-    /// Keeps the files if the environment variable `EVENTRING_KEEP` says so. If it is not set, nothing changes.
+    /// Makes the files stay if the environment variable `EVENTRING_KEEP` is `1`; otherwise changes nothing.
     pub(super) fn keep_from_env(mut self) -> Self {
         self.ring = self.ring.keep_from_env();
         self
@@ -158,8 +161,8 @@ impl PerfRecorderBuilder {
         self
     }
 
-    /// Sets the clock. Default: the tick counter where it is usable, else CLOCK_REALTIME. Use the same clock for typed
-    /// events: then the times of both are comparable.
+    /// Sets the clock. Default: the tick counter where it is usable, otherwise CLOCK_REALTIME. Use the same clock for
+    /// typed events, so that the times of both are comparable.
     pub fn clock(mut self, kind: ClockKind) -> Self {
         self.ring = self.ring.clock(kind);
         self
@@ -168,17 +171,17 @@ impl PerfRecorderBuilder {
     /// Makes shard 0 with its tables.
     ///
     /// # Errors
-    /// As [`RecorderBuilder::build`].
+    /// The errors of [`RecorderBuilder::build`].
     pub fn build(self) -> Result<PerfRecorder, RecorderError> {
         let shards = self.shards.unwrap_or_else(|| {
             let processors = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
-            // More than there are processors: threads that wait most of the time have shards, too, and two busy threads
-            // should not share one.
+            // This is more than the number of processors, because threads that wait most of the time have shards, too,
+            // and two busy threads should not share a shard.
             (2 * processors + 2).min(DEFAULT_SHARDS_MAX)
         });
         let shards = shards.clamp(1, SHARDS_MAX);
-        // A random number: names, files and process ids may be used again, and a reader must not take another
-        // recorder's shard for one of ours.
+        // The group is a random number, because names, files and process ids may be used again. A reader must not take
+        // another recorder's shard for one of our shards.
         let group = RandomState::new().build_hasher().finish().max(1);
         let shard = Shard { index: 0, limit: shards as u64, group };
         let shard0 = self.ring.clone().context_shift(self.tables_shift).shard(shard).build()?;

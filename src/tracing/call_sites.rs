@@ -1,9 +1,9 @@
 //! The call sites that this process has met, and their ids.
 //!
-//! At every span and event the id of the call site is found from the address of its metadata: by a few loads, without a
-//! lock. Call sites are `'static` and never removed. So open addressing in the blocks of a segmented array is enough.
-//! Ids are the same for all recorders of the process; every recorder has all call sites in its tables, in case it needs
-//! them.
+//! At every span and event, the address of the call site's metadata gives the id of the call site, by a few loads and
+//! without a lock. Call sites are `'static` and never removed. So open addressing in the blocks of a segmented array is
+//! enough. Ids are the same for all recorders of the process. Every recorder has all call sites in its tables, in case
+//! it needs them.
 
 use super::core::PerfCore;
 use crate::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView};
@@ -13,10 +13,11 @@ use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use tracing_core::{Level, Metadata};
 
-/// The entries: 2.4 million call sites in all.
+/// The entries, for 2.4 million call sites in total.
 type Entries = SegmentedArray<CallSiteEntry, FIRST_SHIFT, 3, BLOCKS>;
 
-/// The first block has 2^this entries; each further block has eight times as many as the block before.
+/// Number of entries in the first block, as a shift. Each further block has eight times as many entries as the block
+/// before.
 const FIRST_SHIFT: u32 = 12;
 const BLOCKS: usize = 4;
 /// Entries of a block in which a call site may be. If all of them are in use, the call site is in a later block.
@@ -29,7 +30,7 @@ struct CallSiteEntry {
     metadata: OnceLock<&'static Metadata<'static>>,
 }
 
-/// See the [module](self).
+/// The call sites that this process has met, and their ids. See the [module](self).
 pub(super) struct CallSites {
     entries: Entries,
     known: Mutex<Known>,
@@ -83,7 +84,7 @@ impl CallSites {
     #[inline(always)]
     fn try_find(&self, key: usize) -> Option<u32> {
         let first = window(key, 0).next()?;
-        // Acquire: pairs with the release in `register`, so that the recorders have the call site before its id is
+        // Acquire, pairs with the release in `register`, so that the recorders have the call site before its id is
         // used.
         let is_there = self.entries.block(0)?.get(first)?.key.load(Ordering::Acquire) == key;
         is_there.then_some(first as u32 + 1)
@@ -102,7 +103,7 @@ impl CallSites {
         for block in 0..BLOCKS {
             let entries = self.entries.block(block)?;
             for index in window(key, block) {
-                // Acquire: as in `try_find`.
+                // Acquire, as in `try_find`.
                 match entries[index].key.load(Ordering::Acquire) {
                     found if found == key => return Some(id_at(block, index)),
                     // A call site takes the first free entry, and no entry becomes free again.
@@ -133,12 +134,12 @@ impl CallSites {
         let body = describe().into_boxed_slice();
         known.recorders.retain(|recorder| recorder.upgrade().is_some_and(|recorder| recorder.add_call_site(id, &body)));
         known.call_sites.push((id, body));
-        // Release: see `try_find`.
+        // Release, pairs with the acquire in `try_find`.
         entry.key.store(key, Ordering::Release);
         id
     }
 
-    /// Returns the free entry that `key` is to have, and its id. To be called only under the lock.
+    /// Returns the free entry that `key` is to have, and its id. Call this only under the lock.
     fn free_entry(&self, key: usize) -> Option<(u32, &CallSiteEntry)> {
         for block in 0..BLOCKS {
             let free = |_| CallSiteEntry { key: AtomicUsize::new(0), metadata: OnceLock::new() };
@@ -152,7 +153,7 @@ impl CallSites {
         None
     }
 
-    /// Adds all call sites, now and in future, to the tables of a new recorder.
+    /// Adds all present and future call sites to the tables of a new recorder.
     pub(super) fn add_recorder(&self, recorder: &Arc<PerfCore>) {
         let mut known = self.lock();
         for (id, body) in &known.call_sites {
@@ -162,7 +163,7 @@ impl CallSites {
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
-        // A panic under the lock (out of memory) leaves the lists complete.
+        // A poisoned lock does no harm: a panic under the lock (out of memory) leaves the lists complete.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

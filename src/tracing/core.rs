@@ -1,4 +1,4 @@
-//! `PerfCore`: what all handles of a perf recorder share.
+//! `PerfCore`: the state that all handles of a perf recorder share.
 
 use super::call_sites::{CALL_SITES, NO_CALL_SITE};
 use super::fields::FieldLimits;
@@ -12,14 +12,16 @@ use crate::sync::{AtomicU64, Ordering};
 use std::sync::Arc;
 use tracing_core::Metadata;
 
-/// The id that no recorder has.
+/// Number that is not the id of any recorder.
 const SWITCHED_OFF: u64 = u64::MAX;
 
-/// See the [module](self). The words that each event needs come first, in one cache line.
+/// The state that all handles of a perf recorder share. The words that recording an event needs come first, in one
+/// cache line.
 #[repr(C, align(64))]
 pub(super) struct PerfCore {
     /// The one word that decides whether the recorder is on: the id while it is on, [`SWITCHED_OFF`] while it is off.
-    /// One comparison with the id of a cached ring answers both questions.
+    /// One comparison with the recorder id of a thread's cached ring shows that the recorder is on and that the ring
+    /// belongs to it.
     recording_id: AtomicU64,
     /// A number that is never used twice in a process, by which threads find their shards.
     pub(super) id: u64,
@@ -32,7 +34,7 @@ pub(super) struct PerfCore {
 
 impl Drop for PerfCore {
     fn drop(&mut self) {
-        // Before the shards are dropped, and their files removed.
+        // The last seqnos are published before the shards are dropped and their files removed.
         self.shards.publish_last_seqnos();
     }
 }
@@ -51,7 +53,7 @@ impl PerfCore {
         self.recording_id() != SWITCHED_OFF
     }
 
-    /// Switches the recorder. To be called within a [`switch`](super::switch::switch).
+    /// Switches the recorder on or off. Call this within a [`switch`](super::switch::switch).
     pub(super) fn store_enabled(&self, enabled: bool) {
         self.recording_id.store(if enabled { self.id } else { SWITCHED_OFF }, Ordering::Relaxed);
     }
@@ -59,11 +61,11 @@ impl PerfCore {
     /// Returns the id if the recorder is switched on; otherwise a number that is no recorder's id.
     #[inline(always)]
     pub(super) fn recording_id(&self) -> u64 {
-        // Relaxed: a switch, which orders nothing.
+        // Relaxed: the switch orders no other memory.
         self.recording_id.load(Ordering::Relaxed)
     }
 
-    /// Returns true if the recorder was made by this process, and not inherited by a fork.
+    /// Returns true if this process made the recorder, and did not inherit it by a fork.
     pub(super) fn belongs_to_this_process(&self) -> bool {
         self.shards.get(0).is_some_and(Recorder::belongs_to_this_process)
     }
@@ -85,7 +87,7 @@ impl PerfCore {
     }
 
     /// Returns the id of a call site. A forked child does not register new call sites: another thread may have held the
-    /// lock at the fork, and nothing is recorded anyway.
+    /// lock at the fork, and the child records nothing.
     #[inline(always)]
     pub(super) fn call_site_id(&self, metadata: &'static Metadata<'static>) -> u32 {
         match CALL_SITES.known_id_of(metadata) {
@@ -100,8 +102,8 @@ impl PerfCore {
     pub(super) fn add_call_site(&self, id: u32, body: &[u8]) -> bool {
         let Some(shard0) = self.shards.get(0).filter(|shard0| shard0.belongs_to_this_process()) else { return false };
         self.tables.add(shard0, TableKind::CallSites, id, body);
-        // The event is for readers of the stream, and for call sites that do not fit the table. It has no thread: any
-        // thread may be the first to meet the call site.
+        // The event is for readers of the stream, and for call sites that do not fit the table. The event names no
+        // thread, because any thread may be the first to meet the call site.
         let ext = PerfExt { call_site_id: id, ..PerfExt::default() };
         shard0.record(PerfEvent::CallSite as u16, ext.to_words(), body);
         true
@@ -120,7 +122,7 @@ impl PerfCore {
         shard.record(PerfEvent::ThreadStarted as u16, ext.to_words(), &body);
     }
 
-    /// Returns how many spans could not be recorded.
+    /// Returns the number of spans that could not be recorded.
     pub(super) fn lost_spans(&self) -> u64 {
         self.lost_spans.load(Ordering::Relaxed)
     }

@@ -9,8 +9,8 @@ use crate::sync::{AtomicUsize, Ordering};
 use std::panic::Location;
 use std::ptr;
 
-/// A number that changes with time: a queue's length, bytes in use. It is declared as a `static` and sampled where it
-/// changes.
+/// A number that changes with time, for example the length of a queue or the bytes in use. A counter is declared as a
+/// `static` and sampled where the number changes.
 ///
 /// ```
 /// use eventring::tracing::{Counter, PERF, PerfRecorder};
@@ -27,7 +27,7 @@ pub struct Counter {
     call_site: StaticCallSite,
 }
 
-/// A mark in time: a phase begins, a configuration was loaded. It is declared as a `static`.
+/// A mark in time, for example the begin of a phase. A marker is declared as a `static`.
 ///
 /// ```
 /// use eventring::tracing::Marker;
@@ -92,12 +92,12 @@ impl StaticCallSite {
         Self { name, location, id: AtomicUsize::new(0) }
     }
 
-    /// Returns the id of the call site. A forked child does not register one: another thread may have held the lock at
-    /// the fork.
+    /// Returns the id of the call site. A forked child does not register a call site, because another thread may have
+    /// held the lock at the fork.
     #[inline(always)]
     fn call_site_id(&'static self, recorder: &PerfRecorder, kind: CallSiteKind) -> u32 {
-        // Relaxed: the recorders have the call site before its id is stored here; a thread that still sees 0 registers
-        // again, and gets the same id.
+        // Relaxed: the recorders have the call site before its id is stored here. A thread that still sees 0 registers
+        // the call site again, and gets the same id.
         match self.id.load(Ordering::Relaxed) {
             0 => self.register(recorder, kind),
             id => id as u32,
@@ -142,7 +142,7 @@ impl Counter {
         self.call_site.name
     }
 
-    /// Records a sample to [`PERF`]; a load and a branch while that is off.
+    /// Records a sample to [`PERF`]. While `PERF` is off, this costs a load and a branch.
     #[inline]
     pub fn sample(&'static self, value: impl Into<CounterValue>) {
         if let Some(recorder) = PERF.active() {
@@ -188,13 +188,13 @@ impl Marker {
         self.call_site.name
     }
 
-    /// Records a mark to [`PERF`]; a load and a branch while that is off.
+    /// Records a mark to [`PERF`]. While `PERF` is off, this costs a load and a branch.
     #[inline]
     pub fn mark(&'static self) {
         self.mark_with("");
     }
 
-    /// Records the mark with a text.
+    /// Records a mark with a text, like [`Self::mark`].
     #[inline]
     pub fn mark_with(&'static self, text: &str) {
         if let Some(recorder) = PERF.active() {

@@ -1,11 +1,11 @@
-//! Checks of filter directives, beyond what tracing-subscriber's `Targets` checks: a mistake must not become a filter
-//! that matches nothing.
+//! Checks of filter directives, in addition to the checks of tracing-subscriber's `Targets`. They keep a mistake from
+//! becoming a filter that matches nothing.
 
 use super::filter_handle::LEVELS;
 use std::fmt;
 use tracing_core::LevelFilter;
 
-/// Words that programs with other names of levels use, and the level that each of them means here.
+/// Names of levels in other programs, and the level that each of them means here.
 const SYNONYMS: [(&str, LevelFilter); 8] = [
     ("all", LevelFilter::TRACE),
     ("critical", LevelFilter::ERROR),
@@ -16,7 +16,8 @@ const SYNONYMS: [(&str, LevelFilter); 8] = [
     ("verbose", LevelFilter::TRACE),
     ("warning", LevelFilter::WARN),
 ];
-/// Characters that stand for lists, patterns and quotes elsewhere, and for bytes that are not UTF-8.
+/// Characters that mean lists, patterns and quotes in other languages, and the character that replaces bytes that are
+/// not UTF-8.
 const NOT_IN_TARGETS: [char; 8] = [';', '|', '*', '?', '"', '\'', '`', char::REPLACEMENT_CHARACTER];
 
 /// The fault of a directive.
@@ -49,7 +50,7 @@ pub(super) fn check(directive: &str) -> Result<(), Problem> {
     match level {
         None => check_single_word(directive),
         Some(_) if target.is_empty() => Err(Problem::NoTarget),
-        // The empty word parses as a level, too.
+        // The empty word also parses as a level.
         Some(level) if level.is_empty() || level.parse::<LevelFilter>().is_err() => {
             Err(Problem::Level(level.to_owned()))
         }
@@ -72,8 +73,8 @@ fn check_single_word(word: &str) -> Result<(), Problem> {
     synonym.or_else(typo).map_or(Ok(()), |level| Err(Problem::LooksLike(level)))
 }
 
-/// Returns true if one letter more, one letter less, another letter, or two neighbours that changed places make `b` of
-/// `a`.
+/// Returns true if `b` is `a` with one letter more, one letter less, one other letter, or two neighbouring letters
+/// exchanged.
 fn is_one_edit_apart(a: &[u8], b: &[u8]) -> bool {
     let prefix = a.iter().zip(b).take_while(|(a, b)| a == b).count();
     let (a, b) = (&a[prefix..], &b[prefix..]);

@@ -22,10 +22,11 @@ thread_local! {
     static END: EndOfThread = const { EndOfThread(RefCell::new(Vec::new())) };
 }
 
-/// Makes sure that the destructor runs when the thread ends, also if no recorder assigns a shard to the thread. To be
-/// called before the thread takes a span cell or puts one back, unless it is known to have a shard.
+/// Makes sure that the destructor runs when the thread ends, also if no recorder assigns a shard to the thread. Call
+/// this before the thread takes a span cell or puts a cell back, unless the thread is known to have a shard.
 pub(super) fn register() {
-    // The first use registers the destructor. An error means that the thread has ended, and keeps nothing.
+    // The first use registers the destructor. An error means that the destructor has run; then the thread keeps no
+    // cells.
     let _ = END.try_with(|_| ());
 }
 
@@ -38,8 +39,8 @@ pub(super) fn find(recorder: &PerfCore) -> Option<Assignment> {
     END.try_with(find).ok().flatten()
 }
 
-/// Adds an assignment, which the destructor will release. Returns false if the destructor has run: the caller has to
-/// release it.
+/// Adds an assignment, which the destructor will release. Returns false if the destructor has run; then the caller has
+/// to release the assignment.
 pub(super) fn add(recorder: &Arc<PerfCore>, assignment: Assignment) -> bool {
     let add = |end: &EndOfThread| {
         if let Ok(mut all) = end.0.try_borrow_mut() {
@@ -73,7 +74,7 @@ impl Drop for EndOfThread {
                     continue;
                 }
                 // A provisional assignment is cached, too, because later events of the thread cannot ask for another
-                // one.
+                // assignment.
                 thread.cache_ring(&recorder, assigned.assignment);
                 recorder.record(thread, PerfEvent::ThreadEnded, PerfExt::default(), &[]);
                 recorder.shards.release(assigned.assignment.shard);

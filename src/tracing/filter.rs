@@ -14,11 +14,11 @@ use tracing_subscriber::layer::{Context, Filter};
 /// `target=level`. The most specific target decides; a level alone decides for spans and events that no target fits.
 /// Spans and events that no directive fits are not recorded.
 ///
-/// A single word that differs from a level by one letter is taken for a mistyped level, and is an error: a target of
-/// that name is written with a level (`warp=trace`).
+/// A single word that differs from a level by one letter is an error, because it is probably a mistyped level. Write a
+/// target of such a name with a level (`warp=trace`).
 ///
-/// The filter decides once for each call site: a span that is not recorded costs the same as without a subscriber. The
-/// filter also works for layers: `RecorderLayer::global().with_filter(filter)`. For filters by span or field use
+/// The filter decides once for each call site. So a span that is not recorded costs the same as without a subscriber.
+/// The filter also works for layers: `RecorderLayer::global().with_filter(filter)`. For filters by span or field use
 /// tracing-subscriber's `EnvFilter` with a [`RecorderLayer`](super::RecorderLayer).
 ///
 /// ```
@@ -53,7 +53,7 @@ impl TargetFilter {
     /// Parses directives. Without any directive, the filter accepts nothing.
     ///
     /// # Errors
-    /// A directive is invalid; the error names the first one.
+    /// A directive is invalid; the error names the first invalid directive.
     pub fn parse(directives: &str) -> Result<Self, FilterError> {
         let error = |directive: &str, problem| FilterError { directive: directive.to_owned(), problem };
         let directives: Vec<&str> = directives.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
@@ -129,7 +129,7 @@ impl fmt::Display for TargetFilter {
     }
 }
 
-/// The filter directive is invalid.
+/// Error for an invalid filter directive.
 #[derive(Clone, PartialEq, Eq)]
 pub struct FilterError {
     directive: String,

@@ -12,12 +12,12 @@ use tracing_core::{LevelFilter, Metadata};
 pub struct FilterHandle(Arc<Shared>);
 
 struct Shared {
-    /// The current filter, and room for the next one. Readers never wait: in a forked child a lock could be held for
-    /// ever.
+    /// The current filter, and room for the next filter. Readers never wait for a lock, because in a forked child a
+    /// lock may be held for ever.
     filters: [RwLock<TargetFilter>; 2],
     /// Index of the current filter.
     current: AtomicUsize,
-    /// Held by the thread that changes the filter.
+    /// Lock of the thread that changes the filter.
     changing: Mutex<()>,
     /// Index of the filter's only level in [`LEVELS`]; [`BY_TARGET`] if the filter has several.
     level_of_all: AtomicUsize,
@@ -32,7 +32,7 @@ pub(super) const LEVELS: [LevelFilter; 6] = [
     LevelFilter::DEBUG,
     LevelFilter::TRACE,
 ];
-/// The index of no level.
+/// Index that names no level.
 const BY_TARGET: usize = LEVELS.len();
 
 impl FilterHandle {
@@ -50,9 +50,9 @@ impl FilterHandle {
 
     /// Replaces the filter. Spans that are open stay recorded.
     ///
-    /// `tracing` asks again for all call sites, by way of the calling thread's subscriber. If the program has only a
-    /// scoped subscriber (`set_default`), call this in its scope: elsewhere `tracing` finds no subscriber that wants
-    /// any call site.
+    /// `tracing` then asks again for all call sites, through the calling thread's subscriber. If the program has only a
+    /// scoped subscriber (`set_default`), call this in its scope. Outside of the scope, `tracing` finds no subscriber
+    /// that wants any call site.
     pub fn set(&self, filter: TargetFilter) {
         switch(|| {
             self.replace(filter);
@@ -64,20 +64,21 @@ impl FilterHandle {
     pub(super) fn replace(&self, filter: TargetFilter) {
         let _changing = self.0.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let level_of_all = level_index(&filter);
-        // Relaxed: stored only under the lock.
+        // Relaxed: the index is stored only under the lock.
         let next = 1 - self.0.current.load(Ordering::Relaxed);
-        // Waits for readers that still use the filter before the current one.
+        // This waits for readers that still use the filter before the current filter.
         *self.0.filters[next].write().unwrap_or_else(PoisonError::into_inner) = filter;
-        // Release, twice: pairs with the acquire loads in `ask` and `accepts`.
+        // Both stores are release, and pair with the acquire loads in `ask` and `accepts`.
         self.0.current.store(next, Ordering::Release);
         self.0.level_of_all.store(level_of_all, Ordering::Release);
     }
 
-    /// Returns true if a span or event is to be recorded. (`tracing` calls this for each span and event of a call site
-    /// on which several subscribers of a program do not agree: hence the fast path.)
+    /// Returns true if a span or event is to be recorded. (If several subscribers of a program do not agree on a call
+    /// site, `tracing` calls this for each of its spans and events. So there is a fast path.)
     #[inline]
     pub(super) fn accepts(&self, metadata: &Metadata<'_>) -> bool {
-        // Acquire: a thread that sees `BY_TARGET` then sees the filter with which it was stored, or a later one.
+        // Acquire: a thread that sees `BY_TARGET` then sees the filter with which this value was stored, or a later
+        // filter.
         match LEVELS.get(self.0.level_of_all.load(Ordering::Acquire)) {
             Some(level) => metadata.level() <= level,
             None => self.accepts_target(metadata),
@@ -96,14 +97,14 @@ impl FilterHandle {
 }
 
 impl Shared {
-    /// Calls `ask` with the filter; while it is being changed, with the old filter or the new one.
+    /// Calls `ask` with the filter. While the filter is being changed, `ask` gets the old filter or the new filter.
     fn ask<R>(&self, ask: impl Fn(&TargetFilter) -> R) -> R {
         loop {
-            // Acquire: pairs with the release in `replace`, so that the filter is written before it is used.
+            // Acquire, pairs with the release in `replace`, so that the filter is written before it is used.
             match self.filters[self.current.load(Ordering::Acquire)].try_read() {
                 Ok(filter) => return ask(&filter),
                 Err(TryLockError::Poisoned(filter)) => return ask(&filter.into_inner()),
-                // Only the filter that is not current is changed: the index has changed meanwhile.
+                // Only a filter that is not current is changed, so the index has changed meanwhile.
                 Err(TryLockError::WouldBlock) => {}
             }
         }

@@ -4,15 +4,15 @@ use super::recorder::PerfRecorder;
 use super::switch::switch;
 use crate::global::{GlobalRecorder, Installable};
 
-/// The perf recorder of this process: [`init`](super::init) installs it, and [`Counter`](super::Counter)s and
-/// [`Marker`](super::Marker)s go to it.
+/// The perf recorder of this process. [`init`](super::init) installs it, and [`Counter`](super::Counter)s and
+/// [`Marker`](super::Marker)s record to it.
 ///
 /// `PERF.set_enabled` is the same as [`PerfRecorder::set_enabled`] of the installed recorder.
 pub static PERF: GlobalRecorder<PerfRecorder> = GlobalRecorder::empty("perf");
 
 impl GlobalRecorder<PerfRecorder> {
-    /// Returns the recorder to record to now; `None` if there is none, or it is switched off. Off, this is a relaxed
-    /// load and a branch.
+    /// Returns the recorder to record to now. Returns `None` if there is no recorder, or if it is switched off. While
+    /// it is off, this call costs a relaxed load and a branch.
     #[inline(always)]
     pub fn active(&'static self) -> Option<&'static PerfRecorder> {
         if self.is_off() { None } else { self.installed() }
@@ -28,7 +28,8 @@ impl Installable for PerfRecorder {
         self.core.is_enabled()
     }
 
-    // A subscriber that records to `PERF` answers `tracing` by what is installed there: all call sites are asked again.
+    // The answers of a subscriber that records to `PERF` depend on the recorder that is installed there. So `tracing`
+    // asks again for all call sites.
     fn change(change: impl FnOnce() -> bool) {
         switch(change);
     }

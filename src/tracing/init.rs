@@ -25,7 +25,7 @@ pub const FILTER_VARIABLE: &str = "EVENTRING_FILTER";
 /// see [`PerfRecorderBuilder::redact_fields`].
 pub const REDACT_VARIABLE: &str = "EVENTRING_REDACT";
 
-/// The process-wide recording that [`init`] has begun. It goes on until the process ends, also if this value is
+/// The process-wide recording that [`init`] has begun. It continues until the process ends, also if this value is
 /// dropped.
 #[derive(Clone, Debug)]
 pub struct Recording {
@@ -40,8 +40,8 @@ impl Recording {
         self.recorder
     }
 
-    /// Says whether the files of all rings stay when the program exits, also of rings that are made later. After a
-    /// crash they stay in any case.
+    /// Sets whether the files of all rings stay when the program exits, also the files of rings that are made later.
+    /// After a crash they always stay.
     ///
     /// ```no_run
     /// eventring::tracing::init("my-app").keep(true);
@@ -67,12 +67,13 @@ impl Recording {
     }
 }
 
-/// Begins to record the spans and log records of this process, into rings with this name. For programs that cannot go
-/// on without a recording; other programs use [`try_init`].
+/// Begins to record the spans and log records of this process, into rings with this name. This is for programs that
+/// cannot go on without a recording; other programs use [`try_init`].
 ///
 /// `config` is `<name-or-path>[:<descriptor-shift>:<payload-shift>]`, see [`PerfRecorderBuilder::config`]. The
-/// environment variable `EVENTRING_FILTER` (`info,my_crate=debug`) chooses spans and events; without it, those at level
-/// INFO and more important levels are recorded. Fields that `EVENTRING_REDACT` names (`password,token`) are left out.
+/// environment variable `EVENTRING_FILTER` (`info,my_crate=debug`) chooses spans and events. Without this variable,
+/// spans and events at level INFO and more important levels are recorded. Fields that `EVENTRING_REDACT` names
+/// (`password,token`) are left out.
 ///
 /// ```no_run
 /// eventring::tracing::init("my-app");
@@ -80,9 +81,9 @@ impl Recording {
 /// // `eventring watch my-app` shows it.
 /// ```
 ///
-/// The files go away when the process exits normally, unless [`Recording::keep`] or the environment variable
-/// `EVENTRING_KEEP` (set to 1) says otherwise. After a crash they stay in any case. For log records of the `log` crate,
-/// also call `tracing_log::LogTracer::init()`.
+/// The files are removed when the process exits normally, unless the program calls [`Recording::keep`] or the
+/// environment variable `EVENTRING_KEEP` is 1. After a crash they always stay. For log records of the `log` crate, also
+/// call `tracing_log::LogTracer::init()`.
 ///
 /// # Panics
 /// If [`try_init`] fails, with its error's message.
@@ -103,8 +104,8 @@ pub fn init(config: impl AsRef<OsStr>) -> Recording {
 /// ```
 ///
 /// # Errors
-/// There is a global subscriber or a recorder in [`PERF`] already, the rings cannot be created (another process has
-/// that name, there is no memory, …), or the filter or a name of a redacted field is invalid.
+/// There is a global subscriber or a recorder in [`PERF`] already, the rings cannot be created (for example, another
+/// process has rings of this name, or there is no memory), or the filter or a name of a redacted field is invalid.
 pub fn try_init(config: impl AsRef<OsStr>) -> Result<Recording, SetupError> {
     let filter = filter_from_env()?.unwrap_or(TargetFilter::level(LevelFilter::INFO));
     try_init_with(builder_from_env(config)?, filter)
@@ -116,15 +117,15 @@ pub fn try_init(config: impl AsRef<OsStr>) -> Result<Recording, SetupError> {
 /// # Errors
 /// As [`try_init`].
 pub fn try_init_with(recorder: PerfRecorderBuilder, filter: TargetFilter) -> Result<Recording, SetupError> {
-    // Checked first, so that no rings are made for nothing.
+    // This check comes first, so that no rings are made in vain.
     if has_global_subscriber() {
         return Err(SetupError(SetupCause::Subscriber));
     }
     let recorder = install(recorder)?;
     let subscriber = RecorderSubscriber::global().with_filter(filter);
     let filter = subscriber.filter_handle();
-    // Within a turn of `switch`: otherwise another thread could make a change, and `tracing` would ask again for all
-    // call sites before the subscriber is set.
+    // The subscriber is set within a turn of `switch`. Otherwise another thread could make a change, and `tracing`
+    // would ask again for all call sites before the subscriber is set.
     let is_set = switch(|| dispatcher::set_global_default(dispatcher::Dispatch::new(subscriber)).is_ok());
     if !is_set {
         PERF.set_enabled(false);
@@ -199,7 +200,7 @@ fn config_from_env() -> Option<OsString> {
 fn builder_from_env(config: impl AsRef<OsStr>) -> Result<PerfRecorderBuilder, SetupError> {
     let redacted = set_and_not_empty(REDACT_VARIABLE).unwrap_or_default();
     let redacted = redacted.to_string_lossy();
-    // A list with other separators would be one name, which no field has: the secrets would be recorded.
+    // A list with other separators would be a single name that no field has, and the secrets would be recorded.
     let is_no_name =
         |name: &&str| name.contains([';', '|', char::REPLACEMENT_CHARACTER]) || name.contains(char::is_whitespace);
     if let Some(name) = redacted.split(',').map(str::trim).find(is_no_name) {
@@ -216,7 +217,7 @@ fn filter_from_env() -> Result<Option<TargetFilter>, SetupError> {
 
 /// Returns true if there is a global subscriber. A subscriber of this thread alone does not count.
 fn has_global_subscriber() -> bool {
-    // A thread of its own has no scoped subscriber.
+    // A new thread has no scoped subscriber.
     let look = || dispatcher::get_default(|dispatch| !dispatch.is::<tracing_core::subscriber::NoSubscriber>());
     std::thread::Builder::new().spawn(look).map_or(Ok(true), std::thread::JoinHandle::join).unwrap_or(true)
 }

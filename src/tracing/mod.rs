@@ -7,25 +7,26 @@
 //! eventring::tracing::init("my-app");
 //! ```
 //!
-//! A service that is to be recorded without a rebuild, and to go on if that fails, calls [`try_init_from_env`].
+//! A service calls [`try_init_from_env`] instead. Then it can be recorded without a rebuild, and continues if the
+//! recording fails.
 //!
 //! The line installs a [`RecorderSubscriber`], a complete subscriber that records and does nothing else. A program that
 //! also needs other layers (`fmt`, OpenTelemetry, …) adds a [`RecorderLayer`] to its stack. Both record to a
 //! [`PerfRecorder`], which has several rings: threads share a ring only if there are not enough rings.
 //!
-//! These are recorded: when each span is created, with its fields, its parent and its call site; when threads enter and
-//! exit it; fields that are added later; the spans that it follows from; when its last handle is gone; log records with
-//! their fields; threads; and [`Counter`]s and [`Marker`]s. Typed events that are recorded inside a span carry its id
-//! ([`current_span_id`](crate::global::current_span_id)).
+//! Of a span the following is recorded: its creation, with fields, parent and call site; the enters and exits of
+//! threads; fields that are added later; the spans that it follows from; and the drop of its last handle. Log records
+//! with their fields, threads, [`Counter`]s and [`Marker`]s are recorded, too. Typed events that are recorded inside a
+//! span carry its id ([`current_span_id`](crate::global::current_span_id)).
 //!
 //! Recording does not allocate and never waits. It formats only `Debug` and `Display` values, up to a length; this can
-//! be switched off. [`PerfRecorder`] says how much memory it takes. The first event of a thread takes locks, and may
-//! create a ring; the first event of a call site takes a lock.
+//! be switched off. The docs of [`PerfRecorder`] have the memory that it takes. The first event of a thread takes
+//! locks, and may create a ring; the first event of a call site takes a lock.
 //!
 //! # Reading
-//! [`PerfReader`] opens all rings of a recorder, live or dead, and gives their events in the order of time as
-//! [`PerfRecord`]s; an exec ring can be merged in. [`SpanReplay`] follows them to
-//! spans and slices; [`SpanTree`] holds all spans.
+//! [`PerfReader`] opens all rings of a recorder, live or dead, and returns their events in the order of time as
+//! [`PerfRecord`]s. Rings of typed events can be merged in. [`SpanReplay`] turns the records into spans and slices;
+//! [`SpanTree`] holds all spans.
 
 mod builder;
 mod call_sites;

@@ -11,21 +11,21 @@ use crate::schema::perf::PerfEvent;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A recorder of spans and log records, with a ring for each few threads. Cloning it gives another handle; the last
-/// handle closes the rings.
+/// A recorder of spans and log records. Every few threads share a ring. A clone is another handle to the same recorder.
+/// The drop of the last handle closes the rings.
 ///
-/// [`PerfRecorder::builder`] makes it. It is used by giving it to a [`RecorderSubscriber`](super::RecorderSubscriber)
-/// or a [`RecorderLayer`](super::RecorderLayer). [`init`](super::init) does all of this in one line.
+/// [`PerfRecorder::builder`] makes it. To use it, pass it to a [`RecorderSubscriber`](super::RecorderSubscriber) or a
+/// [`RecorderLayer`](super::RecorderLayer). [`init`](super::init) does all of this in one line.
 ///
 /// # Memory
 /// Each shard is a ring of [`shard_bytes`](Self::shard_bytes). There are as many shards as threads record at the same
 /// time, and at most [`PerfRecorderBuilder::shards`]. Shard 0 also has tables, of
-/// [`PerfRecorderBuilder::tables_shift`]. This is all of the shared memory, however many threads there are and however
-/// long the program runs. The defaults are 18 MiB for each shard, at most two shards for each processor and two more,
-/// never more than 16; and 4 MiB for the tables.
+/// [`PerfRecorderBuilder::tables_shift`]. The shared memory does not grow beyond this, however many threads there are
+/// and however long the program runs. By default each shard has 18 MiB, and the tables have 4 MiB. The default limit of
+/// shards is two for each processor and two more, but at most 16.
 ///
 /// The process's own memory grows with the largest number of spans that were open at the same time: 16 to 32 bytes for
-/// each span with `RecorderSubscriber`s, and 24 to 96 bytes with each `RecorderLayer`, besides the memory of its
+/// each span with `RecorderSubscriber`s, and 24 to 96 bytes with each `RecorderLayer`, in addition to the memory of its
 /// `Registry`. Each thread that runs takes about 2 KiB, and each call site about 300 bytes. While nearly 2^24 spans are
 /// open, further spans are not recorded, but counted ([`PerfStats::lost_spans`]).
 ///
@@ -36,13 +36,13 @@ pub struct PerfRecorder {
     pub(super) core: Arc<PerfCore>,
 }
 
-/// Counters of a perf recorder, since it was made.
+/// Counters of a perf recorder since it was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PerfStats {
     /// The counters of each shard.
     pub shards: Vec<RecorderStats>,
-    /// Shards that could not be made; their threads share others.
+    /// Shards that could not be made. Their threads share other shards.
     pub shard_failures: u64,
     /// The reason why the last of these shards could not be made.
     pub shard_error: Option<String>,
@@ -70,7 +70,7 @@ impl PerfRecorder {
         Self { core }
     }
 
-    /// Returns true if events are recorded now. Always false in a forked child.
+    /// Returns true if events are recorded now. Always returns false in a forked child.
     #[must_use]
     pub fn is_enabled(&self) -> bool {
         self.core.is_enabled() && self.core.belongs_to_this_process()
@@ -78,14 +78,13 @@ impl PerfRecorder {
 
     /// Switches recording on or off, for all handles, while the program runs.
     ///
-    /// `tracing` asks again for all call sites, by way of the calling thread's subscriber: if the program has only a
+    /// `tracing` then asks again for all call sites, through the calling thread's subscriber. If the program has only a
     /// scoped subscriber (`set_default`), call this in its scope. While recording is off, a call site costs the same as
     /// without any subscriber, if the program's only subscriber is a [`RecorderSubscriber`](super::RecorderSubscriber).
     ///
-    /// Spans that were created while recording was off stay unrecorded when it is on again, except through a layer,
-    /// which records them from the next time they are entered. Ends are recorded also while recording is off, if the
-    /// beginning was recorded: the exit of a span that was entered before, and the close of a span that was created
-    /// before.
+    /// Spans that were created while recording was off stay unrecorded when it is on again. A layer is an exception: it
+    /// records such a span from the next enter on. While recording is off, the exit of a span is still recorded if its
+    /// enter was recorded, and the close of a span if its creation was recorded.
     pub fn set_enabled(&self, enabled: bool) {
         switch(|| {
             self.core.store_enabled(enabled);
@@ -96,7 +95,7 @@ impl PerfRecorder {
         });
     }
 
-    /// Returns true if the recorder was made by this process, and not inherited by a fork.
+    /// Returns true if this process made the recorder, and did not inherit it by a fork.
     #[must_use]
     pub fn belongs_to_this_process(&self) -> bool {
         self.core.belongs_to_this_process()
@@ -108,7 +107,7 @@ impl PerfRecorder {
         self.core.shards.get(0)?.path()
     }
 
-    /// Returns how many shards there are by now.
+    /// Returns the present number of shards.
     #[must_use]
     pub fn shard_count(&self) -> usize {
         self.core.shards.iter().count()
@@ -127,7 +126,7 @@ impl PerfRecorder {
         self.core.shards.get(0).map_or(0, |shard0| shard0.geometry().context_area_bytes())
     }
 
-    /// Opens the shards that exist by now for reading, in this process: for tests, and for anonymous rings.
+    /// Opens the present shards for reading in this process. This is for tests and for anonymous rings.
     ///
     /// # Errors
     /// As [`Reader::options`]`().open_fd`.
@@ -139,13 +138,13 @@ impl PerfRecorder {
             .collect()
     }
 
-    /// Returns a warning about the place of the rings, such as missing huge pages. The recorder works all the same.
+    /// Returns a warning about the place of the rings, such as missing huge pages. The recorder works nevertheless.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
         self.core.shards.get(0)?.warning().map(ToString::to_string)
     }
 
-    /// Says whether the files stay when the recorder ends, also the files of shards that are made later. It replaces
+    /// Sets whether the files stay when the recorder ends, also the files of shards that are made later. This replaces
     /// the builder's setting.
     pub fn keep(&self, keep: bool) {
         self.core.shards.keep(keep);

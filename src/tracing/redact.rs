@@ -38,7 +38,7 @@ impl RedactedFields {
     }
 }
 
-/// A visitor that passes fields on to an encoder, and leaves out the values of redacted ones without looking at them.
+/// A visitor that passes fields on to an encoder, and leaves out the values of redacted fields without reading them.
 pub(super) struct Redacting<'e> {
     pub(super) encoder: &'e mut dyn Redactable,
     pub(super) redacted: &'e RedactedFields,

@@ -9,9 +9,9 @@ use std::fmt;
 pub struct SetupError(pub(super) SetupCause);
 
 pub(super) enum SetupCause {
-    /// There is a global subscriber.
+    /// A global subscriber that exists already.
     Subscriber,
-    /// There is a recorder in [`PERF`](super::PERF).
+    /// A recorder that [`PERF`](super::PERF) holds already.
     Recorder,
     Rings(RecorderError),
     Filter(FilterError),
@@ -23,17 +23,17 @@ pub(super) enum SetupCause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SetupErrorKind {
-    /// The process has a global `tracing` subscriber already.
+    /// A global `tracing` subscriber that the process has already.
     SubscriberSet,
-    /// There is a recorder in [`PERF`](super::PERF) already.
+    /// A recorder that is in [`PERF`](super::PERF) already.
     AlreadyInstalled,
-    /// The system has no event rings: it is not Linux. The source says more.
+    /// A system without event rings, because it is not Linux. The source error says more.
     Unsupported,
-    /// The rings could not be created; the source says why.
+    /// Rings that could not be created. The source error has the reason.
     Recorder,
-    /// The filter is invalid; the source says why.
+    /// An invalid filter. The source error has the reason.
     Filter,
-    /// A name of a field that is not to be recorded is invalid.
+    /// An invalid name of a field that is not to be recorded.
     Redact,
 }
 

@@ -1,4 +1,5 @@
-//! The shards of a recorder: one ring from the start, and more when threads come that would have to share.
+//! The shards of a recorder. A recorder begins with one shard, and makes another shard when a new thread would have to
+//! share.
 
 use crate::layout::extension::{SHARD_COUNT, SHARD_LAST_SEQNOS};
 use crate::reader::shard_path;
@@ -6,7 +7,7 @@ use crate::recorder::{Recorder, RecorderBuilder, RecorderError, Shard};
 use crate::schema::perf::tables::SHARD_FAILURES_OFFSET;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// See the [module](self).
+/// The shards of a recorder. See the [module](self).
 pub(super) struct Shards {
     rings: Box<[OnceLock<Recorder>]>,
     assignments: Mutex<Assignments>,
@@ -22,7 +23,7 @@ struct Assignments {
     threads: Vec<u32>,
     /// True while a thread makes the next shard.
     is_growing: bool,
-    /// Number of shards that could not be made. After the first failure no more are tried.
+    /// Number of shards that could not be made. After the first failure no more shards are tried.
     failures: u64,
     last_error: Option<RecorderError>,
     /// The choice whether the files stay, if the program has made this choice after shard 0 was made.
@@ -33,8 +34,8 @@ struct Assignments {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Assignment {
     pub(super) shard: usize,
-    /// The thread shares the shard because another thread was making a new one: with its next event it asks for a shard
-    /// again.
+    /// True if the thread shares the shard only because another thread was making a new shard. With its next event the
+    /// thread asks for a shard again.
     pub(super) is_provisional: bool,
 }
 
@@ -47,10 +48,10 @@ enum ShardPlan {
 }
 
 impl Shards {
-    /// Creates the shards with `shard0` as the first; `shard` says how many there can be.
+    /// Creates the shards with `shard0` as the first shard. `shard` has the limit of their number.
     pub(super) fn new(shard0: Recorder, template: RecorderBuilder, shard: Shard) -> Self {
         let rings: Box<[OnceLock<Recorder>]> = (0..shard.limit.max(1)).map(|_| OnceLock::new()).collect();
-        // There is at least one cell, and it is empty.
+        // There is at least one cell, and the first cell is empty, so this does not fail.
         let _ = rings[0].set(shard0);
         let assignments =
             Assignments { threads: vec![0], is_growing: false, failures: 0, last_error: None, keep: None };
@@ -68,8 +69,8 @@ impl Shards {
         self.rings.iter().map_while(OnceLock::get)
     }
 
-    /// Assigns a shard to a new thread: a shard without threads, a new one, or the one with the fewest threads. Making
-    /// a ring takes milliseconds; only the thread that makes it waits for that.
+    /// Assigns a shard to a new thread: a shard without threads, otherwise a new shard, otherwise the shard with the
+    /// fewest threads. Making a ring takes milliseconds. Only the thread that makes the ring waits for this.
     pub(super) fn assign(&self) -> Assignment {
         let plan = self.assignments().plan(self.rings.len());
         self.carry_out(plan)
@@ -97,7 +98,7 @@ impl Shards {
         assignments.is_growing = false;
         match created {
             Ok(()) => {
-                // A later call of `keep` finds the ring by itself.
+                // A later call of `keep` finds the ring in the list of shards.
                 if let (Some(keep), Some(ring)) = (assignments.keep, self.get(index)) {
                     ring.keep(keep);
                 }
@@ -125,16 +126,16 @@ impl Shards {
         let ring = template.build()?;
         // Only one thread at a time makes a shard, each with the next index.
         let _ = self.rings[index].set(ring);
-        // After the shard is complete: readers open it when they see the count. And before the shard's first event gets
-        // its time: a thread records there only after its maker has taken the lock of the assignments, and taking the
-        // lock also makes the count visible. So a reader that has read the time, and after that sees no new count,
-        // misses no event from before that time.
+        // The count is published after the shard is complete, because readers open the shard when they see the count.
+        // The count is published before the shard's first event gets its time: a thread records to the shard only after
+        // its maker has taken the lock of the assignments, which also makes the count visible. So if a reader reads the
+        // time and then sees no new count, it misses no event from before that time.
         shard0.core.publish_header_word(SHARD_COUNT, index as u64 + 1);
         Ok(())
     }
 
-    /// Publishes in shard 0 how many events each other shard holds: a reader that comes too late to open a shard then
-    /// knows how many it has missed. To be called before the files are removed.
+    /// Publishes in shard 0 the number of events that each other shard holds. So a reader that comes too late to open a
+    /// shard knows how many events it has missed. Call this before the files are removed.
     pub(super) fn publish_last_seqnos(&self) {
         let Some(shard0) = self.get(0) else { return };
         for (index, shard) in self.iter().enumerate().skip(1) {
@@ -143,7 +144,7 @@ impl Shards {
         }
     }
 
-    /// Says whether the files of all shards stay at the end.
+    /// Sets whether the files of all shards stay at the end.
     pub(super) fn keep(&self, keep: bool) {
         self.assignments().keep = Some(keep);
         self.iter().for_each(|shard| shard.keep(keep));
@@ -154,14 +155,14 @@ impl Shards {
         self.assignments().release(index);
     }
 
-    /// Returns how many shards could not be made, and the reason of the last failure.
+    /// Returns the number of shards that could not be made, and the reason of the last failure.
     pub(super) fn failures(&self) -> (u64, Option<String>) {
         let assignments = self.assignments();
         (assignments.failures, assignments.last_error.as_ref().map(ToString::to_string))
     }
 
     fn assignments(&self) -> MutexGuard<'_, Assignments> {
-        // Nothing in here panics while it holds the lock; if it did, the numbers would still be usable.
+        // No code here panics while it holds the lock. Even after a panic, the numbers would be usable.
         self.assignments.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

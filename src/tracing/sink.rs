@@ -1,4 +1,4 @@
-//! Where a subscriber or layer records to.
+//! The sink: the recorder to which a subscriber or layer records.
 
 use super::core::PerfCore;
 use super::fields::{self, EncodedFields, Redactable};
@@ -12,20 +12,20 @@ use crate::schema::perf::{PerfEvent, PerfExt};
 use std::sync::Arc;
 use tracing_core::field::Visit;
 
-/// See the [module](self).
+/// Sink of a subscriber or layer.
 #[derive(Debug)]
 pub(super) enum Sink {
-    /// The recorder that is installed in [`PERF`].
+    /// Recorder that is installed in [`PERF`].
     Global,
-    /// A recorder of its own.
+    /// Recorder that belongs to the subscriber or layer.
     Own(PerfRecorder),
 }
 
 /// The parent of a new span, or the span of an event.
 pub(super) struct Parent {
-    /// Its id; 0 for none.
+    /// Id of the span; 0 for no span.
     pub(super) span_id: u64,
-    /// The flags that say how the parent is known.
+    /// Flags that show from where the parent is known.
     pub(super) flags: u16,
 }
 
@@ -39,7 +39,7 @@ impl Sink {
         }
     }
 
-    /// Returns what the handles of the recorder share, if the recorder is switched on.
+    /// Returns the shared state of the recorder, if the recorder is switched on.
     #[inline(always)]
     pub(super) fn recording(&self) -> Option<&Arc<PerfCore>> {
         self.recorder().map(|recorder| &recorder.core).filter(|core| core.is_enabled())
@@ -68,16 +68,16 @@ impl Sink {
         }
     }
 
-    /// Records the end of something whose beginning was recorded, also while recording is switched off: otherwise a
-    /// reader would see no end of it.
+    /// Records an end whose beginning was recorded, also while recording is switched off. Otherwise a reader would
+    /// never see the end.
     pub(super) fn record_end(&self, thread: &ThreadState, event: PerfEvent, ext: PerfExt) {
         if let Some(recorder) = self.recorder() {
             recorder.core.record(thread, event, ext, &[]);
         }
     }
 
-    /// Records that a thread exits a span. `entry` is the entry of the span stack that this ends, if there was one.
-    /// While recording is switched off, the exit is recorded only if the enter was.
+    /// Records that a thread exits a span. `entry` is the entry of the span stack that the exit removed, if there was
+    /// an entry. While recording is switched off, the exit is recorded only if the enter was recorded.
     pub(super) fn record_exit(&self, thread: &ThreadState, entry: Option<SpanEntry>, ext: PerfExt) {
         if entry.is_some_and(|entry| entry.is_recorded()) {
             self.record_end(thread, PerfEvent::SpanExit, ext);
@@ -98,8 +98,8 @@ pub(super) fn record_empty(ring: &Recorder, thread: &ThreadState, event: PerfEve
 }
 
 impl PerfCore {
-    /// Encodes the fields that `visit` shows, and returns what `then` makes of them. If formatting a value panics,
-    /// `then` gets the fields before that value, and the panic goes on.
+    /// Encodes the fields that `visit` shows, and returns the result of `then` for them. If formatting a value panics,
+    /// `then` gets the fields before that value, and the panic continues.
     ///
     /// The event, which goes to `ring`, has the time at which this call began. So the caller must first do everything
     /// that may record other events: a new call site, a span that is adopted, a thread that moves to another ring.

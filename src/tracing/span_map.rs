@@ -1,29 +1,28 @@
-//! From the ids of a `Registry` to ids that are never used twice.
+//! The map from the ids of a `Registry` to ids that are never used twice.
 //!
 //! A `Registry` uses the id of a closed span again after 8,192 further spans in its place. A ring holds more spans than
 //! that, so the ids of a `Registry` do not name spans in a ring. The map has an entry of 24 bytes for each open span of
 //! a layer. An entry is found by a few loads, without a lock, by open addressing in the blocks of a segmented array.
-//! (The extensions of a `Registry` could hold the ids, too, at the price of a lock and a heap allocation for each
-//! span.)
+//! (The extensions of a `Registry` could hold the ids, too, but would cost a lock and a heap allocation for each span.)
 //!
-//! Blocks stay when spans close. As hashing does not fill a block wholly, there are up to four entries for each span
-//! that was open at a time.
+//! Blocks stay when spans close. Hashing does not fill a block completely. So the map has up to four entries for each
+//! span of the largest number that was open at the same time.
 
 use crate::segmented::SegmentedArray;
 use crate::sync::{AtomicU64, Ordering};
 
-/// The entries: nearly 2^24 in all, in 384 MiB.
+/// The entries: nearly 2^24 in total, in 384 MiB.
 type Entries = SegmentedArray<SpanMapEntry, FIRST_SHIFT, 1, BLOCKS>;
 
-/// The first block has 2^this entries; each further block has twice as many as the block before.
+/// Number of entries in the first block, as a shift. Each further block has twice as many entries as the block before.
 const FIRST_SHIFT: u32 = 10;
 const BLOCKS: usize = 14;
 /// Entries of the first block in which a span may be. If all of them are in use, the span is in a later block.
 const FIRST_WINDOW: usize = 4;
-/// The same for every later block.
+/// Entries of every later block in which a span may be.
 const WINDOW: usize = 8;
 
-/// An open span, as a layer knows it.
+/// An open span of a layer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct MappedSpan {
     /// The span's id in the ring.
@@ -39,7 +38,7 @@ struct SpanMapEntry {
     call_site_id: AtomicU64,
 }
 
-/// See the [module](self).
+/// The map of the open spans of one layer. See the [module](self).
 pub(super) struct SpanMap {
     entries: Entries,
 }
@@ -67,8 +66,8 @@ impl SpanMap {
         let Some(entries) = self.entries.get_or_make_block(block, |_| SpanMapEntry::free()) else { return false };
         for index in window::<W>(key, block) {
             let entry = &entries[index];
-            // Relaxed load: the compare-exchange decides. Acquire: pairs with the release in `remove`, so that the
-            // loads and stores of the entry's last span happen before ours.
+            // Relaxed load: the compare-exchange decides. Acquire, pairs with the release in `remove`, so that the
+            // loads and stores of the entry's last span happen before our stores.
             if entry.key.load(Ordering::Relaxed) == 0
                 && entry.key.compare_exchange(0, key, Ordering::Acquire, Ordering::Relaxed).is_ok()
             {
@@ -93,7 +92,7 @@ impl SpanMap {
     pub(super) fn remove(&self, key: u64) -> Option<MappedSpan> {
         let entry = self.find(key)?;
         let span = entry.span();
-        // Release: pairs with the acquire in `insert_into`.
+        // Release, pairs with the acquire in `insert_into`.
         entry.key.store(0, Ordering::Release);
         Some(span)
     }

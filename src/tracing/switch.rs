@@ -1,14 +1,14 @@
-//! Changes of what is recorded take turns.
+//! Turns of changes of the recording: one thread at a time changes it.
 //!
 //! `tracing` caches the answers of subscribers for each call site, and the most verbose level of all. It collects the
 //! answers again when `rebuild_interest_cache` is called. Without turns, a thread could collect the answers, another
-//! thread could switch recording on and collect the new answers, and then the first thread could store its old ones:
-//! recording would stay off. So a change and the call after it are one turn, under a lock.
+//! thread could switch recording on and collect the new answers, and then the first thread could store its old answers,
+//! and recording would stay off. So a change and the call after it are one turn, under a lock.
 
 use std::cell::Cell;
 use std::sync::{Mutex, PoisonError};
 
-/// Held by the thread that has the turn.
+/// Lock of the thread that has the turn.
 static SWITCH: Mutex<()> = Mutex::new(());
 
 /// Most times that `tracing` asks the subscriber again in one turn. Without a limit, a layer that makes a change each
@@ -20,7 +20,7 @@ const ROUNDS_MAX: usize = 8;
 enum Turn {
     NotMine,
     Mine,
-    /// The thread has the turn, and something has changed since `tracing` asked for the call sites.
+    /// Turn of the calling thread, with a change since `tracing` asked for the call sites.
     MineWithChange,
 }
 
@@ -28,16 +28,16 @@ thread_local! {
     static TURN: Cell<Turn> = const { Cell::new(Turn::NotMine) };
 }
 
-/// Makes a change, which returns whether it changed anything. If it did, `tracing` asks again for all call sites, by
-/// way of the calling thread's subscriber, before this returns.
+/// Calls `change`, which returns true if it changed anything. If so, `tracing` asks again for all call sites, through
+/// the calling thread's subscriber, before this function returns.
 ///
-/// A layer that is just being asked may make a change, too: the change is made immediately, and `tracing` asks once
+/// A layer may also call this while `tracing` asks it. The change is then made immediately, and `tracing` asks once
 /// more afterwards.
 pub(super) fn switch(change: impl FnOnce() -> bool) -> bool {
     if TURN.get() != Turn::NotMine {
         return note(change());
     }
-    // A layer that panics when it is asked leaves nothing half done: a poisoned lock can be used.
+    // A poisoned lock does no harm: a layer that panics when it is asked leaves nothing half done.
     let _lock = SWITCH.lock().unwrap_or_else(PoisonError::into_inner);
     let _mine = MyTurn::begin();
     let has_changed = note(change());

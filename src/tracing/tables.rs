@@ -38,7 +38,7 @@ impl Tables {
         Self { call_sites: Mutex::new(call_sites), threads: Mutex::new(threads) }
     }
 
-    /// Adds an entry. Returns false, and counts the entry, if it does not fit.
+    /// Adds an entry. If the entry does not fit, counts it and returns false.
     pub(super) fn add(&self, shard0: &Recorder, kind: TableKind, id: u32, body: &[u8]) -> bool {
         let table = match kind {
             TableKind::CallSites => &self.call_sites,

@@ -12,11 +12,11 @@ use std::cell::Cell;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Recorders whose rings a thread finds without a search; most programs have one recorder.
+/// Number of recorders whose rings a thread finds without a search. Most programs have one recorder.
 const CACHED_RINGS: usize = 4;
-/// Ids that a thread takes at a time.
+/// Number of ids that a thread takes at a time.
 const ID_BLOCK: u64 = 1 << 12;
-/// Bit of a span id, the highest: the id was not made from a cell of the span slab.
+/// Highest bit of a span id. It marks an id that was not made from a cell of the span slab.
 const LAYER_BIT: u64 = 1 << ID_BITS;
 
 /// The ring of the shard that a recorder has assigned to a thread.
@@ -26,10 +26,11 @@ struct CachedRing {
     ring: NonNull<Recorder>,
 }
 
-/// No ring: no recorder has the id 0.
+/// Value for no ring. No recorder has the id 0.
 const NO_RING: CachedRing = CachedRing { recorder_id: 0, ring: NonNull::dangling() };
 
-/// See the [module](self). The words that each event needs lie together, where the span stack begins.
+/// The state of a thread that records. The words that recording an event needs lie together, next to the begin of the
+/// span stack.
 #[repr(C, align(64))]
 pub(super) struct ThreadState {
     /// Ids for spans of layers: the next id, and the end of the block.
@@ -48,15 +49,16 @@ pub(super) struct ThreadState {
 }
 
 thread_local! {
-    // Without a destructor: access is an address and no check, and works until the thread's last instruction.
+    // The thread-local has no destructor. So access is an address computation without a check, and works until the
+    // thread's last instruction.
     static STATE: ThreadState = const { ThreadState::new() };
 }
 
 /// Calls `f` with the calling thread's state.
 #[inline(always)]
 pub(super) fn with<R>(f: impl FnOnce(&ThreadState) -> R) -> R {
-    // `STATE.with(f)` would be a separate function for each `f`, which calls another one for the address. This is one
-    // instruction.
+    // `STATE.with(f)` would be a separate function for each `f`, which calls another function for the address. This
+    // line is one instruction.
     let state = STATE.with(std::ptr::from_ref);
     // SAFETY: `state` points to the calling thread's state, which has no destructor: it is valid and stays at its place
     // until the thread's last instruction, and `f` returns before that. `f` cannot keep the reference, because its type
@@ -134,8 +136,8 @@ impl ThreadState {
     #[cold]
     #[inline(never)]
     fn assign_ring<'r>(&self, recorder: &'r Arc<PerfCore>) -> Option<&'r Recorder> {
-        // A memory allocator that traces its work calls this from inside of itself; and a forked child must not touch
-        // locks that were held at the fork.
+        // A memory allocator that records spans calls this function while this function allocates. A forked child must
+        // not touch locks that were held at the fork.
         if self.is_assigning.get() || !recorder.belongs_to_this_process() {
             return recorder.shards.get(0);
         }
@@ -169,14 +171,14 @@ impl ThreadState {
     fn assign(&self, recorder: &Arc<PerfCore>) -> Assignment {
         static NEXT_THREAD_ID: AtomicU64 = AtomicU64::new(1);
         if self.id_word.get() == 0 {
-            // Relaxed: unique by atomicity. After 2^32 threads the ids begin again, and 0 stands for one of the
-            // threads.
+            // Relaxed: atomicity makes the id unique. After 2^32 threads the ids begin again, and one of the threads
+            // has the id 0.
             self.id_word.set(NEXT_THREAD_ID.fetch_add(1, Ordering::Relaxed) << 32);
         }
         let mut assignment = recorder.shards.assign();
         let is_ending = !end_of_thread::add(recorder, assignment);
         if is_ending {
-            // Nothing would release it when the thread has ended.
+            // The thread has ended, so its destructor will not release the assignment.
             recorder.shards.release(assignment.shard);
             assignment.is_provisional = false;
         }
@@ -235,8 +237,8 @@ impl ThreadState {
         entry
     }
 
-    /// Returns an id for a span of a layer: it has [`LAYER_BIT`] and is never used twice. `None` if all ids have been
-    /// used.
+    /// Returns an id for a span of a layer. The id has [`LAYER_BIT`] and is never used twice. Returns `None` if all ids
+    /// have been used.
     #[inline(always)]
     pub(super) fn next_layer_span_id(&self) -> Option<u64> {
         let (next, end) = self.layer_ids.get();
@@ -256,11 +258,11 @@ impl ThreadState {
     }
 }
 
-/// Returns the first of [`ID_BLOCK`] ids that no thread has; `None` if all ids have been used.
+/// Returns the first of [`ID_BLOCK`] ids that no thread has. Returns `None` if all ids have been used.
 fn next_id_block(next: &AtomicU64) -> Option<u64> {
     let end = |first: u64| (first < 2 * LAYER_BIT).then_some(first + ID_BLOCK);
-    // Relaxed: unique by atomicity. 2^52 ids last for more than ten years of a program that does nothing but make
-    // spans.
+    // Relaxed: atomicity makes the ids unique. The 2^52 ids are enough for more than ten years of a program that only
+    // makes spans.
     next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, end).ok()
 }
 

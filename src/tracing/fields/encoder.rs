@@ -17,25 +17,25 @@ const MESSAGE: &str = "message";
 /// Bytes of the largest value of a fixed size.
 const FIXED_BYTES_MAX: usize = 16;
 
-/// The position that stands for no field.
+/// Value of a position without a field.
 const NONE: usize = usize::MAX;
 
-/// One more field, in word 3 of the content extension. (The constants below are of the same word.)
+/// Addend for one more field, in word 3 of the content extension. (The next constants belong to the same word.)
 const FIELD: u64 = 1 << 16;
-/// One more field that is missing.
+/// Addend for one more field that is missing.
 const MISSING: u64 = 1 << 32;
-/// A value was formatted. This bit is not recorded: it is above the highest count.
+/// Flag: a value was formatted. This bit is not recorded; it is above the highest count.
 const FORMATTED: u64 = 1 << 63;
 
-/// An encoder that takes field by field, as far as there is room.
+/// An encoder that takes fields one by one, as long as there is room.
 pub(in crate::tracing) struct Encoder<'t, const N: usize> {
     bytes: ArrayVec<u8, N>,
     /// Bytes that may be used; 0 after a field did not fit, if there is a larger buffer.
     end: usize,
-    /// Where the field that is being formatted begins; [`NONE`] if none is.
+    /// Start of the field that is being formatted; [`NONE`] if no field is being formatted.
     formatting: usize,
-    /// Flags and counts as in the descriptor, and [`FORMATTED`]. (This is one word: if several small values are written
-    /// one by one and then read together, the processor waits.)
+    /// Flags and counts as in the descriptor, and [`FORMATTED`]. (They are one word, because the processor waits if
+    /// several small values are written one by one and then read together.)
     word: u64,
     limits: &'t FieldLimits,
     thread: &'t ThreadState,
@@ -48,7 +48,7 @@ impl<'t, const N: usize> Encoder<'t, N> {
         Self { bytes: ArrayVec::new(), end, formatting: NONE, word: 0, limits, thread }
     }
 
-    /// Returns true if a field did not fit and there is a larger buffer: then the fields are to be visited again.
+    /// Returns true if a field did not fit and there is a larger buffer. Then the caller visits the fields again.
     #[inline(always)]
     pub(in crate::tracing) fn is_too_small(&self) -> bool {
         self.end == 0 && self.has_larger()
@@ -62,7 +62,7 @@ impl<'t, const N: usize> Encoder<'t, N> {
     /// Counts a field that is missing.
     #[cold]
     fn miss(&mut self) {
-        // A call site has too few fields for an overflow.
+        // The count cannot overflow, because a call site has few fields.
         self.word = (self.word + MISSING) | u64::from(flags::FIELDS_MISSING);
     }
 
@@ -96,8 +96,8 @@ impl<'t, const N: usize> Encoder<'t, N> {
         if !self.has_room_for(FIELD_HEADER_BYTES + K) {
             return self.no_room();
         }
-        // One append for header and value: each append stores the length and loads it again, and the processor waits
-        // for that.
+        // Header and value are one append. Each append stores the length and the next one loads it again, for which the
+        // processor waits.
         let mut bytes = [0; FIELD_HEADER_BYTES + FIXED_BYTES_MAX];
         bytes[..FIELD_HEADER_BYTES].copy_from_slice(&[index, ty as u8, K as u8, 0]);
         bytes[FIELD_HEADER_BYTES..FIELD_HEADER_BYTES + K].copy_from_slice(&value);
@@ -113,7 +113,7 @@ impl<'t, const N: usize> Encoder<'t, N> {
         }
         let room = self.end - self.bytes.len() - FIELD_HEADER_BYTES;
         if value.len() <= room {
-            // The room is less than 64 KiB.
+            // The room is less than 64 KiB, so the cast loses nothing.
             let [low, high] = (value.len() as u16).to_le_bytes();
             self.append(&[index, ty as u8, low, high]);
             self.append(value);
@@ -265,7 +265,7 @@ impl<const N: usize> Visit for Encoder<'_, N> {
     }
 }
 
-/// Text of at most a given length. A write past that length fails, which ends the formatting.
+/// Text of at most a given length. A write past that length fails, and so ends the formatting.
 struct CappedText<'b, const N: usize> {
     bytes: &'b mut ArrayVec<u8, N>,
     end: usize,
@@ -281,7 +281,7 @@ impl<const N: usize> fmt::Write for CappedText<'_, N> {
             return Ok(());
         }
         self.is_cut = true;
-        // No later write may fit: its text would look like the end of this one.
+        // No later write may fit, because its text would look like the end of this text.
         self.end = self.bytes.len();
         Err(fmt::Error)
     }

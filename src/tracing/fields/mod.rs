@@ -1,11 +1,12 @@
-//! From `tracing`'s field values to the bytes of a payload, on the stack: no heap, and no formatting of typed values.
+//! Encoding of `tracing`'s field values to the bytes of a payload. It uses the stack and no heap, and formats no typed
+//! values.
 //!
 //! Fields are first encoded into a small buffer. If they do not fit, they are visited a second time and encoded into a
 //! buffer as large as the limits ask for. So most events touch little of the stack, and a `Debug` implementation may be
 //! called twice.
 //!
-//! If formatting a field panics, the event is recorded with the fields before that one, and the panic goes on to the
-//! caller.
+//! If formatting a field panics, the event is recorded with the fields before that field, and the panic continues to
+//! the caller.
 
 mod encoder;
 
@@ -14,18 +15,18 @@ use encoder::Encoder;
 use tracing_core::field::{Field, Visit};
 
 const SMALL_BYTES: usize = 1 << 10;
-/// The default limit: most threads never need more of the stack.
+/// Size of the medium buffer, which suffices for the default limits. Most threads never need more of the stack.
 const MEDIUM_BYTES: usize = 1 << 13;
 const LARGE_BYTES: usize = 1 << 15;
 
 /// Limits of the recorded fields, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FieldLimits {
-    /// All fields of a span or event, with their headers.
+    /// Bytes of all fields of a span or event, with their headers.
     pub(super) fields_bytes_max: usize,
-    /// A formatted value; 0 if values are not formatted.
+    /// Bytes of a formatted value; 0 if values are not formatted.
     pub(super) debug_bytes_max: usize,
-    /// A message, or an error's text.
+    /// Bytes of a message, or of an error's text.
     pub(super) text_bytes_max: usize,
 }
 
@@ -36,7 +37,7 @@ impl Default for FieldLimits {
 }
 
 impl FieldLimits {
-    /// Cuts the limits down to the large buffer.
+    /// Lowers the limits to the size of the large buffer.
     pub(super) fn checked(self) -> Self {
         Self { fields_bytes_max: self.fields_bytes_max.min(LARGE_BYTES), ..self }
     }
@@ -56,8 +57,8 @@ pub(super) struct EncodedFields<'b> {
     /// The time before the fields were visited. `None` if it is not known, or if values were formatted: formatting may
     /// take long, and record other events.
     pub(super) epoch_nanos: Option<u64>,
-    /// Formatting a value has panicked: these are the fields before that value, and the panic is on its way to the
-    /// caller.
+    /// True if formatting a value has panicked. Then these are the fields before that value, and the panic continues to
+    /// the caller.
     pub(super) has_panicked: bool,
 }
 
@@ -65,8 +66,8 @@ impl EncodedFields<'static> {
     pub(super) const NONE: Self = Self { payload: &[], flags_and_counts: 0, epoch_nanos: None, has_panicked: false };
 }
 
-/// Encodes the fields that `visit` shows, and returns what `then` makes of them. If formatting a value panics, `then`
-/// gets the fields before that value. `epoch_nanos` is the time now, if it is known.
+/// Encodes the fields that `visit` shows, and returns the result of `then` for them. If formatting a value panics,
+/// `then` gets the fields before that value. `epoch_nanos` is the time now, if it is known.
 #[inline(always)]
 pub(super) fn encode<R>(
     thread: &ThreadState,
@@ -115,8 +116,8 @@ fn encode_into<const N: usize, R>(
     then(encoder.encoded(epoch_nanos))
 }
 
-/// Shows the fields to `encoder`. If formatting a field panics, `then` gets the fields before it, and the panic goes
-/// on.
+/// Shows the fields to `encoder`. If formatting a field panics, `then` gets the fields before that field, and the panic
+/// continues.
 #[inline(always)]
 pub(super) fn visit_fields<'t, const N: usize, R>(
     encoder: &mut Encoder<'t, N>,
@@ -142,7 +143,7 @@ struct KeptOnPanic<'e, 't, const N: usize, R, F: Fn(EncodedFields<'_>) -> R> {
 }
 
 impl<const N: usize, R, F: Fn(EncodedFields<'_>) -> R> Drop for KeptOnPanic<'_, '_, N, R, F> {
-    // Inlined: a call would force the captures of `then` into memory, also where nothing panics.
+    // This is inlined, because a call would force the captures of `then` into memory, also if nothing panics.
     #[inline(always)]
     fn drop(&mut self) {
         self.encoder.panicked();

@@ -1,4 +1,4 @@
-//! `RecorderLayer`: the ring as one layer among others.
+//! `RecorderLayer`: recording as one layer among others.
 
 mod parents;
 mod slow;
@@ -21,9 +21,9 @@ use tracing_subscriber::registry::LookupSpan;
 
 /// A layer for any stack of tracing-subscriber layers over a `Registry` (or another subscriber with `LookupSpan`).
 ///
-/// The layer records everything that it is shown and filters nothing: put an `EnvFilter` over the stack, or a filter on
-/// this layer alone with `.with_filter(…)`. Only [`Self::try_from_env`] reads the environment variables,
-/// `EVENTRING_FILTER` among them. A program that needs no other layer has the same for less with a
+/// The layer records all spans and events that the stack passes to it, and filters nothing. Put an `EnvFilter` over the
+/// stack, or a filter on this layer alone with `.with_filter(…)`. Only [`Self::try_from_env`] reads the environment
+/// variables, `EVENTRING_FILTER` among them. A program that needs no other layer records the same at lower cost with a
 /// [`RecorderSubscriber`](super::RecorderSubscriber).
 ///
 /// A span that was created while the recorder was switched off is recorded from the next time it is entered, with the
@@ -48,13 +48,13 @@ pub struct RecorderLayer {
 }
 
 impl RecorderLayer {
-    /// Records to `recorder`.
+    /// Creates a layer that records to `recorder`.
     #[must_use]
     pub fn new(recorder: PerfRecorder) -> Self {
         Self::to(Sink::Own(recorder))
     }
 
-    /// Records to the recorder that is installed in [`PERF`](super::PERF), as soon as there is one.
+    /// Creates a layer that records to the recorder in [`PERF`](super::PERF), as soon as a recorder is installed there.
     #[must_use]
     pub fn global() -> Self {
         Self::to(Sink::Global)
@@ -64,14 +64,14 @@ impl RecorderLayer {
         Self { sink, spans: SpanMap::new(), owner: next_owner(), stack: OnceLock::new() }
     }
 
-    /// Returns the recorder; `None` if none is installed in [`PERF`](super::PERF) yet.
+    /// Returns the recorder; `None` if no recorder is installed in [`PERF`](super::PERF) yet.
     #[must_use]
     pub fn recorder(&self) -> Option<&PerfRecorder> {
         self.sink.recorder()
     }
 }
 
-/// The fast paths. Each of these does the common case; or it returns `None`, and nothing has changed.
+/// The fast paths. Each of them handles the common case, or returns `None` and changes nothing.
 impl RecorderLayer {
     #[inline(always)]
     fn try_enter(&self, thread: &ThreadState, local_id: u64) -> Option<()> {
@@ -102,7 +102,7 @@ where
     S: Subscriber + for<'l> LookupSpan<'l>,
 {
     fn on_register_dispatch(&self, stack: &Dispatch) {
-        // If there are several dispatchers for one stack, any of them will do.
+        // If there are several dispatchers for one stack, any of them may be used.
         let _ = self.stack.set(stack.downgrade());
     }
 

@@ -1,4 +1,4 @@
-//! The parents of spans, and the spans of events, as a layer finds them.
+//! The search of a layer for the parents of spans and the spans of events.
 
 use super::RecorderLayer;
 use crate::schema::perf::{PerfEvent, PerfExt, flags};
@@ -13,7 +13,8 @@ use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::{LookupSpan, SpanRef};
 
 impl RecorderLayer {
-    /// Gives a span an id and maps it; `None` if too many spans are open, or all ids have been used.
+    /// Gives a span an id and adds it to the map. Returns `None` if too many spans are open, or if all ids have been
+    /// used.
     #[inline(always)]
     pub(super) fn add(&self, core: &PerfCore, thread: &ThreadState, id: &Id, call_site_id: u32) -> Option<MappedSpan> {
         if let Some(span_id) = thread.next_layer_span_id() {
@@ -26,7 +27,7 @@ impl RecorderLayer {
         None
     }
 
-    /// Records a span that exists but is not mapped yet, after those of its ancestors that are not mapped either.
+    /// Records a span that exists but is not in the map yet, after its ancestors that are not in the map either.
     #[cold]
     pub(super) fn adopt<'a, S>(
         &self,
@@ -60,7 +61,7 @@ impl RecorderLayer {
     }
 
     /// Returns the parent of a new span, or the span of an event. `explicit` is the parent that the program has named,
-    /// if it has.
+    /// if any.
     #[inline(always)]
     pub(super) fn parent_of<'a, S>(
         &self,
@@ -84,8 +85,8 @@ impl RecorderLayer {
         }
     }
 
-    /// Returns the id of the thread's current span, if its span stack has it; otherwise of the span that `ask` finds in
-    /// the registry.
+    /// Returns the id of the thread's current span if the span stack has it, otherwise the id of the span that `ask`
+    /// finds in the registry.
     #[inline(always)]
     fn current_or<'a, S>(
         &self,

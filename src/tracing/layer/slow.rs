@@ -46,8 +46,8 @@ impl RecorderLayer {
         self.sink.record_end(thread, PerfEvent::SpanClose, PerfExt::of_span(span.span_id, span.call_site_id));
     }
 
-    /// Closes a new span of which formatting a field has just panicked: the program gets no id. The `Registry` closes
-    /// it, too, because the span holds its parent open.
+    /// Closes a new span whose field has just panicked while it was formatted. The program gets no id of the span, so
+    /// it cannot close it. The span is closed in the `Registry`, too, because it keeps its parent open.
     #[cold]
     #[inline(never)]
     pub(super) fn close_unborn<S>(
@@ -67,7 +67,7 @@ impl RecorderLayer {
             None if attributes.is_contextual() => context.current_span().id().cloned(),
             explicit => explicit.cloned(),
         };
-        // The `Registry` closes the parent by way of the thread's current subscriber. There is none while a scoped
+        // The `Registry` closes the parent through the thread's current subscriber. There is none while a scoped
         // subscriber is being called.
         let is_parent_kept = get_default(|current| current.is::<NoSubscriber>());
         for id in [Some(id.clone()), parent.filter(|_| is_parent_kept)].into_iter().flatten() {

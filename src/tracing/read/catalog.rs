@@ -119,7 +119,7 @@ impl Catalog {
         Self::default()
     }
 
-    /// Reads the entries that the tables have got since the last call. `shard0` is the recorder's shard 0.
+    /// Reads the table entries that were added since the last call. `shard0` is the recorder's shard 0.
     pub fn update(&mut self, shard0: &Reader) {
         self.update_from(shard0);
     }
@@ -182,13 +182,14 @@ impl Catalog {
         self.thread_table.damaged_entries |= other.thread_table.damaged_entries;
     }
 
-    /// Returns the call site with that id; if it is not known, a call site that says so ([`CallSite::is_known`]).
+    /// Returns the call site with this id. If the id is not known, returns a call site whose [`CallSite::is_known`] is
+    /// false.
     #[must_use]
     pub fn call_site(&self, id: u32) -> Arc<CallSite> {
         self.call_sites.get(&id).cloned().unwrap_or_else(|| Arc::new(CallSite::unknown(id)))
     }
 
-    /// Returns the thread with that id; if it is not known, a thread that has nothing but the id.
+    /// Returns the thread with this id. If the id is not known, returns a thread that has only the id.
     #[must_use]
     pub fn thread(&self, id: u32) -> Arc<Thread> {
         self.threads.get(&id).cloned().unwrap_or_else(|| Arc::new(Thread::unknown(id)))
@@ -265,7 +266,7 @@ impl Thread {
 
 /// Returns the bytes of a table from `known` bytes on, as far as they are published and exist.
 fn new_entries(area: &(impl ContextArea + ?Sized), words: TableWords, known: u64) -> Vec<u8> {
-    /// The most bytes that are read at a time. The rest is read by the next call.
+    /// Largest number of bytes that are read at a time. The next call reads the rest.
     const BYTES_MAX: u64 = 64 << 20;
     let word = |offset| area.word(offset).unwrap_or(0);
     let used = word(words.used()).min(word(words.capacity()));
@@ -347,7 +348,7 @@ mod tests {
         let one_bad = [entry(1), encode_entry(2, b"?").unwrap(), entry(3)].concat();
         catalog.update_from_bytes(&area(&one_bad));
         assert!(catalog.knows_call_site(1) && catalog.knows_call_site(3) && catalog.is_damaged());
-        // Empty entries, as in a file that is one hole: each update would go through millions of them.
+        // Empty entries, as in a file that is one hole. Without a limit, each update would go through millions of them.
         let all_bad = [one_bad, vec![0; 1 << 20], entry(4)].concat();
         catalog.update_from_bytes(&area(&all_bad));
         assert_eq!(catalog.call_site_table.damaged_entries, DAMAGED_ENTRIES_MAX);

@@ -1,4 +1,4 @@
-//! Decodes a descriptor and a payload to a [`PerfRecord`].
+//! The decoder from a descriptor and a payload to a [`PerfRecord`].
 
 use super::catalog::{CallSite, Catalog};
 use super::log_record::normalize;
@@ -30,7 +30,7 @@ pub fn decode_record(
     }
 }
 
-/// Returns `None` if the event is not known or damaged.
+/// Decodes the content of an event. Returns `None` if the event is not known, or damaged.
 fn decode_content(
     catalog: &mut Catalog,
     descriptor: &Descriptor,

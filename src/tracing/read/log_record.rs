@@ -1,7 +1,7 @@
 //! Records of the `log` crate, which come through `tracing-log`.
 //!
 //! `tracing-log` has one call site for each level, and puts the place of a record in the program into fields of the
-//! event. Moving that place back to the call site is what `tracing-log` calls *normalizing*. Its names for these fields
+//! event. `tracing-log` calls it *normalizing* to move that place back to the call site. Its names for these fields
 //! have been the same since 2018.
 
 use super::catalog::CallSite;

@@ -1,4 +1,4 @@
-//! Reading perf rings: events are decoded, shards merged, and spans replayed.
+//! Reading perf rings: events are decoded, shards are merged, and spans are replayed.
 
 mod catalog;
 mod decode;

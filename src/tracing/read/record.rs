@@ -59,7 +59,7 @@ pub enum PerfContent {
     ThreadEnded,
     /// A call site that recorded for the first time.
     CallSite(Arc<CallSite>),
-    /// A span was created.
+    /// Creation of a span.
     SpanNew {
         /// The span.
         span: SpanId,
@@ -72,7 +72,7 @@ pub enum PerfContent {
         /// Bits, see [`flags`](crate::schema::perf::flags).
         flags: u16,
     },
-    /// A span got further fields, or new values of fields.
+    /// Further fields of a span, or new values of fields.
     SpanRecord {
         /// The span.
         span: SpanId,
@@ -81,28 +81,28 @@ pub enum PerfContent {
         /// The fields.
         fields: Fields,
     },
-    /// The thread entered a span.
+    /// Enter of a span by the thread.
     SpanEnter {
         /// The span.
         span: SpanId,
         /// The call site of the span.
         call_site: Arc<CallSite>,
     },
-    /// The thread exited a span.
+    /// Exit of the thread from a span.
     SpanExit {
         /// The span.
         span: SpanId,
         /// The call site of the span.
         call_site: Arc<CallSite>,
     },
-    /// A span's last handle is gone.
+    /// Close of a span: its last handle is gone.
     SpanClose {
         /// The span.
         span: SpanId,
         /// The call site of the span.
         call_site: Arc<CallSite>,
     },
-    /// A span follows from another.
+    /// Relation of a span that follows from another span.
     SpanFollowsFrom {
         /// The later span.
         span: SpanId,
@@ -134,7 +134,7 @@ pub enum PerfContent {
         span: Option<SpanId>,
         /// The marker, by name.
         call_site: Arc<CallSite>,
-        /// Its text; `None` if that was overwritten before it was read.
+        /// Text of the mark; `None` if it was overwritten before it was read.
         text: Option<String>,
     },
     /// An event that could not be recorded.
@@ -188,9 +188,9 @@ pub struct Fields {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum FieldsProblem {
-    /// The payload was overwritten before it was read.
+    /// A payload that was overwritten before it was read.
     Expired,
-    /// The payload is damaged. All after the last field that could be read is lost.
+    /// A damaged payload. All bytes after the last field that could be read are lost.
     Malformed,
 }
 
@@ -203,12 +203,12 @@ pub struct Field {
     pub index: u8,
     /// The value.
     pub value: FieldValue,
-    /// The reason why the value is not whole; `None` if it is.
+    /// The reason why the value is not whole; `None` if the value is whole.
     pub cut: Option<Cut>,
 }
 
 impl Fields {
-    /// Returns the last value that was recorded for the field of that name.
+    /// Returns the last recorded value of the field with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&FieldValue> {
         self.values.iter().rev().find(|field| &*field.name == name).map(|field| &field.value)
@@ -220,7 +220,7 @@ impl Fields {
         self.missing == 0 && self.problem.is_none() && self.values.iter().all(|field| field.cut.is_none())
     }
 
-    /// Adds fields that were recorded later. A field that is there already gets the new value.
+    /// Adds fields that were recorded later. A field that already has a value gets the new value.
     pub fn update(&mut self, later: Fields) {
         for field in later.values {
             match self.values.iter_mut().find(|known| known.index == field.index) {

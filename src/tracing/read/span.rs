@@ -5,7 +5,7 @@ use super::record::{Fields, PerfRecord, SpanId};
 use super::replay::{OpenSlice, TakenSlice, ThreadKey};
 use std::sync::Arc;
 
-/// A span as far as its records were seen.
+/// A span, as far as its records were seen.
 ///
 /// The wall time of a span runs from `created` to `closed`. The busy time is the time that threads spent in its
 /// `slices`. A part that was not seen is `None`: a span without `closed` was open when the recording ended, or its end
@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub struct Span {
     /// The id of the span.
     pub id: SpanId,
-    /// The span that this one is part of; `None` for a root, and for a span whose creation was not seen.
+    /// The span of which this span is a part; `None` for a root, and for a span whose creation was not seen.
     pub parent: Option<SpanId>,
     /// The place in the program that created the span; `None` if no record named it.
     pub call_site: Option<Arc<CallSite>>,
@@ -31,7 +31,7 @@ pub struct Span {
     pub last_seen_epoch_nanos: u64,
     /// The slices of the span, in the order of entering.
     pub slices: Vec<SpanSlice>,
-    /// The spans that this one follows from.
+    /// The spans from which this span follows.
     pub follows_from: Vec<SpanId>,
     /// The flags of the creation, see [`flags`](crate::schema::perf::flags).
     pub flags: u16,
@@ -70,7 +70,7 @@ pub struct SpanSlice {
     pub recorder: u32,
     /// The thread.
     pub thread: Arc<Thread>,
-    /// The time of the enter, nanoseconds since the epoch; `None` if it was not seen.
+    /// The time of the enter, nanoseconds since the epoch; `None` if the enter was not seen.
     pub entered_epoch_nanos: Option<u64>,
     /// The time of the exit; `None` if the thread had not left the span yet, or the exit was not seen.
     pub exited_epoch_nanos: Option<u64>,
@@ -181,24 +181,25 @@ impl Span {
         self.closed.is_none()
     }
 
-    /// Returns the time from creation to close, in nanoseconds: for async spans, too. `None` while one end is not
-    /// known.
+    /// Returns the time from creation to close in nanoseconds, also for async spans. Returns `None` while one end is
+    /// not known.
     #[must_use]
     pub fn wall_nanos(&self) -> Option<u64> {
         let (created, closed) = (self.created.as_ref()?, self.closed.as_ref()?);
         Some(closed.epoch_nanos.saturating_sub(created.epoch_nanos))
     }
 
-    /// Returns how long threads were in the span, in nanoseconds, summed over threads. Slices without an end are left
-    /// out. Where two slices of one thread overlap (a thread can enter a span that it is in), the time counts once.
+    /// Returns the time that threads were in the span, in nanoseconds, summed over threads. Slices without an end are
+    /// left out. If two slices of one thread overlap (a thread can enter a span that it is in), the common time counts
+    /// once.
     #[must_use]
     pub fn busy_nanos(&self) -> u64 {
         self.busy_nanos_with(None)
     }
 
     /// Returns the same as [`Self::busy_nanos`], but slices without an end last until `epoch_nanos`, nanoseconds since
-    /// the epoch. For an open span this is how long threads had been in it by then, if no exit was lost
-    /// ([`Self::is_busy_known`]).
+    /// the epoch. For an open span this is the time that threads had been in it until `epoch_nanos`, if no exit was
+    /// lost ([`Self::is_busy_known`]).
     #[must_use]
     pub fn busy_nanos_until(&self, epoch_nanos: u64) -> u64 {
         self.busy_nanos_with(Some(epoch_nanos))

@@ -32,7 +32,7 @@ use std::time::Duration;
 /// ```
 #[derive(Debug)]
 pub struct PerfReader {
-    /// Shard 0 comes first.
+    /// The rings; shard 0 comes first.
     rings: RingSet,
     /// The rings of typed events, by index.
     typed: Vec<TypedRing>,
@@ -63,7 +63,7 @@ pub enum PerfItem {
     Record(PerfRecord),
     /// The next event of a ring of typed events.
     TypedEvent(TypedEvent),
-    /// A ring has lost events.
+    /// A loss of events of a ring.
     Gap {
         /// The ring.
         source: PerfSource,
@@ -77,7 +77,7 @@ pub enum PerfItem {
 pub struct TypedEvent {
     /// The event.
     pub descriptor: Descriptor,
-    /// Its payload; `None` if the payload was overwritten or is damaged.
+    /// Payload of the event; `None` if it was overwritten or is damaged.
     pub payload: Option<Vec<u8>>,
     /// The span that the thread was in when it recorded the event, if the ring's events carry it
     /// ([`Reader::ext_words`]).
@@ -85,7 +85,7 @@ pub struct TypedEvent {
 }
 
 impl PerfReader {
-    /// Opens the recorder of that name or path, live or dead, with all its shards, from the oldest events on. Shards
+    /// Opens the recorder of this name or path, live or dead, with all its shards, from the oldest events on. Shards
     /// that are made later are found before their first event is due.
     ///
     /// # Errors
@@ -95,10 +95,10 @@ impl PerfReader {
         Self::open_at(name_or_path, Seek::Oldest)
     }
 
-    /// Opens a recorder as [`Self::open`] does, from `start` on: [`Seek::Oldest`] or [`Seek::Newest`].
+    /// Opens a recorder like [`Self::open`], from `start` on: [`Seek::Oldest`] or [`Seek::Newest`].
     ///
     /// # Errors
-    /// As [`Self::open`].
+    /// The errors of [`Self::open`].
     pub fn open_at(name_or_path: impl AsRef<Path>, start: Seek) -> Result<Self, ReaderError> {
         let shard0 = Reader::open_typed::<PerfEvent>(name_or_path)?;
         Ok(Self::new([shard0], start))
@@ -144,16 +144,17 @@ impl PerfReader {
         }
     }
 
-    /// Returns the next item; `None` while there is none. Never waits: events so young that an earlier event of another
-    /// shard may still be on its way are held back for a few milliseconds, and come at a later call.
+    /// Returns the next item; `None` while there is no item. Never waits. An earlier event of another shard may still
+    /// be on its way when a young event arrives. So young events are held back for a few milliseconds, and a later call
+    /// returns them.
     #[expect(clippy::should_implement_trait, reason = "an iterator would end; a stream goes on")]
     pub fn next(&mut self) -> Option<PerfItem> {
         let item = self.rings.next()?;
         Some(self.decode(item))
     }
 
-    /// Returns the next item, waiting for it at most `timeout`. Returns `None` if none came, or nothing will come any
-    /// more ([`Self::has_ended`]).
+    /// Returns the next item, and waits for it at most `timeout`. Returns `None` if no item came, or if no item will
+    /// come any more ([`Self::has_ended`]).
     pub fn next_timeout(&mut self, timeout: Duration) -> Option<PerfItem> {
         let item = self.rings.next_timeout(timeout)?;
         Some(self.decode(item))
@@ -228,8 +229,8 @@ impl PerfReader {
         self.rings.rings()
     }
 
-    /// Returns the shards that are needed and could not be opened. When the recorder has ended, a [`PerfItem::Gap`]
-    /// tells how many events each of them held.
+    /// Returns the shards that are needed and could not be opened. When the recorder has ended, a [`PerfItem::Gap`] has
+    /// the number of events that each of them held.
     #[must_use]
     pub fn shard_errors(&self) -> &[ShardError] {
         self.rings.shard_errors()

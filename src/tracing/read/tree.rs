@@ -9,7 +9,7 @@ use std::collections::HashMap;
 /// [`SpanReplay`].
 #[derive(Clone, Debug, Default)]
 pub struct SpanTree {
-    /// By id.
+    /// The spans, in the order of their creation.
     spans: Vec<Span>,
     index: HashMap<SpanId, usize>,
     children: HashMap<SpanId, Vec<SpanId>>,

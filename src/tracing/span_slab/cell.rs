@@ -3,11 +3,12 @@
 use super::{INDEX_BITS, INDEX_MASK};
 use crate::sync::{AtomicU64, Ordering};
 
-/// A cell: of an open span, or free.
+/// A cell, which belongs to an open span or is free.
 pub(super) struct SpanCell {
-    /// The id of the cell's span, or of its last one.
+    /// The id of the cell's span, or of its last span.
     pub(super) id: AtomicU64,
-    /// In use: the call site's id (high half) and the handle count (low half), which is never 0. Free: a [`link`].
+    /// In a cell in use: the call site's id (high half) and the handle count (low half), which is never 0. In a free
+    /// cell: a [`link`].
     pub(super) state: AtomicU64,
 }
 
@@ -22,7 +23,7 @@ impl SpanCell {
         Self { id: AtomicU64::new(0), state: AtomicU64::new(0) }
     }
 
-    /// Returns the call site of the span with this id, if this is its cell.
+    /// Returns the call site of the span with this id, if the span has this cell.
     #[inline(always)]
     pub(super) fn call_site_id_of(&self, id: u64) -> Option<u32> {
         (self.id.load(Ordering::Relaxed) == id).then(|| (self.state.load(Ordering::Relaxed) >> 32) as u32)
@@ -32,20 +33,20 @@ impl SpanCell {
     /// generation.
     #[inline(always)]
     pub(super) fn begin(&self, index: u64, call_site_id: u32) -> u64 {
-        // Relaxed, here and wherever no comment says otherwise: a cell goes from thread to thread with a handle of its
-        // span, or through the shared free list, and both order its words.
+        // Relaxed, here and wherever no comment says otherwise: a cell passes from thread to thread with a handle of
+        // its span or through the shared free list, and both ways order its words.
         let id = self.id.load(Ordering::Relaxed).wrapping_add(1 << INDEX_BITS) & !INDEX_MASK | index;
         self.id.store(id, Ordering::Relaxed);
         self.state.store(u64::from(call_site_id) << 32 | 1, Ordering::Relaxed);
         id
     }
 
-    /// Returns the next cell of the chain, of a free cell.
+    /// Returns the next cell of the chain. This cell is free.
     pub(super) fn next_cell(&self) -> u64 {
         self.state.load(Ordering::Relaxed) & 0xffff_ffff
     }
 
-    /// Returns the first cell of the next chain, of a free cell that is the first of its chain.
+    /// Returns the first cell of the next chain. This cell is free, and the first cell of its chain.
     pub(super) fn next_chain(&self) -> u64 {
         self.state.load(Ordering::Relaxed) >> 32
     }

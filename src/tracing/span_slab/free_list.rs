@@ -8,9 +8,9 @@ use super::{INDEX_BITS, INDEX_MASK, NO_CELL, SpanSlab};
 use crate::sync::Ordering;
 use std::cell::Cell;
 
-/// Cells that move between a thread's free list and the shared one at a time.
+/// Number of cells that move together between a thread's free list and the shared free list.
 pub(super) const CHAIN: u32 = 64;
-/// Most cells in the free list of a thread.
+/// Largest number of cells in the free list of a thread.
 const LEN_MAX: usize = 2 * CHAIN as usize;
 
 /// The free list of a thread.
@@ -18,7 +18,7 @@ const LEN_MAX: usize = 2 * CHAIN as usize;
 pub(in crate::tracing) struct FreeList {
     len: Cell<u32>,
     indices: [Cell<u32>; LEN_MAX],
-    /// The thread is at its end: its free list stays empty.
+    /// True if the thread is at its end, so that its free list stays empty.
     has_ended: Cell<bool>,
 }
 
@@ -51,7 +51,7 @@ impl FreeList {
     pub(super) fn push(&self, index: u64) -> bool {
         let len = self.len.get();
         let Some(last) = self.indices.get(len as usize) else { return false };
-        // Indices have 24 bits.
+        // Indices have 24 bits, so the cast loses nothing.
         last.set(index as u32);
         self.len.set(len + 1);
         true
@@ -87,8 +87,8 @@ impl FreeList {
 /// The shared free list is a stack of chains, in one word: its first chain, and a number that changes with each change
 /// of the word (high bits).
 impl SpanSlab {
-    /// Finds cells for a thread that has none, in the shared free list or among those that were never used. Returns one
-    /// of them; the others go to the thread's free list.
+    /// Finds cells for a thread that has none, in the shared free list or among the cells that were never used. Returns
+    /// one cell; the other cells go to the thread's free list.
     #[cold]
     #[inline(never)]
     pub(super) fn refill(&self, free: &FreeList) -> Option<u64> {
@@ -112,8 +112,8 @@ impl SpanSlab {
         Some(first)
     }
 
-    /// Puts a cell that has become free into the thread's free list, and moves a chain to the shared one if there is no
-    /// room.
+    /// Puts a cell that has become free into the thread's free list, and moves a chain to the shared free list if there
+    /// is no room.
     #[inline(always)]
     pub(super) fn free(&self, free: &FreeList, index: u64) {
         if !free.push(index) {
@@ -140,7 +140,7 @@ impl SpanSlab {
         let mut shared = self.shared_free_list.load(Ordering::Relaxed);
         loop {
             cell.state.store(link(second, first_chain(shared)), Ordering::Relaxed);
-            // Release: pairs with the acquire in `pop_chain`, so that the links of the chain, and everything that was
+            // Release, pairs with the acquire in `pop_chain`, so that the links of the chain, and everything that was
             // done with its cells, happen before another thread uses them.
             let new = changed(shared, first);
             match self.shared_free_list.compare_exchange_weak(shared, new, Ordering::Release, Ordering::Relaxed) {
@@ -152,15 +152,15 @@ impl SpanSlab {
 
     /// Takes a chain from the shared free list; returns the chain's first cell.
     fn pop_chain(&self) -> Option<u64> {
-        // Acquire, here and below: pairs with the release in `push_chain`.
+        // Acquire, here and below, pairs with the release in `push_chain`.
         let mut shared = self.shared_free_list.load(Ordering::Acquire);
         loop {
             let first = first_chain(shared);
             if first == NO_CELL {
                 return None;
             }
-            // If another thread has taken the chain meanwhile, this may be any number: then the number in the word has
-            // changed, and the exchange fails.
+            // If another thread has taken the chain meanwhile, this index may be any value. In that case the number in
+            // the word has changed, and the exchange fails.
             let next = self.cell(first)?.next_chain();
             let new = changed(shared, next);
             match self.shared_free_list.compare_exchange_weak(shared, new, Ordering::Acquire, Ordering::Acquire) {
@@ -172,7 +172,7 @@ impl SpanSlab {
 }
 
 /// Returns the first cell of the first chain, or [`NO_CELL`], of the shared free list's word. The word holds the cell's
-/// index in such a way that 0 stands for no cell.
+/// index in an encoding in which 0 means no cell.
 fn first_chain(shared: u64) -> u64 {
     shared & INDEX_MASK ^ NO_CELL
 }

@@ -1,11 +1,11 @@
 //! The span slab: one cell of 16 bytes for each open span of a `RecorderSubscriber`.
 //!
-//! A cell holds the handle count of its span, because a subscriber must say when the last handle is gone; and the call
-//! site, because `Span::current()` asks for the metadata of a span of which only the id is known. The id of a span
-//! consists of the index of its cell (low [`INDEX_BITS`] bits) and the cell's generation (the bits above): the
+//! A cell holds the handle count of its span, because a subscriber must report when the last handle is gone. It also
+//! holds the call site, because `Span::current()` asks for the metadata of a span by its id alone. The id of a span
+//! consists of the index of its cell (low [`INDEX_BITS`] bits) and the cell's generation (the bits above). The
 //! generation counts how often the cell was used, so that no id is ever used twice. A cell whose generations are used
-//! up is never used again. Ids have [`ID_BITS`] bits; those of `RecorderLayer` have the bit above set. A number with a
-//! fraction (`f64`), which is what JSON is read into, holds both kinds.
+//! up is never used again. Ids have [`ID_BITS`] bits; ids of `RecorderLayer` have the next higher bit set. An `f64`, as
+//! JSON readers use for numbers, holds both kinds of ids exactly.
 //!
 //! Free cells are in free lists ([`free_list`]).
 
@@ -24,23 +24,24 @@ const INDEX_BITS: u32 = 24;
 const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;
 /// Bits of an id.
 pub(super) const ID_BITS: u32 = 52;
-/// The last generation of a cell: 2^28 uses, half a minute of a thread that does nothing but make spans.
+/// The last generation of a cell: 2^28 uses. A thread that only makes spans needs half a minute for them.
 const GENERATION_MAX: u64 = if cfg!(test) { 1000 } else { (1 << (ID_BITS - INDEX_BITS)) - 1 };
-/// The last id of a cell is greater than this, and no other id is. (No cell has the index [`NO_CELL`]. To compare with
-/// a bound that ends in zeros would take one instruction more.)
+/// Bound above which only the last id of each cell is. (No cell has the index [`NO_CELL`]. A comparison with a bound
+/// that ends in zeros would take one instruction more.)
 const BELOW_LAST_IDS: u64 = (GENERATION_MAX << INDEX_BITS) - 2;
-/// Cells of the first block: 1 MiB of addresses; less in tests of this module, which have whole slabs on the stack.
+/// Number of cells of the first block, which takes 1 MiB of addresses. Tests of this module have whole slabs on the
+/// stack, and so fewer cells.
 const FIRST_CELLS: u64 = 1 << FIRST_SHIFT;
 const FIRST_SHIFT: u32 = if cfg!(test) { 12 } else { 16 };
-/// The cells after those of the first block, in blocks that double.
+/// The cells after the first block, in blocks of which each is twice as large as the block before.
 type FurtherCells = SegmentedArray<SpanCell, { FIRST_SHIFT + 1 }, 1, { (INDEX_BITS - FIRST_SHIFT - 1) as usize }>;
-/// The index that stands for no cell.
+/// Index that means no cell.
 const NO_CELL: u64 = INDEX_MASK;
 
 /// All cells of the process.
 pub(super) struct SpanSlab {
-    /// A part of the program's zeroed memory, whose pages exist once they are used. A cell is found in few
-    /// instructions, and most programs need no other block.
+    /// First block of cells. It is a part of the program's zeroed memory, whose pages exist only once they are used. A
+    /// cell of it is found in few instructions, and most programs need no other block.
     first: [SpanCell; FIRST_CELLS as usize],
     further: FurtherCells,
     /// The index of the first cell that was never used.
@@ -49,18 +50,17 @@ pub(super) struct SpanSlab {
     shared_free_list: AtomicU64,
 }
 
-/// The slab of this process. All of its bytes begin as zeros, so that it is a part of the program's memory and not of
-/// its file.
+/// The slab of this process. All of its bytes are zero at the start, so it takes no room in the program's file.
 pub(super) static SPAN_SLAB: SpanSlab = SpanSlab::new();
 
 /// The state of a span after one of its handles was dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Dropped {
-    /// There are other handles.
+    /// Open span, which has other handles.
     Open,
-    /// The handle was the last one; the span had this call site.
+    /// Closed span of this call site: the handle was its last handle.
     Last(u32),
-    /// There is no such span.
+    /// Unknown id, which no open span has.
     Unknown,
 }
 
@@ -74,8 +74,8 @@ impl SpanSlab {
         }
     }
 
-    /// Takes a cell for a new span with one handle, and returns the span's id. `None`, and nothing has changed, if the
-    /// thread's free list does not end with a cell of the first block.
+    /// Takes a cell for a new span with one handle, and returns the span's id. Returns `None` and changes nothing if
+    /// the thread's free list does not end with a cell of the first block.
     #[inline(always)]
     pub(super) fn try_create(&self, free: &FreeList, call_site_id: u32) -> Option<u64> {
         let (index, len) = free.last()?;
@@ -84,8 +84,8 @@ impl SpanSlab {
         Some(cell.begin(index, call_site_id))
     }
 
-    /// Takes a cell for a new span with one handle, and returns the span's id. `None` if as many spans are open as can
-    /// be.
+    /// Takes a cell for a new span with one handle, and returns the span's id. Returns `None` if the largest number of
+    /// spans is open.
     #[inline(always)]
     pub(super) fn create(&self, free: &FreeList, call_site_id: u32) -> Option<u64> {
         match self.try_create(free, call_site_id) {
@@ -126,7 +126,7 @@ impl SpanSlab {
         }
     }
 
-    /// Counts down the handles of a span, and frees its cell if that was the last one.
+    /// Counts down the handles of a span, and frees the cell of the span if the handle was the last handle.
     #[inline(always)]
     pub(super) fn drop_handle(&self, free: &FreeList, id: u64) -> Dropped {
         let index = id & INDEX_MASK;
@@ -134,12 +134,12 @@ impl SpanSlab {
         if cell.id.load(Ordering::Relaxed) != id {
             return Dropped::Unknown;
         }
-        // Acquire: pairs with the release in the decrement below, so that everything that the threads of the other
-        // handles did before they dropped them happens before this span is closed.
+        // Acquire, pairs with the release in the decrement below: all actions that other threads did before they
+        // dropped their handles happen before this span is closed.
         let mut state = cell.state.load(Ordering::Acquire);
         if state as u32 > 1 {
             // Other threads may drop handles at the same time: the thread that takes the count to 0 dropped the last
-            // one. If the count is 1, no other thread has a handle: a handle is made from a handle.
+            // handle. If the count is 1, no other thread has a handle, because a handle is only made from a handle.
             state = cell.state.fetch_sub(1, Ordering::AcqRel);
         }
         match state as u32 {
@@ -155,8 +155,8 @@ impl SpanSlab {
         }
     }
 
-    /// Drops the only handle of a span, and returns its call site. `None`, and nothing has changed, if there are other
-    /// handles, the cell is not in the first block, or the thread's free list has no room for it.
+    /// Drops the only handle of a span, and returns its call site. Returns `None` and changes nothing if there are
+    /// other handles, if the cell is not in the first block, or if the thread's free list has no room for the cell.
     #[inline(always)]
     pub(super) fn try_drop_only_handle(&self, free: &FreeList, id: u64) -> Option<u32> {
         let index = id & INDEX_MASK;
@@ -164,7 +164,7 @@ impl SpanSlab {
         if cell.id.load(Ordering::Relaxed) != id {
             return None;
         }
-        // Acquire: as in `drop_handle`.
+        // Acquire, as in `drop_handle`.
         let state = cell.state.load(Ordering::Acquire);
         if state as u32 != 1 || id > BELOW_LAST_IDS || !free.push(index) {
             return None;
@@ -183,7 +183,8 @@ impl SpanSlab {
         self.further.get(index.checked_sub(FIRST_CELLS)? as usize)
     }
 
-    /// Makes the block that holds the cell with this index, if it is not there. `None` if the slab has no such cell.
+    /// Makes the block that holds the cell with this index, if the block does not exist. Returns `None` if the slab has
+    /// no such cell.
     fn make_block_of(&self, index: u64) -> Option<()> {
         let Some(further) = index.checked_sub(FIRST_CELLS) else { return Some(()) };
         self.further.get_or_make(further as usize, |_| SpanCell::new()).map(|_| ())

@@ -31,7 +31,7 @@ fn a_span_is_closed_by_its_last_handle_and_its_id_is_not_used_again() {
 fn a_cell_whose_generations_are_used_up_is_not_used_again_and_no_id_comes_twice() {
     let (slab, free) = (slab(), FreeList::new());
     let mut ids = HashSet::new();
-    // More ids than three chains have, for either way of closing.
+    // The loop uses more ids than three chains have, so that cells are used up with either way of closing.
     for n in 0..3 * u64::from(CHAIN) * GENERATION_MAX + 7 {
         let id = slab.create(&free, 1).unwrap();
         assert!(ids.insert(id), "{id:#x} again");
@@ -68,7 +68,7 @@ fn a_thread_at_its_end_keeps_no_cell_of_the_spans_that_it_still_makes() {
 #[test]
 fn when_every_cell_is_in_use_no_span_is_made_until_one_is_closed() {
     let (slab, free) = (slab(), FreeList::new());
-    // As if all but the last chain of the last block were in use.
+    // The slab is now as if all cells but the last chain of the last block were in use.
     slab.unused.store(FIRST_CELLS + FurtherCells::LEN_MAX as u64 - u64::from(CHAIN), Ordering::Relaxed);
     let last: Vec<u64> = (0..CHAIN).map(|_| slab.create(&free, 1).unwrap()).collect();
     assert!(last.iter().all(|id| id & INDEX_MASK != NO_CELL));

@@ -5,8 +5,8 @@ use std::cell::Cell;
 
 /// An entry of the span stack: a span that was entered and has not been exited.
 ///
-/// It consists of whole words: an entry that is read soon after it was written in parts of words makes the processor
-/// wait.
+/// It consists of whole words, because the processor waits when an entry is read soon after it was written in parts of
+/// words.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::tracing) struct SpanEntry {
     /// The span's id in the ring.
@@ -43,7 +43,7 @@ impl SpanEntry {
         self.tag & DUPLICATE == 0
     }
 
-    /// Returns true if the entry is no duplicate, belongs to `owner`, and was recorded: one comparison.
+    /// Returns true if the entry is no duplicate, belongs to `owner`, and was recorded. This is one comparison.
     #[inline(always)]
     pub(super) fn is_current_and_recorded_of(&self, owner: u32) -> bool {
         self.tag as u32 == owner
@@ -59,10 +59,12 @@ impl SpanEntry {
     }
 }
 
-/// Returns a number for a subscriber or layer of the process, by which its entries are told from those of others.
+/// Returns a number for a subscriber or layer of the process, which distinguishes its entries from the entries of
+/// others.
 pub(in crate::tracing) fn next_owner() -> u32 {
     static NEXT_OWNER: AtomicU64 = AtomicU64::new(1);
-    // After 2^30 numbers they begin again; two owners with the same number will hardly be in use at the same time.
+    // The numbers begin again after 2^30 owners. Two owners with the same number will hardly be in use at the same
+    // time.
     (NEXT_OWNER.fetch_add(1, Ordering::Relaxed) & OWNER_MASK) as u32
 }
 

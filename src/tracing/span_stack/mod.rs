@@ -1,8 +1,8 @@
 //! The span stack: the spans that a thread is in, innermost last.
 //!
-//! The rules are those of tracing-subscriber's `Registry`: entering a span that the thread is already in makes a
-//! *duplicate*, which is not current; exiting a span removes its last entry, wherever that entry is. So a program sees
-//! the same parents whichever subscriber it uses.
+//! The rules are those of tracing-subscriber's `Registry`. If a thread enters a span that it is already in, the new
+//! entry is a *duplicate*, which is not current. An exit of a span removes the last entry of the span, wherever this
+//! entry is. So a program sees the same parents whichever subscriber it uses.
 
 mod entry;
 
@@ -10,11 +10,11 @@ use entry::{DUPLICATE, EntryCell, OWNER_MASK, UNRECORDED};
 pub(super) use entry::{SpanEntry, next_owner};
 use std::cell::{Cell, RefCell};
 
-/// Entries that lie in the thread's own state; further entries lie on the heap.
+/// Number of entries in the thread's own state. Further entries lie on the heap.
 const INLINE: usize = 32;
 
 thread_local! {
-    /// The entries after the first [`INLINE`] ones.
+    /// The entries after the first [`INLINE`] entries.
     static HEAP_ENTRIES: RefCell<Vec<SpanEntry>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -25,7 +25,7 @@ pub(super) struct SpanStack {
     inline: [EntryCell; INLINE],
 }
 
-/// An entry that was removed, and the span that is current after that.
+/// A removed entry, and the span that is current after the removal.
 #[derive(Clone, Copy)]
 pub(super) struct Popped {
     pub(super) entry: SpanEntry,
@@ -33,7 +33,7 @@ pub(super) struct Popped {
     pub(super) current_span_id: u64,
 }
 
-/// The fast paths. Each of them does the common case, or changes nothing.
+/// The fast paths. Each of them handles the common case, or changes nothing.
 impl SpanStack {
     /// Pushes an entry like [`Self::push`], if the entry is no duplicate and fits the inline part. Otherwise returns
     /// false and changes nothing.
@@ -67,7 +67,8 @@ impl SpanStack {
         Some(Popped { entry, current_span_id })
     }
 
-    /// Returns the id of the span of `owner` that the thread is in, 0 for none, if the last entry answers the question.
+    /// Returns the id of the span of `owner` that the thread is in, 0 for none, if the last entry is enough to know it.
+    /// Otherwise returns `None`.
     #[inline(always)]
     pub(super) fn try_current(&self, owner: u32) -> Option<u64> {
         let len = self.len.get();
@@ -84,8 +85,8 @@ impl SpanStack {
         Self { inline: [const { EntryCell::new() }; INLINE], len: Cell::new(0) }
     }
 
-    /// Adds an entry for a span that the thread enters. Returns false if the entry is a duplicate: the current span
-    /// stays the same.
+    /// Adds an entry for a span that the thread enters. Returns false if the entry is a duplicate; then the current
+    /// span stays the same.
     pub(super) fn push(&self, span_id: u64, local_id: u64, call_site_id: u32, owner: u32, is_recorded: bool) -> bool {
         let len = self.len.get();
         let tag = u64::from(call_site_id) << 32 | u64::from(owner) | if is_recorded { 0 } else { UNRECORDED };
@@ -104,7 +105,8 @@ impl SpanStack {
         let owner = (entry.tag & OWNER_MASK) as u32;
         let is_duplicate = self.last_where(|other| other.is(entry.local_id, owner)).is_some();
         let tag = if is_duplicate { entry.tag | DUPLICATE } else { entry.tag };
-        // At the thread's end the heap part is gone: the entry is dropped, and the exit of its span finds none.
+        // While the thread ends, the heap part is gone. Then the entry is dropped, and the exit of its span finds no
+        // entry.
         let is_kept = HEAP_ENTRIES.try_with(|entries| entries.borrow_mut().push(SpanEntry { tag, ..entry })).is_ok();
         if is_kept {
             self.len.set(self.len.get() + 1);
@@ -146,7 +148,7 @@ impl SpanStack {
         self.inline[INLINE - 1].set(first.unwrap_or(SpanEntry::EMPTY));
     }
 
-    /// Returns the innermost entry that `is_wanted`.
+    /// Returns the innermost entry for which `is_wanted` returns true.
     #[inline(always)]
     fn last_where(&self, is_wanted: impl Fn(&SpanEntry) -> bool) -> Option<SpanEntry> {
         let len = self.len.get();
@@ -159,7 +161,7 @@ impl SpanStack {
         inline.iter().rev().map(EntryCell::get).find(is_wanted)
     }
 
-    /// Returns the span of `owner` that the thread is in: the one that was entered last.
+    /// Returns the innermost span of `owner` that the thread is in.
     #[inline(always)]
     pub(super) fn current(&self, owner: u32) -> Option<SpanEntry> {
         self.last_where(|entry| entry.is_current_of(owner))

@@ -9,7 +9,7 @@ use crate::tracing::span_slab::SPAN_SLAB;
 use crate::tracing::thread::ThreadState;
 use tracing_core::span::{Attributes, Id};
 
-/// Each of these does the common case; or it returns `None`, and nothing has changed.
+/// The fast paths. Each of them handles the common case, or returns `None` and changes nothing.
 impl RecorderSubscriber {
     /// Creates a span without fields whose parent is the current span.
     #[inline(always)]
@@ -59,8 +59,8 @@ impl RecorderSubscriber {
     }
 }
 
-// The rest of a fast path whose event the ring could not record on its own fast path. These functions return the answer
-// of the fast path, so that it need not keep anything on the stack over the call.
+// The functions below are the rest of a fast path whose event the ring could not record on its own fast path. They
+// return the answer of the fast path, so that the fast path keeps nothing on the stack during the call.
 
 #[cold]
 #[inline(never)]

@@ -1,4 +1,4 @@
-//! `RecorderSubscriber`: `tracing` straight into the ring.
+//! `RecorderSubscriber`: a subscriber that records directly to the ring.
 
 mod fast;
 mod slow;
@@ -21,18 +21,18 @@ use tracing_core::span::{Attributes, Current, Id, Record};
 use tracing_core::subscriber::{Interest, Subscriber};
 use tracing_core::{Event, LevelFilter, Metadata};
 
-/// The id of all spans that are not recorded.
+/// Id of all spans that are not recorded.
 const UNRECORDED: u64 = u64::MAX;
 
-/// A complete `tracing` subscriber that records everything its filter accepts, and does nothing else: for programs that
-/// need no other layers. A span without fields costs less than with tracing-subscriber's `Registry` that does nothing
-/// (docs/COST.md has the figures).
+/// A complete `tracing` subscriber that records everything its filter accepts, and does nothing else. It is for
+/// programs that need no other layers. A span without fields costs less than with a `Registry` of tracing-subscriber
+/// without any layer (docs/COST.md has the figures).
 ///
-/// It reads no environment variable: the program chooses the filter ([`Self::with_filter`]). [`init`](super::init)
-/// reads them.
+/// This type reads no environment variable: the program chooses the filter ([`Self::with_filter`]).
+/// [`init`](super::init) reads the environment variables.
 ///
-/// It keeps 16 bytes of each open span, to know when the last handle is gone. Each thread knows its current span by
-/// itself, by the same rules as `Registry`.
+/// The subscriber keeps 16 bytes for each open span, to know when the last handle is gone. Each thread keeps its
+/// current span itself, by the same rules as `Registry`.
 ///
 /// ```
 /// use eventring::tracing::{PerfRecorder, RecorderSubscriber};
@@ -44,7 +44,7 @@ const UNRECORDED: u64 = u64::MAX;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// [`init`](super::init) installs one for the whole process.
+/// [`init`](super::init) installs a `RecorderSubscriber` for the whole process.
 #[derive(Debug)]
 pub struct RecorderSubscriber {
     sink: Sink,
@@ -53,13 +53,14 @@ pub struct RecorderSubscriber {
 }
 
 impl RecorderSubscriber {
-    /// Records everything to `recorder`.
+    /// Creates a subscriber that records everything to `recorder`.
     #[must_use]
     pub fn new(recorder: PerfRecorder) -> Self {
         Self::to(Sink::Own(recorder))
     }
 
-    /// Records everything to the recorder that is installed in [`PERF`](super::PERF), as soon as there is one.
+    /// Creates a subscriber that records everything to the recorder in [`PERF`](super::PERF), as soon as a recorder is
+    /// installed there.
     #[must_use]
     pub fn global() -> Self {
         Self::to(Sink::Global)
@@ -69,14 +70,14 @@ impl RecorderSubscriber {
         Self { sink, filter: FilterHandle::new(TargetFilter::all()), owner: next_owner() }
     }
 
-    /// Records only spans and events that `filter` accepts. Default: all of them.
+    /// Makes the subscriber record only spans and events that `filter` accepts. Default: all spans and events.
     #[must_use]
     pub fn with_filter(self, filter: TargetFilter) -> Self {
         self.filter.replace(filter);
         self
     }
 
-    /// Records only spans and events at `level` or more important levels.
+    /// Makes the subscriber record only spans and events at `level` or more important levels.
     #[must_use]
     pub fn with_max_level(self, level: impl Into<LevelFilter>) -> Self {
         self.with_filter(TargetFilter::level(level))
@@ -88,13 +89,13 @@ impl RecorderSubscriber {
         self.filter.clone()
     }
 
-    /// Returns the recorder; `None` if none is installed in [`PERF`](super::PERF) yet.
+    /// Returns the recorder; `None` if no recorder is installed in [`PERF`](super::PERF) yet.
     #[must_use]
     pub fn recorder(&self) -> Option<&PerfRecorder> {
         self.sink.recorder()
     }
 
-    /// Returns what the handles of the recorder share, if the recorder is switched on.
+    /// Returns the shared state of the recorder, if the recorder is switched on.
     #[inline(always)]
     fn recording(&self) -> Option<&Arc<PerfCore>> {
         self.sink.recording()
@@ -120,7 +121,7 @@ impl RecorderSubscriber {
     }
 }
 
-/// Returns the id as `tracing` has it. (`Id::from_u64` is a call.)
+/// Returns the id in the type of `tracing`. (`Id::from_u64` would be a function call.)
 #[inline(always)]
 fn id_of(span_id: u64) -> Id {
     Id::from_non_zero_u64(NonZeroU64::new(span_id).unwrap_or(NonZeroU64::MAX))
@@ -135,7 +136,7 @@ fn recorded(id: &Id) -> Option<u64> {
 impl Subscriber for RecorderSubscriber {
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
         let Some(recorder) = self.recorder().filter(|recorder| recorder.is_enabled()) else {
-            // `tracing` asks again for all call sites when this changes.
+            // When the answer changes, `tracing` asks again for all call sites.
             return Interest::never();
         };
         if !self.filter.accepts(metadata) {

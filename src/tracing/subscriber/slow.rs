@@ -63,7 +63,7 @@ impl RecorderSubscriber {
         record_with_fields(ring, thread, PerfEvent::SpanNew, ext, fields);
         let id = id_of(span_id);
         if fields.has_panicked {
-            // Formatting a field has panicked: the span is recorded as closed, and the program gets no id.
+            // A field has panicked while it was formatted. The span is recorded as closed, and the program gets no id.
             self.try_close(id.clone());
         }
         id

@@ -12,7 +12,7 @@ use crate::tracing::thread::ThreadState;
 use tracing_core::span::{Attributes, Id};
 use tracing_core::{Event, Metadata};
 
-/// Everything that the fast path of an event with fields needs before it visits the fields.
+/// Values that the fast path of an event with fields needs before it visits the fields.
 pub(super) struct Prepared<'s> {
     pub(super) core: &'s PerfCore,
     pub(super) ring: &'s Recorder,
@@ -22,11 +22,11 @@ pub(super) struct Prepared<'s> {
     pub(super) epoch_nanos: u64,
 }
 
-/// These functions need a 1 KiB stack buffer. `new_span_with_fields` is kept out of line, so that spans without fields
-/// do not pay for it.
+/// Fast paths with fields. These functions need a 1 KiB stack buffer. `new_span_with_fields` is kept out of line, so
+/// that spans without fields do not pay for it.
 impl RecorderSubscriber {
-    /// Prepares an event with fields; `None`, and nothing has changed, if the slow path has to do it. The clock is read
-    /// last.
+    /// Prepares an event with fields. Returns `None` and changes nothing if the slow path has to record the event. The
+    /// clock is read last.
     #[inline(always)]
     pub(super) fn try_prepare(
         &self,
@@ -50,8 +50,8 @@ impl RecorderSubscriber {
         let mut encoder = SmallEncoder::new(thread, &core.limits);
         let panicked = move |fields: EncodedFields<'_>| self.encoded_span(thread, attributes, fields);
         visit_fields(&mut encoder, |encoder| attributes.record(encoder), panicked);
-        // From here on the span is recorded with these fields, and `new_span_slow` is no way out: it would format the
-        // values again, and a value may record events while it is formatted.
+        // From here on the span is recorded with these fields, and `new_span_slow` must not be called. It would format
+        // the values again, and a value may record events while it is formatted.
         if encoder.is_too_small() {
             return self.large_span(thread, attributes, epoch_nanos);
         }

@@ -26,8 +26,8 @@ impl SpanReplay {
     }
 
     /// Takes the open spans that were last seen before `epoch_nanos` and whose end may have been lost, by id. A reader
-    /// of a live stream calls this now and then, because the replay would keep a span whose close was lost for ever. If
-    /// more records of a taken span come, they begin a new [`Span`] with the same id.
+    /// of a live stream calls this now and then, because otherwise the replay would for ever keep a span whose close
+    /// was lost. If more records of a taken span come, they begin a new [`Span`] with the same id.
     pub fn take_lost(&mut self, epoch_nanos: u64) -> Vec<Span> {
         let now_epoch_nanos = self.now_epoch_nanos;
         let lost_until = self.losses.of_process(now_epoch_nanos).min(epoch_nanos);
@@ -42,7 +42,7 @@ impl SpanReplay {
     }
 
     /// Ends the replay and returns all spans that were not taken, by id. `now_epoch_nanos` is the time at which the
-    /// recording ended. It decides of each open span whether its end may have been lost.
+    /// recording ended. By this time the replay decides for each open span whether its end may have been lost.
     #[must_use]
     pub fn finish(mut self, now_epoch_nanos: u64) -> Vec<Span> {
         let entered = self.spans_on_stacks(now_epoch_nanos);
@@ -58,7 +58,7 @@ impl SpanReplay {
         spans
     }
 
-    /// Returns the spans that a thread certainly is in.
+    /// Returns the spans of which it is certain that a thread is in them.
     fn spans_on_stacks(&self, now_epoch_nanos: u64) -> HashSet<SpanId> {
         let is_entered = |slice: &&OpenSlice| !self.may_have_ended(slice, now_epoch_nanos);
         self.open_slices().filter(is_entered).map(|slice| slice.span).collect()

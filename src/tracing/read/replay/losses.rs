@@ -1,4 +1,5 @@
-//! Losses of rings: until when each ring has lost events, and which threads may have recorded these events.
+//! Losses of rings: the time until which each ring has lost events, and the threads that may have recorded these
+//! events.
 
 use super::ThreadKey;
 use std::collections::HashMap;
@@ -52,20 +53,21 @@ impl RingLosses {
         self.rings.entry(ring).or_default().is_losing = true;
     }
 
-    /// Returns until when events of the process were lost, nanoseconds since the epoch; 0 if none were.
+    /// Returns the time until which events of the process were lost, in nanoseconds since the epoch; 0 if no events
+    /// were lost.
     pub(crate) fn of_process(&self, now_epoch_nanos: u64) -> u64 {
         self.rings.values().map(|ring| ring.lost_until(now_epoch_nanos)).max().unwrap_or(0)
     }
 
-    /// Returns until when events were lost that the thread may have recorded, nanoseconds since the epoch; 0 if none
-    /// were. Any thread may have recorded to a ring of which there is no record.
+    /// Returns the time until which events were lost that the thread may have recorded, in nanoseconds since the epoch;
+    /// 0 if no such events were lost. Any thread may have recorded to a ring that has no record yet.
     pub(crate) fn of_thread(&self, thread: ThreadKey, now_epoch_nanos: u64) -> u64 {
         let concerned = self.rings.iter().filter(|(ring, _)| self.concerns(Some(**ring), thread));
         concerned.map(|(_, ring)| ring.lost_until(now_epoch_nanos)).max().unwrap_or(0)
     }
 
-    /// Returns true if the thread may have recorded the events that a ring has lost. `None` stands for a ring that is
-    /// no perf ring.
+    /// Returns true if the thread may have recorded the events that a ring has lost. `None` means a ring that is not a
+    /// perf ring.
     pub(crate) fn concerns(&self, ring: Option<RingKey>, thread: ThreadKey) -> bool {
         let Some(ring) = ring.filter(|ring| self.rings.get(ring).is_some_and(|ring| ring.has_records)) else {
             return true;

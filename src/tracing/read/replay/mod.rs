@@ -1,5 +1,5 @@
-//! The replay of spans: follows a stream of records to spans and span slices. No other module interprets enters, exits,
-//! closes and losses.
+//! The replay of spans, which turns a stream of records into spans and span slices. No other module interprets enters,
+//! exits, closes and losses.
 //!
 //! | file | idea |
 //! |---|---|
@@ -24,8 +24,8 @@ use stacks::SpanStacks;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// Follows the records of one process to its spans and their slices. Threads race to record, so the records of a span
-/// can come in any order.
+/// A replay of the records of one process, which gives its spans and their slices. Threads race to record, so the
+/// records of a span can come in any order.
 ///
 /// [`push`](Self::push) takes the records of a merged stream one by one and returns the change that each record makes.
 /// The replay keeps a span until it is closed and the caller has taken it with [`take_closed`](Self::take_closed). A
@@ -57,15 +57,16 @@ pub struct SpanReplay {
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum SpanChange {
-    /// The record changes no span: it is a log record, a marker or a sample, or it is about a thread or a call site.
+    /// No change: the record is a log record, a marker or a sample, or it is about a thread or a call site.
     None,
-    /// The span was created, got fields, or follows from another span; or a thread left it whose enter was not seen.
+    /// Update of a span: it was created, got fields, follows from another span, or was left by a thread whose enter was
+    /// not seen.
     Updated(SpanId),
-    /// A thread entered a span.
+    /// Begin of a slice: a thread entered a span.
     SliceBegun(OpenSlice),
-    /// A thread left a span that it had entered.
+    /// End of a slice: a thread left a span that it had entered.
     SliceEnded(OpenSlice),
-    /// The last handle of the span is gone.
+    /// Close of a span: its last handle is gone.
     Closed {
         /// The span.
         span: SpanId,
@@ -82,13 +83,13 @@ impl SpanReplay {
         Self::default()
     }
 
-    /// Keeps no fields of spans: for callers that take them from the records.
+    /// Makes the replay keep no fields of spans, for callers that take fields from the records.
     #[must_use]
     pub fn without_fields(self) -> Self {
         Self { drops_fields: true, ..self }
     }
 
-    /// Keeps no slices of spans: for callers that follow the changes.
+    /// Makes the replay keep no slices of spans, for callers that follow the changes.
     #[must_use]
     pub fn without_slices(self) -> Self {
         Self { drops_slices: true, ..self }
@@ -108,7 +109,7 @@ impl SpanReplay {
                 span.parent = *parent;
                 span.call_site = Some(call_site.clone());
                 if !drops_fields {
-                    // Another thread may have recorded fields before this record came: those are newer.
+                    // Another thread may have recorded fields before this record came. Those fields are newer.
                     let later = std::mem::replace(&mut span.fields, fields.clone());
                     span.fields.update(later);
                 }
@@ -162,7 +163,7 @@ impl SpanReplay {
     }
 
     /// Notes that events are missing here. `ring` is the recorder and the shard that have lost the events. It is `None`
-    /// if no exit and no close can be among them: for a ring that is no perf ring, and for events that were never
+    /// if no exit and no close can be among them: for a ring that is not a perf ring, and for events that were never
     /// committed because the program died.
     pub fn gap(&mut self, ring: Option<(u32, u32)>) {
         self.gaps += 1;
@@ -210,7 +211,7 @@ impl SpanReplay {
         SpanChange::Closed { span: id, cut: taken.into_iter().map(|taken| taken.slice).collect() }
     }
 
-    /// Notes that something happened in a span: the span exists, and if it is the innermost span of the thread, the
+    /// Notes that something happened in a span. So the span exists, and if it is the innermost span of the thread, the
     /// thread is in it.
     fn happen(&mut self, span: Option<SpanId>, thread: ThreadKey, nanos: u64) {
         if let Some((id, span)) = span.and_then(|id| Some((id, self.spans.get_mut(&id)?))) {

@@ -3,7 +3,7 @@
 use crate::tracing::SpanId;
 use std::collections::{HashMap, HashSet};
 
-/// Names a thread of a recorder. A thread that records to two recorders has two keys.
+/// Key of a thread of a recorder. A thread that records to two recorders has two keys.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ThreadKey {
     /// The number of the recorder that the caller gave to [`SpanReplay::push`](super::SpanReplay::push).
@@ -72,7 +72,7 @@ impl SpanStacks {
         self.threads.values_mut().for_each(|stack| stack.retain(|slice| !spans.contains(&slice.span)));
     }
 
-    /// Notes that the thread was in the span at that time, if the span is its innermost one.
+    /// Notes that the thread was in the span at that time, if the span is its innermost span.
     pub(super) fn see(&mut self, thread: ThreadKey, span: SpanId, epoch_nanos: u64) {
         let innermost = self.threads.get_mut(&thread).and_then(|stack| stack.last_mut());
         if let Some(slice) = innermost.filter(|slice| slice.span == span) {
@@ -97,7 +97,7 @@ impl SpanStacks {
         self.threads.get(&thread).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the slices of all stacks; those of one thread from the outside in.
+    /// Returns the slices of all stacks. The slices of one thread come from the outside in.
     pub(super) fn all(&self) -> impl Iterator<Item = &OpenSlice> {
         self.threads.values().flatten()
     }
