@@ -119,7 +119,8 @@ impl RecorderBuilder {
         self
     }
 
-    /// Makes the file stay if the environment variable [`KEEP_VARIABLE`] is `1`; otherwise changes nothing.
+    /// Makes the file stay if the environment variable [`KEEP_VARIABLE`] is set to a value other than `0`; otherwise
+    /// changes nothing.
     pub(crate) fn keep_from_env(self) -> Self {
         let value = std::env::var_os(KEEP_VARIABLE).unwrap_or_default();
         if value.is_empty() || value == "0" { self } else { self.keep(true) }

@@ -7,22 +7,22 @@ use std::fmt;
 pub struct FileId {
     /// The device of the file system.
     pub device: u64,
-    /// The inode on it.
+    /// The inode on that file system.
     pub inode: u64,
 }
 
 /// The state of a file's writer lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockState {
-    /// Nobody holds it.
+    /// Lock that no process holds.
     Free,
-    /// Somebody holds it.
+    /// Lock that a process holds.
     Held {
         /// The process that took it, in the caller's pid namespace. `None` if the kernel does not show the process: it
         /// is in another namespace, it has exited and left the lock to a child, or the file system hides its device.
         pid: Option<u32>,
     },
-    /// The system does not tell.
+    /// State that the system does not show.
     Unknown,
 }
 
@@ -36,9 +36,9 @@ pub struct ProcessIdentity {
     pub pid: u32,
     /// The start time of the process, in clock ticks since boot (field 22 of `/proc/PID/stat`).
     pub start_ticks: u64,
-    /// The inode of its pid namespace.
+    /// The inode of the pid namespace of the process.
     pub pid_namespace: u64,
-    /// The inode of its time namespace, which shifts `start_ticks`.
+    /// The inode of the time namespace of the process, which shifts `start_ticks`.
     pub time_namespace: u64,
     /// The kernel's random id of this boot.
     pub boot_id: [u8; 16],
@@ -47,11 +47,11 @@ pub struct ProcessIdentity {
 /// The answer to the question whether a process still runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Liveness {
-    /// The process runs, or is stopped.
+    /// Process that runs, or is stopped.
     Alive,
-    /// The process has ended, or is a zombie, which cannot write any more.
+    /// Process that has ended, or is a zombie, which cannot write any more.
     Dead,
-    /// The caller cannot find out.
+    /// Process whose state the caller cannot find out.
     Unknown,
 }
 
@@ -59,11 +59,11 @@ pub enum Liveness {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LostPages {
-    /// Somebody has truncated the file.
+    /// Truncation of the file by another program.
     Truncated,
-    /// The file is in memory, and no memory was left for the page.
+    /// Lack of memory for a page of a file that is in memory.
     NoMemory,
-    /// The file system could not read the page: an I/O error.
+    /// I/O error: the file system could not read the page.
     Unreadable,
 }
 

@@ -1,6 +1,6 @@
 //! Decimal numbers in untrusted text.
 
-/// Reads a decimal number that is all of `text`; signs and blanks are no digits.
+/// Reads `text` as a decimal number. Every byte must be a digit; signs and blanks are not allowed.
 #[inline(never)]
 pub(super) fn digits(text: &[u8]) -> Option<u64> {
     let is_number = text.first()?.is_ascii_digit();

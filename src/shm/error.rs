@@ -8,30 +8,30 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ShmErrorKind {
-    /// No such file or directory.
+    /// A file or directory that does not exist.
     NotFound,
-    /// The operating system refused, or a file or directory has an owner who is not trusted.
+    /// A refusal of the operating system, or a file or directory of an owner who is not trusted.
     PermissionDenied,
-    /// The name is a symbolic link, a directory, a pipe or a device.
+    /// A name of a symbolic link, a directory, a pipe or a device.
     NotARegularFile,
-    /// The name belongs to a file that is not a ring, and is not replaced.
+    /// A name that belongs to a file that is not a ring. Such a file is never replaced.
     Occupied,
-    /// Somebody holds the writer's lock.
+    /// A ring whose writer's lock is held.
     AlreadyOwned {
         /// The holder, if the system shows it to the caller. (It does not from another pid namespace, for example.)
         pid: Option<u32>,
     },
-    /// The file system, the pool of huge pages or a quota is too small.
+    /// A file system, pool of huge pages or quota that is too small.
     NoSpace,
-    /// Huge pages were asked for and the system has none.
+    /// A request for huge pages on a system that has none.
     NoHugePages,
-    /// The configuration string or a setting is malformed or out of range.
+    /// A configuration string or setting that is malformed or out of range.
     BadConfig,
-    /// The sizes of the sections do not fit together, the page size or the address space.
+    /// Sizes of sections that do not fit together, the page size or the address space.
     BadSections,
-    /// The file is shorter than its sections.
+    /// A file that is shorter than its sections.
     Truncated,
-    /// The kernel or the file system cannot do what is needed.
+    /// A missing ability of the kernel or the file system.
     Unsupported,
     /// Anything else that a system call reported; see `source()`.
     Io,
@@ -51,10 +51,10 @@ struct Inner {
     source: Option<io::Error>,
 }
 
-// Not inlined: errors are made in many places and seldom, and inlined code would take a quarter of a KiB in each of
-// them.
+// These functions are not inlined. Errors are made in many places and seldom, and inlined code would take a quarter of
+// a KiB in each place.
 impl ShmError {
-    /// Makes an error of this kind in `operation`, a verb phrase that follows "cannot".
+    /// Makes an error of this kind. `operation` is a verb phrase that follows "cannot".
     #[cold]
     #[inline(never)]
     pub(crate) fn new(kind: ShmErrorKind, operation: &'static str, found: impl fmt::Display) -> Self {

@@ -1,4 +1,5 @@
-//! File descriptors. Systems that have none get types without values, so that signatures are the same everywhere.
+//! File descriptors. Systems without file descriptors get types without values, so that signatures are the same
+//! everywhere.
 
 #[cfg(unix)]
 pub use std::os::fd::{AsFd, BorrowedFd};

@@ -1,10 +1,10 @@
 //! The operating system: the places, owners, locks and mappings of ring files.
 //!
-//! This layer knows bytes and files and nothing of the ring format; the sizes of the sections are handed to it.
+//! This layer knows bytes and files, and nothing of the ring format. Callers give it the sizes of the sections.
 //!
-//! Linux does the work. On other systems, and with `--cfg eventring_unsupported`, a stand-in with the same items takes
-//! its place: it fails with [`ShmErrorKind::Unsupported`] where a ring file would be made, opened or mapped, and
-//! everything above this layer compiles unchanged.
+//! The work is done on Linux. On other systems, and with `--cfg eventring_unsupported`, a stand-in with the same items
+//! takes its place. Its functions that would make, open or map a ring file fail with [`ShmErrorKind::Unsupported`]. The
+//! layers above compile unchanged.
 //!
 //! | file | idea |
 //! |---|---|
@@ -60,6 +60,6 @@ pub(crate) use linux::same_pid;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub use linux::{HugePagePool, StaleFile, huge_page_mounts, writer_liveness};
 
-/// The offset of the byte that a writer locks with its second lock. A word that is not 0 there says that the file's
+/// The offset of the byte that a writer locks with its second lock. A word there that is not 0 shows that the file's
 /// writer holds that lock.
 pub const WRITE_LOCK_OFFSET: u64 = 0x198;

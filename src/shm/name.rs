@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use super::decimal::digits;
 use super::error::{ShmError, ShmErrorKind};
 
-/// File systems allow 255 bytes. While a ring is being created, its name carries `.~` and a process id. (A `.` alone
-/// would make it the name of a shard.)
+/// Largest number of bytes in a name. File systems allow 255 bytes. While a ring is being created, its name ends with
+/// `.~` and a process id. (With `.` alone it would be the name of a shard.)
 const NAME_BYTES_MAX: usize = 255 - ".~4294967295".len();
 
 /// The limits of a shift, and its default.
@@ -46,7 +46,7 @@ impl fmt::Display for ConfigLimits {
     }
 }
 
-/// The name or path by which a ring is asked for.
+/// The name or path by which a ring is found.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RingName {
     /// A file name in the ring directory.
@@ -59,8 +59,8 @@ impl RingName {
     /// Reads a name or path.
     ///
     /// # Errors
-    /// [`BadConfig`](ShmErrorKind::BadConfig) if it is empty, `.` or `..`, ends in `/`, `/.` or `/..`, holds a NUL
-    /// byte, or if its last component has more than 243 bytes.
+    /// [`BadConfig`](ShmErrorKind::BadConfig) if the name is empty, `.` or `..`, ends in `/`, `/.` or `/..`, holds a
+    /// NUL byte, or if its last component has more than 243 bytes.
     pub fn new(name: impl AsRef<OsStr>) -> Result<Self, ShmError> {
         let name = name.as_ref();
         Self::understand(name).map_err(|found| {
@@ -73,7 +73,7 @@ impl RingName {
         })
     }
 
-    /// Returns the name, or the words that say what is wrong with it.
+    /// Returns the name, or a description of its fault.
     fn understand(name: &OsStr) -> Result<Self, &'static str> {
         let bytes = name.as_encoded_bytes();
         let last = bytes.rsplit(|&byte| byte == b'/').next().unwrap_or(bytes);
@@ -130,7 +130,7 @@ pub struct RingConfig {
 }
 
 impl RingConfig {
-    /// Reads a configuration string. No path with a `:` can be given in this way.
+    /// Reads a configuration string. A configuration string cannot name a path with a `:`.
     ///
     /// # Errors
     /// [`BadConfig`](ShmErrorKind::BadConfig), naming the string, the field and what is allowed.

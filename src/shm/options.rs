@@ -6,17 +6,17 @@ pub struct CreateOptions {
     /// The mode of the file, whatever the umask is. The default is 0640: the owner writes and the group reads. Only
     /// permission bits are allowed, and the owner's bits for reading and writing are required.
     pub file_mode: u32,
-    /// The mode of a ring directory that has to be made, whatever the umask is. The default is 0750. If others may
-    /// write to the directory, it also gets the sticky bit, without which they could exchange the ring files in it. A
-    /// directory that exists keeps its mode.
+    /// The mode of a ring directory that has to be made, whatever the umask is. The default is 0750. If the group or
+    /// other users may write to the directory, it also gets the sticky bit. Without this bit they could exchange the
+    /// ring files in it. A directory that exists keeps its mode.
     pub directory_mode: u32,
     /// True if the file stays when its owner ends.
     pub keep: bool,
     /// True if, for a bare name, the ring directory and a stale file in it may belong to a user other than the caller
     /// and root.
     pub allow_foreign_owner: bool,
-    /// The first bytes that a stale file must have to be replaced, unless the file is empty: a mistyped path must not
-    /// cost somebody a file.
+    /// The first bytes that a stale file must have to be replaced, unless the file is empty. Because of this check, a
+    /// mistyped path does not destroy a file.
     pub replace_prefix: &'static [u8],
 }
 

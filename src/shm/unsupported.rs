@@ -1,6 +1,6 @@
 //! The stand-in for systems other than Linux: ring files cannot be made, opened or mapped here.
 //!
-//! A value that only a successful call could return has a type without values: so its methods need no answer.
+//! A value that only a successful call could return has a type without values. So its methods need no implementation.
 
 use std::convert::Infallible;
 use std::fs::File;
@@ -61,7 +61,7 @@ pub struct UnpublishedFile<'a> {
 }
 
 impl UnpublishedFile<'_> {
-    /// Returns whether the owner holds the lock that no reader can hold.
+    /// Returns true if the owner holds the lock that no reader can hold.
     #[must_use]
     pub fn is_locked_for_writing(&self) -> bool {
         match self.never {}
@@ -94,7 +94,7 @@ impl OwnedRingFile {
         match self.0 {}
     }
 
-    /// Returns why the ring does not stand on huge pages.
+    /// Returns the reason why the ring does not use huge pages.
     #[must_use]
     pub fn warning(&self) -> Option<&HugePageWarning> {
         match self.0 {}
@@ -158,7 +158,7 @@ impl RingDirectories {
         vec![self.only.clone()]
     }
 
-    /// Returns where a writer would make the ring `name`.
+    /// Returns the place at which a writer would make the ring `name`.
     #[must_use]
     pub fn location_for_writing(&self, name: &RingName) -> RingLocation {
         RingLocation {
@@ -207,7 +207,7 @@ impl RingFile {
         match self.0 {}
     }
 
-    /// Returns the path that the file was opened by.
+    /// Returns the path by which the file was opened.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match self.0 {}
@@ -219,7 +219,7 @@ impl RingFile {
         match self.0 {}
     }
 
-    /// Returns which file it is.
+    /// Returns the identity of the file.
     #[must_use]
     pub fn id(&self) -> FileId {
         match self.0 {}
@@ -280,7 +280,7 @@ impl Mapping {
         match self.0 {}
     }
 
-    /// Returns where the next part of a sparse file begins.
+    /// Returns the start of the next part of a sparse file.
     #[must_use]
     pub fn next_data(&self, _: u64) -> Option<u64> {
         match self.0 {}
@@ -352,7 +352,7 @@ impl Mapping {
         match self.0 {}
     }
 
-    /// Returns why an access found no page.
+    /// Returns the reason why an access found no page.
     #[must_use]
     pub fn lost_pages(&self, _: impl AsFd) -> Option<LostPages> {
         match self.0 {}

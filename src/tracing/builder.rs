@@ -142,7 +142,8 @@ impl PerfRecorderBuilder {
         self
     }
 
-    /// Makes the files stay if the environment variable `EVENTRING_KEEP` is `1`; otherwise changes nothing.
+    /// Makes the files stay if the environment variable `EVENTRING_KEEP` is set to a value other than `0`; otherwise
+    /// changes nothing.
     pub(super) fn keep_from_env(mut self) -> Self {
         self.ring = self.ring.keep_from_env();
         self

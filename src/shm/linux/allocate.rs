@@ -1,4 +1,4 @@
-//! Memory for a whole new file at once, so that no later access finds none.
+//! The allocation of all memory of a new file in advance, so that no later access lacks a page.
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -12,8 +12,8 @@ use super::room::{Mebibytes, Room};
 
 pub(super) const OPERATION: &str = "allocate ring file";
 
-/// The bytes of one `fallocate`. tmpfs undoes a whole call when a signal arrives: beside the timer of a profiler, a
-/// large call would never end.
+/// The bytes of one `fallocate`. tmpfs undoes a whole call when a signal arrives. With the timer signals of a profiler,
+/// a large call would never succeed.
 const STEP_BYTES: u64 = 64 << 20;
 
 /// Sets the file's length to `bytes`, a multiple of its page size, and allocates all of it.
@@ -35,8 +35,8 @@ pub(super) fn allocate(
         .at(path)
         .mend("raise the limit (ulimit -f) or choose smaller shifts"));
     }
-    // Asked before anything is allocated: until a step fails, the steps before it have taken the memory of all
-    // processes.
+    // The room is checked before anything is allocated. Otherwise the successful steps before a failing step would take
+    // the memory of all processes.
     let room = Room::now(file, huge_page_bytes);
     if room.bytes().is_some_and(|free| free < bytes) {
         return Err(room.no_space(bytes, Errno::NOSPC).at(path));

@@ -1,20 +1,20 @@
-//! Making a ring file so that nobody ever sees half of it, and so that it has one owner.
+//! The making of a ring file. No other process ever sees an unfinished ring, and a ring has only one owner.
 //!
-//! 1. The temporary file `<name>.~<pid>` is made with `O_EXCL`, locked, and given all of its memory. Its mode carries
-//!    the sticky bit, which no ring with events has: so an unfinished file of a killed process differs from a ring that
+//! 1. The temporary file `<name>.~<pid>` is made with `O_EXCL`, locked, and given all of its memory. Its mode has the
+//!    sticky bit, which no ring with events has. So an unfinished file of a killed process differs from a ring that
 //!    happens to be called `x.~123`.
 //! 2. The caller fills the file.
 //! 3. The file gets its final permissions and is renamed to `<name>`, without replacing anything.
 //! 4. If `<name>` exists already, the lock of that file decides. If the lock is held, the ring has an owner, and the
 //!    error names the process. If the lock is free, the file is stale. This process locks the stale file, checks that
 //!    the name still leads to it, gives it the sticky bit, and exchanges the two files in one step. The file that
-//!    leaves the name is checked again before it is removed: so even a process that ignores the lock loses no file.
-//! 5. The new file loses the sticky bit before anybody can record.
+//!    leaves the name is checked again before it is removed. So even a process that ignores the lock loses no file.
+//! 5. The new file loses the sticky bit before any event can be recorded.
 //!
 //! A process may die at any of these steps. The file that stays at the temporary name then has the sticky bit, or is
-//! still empty (between the first two steps), and the next maker removes it. For the new file loses the bit only after
-//! it has its name, and a stale file gets the bit before it leaves its name. If a death leaves the bit on `<name>`
-//! itself, nothing is lost: the ring has no event yet, or was about to be removed.
+//! still empty (between the first two steps), and the next maker removes it. This holds because the new file loses the
+//! bit only after it has its name, and a stale file gets the bit before it leaves its name. If a death leaves the bit
+//! on `<name>` itself, nothing is lost: the ring has no event yet, or was about to be removed.
 //!
 //! A file is renamed and removed by its name, so a name must not pass to another file in between. Hence the rule: only
 //! the owner of the file that has a name may take the name from that file. An owner holds the file's lock, or has
@@ -45,7 +45,7 @@ use super::stale::StaleFile;
 
 pub(super) const OPERATION: &str = "create ring file";
 
-/// The mode of an unfinished file: the sticky bit, and nobody but its owner may open it.
+/// The mode of an unfinished file: the sticky bit, and access for its owner only.
 const UNFINISHED_MODE: u32 = 0o1600;
 pub(super) const STICKY: u32 = 0o1000;
 
@@ -67,9 +67,9 @@ impl<'a> UnpublishedFile<'a> {
         Self { file: owned.descriptor(), bytes: owned.bytes, page_bytes: owned.page_bytes, is_locked_for_writing }
     }
 
-    /// Returns whether the owner holds the lock that no reader can hold. If so, the file should say it by a word that
-    /// is not 0 at [`WRITE_LOCK_OFFSET`](super::super::WRITE_LOCK_OFFSET). From then on that lock alone decides whether
-    /// the file has an owner.
+    /// Returns true if the owner holds the lock that no reader can hold. Then the caller should store a word that is
+    /// not 0 at [`WRITE_LOCK_OFFSET`](super::super::WRITE_LOCK_OFFSET) of the file. From then on that lock alone
+    /// decides whether the file has an owner.
     #[must_use]
     pub fn is_locked_for_writing(&self) -> bool {
         self.is_locked_for_writing
@@ -103,8 +103,8 @@ impl AsFd for UnpublishedFile<'_> {
 /// [`AlreadyOwned`](ShmErrorKind::AlreadyOwned), [`NoSpace`](ShmErrorKind::NoSpace),
 /// [`PermissionDenied`](ShmErrorKind::PermissionDenied), [`NotFound`](ShmErrorKind::NotFound) if the directory of a
 /// path is missing, [`NotARegularFile`](ShmErrorKind::NotARegularFile) or [`Occupied`](ShmErrorKind::Occupied) if the
-/// name belongs to something that is no ring, [`BadConfig`](ShmErrorKind::BadConfig) for a mode that is not allowed,
-/// and whatever `initialise` returns.
+/// name belongs to a file that is not a ring, [`BadConfig`](ShmErrorKind::BadConfig) for a mode that is not allowed,
+/// and the errors of `initialise`.
 pub fn create<T, E: From<ShmError>>(
     place: &RingLocation,
     bytes: u64,
@@ -167,7 +167,8 @@ impl Unpublished {
                 Some(HugePageWarning::SmallPages { path: place.path.clone() })
             };
             match unpublished.allocate(&place.path, huge) {
-                // The memory may be that of a stale ring, for example in a pool of huge pages for one ring only.
+                // A stale ring may hold the memory, for example in a pool of huge pages that suffices for one ring
+                // only.
                 Err(error) if error.kind() == ShmErrorKind::NoSpace => {
                     match StaleFile::lock(&unpublished.target.finished, options)? {
                         // The ring of a crashed process is kept if its memory would not be enough.
@@ -189,7 +190,7 @@ impl Unpublished {
         allocate(self.owned.descriptor(), self.owned.bytes, huge, path)
     }
 
-    /// Returns whether the file would fit into memory if `freed` more bytes were free. True if that is not known.
+    /// Returns true if the file would fit into memory with `freed` more free bytes, or if this is not known.
     fn would_fit_with(&self, freed: u64, huge: Option<u64>) -> bool {
         // This frees the memory that the failed attempt has taken.
         let _ = ftruncate(&self.owned, 0);
@@ -228,12 +229,13 @@ impl Unpublished {
         };
         let file = OwnDescriptor::new(file).map_err(failed)?;
         let id = file.file();
-        // A second open file description carries the lock and is never handed out.
+        // A second open file description holds the lock. It is never given to callers.
         let lock = match place.open(OFlags::RDWR, Mode::empty()) {
             Ok(lock) => lock,
             Err(Errno::NOENT) => return Ok(None),
             Err(errno) => {
-                // Files are removed under their lock only. This description can take it, because it ends here.
+                // Files are removed only under their lock. This description may take the lock, because the description
+                // is closed here.
                 if try_lock(&file).is_ok() {
                     place.remove(id);
                 }
@@ -242,8 +244,8 @@ impl Unpublished {
         };
         match try_lock(&lock) {
             Ok(()) => {}
-            // A process that removes leftovers has locked the file meanwhile and removes it. This process must not: the
-            // name may be another process's by then.
+            // A process that removes leftovers has locked the file meanwhile and removes it. This process must not
+            // remove the file, because the name may belong to another process by then.
             Err(TryLockError::Held { .. }) => return Ok(None),
             Err(TryLockError::System(errno)) => {
                 // On a file system without locks, nobody can own the file.
@@ -254,15 +256,15 @@ impl Unpublished {
         let locked = fstat(&lock).map_err(failed)?;
         if FileId::of(&locked) != id {
             // The first file was removed, and the name has passed to a file of another process. That process takes this
-            // lock for a remover's and begins again, so the file must be removed here. A file that has got further has
-            // lost the name.
+            // lock for the lock of a remover and begins again. So its file must be removed here. A file that has been
+            // published has already left the temporary name.
             place.remove(FileId::of(&locked));
             return Ok(None);
         }
         if place.current() != Some(id) {
             return Ok(None);
         }
-        // From here on, the registration removes the file if something fails. It is dropped before `lock` is.
+        // From here on, the registration removes the file after a failure. The registration is dropped before `lock`.
         let registration = Registration::new(Some(Arc::clone(place)), id);
         let held = HeldLock::keep(&lock).map_err(failed)?;
         fchmod(&file, Mode::from_raw_mode(UNFINISHED_MODE)).map_err(failed)?;
@@ -279,12 +281,12 @@ impl Unpublished {
         set_mode(options.file_mode | STICKY)?;
         self.take_name(options, &failed)?;
         self.owned.registration.set_place(Arc::clone(finished));
-        // After the rename: a file without the bit under the temporary name, left by a death in between, would look
-        // like a ring.
+        // The mode is set after the rename. If the process died between the two steps in the other order, a file
+        // without the bit would stay at the temporary name and look like a ring.
         set_mode(options.file_mode)
     }
 
-    /// Moves the file from its temporary name to its own.
+    /// Moves the file from its temporary name to its final name.
     fn take_name(&self, options: &CreateOptions, failed: &dyn Fn(Errno) -> ShmError) -> Result<(), ShmError> {
         let finished = &self.target.finished;
         for _ in 0..ATTEMPTS {
@@ -316,8 +318,8 @@ impl Unpublished {
         }
     }
 
-    /// Exchanges this file with the stale one. Returns false if the name leads to another file by now, which the caller
-    /// has to look at.
+    /// Exchanges this file with the stale file. Returns false if the name leads to another file by now, which the
+    /// caller has to check.
     fn replace(&self, stale: StaleFile) -> Result<bool, Errno> {
         let (ours, finished) = (&*self.target.temporary, &*self.target.finished);
         // If this process dies after the exchange, the stale file stays under the temporary name, where it needs the

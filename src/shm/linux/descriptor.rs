@@ -1,8 +1,8 @@
 //! File descriptors that the program may have closed.
 //!
 //! A program that becomes a daemon often closes every descriptor that it did not open itself. A number may then lead
-//! nowhere, or to another file of the program. To close it again would close that file, and the standard library's
-//! `OwnedFd` aborts a debug build that closes a closed descriptor.
+//! nowhere, or to another file of the program. Closing the number again would close that file, and the standard
+//! library's `OwnedFd` aborts a debug build that closes a closed descriptor.
 
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -25,7 +25,7 @@ impl OwnDescriptor {
         Ok(Self { fd: ManuallyDrop::new(fd), file })
     }
 
-    /// Returns the file that it was opened for.
+    /// Returns the file for which the descriptor was opened.
     pub(super) fn file(&self) -> FileId {
         self.file
     }

@@ -87,14 +87,14 @@ fn open_ring_directory(path: &Path, options: &CreateOptions) -> Result<OwnedFd, 
         trust::check_writable(OPERATION, &directory, &stat, path)?;
         return Ok(directory);
     }
-    // Each time another process removed the directory, because it was empty.
+    // At each attempt another process removed the directory, because it was empty.
     Err(too_much_traffic(path))
 }
 
 /// Makes the directory and its missing parents.
 fn make_ring_directory(path: &Path, options: &CreateOptions) -> Result<(), ShmError> {
     if let Some(parent) = paths::parent(path).filter(|parent| paths::stat(parent).is_err()) {
-        // The umask decides about the parents; only the last directory has rings in it.
+        // The parents get the mode that the umask gives, because only the last directory has rings in it.
         paths::make_directories(parent).map_err(|errno| {
             ShmError::from_errno("make ring directory", errno)
                 .at(path)
@@ -102,14 +102,14 @@ fn make_ring_directory(path: &Path, options: &CreateOptions) -> Result<(), ShmEr
         })?;
     }
     let made = paths::make_directory(path, 0o700).and_then(|()| {
-        // By descriptor, so that only the new directory gets the mode, and gets it whatever the umask is.
+        // The mode is set by descriptor, so that only the new directory gets it, whatever the umask is.
         let made = paths::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW)?;
         // If others may make files in the directory, the sticky bit keeps them from exchanging this user's files.
         let sticky = if options.directory_mode & 0o022 != 0 { STICKY } else { 0 };
         fchmod(made, Mode::from_raw_mode(options.directory_mode | sticky))
     });
     match made {
-        // Another process has made it, or has removed it again.
+        // Another process has made the directory, or has removed it again.
         Ok(()) | Err(Errno::EXIST) => Ok(()),
         Err(Errno::NOENT) if path.parent().is_some_and(|parent| paths::stat(parent).is_ok()) => Ok(()),
         Err(errno) => Err(ShmError::from_errno("make ring directory", errno)

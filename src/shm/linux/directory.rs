@@ -72,7 +72,7 @@ impl RingDirectories {
         }
     }
 
-    /// Returns where a writer makes the ring `name`. Lack of huge pages is a warning, never an error.
+    /// Returns the place at which a writer makes the ring `name`. Lack of huge pages is a warning, never an error.
     #[must_use]
     pub fn location_for_writing(&self, name: &RingName) -> RingLocation {
         match name {
@@ -111,7 +111,7 @@ impl RingDirectories {
     }
 }
 
-/// Returns whether this process may make files in the mount's ring directory, or make that directory.
+/// Returns true if this process may make files in the mount's ring directory, or make that directory.
 fn is_usable(mount: &Path) -> bool {
     let subdirectory = mount.join(SUBDIRECTORY);
     let directory =

@@ -1,9 +1,9 @@
 //! The parts of a sparse file that have data.
 //!
-//! A load from a hole of a mapped tmpfs file gives the hole a page, for private mappings, too. Reading all of a file of
-//! 4 KiB whose length is a terabyte would so take all memory. Therefore a reader maps only the parts with data, and
-//! zero pages, which take no memory, over the holes. Data that somebody writes into a hole later is mapped when a
-//! reader asks for it: see [`SparseFile::reach`].
+//! A load from a hole of a mapped tmpfs file gives the hole a page, for private mappings, too. A file of 4 KiB can have
+//! a length of a terabyte, and reading all of it would take all memory. Therefore a reader maps only the parts with
+//! data, and zero pages, which take no memory, over the holes. Data that somebody writes into a hole later is mapped
+//! when a reader asks for it: see [`SparseFile::reach`].
 
 use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -32,16 +32,16 @@ pub(super) struct SparseFile {
 /// The result of [`SparseFile::reach`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Reached {
-    /// All data was mapped before.
+    /// No new data: all data was mapped before.
     Nothing,
-    /// New data was mapped.
+    /// New data, which was mapped.
     More,
-    /// There is new data, and it cannot be mapped.
+    /// New data that cannot be mapped.
     Failed,
 }
 
 impl SparseFile {
-    /// Returns the file if it has holes, as far as the file system tells. (hugetlbfs does not.)
+    /// Returns the file if it has holes, as far as the file system shows them. (hugetlbfs does not show them.)
     pub(super) fn of(file: BorrowedFd<'_>, page_bytes: u64) -> Result<Option<Self>, ShmError> {
         let failed = |errno| ShmError::from_errno(OPERATION, errno);
         let stat = fstat(file).map_err(failed)?;
@@ -49,7 +49,7 @@ impl SparseFile {
         if is_whole || page_bytes != rustix::param::page_size() as u64 {
             return Ok(None);
         }
-        // The file offset of `file` may have other users, so the questions below need a description of their own.
+        // The file offset of `file` may have other users, so the calls below need their own open file description.
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         let own = match paths::open(path.as_ref(), OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY) {
             Ok(own) => own,
@@ -64,7 +64,7 @@ impl SparseFile {
         Ok(Some(Self { file, page_bytes, mapped: Mutex::new(Vec::new()) }))
     }
 
-    /// Has `map` map all data in `wanted` that is not mapped yet, together with the data that follows without a hole.
+    /// Lets `map` map all data in `wanted` that is not mapped yet, together with the data that follows without a hole.
     pub(super) fn reach(&self, wanted: Range<u64>, mut map: impl FnMut(BorrowedFd<'_>, Range<u64>) -> bool) -> Reached {
         let mut mapped = self.mapped.lock().unwrap_or_else(PoisonError::into_inner);
         let mut at = wanted.start - wanted.start % self.page_bytes;
@@ -97,7 +97,7 @@ impl SparseFile {
         reached
     }
 
-    /// Returns where the next data begins, at or after `offset`; `None` if there is no more data.
+    /// Returns the start of the next data at or after `offset`; `None` if there is no more data.
     pub(super) fn next_data(&self, offset: u64) -> Option<u64> {
         self.data_from(self.file.checked()?, offset).map(|data| data.start)
     }
@@ -143,7 +143,7 @@ mod tests {
 
     const PAGE: u64 = 4096;
 
-    /// With the first page of each part that was mapped, and the first behind it.
+    /// Returns the result, with the first page of each part that was mapped and the first page after the part.
     fn reach(sparse: &SparseFile, wanted: Range<u64>) -> (Reached, Vec<(u64, u64)>) {
         let mut found = Vec::new();
         let reached = sparse.reach(wanted, |_, part| {

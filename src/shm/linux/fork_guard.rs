@@ -1,12 +1,12 @@
-//! The question whether the caller still runs in the process that made a value, or in a forked child of it.
+//! The check whether the caller still runs in the process that made a value, or in a forked child of that process.
 //!
 //! A forked child inherits a writable mapping of its parent's ring and must not write to it. The recording path must
 //! notice the fork at the price of one load. The kernel helps: a page that is marked `MADV_WIPEONFORK` holds zeros in a
 //! child. Kernels before 4.14 do not know this mark. But all kernels know `MADV_DONTFORK`, with which a child does not
-//! have the page at all; and the kernel can be asked for the page without touching it.
+//! have the page at all. A system call can check for the page without a fault.
 //!
-//! The process id cannot answer the question: a child in a pid namespace of its own can have its parent's process id,
-//! and so can a grandchild whose grandparent has ended.
+//! The process id is not enough for the check. A child in its own pid namespace can have its parent's process id, and
+//! so can a grandchild whose grandparent has ended.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ptr::{self, NonNull};
@@ -22,24 +22,24 @@ const ORIGINAL: u32 = 1;
 /// The value of the word if the kernel cannot wipe the page. The presence of the witness then decides.
 const ASK_WITNESS: u32 = 2;
 
-/// The content of the guard's page. In a child it is a copy, or zeros.
+/// The content of the guard's page. A child has a copy of the content, or zeros.
 #[repr(C)]
 struct Page {
     word: AtomicU32,
-    /// A page that no child has, and which begins with the guard's cookie. Null if the word alone decides.
+    /// A page that no child has and that begins with the guard's cookie. Null if the word alone decides.
     witness: AtomicPtr<u32>,
 }
 
 /// A word that is non-zero only in the process that made it.
 ///
-/// Before Linux 4.14 every question costs a system call. A `vfork` child shares its parent's memory until it calls
-/// `exec`, and counts as the original process.
+/// Before Linux 4.14 every check costs a system call. A `vfork` child shares its parent's memory until it calls `exec`,
+/// and counts as the original process.
 #[derive(Debug)]
 #[repr(C)]
 pub struct ForkGuard {
     page: NonNull<Page>,
     page_bytes: usize,
-    /// A random number, by which the witness differs from another page that a child may have at its address.
+    /// A random number that distinguishes the witness from another page that a child may have at the same address.
     cookie: u32,
 }
 
@@ -50,7 +50,7 @@ unsafe impl Send for ForkGuard {}
 unsafe impl Sync for ForkGuard {}
 
 impl ForkGuard {
-    /// A guard for the calling process.
+    /// Makes a guard for the calling process.
     ///
     /// # Errors
     /// If the process can map no more memory.
@@ -58,7 +58,7 @@ impl ForkGuard {
         Self::make(true).map_err(|errno| ShmError::from_errno("map a page for the fork guard", errno))
     }
 
-    /// Without `may_wipe`, as on a kernel that cannot wipe a page.
+    /// Makes a guard. Without `may_wipe`, the guard works as on a kernel that cannot wipe a page.
     pub(super) fn make(may_wipe: bool) -> Result<Self, Errno> {
         let page_bytes = rustix::param::page_size();
         let page = map_page(page_bytes)?;
@@ -71,7 +71,7 @@ impl ForkGuard {
             return Ok(guard);
         }
         let witness = map_page(page_bytes)?.cast::<u32>();
-        // SAFETY: mapped, aligned, and nobody else's.
+        // SAFETY: the page is mapped, aligned, and not known to anyone else.
         unsafe { witness.write(cookie) };
         // Dropping the guard unmaps it from now on.
         guard.page().witness.store(witness.as_ptr(), Ordering::Relaxed);
@@ -86,7 +86,7 @@ impl ForkGuard {
         unsafe { self.page.as_ref() }
     }
 
-    /// Returns whether the caller runs in the process that made the guard. This takes one relaxed load.
+    /// Returns true if the caller runs in the process that made the guard. This takes one relaxed load.
     #[inline]
     #[must_use]
     pub fn is_original_process(&self) -> bool {
@@ -103,16 +103,16 @@ impl ForkGuard {
     #[inline(always)]
     #[must_use]
     pub fn is_surely_original_process(&self) -> bool {
-        // Relaxed: as above.
+        // Relaxed, as above.
         self.page().word.load(Ordering::Relaxed) == ORIGINAL
     }
 
-    /// Returns whether the witness is there, with the guard's cookie in it. A child has nothing at the address, or
+    /// Returns true if the witness exists and has the guard's cookie in it. A child has nothing at the address, or
     /// another page.
     #[cold]
     fn has_witness(&self) -> bool {
         let witness = self.page().witness.load(Ordering::Relaxed);
-        // The kernel compares the word with the cookie, and then wakes nobody and moves nobody: a question that cannot
+        // The kernel compares the word with the cookie, and then wakes no thread and moves no waiter. This check cannot
         // fault. SAFETY: the kernel reads at the address if it may, else fails; it writes nothing and wakes nobody.
         let asked = unsafe {
             libc::syscall(
@@ -184,7 +184,7 @@ mod tests {
                     let others = [(); 64].map(|()| map_page(guard.page_bytes));
                     u8::from(others.iter().all(Result::is_ok) && !guard.is_original_process())
                 },
-                // The control: the parent.
+                // Counter-check: the parent.
                 |guard| guard.is_original_process(),
             );
             if let Some(asked) = asked {

@@ -9,12 +9,12 @@ pub(super) trait ListEntry: Sync + 'static {
     /// A free entry.
     const EMPTY: Self;
 
-    /// Takes the entry if it is free. Returns whether it did.
+    /// Takes the entry if it is free. Returns true if it was free.
     fn try_claim(&self) -> bool;
 }
 
-/// The entries of a block. There are few, because the first block is part of every program's file: an empty `OnceLock`
-/// is not all zeros.
+/// Number of entries in a block. It is small, because the first block is part of every program's file: an empty
+/// `OnceLock` is not all zeros.
 const BLOCK_ENTRIES: usize = 8;
 
 /// A list of entries in blocks. A full block gets a successor.
@@ -39,7 +39,7 @@ impl<S: ListEntry> HandlerList<S> {
         }
     }
 
-    /// Returns all entries, free ones too. Takes no lock and does not allocate.
+    /// Returns all entries, also free entries. Takes no lock and does not allocate.
     pub(super) fn iter(&'static self) -> impl Iterator<Item = &'static S> {
         std::iter::successors(Some(self), |list| list.next.get().map(|next| &**next)).flat_map(|list| &list.block)
     }

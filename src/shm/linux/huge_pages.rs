@@ -14,14 +14,14 @@ use super::paths;
 pub struct HugePagePool {
     /// Pages in the pool.
     pub total: u64,
-    /// Pages that nobody uses and nobody has reserved.
+    /// Pages that are neither used nor reserved.
     pub available: u64,
     /// Pages that the kernel may add when asked.
     pub overcommit: u64,
 }
 
 impl HugePagePool {
-    /// Asks the kernel. A pool that the kernel does not tell about is empty.
+    /// Asks the kernel for the pool. A pool that the kernel does not show counts as empty.
     #[must_use]
     pub fn of_this_machine() -> Self {
         let count = |file: &str| -> Option<u64> {
@@ -51,7 +51,7 @@ impl HugePagePool {
         }
     }
 
-    /// Returns whether no page can ever come from the pool.
+    /// Returns true if no page can ever come from the pool.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.total == 0 && self.overcommit == 0
@@ -101,7 +101,7 @@ fn unescape(field: &[u8]) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes))
 }
 
-/// Returns whether the directory is on hugetlbfs with 2 MiB pages now. (Another mount may cover the mount point.)
+/// Returns true if the directory is on hugetlbfs with 2 MiB pages now. (Another mount may cover the mount point.)
 pub(super) fn has_huge_pages(directory: &Path) -> bool {
     use rustix::fs::OFlags;
     paths::open(directory, OFlags::PATH | OFlags::DIRECTORY).and_then(|directory| huge_page_bytes(directory.as_fd()))

@@ -1,4 +1,4 @@
-//! Identities of processes. A process id alone does not identify a process: it is used again after a while.
+//! Identities of processes. A process id alone does not identify a process, because it is used again after a while.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::decimal::digits;
 use super::paths::{self, field};
 
 impl ProcessIdentity {
-    /// Returns the identity of the calling process. Fields that `/proc` does not tell are 0.
+    /// Returns the identity of the calling process. Fields that `/proc` does not show are 0.
     #[must_use]
     pub fn current() -> Self {
         Self {
@@ -42,7 +42,7 @@ impl ProcessIdentity {
         if test_kill_process(pid) == Err(Errno::SRCH) {
             return Liveness::Dead;
         }
-        // A process has the id. Without its stat (hidepid) it may be another process.
+        // Some process has the id. If its stat is hidden (hidepid), it may be another process.
         match ProcessStat::of(pid) {
             Some(stat) if stat.is_zombie => Liveness::Dead,
             Some(_) if self.time_namespace != namespace("time") => Liveness::Unknown,
@@ -54,7 +54,7 @@ impl ProcessIdentity {
     }
 }
 
-/// Returns true if no process has that process id, or only a zombie.
+/// Returns true if no process has this process id, or if only a zombie has it.
 pub(super) fn is_gone(pid: i32) -> bool {
     Pid::from_raw(pid).is_none_or(|pid| {
         test_kill_process(pid) == Err(Errno::SRCH) || ProcessStat::of(pid).is_some_and(|stat| stat.is_zombie)
@@ -76,13 +76,13 @@ impl ProcessStat {
     }
 
     fn read(process: &str) -> Option<Self> {
-        // Not `read_text`, because the name of a process may be any bytes.
+        // `read_text` does not serve here, because the name of a process may be any bytes.
         let text = paths::read(Path::new(&format!("/proc/{process}/stat")))?;
         Self::parse(&String::from_utf8_lossy(&text))
     }
 
-    /// Reads a line of `stat`. Its second field is the name in parentheses, which may hold blanks and parentheses
-    /// itself; the fields after it do not.
+    /// Reads a line of `stat`. Its second field is the name in parentheses. The name may contain blanks and
+    /// parentheses; the fields after it do not.
     fn parse(text: &str) -> Option<Self> {
         let (_, rest) = text.rsplit_once(')')?;
         let state = field(rest, 0)?;

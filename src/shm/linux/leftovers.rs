@@ -31,8 +31,8 @@ pub(super) fn remove_leftovers(finished: &DirectoryEntry) {
 
 /// Removes the files `<path>.<n>`, *n* from 1, that dead owners of `path` left, and unfinished files of these names.
 ///
-/// A file is removed if it belongs to this user, has no owner, and `is_part` knows it by *n* and its bytes. The caller
-/// must own `path`.
+/// A file is removed if it belongs to this user, has no owner, and `is_part` recognises it by *n* and its bytes. The
+/// caller must own `path`.
 pub(crate) fn remove_dead_parts(path: &Path, is_part: impl Fn(u64, &RingFile) -> bool) {
     let Ok(whole) = DirectoryEntry::of(path) else { return };
     whole.for_each_name_beside(|name| {
@@ -76,7 +76,7 @@ fn leftover_pid(behind_name: &[u8]) -> Option<i32> {
     digits(behind_name.strip_prefix(b".~")?)?.try_into().ok()
 }
 
-/// Removes an unfinished file that nobody has locked. Returns whether it did.
+/// Removes an unfinished file that no process has locked. Returns true if it removed the file.
 pub(super) fn remove_leftover(place: &Arc<DirectoryEntry>) -> bool {
     lock_if_unfinished(place, |_| true).map(StaleFile::remove).is_some()
 }
@@ -114,8 +114,8 @@ fn is_marked(stat: &Stat) -> bool {
     stat.st_mode & STICKY != 0
 }
 
-/// Returns whether the file is marked, or is empty. The maker of an empty file has not reached the second step, or died
-/// there.
+/// Returns true if the file is marked, or is empty. The maker of an empty file has not reached the second step, or died
+/// before it.
 fn is_unfinished(stat: &Stat) -> bool {
     is_marked(stat) || stat.st_size == 0
 }
@@ -123,21 +123,21 @@ fn is_unfinished(stat: &Stat) -> bool {
 /// Locks the file of that name if it is unfinished and its maker has died.
 ///
 /// The lock decides: a maker holds it from before the mode gets the mark until after the mark is gone. `is_abandoned`
-/// is asked only about a file without the mark, whose maker may not have the lock yet. (The process id in the name may
-/// be that of a zombie or of a stranger by now.)
+/// is called only for a file without the mark, whose maker may not have the lock yet. (The process id in the name may
+/// belong to a zombie or to a stranger by now.)
 fn lock_if_unfinished(place: &Arc<DirectoryEntry>, is_abandoned: impl FnOnce(&Stat) -> bool) -> Option<StaleFile> {
     let (file, stat) = open_existing(place, OPERATION).ok()??;
     if !(is_marked(&stat) || (is_unfinished(&stat) && is_abandoned(&stat))) {
         return None;
     }
     let locked = StaleFile::try_lock(place, file, &stat, OPERATION).ok()?;
-    // Asked again under the lock, because until then the maker could go on.
+    // This is checked again under the lock, because the maker could continue until then.
     let is_still = fstat(locked.descriptor()).is_ok_and(|stat| is_unfinished(&stat));
     (is_still && place.current() == Some(locked.id)).then_some(locked)
 }
 
-/// Returns whether the file is so old that its maker must be dead, which would have locked it at once. A maker that
-/// lives begins again.
+/// Returns true if the file is so old that its maker must be dead, because a maker locks its file immediately. If the
+/// maker lives after all, it begins again.
 fn is_old(stat: &Stat) -> bool {
     const SECONDS: u64 = 60;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();

@@ -1,13 +1,13 @@
 //! The writer's lock: `flock` on the ring file, and its holder.
 //!
 //! A lock belongs to an open file description, not to a process: a descriptor that is passed on or inherited carries
-//! the lock along. The owner therefore locks a description of its own, keeps the description by a mapping that no
-//! forked child inherits, and closes the descriptor: see [`HeldLock`].
+//! the lock along. The owner therefore locks its own description, keeps the description by a mapping that no forked
+//! child inherits, and closes the descriptor: see [`HeldLock`].
 //!
 //! A process that may read a file may also lock it, and so make a dead ring seem to be written. Therefore the owner's
-//! description holds a second lock, which readers cannot hold, and the file says so: see
-//! [`write_lock`](super::write_lock). If the file says so, the second lock alone decides; `flock` is then held for
-//! other implementations only.
+//! description holds a second lock, which readers cannot hold, and a word of the file shows that it does: see
+//! [`write_lock`](super::write_lock). If the word is set, the second lock alone decides, and `flock` is held for other
+//! implementations only.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
@@ -31,9 +31,9 @@ impl FileId {
 
 /// Returns the state of the exclusive lock on `file`.
 ///
-/// If the file says that its owner holds the second lock, the second lock decides: all other holders are readers.
-/// Otherwise `/proc/locks` is asked, which disturbs nobody. If `/proc/locks` shows no holder, a shared lock is tried
-/// for an instant.
+/// If the word of the file shows that its owner holds the second lock, the second lock decides, because all other
+/// holders are readers. Otherwise this reads `/proc/locks`, which disturbs no process. If `/proc/locks` shows no
+/// holder, this tries a shared lock for an instant.
 #[must_use]
 pub fn lock_state(file: impl AsFd) -> LockState {
     let file = file.as_fd();
@@ -48,7 +48,8 @@ pub fn lock_state(file: impl AsFd) -> LockState {
     if let Some(pid) = fstat(file).ok().and_then(|stat| holder(FileId::of(&stat))) {
         return LockState::Held { pid: Some(pid) };
     }
-    // On the description of `file`, the attempt could weaken or drop a lock that its other users hold.
+    // With the description of `file` itself, the attempt could weaken or drop a lock that other users of the
+    // description hold.
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     let Ok(fresh) = paths::open(path.as_ref(), flags) else {
@@ -93,7 +94,7 @@ pub(super) fn try_lock(file: impl AsFd) -> Result<(), TryLockError> {
                 if pid.is_some() || attempt == ATTEMPTS {
                     return Err(TryLockError::Held { pid });
                 }
-                // Nobody holds the lock exclusively: a reader is asking whether the writer lives.
+                // No process holds the lock exclusively, so a reader is checking whether the writer lives.
                 std::thread::sleep(PAUSE);
             }
             Err(errno) => return Err(TryLockError::System(errno)),
@@ -130,7 +131,7 @@ pub(super) struct HeldLock {
 
 // SAFETY: the page is owned, never touched, and may be unmapped from any thread.
 unsafe impl Send for HeldLock {}
-// SAFETY: as above; `&self` gives access to nothing.
+// SAFETY: as above, and no method reads or writes the page.
 unsafe impl Sync for HeldLock {}
 
 impl HeldLock {
@@ -156,7 +157,7 @@ impl HeldLock {
         Ok(held)
     }
 
-    /// Returns whether the owner holds the second lock, too.
+    /// Returns true if the owner holds the second lock, too.
     pub(super) fn is_for_writing(&self) -> bool {
         self.is_for_writing
     }
@@ -215,8 +216,8 @@ bad line
 
     #[test]
     fn a_readers_short_shared_lock_does_not_keep_a_writer_away() {
-        // Whoever tries once only fails each time. (A single time may fail for other reasons: a busy machine, another
-        // test's forked child that has inherited the lock.)
+        // A caller that tries only once fails each time. (A single failure may have other causes: a busy machine, or
+        // another test's forked child that has inherited the lock.)
         let succeeds = || {
             let file = tempfile::NamedTempFile::new_in("/dev/shm").unwrap();
             let reader: OwnedFd = file.reopen().unwrap().into();

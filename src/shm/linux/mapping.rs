@@ -27,25 +27,25 @@ use super::sigbus;
 
 /// A ring file in memory. Dropping it unmaps it and does not touch the file.
 ///
-/// It hands out raw pointers only: other processes write the same pages, so that no Rust reference to them may exist.
+/// Its methods return raw pointers only. Other processes write the same pages, so no Rust reference to them may exist.
 /// All pointers are valid for loads (and stores, with [`Access::ReadWrite`]) over the stated lengths for as long as the
 /// mapping lives.
 #[derive(Debug)]
 pub struct Mapping {
-    // Dropped before the reservation: the signal handler must not know the range any more when its addresses become
-    // free.
+    // The registration is dropped before the reservation, because the signal handler must not know the range any more
+    // when its addresses become free.
     protection: Option<sigbus::RangeRegistration>,
     reservation: AddressReservation,
     plan: Plan,
     sections: Sections,
     page_bytes: usize,
     access: Access,
-    /// Set if only a part of the file is mapped.
+    /// The sparse file, if only a part of the file is mapped.
     sparse: Option<SparseFile>,
 }
 
 impl Mapping {
-    /// Maps the file behind `file`.
+    /// Maps the file of the descriptor `file`.
     ///
     /// The file must reach to the page in which its last section ends. If it ends inside of that page, the rest of the
     /// page reads as zeros.
@@ -101,7 +101,7 @@ impl Mapping {
     /// Makes the sections known to the signal handler.
     fn protect(&self) -> sigbus::RangeRegistration {
         let plan = &self.plan;
-        // Exposed, because the signal handler makes pointers from these numbers.
+        // The provenance is exposed, because the signal handler makes pointers from these numbers.
         let start = self.reservation.at(0).as_ptr().expose_provenance();
         sigbus::register(sigbus::Range {
             edges: [0, plan.descriptors, plan.payload, plan.mirror, plan.context, plan.end].map(|edge| start + edge),
@@ -120,7 +120,7 @@ impl Mapping {
             let first = part.start.max(file_offset as u64);
             let last = part.end.min((file_offset + (end - start)) as u64);
             if first < last {
-                // Both are offsets of the plan, which are `usize`.
+                // Both are offsets of the plan, which are `usize`, so the cast loses nothing.
                 let offset = start + (first as usize - file_offset);
                 self.reservation.map_file(offset, (last - first) as usize, file, first, self.access)?;
             }
@@ -137,7 +137,7 @@ impl Mapping {
     /// Maps the parts of a sparse file, within `bytes` from `file_offset`, that were written since they were mapped
     /// last.
     ///
-    /// Returns whether there were such parts, and `None` if a part cannot be mapped and reads as zeros.
+    /// Returns true if there were such parts. Returns `None` if a part cannot be mapped and reads as zeros.
     pub fn reach(&self, file_offset: u64, bytes: u64) -> Option<bool> {
         let Some(sparse) = &self.sparse else { return Some(false) };
         let end = file_offset.saturating_add(bytes).min(self.plan.file_end());
@@ -149,8 +149,8 @@ impl Mapping {
         }
     }
 
-    /// Returns where the next part of a sparse file with data begins, at or after `file_offset`; `None` if there is no
-    /// more.
+    /// Returns the start of the next part with data of a sparse file, at or after `file_offset`; `None` if there is no
+    /// such part.
     #[must_use]
     pub fn next_data(&self, file_offset: u64) -> Option<u64> {
         match &self.sparse {
@@ -221,22 +221,22 @@ impl Mapping {
         self.page_bytes
     }
 
-    /// Returns whether stores are allowed.
+    /// Returns whether the mapping allows stores.
     #[must_use]
     pub fn access(&self) -> Access {
         self.access
     }
 
-    /// Returns whether an access has found no page, for one of the reasons in [`LostPages`].
+    /// Returns true if an access has found no page, for one of the reasons in [`LostPages`].
     ///
     /// From that access on, the lost part reads as zeros, and stores to it are lost. A truncated file is noticed only
-    /// when an access meets the missing part. Without [`MapOptions::survive_truncation`] the answer is always false.
+    /// when an access meets the missing part. Without [`MapOptions::survive_truncation`] this always returns false.
     #[must_use]
     pub fn was_truncated(&self) -> bool {
         self.protection.as_ref().is_some_and(sigbus::RangeRegistration::was_truncated)
     }
 
-    /// Returns why an access has found no page, if one has; `file` is the file that was mapped.
+    /// Returns the reason why an access has found no page; `None` if no access has. `file` is the file that was mapped.
     #[must_use]
     pub fn lost_pages(&self, file: impl AsFd) -> Option<LostPages> {
         self.was_truncated().then(|| {

@@ -1,4 +1,4 @@
-//! Rings without a name, for tests, for private use, and for handing the descriptor to another process.
+//! Rings without a name, for tests, for private use, and for programs that pass the descriptor to another process.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
@@ -21,13 +21,13 @@ const OPERATION: &str = "create anonymous ring";
 
 /// Makes an anonymous file of at least `bytes` bytes and lets `initialise` fill it.
 ///
-/// `name` is only for people who look into `/proc/PID/maps`. The file can neither shrink nor grow any more (it is
-/// sealed), so that whoever gets the descriptor cannot cut it under the writer. It lives until the last descriptor and
-/// mapping are gone.
+/// `name` is only for people who look into `/proc/PID/maps`. The file is sealed: it can neither shrink nor grow any
+/// more. So a process that gets the descriptor cannot cut the file while the writer uses it. The file lives until the
+/// last descriptor and mapping are gone.
 ///
 /// # Errors
-/// [`NoSpace`](ShmErrorKind::NoSpace), [`NoHugePages`](ShmErrorKind::NoHugePages) if huge pages are asked for and the
-/// pool is empty, and whatever `initialise` returns.
+/// [`NoSpace`](ShmErrorKind::NoSpace), [`NoHugePages`](ShmErrorKind::NoHugePages) if huge pages are requested and the
+/// pool is empty, and the errors of `initialise`.
 pub fn create_memfd<T, E: From<ShmError>>(
     name: &str,
     bytes: u64,
@@ -49,7 +49,7 @@ fn make(name: &str, bytes: u64, options: &MemfdOptions) -> Result<OwnedRingFile,
             .mend("fill it (`sysctl vm.nr_hugepages=N`), or do without huge pages"));
     }
     let file = open_memfd(name, options.huge_pages).map_err(failed)?;
-    // Opened before the file has its mode, which may not allow another opening.
+    // The second description is opened before the file has its mode, which may not allow another opening.
     let lock = open_for_lock(&file)
         .map_err(|errno| failed(errno).mend("mount /proc: the lock of an anonymous ring needs /proc/self/fd"))?;
     fchmod(&file, Mode::from_raw_mode(options.file_mode)).map_err(failed)?;
@@ -91,8 +91,8 @@ fn open_memfd(name: &str, huge_pages: bool) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// Opens a second description for the lock. The description of `file` may be passed to other processes, and would carry
-/// the lock along.
+/// Opens a second description for the lock. The description of `file` may be passed to other processes and would carry
+/// a lock along.
 fn open_for_lock(file: &OwnedFd) -> Result<OwnedFd, Errno> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     paths::open(path.as_ref(), OFlags::RDWR)

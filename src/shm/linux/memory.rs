@@ -1,14 +1,15 @@
 //! The memory that a file on tmpfs can still take.
 //!
-//! tmpfs does not know it: it hands out pages up to its own limit. When the machine or the container has no more
-//! memory, the kernel kills processes. So the question is asked before memory is taken.
+//! tmpfs does not check this memory: it gives pages up to its own limit. When the machine or the container has no more
+//! memory, the kernel kills processes. So this library checks the memory before it takes any.
 
 use std::path::Path;
 
 use super::decimal::digits;
 use super::paths::{field, read_number, read_text};
 
-/// Returns the bytes that the machine and the control group of this process can still give; `None` if they do not tell.
+/// Returns the bytes that the machine and the control group of this process can still give; `None` if the system does
+/// not show them.
 pub(super) fn available_bytes() -> Option<u64> {
     let meminfo = read_text("/proc/meminfo")?;
     let swap = meminfo_bytes(&meminfo, "SwapFree").unwrap_or(0);

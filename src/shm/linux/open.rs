@@ -18,7 +18,8 @@ use super::trust;
 
 const OPERATION: &str = "open ring file";
 
-/// A ring file that is open for reading, with the answers of the file system about it. Its content is not looked at.
+/// A ring file that is open for reading, with the answers of the file system about it. This type does not check the
+/// content of the file.
 #[derive(Debug)]
 pub struct RingFile {
     file: OwnDescriptor,
@@ -28,7 +29,7 @@ pub struct RingFile {
 }
 
 impl RingFile {
-    /// Opens a ring: a path as written, a bare name in the first directory that has it.
+    /// Opens a ring. A path is used as written; a bare name is opened in the first directory that has it.
     ///
     /// # Errors
     /// [`NotFound`](ShmErrorKind::NotFound), [`PermissionDenied`](ShmErrorKind::PermissionDenied),
@@ -61,10 +62,10 @@ impl RingFile {
         Ok(file)
     }
 
-    /// Opens exactly this file, whoever owns it.
+    /// Opens exactly this file, also if it belongs to a stranger.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// The errors of [`open`](Self::open).
     pub fn open_path(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self, ShmError> {
         let path = path.as_ref();
         // NONBLOCK and NOCTTY: opening a pipe must not wait, and a terminal must not become the controlling one.
@@ -118,7 +119,7 @@ impl RingFile {
         Ok(filled)
     }
 
-    /// Returns the path that the file was opened by; `None` if a descriptor was handed over.
+    /// Returns the path by which the file was opened; `None` if the file came as a descriptor.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
@@ -130,8 +131,8 @@ impl RingFile {
         u64::try_from(self.stat.st_size).unwrap_or(0)
     }
 
-    /// Its length when it was opened, rounded up to whole pages: what a mapping can reach. Real files are some bytes
-    /// shorter than their sections.
+    /// Returns the length of the file when it was opened, rounded up to whole pages. A mapping can reach so many bytes.
+    /// Files of other writers may be some bytes shorter than their sections.
     #[must_use]
     pub fn mappable_bytes(&self) -> u64 {
         self.bytes().checked_next_multiple_of(self.page_bytes()).unwrap_or(self.bytes())
@@ -143,7 +144,7 @@ impl RingFile {
         self.huge_page_bytes.unwrap_or(rustix::param::page_size() as u64)
     }
 
-    /// Returns whether the file has huge pages.
+    /// Returns true if the file has huge pages.
     #[must_use]
     pub fn has_huge_pages(&self) -> bool {
         self.huge_page_bytes.is_some()
@@ -173,26 +174,26 @@ impl RingFile {
         self.stat.st_mode & 0o777
     }
 
-    /// Returns whether `path` leads to this file now. Follows links.
+    /// Returns true if `path` leads to this file now. Follows links.
     #[must_use]
     pub fn is_same_file(&self, path: impl AsRef<Path>) -> bool {
         stat(path.as_ref()).is_ok_and(|stat| FileId::of(&stat) == self.id())
     }
 
-    /// Returns whether the path that the file was opened by still leads to it. Returns true if there is no path.
+    /// Returns true if the path by which the file was opened still leads to the file, or if there is no path.
     #[must_use]
     pub fn is_still_at_its_path(&self) -> bool {
         self.path.as_ref().is_none_or(|path| self.is_same_file(path))
     }
 
-    /// Returns whether somebody has cut the file since it was opened.
+    /// Returns true if the file has become shorter since it was opened.
     #[must_use]
     pub fn was_truncated(&self) -> bool {
         self.file.checked().and_then(|file| fstat(file).ok()).is_some_and(|now| now.st_size < self.stat.st_size)
     }
 
-    /// Returns whether the writer lives, as [`writer_liveness`]. If the program has closed the descriptor, whose number
-    /// may be another file's by now, the identity alone decides.
+    /// Returns whether the writer lives, like [`writer_liveness`]. If the program has closed the descriptor, its number
+    /// may belong to another file by now; then the identity alone decides.
     #[must_use]
     pub fn writer_liveness(&self, identity: Option<&ProcessIdentity>) -> Liveness {
         match self.file.checked() {

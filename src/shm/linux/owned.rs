@@ -29,7 +29,7 @@ use super::process::ThisProcess;
 pub(super) struct DirectoryEntry {
     pub directory: Arc<OwnDescriptor>,
     pub name: CString,
-    /// The path, for messages and to remove the directory.
+    /// The path, for messages and for the removal of the directory.
     pub path: PathBuf,
     /// The path again, if it is absolute. It is used when the program has closed the directory's descriptor.
     absolute: Option<CString>,
@@ -98,8 +98,8 @@ impl DirectoryEntry {
 
     /// Removes the name if it still leads to `file`.
     ///
-    /// No process that keeps the protocol can give the name to another file between the question and the removal: it
-    /// would need the lock that this process holds.
+    /// No process that keeps the protocol can give the name to another file between the check and the removal, because
+    /// it would need the lock that this process holds.
     pub(super) fn remove(&self, file: FileId) {
         if self.current() != Some(file) {
             return;
@@ -110,13 +110,13 @@ impl DirectoryEntry {
         if self.remove_empty_directory
             && let Some(directory) = self.path.parent()
         {
-            // Fails while other rings are in it.
+            // This fails while other rings are in the directory.
             let _ = paths::remove_directory(directory);
         }
     }
 }
 
-/// A function that an owner wants called when the process exits.
+/// A function that is called for an owner when the process exits.
 #[derive(Clone)]
 struct ExitHook(Arc<dyn Fn() + Send + Sync>);
 
@@ -140,7 +140,7 @@ struct FileCleanup {
 
 impl FileCleanup {
     /// Removes the file, unless it is to be kept or another process made it. In a crash a published file stays, because
-    /// it holds events; a file that is still being made holds none.
+    /// it holds events; a file that is still being made holds no events.
     fn remove_file(&self, crashes: bool) {
         if self.process.is_this()
             && !self.keep
@@ -152,7 +152,7 @@ impl FileCleanup {
     }
 }
 
-/// An entry of the list, with a lock of its own. The exit handler only tries the lock: in a forked child the thread
+/// An entry of the list, with its own lock. The exit handler only tries the lock, because in a forked child the thread
 /// that holds it may not exist.
 #[derive(Debug)]
 struct FileEntry {
@@ -196,7 +196,7 @@ fn listen_for_exit() {
     unsafe {
         on_exit(remove_files_unless_panicked, std::ptr::null_mut())
     };
-    // Without the exit status, a panic of `main` looks like any other end.
+    // This `atexit` does not pass the exit status, so a panic of `main` looks like any other end.
     #[cfg(not(target_env = "gnu"))]
     // SAFETY: the handler is a plain function that does not unwind.
     unsafe {
@@ -307,7 +307,7 @@ impl Drop for Registration {
 /// anything.
 #[derive(Debug)]
 pub struct OwnedRingFile {
-    // Dropped before the lock: the file is removed while the lock is held.
+    // The registration is dropped before the lock, so that the file is removed while the lock is held.
     pub(super) registration: Registration,
     pub(super) file: OwnDescriptor,
     pub(super) lock: HeldLock,
@@ -323,9 +323,9 @@ impl OwnedRingFile {
         self.registration.set_keep(keep);
     }
 
-    /// Has `hook` called when the process exits in good order while this value lives. The call is made on the exiting
-    /// thread, before any file is removed; other threads may still run. In a crash and in a forked child, `hook` is not
-    /// called.
+    /// Registers `hook`, which is called when the process exits normally while this value lives. The call is made on
+    /// the exiting thread, before any file is removed; other threads may still run. In a crash and in a forked child,
+    /// `hook` is not called.
     pub(crate) fn at_exit(&self, hook: impl Fn() + Send + Sync + 'static) {
         self.registration.at_exit(ExitHook(Arc::new(hook)));
     }

@@ -30,12 +30,12 @@ pub(super) fn huge_page_bytes(file: BorrowedFd<'_>) -> Result<Option<u64>, rusti
     Ok(is_huge.then(|| u64::try_from(statfs.f_bsize).unwrap_or(HUGE_PAGE_BYTES as u64)))
 }
 
-/// Returns whether the file has small pages in memory that nothing but swap backs.
+/// Returns true if the file has small pages in memory that only swap backs.
 pub(super) fn is_in_memory(file: BorrowedFd<'_>) -> bool {
     fstatfs(file).is_ok_and(|statfs| matches!(magic(&statfs), TMPFS_MAGIC | RAMFS_MAGIC))
 }
 
-/// Returns whether the file's pages are in memory, small or huge.
+/// Returns true if the file's pages are in memory, small or huge.
 pub(super) fn has_memory_pages(file: BorrowedFd<'_>) -> bool {
     is_in_memory(file) || matches!(huge_page_bytes(file), Ok(Some(_)))
 }

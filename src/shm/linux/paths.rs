@@ -1,7 +1,8 @@
-//! Single questions to the system about paths.
+//! System calls about paths, each with one purpose.
 //!
-//! Each question is one function: rustix makes a C string of a path wherever it is given one, in a buffer on the stack
-//! and in another way if it is long, and the standard library's files bring more than is needed for a line of `/proc`.
+//! Each call is in one function, to keep programs small. rustix makes a C string of a path in every function that gets
+//! a path, with separate code for short and for long paths. The standard library's files need more code than a line of
+//! `/proc` is worth.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -24,7 +25,7 @@ pub(super) fn stat(path: &Path) -> Result<Stat, Errno> {
     rustix::fs::stat(path)
 }
 
-/// Makes a directory in one that exists.
+/// Makes a directory in a directory that exists.
 #[inline(never)]
 pub(super) fn make_directory(path: &Path, mode: u32) -> Result<(), Errno> {
     rustix::fs::mkdir(path, Mode::from_raw_mode(mode))
@@ -39,7 +40,7 @@ pub(super) fn make_directories(path: &Path) -> Result<(), Errno> {
         }
         (made, _) => made,
     };
-    // If a file that is no directory has the name, the next step fails.
+    // If the name belongs to a file that is not a directory, the next step fails.
     if made == Err(Errno::EXIST) { Ok(()) } else { made }
 }
 

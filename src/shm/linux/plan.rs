@@ -1,4 +1,4 @@
-//! Where the sections of a ring file lie in memory.
+//! The places of the sections of a ring file in memory.
 
 use std::fmt;
 

@@ -1,4 +1,5 @@
-//! A number for each process, by which a forked child tells itself from the processes whose memory it inherited.
+//! A number for each process, by which a forked child distinguishes itself from the processes whose memory it
+//! inherited.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -26,7 +27,7 @@ impl ThisProcess {
         Self { number: process_number(), pid: std::process::id() }
     }
 
-    /// Returns whether the caller runs in that process.
+    /// Returns true if the caller runs in that process.
     pub(super) fn is_this(self) -> bool {
         self == Self::now()
     }
@@ -36,7 +37,7 @@ impl ThisProcess {
 struct Numbered {
     /// The guard and the number of the newest process. They are never freed, so any process may read them.
     newest: AtomicPtr<(ForkGuard, u64)>,
-    /// The largest number so far. A child has a copy and goes on from it.
+    /// The largest number so far. A child has a copy of it and continues from there.
     given: AtomicU64,
     may_wipe: bool,
 }
@@ -56,11 +57,11 @@ impl Numbered {
         }
     }
 
-    /// Makes the number of this process, at the first question in it.
+    /// Makes the number of this process, at the first call in the process.
     #[cold]
     fn number_slow(&self, old: *mut (ForkGuard, u64)) -> u64 {
         let Ok(guard) = ForkGuard::make(self.may_wipe) else {
-            // Without memory for a page the process id has to do, with a bit that no other number has.
+            // Without memory for a page, the number is the process id with a bit that no other number has.
             return 1 << 63 | u64::from(std::process::id());
         };
         let number = self.given.fetch_add(1, Ordering::Relaxed) + 1;
@@ -68,7 +69,7 @@ impl Numbered {
         match self.newest.compare_exchange(old, made, Ordering::AcqRel, Ordering::Relaxed) {
             Ok(_) => number,
             Err(_) => {
-                // SAFETY: made above, and nobody else has it.
+                // SAFETY: the box was made above, and no other thread has the pointer.
                 drop(unsafe { Box::from_raw(made) });
                 // Another thread of this process was faster.
                 self.number()
@@ -77,7 +78,7 @@ impl Numbered {
     }
 }
 
-/// Forked children for tests, also with the process id of their parent.
+/// Forked children for tests, some with the process id of their parent.
 #[cfg(test)]
 pub(crate) mod same_pid {
     /// The answer of a child, as its exit code.
@@ -95,8 +96,8 @@ pub(crate) mod same_pid {
 
     /// Runs `answer` in a forked child.
     pub(crate) fn fork(answer: impl FnOnce() -> u8) -> ChildExitCode {
-        // SAFETY: the child does what is made for forked children and leaves by `_exit`; it touches no lock that
-        // another thread might hold.
+        // SAFETY: the child calls only functions that are made for forked children, touches no lock that another thread
+        // might hold, and leaves by `_exit`.
         let pid = unsafe { libc::fork() };
         assert!(pid >= 0);
         if pid == 0 {
@@ -111,14 +112,15 @@ pub(crate) mod same_pid {
         ChildExitCode(libc::WEXITSTATUS(status))
     }
 
-    /// Has the next child begin a pid namespace, in which it is process 1.
+    /// Makes the next child begin a pid namespace, in which it is process 1.
     fn begin_namespace() -> bool {
-        // SAFETY: changes nothing but where the next child goes.
+        // SAFETY: the call only changes the namespace of the next child.
         unsafe { libc::unshare(libc::CLONE_NEWPID) == 0 }
     }
 
-    /// Runs `prepare` in a process, and `answer` with what it gave in a child of that, which has the same process id;
-    /// then asks whether all is well in the parent. `None`, with a word, if that is not permitted here.
+    /// Runs `prepare` in a process. Then runs `answer` with its result in a child of that process, which has the same
+    /// process id. Finally runs the check of the parent. Prints a line and returns `None` if the system does not permit
+    /// this.
     pub(crate) fn fork_with_parents_pid<T>(
         prepare: impl FnOnce() -> T,
         answer: impl FnOnce(&T) -> u8,

@@ -1,8 +1,8 @@
 //! The right to take the name of a file without an owner.
 //!
-//! A process that replaces or removes such a file must keep others away that would do the same. The file's own `flock`
-//! cannot do that, because readers can hold it. So the process makes `<name>.~lock` beside the file, which only its
-//! user may open, locks it, and removes it at the end. If the process dies, the empty lock file stays, and the next
+//! A process that replaces or removes such a file must exclude other processes that would do the same. The file's own
+//! `flock` cannot do that, because readers can hold it. So the process makes `<name>.~lock` beside the file, which only
+//! its user may open, locks it, and removes it at the end. If the process dies, the empty lock file stays, and the next
 //! process takes it.
 
 use std::ffi::CString;
@@ -20,7 +20,7 @@ use super::write_lock::has_writer;
 
 pub(super) const SUFFIX: &[u8] = b".~lock";
 
-/// Keeps other replacers of a file away until it is dropped.
+/// The right to replace a file. It excludes other replacers until it is dropped.
 #[derive(Debug)]
 pub(super) struct Replacer {
     place: DirectoryEntry,
@@ -28,10 +28,10 @@ pub(super) struct Replacer {
     id: FileId,
 }
 
-/// Takes the right to replace `file`, which has the name `place`, if it has no writer. `wanted` is the operation that
-/// the error names otherwise.
+/// Takes the right to replace `file`, which has the name `place`, if the file has no writer. If it has a writer, the
+/// error names the operation `wanted`.
 ///
-/// Returns `None` if the file names no second lock: then the file's own `flock` is the right.
+/// Returns `None` if the file names no second lock. Then the file's own `flock` is the right.
 pub(super) fn try_take(
     place: &DirectoryEntry,
     file: &OwnedFd,
@@ -41,7 +41,7 @@ pub(super) fn try_take(
         TryLockError::Held { pid } => already_owned(wanted, &place.path, pid),
         TryLockError::System(errno) => ShmError::from_errno(wanted, errno).at(&place.path),
     };
-    // The `flock` is taken in any case, for implementations that know no other lock.
+    // The `flock` is always taken, for implementations that know no other lock.
     let locked = try_lock(file);
     let taken = match has_writer(file) {
         None => return locked.map(|()| None).map_err(failed),
@@ -54,7 +54,7 @@ pub(super) fn try_take(
     taken.map(Some)
 }
 
-/// Returns the process that has the lock. If no process shows, the question is repeated for a while, as in
+/// Returns the process that has the lock. If no process is shown, the query is repeated for a while, as in
 /// [`try_lock`].
 fn pid_of_writer(file: &OwnedFd) -> Option<u32> {
     let id = FileId::of(&fstat(file).ok()?);

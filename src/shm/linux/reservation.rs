@@ -1,4 +1,4 @@
-//! A range of addresses that nobody else gets, over which the parts of a ring file are mapped.
+//! A range of addresses that no other mapping gets. The parts of a ring file are mapped over it.
 
 use std::ffi::c_void;
 use std::os::fd::BorrowedFd;
@@ -56,7 +56,7 @@ impl AddressReservation {
         self.at(offset).as_ptr().cast()
     }
 
-    /// Checks that `bytes` from `offset` lie within the used part: MAP_FIXED must not hit memory of others.
+    /// Checks that `bytes` from `offset` lie within the used part, because MAP_FIXED must not hit memory of others.
     fn require_inside(&self, offset: usize, bytes: usize) -> Result<(), ShmError> {
         let is_inside = offset.checked_add(bytes).is_some_and(|end| end <= self.used_bytes);
         if is_inside { Ok(()) } else { Err(too_large()) }
@@ -76,8 +76,8 @@ impl AddressReservation {
             Access::ReadOnly => ProtFlags::READ,
             Access::ReadWrite => ProtFlags::READ | ProtFlags::WRITE,
         };
-        // NORESERVE: ring files on hugetlbfs have their pages already, and a reader of a sparse file of somebody else
-        // must not take pages from the pool for its holes.
+        // NORESERVE is set because ring files on hugetlbfs have their pages already, and a reader of another user's
+        // sparse file must not take pages from the pool for its holes.
         let flags = MapFlags::SHARED | MapFlags::FIXED | MapFlags::NORESERVE;
         // SAFETY: the range lies within this reservation, so that MAP_FIXED replaces only pages that nobody else uses.
         match unsafe { mmap(self.address(offset), bytes, rights, flags, file, file_offset) } {
@@ -96,7 +96,7 @@ impl AddressReservation {
         mapped.map(|_| ()).map_err(no_address_space)
     }
 
-    /// Has the kernel map the pages of a part now, so that no access faults later.
+    /// Makes the kernel map the pages of a part now, so that no access faults later.
     pub(super) fn prefault(&self, offset: usize, bytes: usize, access: Access) -> Result<(), ShmError> {
         if bytes == 0 {
             return Ok(());
@@ -110,7 +110,7 @@ impl AddressReservation {
             // SAFETY: the range lies within this reservation; populating changes no content.
             let populated = unsafe { madvise(self.address(offset), bytes, advice) };
             match populated {
-                // Kernels before 5.14 say INVAL: the file has its pages, but each first access takes a fault.
+                // Kernels before 5.14 return INVAL. The file has its pages, but each first access takes a fault.
                 Ok(()) | Err(Errno::INVAL) => return Ok(()),
                 Err(Errno::INTR | Errno::AGAIN) => {}
                 Err(errno @ (Errno::FAULT | Errno::NOMEM)) => {
@@ -131,7 +131,7 @@ impl AddressReservation {
 impl Drop for AddressReservation {
     fn drop(&mut self) {
         // SAFETY: the range is this reservation with what was mapped over it; the pointers into it are documented to
-        // end with it. If the process has too many mappings, the range stays mapped, which harms nobody.
+        // end with it. If the process has too many mappings, the range stays mapped, which does no harm.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.reserved_bytes) };
     }
 }

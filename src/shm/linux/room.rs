@@ -22,9 +22,9 @@ pub(super) enum Room {
         mount_pages: Option<u64>,
     },
     SmallPages {
-        /// Free on the file system; `None` if it has no limit.
+        /// Free bytes on the file system; `None` if it has no limit.
         file_system: Option<u64>,
-        /// Free in the machine, if that is where the file lives.
+        /// Free bytes in memory, if the file is in memory.
         memory: Option<u64>,
     },
 }
@@ -49,7 +49,7 @@ impl Room {
     /// Returns the largest number of bytes that fits, if that is known.
     pub(super) fn bytes(&self) -> Option<u64> {
         match *self {
-            // An empty pool may be one that this process cannot see. The kernel decides then.
+            // A pool that this process cannot see also looks empty. Then the kernel decides.
             Self::HugePages { pool, .. } if pool.is_empty() => None,
             Self::HugePages { page_bytes, pool, mount_pages } => {
                 let pages = pool.available.saturating_add(pool.overcommit);
@@ -103,7 +103,7 @@ impl Room {
     }
 }
 
-/// A size as in `644 MiB`. Sizes between are rounded up, and small sizes are given in bytes.
+/// A size whose display is like `644 MiB`. Sizes are rounded up to whole mebibytes; small sizes are displayed in bytes.
 pub(super) struct Mebibytes(pub(super) u64);
 
 impl fmt::Display for Mebibytes {

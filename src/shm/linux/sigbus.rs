@@ -1,8 +1,8 @@
-//! Survival when somebody truncates a mapped file.
+//! Survival of the truncation of a mapped file by another program.
 //!
 //! An access beyond the new end of a mapped file raises SIGBUS, which kills the process. A program with a recorder, or
-//! a reader, should not die because a third party has cut the file. So the first mapping installs a signal handler. The
-//! handler maps anonymous zero pages over the missing part of the section and marks the mapping as truncated. The
+//! a reader, should not die because another program has cut the file. So the first mapping installs a signal handler.
+//! The handler maps anonymous zero pages over the missing part of the section and marks the mapping as truncated. The
 //! interrupted access then reads zeros, and all checks of the layers above (sequence numbers, magic) find nothing
 //! there.
 //!
@@ -11,8 +11,8 @@
 //! - The handler is not called if the program installs its own SIGBUS handler later and does not call the previous one.
 //! - Memory errors of the hardware (`BUS_MCEERR_*`) are not hidden: their pages are lost, and all their users must
 //!   know.
-//! - A writer whose file was cut goes on writing into private pages. They take as much memory as the missing part is
-//!   large.
+//! - A writer whose file was cut continues to write into private pages, which take as much memory as the missing part
+//!   is large.
 
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -33,10 +33,10 @@ pub(super) struct Range {
     pub writable: bool,
 }
 
-/// A [`Range`] as the handler sees it.
+/// An entry of the handler's list, which holds a [`Range`].
 ///
 /// `version` makes the entry a sequence lock: it is odd while the entry changes. The handler never waits. An entry that
-/// changes cannot be the one of the faulting access, because the faulting thread borrows its mapping.
+/// is changing cannot be the entry of the faulting access, because the faulting thread borrows its mapping.
 struct RangeEntry {
     claimed: AtomicBool,
     version: AtomicUsize,
@@ -57,8 +57,8 @@ impl ListEntry for RangeEntry {
     };
 
     fn try_claim(&self) -> bool {
-        // Acquire pairs with the release in `RangeRegistration::drop`: the previous claimant's stores happen before
-        // these.
+        // Acquire pairs with the release in `Registration::drop`: the previous claimant's stores happen before the
+        // stores of this claimant.
         !self.claimed.load(Ordering::Relaxed) && !self.claimed.swap(true, Ordering::Acquire)
     }
 }
@@ -69,7 +69,7 @@ impl RangeEntry {
     fn set(&self, range: &Range) {
         let version = self.version.load(Ordering::Relaxed);
         self.version.store(version.wrapping_add(1), Ordering::Relaxed);
-        // Release pairs with the acquire fence in `find`: a handler that reads a changed field also reads the odd
+        // Release, pairs with the acquire fence in `find`: a handler that reads a changed field also reads the odd
         // version.
         fence(Ordering::Release);
         for (slot, edge) in self.edges.iter().zip(range.edges) {
@@ -78,7 +78,7 @@ impl RangeEntry {
         self.page_bytes.store(range.page_bytes, Ordering::Relaxed);
         self.writable.store(range.writable, Ordering::Relaxed);
         self.truncated.store(false, Ordering::Relaxed);
-        // Release pairs with the first load in `find`: a handler that reads the even version reads these fields.
+        // Release, pairs with the first load in `find`: a handler that reads the even version reads these fields.
         self.version.store(version.wrapping_add(2), Ordering::Release);
     }
 
@@ -115,7 +115,7 @@ impl std::fmt::Debug for RangeEntry {
 }
 
 impl RangeRegistration {
-    /// Returns whether the handler had to replace pages of the range.
+    /// Returns true if the handler had to replace pages of the range.
     pub(super) fn was_truncated(&self) -> bool {
         // Acquire pairs with the release in `replace_lost_pages`.
         self.slot.truncated.load(Ordering::Acquire)
@@ -143,7 +143,8 @@ static PREVIOUS: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 static PREVIOUS_FLAGS: AtomicI32 = AtomicI32::new(0);
 
 fn install() {
-    // A racing installer is not waited for, because after a fork its thread may not exist. It needs a few system calls.
+    // This does not wait for another thread that is installing the handler, because after a fork that thread may not
+    // exist. The installation takes only a few system calls.
     if INSTALLED.swap(true, Ordering::AcqRel) {
         return;
     }
@@ -153,7 +154,7 @@ fn install() {
     if asked != 0 {
         return;
     }
-    // SAFETY: the call succeeded and filled it.
+    // SAFETY: the call succeeded and filled `old`.
     let old = unsafe { old.assume_init() };
     PREVIOUS.store(old.sa_sigaction, Ordering::Relaxed);
     PREVIOUS_FLAGS.store(old.sa_flags, Ordering::Relaxed);
@@ -203,11 +204,11 @@ fn replace_lost_pages(address: usize) -> bool {
     mapped.is_ok()
 }
 
-/// Does what would have happened without this handler.
+/// Calls the previous handler, or takes the default action, as if this handler did not exist.
 fn call_previous(signal: c_int, code: c_int, info: *mut siginfo_t, context: *mut c_void) {
     let previous = PREVIOUS.load(Ordering::Relaxed);
     let flags = PREVIOUS_FLAGS.load(Ordering::Relaxed);
-    // Zero and negative codes come from kill, sigqueue and similar calls: no instruction will fault again.
+    // Zero and negative codes come from kill, sigqueue and similar calls. Then no instruction will fault again.
     let was_sent = code <= 0;
     if previous == libc::SIG_IGN && was_sent {
         return;

@@ -18,7 +18,7 @@ use super::trust;
 
 const REMOVE: &str = "remove ring file";
 
-/// A file without an owner, which this process has locked so that nobody else replaces or removes it. Dropping the
+/// A file without an owner, which this process has locked so that no other process replaces or removes it. Dropping the
 /// value gives the lock back.
 #[derive(Debug)]
 pub struct StaleFile {
@@ -112,7 +112,7 @@ impl StaleFile {
         self.place.remove(self.id);
     }
 
-    /// Sets or clears the mark of an unfinished file. The mode of a stranger's file cannot be changed and stays.
+    /// Sets or clears the mark of an unfinished file. The mode of a stranger's file cannot be changed, so it stays.
     pub(super) fn mark_unfinished(&self, is_unfinished: bool) {
         let mode = if is_unfinished { self.mode | STICKY } else { self.mode };
         let _ = fchmod(&self.locked, Mode::from_raw_mode(mode));

@@ -1,4 +1,4 @@
-//! Questions that other layers ask the system: threads, clocks, and a few files that are no rings.
+//! System calls for other layers: threads, clocks, and a few files that are not rings.
 
 use rustix::time::{ClockId, clock_gettime};
 

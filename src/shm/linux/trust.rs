@@ -36,7 +36,7 @@ fn stranger(operation: &'static str, stat: &Stat, path: &Path) -> ShmError {
     )
 }
 
-/// Checks that others can neither replace files in the directory nor add theirs.
+/// Checks that other users can neither replace files in the directory nor add files.
 pub(super) fn check_directory(operation: &'static str, stat: &Stat, path: &Path) -> Result<(), ShmError> {
     for (bit, found, mend) in [
         (WORLD_WRITABLE, "everybody may replace files in it", "remove the write permission of others: `chmod o-w`"),
@@ -72,7 +72,7 @@ pub(super) fn check_writable(
         )
         .at(path)
         .mend("set EVENTRING_DIR to a directory of your own, or give the ring's full path")),
-        // Any other error comes up when the file is made.
+        // Any other error will be reported when the file is made.
         _ => Ok(()),
     }
 }
@@ -97,7 +97,7 @@ pub(super) fn check_read_file(operation: &'static str, stat: &Stat, path: &Path)
     if is_ours_or_roots(stat) || is_of_our_groups(stat) { Ok(()) } else { Err(stranger(operation, stat, path)) }
 }
 
-/// Checks that the file is a regular one: no link, directory, pipe or device.
+/// Checks that the file is a regular file, and not a link, directory, pipe or device.
 pub(super) fn check_regular_file(operation: &'static str, stat: &Stat, path: &Path) -> Result<(), ShmError> {
     let found = match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => return Ok(()),

@@ -3,9 +3,9 @@
 //!
 //! The kernel gives a lock for writing only to processes that have the file open for writing. A reader can lock the
 //! byte for reading, and so keep others from *taking* the lock for writing. Therefore a writer takes its lock before
-//! others can open the file. The question whether a file has a writer is answered by asking whether the byte is locked
-//! for writing; a reader's lock does not change the answer. The word at the byte says that the file's writer has the
-//! lock. Files of other implementations hold 0 there, and only `flock` decides about them.
+//! others can open the file. A file has a writer if the byte is locked for writing; a reader's lock does not change the
+//! answer. The word at the byte shows that the file's writer has the lock. Files of other implementations hold 0 there,
+//! and only `flock` decides about them.
 
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -14,9 +14,9 @@ use rustix::io::{Errno, pread};
 use super::super::WRITE_LOCK_OFFSET;
 
 fn lock_of(kind: libc::c_int) -> libc::flock {
-    // SAFETY: a structure of integers, for which 0 is a value.
+    // SAFETY: the structure consists of integers, for which 0 is a valid value.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
-    // The constants fit, whatever the types are on the machine.
+    // The constants fit the types on every machine.
     lock.l_type = kind as libc::c_short;
     lock.l_whence = libc::SEEK_SET as libc::c_short;
     lock.l_start = WRITE_LOCK_OFFSET as libc::off_t;
@@ -25,19 +25,19 @@ fn lock_of(kind: libc::c_int) -> libc::flock {
 }
 
 fn control(file: impl AsFd, command: libc::c_int, lock: &mut libc::flock) -> Result<(), Errno> {
-    // SAFETY: an open descriptor, and a structure that the kernel may read and write.
+    // SAFETY: the descriptor is open, and the kernel may read and write the structure.
     let done = unsafe { libc::fcntl(file.as_fd().as_raw_fd(), command, std::ptr::from_mut(lock)) };
     let failed = || Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO);
     if done == -1 { Err(failed()) } else { Ok(()) }
 }
 
-/// Takes the lock for the description of `file`, which must be open for writing. Returns whether it has the lock now:
-/// not every file system knows such locks.
+/// Takes the lock for the description of `file`, which must be open for writing. Returns true if it has the lock now.
+/// Not every file system knows such locks.
 pub(super) fn try_lock_for_writing(file: impl AsFd) -> bool {
     control(file, libc::F_OFD_SETLK, &mut lock_of(libc::F_WRLCK)).is_ok()
 }
 
-/// Returns whether another description than that of `file` holds the lock; `None` if the system does not tell.
+/// Returns whether a description other than that of `file` holds the lock; `None` if the system does not show this.
 fn is_locked_for_writing(file: impl AsFd) -> Option<bool> {
     // A lock for reading is refused only while another description holds the lock for writing.
     let mut lock = lock_of(libc::F_RDLCK);

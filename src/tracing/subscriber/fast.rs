@@ -46,7 +46,7 @@ impl RecorderSubscriber {
         Some(())
     }
 
-    /// Closes a span with its only handle. Returns true, which is the answer to `tracing`.
+    /// Closes a span whose only handle is dropped. Returns true, which is the answer to `tracing`.
     #[inline(always)]
     pub(super) fn try_close_last(&self, thread: &ThreadState, span_id: u64) -> Option<bool> {
         let ring = self.sink.try_ring(thread)?;

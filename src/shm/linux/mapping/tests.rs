@@ -1,4 +1,4 @@
-//! Mapping ring files of all kinds.
+//! Tests of mappings of all kinds of ring files.
 
 use super::*;
 use crate::shm::{MemfdOptions, OwnedRingFile, create_memfd};
@@ -15,7 +15,7 @@ fn ring(sections: Sections) -> (OwnedRingFile, Mapping) {
 fn store(place: NonNull<u8>, offset: usize, byte: u8) {
     // SAFETY: the tests pass places and offsets within a writable mapping.
     let place = unsafe { place.add(offset) };
-    // SAFETY: as above; nobody else uses the byte.
+    // SAFETY: as above; no other thread uses the byte.
     unsafe { place.write_volatile(byte) };
 }
 
@@ -40,7 +40,7 @@ fn what_runs_over_the_end_of_the_payload_appears_at_its_start() {
     assert_eq!(load(map.payload(), end), 1);
     store(map.payload(), 2 * end - 1, 2);
     assert_eq!(load(map.payload(), end - 1), 2);
-    // The neighbours have seen nothing of it.
+    // The neighbouring sections are unchanged.
     assert_eq!(load(map.descriptors(), map.descriptor_bytes() - 1), 0);
     assert_eq!(load(map.context(), 0), 0);
 }
