@@ -66,7 +66,7 @@ pub(super) struct Estimator {
     nanos_per_tick: f64,
     /// Largest error of the rate, as a part of it, if the rate is constant.
     rate_uncertainty: f64,
-    /// Distance of the newest segment's start from the truth, in nanoseconds.
+    /// Distance of the newest segment's start from the real-time clock, in nanoseconds.
     offset_nanos: f64,
     /// Steps of the real-time clock (or of the counter) seen so far.
     steps: u64,

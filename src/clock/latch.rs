@@ -1,8 +1,8 @@
 //! The latch, which publishes the current segment to all threads.
 //!
-//! The latch has two segments and one word that says which of them is current. The word holds a count of published
-//! segments (whose lowest bit is the index of the current one) and the **overrun**. The overrun is the distance past
-//! the segment's end up to which threads have been given times while the next segment was being made.
+//! The latch has two segments and one word that names the current segment. The word holds a count of published segments
+//! (whose lowest bit is the index of the current one) and the **overrun**. The overrun is the distance past the
+//! segment's end up to which threads have been given times while the next segment was being made.
 //!
 //! - Readers load the segment that the word names, and then load the word again. Only the other segment is ever
 //!   written. So a publisher that stalls half way (preempted, or interrupted by a signal handler that asks for the
@@ -48,7 +48,7 @@ impl Edition {
         self.segments() == other.segments()
     }
 
-    /// Returns true if nothing has been published yet: the segment is the empty one.
+    /// Returns true if nothing has been published yet, so that the segment is the empty segment.
     pub(super) fn is_first(self) -> bool {
         self.segments() == 0
     }

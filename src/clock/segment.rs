@@ -1,6 +1,6 @@
 //! A segment: a straight line from ticks to nanoseconds since the epoch, for the time in which it is accurate.
 
-/// Bits of a [`Segment`]'s length in ticks, and of its slope, so that their product fits in 64.
+/// Bits of a [`Segment`]'s length in ticks, and bits of its slope. Their product fits in 64 bits.
 const WORD_BITS: u32 = 32;
 
 /// Significant bits of a slope near the expected slope. The slope can double twice before it saturates, and one unit of

@@ -74,7 +74,7 @@ struct Calibrator {
 pub(super) struct NoRate;
 
 impl<S> TickClock<S> {
-    /// Creates a clock without a segment: the first use makes one.
+    /// Creates a clock without a segment. The first use makes a segment.
     pub(super) const fn new(source: S) -> Self {
         Self {
             latch: Latch::new(),

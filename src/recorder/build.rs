@@ -22,7 +22,7 @@ use std::path::PathBuf;
 const ANONYMOUS_SHIFTS: (u32, u32) = (16, 27);
 
 /// Name of the environment variable that makes the files of rings stay when the process exits (`EVENTRING_KEEP=1`), for
-/// programs that end before anybody has read their rings.
+/// programs that end before their rings are read.
 ///
 /// The functions that make a recorder for the whole process read it: `EXEC.try_init`, `eventring::tracing::init` and
 /// similar functions. [`RecorderBuilder::build`] does not.

@@ -67,8 +67,8 @@ impl Recorder {
     /// `event_type` is the event's code, `content_ext` its four extension words.
     ///
     /// A payload that is too large becomes a RECORD_ERROR event with its first 8,176 bytes. The limits are 4 GiB, and
-    /// the size of the payload buffer less 32 MiB (below 128 MiB: less a sixteenth of it), which is twice the step of
-    /// its window. Payloads are padded to 16 bytes.
+    /// the size of the payload buffer less twice the step of its window. Twice the step is 32 MiB; in buffers below 128
+    /// MiB it is a sixteenth of the buffer. Payloads are padded to 16 bytes.
     #[inline(always)]
     pub fn record(&self, event_type: u16, content_ext: [u64; 4], payload: &[u8]) -> u64 {
         self.core.record(event_type, content_ext, payload)

@@ -140,8 +140,8 @@ impl Chunks {
         if let Some(own) = taker.own_cursor()
             && own.id() == holder
         {
-            // The taker itself holds the chunk, from an earlier lap. If the taker's only open reservation is this one,
-            // no open reservation is in the chunk.
+            // The taker itself holds the chunk, from an earlier lap. If the taker has no open reservation other than
+            // the present one, no open reservation is in the chunk.
             return own.is_outermost();
         }
         let Some(cursor) = cursors.get(holder) else { return false };
@@ -167,8 +167,8 @@ impl Chunks {
     /// when the payload cursor is outside. So a reservation that is open for long, or leaked, keeps only one run, not
     /// every run that its thread fills meanwhile.
     ///
-    /// `is_kept` says that no other thread can have taken a chunk of the run: the payload cursor is inside, and the run
-    /// was near after the fence. Thieves then leave the chunks of the run alone, so that no exchange is needed.
+    /// `is_kept` means that no other thread can have taken a chunk of the run: the payload cursor is inside, and the
+    /// run was near after the fence. Thieves then leave the chunks of the run alone, so that no exchange is needed.
     pub(crate) fn release_run(&self, run: LeftRun, cursor: &PayloadCursor, is_kept: bool) {
         let chunks = run.bytes >> self.chunk_shift;
         if run.open == 0 || mutation::active(Mutation::MissingPin) {

@@ -138,7 +138,7 @@ impl<M: RingMemory> RingWriter<M> {
                 () if mutation::active(Mutation::MissingWriterFence) => Ordering::AcqRel,
                 () => Ordering::Acquire,
             };
-            // If `seen` is our seqno or a later one, we have been lapped.
+            // If `seen` is our seqno or a later seqno, we have been lapped.
             if seen >= seqno || word.compare_exchange(seen, 0, order, Ordering::Relaxed).is_err() {
                 self.give_up(seqno);
                 return None;

@@ -63,7 +63,7 @@ mutations! {
     MissingWindowCheck,
     /// The seqno is stored before the other words of the descriptor.
     EarlyCommit,
-    /// A reader takes a writer that died for a live one.
+    /// A reader takes a dead writer for a live writer.
     DeathUnnoticed,
     /// A reader counts one lost event too few in each gap.
     UncountedLoss,

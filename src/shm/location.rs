@@ -9,23 +9,23 @@ pub const DIRECTORY_VARIABLE: &str = "EVENTRING_DIR";
 /// The directory of rings below a hugetlbfs mount point, as in the published system.
 pub(super) const SUBDIRECTORY: &str = "event-rings";
 
-/// The reason why a ring does not use huge pages. The ring works all the same, with more TLB misses.
+/// The reason why a ring does not use huge pages. The ring works nevertheless, with more TLB misses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HugePageWarning {
-    /// No hugetlbfs with 2 MiB pages is mounted.
+    /// Lack of a mounted hugetlbfs with 2 MiB pages.
     NoHugePageMount,
-    /// The pool of 2 MiB pages has no pages.
+    /// Empty pool of 2 MiB pages.
     EmptyHugePagePool {
-        /// A mount that would have been used otherwise.
+        /// A mount that would be used if the pool had pages.
         mount: PathBuf,
     },
-    /// There are pages and a mount, but this user may not write to the mount.
+    /// Mount with pages to which this user may not write.
     MountNotWritable {
         /// The mount.
         mount: PathBuf,
     },
-    /// The ring was given by a path, which is not on hugetlbfs.
+    /// Path of a ring that is not on hugetlbfs.
     SmallPages {
         /// The path of the ring.
         path: PathBuf,

@@ -67,7 +67,7 @@ pub struct MapOptions {
     pub access: Access,
     /// True if every page is mapped now, so that no access faults later. On kernels before 5.14 this does nothing.
     pub prefault: bool,
-    /// True if accesses survive a truncation of the file by somebody else; see
+    /// True if accesses survive a truncation of the file by another program; see
     /// [`Mapping::was_truncated`](super::Mapping::was_truncated).
     pub survive_truncation: bool,
     /// True if the holes of a sparse file are mapped, too. A load from a mapped hole gives the file a page. If holes

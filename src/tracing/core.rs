@@ -97,8 +97,8 @@ impl PerfCore {
         }
     }
 
-    /// Adds a call site to the tables. Returns false if the recorder was inherited by a fork and has no use for call
-    /// sites.
+    /// Adds a call site to the tables. Returns false if the recorder was inherited by a fork, and so has no use for
+    /// call sites.
     pub(super) fn add_call_site(&self, id: u32, body: &[u8]) -> bool {
         let Some(shard0) = self.shards.get(0).filter(|shard0| shard0.belongs_to_this_process()) else { return false };
         self.tables.add(shard0, TableKind::CallSites, id, body);

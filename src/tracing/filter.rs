@@ -8,7 +8,8 @@ use tracing_core::{LevelFilter, Metadata};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Context, Filter};
 
-/// Chooses spans and events by level and target, as `RUST_LOG` does: `info,my_crate=debug,my_crate::db=off`.
+/// Filter that chooses spans and events by level and target, as `RUST_LOG` does:
+/// `info,my_crate=debug,my_crate::db=off`.
 ///
 /// A directive is a level (`off`, `error`, `warn`, `info`, `debug`, `trace`), a target with all targets below it, or
 /// `target=level`. The most specific target decides; a level alone decides for spans and events that no target fits.
@@ -71,7 +72,7 @@ impl TargetFilter {
         Ok(Self { targets, max_level })
     }
 
-    /// Parses a filter that somebody has set, like [`Self::parse`]. A filter without any directive is an error.
+    /// Parses a filter that a user has set, like [`Self::parse`]. A filter without any directive is an error.
     pub(super) fn parse_set(directives: &str) -> Result<Self, FilterError> {
         if directives.split(',').all(|directive| directive.trim().is_empty()) {
             return Err(FilterError { directive: directives.to_owned(), problem: Problem::Empty });

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, TryLockError};
 use tracing_core::{LevelFilter, Metadata};
 
-/// Changes the filter of a [`RecorderSubscriber`](super::RecorderSubscriber) while the program runs.
+/// Handle that changes the filter of a [`RecorderSubscriber`](super::RecorderSubscriber) while the program runs.
 #[derive(Clone)]
 pub struct FilterHandle(Arc<Shared>);
 

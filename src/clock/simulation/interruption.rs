@@ -27,7 +27,7 @@ fn whoever_comes_during_a_calibration_gets_the_truth_and_never_waits() {
     }));
     for _ in 0..200 {
         simulation.idle(600_000);
-        // The second call finds that the segment has just ended, and makes a new one.
+        // The second call finds that the segment has just ended, and makes a new segment.
         for _ in 0..2 {
             let given = now_with_error(simulation, clock);
             GIVEN.lock().unwrap().push(given);

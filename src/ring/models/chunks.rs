@@ -129,7 +129,7 @@ fn a_chunk_is_kept_while_a_reservation_in_it_is_open() {
             }
         });
         // The thief gets the first chunk's next turn if the inner reservation has its payload memory already; otherwise
-        // the chunk before.
+        // the chunk before that chunk.
         let seqno = thief(&ring, PAYLOAD_BYTES - 2 * CHUNK_BYTES);
         owner.join().unwrap();
         check_theft(&ring, seqno, tally);

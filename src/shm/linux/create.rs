@@ -52,7 +52,7 @@ pub(super) const STICKY: u32 = 0o1000;
 /// The number of attempts while other processes change the same names at the same time.
 pub(super) const ATTEMPTS: u32 = 100;
 
-/// A file of its final size, full of zeros, which nobody else sees yet.
+/// A file of its final size, full of zeros, which no other process sees yet.
 #[derive(Debug)]
 pub struct UnpublishedFile<'a> {
     file: BorrowedFd<'a>,
@@ -202,7 +202,7 @@ impl Unpublished {
     /// again.
     fn make(target: Destination) -> Result<Option<Self>, ShmError> {
         let place = &target.temporary;
-        // Messages name the final path; nobody knows the temporary one.
+        // Messages name the final path, because users do not know the temporary path.
         let failed = |errno| ShmError::from_errno(OPERATION, errno).at(&target.finished.path);
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR;
         let file = match place.open(flags, Mode::from_raw_mode(0o600)) {
@@ -248,7 +248,7 @@ impl Unpublished {
             // remove the file, because the name may belong to another process by then.
             Err(TryLockError::Held { .. }) => return Ok(None),
             Err(TryLockError::System(errno)) => {
-                // On a file system without locks, nobody can own the file.
+                // On a file system without locks, no process can own the file.
                 place.remove(id);
                 return Err(failed(errno).mend("use a file system that supports flock"));
             }

@@ -2,8 +2,8 @@
 //!
 //! A load from a hole of a mapped tmpfs file gives the hole a page, for private mappings, too. A file of 4 KiB can have
 //! a length of a terabyte, and reading all of it would take all memory. Therefore a reader maps only the parts with
-//! data, and zero pages, which take no memory, over the holes. Data that somebody writes into a hole later is mapped
-//! when a reader asks for it: see [`SparseFile::reach`].
+//! data, and zero pages, which take no memory, over the holes. Data that is written into a hole later is mapped when a
+//! reader asks for the data: see [`SparseFile::reach`].
 
 use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd};

@@ -140,8 +140,8 @@ impl HeldLock {
     pub(super) fn keep(file: &OwnedFd) -> Result<Self, Errno> {
         let is_for_writing = try_lock_for_writing(file);
         let page_bytes = usize::try_from(page_bytes(file.as_fd())?).map_err(|_| Errno::NOMEM)?;
-        // NORESERVE, so that no page is taken from the pool of huge pages. The file may still be empty: nobody accesses
-        // the page. SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
+        // NORESERVE is set so that no page is taken from the pool of huge pages. The file may still be empty, because
+        // the page is never accessed. SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
         let page = unsafe {
             let flags = MapFlags::SHARED | MapFlags::NORESERVE;
             mmap(ptr::null_mut(), page_bytes, ProtFlags::empty(), flags, file, 0)
@@ -205,7 +205,7 @@ bad line
         try_lock(&owner).unwrap();
         let pid = std::process::id();
         assert_eq!(lock_state(file.as_file()), LockState::Held { pid: Some(pid) });
-        // Asking by the owner's own descriptor must not drop the lock.
+        // A query by the owner's own descriptor must not drop the lock.
         assert_eq!(lock_state(&owner), LockState::Held { pid: Some(pid) });
         let other: OwnedFd = file.reopen().unwrap().into();
         assert!(matches!(try_lock(&other), Err(TryLockError::Held { pid: Some(p) }) if p == pid));

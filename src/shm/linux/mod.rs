@@ -3,7 +3,7 @@
 //! | file | idea |
 //! |---|---|
 //! | `directory`, `huge_pages` | the directory of a bare name |
-//! | `create`, `destination`, `stale`, `leftovers` | making and replacing ring files, removing dead ones |
+//! | `create`, `destination`, `stale`, `leftovers` | ring files: making, replacing, removing after a death |
 //! | `allocate`, `room`, `memory` | memory for a file, or the reason why there is none |
 //! | `owned` | owning and removing a ring file |
 //! | `memfd` | a ring without a name |

@@ -44,7 +44,7 @@ impl RingFile {
             };
             match opened {
                 Err(error) if error.kind() == ShmErrorKind::NotFound => {}
-                // A directory that refuses this process may come before the right one.
+                // A directory that refuses this process may come before the right directory.
                 Err(error) => {
                     first_error.get_or_insert(error);
                 }

@@ -23,8 +23,8 @@ use super::lock::HeldLock;
 use super::paths;
 use super::process::ThisProcess;
 
-/// A file name in an open directory. It keeps its meaning when the process changes its working directory, or when
-/// somebody renames the directory.
+/// A file name in an open directory. The entry stays valid when the process changes its working directory, or when the
+/// directory is renamed.
 #[derive(Debug)]
 pub(super) struct DirectoryEntry {
     pub directory: Arc<OwnDescriptor>,

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use super::decimal::digits;
 
-/// Opens a file or directory that exists; never makes one.
+/// Opens an existing file or directory. Never makes a file.
 #[inline(never)]
 pub(super) fn open(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty())

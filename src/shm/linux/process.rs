@@ -48,7 +48,7 @@ impl Numbered {
     }
 
     fn number(&self) -> u64 {
-        // Acquire pairs with the release in `number_slow`: the guard is complete.
+        // Acquire, pairs with the release in `number_slow`, so that the guard is complete.
         let newest = self.newest.load(Ordering::Acquire);
         // SAFETY: null, or a box that was leaked below.
         match unsafe { newest.as_ref() } {

@@ -101,7 +101,7 @@ impl Replacer {
 
 impl Drop for Replacer {
     fn drop(&mut self) {
-        // The file is removed before it is unlocked, so that it does not belong to another replacer by then.
+        // The file is removed before it is unlocked, so that it cannot belong to another replacer when it is removed.
         self.place.remove(self.id);
         unlock(&self.file);
     }

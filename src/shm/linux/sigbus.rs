@@ -57,7 +57,7 @@ impl ListEntry for RangeEntry {
     };
 
     fn try_claim(&self) -> bool {
-        // Acquire pairs with the release in `Registration::drop`: the previous claimant's stores happen before the
+        // Acquire, pairs with the release in `Registration::drop`: the previous claimant's stores happen before the
         // stores of this claimant.
         !self.claimed.load(Ordering::Relaxed) && !self.claimed.swap(true, Ordering::Acquire)
     }
@@ -117,7 +117,7 @@ impl std::fmt::Debug for RangeEntry {
 impl RangeRegistration {
     /// Returns true if the handler had to replace pages of the range.
     pub(super) fn was_truncated(&self) -> bool {
-        // Acquire pairs with the release in `replace_lost_pages`.
+        // Acquire, pairs with the release in `replace_lost_pages`.
         self.slot.truncated.load(Ordering::Acquire)
     }
 }
@@ -182,7 +182,7 @@ extern "C" fn on_sigbus(signal: c_int, info: *mut siginfo_t, context: *mut c_voi
     call_previous(signal, code, info, context);
 }
 
-/// Puts zero pages from the faulting page to the end of its section. Async-signal-safe.
+/// Maps zero pages from the faulting page to the end of its section. This function is async-signal-safe.
 fn replace_lost_pages(address: usize) -> bool {
     let Some((slot, range)) = RANGES.iter().find_map(|slot| Some((slot, slot.find(address)?))) else {
         return false;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// Decodes one event of a perf ring; `shard` is the index of its ring. An event that describes a call site or a thread
 /// adds it to `catalog`. The call sites and threads that other events name are taken from there.
 ///
-/// Every descriptor and payload gives a record. The record says what is missing or damaged.
+/// Every descriptor and payload gives a record. The record names its missing and damaged parts.
 pub fn decode_record(
     catalog: &mut Catalog,
     shard: u32,

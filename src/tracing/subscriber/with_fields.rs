@@ -23,7 +23,7 @@ pub(super) struct Prepared<'s> {
 }
 
 /// Fast paths with fields. These functions need a 1 KiB stack buffer. `new_span_with_fields` is kept out of line, so
-/// that spans without fields do not pay for it.
+/// that spans without fields do not pay for the buffer.
 impl RecorderSubscriber {
     /// Prepares an event with fields. Returns `None` and changes nothing if the slow path has to record the event. The
     /// clock is read last.
