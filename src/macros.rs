@@ -262,8 +262,8 @@ pub mod support {
         recorder.is_enabled().then_some(Own(recorder))
     }
 
-    /// Returns `Some` if the recorder is on and its ring was made for events of this type: this is one comparison more
-    /// than [`own`].
+    /// Returns `Some` if the recorder is on and its ring was made for events of this type. This costs one comparison
+    /// more than [`own`].
     #[inline(always)]
     pub fn own_for<'r, E: EventType>(recorder: &'r Recorder, _: &E) -> Option<Own<'r>> {
         let own = own(recorder)?;

@@ -38,8 +38,8 @@ impl Copier {
     pub(crate) fn copies_in_line(self, bytes: usize) -> bool {
         let is_in_line = bytes.wrapping_sub(32) < self.in_line_over_32;
         if is_in_line {
-            // The compiler does not see these consequences of the comparison by itself. SAFETY: the limit is at most
-            // STRING_MOVE_BYTES - 32, so that `bytes - 32` has not wrapped.
+            // This tells the compiler the range of `bytes`, which it does not derive from the comparison. SAFETY: the
+            // limit is at most STRING_MOVE_BYTES - 32, so that `bytes - 32` has not wrapped.
             unsafe { std::hint::assert_unchecked((32..STRING_MOVE_BYTES).contains(&bytes)) };
         }
         is_in_line

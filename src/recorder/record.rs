@@ -35,8 +35,8 @@ impl Core {
     /// Records an event at the time `epoch_nanos`, which [`Self::try_now`] returned.
     ///
     /// Reading the clock takes long. If the caller reads the clock first, the processor makes the payload meanwhile.
-    /// The same thread should not record another event between the two calls: that event would come before this one and
-    /// have a later time.
+    /// The same thread should not record another event between the two calls, because that event would have an earlier
+    /// seqno and a later time.
     #[cfg(feature = "tracing")]
     #[inline(always)]
     pub(crate) fn record_stamped(

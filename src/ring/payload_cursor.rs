@@ -2,9 +2,9 @@
 //!
 //! A payload cursor fills a *run*: one or more neighbouring chunks of payload memory that were taken together.
 //!
-//! Other threads read one word of a payload cursor: whether its thread is inside a reservation at this moment. The
-//! owner sets that word with plain stores. A thread that wants to take chunks from the cursor executes a fence in
-//! exchange (see [`super::chunk`]).
+//! Other threads read one word of a payload cursor. The word shows whether its owner is inside a reservation at this
+//! moment. The owner sets the word with plain stores. In exchange, a thread that wants to take chunks from the cursor
+//! executes the necessary fence (see [`super::chunk`]).
 
 use super::mutation::{self, Mutation};
 use crate::sync::{AtomicU64, Ordering, compiler_fence, local_add, local_fetch_add};

@@ -176,8 +176,8 @@ fn id_at(block: usize, index: usize) -> u32 {
 /// Returns the indices of the entries of a block in which `key` may be.
 #[inline(always)]
 fn window(key: usize, block: usize) -> impl Iterator<Item = usize> {
-    // Fibonacci hashing: the high bits of the product depend on all bits of the address. It is done twice, because call
-    // sites often lie at equal distances, and neighbours would get neighbouring entries.
+    // Fibonacci hashing: the high bits of the product depend on all bits of the address. The hash is applied twice,
+    // because call sites often lie at equal distances, and neighbours would get neighbouring entries.
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     let len = Entries::block_len(block);
     let once = (key as u64).wrapping_mul(FACTOR);

@@ -1,9 +1,9 @@
 //! Turns of changes of the recording: one thread at a time changes it.
 //!
 //! `tracing` caches the answers of subscribers for each call site, and the most verbose level of all. It collects the
-//! answers again when `rebuild_interest_cache` is called. Without turns, a thread could collect the answers, another
-//! thread could switch recording on and collect the new answers, and then the first thread could store its old answers,
-//! and recording would stay off. So a change and the call after it are one turn, under a lock.
+//! answers again when `rebuild_interest_cache` is called. Without turns, a thread could collect the answers, and store
+//! them only after another thread has switched recording on and collected the new answers. Recording would then stay
+//! off. So a change and the call after it are one turn, under a lock.
 
 use std::cell::Cell;
 use std::sync::{Mutex, PoisonError};

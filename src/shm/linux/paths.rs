@@ -1,8 +1,8 @@
 //! System calls about paths, each with one purpose.
 //!
 //! Each call is in one function, to keep programs small. rustix makes a C string of a path in every function that gets
-//! a path, with separate code for short and for long paths. The standard library's files need more code than a line of
-//! `/proc` is worth.
+//! a path, with separate code for short and for long paths. Reading a line of `/proc` does not need the larger code of
+//! the standard library's files.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;

@@ -31,8 +31,8 @@ pub struct StaleFile {
 }
 
 impl StaleFile {
-    /// Locks the file at `path` if it has no owner. It must belong to this user. Returns `None` if there is no such
-    /// file.
+    /// Locks the file at `path` if it has no owner. The file must belong to this user. Returns `None` if there is no
+    /// such file.
     ///
     /// # Errors
     /// [`AlreadyOwned`](ShmErrorKind::AlreadyOwned), [`PermissionDenied`](ShmErrorKind::PermissionDenied) also if the

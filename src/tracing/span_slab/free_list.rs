@@ -140,8 +140,8 @@ impl SpanSlab {
         let mut shared = self.shared_free_list.load(Ordering::Relaxed);
         loop {
             cell.state.store(link(second, first_chain(shared)), Ordering::Relaxed);
-            // Release, pairs with the acquire in `pop_chain`, so that the links of the chain, and everything that was
-            // done with its cells, happen before another thread uses them.
+            // Release, pairs with the acquire in `pop_chain`, so that all stores to the cells of the chain and to their
+            // links happen before another thread uses the cells.
             let new = changed(shared, first);
             match self.shared_free_list.compare_exchange_weak(shared, new, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return,
