@@ -105,7 +105,8 @@ impl Latch {
         }
     }
 
-    /// Fast path: returns the time at `ticks()` if the current segment has that time and was not replaced meanwhile.
+    /// Returns the time at `ticks()` if the current segment has that time and was not replaced meanwhile. This is the
+    /// fast path.
     #[inline(always)]
     pub(super) fn try_nanos_at(&self, ticks: impl FnOnce() -> u64) -> Option<u64> {
         let (edition, ticks0, nanos0, mult_and_span) = self.read_unconfirmed();

@@ -46,7 +46,7 @@ impl Segment {
         self.nanos0.wrapping_add(scale(u64::from(self.span), self.mult, shift))
     }
 
-    /// Fast path: returns the time if `ticks` is on the segment.
+    /// Returns the time if `ticks` is on the segment. This is the fast path.
     #[inline(always)]
     pub(super) fn nanos_at(&self, ticks: u64, shift: u32) -> Option<u64> {
         // One unsigned comparison covers both ends.

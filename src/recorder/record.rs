@@ -98,7 +98,7 @@ impl Core {
         self.clock.try_now_epoch_nanos()
     }
 
-    /// Fast path of [`Self::recordv`], for `bytes` bytes of payload, at least one.
+    /// Records an event with `bytes` bytes of payload, at least one byte. This is the fast path of [`Self::recordv`].
     #[inline(always)]
     fn try_record<'c>(
         &'c self,
@@ -126,8 +126,8 @@ impl Core {
         Ok(seqno)
     }
 
-    /// Fast path for an event without payload; the caller has checked that recording is switched on. If this returns
-    /// `None`, call [`Self::record_empty_slow`].
+    /// Records an event without payload on the fast path. The caller has checked that recording is switched on. If this
+    /// returns `None`, call [`Self::record_empty_slow`].
     #[inline(always)]
     pub(crate) fn try_record_empty(&self, event_type: u16, ext0: u64, ext1: u64, ext2: u64, ext3: u64) -> Option<u64> {
         if !self.is_surely_original_process() {
@@ -141,7 +141,7 @@ impl Core {
         Some(seqno)
     }
 
-    /// Slow path for an event without payload.
+    /// Records an event without payload in every case.
     #[cold]
     #[inline(never)]
     pub(crate) fn record_empty_slow(&self, event_type: u16, ext0: u64, ext1: u64, ext2: u64, ext3: u64) -> u64 {
@@ -156,7 +156,7 @@ impl Core {
         seqno
     }
 
-    /// Slow path for an event with one buffer of payload.
+    /// Records an event with one buffer of payload on the slow path.
     #[cold]
     #[inline(never)]
     #[expect(clippy::too_many_arguments, reason = "four words instead of an array, see the module")]

@@ -57,7 +57,7 @@ steps! {
     Left,
 }
 
-/// The calling thread is at `step`.
+/// Notes that the calling thread is at `step`.
 #[cfg(not(eventring_mutants))]
 #[inline(always)]
 pub(super) const fn at(_: Step) {}
@@ -74,7 +74,7 @@ pub fn set_hook(hook: fn(Step)) {
     assert!(*HOOK.get_or_init(|| hook) as usize == hook as usize, "there is a hook already");
 }
 
-/// The calling thread is at `step`.
+/// Notes that the calling thread is at `step`.
 #[cfg(eventring_mutants)]
 pub(super) fn at(step: Step) {
     if let Some(hook) = HOOK.get() {

@@ -40,7 +40,7 @@ fn whoever_comes_during_a_calibration_gets_the_truth_and_never_waits() {
     assert!(largest < 1_000, "{largest} ns");
 }
 
-/// A thread reads the latch before the first segment, and continues after the second segment has been published.
+/// Lets a thread read the latch before the first segment, and continue after the second segment has been published.
 #[test]
 fn a_thread_that_sleeps_through_the_first_segments_gets_the_truth_when_it_wakes() {
     use std::sync::mpsc::channel;
