@@ -6,7 +6,7 @@ use std::fs;
 use tidy::{files, root};
 
 /// Upper bound of a file's lines: a longer file has more than one idea.
-const LINES_MAX: usize = 600;
+const LINES_MAX: usize = 500;
 /// Number of lines from which a file is named in the report.
 const LINES_MANY: usize = 400;
 

@@ -20,12 +20,12 @@ pub fn root() -> PathBuf {
     env!("CARGO_MANIFEST_DIR").into()
 }
 
-/// Returns every file below `directory` with that extension.
+/// Returns every file below `directory` with that extension, except what Cargo has built there.
 pub fn files(directory: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
-        if path.is_dir() {
+        if path.is_dir() && path.file_name().is_some_and(|name| name != "target") {
             found.extend(files(&path, extension));
         } else if path.extension().is_some_and(|found| found == extension) {
             found.push(path);
