@@ -1,5 +1,5 @@
-//! Count of the payload cursors that record at present. By this count the runs of all cursors together take a bounded
-//! part of the buffer.
+//! Count of the payload cursors that record at present. A run's size is a bounded part of the buffer divided by this
+//! count, so that the runs of all cursors together take no more than that part.
 
 use crate::sync::{AtomicU64, Ordering};
 
@@ -7,13 +7,14 @@ use crate::sync::{AtomicU64, Ordering};
 const COUNT_BITS: u32 = 20;
 const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
 
-/// Counts of the payload cursors that took a run in the present stretch of payload memory (an *epoch*), and in the
-/// epoch before.
+/// Counts of the payload cursors that took a run in the present epoch, and in the epoch before it. An *epoch* is the
+/// time in which the writers allocate a fixed number of payload bytes.
 ///
-/// Only the sizes of runs depend on the counts. So the counts need no order, and may miss threads that count at the
-/// same time.
+/// Only the sizes of runs depend on the counts. So relaxed accesses suffice, and a count may miss threads that count
+/// themselves at the same time.
 pub(super) struct ActiveCursors {
-    /// `epoch << COUNT_BITS | cursors`, of even and of odd epochs.
+    /// The words `epoch << COUNT_BITS | cursors`: the first for the newest even epoch, the second for the newest odd
+    /// epoch.
     counts: [AtomicU64; 2],
 }
 
@@ -22,7 +23,8 @@ impl ActiveCursors {
         Self { counts: [AtomicU64::new(0), AtomicU64::new(0)] }
     }
 
-    /// Counts a payload cursor if it takes its first run in this epoch, and returns how many are active: at least 1.
+    /// Counts a payload cursor if `is_first`: if the cursor takes its first run of this epoch. Returns the number of
+    /// active payload cursors, at least 1.
     pub(super) fn count(&self, epoch: u64, is_first: bool) -> u64 {
         // Models need no small runs, and have enough words to explore without the counts.
         if cfg!(any(loom, shuttle)) {

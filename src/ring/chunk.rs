@@ -1,10 +1,11 @@
 //! Chunks: the unit in which payload memory changes hands, so that no two threads ever write the same payload bytes at
 //! the same time.
 //!
-//! Each physical chunk has an owner word in the writer's private memory (a ring has one writing process):
-//! `lap << 16 | holder`. The lap is the turn of the payload buffer for which the chunk was last taken, from 1. The
-//! holder is 0 (free), the id of a payload cursor plus one, or [`ONE_OFF`]. Laps only grow. So a writer that allocated
-//! an offset long ago and comes late finds a newer lap and takes nothing.
+//! Each physical chunk has an owner word in the writer's private memory (a ring has one writing process): `lap << 16 |
+//! holder`. The lap is the number of the pass through the payload buffer for which the chunk was last taken, from 1.
+//! The holder is 0 (free), the id of a payload cursor plus one, or [`ONE_OFF`]. Laps only grow. So a writer that was
+//! stalled between allocating an offset and taking its chunk finds a newer lap in the owner word, and does not take the
+//! chunk.
 
 use super::mutation::{self, Mutation};
 use super::payload_cursor::{CursorId, LeftRun, PayloadCursor};
@@ -25,15 +26,17 @@ const PIN_MASK: u64 = (1 << PIN_BITS) - 1;
 /// Flag in a pin word: the chunk is not the first of its run; the bits below hold its distance from the first in
 /// chunks.
 const PIN_FOLLOWS: u64 = 1 << 15;
-/// Count in the pin word of a run's first chunk that stands for too many open reservations to count.
+/// Value of the count in the pin word of a run's first chunk if more reservations are open than the count's bits can
+/// hold.
 const PIN_UNCOUNTED: u64 = PIN_FOLLOWS - 1;
 
 /// Taker of a chunk.
 #[derive(Clone, Copy)]
 pub(crate) enum Taker<'a> {
-    /// Payload cursor, which keeps the chunk.
+    /// Payload cursor, which holds the chunk for several reservations.
     Cursor(&'a PayloadCursor),
-    /// Single reservation. Its thread has this payload cursor, or none.
+    /// Single reservation, which holds the chunk until its commit. The value is the payload cursor of its thread, if
+    /// the thread has one.
     OneOff(Option<&'a PayloadCursor>),
 }
 
@@ -97,7 +100,8 @@ impl Chunks {
     /// Takes the chunk at the unwrapped offset `base`, a multiple of the chunk size that the taker has just allocated
     /// from `next_payload_byte`. Never waits.
     ///
-    /// Returns false if a newer lap has the chunk, or a thread that is inside a reservation now.
+    /// Returns false if the chunk has already been taken for a newer lap, or if its holder is inside a reservation now
+    /// and may still write to it.
     pub(crate) fn take(&self, base: u64, taker: Taker<'_>, cursors: &PayloadCursors) -> bool {
         let owner = self.owner(base);
         let lap = self.lap(base);
@@ -117,8 +121,9 @@ impl Chunks {
             }
             step::at(Step::OwnerSeen);
             let name = lap << HOLDER_BITS | taker.holder();
-            // No release is needed: a thief that reads our name looks at our payload cursor. If the exchange fails, the
-            // word has got a newer lap or was freed. Both happen a few times at most.
+            // No release is needed: a thread that reads our name here and wants the chunk then reads our payload
+            // cursor, which has orderings of its own. If the exchange fails, another thread has taken the chunk for a
+            // newer lap or the holder has freed it. Both happen a few times at most, so the loop ends.
             match owner.compare_exchange(seen, name, Ordering::Acquire, Ordering::Acquire) {
                 Ok(_) => return true,
                 Err(now) => seen = now,
@@ -126,15 +131,16 @@ impl Chunks {
         }
     }
 
-    /// Returns true if the payload cursor that holds the chunk will never write to it again. The taker has allocated
-    /// the chunk's next turn from `next_payload_byte`.
+    /// Returns true if the payload cursor that holds the chunk (the owner) will never write to it again. The taker has
+    /// allocated the same chunk, for a later pass through the buffer, from `next_payload_byte`.
     ///
-    /// The owner marks "inside", executes a full fence, reads `next_payload_byte`, and leaves its run if the run is no
-    /// longer near. The taker has moved `next_payload_byte` a whole turn past the chunk; it executes a full fence and
-    /// reads whether the owner is inside. One of the two fences comes first. If the taker's fence comes first, the
-    /// owner sees that its run is not near, now and ever after. If the owner's fence comes first, the taker sees that
-    /// the owner is inside and leaves the chunk alone. (The taker has read the owner's name from the owner word. So the
-    /// fence of the reservation in which the owner took the chunk came before the taker's fence.)
+    /// A run is *near* if few bytes have been allocated since it was taken. The owner, in each reservation, marks
+    /// "inside", executes a full fence, reads `next_payload_byte`, and stops filling its run if the run is no longer
+    /// near. The taker has moved `next_payload_byte` a whole buffer past the chunk; it executes a full fence and reads
+    /// whether the owner is inside. One of the two fences comes first. If the taker's fence comes first, the owner sees
+    /// that its run is not near, now and ever after. If the owner's fence comes first, the taker sees that the owner is
+    /// inside and leaves the chunk alone. (The taker has read the owner's name from the owner word. So the fence of the
+    /// reservation in which the owner took the chunk came before the taker's fence.)
     fn is_abandoned(&self, seen: u64, taker: Taker<'_>, cursors: &PayloadCursors) -> bool {
         let holder = (seen & HOLDER_MASK) as CursorId - 1;
         if let Some(own) = taker.own_cursor()
@@ -160,15 +166,17 @@ impl Chunks {
         let _ = self.owner(base).compare_exchange(held, lap | FREE, free_order(), Ordering::Relaxed);
     }
 
-    /// Releases a run that `cursor` has stopped filling. `run.open` of the open reservations of the cursor have their
-    /// payload in the run.
+    /// Releases a run that `cursor` has stopped filling. `run.open` is the number of the cursor's open reservations
+    /// that have their payload in the run.
     ///
-    /// If there are such reservations, the last of them frees the run (see [`Self::unpin`]), or thieves take its chunks
-    /// when the payload cursor is outside. So a reservation that is open for long, or leaked, keeps only one run, not
+    /// If there are none, the run is freed at once. Otherwise the run is *pinned*: the last of these reservations to
+    /// end frees the run (see [`Self::unpin`]), or other threads take its chunks when the payload cursor has no open
+    /// reservation. So a reservation that is open for long, or leaked, withholds only one run from other threads, not
     /// every run that its thread fills meanwhile.
     ///
-    /// `is_kept` means that no other thread can have taken a chunk of the run: the payload cursor is inside, and the
-    /// run was near after the fence. Thieves then leave the chunks of the run alone, so that no exchange is needed.
+    /// `is_kept` means that no other thread can have taken a chunk of the run, because the payload cursor is inside and
+    /// the run was near after the cursor's fence. Then a plain store can free the chunks. Otherwise a compare-exchange
+    /// must check that the cursor still holds them.
     pub(crate) fn release_run(&self, run: LeftRun, cursor: &PayloadCursor, is_kept: bool) {
         let chunks = run.bytes >> self.chunk_shift;
         if run.open == 0 || mutation::active(Mutation::MissingPin) {
@@ -182,16 +190,17 @@ impl Chunks {
             }
             return;
         }
-        // Relaxed, as in `unpin`: only the holder uses these words. They carry the lap because `open` may be wrong for
-        // a run whose chunks other threads have taken (a handler that came before the owner noticed the loss counts a
-        // reservation that will be withdrawn): the next holder then finds a lap other than its own.
+        // Relaxed, as in `unpin`: only the holder uses these words. Each word also has the lap, because `open` may be
+        // too high for a run whose chunks other threads have taken. (If a signal handler interrupts the owner before it
+        // notices the loss, the handler counts a reservation that the owner then withdraws.) The next holder of the
+        // chunk ignores such a word, because the word has a lap other than its own.
         let pin = |base, what| self.pins[self.index(base)].store(self.pin_word(base, what), Ordering::Relaxed);
         pin(run.base, run.open.min(PIN_UNCOUNTED));
         (1..chunks).for_each(|n| pin(self.chunk_at(run.base, n), PIN_FOLLOWS | n));
     }
 
-    /// Ends one of the reservations that [`Self::release_run`] counted in the run of `offset`, while others of its
-    /// payload cursor are open.
+    /// Ends one of the reservations that [`Self::release_run`] counted in the run of `offset`, while other reservations
+    /// of the same payload cursor are open. Frees the run if this was the last reservation in it.
     #[cold]
     pub(crate) fn unpin(&self, offset: u64, cursor: &PayloadCursor) {
         let Some(first) = self.first_of_run(offset >> self.chunk_shift << self.chunk_shift) else { return };
@@ -199,7 +208,8 @@ impl Chunks {
         let pinned = pins.load(Ordering::Relaxed);
         let open = pinned & PIN_MASK;
         if pinned != self.pin_word(first, open) || !(1..PIN_UNCOUNTED).contains(&open) {
-            // The count is not known: the run is kept until the payload cursor is outside.
+            // The number of open reservations is not known, so we cannot tell which of them is the last. The run is not
+            // freed here. Other threads can take its chunks when the payload cursor has no open reservation.
             return;
         }
         pins.store(pinned - 1, Ordering::Relaxed);
@@ -212,8 +222,8 @@ impl Chunks {
         }
     }
 
-    /// Returns the base of the first chunk of the pinned run in which the chunk at `base` lies; `None` if it was not
-    /// pinned for this lap.
+    /// Returns the base of the first chunk of the pinned run in which the chunk at `base` lies. Returns `None` if the
+    /// chunk was not pinned for this lap.
     fn first_of_run(&self, base: u64) -> Option<u64> {
         let pinned = self.pins[self.index(base)].load(Ordering::Relaxed);
         if pinned >> PIN_BITS != self.lap(base) {

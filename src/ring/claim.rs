@@ -1,4 +1,4 @@
-//! Claim: a seqno, and the exclusive right to write its slot.
+//! Claims: a claim is a seqno together with the exclusive right to write the slot of that seqno.
 
 use super::holes;
 use super::memory::{ControlWord, RingMemory};
@@ -9,7 +9,7 @@ use crate::layout::descriptor::WORD_SEQNO;
 use crate::layout::limits::{DESCRIPTOR_BYTES, DESCRIPTOR_WORDS};
 use crate::sync::{AtomicU64, Ordering, fence, fetch_add_then_fence};
 
-/// Distance from the last seqno's slot to the cache line that is prefetched: six slots.
+/// Distance from the slot that a writer claims to the cache line that it prefetches for later events: six slots.
 const PREFETCH_BYTES: usize = 6 * DESCRIPTOR_BYTES as usize;
 
 /// The words of a slot.
@@ -31,7 +31,8 @@ pub(crate) struct Claim<'r> {
 pub(super) enum PayloadMemory {
     /// Bytes in the run of the thread's payload cursor, or no bytes for an event without payload.
     Run,
-    /// Chunks of this payload alone, from the payload's offset on. The commit frees them.
+    /// A number of chunks that hold this payload only, the first at the payload's offset. The commit frees these
+    /// chunks.
     OneOff { chunks: u64 },
     /// No memory: stalled writers hold every chunk, or no slot could be claimed.
     Missing,
@@ -51,8 +52,9 @@ impl<'r> ClaimedSlot<'r> {
 }
 
 impl Claim<'_> {
-    /// Returns the claim of an event that is lost because as many reservations are open as the ring has slots. Each
-    /// seqno that was tried has been counted as a refused claim. Committing the claim only leaves its payload cursor.
+    /// Returns the claim of an event that is lost because open reservations occupy all slots of the ring. Each seqno
+    /// that the writer tried has been counted as a refused claim. The commit of this claim publishes nothing; it only
+    /// ends the reservation of the payload cursor.
     #[cold]
     pub(super) fn lost() -> Self {
         Self { seqno: 0, payload_offset: 0, memory: PayloadMemory::Missing, words: None }
@@ -73,7 +75,8 @@ impl<M: RingMemory> RingWriter<M> {
         self.claim(seqno).map(|words| ClaimedSlot { seqno, words })
     }
 
-    /// Returns the slot of a seqno that this thread has claimed; `None` for 0.
+    /// Returns the slot of a seqno that this thread has claimed. Returns `None` if `seqno` is 0, which stands for a
+    /// lost event.
     pub(super) fn claimed_slot(&self, seqno: u64) -> Option<ClaimedSlot<'_>> {
         seqno.checked_sub(1).map(|index| ClaimedSlot { seqno, words: self.memory.descriptor(index) })
     }
@@ -81,14 +84,15 @@ impl<M: RingMemory> RingWriter<M> {
     /// Allocates seqnos until the slot of a seqno can be claimed. Returns `None` after a whole lap of seqnos, or if the
     /// file was truncated.
     ///
-    /// A seqno is given up only if another writer is stalled inside its slot or has lapped us. A stalled writer is
-    /// inside one slot for each of its open reservations. So a lap has a free slot, unless an open reservation is in
-    /// every slot.
+    /// A seqno is given up only if another writer is stalled inside its slot, or if the slot already belongs to a later
+    /// lap. A stalled writer is inside one slot for each of its open reservations. So one of the slots of a lap can be
+    /// claimed, unless every slot has an open reservation.
     #[cold]
     #[inline(never)]
     pub(super) fn claim_slot_slow(&self) -> Option<ClaimedSlot<'_>> {
         (0..self.capacity)
-            // The slots of a truncated file are zeros for ever.
+            // The slots of a truncated file read as 0 for ever, so no claim can succeed. The loop need not try a whole
+            // lap.
             .take_while(|tried| *tried == 0 || !self.memory.is_truncated())
             .find_map(|_| self.try_claim_slot())
     }
@@ -124,8 +128,8 @@ impl<M: RingMemory> RingWriter<M> {
             return Some(words);
         }
         if seen == 0 {
-            // On the first lap 0 means unused, and only this seqno may claim the unused slot. On later laps a writer is
-            // inside.
+            // On the first lap a seqno word of 0 means that the slot is unused. Only this seqno may claim it, so no
+            // exchange is needed. On later laps 0 means that another writer is inside the slot.
             if seqno > self.capacity {
                 self.give_up(seqno);
                 return None;
@@ -138,7 +142,7 @@ impl<M: RingMemory> RingWriter<M> {
                 () if mutation::active(Mutation::MissingWriterFence) => Ordering::AcqRel,
                 () => Ordering::Acquire,
             };
-            // If `seen` is our seqno or a later seqno, we have been lapped.
+            // If `seen` is our seqno or a later seqno, writers of a later lap have used the slot while we were stalled.
             if seen >= seqno || word.compare_exchange(seen, 0, order, Ordering::Relaxed).is_err() {
                 self.give_up(seqno);
                 return None;
@@ -159,8 +163,9 @@ impl<M: RingMemory> RingWriter<M> {
     fn give_up(&self, seqno: u64) {
         let seen = self.memory.descriptor(seqno.wrapping_sub(1))[WORD_SEQNO].load(Ordering::Relaxed);
         step::at(Step::Refused);
-        // Without the hole, readers would wait for a writer that is stalled inside the slot. If instead the slot's next
-        // lap has begun, readers would see this in the slot, but only after the commit of the event of that lap.
+        // Without the hole, readers would wait for `seqno` as long as another writer is stalled inside the slot. If
+        // instead a writer of a later lap uses the slot, readers would see that `seqno` is lost, but only after that
+        // writer has committed.
         holes::publish(&self.memory, seqno);
         step::at(Step::HolePublished);
         let counter = if seen == 0 { ControlWord::RefusedClaims } else { ControlWord::LappedClaims };

@@ -33,11 +33,11 @@ impl<M: RingMemory> RingWriter<M> {
         step::at(Step::Filled);
     }
 
-    /// Stores all words of the descriptor, publishes the event, and ends the claim's hold on payload memory. `cursor`
-    /// is the payload cursor with which the event was reserved.
+    /// Commits the event: stores all words of the descriptor, which makes the event visible to readers, and ends the
+    /// reservation of the payload memory. `cursor` is the payload cursor with which the event was reserved.
     ///
-    /// After a `try_` reservation the compiler knows the claim's kind of memory, so that it generates only the fast
-    /// path.
+    /// If a `try_*` reservation made the claim in the same function, the compiler knows the claim's kind of payload
+    /// memory. It then generates only the fast path.
     #[inline(always)]
     pub(crate) fn commit(&self, cursor: Option<&PayloadCursor>, claim: Claim<'_>, fields: &DescriptorFields) {
         if let Some(words) = claim.words {
@@ -54,8 +54,8 @@ impl<M: RingMemory> RingWriter<M> {
         step::at(Step::Left);
     }
 
-    /// Ends a reservation while other reservations of the thread are open. `in_run` is the offset of its payload if the
-    /// payload lies in a run of the payload cursor.
+    /// Ends a reservation while other reservations of the thread are open. `in_run` is the payload's offset if the
+    /// payload lies in a run of the payload cursor, otherwise `None`.
     #[cold]
     #[inline(never)]
     fn leave_slow(&self, cursor: &PayloadCursor, in_run: Option<u64>) {

@@ -11,7 +11,7 @@ use crate::sync::{AtomicU64, Ordering};
 const WORD_BYTES: u64 = 8;
 /// Entries of the wide hole table.
 const WIDE_HOLES: usize = extension::WIDE_HOLE_SETS * extension::WIDE_HOLE_WAYS;
-/// Entries of the narrow hole table, which models do not have.
+/// Number of entries of the narrow hole table; 0 in models, which have no narrow table.
 const NARROW_HOLES: usize = if cfg!(any(loom, shuttle)) { 0 } else { extension::HOLE_ENTRIES };
 
 /// Heap memory with the shape of a ring.
@@ -25,8 +25,8 @@ pub(crate) struct HeapMemory {
 }
 
 impl HeapMemory {
-    /// Creates zeroed memory. Only `payload_words` words of payload exist (few in loom models); later offsets wrap onto
-    /// these words.
+    /// Creates zeroed memory. Only `payload_words` words of payload memory exist, because loom can handle only few
+    /// words. Larger offsets wrap onto these words.
     pub(crate) fn new(geometry: Geometry, payload_words: usize) -> Self {
         let words = |n: usize| (0..n).map(|_| AtomicU64::new(0)).collect();
         Self {

@@ -2,13 +2,13 @@
 //! for them.
 //!
 //! A table is divided into sets of a few entries; a seqno belongs to one set and may be in any entry of that set. A new
-//! hole replaces the smallest entry, so that an entry only grows. Within a lap a slot has one seqno. So a hole is
-//! replaced too early only if writers stall for a whole lap in more slots of one set than the set has entries. Readers
-//! then wait until the ring has gone round. In the wide table this cannot happen in rings of up to 65,536 descriptors,
-//! and is nearly impossible in larger rings.
+//! hole replaces the smallest entry of its set, so that an entry only grows. An old hole is needed until its slot has
+//! an event of a later lap. A hole is replaced before that time only if writers stall for a whole lap in more slots of
+//! one set than the set has entries. Readers then wait for the replaced hole's seqno until the ring is a lap further.
+//! In the wide table this cannot happen in rings of up to 65,536 descriptors, and is nearly impossible in larger rings.
 //!
-//! Readers since version 1.2 look in the wide table. The narrow table is for older readers. It has 64 sets, and a
-//! seqno's remainder names its set.
+//! Readers since version 1.2 use the wide table. The narrow table is for older readers. It has 64 sets, and a seqno's
+//! remainder names its set.
 
 use super::memory::RingMemory;
 use super::mutation::{self, Mutation};
@@ -30,7 +30,7 @@ fn entries<M: RingMemory>(memory: &M, table: HoleTable, seqno: u64) -> Range<u64
     let (set, ways) = match table {
         HoleTable::Narrow => (seqno % (HOLE_ENTRIES / HOLE_WAYS) as u64, HOLE_WAYS as u64),
         HoleTable::Wide => {
-            // A power of two.
+            // The capacity is a power of two, so the mask computes the remainder.
             let slot = seqno.wrapping_sub(1) & (memory.geometry().descriptor_capacity() - 1);
             (wide_hole_set(slot), WIDE_HOLE_WAYS as u64)
         }
@@ -53,14 +53,15 @@ pub(crate) fn publish<M: RingMemory>(memory: &M, seqno: u64) {
 }
 
 fn enter<M: RingMemory>(memory: &M, table: HoleTable, seqno: u64) {
-    // Each repetition means that another writer has put a hole into the same entry meanwhile. No writer does so twice
-    // for one seqno.
+    // The loop ends: it repeats only if another writer has put a hole into the same entry meanwhile, and each writer
+    // puts a seqno into a table only once.
     loop {
         // Relaxed: the compare-exchange decides. An entry's value is the whole message; no other memory belongs to it.
         let value_at = |index| (memory.hole(table, index).load(Ordering::Relaxed), index);
         let smallest = entries(memory, table, seqno).map(value_at).min();
         let Some((value, index)) = smallest.filter(|(value, _)| *value < seqno) else {
-            // All entries are newer. We come so late that readers find the event of the slot's next lap.
+            // All entries are newer than `seqno`. We were stalled for so long that the slot already has an event of a
+            // later lap. Readers see from that event that `seqno` is lost, so the hole need not be published.
             return;
         };
         let entry = memory.hole(table, index);
@@ -70,7 +71,7 @@ fn enter<M: RingMemory>(memory: &M, table: HoleTable, seqno: u64) {
     }
 }
 
-/// Returns true if the table in which readers look holds `seqno`.
+/// Returns true if `seqno` is in the hole table that readers use.
 pub(crate) fn holds<M: RingMemory>(memory: &M, seqno: u64) -> bool {
     let table = memory.hole_table();
     // Relaxed: a stale value only makes the reader wait longer.

@@ -10,11 +10,12 @@ use crate::layout::Geometry;
 use crate::sync::Ordering;
 use std::collections::BTreeMap;
 
-/// A ring that is written and not read, and notes when payloads expire.
+/// A ring with writers and no reader, and the record of when its payloads expired.
 struct Traffic {
     ring: RingWriter<HeapMemory>,
     cursors: Vec<u16>,
-    /// Readable payloads: for each offset, the number of bytes that were recorded up to the end of the payload.
+    /// Payloads that have not expired. The key is the payload's offset; the value is `recorded` just after the payload
+    /// was recorded.
     readable: BTreeMap<u64, u64>,
     recorded: u64,
     /// Smallest number of bytes that were recorded between a payload and its expiry.
@@ -44,7 +45,7 @@ impl Traffic {
         }
     }
 
-    /// Returns true if four turns of the buffer were recorded.
+    /// Returns true if the recorded payloads would fill the buffer four times, which is enough for a test.
     fn is_enough(&self) -> bool {
         self.recorded > 4 * self.ring.memory().geometry().payload_buf_bytes()
     }
@@ -56,8 +57,9 @@ impl Traffic {
     }
 }
 
-/// Lets payload cursors take turns, each with a payload of these bytes. In each round another payload cursor records
-/// `busy` bytes, in pieces of at most 30 KiB.
+/// Lets `cursors` payload cursors record one after another, each a payload of `bytes` bytes. In each round one further
+/// payload cursor records `busy` bytes, in pieces of at most 30 KiB. Returns the shortest life of a payload, in
+/// hundredths of the buffer.
 fn by_turns(payload_shift: u32, cursors: usize, bytes: u64, busy: u64) -> u64 {
     let mut traffic = Traffic::new(payload_shift, cursors + 1);
     while !traffic.is_enough() {
@@ -78,7 +80,7 @@ fn by_turns(payload_shift: u32, cursors: usize, bytes: u64, busy: u64) -> u64 {
 const SHARD_SHIFT: u32 = 23;
 const SHARD_THREADS: usize = 250;
 
-/// Sizes near the limit at which one-off chunks become better than runs.
+/// Payload sizes, in bytes. Many are near a limit at which a payload gets one-off chunks instead of a place in a run.
 const SIZES: [u64; 28] = [
     16, 48, 80, 112, 144, 208, 256, 272, 400, 496, 512, 528, 784, 1024, 1040, 1104, 1552, 1584, 2048, 2064, 3136, 4112,
     4192, 8208, 8320, 13_104, 15_872, 16_400,
@@ -134,7 +136,8 @@ fn a_cursor_beside_a_thousand_idle_ones_has_runs_as_if_it_were_alone() {
     let mut traffic = Traffic::new(SHARD_SHIFT, 1000);
     (0..1000).for_each(|cursor| traffic.record(cursor, 100));
     for _ in 0..2 {
-        // Idle payload cursors are counted until a quarter of the buffer was allocated.
+        // The payload cursors that were active before count as active until a quarter of the buffer has been allocated.
+        // The lifetimes up to this point are therefore not used.
         (traffic.shortest, traffic.recorded) = (u64::MAX, 0);
         traffic.readable.clear();
         while !traffic.is_enough() {

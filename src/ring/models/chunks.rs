@@ -1,7 +1,8 @@
-//! Payload chunks: no two writers ever write to the same bytes in the same turn of the buffer.
+//! Models of payload chunks: no two writers ever write to the same bytes in the same pass through the buffer.
 //!
-//! The thief of these models allocates the same chunk as the owner, a turn of the payload buffer later. Then only the
-//! thief's bytes are valid. An owner that still wrote would overwrite them.
+//! One thread, the *owner*, holds a chunk. Another thread, the *thief*, allocates the same chunk one pass through the
+//! payload buffer later. From then on only the thief's bytes are valid, and an owner that still wrote to the chunk
+//! would destroy them.
 
 use super::event::{
     CHUNK_BYTES, Got, PAYLOAD_BYTES, Ring, SMALL_BYTES, SentClaim, check_at_rest, count, finish, pass_by, read, record,
@@ -13,8 +14,9 @@ use crate::ring::observe::{self, Observation};
 use loom::thread;
 use std::sync::Arc;
 
-/// Records a payload as large as a chunk. Meanwhile a thread allocates `bytes` of payload memory in place of other
-/// writers. The allocation may thus come between the thief's seqno and its chunk.
+/// Records a payload as large as a chunk, as the thief. Meanwhile a second thread allocates `bytes` of payload memory,
+/// as other writers would. In some interleavings this allocation comes between the thief's seqno and the thief's chunk.
+/// Returns the thief's seqno.
 fn thief(ring: &Arc<Ring>, bytes: u64) -> u64 {
     let others = thread::spawn({
         let ring = Arc::clone(ring);
@@ -25,7 +27,7 @@ fn thief(ring: &Arc<Ring>, bytes: u64) -> u64 {
     seqno
 }
 
-/// Checks the thief's event after all threads have ended.
+/// Checks, after all threads have ended, that the event at the thief's seqno has the thief's bytes.
 fn check_theft(ring: &Ring, seqno: u64, tally: &Tally) {
     check_theft_at(ring, seqno, PAYLOAD_BYTES, tally);
 }
@@ -101,8 +103,8 @@ fn a_chunk_that_a_cursor_has_used_up_comes_with_what_was_written_to_it() {
             // The first event fills the chunk. The second event releases it, and its writer stays inside until its end.
             move || [(); 2].map(|()| record(&ring, ring.cursors().get(0), SMALL_BYTES))
         });
-        // The thief gets the chunk's next turn if the owner has taken another chunk before; otherwise the last chunk of
-        // this turn.
+        // If the owner has taken its second chunk already, the thief gets the owner's first chunk, one pass later.
+        // Otherwise the thief gets the last chunk of the present pass.
         let seqno = thief(&ring, PAYLOAD_BYTES - 2 * CHUNK_BYTES);
         assert!(owner.join().unwrap().iter().all(Option::is_some));
         check_theft(&ring, seqno, tally);
@@ -116,7 +118,8 @@ fn a_chunk_is_kept_while_a_reservation_in_it_is_open() {
         let ring = ring(4);
         let cursor = ring.cursors().get(0);
         assert_eq!(record(&ring, cursor, SMALL_BYTES), Some(1));
-        // Takes the other half of the chunk; events recorded during this reservation go to the next chunk.
+        // The reservation takes the other half of the chunk. Events that are recorded while it is open go to the next
+        // chunk.
         let outer = SentClaim::new(ring.reserve(cursor, SMALL_BYTES));
         let owner = thread::spawn({
             let ring = Arc::clone(&ring);
@@ -128,8 +131,8 @@ fn a_chunk_is_kept_while_a_reservation_in_it_is_open() {
                 finish(&ring, cursor, inner, SMALL_BYTES);
             }
         });
-        // The thief gets the first chunk's next turn if the inner reservation has its payload memory already; otherwise
-        // the chunk before that chunk.
+        // If the inner reservation has its payload memory already, the thief gets the owner's first chunk, one pass
+        // later. Otherwise the thief gets the chunk before it in memory.
         let seqno = thief(&ring, PAYLOAD_BYTES - 2 * CHUNK_BYTES);
         owner.join().unwrap();
         check_theft(&ring, seqno, tally);
@@ -149,7 +152,7 @@ fn the_second_chunk_of_a_run_is_taken_or_used_again_but_not_both() {
             let ring = Arc::clone(&ring);
             move || record(&ring, ring.cursors().get(0), SMALL_BYTES)
         });
-        // The thief gets the next turn of the run's second chunk.
+        // The thief gets the run's second chunk, one pass later.
         let seqno = thief(&ring, PAYLOAD_BYTES - CHUNK_BYTES);
         assert!(owner.join().unwrap().is_some());
         check_theft_at(&ring, seqno, PAYLOAD_BYTES + 2 * CHUNK_BYTES, tally);

@@ -1,4 +1,4 @@
-//! Events of models: every word is a function of the seqno.
+//! Events that the models record and check. Every word of such an event is a function of its seqno.
 
 use crate::layout::limits::{MIN_CHUNK_BYTES, MIN_PAYLOAD_BUF_BYTES};
 use crate::layout::{Descriptor, Geometry};
@@ -50,17 +50,18 @@ pub(super) fn full_ring() -> Arc<Ring> {
     ring
 }
 
-/// Allocates `bytes` of payload memory, in place of other writers that have ended since.
+/// Allocates `bytes` of payload memory and does not use them, as if other writers had recorded them before the model
+/// began.
 pub(super) fn pass_by(ring: &Ring, bytes: u64) {
     ring.memory().control(ControlWord::NextPayloadByte).fetch_add(bytes, Ordering::Relaxed);
 }
 
-/// Returns a word that belongs to `seqno` and to position `place`.
+/// Returns the word that an event `seqno` has at position `place`. No other event or position has this word.
 pub(super) fn bound_word(seqno: u64, place: u64) -> u64 {
     seqno << 32 | place << 8 | 0xa5
 }
 
-/// Returns a payload of `payload_bytes` (whole words) that belongs to `seqno`.
+/// Returns the payload that an event `seqno` has if its payload is `payload_bytes` long, a multiple of 8.
 pub(super) fn bound_payload(seqno: u64, payload_bytes: u64) -> Vec<u8> {
     (0..payload_bytes / 8).flat_map(|index| bound_word(seqno, index).to_le_bytes()).collect()
 }
@@ -95,7 +96,8 @@ pub(super) fn record<M: RingMemory>(ring: &Ring<M>, cursor: Option<&PayloadCurso
     (seqno != 0).then_some(seqno)
 }
 
-/// A claim on its way to another thread. Threads of a model may not borrow from the thread that spawns them.
+/// A claim without its reference to the ring, to be sent to another thread. (Threads of a model may not borrow from the
+/// thread that spawns them.)
 pub(super) struct SentClaim {
     seqno: u64,
     pub(super) payload_offset: u64,
@@ -103,12 +105,12 @@ pub(super) struct SentClaim {
 }
 
 impl SentClaim {
-    /// Disassembles the claim.
+    /// Takes the claim apart, so that it can be sent.
     pub(super) fn new(claim: Claim<'_>) -> Self {
         Self { seqno: claim.seqno, payload_offset: claim.payload_offset, memory: claim.memory }
     }
 
-    /// Reassembles the claim.
+    /// Puts the claim together again, in the receiving thread.
     pub(super) fn receive(self, ring: &Ring) -> Claim<'_> {
         let Self { seqno, payload_offset, memory } = self;
         match ring.claimed_slot(seqno) {
@@ -118,7 +120,7 @@ impl SentClaim {
     }
 }
 
-/// Fills and commits.
+/// Fills the claim's payload with the words of its seqno, and commits the claim.
 pub(super) fn finish<M: RingMemory>(
     ring: &Ring<M>,
     cursor: Option<&PayloadCursor>,
@@ -144,7 +146,7 @@ pub(super) fn commit<M: RingMemory>(
     seqno
 }
 
-/// Outcome of a reader's look at a seqno.
+/// Outcome when a reader reads a seqno.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Got {
     /// The event with its payload, or an event without payload.
@@ -207,8 +209,9 @@ pub(super) fn check_descriptor(seqno: u64, event: &Descriptor) {
     assert_eq!(*event, expected, "torn descriptor of {seqno}");
 }
 
-/// Checks that the window has passed the bytes that a payload overwrites. (Only random models check this. Each
-/// additional load multiplies the interleavings that loom explores, and `window` has models of its own for this.)
+/// Checks that the buffer window starts after the old bytes that a new payload overwrites. (Only random models check
+/// this. Each additional load multiplies the interleavings that loom explores, and `window` has models of its own for
+/// this.)
 #[cfg(shuttle)]
 fn check_window<M: RingMemory>(ring: &Ring<M>, payload_offset: u64, payload_bytes: u64) {
     if payload_bytes == 0 {
@@ -221,13 +224,13 @@ fn check_window<M: RingMemory>(ring: &Ring<M>, payload_offset: u64, payload_byte
     assert!(window == 0 || window < next, "the window is at {window}, beyond {next}");
 }
 
-/// Returns a count that the ring keeps.
+/// Returns the value of one of the ring's control words.
 pub(super) fn count<M: RingMemory>(ring: &Ring<M>, word: ControlWord) -> u64 {
     ring.memory().control(word).load(Ordering::Relaxed)
 }
 
-/// Checks a ring after all writers have ended, in which `recorded` events were committed and `open` reservations are
-/// still open: every other seqno of the last lap is an event or a hole, and the counts are exact.
+/// Checks a ring after all writers have ended. `recorded` events were committed, and `open` reservations are still
+/// open. Every other seqno of the last lap must be an event or a hole, and the ring's counters must be exact.
 pub(super) fn check_at_rest<M: RingMemory>(ring: &Ring<M>, recorded: u64, open: u64) {
     let last = observe::last_seqno(ring.memory());
     let mut waiting = 0;

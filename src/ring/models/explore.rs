@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// Counts of the outcomes in a model's executions. By these counts a model fails if it never reaches the situation that
-/// it is written for.
+/// Counts of the outcomes in a model's executions. A model names the outcomes that must occur. So it fails if it never
+/// reaches the situation that it was written for.
 #[derive(Clone, Default)]
 pub(super) struct Tally(Arc<Mutex<BTreeMap<&'static str, u64>>>);
 
@@ -15,8 +15,8 @@ impl Tally {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(outcome).or_default() += 1;
     }
 
-    /// Prints the counts and checks that each of `expected` occurred. (A model with a fault switched on is not checked:
-    /// it must fail by itself.)
+    /// Prints the counts and checks that each of `expected` occurred. (While a deliberate fault is active, this check
+    /// is left out, because then an assertion of the model itself must fail.)
     fn report(&self, name: &str, bound: &str, started: Instant, expected: &[&str]) {
         let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let seconds = started.elapsed().as_secs_f64();
