@@ -8,7 +8,7 @@ const COUNT_BITS: u32 = 20;
 const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
 
 /// Counts of the payload cursors that took a run in the present epoch, and in the epoch before it. An *epoch* is the
-/// time in which the writers allocate a fixed number of payload bytes.
+/// time in which the writers allocate an eighth of the payload buffer.
 ///
 /// Only the sizes of runs depend on the counts. So relaxed accesses suffice, and a count may miss threads that count
 /// themselves at the same time.
@@ -26,7 +26,8 @@ impl ActiveCursors {
     /// Counts a payload cursor if `is_first`: if the cursor takes its first run of this epoch. Returns the number of
     /// active payload cursors, at least 1.
     pub(super) fn count(&self, epoch: u64, is_first: bool) -> u64 {
-        // Models need no small runs, and have enough words to explore without the counts.
+        // A count of 1 makes the runs as large as possible, which is right for models. The counts would only add words,
+        // and with them interleavings for the models to explore.
         if cfg!(any(loom, shuttle)) {
             return 1;
         }

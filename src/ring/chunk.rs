@@ -134,20 +134,21 @@ impl Chunks {
     /// Returns true if the payload cursor that holds the chunk (the owner) will never write to it again. The taker has
     /// allocated the same chunk, for a later pass through the buffer, from `next_payload_byte`.
     ///
-    /// A run is *near* if few bytes have been allocated since it was taken. The owner, in each reservation, marks
-    /// "inside", executes a full fence, reads `next_payload_byte`, and stops filling its run if the run is no longer
-    /// near. The taker has moved `next_payload_byte` a whole buffer past the chunk; it executes a full fence and reads
-    /// whether the owner is inside. One of the two fences comes first. If the taker's fence comes first, the owner sees
-    /// that its run is not near, now and ever after. If the owner's fence comes first, the taker sees that the owner is
-    /// inside and leaves the chunk alone. (The taker has read the owner's name from the owner word. So the fence of the
-    /// reservation in which the owner took the chunk came before the taker's fence.)
+    /// A run is *near* if at most an eighth of the buffer has been allocated since the run was taken. The owner, in
+    /// each reservation, marks "inside", executes a full fence, reads `next_payload_byte`, and stops filling its run if
+    /// the run is no longer near. The taker has moved `next_payload_byte` a whole buffer past the chunk; it executes a
+    /// full fence and reads whether the owner is inside. One of the two fences comes first. If the taker's fence comes
+    /// first, the owner sees that its run is not near, now and ever after. If the owner's fence comes first, the taker
+    /// sees that the owner is inside and leaves the chunk alone. (The taker has read the owner's name from the owner
+    /// word. So the fence of the reservation in which the owner took the chunk came before the taker's fence.)
     fn is_abandoned(&self, seen: u64, taker: Taker<'_>, cursors: &PayloadCursors) -> bool {
         let holder = (seen & HOLDER_MASK) as CursorId - 1;
         if let Some(own) = taker.own_cursor()
             && own.id() == holder
         {
             // The taker itself holds the chunk, from an earlier lap. If the taker has no open reservation other than
-            // the present one, no open reservation is in the chunk.
+            // the present one, none of its open reservations has its payload in the chunk, and it may take the chunk
+            // again.
             return own.is_outermost();
         }
         let Some(cursor) = cursors.get(holder) else { return false };

@@ -1,4 +1,5 @@
-//! Deliberate faults: the positive controls of the model, stall, death and hostile checks.
+//! Deliberate faults in the protocol. They test the model, stall, death and hostile checks: with a fault switched on, a
+//! check must fail.
 //!
 //! In released builds [`active`] is the constant `false`, and the compiler removes every branch on it. Under
 //! `--cfg eventring_mutants`, and in models, the environment variable `EVENTRING_MUTATION` names the fault that is
@@ -23,43 +24,49 @@ mutations! {
     MissingClaim,
     /// The claim is a relaxed compare-exchange.
     RelaxedClaim,
-    /// No release fence between claim and fill; the claim releases instead, as in the published algorithm.
+    /// No release fence between the claim and the stores of the event; the claim is a release operation instead, as in
+    /// the published algorithm.
     MissingWriterFence,
-    /// No acquire fence between copy and re-load; the re-load acquires instead, as in the published algorithm.
+    /// No acquire fence in a reader between the copy of the event and the second load of the seqno; the second load is
+    /// an acquire load instead, as in the published algorithm.
     MissingReaderFence,
     /// The commit is a relaxed store.
     RelaxedCommit,
-    /// A seqno that is given up is not published as a hole.
+    /// A writer that gives a seqno up does not publish the seqno as a hole.
     MissingHole,
     /// Seqnos are handed out by a relaxed addition without a fence: no earlier store is released with them, and there
     /// is no fence between the mark "inside" and the check whether the run is near.
     MissingEnterFence,
-    /// No fence between the allocation of a chunk's next turn and the check whether its owner is inside.
+    /// No fence in a writer between the allocation of a chunk, one pass through the buffer after its owner, and the
+    /// check whether the owner is inside a reservation.
     MissingThiefFence,
-    /// A payload cursor keeps its run, however long ago the run was allocated.
+    /// A payload cursor fills its run to the end, even if the run is no longer near. (By then other threads may have
+    /// taken the run's chunks.)
     MissingStaleCheck,
-    /// Leaving is a relaxed store.
+    /// The end of a reservation marks the payload cursor as "outside" by a relaxed store, not by a release store.
     RelaxedLeave,
-    /// A chunk is freed by a relaxed store.
+    /// A chunk is freed by a relaxed store, not by a release store.
     RelaxedFree,
     /// A chunk is freed although a reservation with payload in it is open.
     MissingPin,
-    /// A nested reservation that ends checks a second time, after it has left, whether its payload is in the run being
-    /// filled.
+    /// The end of a nested reservation checks twice whether its payload lies in the run being filled: before the store
+    /// that ends the reservation, and again after it. A signal handler may change runs between the two checks.
     SecondLeaveLook,
-    /// A payload cursor is handed on to the next thread while one of its reservations is open.
+    /// A thread that ends hands its payload cursor to the next thread although a reservation of the cursor is open.
     EarlyHandOver,
-    /// A chunk is taken without a check whether its owner is inside.
+    /// A writer takes a chunk without a check whether the chunk's owner is inside a reservation.
     MissingChunkClaim,
-    /// A chunk is taken by a writer that allocated it a lap ago.
+    /// A writer that allocated a chunk, and was then stalled for a whole pass through the buffer, takes the chunk
+    /// although a later pass has begun.
     MissingLapCheck,
-    /// The window is moved by one compare-exchange that is not repeated when it fails.
+    /// A writer moves the buffer window by one compare-exchange that it does not repeat when it fails.
     UnretriedWindow,
-    /// The window's distance is computed by a subtraction that can wrap.
+    /// A writer computes the new start of the buffer window by a subtraction that can wrap below zero.
     WindowUnderflow,
-    /// No release fence between window move and payload stores.
+    /// No release fence between the move of the buffer window and the stores of the payload.
     MissingWindowFence,
-    /// A reader does not compare the window with the payload that it has copied.
+    /// A reader does not check the buffer window after it has copied a payload, so that it may return overwritten
+    /// bytes.
     MissingWindowCheck,
     /// The seqno is stored before the other words of the descriptor.
     EarlyCommit,
@@ -67,7 +74,7 @@ mutations! {
     DeathUnnoticed,
     /// A reader counts one lost event too few in each gap.
     UncountedLoss,
-    /// A reader stops where the file says that the ring ends.
+    /// A reader never goes beyond the last seqno that it found in the file when it began.
     HeldCursor,
     /// A reader uses the payload size that a descriptor names without a check.
     TrustedPayloadSize,
@@ -85,7 +92,8 @@ pub(crate) const fn active(_: Mutation) -> bool {
 /// Returns true if the fault is switched on.
 ///
 /// # Panics
-/// If the environment names a fault that does not exist. Otherwise such a check would test nothing.
+/// If the environment names a fault that does not exist. (Without this panic, a misspelt name would switch no fault on,
+/// and the check would test nothing.)
 #[cfg(any(loom, shuttle, eventring_mutants))]
 pub(crate) fn active(mutation: Mutation) -> bool {
     static CHOSEN: std::sync::OnceLock<Option<Mutation>> = std::sync::OnceLock::new();

@@ -1,4 +1,4 @@
-//! Observe: the reading half of the protocol. Nothing here stores.
+//! Observe: the readers' half of the protocol. Functions of this module only load from the ring.
 
 use super::holes;
 use super::memory::{ControlWord, RingMemory};
@@ -11,7 +11,7 @@ use crate::sync::{Ordering, fence};
 /// is damaged, and is read as if it named this seqno. So sums of seqnos cannot overflow.
 pub(crate) const SEQNO_MAX: u64 = i64::MAX as u64;
 
-/// Outcome of a look at one seqno.
+/// Outcome of reading one seqno.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Observation {
     /// The event, whole.
@@ -24,7 +24,7 @@ pub(crate) enum Observation {
     Hole,
 }
 
-/// Outcome of a look at one slot.
+/// Outcome of reading one slot.
 pub(crate) enum Slot {
     /// The event, whole.
     Event(Descriptor),
@@ -34,7 +34,7 @@ pub(crate) enum Slot {
     Other(u64),
 }
 
-/// Looks at `seqno` (at least 1).
+/// Reads the event `seqno` (at least 1), or finds the reason why it cannot be read.
 #[inline(always)]
 pub(crate) fn descriptor<M: RingMemory>(memory: &M, seqno: u64) -> Observation {
     match slot(memory, seqno) {
@@ -44,7 +44,8 @@ pub(crate) fn descriptor<M: RingMemory>(memory: &M, seqno: u64) -> Observation {
     }
 }
 
-/// Looks for `seqno` (at least 1) in its slot only.
+/// Reads the event `seqno` (at least 1) from its slot. Does not find out why another value is in the slot: see
+/// [`absent`].
 #[inline(always)]
 pub(crate) fn slot<M: RingMemory>(memory: &M, seqno: u64) -> Slot {
     let words = memory.descriptor(seqno.wrapping_sub(1));
@@ -54,7 +55,7 @@ pub(crate) fn slot<M: RingMemory>(memory: &M, seqno: u64) -> Slot {
     if seen != seqno {
         return Slot::Other(seen);
     }
-    // Relaxed loads: validated below.
+    // These loads are relaxed. The second load of the seqno, below, shows whether the words belong to one event.
     let descriptor = M::load_descriptor(words);
     if !mutation::active(Mutation::MissingReaderFence) {
         // Pairs with the release fence after the claim: if one of the words loaded before this fence is a later
@@ -84,8 +85,8 @@ pub(crate) fn absent<M: RingMemory>(memory: &M, seqno: u64, seen: u64) -> Observ
     if memory.has_holes() && holes::holds(memory, seqno) {
         return Observation::Hole;
     }
-    // If the next lap's seqno of this slot has been handed out, this seqno is lost. A commit of it would come a lap
-    // late.
+    // If the slot's seqno of the next lap has been handed out, the event is lost to readers: its writer has not
+    // committed it for a whole lap.
     if last - seqno >= memory.geometry().descriptor_capacity() { Observation::Lapped } else { Observation::NotReady }
 }
 
@@ -111,11 +112,11 @@ pub(crate) fn payload_is_valid<M: RingMemory>(memory: &M, descriptor: &Descripto
         || memory.control(ControlWord::BufferWindowStart).load(reload_order()) <= descriptor.payload_buf_offset
 }
 
-/// Returns the last seqno handed out, 0 for none.
+/// Returns the last seqno that was handed out, or 0 if none was handed out yet.
 #[inline]
 pub(crate) fn last_seqno<M: RingMemory>(memory: &M) -> u64 {
-    // Acquire, pairs with the release of the addition that handed the seqno out: the events that its thread had
-    // committed before that are visible. (An addition continues the release sequences of the additions before it. So
+    // Acquire, pairs with the release of the addition that handed the seqno out: all events are visible that its thread
+    // had committed before the addition. (An addition continues the release sequences of the additions before it. So
     // the same holds for the threads of all earlier seqnos.)
     memory.control(ControlWord::LastSeqno).load(Ordering::Acquire).min(SEQNO_MAX)
 }

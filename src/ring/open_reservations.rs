@@ -70,7 +70,8 @@ fn a_leaked_reservation_costs_one_slot_and_one_chunk_even_if_its_thread_goes_on(
     for i in 0..2 * PAYLOAD / 64 {
         record(&ring, other, &[i as u8; 64]);
     }
-    // The leaked reservation's chunk, and the chunk that its thread was filling.
+    // Other writers may skip only two chunks in each pass through the buffer: the leaked reservation's chunk, and the
+    // chunk that its thread was filling.
     assert!(count(&ring, ControlWord::SkippedChunks) <= skipped + 6);
 }
 
@@ -80,7 +81,7 @@ fn the_last_reservation_in_a_chunk_that_is_no_longer_filled_frees_it() {
     let cursor = ring.cursors().acquire().unwrap();
     let _leaked = ring.reserve(Some(cursor), 64);
     for i in 0..20 * PAYLOAD / CHUNK {
-        // `outer` stays open while the chunk that it lies in is left.
+        // `outer` stays open while its thread stops filling the chunk that has its payload.
         let outer = ring.reserve(Some(cursor), 64);
         let also = ring.reserve(Some(cursor), 64);
         for _ in 0..5 {
@@ -122,8 +123,8 @@ fn a_chunk_that_was_taken_from_a_cursor_is_pinned_by_its_new_holder_alone() {
     assert!(chunks.take(0, Taker::Cursor(old), &cursors));
     new.enter();
     assert!(chunks.take(PAYLOAD, Taker::Cursor(new), &cursors));
-    // Two of the new holder's reservations are open in the chunk. The old holder counts a reservation that it will
-    // withdraw.
+    // Two of the new holder's reservations are open in the chunk. Then the old holder, which has lost the chunk,
+    // releases the same chunk with a count of one reservation, which it will withdraw.
     chunks.release_run(LeftRun { base: PAYLOAD, bytes: CHUNK, open: 2 }, new, false);
     chunks.release_run(LeftRun { base: 0, bytes: CHUNK, open: 1 }, old, false);
     chunks.unpin(PAYLOAD, new);
@@ -162,7 +163,7 @@ fn a_ring_whose_slots_are_all_open_loses_events_and_does_not_hang() {
     );
     let lost = ring.reserve_empty();
     assert_eq!((lost.seqno, lost.has_payload_memory()), (0, false));
-    // One slot is enough.
+    // One free slot is enough for the next event.
     finish(&ring, cursor, open.remove(3), &[3; 16]);
     let seqno = record(&ring, cursor, &[4; 16]);
     assert_eq!(read(&ring, seqno), [4; 16]);

@@ -24,8 +24,8 @@ impl<M: RingMemory> RingWriter<M> {
         }
     }
 
-    /// Takes `rounded` bytes of the cursor's run, or of a new run. Returns `None` if the payload should get chunks of
-    /// its own.
+    /// Takes `rounded` bytes of the cursor's run, or of a new run. Returns `None` if the payload should get one-off
+    /// chunks.
     fn allocate_in_run(&self, cursor: &PayloadCursor, rounded: u64) -> Option<u64> {
         if !cursor.begin_run_change() {
             return None;
@@ -48,11 +48,13 @@ impl<M: RingMemory> RingWriter<M> {
         let is_first = cursor.enter_epoch(epoch);
         let enough = rounded.saturating_mul(PAYLOADS_MIN);
         let (wanted, wanted_next) = match cursor.wanted_bytes().max(self.run_sizes.chunk_bytes) {
-            // Other threads allocated faster, and the rest of the run is lost. So the next run should be small.
+            // The thread recorded so slowly that the run is no longer near, and the rest of the run is lost. So the
+            // next run should be small.
             _ if is_stale => (0, 0),
-            // The run is used up, so the thread records more bytes than the run has.
+            // The thread has used the run up in a short time. So the next run may be twice as large.
             before if is_near => [before.saturating_mul(2).max(enough); 2].into(),
-            // A thread that takes one run in an epoch would lose most of a larger run.
+            // This is the thread's first run in this epoch. If the thread takes only one run in each epoch, it would
+            // lose most of a larger run. So the size stays.
             before if is_first => (before, before),
             before => (before, before.max(enough)),
         };
@@ -69,8 +71,8 @@ impl<M: RingMemory> RingWriter<M> {
         Some(base)
     }
 
-    /// Ends the cursor's filling of its run, if it has one. Call this during a run change, or when no handler can
-    /// record.
+    /// Makes the cursor stop filling its run, if it has a run, and releases the run's chunks. Call this during a run
+    /// change, or when no signal handler can record.
     ///
     /// `is_kept` has the meaning that it has in [`Chunks::release_run`](super::chunk::Chunks::release_run).
     pub(super) fn release_run(&self, cursor: &PayloadCursor, is_kept: bool) {
@@ -79,8 +81,8 @@ impl<M: RingMemory> RingWriter<M> {
         }
     }
 
-    /// Returns the number of the present stretch of payload memory. A run that was taken two stretches ago is no longer
-    /// near.
+    /// Returns the number of the present epoch. An epoch is the time in which the writers allocate `stale_bytes` bytes,
+    /// so a run that was taken two epochs ago is no longer near.
     fn epoch(&self) -> u64 {
         self.memory.control(ControlWord::NextPayloadByte).load(Ordering::Relaxed) / self.stale_bytes
     }
@@ -95,14 +97,15 @@ impl<M: RingMemory> RingWriter<M> {
     }
 
     /// Allocates `count` neighbouring chunks and takes them all. If a stalled writer holds one of them, tries the
-    /// following chunks. Returns `None` after about two turns of the buffer.
+    /// following chunks. Returns `None` after it has tried chunks for about two passes through the buffer.
     fn take_run(&self, count: u64, taker: Taker<'_>) -> Option<u64> {
         let chunk_bytes = self.run_sizes.chunk_bytes;
         let run_bytes = count * chunk_bytes;
         let next = self.memory.control(ControlWord::NextPayloadByte);
         let tries = 2 * self.memory.geometry().payload_buf_bytes() / run_bytes + 2;
         for _ in 0..tries {
-            // Relaxed: atomicity makes the offset unique, and the owner words order everything else.
+            // Relaxed: because the addition is atomic, no other writer gets this offset. The owner words order the
+            // accesses to the chunks.
             let first = next.fetch_add(run_bytes, Ordering::Relaxed);
             step::at(Step::ChunkAllocated);
             let taken = (0..count)
@@ -120,7 +123,7 @@ impl<M: RingMemory> RingWriter<M> {
         None
     }
 
-    /// Frees `count` chunks from `first` on that `taker` holds.
+    /// Frees those of the `count` chunks from `first` on that `taker` still holds.
     pub(super) fn free_chunks(&self, first: u64, count: u64, taker: Taker<'_>) {
         for i in 0..count {
             self.chunks.free(first + i * self.run_sizes.chunk_bytes, taker);
@@ -129,8 +132,8 @@ impl<M: RingMemory> RingWriter<M> {
     }
 }
 
-/// Returns `payload_bytes` and the padding after them; at most 2^63. (In two instructions; `next_multiple_of` takes
-/// six.)
+/// Returns `payload_bytes` rounded up to the payload alignment, at most 2^63. (This takes two instructions;
+/// `next_multiple_of` takes six.)
 #[inline(always)]
 pub(super) fn padded(payload_bytes: u64) -> u64 {
     (payload_bytes + (PAYLOAD_ALIGN - 1)) & !(PAYLOAD_ALIGN - 1)

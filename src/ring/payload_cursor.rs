@@ -12,36 +12,41 @@ use crate::sync::{AtomicU64, Ordering, compiler_fence, local_add, local_fetch_ad
 /// Index of a payload cursor among those of a ring.
 pub(crate) type CursorId = u16;
 
-/// Value of a base while no run is being filled. (Bases are multiples of the padding.)
+/// Value of `run_base` while no run is being filled. (It is not a multiple of the payload alignment, so no run has this
+/// base.)
 const NO_RUN: u64 = u64::MAX;
-/// Value of the next free byte while no run is being filled. It lies past the end of every run, also of [`NO_RUN`],
-/// however many bytes are taken there in vain.
+/// Value of `next` while no run is being filled. It lies past the end of every run, also if `run_base` is [`NO_RUN`].
+/// So every attempt to take bytes fails, however many attempts have added their bytes to `next` before.
 const PAST_EVERY_RUN: u64 = 1 << 62;
 
-/// Addend for one open reservation, in [`PayloadCursor::inside`].
+/// Part of [`PayloadCursor::inside`] that counts one open reservation.
 const OPEN: u64 = 1;
-/// Addend for one open reservation whose payload lies in the run being filled, in [`PayloadCursor::inside`].
+/// Part of [`PayloadCursor::inside`] that counts, in addition, one open reservation whose payload lies in the run being
+/// filled.
 const OPEN_IN_RUN: u64 = 1 << 32;
 const OPEN_MASK: u64 = OPEN_IN_RUN - 1;
 
 /// One thread's position in the payload buffer. Only `inside` is read by other threads.
 pub(crate) struct PayloadCursor {
-    /// Number of the owner's open reservations (low half), and of those with their payload in the run being filled
-    /// (high half). 0 means "outside". Only the owner stores this word.
+    /// The low half is the number of the owner's open reservations. The high half is the number of those reservations
+    /// that have their payload in the run being filled. A value of 0 means that the owner is *outside*, any other value
+    /// that it is *inside*. Only the owner stores this word.
     inside: AtomicU64,
     /// Unwrapped base of the run being filled, or [`NO_RUN`].
     run_base: AtomicU64,
-    /// Unwrapped offset of the next free byte in the run, or an offset past its end, or at least [`PAST_EVERY_RUN`].
+    /// Unwrapped offset of the next free byte in the run. It is past the end of the run while an attempt to take too
+    /// many bytes is being undone, and at least [`PAST_EVERY_RUN`] if there is no run.
     next: AtomicU64,
     /// Bytes of the run being filled, or of the last run.
     run_bytes: AtomicU64,
     /// 1 while the owner changes runs. A signal handler that interrupts the change and records finds this mark.
     is_changing_run: AtomicU64,
-    /// Bytes that the owner wants of its next run; 0 before the first run.
+    /// Size that the owner's next run should have, in bytes; 0 before the first run.
     wanted_bytes: AtomicU64,
-    /// One more than the epoch in which the owner took a run last; see [`super::active`].
+    /// Number of the epoch in which the owner last took a run, plus one; 0 before the first run. [`super::active`]
+    /// defines epochs.
     epoch: AtomicU64,
-    /// 1 after the owner has ended while a reservation was open.
+    /// 1 if the owner's thread has ended while a reservation was open; otherwise 0.
     is_orphan: AtomicU64,
     id: CursorId,
 }
@@ -98,37 +103,38 @@ impl PayloadCursor {
 
     /// Marks that a reservation begins: the owner is inside.
     ///
-    /// [`crate::sync::fetch_add_then_fence`] or a sequentially consistent fence must follow before `next_payload_byte`
-    /// is read to find out whether the chunk still belongs to this cursor.
+    /// [`crate::sync::fetch_add_then_fence`] or a sequentially consistent fence must follow. Only after it, a load of
+    /// `next_payload_byte` shows whether the run still belongs to this cursor.
     #[inline(always)]
     pub(crate) fn enter(&self) {
         // Only the owner stores.
         local_add(&self.inside, OPEN);
     }
 
-    /// Ends the only open reservation. Returns false without effect if other reservations are open; then call
+    /// Ends a reservation if it is the owner's only open reservation. Otherwise returns false without effect; then call
     /// [`Self::leave_slow`].
     #[inline(always)]
     pub(crate) fn try_leave(&self) -> bool {
         let is_only_one = self.inside.load(Ordering::Relaxed) & OPEN_MASK <= OPEN;
         if is_only_one {
-            // Release, pairs with the acquire in `is_outside`: the owner's payload stores happen before anything that a
-            // thread does which reads this 0 and takes one of the owner's chunks.
+            // Release, pairs with the acquire in `is_outside`: a thread that reads this 0 may take one of the owner's
+            // chunks. The owner's payload stores happen before the payload stores of that thread.
             self.inside.store(0, leave_order());
         }
         is_only_one
     }
 
-    /// Ends a reservation while other reservations are open. `in_run` is the offset of its payload if the payload lies
-    /// in a run of this cursor.
+    /// Ends a reservation while other reservations of the owner are open. `in_run` is the offset of the reservation's
+    /// payload if the payload lies in a run of this cursor, otherwise `None`.
     ///
     /// Returns true if that run is no longer being filled. Then the caller calls [`super::chunk::Chunks::unpin`].
     pub(crate) fn leave_slow(&self, in_run: Option<u64>) -> bool {
         let inside = self.inside.load(Ordering::Relaxed);
-        // The question is asked once, before the store. If a handler changes runs before the question, it has counted
-        // our reservation in the old run, and the caller undoes this count. If a handler changes runs between the
-        // question and the store, the count of the old run stays one too high, and the new run has the count that we
-        // store. Both runs are then kept until the cursor is outside, which is always safe.
+        // We check once, before the store, whether our payload lies in the run being filled. If a signal handler has
+        // changed runs before this check, the handler has counted our reservation in the old run, and the caller undoes
+        // this count. If a handler changes runs between the check and the store, the count of the old run stays one too
+        // high, and the new run gets the count that we store. Both runs are then not freed until the cursor is outside,
+        // which is always safe.
         let is_in_run = in_run.is_some_and(|offset| self.is_in_run(offset));
         // Release, as in `try_leave`.
         self.inside.store(inside - OPEN - if is_in_run { OPEN_IN_RUN } else { 0 }, leave_order());
@@ -146,17 +152,19 @@ impl PayloadCursor {
 
     /// Marks "inside" and takes `bytes` from the run being filled, if they fit.
     ///
-    /// If they fit, they may be used if [`Self::is_filling`] that run after the fence and the run is still near;
-    /// otherwise the caller must [`Self::withdraw`]. If they do not fit, the caller must [`Self::undo_bump`].
+    /// If the bytes fit, the caller must execute the fence, and then check that the run is still near and
+    /// [`Self::is_filling`]. If so, the caller may use the bytes; if not, it must call [`Self::withdraw`]. If the bytes
+    /// do not fit, the caller must call [`Self::undo_bump`].
     ///
-    /// This uses only words that the owner alone stores. So it can come before the locked instructions, and the
-    /// processor does it while it waits for them. A signal handler of the thread may run between any two steps.
+    /// This uses only words that the owner alone stores. So the caller can call it before the locked instructions of a
+    /// reservation, and the processor executes both at the same time. A signal handler of the thread may run between
+    /// any two steps.
     #[inline(always)]
     pub(crate) fn enter_and_bump(&self, bytes: u64) -> Bump {
         let base = self.run_base.load(Ordering::Relaxed);
-        // The addition is one instruction, so that no signal handler sees a part of it. An offset past the run's end is
-        // not used. No later offset is used either, until the addition is undone or the next run begins. Without a run
-        // every offset is past the end: see `PAST_EVERY_RUN`.
+        // The addition is one instruction, so that no signal handler can interrupt it half way. If the new end is past
+        // the run's end, the bytes are not used. Then later attempts fail as well, until the addition is undone or the
+        // next run begins. Without a run every attempt fails: see `PAST_EVERY_RUN`.
         let offset = local_fetch_add(&self.next, bytes);
         // If a handler changed runs after the load of `base`, the offset is in the new run and may pass this
         // comparison. It is not used: the caller then notices that the run at `base` is not being filled any more.
@@ -171,10 +179,11 @@ impl PayloadCursor {
     /// Gives back the `bytes` that did not fit into the run at `base`, so that smaller payloads find the rest of the
     /// run.
     pub(crate) fn undo_bump(&self, base: u64, bytes: u64) {
-        // During our run change no handler changes runs. If the run at `base` is still being filled, it was being
-        // filled before the bump, too, because runs do not come back. So the bytes were taken from this `next`.
-        // Handlers that took bytes meanwhile either got an offset past the end, too, or got bytes in the rest of the
-        // run.
+        // The subtraction is right only if the bytes were added to the `next` of the present run. After
+        // `begin_run_change` no handler changes runs. If the run at `base` is still being filled, it was also being
+        // filled when the bytes were added, because a cursor never fills the same run again. Handlers that added bytes
+        // meanwhile found no room in the run, or got bytes in the rest of the run. Neither is disturbed by the
+        // subtraction.
         if self.begin_run_change() {
             if self.is_filling(base) {
                 local_add(&self.next, bytes.wrapping_neg());
@@ -183,8 +192,8 @@ impl PayloadCursor {
         }
     }
 
-    /// Takes `bytes` from the run being filled for the reservation that is being made, if they fit; returns their
-    /// offset.
+    /// Takes `bytes` from the run being filled, for the reservation that is being made. Returns their offset, or `None`
+    /// if they do not fit.
     ///
     /// Call this between [`Self::begin_run_change`] and [`Self::end_run_change`].
     pub(crate) fn try_bump(&self, bytes: u64) -> Option<u64> {
@@ -220,11 +229,12 @@ impl PayloadCursor {
         self.run_base.load(Ordering::Relaxed) == base
     }
 
-    /// Takes back that the reservation being made has its payload at `offset`.
+    /// Undoes the count of the reservation that is being made in the run of `offset`, because the reservation gets
+    /// other payload memory.
     ///
     /// If a handler has changed runs meanwhile, either the handler counted our reservation in the old run, or we
-    /// counted it in the new run. We cannot know which. So we leave the counts as they are. The run with the extra
-    /// count is then kept until the cursor is outside, which is always safe.
+    /// counted it in the new run. We cannot know which. So we leave the counts as they are. The run whose count is one
+    /// too high is then not freed until the cursor is outside, which is always safe.
     pub(crate) fn withdraw(&self, offset: u64) {
         if self.begin_run_change() {
             if self.is_in_run(offset) {
@@ -239,17 +249,18 @@ impl PayloadCursor {
         self.run_base().is_some_and(|base| offset.wrapping_sub(base) < self.run_bytes.load(Ordering::Relaxed))
     }
 
-    /// Returns the number of bytes that the owner wants of its next run; 0 before the first run.
+    /// Returns the size in bytes that the owner's next run should have. Returns 0 before the first run.
     pub(crate) fn wanted_bytes(&self) -> u64 {
         self.wanted_bytes.load(Ordering::Relaxed)
     }
 
-    /// Sets the number of bytes that the owner wants of its next run.
+    /// Sets the size in bytes that the owner's next run should have.
     pub(crate) fn want_bytes(&self, bytes: u64) {
         self.wanted_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Notes that the owner needs a run in this epoch. Returns true if it is the first time in the epoch.
+    /// Notes that the owner needs a new run in this epoch. Returns true if the owner has not needed a new run in this
+    /// epoch before.
     pub(super) fn enter_epoch(&self, epoch: u64) -> bool {
         let is_new = self.epoch.load(Ordering::Relaxed) != epoch + 1;
         self.epoch.store(epoch + 1, Ordering::Relaxed);
@@ -270,8 +281,8 @@ impl PayloadCursor {
         is_orphan
     }
 
-    /// Marks that the owner is about to change runs. Returns false if the mark was set already: then we are a signal
-    /// handler that interrupted a run change.
+    /// Marks that the owner is about to change runs. Returns false if the mark was set already. Then the caller is in a
+    /// signal handler that interrupted a run change, and it must not change runs.
     #[inline(always)]
     pub(crate) fn begin_run_change(&self) -> bool {
         if self.is_changing_run.load(Ordering::Relaxed) != 0 {

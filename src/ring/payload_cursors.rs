@@ -37,7 +37,7 @@ struct FreeCursors {
 }
 
 impl PayloadCursors {
-    /// Creates the set without cursors; in models, with all cursors.
+    /// Creates the set. It is empty, except in models, where it has all cursors from the start.
     pub(crate) fn new() -> Self {
         let cursors = Self { cursors: SegmentedArray::new(), free: Mutex::new(FreeCursors::default()) };
         if cfg!(any(loom, shuttle)) {
@@ -76,7 +76,7 @@ impl PayloadCursors {
         self.cursors.get_or_make(id.into(), new).map(|cursor| &**cursor)
     }
 
-    /// Returns the cursor with this index if it was ever made.
+    /// Returns the cursor with this index, or `None` if no thread has ever needed so many cursors.
     pub(crate) fn get(&self, id: CursorId) -> Option<&PayloadCursor> {
         self.cursors.get(id.into()).map(|cursor| &**cursor)
     }
@@ -84,10 +84,11 @@ impl PayloadCursors {
 
 impl<M: RingMemory> RingWriter<M> {
     /// Gives a thread's payload cursor back at the thread's end. The next thread gets the cursor together with the run
-    /// that it fills. No handler of the ending thread may record meanwhile.
+    /// that it fills. No signal handler of the ending thread may record during this call.
     ///
-    /// A cursor with an open reservation (in another thread-local, or forgotten) becomes an orphan until
-    /// [`Self::give_back_orphan`]; its run is freed with the last of its reservations.
+    /// A reservation may still be open: another thread-local variable owns it, or the program has leaked it. The cursor
+    /// then becomes an *orphan*, which no thread gets until the last of its reservations has ended and
+    /// [`Self::give_back_orphan`] is called. Its run is freed at that time.
     pub(crate) fn give_back(&self, cursor: &PayloadCursor) {
         if cursor.is_outside() || mutation::active(Mutation::EarlyHandOver) {
             self.cursors.release(cursor.id());

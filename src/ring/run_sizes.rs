@@ -1,14 +1,14 @@
 //! The sizes of the runs of payload cursors.
 //!
-//! The part of a run that its cursor does not use is lost until the buffer has gone round. Three rules keep that loss
-//! small. Runs begin with one chunk and grow with the bytes that the thread records. All payload cursors together hold
-//! at most a sixteenth of the buffer. A payload gets chunks of its own if a run would hold only a few payloads of its
-//! size.
+//! The part of a run that its cursor does not use is lost until the writers have filled the rest of the buffer and come
+//! to it again. Three rules keep that loss small. Runs begin with one chunk and grow with the bytes that the thread
+//! records. All payload cursors together hold at most a sixteenth of the buffer. A payload gets chunks of its own if a
+//! run would hold only a few payloads of its size.
 
 use crate::layout::Geometry;
 
-/// Smallest number of payloads that a run holds. When the next payload does not fit, the lost rest of the run is at
-/// most about the run divided by this number. (Models use tiny runs, of two payloads.)
+/// Smallest number of payloads that a run holds. When a run has no room for the next payload, its unused rest is at
+/// most about the run's size divided by this number. (Models use tiny runs, of two payloads.)
 pub(super) const PAYLOADS_MIN: u64 = if cfg!(any(loom, shuttle)) { 2 } else { 4 };
 
 /// Limits for the sizes of a ring's runs.
@@ -17,9 +17,9 @@ pub(super) struct RunSizes {
     pub(super) chunk_bytes: u64,
     /// Length of the longest run.
     pub(super) run_bytes_max: u64,
-    /// The bytes that the runs of all payload cursors together should take; twice as many if payloads are large. A
-    /// cursor keeps its run while the other cursors allocate twice this number of bytes. Threads that record by turns
-    /// thus use up their runs in time.
+    /// Number of bytes that the runs of all payload cursors together should have. (If payloads are large, the runs have
+    /// up to twice this number.) A run stays near while far more bytes than this are allocated. So threads that record
+    /// one after another use up their runs before the runs are no longer near.
     pub(super) all_runs_bytes: u64,
 }
 

@@ -27,17 +27,17 @@ steps! {
     SlotSeen,
     /// The slot was claimed.
     Claimed,
-    /// The slot could not be claimed, and the hole is not published.
+    /// The slot could not be claimed, and the hole is not published yet.
     Refused,
-    /// The hole is published, and is not counted.
+    /// The hole is published, and is not counted yet.
     HolePublished,
-    /// The payload cursor has released its run, and has no other.
+    /// The payload cursor has released its run, and has no other run yet.
     RunReleased,
-    /// Payload memory is allocated, and its chunks are not taken.
+    /// Payload memory is allocated, and its chunks are not taken yet.
     ChunkAllocated,
     /// A chunk's owner was read.
     OwnerSeen,
-    /// All chunks are taken, and the window has not moved.
+    /// All chunks are taken, and the window has not moved yet.
     ChunksTaken,
     /// The window was read.
     WindowSeen,

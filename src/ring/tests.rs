@@ -82,7 +82,8 @@ fn a_stalled_writer_keeps_its_slot_and_the_refused_seqno_is_a_hole() {
     for _ in 0..CAPACITY - 1 {
         record(&ring, 2, &[]);
     }
-    // The next seqno falls into the stalled slot: it is given up, and the event gets the seqno after it.
+    // The stalled writer is inside the slot of the next seqno. So that seqno is given up, and the event gets the seqno
+    // after it.
     assert_eq!(record(&ring, 3, &[]), CAPACITY + 2);
     assert_eq!(observe::descriptor(ring.memory(), CAPACITY + 1), Observation::Hole);
     assert_eq!(ring.memory().control(ControlWord::RefusedClaims).load(Ordering::Relaxed), 1);
@@ -155,7 +156,7 @@ fn the_window_passes_exactly_what_is_overwritten_and_never_moves_back() {
         assert!(next.saturating_sub(PAYLOAD - incr) <= window() && window() < next);
         before = window();
     }
-    // A late writer with an old end changes nothing.
+    // A writer that was stalled, and comes with a smaller end, does not change the window.
     super::window::move_past(ring.memory(), 64);
     assert_eq!(window(), before);
 }

@@ -5,12 +5,12 @@ use super::mutation::{self, Mutation};
 use super::step::{self, Step};
 use crate::sync::{Ordering, fence};
 
-/// Makes sure that the window has passed every byte that a payload ending at the unwrapped offset `end` overwrites. The
-/// move of the window is ordered before all stores after this call.
+/// Moves the start of the window past every old byte that a payload ending at the unwrapped offset `end` will
+/// overwrite. A reader that sees a payload byte stored after this call also sees the move.
 ///
-/// The window only grows. `fetch_max` cannot lose a move to a smaller one at the same time, and a writer that is late
-/// computes a smaller start and changes nothing. An `end` within the first turn of the buffer needs no move. The
-/// subtraction saturates for this case.
+/// The window only grows. `fetch_max` cannot lose a move to a smaller one at the same time, and a writer that was
+/// stalled computes a smaller start, which changes nothing. In the first pass through the buffer nothing is overwritten
+/// and no move is needed. The subtraction saturates for this case.
 #[inline]
 pub(crate) fn move_past<M: RingMemory>(memory: &M, end: u64) {
     let geometry = memory.geometry();

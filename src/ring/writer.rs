@@ -20,8 +20,8 @@ use crate::sync::Ordering;
 #[repr(C)]
 pub(crate) struct RingWriter<M> {
     pub(super) capacity: u64,
-    /// Largest distance in bytes from the base of a *near* run to the next payload byte. It is much less than a turn of
-    /// the buffer. A payload cursor leaves a run that is no longer near.
+    /// Largest distance in bytes from the base of a *near* run to the next payload byte. It is an eighth of the buffer.
+    /// A payload cursor stops filling a run that is no longer near.
     pub(super) stale_bytes: u64,
     pub(super) run_sizes: RunSizes,
     pub(super) memory: M,
@@ -40,7 +40,7 @@ pub(crate) struct Unfinished {
 }
 
 impl<M: RingMemory> RingWriter<M> {
-    /// Creates a writer to `memory`, of which no other writer may exist.
+    /// Creates a writer of the ring in `memory`. The ring must have no other writer.
     pub(crate) fn new(memory: M) -> Self {
         let geometry = *memory.geometry();
         Self {
@@ -113,7 +113,8 @@ impl<M: RingMemory> RingWriter<M> {
         let Bump::Fits { offset, base } = bump else {
             return Err(Unfinished { bump, claimed_seqno: 0 });
         };
-        // This call contains the full fence between the mark "inside" and the check of the cursor's run.
+        // Besides claiming the slot, this call executes the full fence that must come between the mark "inside" and the
+        // check `may_fill`.
         let Some(slot) = self.try_claim_slot() else { return Err(Unfinished { bump, claimed_seqno: 0 }) };
         if !self.may_fill(cursor, base) {
             return Err(Unfinished { bump, claimed_seqno: slot.seqno });
@@ -134,7 +135,8 @@ impl<M: RingMemory> RingWriter<M> {
         let mut slot = self.claimed_slot(claimed_seqno).or_else(|| self.claim_slot_slow());
         match bump {
             Bump::Fits { offset, base } => {
-                // If only the slot was missing, the bytes of the run may still be used.
+                // The bytes of the run fit. If they may still be used, only the slot was missing, and the reservation
+                // is complete.
                 if let Some(slot) = slot.take_if(|_| self.may_fill(cursor, base)) {
                     return slot.with_payload(offset, PayloadMemory::Run);
                 }
@@ -161,7 +163,8 @@ impl<M: RingMemory> RingWriter<M> {
         slot.with_payload(payload_offset, memory)
     }
 
-    /// Returns true if the cursor may write to the run at `base`, from which it took bytes before the fence.
+    /// Returns true if the cursor may write the bytes that it took from the run at `base` before the fence: if no other
+    /// thread can have taken the run's chunks, and no signal handler has changed runs.
     #[inline(always)]
     fn may_fill(&self, cursor: &PayloadCursor, base: u64) -> bool {
         self.is_near(base) && cursor.is_filling(base)
@@ -173,8 +176,8 @@ impl<M: RingMemory> RingWriter<M> {
     /// Call this after the fence that follows the mark "inside".
     #[inline(always)]
     pub(super) fn is_near(&self, base: u64) -> bool {
-        // Relaxed: the fence after the mark "inside" decides whether a thief's allocation is seen here; see
-        // `Chunks::take`.
+        // Relaxed: the fence after the mark "inside" guarantees that either this load sees the allocation of a thread
+        // that wants the run's chunks, or that thread sees the mark; see `Chunks::is_abandoned`.
         let next = self.memory.control(ControlWord::NextPayloadByte).load(Ordering::Relaxed);
         next.wrapping_sub(base) <= self.stale_bytes || mutation::active(Mutation::MissingStaleCheck)
     }

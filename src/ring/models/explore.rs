@@ -31,7 +31,7 @@ impl Tally {
     }
 }
 
-/// Returns the number of preemptions to explore in addition to those of CI; see `.ci/models`.
+/// Returns the number of preemptions to explore in addition to the number that CI explores; see `.ci/models`.
 fn extra_depth() -> usize {
     std::env::var("EVENTRING_MODEL_DEPTH").map_or(0, |depth| depth.parse().expect("EVENTRING_MODEL_DEPTH is a number"))
 }

@@ -1,4 +1,5 @@
-//! Signal handlers that record while their thread is recording, before each of its accesses to shared words.
+//! Models of signal handlers that record while the interrupted thread is recording. A handler is tried before each of
+//! the thread's accesses to shared words.
 
 use super::event::{
     CHUNK_BYTES, Got, PAYLOAD_BYTES, Ring, SMALL_BYTES, count, finish, read, record, record_empty, ring_with_runs,
@@ -13,17 +14,18 @@ use std::sync::{Arc, Mutex};
 enum Doing {
     Empty,
     Small,
-    /// Small events, enough to need a new chunk.
+    /// So many small events that the thread needs a new chunk.
     Smalls,
     Large,
-    /// Small events during an outer reservation, so that a chunk is left while that reservation is open in it.
+    /// Small events during an outer reservation, so many that the payload cursor goes on to a new chunk while the outer
+    /// reservation is open in the old chunk.
     Nested,
 }
 
 impl Doing {
     const ALL: [Self; 5] = [Self::Empty, Self::Small, Self::Smalls, Self::Large, Self::Nested];
 
-    /// Performs the action, and notes the seqnos.
+    /// Performs the action, and adds the seqnos of its events to `seqnos`.
     fn run(self, ring: &Ring, seqnos: &Mutex<Vec<u64>>) {
         let cursor = ring.cursors().get(0);
         let note = |seqno: Option<u64>| seqnos.lock().unwrap().push(seqno.expect("there is a slot"));
@@ -52,11 +54,11 @@ struct Case {
     is_open: bool,
     /// Number of chunks of the payload cursor's runs.
     chunks: u64,
-    /// Number of the access before which the handler runs.
+    /// Number of the thread's access to shared words before which the handler runs.
     step: u64,
 }
 
-/// Fills the payload buffer twice in place of another thread. `spared` is the chunk that this thread must not take.
+/// Fills the payload buffer twice, as another thread would. Checks that no event is recorded in the chunk `spared`.
 fn go_round(ring: &Ring, spared: Option<u64>) {
     for _ in 0..2 * PAYLOAD_BYTES / CHUNK_BYTES {
         let seqno = record(ring, ring.cursors().get(1), CHUNK_BYTES).unwrap();
@@ -71,7 +73,8 @@ fn go_round(ring: &Ring, spared: Option<u64>) {
     }
 }
 
-/// Returns false if the handler has not run.
+/// Records with a handler that interrupts before access number `case.step`, and checks all events. Returns false if the
+/// recording ended before that access, so that the handler has not run.
 fn interrupt(case: Case) -> bool {
     let ring = ring_with_runs(32, case.chunks);
     let seqnos = Arc::new(Mutex::new(Vec::new()));
@@ -92,7 +95,7 @@ fn interrupt(case: Case) -> bool {
     for seqno in seqnos.lock().unwrap().iter() {
         assert_eq!(read(ring.memory(), *seqno), Got::Whole, "{seqno} in {case:?}");
     }
-    // Only payloads of open reservations are kept from other threads when the thread is outside.
+    // While `open` is open, another thread must not take the chunk that holds its payload.
     if let Some(open) = open {
         go_round(&ring, Some(open.payload_offset / CHUNK_BYTES));
         finish(&ring, cursor, open, SMALL_BYTES);
@@ -124,7 +127,7 @@ fn a_handler_may_record_at_any_step_of_recording() {
                     let came = Arc::new(Mutex::new(true));
                     let came_in_model = Arc::clone(&came);
                     let case = Case { doing, on_top, earlier, is_open, chunks, step };
-                    // One thread: one execution.
+                    // The model has one thread, so loom explores one execution. That execution has many branches.
                     let mut model = loom::model::Builder::new();
                     model.max_branches = 30_000;
                     model.check(move || *came_in_model.lock().unwrap() = interrupt(case));

@@ -1,4 +1,4 @@
-//! Holes: a seqno falls into the slot of a writer that has stopped.
+//! Model of holes: a seqno cannot be used, because a writer that has stopped is still inside its slot.
 
 use super::event::{Got, check_at_rest, finish, read, record_empty, ring};
 use super::explore::explore;
@@ -26,7 +26,7 @@ fn a_reader_skips_the_hole_that_a_stalled_writer_leaves() {
             }
             next += 1;
         }
-        // Seqno 3 was refused.
+        // Seqno 3 could not be claimed, so the writer got seqnos 2 and 4, and seqno 3 is a hole.
         assert_eq!(writer.join().unwrap(), [Some(2), Some(4)]);
         assert_eq!(
             [1, 2, 3, 4].map(|seqno| read(ring.memory(), seqno)),

@@ -1,4 +1,4 @@
-//! Rings under random schedules: more writers, readers and laps than can be explored exhaustively.
+//! Models of rings under random schedules, with more writers, readers and laps than can be explored exhaustively.
 
 use super::event::{
     CHUNK_BYTES, Got, Ring, SMALL_BYTES, check_at_rest, commit, finish, read, record, record_empty, ring_with_runs,
@@ -10,7 +10,7 @@ use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread;
 use std::sync::Arc;
 
-/// Result of a writer.
+/// Counts of what a writer did.
 #[derive(Clone, Copy, Default)]
 struct Written {
     recorded: u64,
@@ -42,8 +42,8 @@ fn write(ring: &Ring, steps: usize, may_stop: bool, tally: &Tally) -> Written {
                 finish(ring, Some(cursor), outer, bytes);
                 count((seqno != 0).then_some(seqno));
             }
-            // The thread ends, and another thread begins. The new thread has this payload cursor, or a cursor that a
-            // third thread has given back.
+            // As if the thread ended here and another thread began: the payload cursor is given back, and the new
+            // thread gets it again, or gets a cursor that a third thread has given back.
             10 => {
                 ring.give_back(cursor);
                 if thread_rng().gen_range(0..2) == 0 {
@@ -68,7 +68,8 @@ fn write(ring: &Ring, steps: usize, may_stop: bool, tally: &Tally) -> Written {
     Written { open, ..written }
 }
 
-/// Follows the ring from its oldest event until all writers have ended, and accounts for every seqno.
+/// Reads the ring from its oldest event until all writers have ended, and checks that every seqno is an event, lost, or
+/// a hole.
 fn follow(ring: &Ring, writing: &AtomicU64, tally: &Tally) {
     let start = observe::oldest_seqno(ring.memory(), observe::last_seqno(ring.memory()));
     let (mut next, mut events, mut lost) = (start, 0, 0);

@@ -36,7 +36,8 @@ fn stop_before(steps: u64) -> bool {
         }
         let ended = stopping.join().unwrap();
         *seen.lock().unwrap() |= ended;
-        // The stopped writer may have one seqno, committed or not; all other seqnos are accounted for.
+        // The stopped writer may have one seqno, committed or not. Every other seqno must be a recorded event or a
+        // seqno that was given up.
         let last = observe::last_seqno(ring.memory());
         let given_up = count(&ring, ControlWord::RefusedClaims) + count(&ring, ControlWord::LappedClaims);
         let others = last - 5 - given_up;
@@ -44,7 +45,7 @@ fn stop_before(steps: u64) -> bool {
         for seqno in 1..=last {
             let got = read(ring.memory(), seqno);
             tally.saw(got.name());
-            // A reader of a seqno before the last lap does not wait.
+            // Seqnos before the last lap must not be `NotReady`, because a reader would wait for them.
             assert!(got != Got::NotReady || seqno + 2 > last);
         }
         if ended {
@@ -59,7 +60,8 @@ fn stop_before(steps: u64) -> bool {
 #[test]
 fn a_writer_that_stops_at_any_step_stops_nobody_else() {
     let all_steps = (0..).find(|steps| stop_before(*steps));
-    // A writer has at least these accesses: payload cursor, addition, claim, payload memory, window, two words of
-    // payload, eight words of the descriptor, leaving.
+    // Checks that the model stopped the writer before every access. A writer has at least these: the mark in its
+    // payload cursor, the addition that gives the seqno, the claim, the allocation of payload memory, the window, two
+    // words of payload, eight words of the descriptor, and the end of its reservation.
     assert!(all_steps.is_some_and(|steps| steps >= 25), "{all_steps:?}");
 }

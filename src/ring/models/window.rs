@@ -1,4 +1,4 @@
-//! The buffer window: a payload that is being overwritten never counts as valid.
+//! Models of the buffer window: a reader never takes a payload that is being overwritten for valid.
 
 use super::event::{
     CHUNK_BYTES, Got, PAYLOAD_BYTES, bound_payload, check_at_rest, commit, count, pass_by, read, record, ring,
@@ -52,8 +52,9 @@ fn a_large_and_a_small_writer_cannot_lose_each_others_window_move() {
         // This event's payload is the fifth chunk.
         pass_by(&ring, 4 * CHUNK_BYTES);
         assert_eq!(record(&ring, None, CHUNK_BYTES), Some(1));
-        // The window need not move before this point. The large payload overwrites the first six chunks, or more chunks
-        // if the small payload comes first. The small payload moves the window by a step.
+        // The payload memory allocated up to this point does not yet make a writer move the window. The large payload
+        // overwrites the first six chunks, or more chunks if the small payload is allocated first. The small payload
+        // moves the window by a step.
         pass_by(&ring, PAYLOAD_BYTES - 7 * CHUNK_BYTES);
         let large = thread::spawn({
             let ring = Arc::clone(&ring);
@@ -84,7 +85,8 @@ fn a_writer_that_comes_late_neither_moves_the_window_back_nor_takes_a_chunk_that
             let ring = Arc::clone(&ring);
             move || record(&ring, None, CHUNK_BYTES)
         });
-        // If the other writer has allocated its chunk, this payload gets the same chunk, a turn of the buffer later.
+        // If the other writer has already allocated its chunk, this payload gets the same chunk, one pass through the
+        // buffer later.
         pass_by(&ring, PAYLOAD_BYTES - CHUNK_BYTES);
         let seqno = record(&ring, None, CHUNK_BYTES).unwrap();
         let moved = count(&ring, ControlWord::BufferWindowStart);
