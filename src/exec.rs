@@ -1,4 +1,5 @@
-//! Recording execution events: the global recorder that takes them, and the scope that sets their block.
+//! Recording of execution events: the global recorder that records them, and the scope that sets the block that they
+//! belong to.
 //!
 //! The events themselves are in [`schema::exec`](crate::schema::exec).
 
@@ -53,15 +54,16 @@ pub struct BlockScope {
 }
 
 impl BlockScope {
-    /// Records BLOCK_START, whose word `block` is its own seqno, and enters the block. While the exec recorder is off,
-    /// the word is 0.
+    /// Records a BLOCK_START event and enters the block. The word `block` of this event is the event's own seqno. If
+    /// the exec recorder is off, nothing is recorded and the seqno of the scope is 0.
     pub fn start(block_start: &BlockStart) -> Self {
         let active = EXEC.active_for::<ExecEvent>();
         let seqno = active.map_or(0, |active| record_block_start(&active, block_start));
         Self::enter(seqno)
     }
 
-    /// Enters a block whose BLOCK_START has this seqno. The other threads that work on the block call this.
+    /// Enters the block whose BLOCK_START event has the seqno `block_start_seqno`. One thread calls [`Self::start`];
+    /// every other thread that works on the block calls this function.
     pub fn enter(block_start_seqno: u64) -> Self {
         Self { seqno: block_start_seqno, _word: ExtScope::set::<ExecEvent>(flow::BLOCK, block_start_seqno) }
     }
@@ -72,8 +74,8 @@ impl BlockScope {
     }
 
     /// Makes the calling thread work on the transaction with this index (from 0), until the scope is dropped. Events
-    /// carry the index plus one, so that 0 means no transaction. The largest index and the index before it give the
-    /// same word.
+    /// carry the index plus one, so that 0 means no transaction. The addition saturates, so the two largest indices
+    /// give the same word.
     pub fn transaction(&self, index: u64) -> ExtScope {
         ExtScope::set::<ExecEvent>(flow::TXN, index.saturating_add(1))
     }
@@ -87,7 +89,8 @@ impl BlockScope {
 fn record_block_start(active: &ActiveRecorder, block_start: &BlockStart) -> u64 {
     block_start.with_bytes(|bytes| {
         let ext = ExecEvent::BlockStart.default_ext();
-        // This event is reserved without `record!`, because its word is the seqno of the reservation.
+        // This event is not recorded by `record!`, because its word `block` is its own seqno, which is known only after
+        // the reservation.
         let Some(mut reservation) = active.reserve(ExecEvent::BlockStart.code(), ext, bytes.len() as u64) else {
             return 0;
         };

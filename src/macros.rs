@@ -38,8 +38,8 @@ use crate::schema::{EventPayload, EventType, PayloadOf};
 /// record!(my_recorder => TestEvent::TestCounter, &counter; ext[4] = 7);
 /// ```
 ///
-/// The event must be known at compile time, so that its payload can be checked. An event in a variable is refused; a
-/// `const` is not. An event that is chosen at run time is recorded by its code, with its payload as bytes:
+/// The event must be known at compile time, so that its payload can be checked. So the event must be a variant or a
+/// `const`, not a variable. An event that is chosen at run time can be recorded by its code, with its payload as bytes:
 ///
 /// ```
 /// # use eventring::{record, schema::{EventPayload, EventType, test::{TestCounter, TestEvent}}};
@@ -287,7 +287,8 @@ pub mod support {
         }
     }
 
-    /// Returns an index that is found while types are checked, so that `cargo check` shows its errors.
+    /// Returns `INDEX`. As a const parameter the index is computed while types are checked, so that `cargo check` shows
+    /// its errors.
     #[inline(always)]
     pub const fn index<const INDEX: usize>() -> usize {
         INDEX
@@ -296,7 +297,7 @@ pub mod support {
     /// Returns the index of the word that a scope can set and that the schema calls `name`.
     ///
     /// # Panics
-    /// At compile time, if no word has this name, or if the word is that of the current span.
+    /// At compile time, if no word has this name, or if it is the word of the current span, which no scope can set.
     pub const fn scope_word<E: RecordsTo>(name: &str) -> usize {
         let words = &E::INFO.ext_words;
         match words.index_of(name) {
@@ -314,13 +315,14 @@ pub mod support {
         E::global_recorder().active_for::<E>()
     }
 
-    /// Returns the extension words of an event for a recorder that the call names: only the word of the span.
+    /// Returns the default extension words of an event whose call names a recorder. Only the word of the span is set.
     #[inline(always)]
     pub fn span_ext<E: EventType>(_: &E) -> [u64; 4] {
         crate::global::span_ext::<E>()
     }
 
-    /// Returns the extension words of an event that is recorded through its global recorder.
+    /// Returns the default extension words of an event that is recorded through its global recorder: the words of
+    /// scopes and the word of the span.
     #[inline(always)]
     pub fn default_ext<E: RecordsTo>(event: E) -> [u64; 4] {
         event.default_ext()
@@ -373,11 +375,13 @@ pub mod support {
         false
     }
 
-    /// Largest number of parts, with the fixed struct, that are gathered without allocating memory.
+    /// Largest number of buffers of one payload, the fixed struct included. Their list is an array of this size, so
+    /// that it needs no allocation.
     const GATHERED_MAX: usize = 16;
 
-    /// An event with its code. It is the receiver of the call. So the compiler knows the type of the event before the
-    /// type of the payload, and its messages are about the payload.
+    /// An event with its code. The macros call a method of this type and pass the payload as an argument. The compiler
+    /// thus knows the type of the event before it checks the payload, and a wrong payload gives an error message about
+    /// the payload.
     pub struct Coded<const CODE: u16, E>(pub E);
 
     impl<const CODE: u16, E: EventType> Coded<CODE, E> {

@@ -1,8 +1,8 @@
 //! An array that grows by blocks. Elements never move, and a lookup takes no lock.
 
 use once_cell::race::OnceBox;
-// This is not the model checker's mutex: it is held only while a block is made, and models make their blocks before
-// they start threads.
+// This is the mutex of `std` also in models. A thread holds it only while it makes a block, and models make all blocks
+// before they start threads, so the model checker need not see it.
 use std::sync::{Mutex, PoisonError};
 
 /// An array of at most `BLOCKS` blocks. Each block is made when it is first needed and lives as long as the array.
@@ -13,7 +13,8 @@ use std::sync::{Mutex, PoisonError};
 /// An array without blocks consists of zero bytes. So a `static` array takes no room in the program's file.
 pub(crate) struct SegmentedArray<T, const FIRST_SHIFT: u32, const GROWTH_SHIFT: u32, const BLOCKS: usize> {
     blocks: [OnceBox<Box<[T]>>; BLOCKS],
-    /// Lock of the thread that makes a block, so that threads which need the same block do not each allocate it.
+    /// Lock that a thread holds while it makes a block. So if several threads need the same new block, only one of them
+    /// allocates it.
     making: Mutex<()>,
 }
 
@@ -44,7 +45,8 @@ impl<T, const FIRST_SHIFT: u32, const GROWTH_SHIFT: u32, const BLOCKS: usize>
         start
     }
 
-    /// Returns the block if it has been made. All actions of its maker before that happen before this call returns.
+    /// Returns the block if it has been made. Everything that its maker did before it published the block happens
+    /// before this call returns.
     #[inline(always)]
     pub(crate) fn block(&self, block: usize) -> Option<&[T]> {
         self.blocks.get(block)?.get().map(|elements| &**elements)
@@ -63,7 +65,7 @@ impl<T, const FIRST_SHIFT: u32, const GROWTH_SHIFT: u32, const BLOCKS: usize>
     #[cold]
     #[inline(never)]
     fn make_block(&self, block: usize, new: impl Fn(usize) -> T) -> Option<&[T]> {
-        // A poisoned lock does no harm: a panic of `new` has put nothing into the array.
+        // A poisoned lock may be used: if `new` panicked, no block was put into the array.
         let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         let start = Self::block_start(block);
         let elements = || Box::new((start..start + Self::block_len(block)).map(new).collect());

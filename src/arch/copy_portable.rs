@@ -1,4 +1,5 @@
-//! Copies to and from shared memory as relaxed atomic accesses: bytes up to an aligned word, words, bytes.
+//! Copies to and from shared memory by relaxed atomic accesses: single bytes up to the first aligned word, then whole
+//! words, then the remaining bytes.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
@@ -7,7 +8,7 @@ fn head_bytes(address: usize, bytes: usize) -> usize {
     (address.wrapping_neg() & 7).min(bytes)
 }
 
-/// The way to copy. All processors have the same way here.
+/// The way to copy on this processor. It has no content, because this version copies in the same way on all processors.
 #[derive(Clone, Copy)]
 pub(crate) struct Copier;
 
@@ -17,7 +18,7 @@ impl Copier {
         Self
     }
 
-    /// Returns the value unchanged.
+    /// Returns the same copier: it copies nothing in line, so there is nothing to limit.
     pub(crate) fn within(self, _: usize) -> Self {
         self
     }

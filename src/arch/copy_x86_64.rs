@@ -7,21 +7,23 @@
 
 use std::arch::asm;
 
-/// Length from which the microcoded string move is used. From this length on, it is as fast as a loop, and it can be
-/// interrupted half way. (With 4 KiB into a cold ring it takes twice as long.)
+/// Length from which the microcoded string move is used. From this length on, the string move is as fast as a loop of
+/// vector moves, and an interrupt need not wait for its end. (A copy of 4 KiB into a cold ring takes twice as long by a
+/// string move as by a loop.)
 const STRING_MOVE_BYTES: usize = 1 << 20;
 
-/// The way to copy on this processor. The processor is asked only once, because asking costs instructions.
+/// The way to copy on this processor. It holds the answer whether the processor has AVX, because asking the processor
+/// at each copy would cost instructions.
 #[derive(Clone, Copy)]
 pub(crate) struct Copier {
-    /// True if the processor was asked and has AVX.
+    /// True if the processor has AVX.
     has_avx: bool,
     /// Smallest number of bytes above 32 that is too large for [`Copier::copies_in_line`]; 0 without AVX.
     in_line_over_32: usize,
 }
 
 impl Copier {
-    /// Asks the processor.
+    /// Asks the processor whether it has AVX, and creates the copier.
     pub(crate) fn new() -> Self {
         let has_avx = std::arch::is_x86_feature_detected!("avx");
         Self { has_avx, in_line_over_32: if has_avx { STRING_MOVE_BYTES - 32 } else { 0 } }
@@ -33,7 +35,8 @@ impl Copier {
     }
 
     /// Returns true if so many bytes are copied in line: 32 bytes and more, less than a mebibyte, and the processor has
-    /// AVX. This is one comparison. After it the compiler drops the other comparisons of [`Self::read_shared`].
+    /// AVX. This check is one comparison. A caller makes it before [`Self::read_shared`], so that the compiler can drop
+    /// the comparisons there.
     #[inline(always)]
     pub(crate) fn copies_in_line(self, bytes: usize) -> bool {
         let is_in_line = bytes.wrapping_sub(32) < self.in_line_over_32;

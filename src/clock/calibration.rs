@@ -12,9 +12,9 @@ pub enum ClockKind {
 
 /// A clock's newest segment, from ticks to nanoseconds since the Unix epoch.
 ///
-/// `epoch_nanos = epoch_nanos0 + (ticks - ticks0) * mult / 2^shift`. The segment was made to hold for half a
-/// millisecond. After that time it drifts by the difference of the clocks' rates: some microseconds a second, or up to
-/// 500 microseconds a second while the system's clock is being slewed.
+/// `epoch_nanos = epoch_nanos0 + (ticks - ticks0) * mult / 2^shift`. The segment is accurate for the half millisecond
+/// for which it was made. After that time its error grows by the difference of the clocks' rates: some microseconds a
+/// second, or up to 500 microseconds a second while the system's clock is being slewed.
 ///
 /// For a [`ClockKind::Realtime`] clock a tick is a nanosecond since the epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,8 +30,8 @@ pub struct Calibration {
     pub mult: u32,
     /// Binary exponent of `mult`; below 64.
     pub shift: u32,
-    /// Rate of the counter by the real-time clock, measured over a quarter of a second or more once the clock has run
-    /// for that long.
+    /// Rate of the counter, measured against the real-time clock. The measurement takes a quarter of a second or more,
+    /// and less only while the clock is newer than that.
     pub ticks_per_second: u64,
     /// Largest distance of a time of this segment from `CLOCK_REALTIME` while neither clock changes its rate: the width
     /// of the sample, the drift of the rate, and the remainder of earlier errors.

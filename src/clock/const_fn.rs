@@ -1,6 +1,6 @@
 //! Functions that are `const` except in models, whose atomics cannot be made in constants.
 
-/// Defines a function that is `const` everywhere but in models.
+/// Defines a function that is `const`, except in models.
 macro_rules! const_except_in_models {
     ($(#[$meta:meta])* $vis:vis fn $name:ident($($parameter:tt)*) -> $result:ty $body:block) => {
         #[cfg(not(any(loom, shuttle)))]

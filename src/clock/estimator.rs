@@ -19,29 +19,31 @@ const SEGMENT_NANOS_MAX: f64 = 500_000.0;
 /// Length of the shortest segment, unless the calibration itself was held up.
 const SEGMENT_NANOS_MIN: f64 = 20_000.0;
 
-/// Drift at which a segment ends: the uncertainty of its rate may have put it this far off.
+/// Largest error that the uncertainty of the rate may cause in a segment. A segment is made so short that its end has
+/// no larger error.
 const DRIFT_NANOS_MAX: f64 = 200.0;
 
-/// Half of the shortest baseline. A new baseline is begun this often, and used when the next baseline begins.
+/// Time between the starts of two baselines. The estimator uses the older of the two newest baselines, which is
+/// therefore at least this long (after the first such time).
 const BASELINE_NANOS: f64 = 250_000_000.0;
 
 /// Largest change of the rate that is not a step: one and a half times the distance of NTP's two extremes.
 const SLEW_MAX: f64 = 1.5e-3;
 
-/// Smallest deviation that is a step.
+/// Smallest deviation of the real-time clock from its expected time that counts as a step.
 const STEP_NANOS_MIN: f64 = 1_000.0;
 
-/// Noise of a sample besides its width: rounding to whole nanoseconds, at both ends.
+/// Error of a difference of two samples that comes from rounding their times to whole nanoseconds.
 const ROUNDING_NANOS: f64 = 2.0;
 
-/// Part of an error that one segment corrects. A segment does not correct the whole error, because segments should not
-/// follow noise.
+/// Part of its start's error that a segment corrects by its rate. A segment does not correct the whole error, because
+/// segments should not follow noise.
 const STEERING_GAIN: f64 = 0.5;
 
 /// Largest part of its rate by which steering slows a segment down.
 const SLOWDOWN_MAX: f64 = 0.5;
 
-/// The real-time clock read between two reads of the counter.
+/// A reading of the real-time clock that was made between two reads of the counter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Sample {
     /// The middle of the two counts.
@@ -58,19 +60,20 @@ pub(super) struct Sample {
 pub(super) struct Estimator {
     /// Start of the baseline in use.
     anchor: Sample,
-    /// Start of the baseline after it.
+    /// Start of the next baseline, which replaces the baseline in use when it is long enough.
     next_anchor: Sample,
     /// The newest sample.
     last: Sample,
-    /// The rate.
+    /// The rate of the counter: nanoseconds for one tick.
     nanos_per_tick: f64,
-    /// Largest error of the rate, as a part of it, if the rate is constant.
+    /// Largest relative error of `nanos_per_tick`, if the real rate was constant during the baseline.
     rate_uncertainty: f64,
     /// Distance of the newest segment's start from the real-time clock, in nanoseconds.
     offset_nanos: f64,
     /// Steps of the real-time clock (or of the counter) seen so far.
     steps: u64,
-    /// True if the newest sample is the first after a step: the next sample makes a new rate.
+    /// True if the newest sample is the first after a step. The next sample then gives a new rate, measured from this
+    /// sample on.
     after_step: bool,
 }
 
@@ -107,7 +110,8 @@ impl Estimator {
             + elapsed_nanos * self.rate_uncertainty
             + ROUNDING_NANOS;
         if self.after_step {
-            // The new rate is the rate since the step.
+            // This is the second sample after a step. It is not checked against the old rate. `take_rate` below
+            // measures the rate from the step on.
             self.after_step = false;
         } else if deviation > noise + elapsed_nanos * SLEW_MAX + STEP_NANOS_MIN {
             self.step_to(sample);
@@ -124,13 +128,14 @@ impl Estimator {
         }
     }
 
-    /// Starts again from `sample` with the rate as it is, and counts a step.
+    /// Counts a step, and begins a new baseline at `sample`. The rate stays until the next sample.
     fn step_to(&mut self, sample: Sample) {
         self.steps += 1;
         self.restart(sample);
     }
 
-    /// Starts again from `sample` with the rate as it is, because the rest of the state may be wrong.
+    /// Begins a new baseline at `sample`, and forgets the older samples, which may be wrong. The rate stays until the
+    /// next sample.
     pub(super) fn restart(&mut self, sample: Sample) {
         self.anchor = sample;
         self.next_anchor = sample;
@@ -138,8 +143,9 @@ impl Estimator {
         self.after_step = true;
     }
 
-    /// Takes the rate over the baseline if this rate is possible, and as certain as the present rate or certain enough
-    /// for a whole segment. (A sample that was interrupted at every try gives no rate that is certain enough.)
+    /// Computes the rate over the baseline, and uses it from now on if it is possible and certain enough: as certain as
+    /// the present rate, or certain enough for a segment of the largest length. (A sample that was interrupted at every
+    /// try gives no rate that is certain enough.)
     fn take_rate(&mut self) {
         let rate = nanos_between(self.anchor, self.last) / ticks_between(self.anchor, self.last);
         let uncertainty = self.uncertainty_since(self.anchor);
@@ -156,7 +162,8 @@ impl Estimator {
     }
 
     fn half_width_nanos(&self, sample: Sample) -> f64 {
-        // One tick is added, because a count holds for a whole tick. This is much for a slow counter.
+        // One tick is added, because the counter shows the same count during a whole tick. With a slow counter a tick
+        // is many nanoseconds.
         (sample.width_ticks as f64 / 2.0 + 1.0) * self.nanos_per_tick
     }
 
@@ -175,16 +182,18 @@ impl Estimator {
         ticks.wrapping_sub(self.last.ticks) as i64 as f64
     }
 
-    /// Returns the segment from `ticks` on, after `old`, which starts at or above `lowest_nanos`.
+    /// Returns the segment that starts at `ticks`, after the segment `old`. The time of its start is at least
+    /// `lowest_nanos`.
     pub(super) fn segment(&mut self, ticks: u64, old: Option<&Segment>, lowest_nanos: u64, shift: u32) -> Segment {
         let since_sample = self.ticks_since_sample(ticks) * self.nanos_per_tick;
-        // The start is rounded down, so that a segment is late rather than early. A late segment can jump to the right
-        // time.
+        // The time is rounded down. If a segment is late, the next segment can jump forward to the right time. If a
+        // segment is early, the next segments must run slower, because time must not fall.
         let truth = self.last.nanos.wrapping_add_signed(since_sample.floor() as i64);
 
-        // Within the sample's uncertainty the old segment is as good as the sample, and smoother: the new segment
-        // leaves its line only as far as the uncertainty demands. Far outside of the sample's uncertainty, the old
-        // segment is of no use.
+        // The new segment continues the line of the old segment as far as the sample allows, so that times do not jump
+        // by the noise of samples. If the old line is within the sample's uncertainty, the start is on the old line. If
+        // it is a little outside, the start is at the border of the uncertainty. If it is far outside, the old line is
+        // wrong, and the start is the sample's time.
         let half_width = self.half_width_nanos(self.last);
         let kept = old.map_or(0.0, |old| {
             let old_elapsed = ticks.wrapping_sub(old.ticks0) as i64 as f64 * old.nanos_per_tick(shift);
@@ -205,7 +214,7 @@ impl Estimator {
             ticks0: ticks,
             nanos0,
             mult: mult_for(self.nanos_per_tick * (1.0 - slowdown), shift),
-            // `as` saturates; a counter that makes 2^32 ticks in half a millisecond does not exist.
+            // The cast saturates, but no counter makes 2^32 ticks in half a millisecond.
             span: ((length / self.nanos_per_tick) as u32).max(1),
         }
     }
@@ -242,7 +251,7 @@ fn nanos_between(from: Sample, to: Sample) -> f64 {
 pub(super) const ESTIMATOR_WORDS: usize = 14;
 
 impl Estimator {
-    /// Returns the estimator as words, to be kept in atomics.
+    /// Returns the estimator as words, so that the caller can store it in atomics.
     pub(super) fn to_words(self) -> [u64; ESTIMATOR_WORDS] {
         let [a, n, l] =
             [self.anchor, self.next_anchor, self.last].map(|sample| [sample.ticks, sample.nanos, sample.width_ticks]);
@@ -323,7 +332,8 @@ mod tests {
 
         #[test]
         fn an_estimator_survives_its_words(words in any::<[u32; 13]>(), after_step: bool) {
-            // The words are small enough to be exact as floats. None of them is NaN, which would not equal itself.
+            // The test needs words that are the same after a conversion to floats and back. Small integers are exact as
+            // floats, and none of them is a NaN, which would not equal itself.
             let words: [u64; ESTIMATOR_WORDS] =
                 std::array::from_fn(|word| words.get(word).map_or(u64::from(after_step), |&word| word.into()));
             prop_assert_eq!(Estimator::from_words(words).to_words(), words);

@@ -1,15 +1,17 @@
 //! The latch, which publishes the current segment to all threads.
 //!
 //! The latch has two segments and one word that names the current segment. The word holds a count of published segments
-//! (whose lowest bit is the index of the current one) and the **overrun**. The overrun is the distance past the
-//! segment's end up to which threads have been given times while the next segment was being made.
+//! and the **overrun**. The lowest bit of the count is the index of the current segment. Threads may ask for the time
+//! after the end of the current segment, while the next segment is not published yet. They then get times past the
+//! segment's end. The overrun is the distance from the segment's end to the highest such time.
 //!
 //! - Readers load the segment that the word names, and then load the word again. Only the other segment is ever
 //!   written. So a publisher that stalls half way (preempted, or interrupted by a signal handler that asks for the
 //!   time) disturbs no reader. The kernel calls this scheme a sequence count latch.
-//! - One compare-exchange publishes a segment *and* closes the overrun of the segment before. So a new segment always
-//!   starts at or above every time given before it. A time past the old segment's end is either known to the publisher
-//!   before it publishes, or refused to the thread that asks for it.
+//! - One compare-exchange publishes a segment *and* ends the overrun of the segment before. So a new segment always
+//!   starts at or above every time that a thread got before. If a thread raises the overrun first, the publisher's
+//!   exchange fails, and the publisher makes a segment that starts later. If the publisher is first, the thread's
+//!   exchange fails, and the thread uses the new segment.
 //!
 //! The count has 32 bits. To mistake one segment for another, a reader would have to sleep between two adjacent loads
 //! for exactly a multiple of 2^32 segments (24 days at two segments a millisecond).
@@ -22,8 +24,8 @@ use crate::sync::{AtomicU64, Ordering, fence};
 /// threads ask for the time. So the publisher's compare-exchange succeeds soon.
 const OVERRUN_STEP_NANOS: u64 = 64;
 
-/// Largest overrun: 274 seconds. If the publisher does not run for longer, the other threads' time stands still at this
-/// overrun.
+/// Largest overrun: 274 seconds. If no segment is published for longer than that, the time of all threads stands still
+/// at this overrun.
 const OVERRUN_STEPS_MAX: u64 = u32::MAX as u64;
 
 const SEGMENTS_SHIFT: u32 = 32;
@@ -43,17 +45,18 @@ impl Edition {
         self.0 >> SEGMENTS_SHIFT
     }
 
-    /// Returns true if `other` is of the same segment, whatever the overruns.
+    /// Returns true if both editions name the same segment. Their overruns may differ.
     pub(super) fn has_same_segment_as(self, other: Self) -> bool {
         self.segments() == other.segments()
     }
 
-    /// Returns true if nothing has been published yet, so that the segment is the empty segment.
+    /// Returns true if nothing has been published yet. Then the current segment is the empty segment of a new latch.
     pub(super) fn is_first(self) -> bool {
         self.segments() == 0
     }
 
-    /// Returns the overrun: the nanoseconds past the end of the segment up to which times have been given.
+    /// Returns the overrun: the nanoseconds from the end of the segment to the highest time that a thread got past this
+    /// end.
     pub(super) fn overrun_nanos(self) -> u64 {
         (self.0 & OVERRUN_STEPS_MAX) * OVERRUN_STEP_NANOS
     }
@@ -116,8 +119,8 @@ impl Latch {
             return None;
         }
         let segment = Segment::from_words(ticks0, nanos0, mult_and_span);
-        // Unconfirmed words may belong to two segments. Before the confirmation they are used only in wrapping
-        // arithmetic.
+        // The words of `segment` may belong to two segments until `confirms` has returned true. Until then they are
+        // used only in wrapping arithmetic, which cannot panic.
         let nanos = segment.nanos_at(ticks(), self.shift())?;
         self.confirms(edition).then_some(nanos)
     }
@@ -135,8 +138,8 @@ impl Latch {
     #[inline(always)]
     fn read_unconfirmed(&self) -> (Edition, u64, u64, u64) {
         // Acquire, pairs with the release of the compare-exchange in `publish`: the loads below give words of this
-        // edition or of later editions. (A later compare-exchange in `overrun` continues the release sequence of that
-        // in `publish`.)
+        // edition or of later editions. (A later compare-exchange in `overrun` continues the release sequence of the
+        // compare-exchange in `publish`.)
         let edition = Edition(self.edition.load(Ordering::Acquire));
         let words = &self.segments[edition.index()];
         // Relaxed: the caller confirms the words or discards them.
@@ -149,8 +152,9 @@ impl Latch {
     /// Returns true if the words that were loaded for `edition` belong to it.
     #[inline(always)]
     fn confirms(&self, edition: Edition) -> bool {
-        // Pairs with the release fence in `publish`: if one of the loads before this fence saw a word of the segment
-        // after the next one, the load after this fence sees at least the edition between the two.
+        // Pairs with the release fence in `publish`: the next segment is in the other words, and the segment after it
+        // overwrites our words. If one of the loads before this fence saw an overwritten word, the load after this
+        // fence sees that the next segment was published, and we return false.
         fence(Ordering::Acquire);
         self.edition.load(Ordering::Relaxed) == edition.0
     }
@@ -158,8 +162,9 @@ impl Latch {
     /// Returns the shift of every segment of this clock.
     #[inline(always)]
     pub(super) fn shift(&self) -> u32 {
-        // Relaxed: stored once, before the first segment is published; so every thread that acquired a later edition
-        // sees it. The empty segment gives no time with any shift.
+        // Relaxed: the shift is stored once, before the first segment is published. So every thread that has acquired
+        // an edition with a segment sees the shift. Before that the value does not matter, because the empty segment
+        // gives no time with any shift.
         self.shift.load(Ordering::Relaxed) as u32
     }
 
@@ -172,29 +177,30 @@ impl Latch {
     ///
     /// Read the segment again after this call: another segment may have been published.
     pub(super) fn set_empty_segment_start(&self, nanos: u64) {
-        // Relaxed: no other memory depends on the value. The word is never 0 again, so this cannot change a later
-        // segment.
+        // Relaxed: no other memory depends on the value. Only the first call finds 0 here. The word is never 0
+        // afterwards, so a thread that comes late cannot change a later segment in these words.
         let word = &self.segments[0].nanos0;
         let _ = word.compare_exchange(0, nanos.max(1), Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Returns a time past the end of the segment of `edition`: `wanted`, or the end of the overrun's step if a time in
-    /// the same step or later was given already.
+    /// Returns a time past the end of the segment of `edition`, and raises the overrun to this time. The time is
+    /// `wanted`. But if the overrun has reached that time already, a thread may have got a later time than `wanted`, so
+    /// the time is the highest time of the overrun.
     ///
     /// Returns `None` if a new segment was published meanwhile.
     pub(super) fn overrun(&self, mut edition: Edition, end_nanos: u64, wanted: u64) -> Option<u64> {
         loop {
             let grown = edition.with_overrun_of_at_least(wanted.saturating_sub(end_nanos));
             if grown == edition {
-                // The publisher knows of this overrun already. If a new segment was published after `edition` was read,
-                // the new segment starts above this time. This thread read `edition` last, so it has got no time of the
-                // new segment.
+                // The overrun has reached the wanted time already, so it need not be raised. The publisher of the next
+                // segment knows this overrun, so that segment starts at or above this time. This thread has not got a
+                // time of that segment, because `edition` is the newest edition that it has read.
                 return Some(end_nanos + edition.overrun_nanos());
             }
             // Relaxed: only the word itself is published. (A read-modify-write continues the release sequence of the
             // publisher. So readers that acquire the new value still get the segment's words.)
             match self.edition.compare_exchange(edition.0, grown.0, Ordering::Relaxed, Ordering::Relaxed) {
-                // The largest overrun may end below the wanted time.
+                // The overrun is limited, so its end may be below the wanted time.
                 Ok(_) => return Some(wanted.min(end_nanos + grown.overrun_nanos())),
                 Err(found) if Edition(found).segments() == edition.segments() => edition = Edition(found),
                 Err(_) => return None,
@@ -211,8 +217,9 @@ impl Latch {
             let segment = make(end_nanos + edition.overrun_nanos());
             let next = edition.next();
             // Pairs with the acquire fence in `confirms`: a reader that sees a word stored after this fence also sees
-            // that the edition is no longer the one that used these words last. (The current edition was stored by this
-            // thread, or by a thread that passed on the right to calibrate by release and acquire.)
+            // that the older edition, whose segment these words held, is no longer current. (The thread that stored the
+            // current edition is this thread, or a thread that held the right to calibrate before. Release and acquire
+            // of that right order its store before this fence.)
             fence(Ordering::Release);
             let words = &self.segments[next.index()];
             words.ticks0.store(segment.ticks0, Ordering::Relaxed);

@@ -14,8 +14,8 @@
 //!
 //! - Within a thread times never fall, whatever happens to the system's clock.
 //! - Times stay within 1 µs of `CLOCK_REALTIME` as long as the program runs, also while NTP slews it by up to 500 ppm,
-//!   and after any idle time. (Typically within 50 ns. A thread that is preempted inside the call gets a time from
-//!   between the call and the return.)
+//!   and after any idle time. (Typically within 50 ns. If a thread is preempted inside the call, it gets the time of
+//!   some moment between the call and the return.)
 //! - When `CLOCK_REALTIME` is stepped forward, times follow within half a millisecond. When it is stepped back, times
 //!   run at half the rate or less until it has caught up.
 //! - Hence times of different threads, rings and processes on one machine are comparable to within a microsecond.
@@ -58,7 +58,8 @@ use tick_clock::TickClock;
 #[derive(Debug)]
 pub struct Clock {
     tick_clock: TickClock<Machine>,
-    /// Findings about the tick counter: 0, or a [`TickCounter`] by [`encode`].
+    /// State of the tick counter: 0 if it has not been checked yet, otherwise a [`TickCounter`] that [`encode`] has
+    /// converted.
     tick_counter: AtomicU64,
     wanted: ClockKind,
     /// Number of steps back that threads saw in `CLOCK_REALTIME` while this clock read it.
@@ -81,7 +82,7 @@ impl Clock {
         }
     }
 
-    /// Returns the clock of this process, which reads the tick counter where that is usable.
+    /// Returns the clock of this process, which reads the tick counter if the counter is usable.
     #[inline]
     pub fn global() -> &'static Self {
         static GLOBAL: Clock = Clock::new(ClockKind::TickCounter);
@@ -160,7 +161,8 @@ impl Clock {
 
     /// Returns whether the machine's tick counter is usable, and the reason if it is not.
     pub fn tick_counter(&self) -> TickCounter {
-        // Relaxed: every thread that loads 0 asks the machine and gets the same answer.
+        // Relaxed: no other memory depends on the value. A thread that loads 0 checks the counter itself, with the same
+        // result.
         if let Some(known) = decode(self.tick_counter.load(Ordering::Relaxed)) {
             return known;
         }

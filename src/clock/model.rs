@@ -12,12 +12,12 @@ use loom::thread;
 /// Shift of one nanosecond per tick, which makes the segments below easy to read.
 const SHIFT: u32 = 0;
 
-/// Returns a segment of ten ticks.
+/// Returns a segment of ten ticks and ten nanoseconds that starts at `ticks0`, at time `nanos0`.
 fn segment(ticks0: u64, nanos0: u64) -> Segment {
     Segment { ticks0, nanos0, mult: 1, span: 10 }
 }
 
-/// Returns a latch whose first segment is used up at tick 20 and nanosecond 1010.
+/// Returns a latch that has published its first segment, which ends at tick 20 and nanosecond 1010.
 fn begun() -> Latch {
     let latch = Latch::new();
     latch.set_shift(SHIFT);
@@ -26,8 +26,8 @@ fn begun() -> Latch {
     latch
 }
 
-/// Returns the time at `ticks`, which is `truth`, as `TickClock` does for a thread that does not get the right to
-/// calibrate.
+/// Returns the time at tick `ticks` as `TickClock` does for a thread that does not get the right to calibrate. `truth`
+/// is the time of the real-time clock at that tick.
 fn ask(latch: &Latch, ticks: u64, truth: u64) -> u64 {
     if let Some(nanos) = latch.try_nanos_at(|| ticks) {
         return nanos;
@@ -44,8 +44,8 @@ fn ask(latch: &Latch, ticks: u64, truth: u64) -> u64 {
     }
 }
 
-/// Runs the model. The publisher is always the thread that runs first, because loom tries a load before another
-/// thread's store only if it met the store first.
+/// Runs the model. In each model the publisher is the thread that runs first, because loom lets a load return an older
+/// value than another thread's store only if loom executed that store first.
 fn check(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     let deeper = std::env::var("EVENTRING_MODEL_DEPTH").map_or(0, |depth| depth.parse::<usize>().unwrap());
     let mut builder = loom::model::Builder::new();
@@ -70,7 +70,8 @@ fn time_never_falls_while_another_thread_publishes() {
                 }
             }
         });
-        // By the real time, the first segment was early and the second segment late.
+        // By the real-time clock the first segment should have ended at 1000, so it was early. The next should start at
+        // 1100, which is after its predecessor's end, so it was late.
         latch.publish(|lowest| segment(20, lowest.max(1000)));
         latch.publish(|lowest| segment(40, lowest.max(1100)));
         asker.join().unwrap();
@@ -88,8 +89,8 @@ fn a_segment_starts_above_what_two_threads_were_given_past_the_last_ones_end() {
             let (latch, highest) = (Arc::clone(&latch), Arc::clone(&highest));
             thread::spawn(move || {
                 let given = ask(&latch, ticks, truth);
-                // The segment after the one being published starts at tick 100. A thread that sees that later segment
-                // also sees this time.
+                // The main thread later publishes a segment that starts at tick 100, which must start at or above every
+                // time that was given before. A thread that sees that segment must also see this time in `highest`.
                 highest.fetch_max(given, Ordering::Relaxed);
                 let again = ask(&latch, ticks + 2, truth + 1);
                 assert!(given <= again, "fell from {given} to {again}");
@@ -104,7 +105,7 @@ fn a_segment_starts_above_what_two_threads_were_given_past_the_last_ones_end() {
     });
 }
 
-/// Publishes segments whose words fit together only if they are of one segment.
+/// Checks that a reader never mixes the words of two segments. Only words of the same segment give a correct time here.
 #[test]
 fn no_reader_takes_words_of_two_segments_for_one() {
     check(4, || {

@@ -1,4 +1,4 @@
-//! `CLOCK_REALTIME`, changed so that it never falls within a thread.
+//! Times of `CLOCK_REALTIME` that never fall within a thread, also when the system's clock is set back.
 
 use std::cell::Cell;
 
@@ -6,17 +6,17 @@ thread_local! {
     static KEPT: Cell<LastReading> = const { Cell::new(LastReading { raw_nanos: 0, ahead_nanos: 0 }) };
 }
 
-/// A thread's memory of its last reading.
+/// The state that a thread needs from its last reading of the real-time clock.
 #[derive(Clone, Copy, Debug, Default)]
 struct LastReading {
-    /// Time of the real-time clock.
+    /// Time that the real-time clock showed.
     raw_nanos: u64,
-    /// The excess of the returned time over that time.
+    /// Nanoseconds by which the returned time was ahead of `raw_nanos`; 0 unless the clock was set back.
     ahead_nanos: u64,
 }
 
 impl LastReading {
-    /// Returns the time for a reading of `raw_nanos`, and the new memory.
+    /// Returns the state after a reading of `raw_nanos`, and the time to return for it.
     ///
     /// When the clock was set back, time continues from the last returned time, at half the rate, until the clock has
     /// caught up. The tick clock does the same.
@@ -30,7 +30,7 @@ impl LastReading {
     }
 }
 
-/// A returned time.
+/// A time that never falls within its thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reading {
     /// Nanoseconds since the Unix epoch.
@@ -39,9 +39,11 @@ pub(super) struct Reading {
     pub(super) stepped_back: bool,
 }
 
-/// Returns the time for a thread that has just read `raw_nanos` from the real-time clock.
+/// Converts `raw_nanos`, which the calling thread has just read from the real-time clock, to a time that is not below
+/// the times that this thread got before. The thread-local state remembers the last of these times.
 pub(super) fn never_falling(raw_nanos: u64) -> Reading {
-    // A thread that is ending still has its cell, because the cell has no destructor.
+    // `with` cannot panic while the thread ends: the thread-local cell has no destructor, so it exists until the
+    // thread's last instruction.
     KEPT.with(|kept| {
         let (next, reading) = kept.get().advance(raw_nanos);
         kept.set(next);

@@ -1,6 +1,7 @@
 //! A segment: a straight line from ticks to nanoseconds since the epoch, for the time in which it is accurate.
 
-/// Bits of a [`Segment`]'s length in ticks, and bits of its slope. Their product fits in 64 bits.
+/// Number of bits of a [`Segment`]'s length in ticks, and number of bits of its slope. So the product of length and
+/// slope fits in 64 bits.
 const WORD_BITS: u32 = 32;
 
 /// Significant bits of a slope near the expected slope. The slope can double twice before it saturates, and one unit of
@@ -12,9 +13,9 @@ const SLOPE_BITS: u32 = 30;
 /// `shift` is a constant of the clock, see [`shift_for`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Segment {
-    /// The counter where the segment starts.
+    /// The count at which the segment starts.
     pub(super) ticks0: u64,
-    /// Nanoseconds since the epoch where the segment starts.
+    /// The time at which the segment starts, in nanoseconds since the epoch.
     pub(super) nanos0: u64,
     /// The slope: nanoseconds per tick, times two to the `shift`.
     pub(super) mult: u32,
@@ -28,8 +29,8 @@ pub(super) enum Position {
     /// Position on the segment, at this time.
     On(u64),
     /// Position just before the segment. The counter was read before the segment was made, or on a core whose counter
-    /// lags a little. The time is the segment's first nanosecond, because times given before the segment are not later,
-    /// and times given on it are not earlier.
+    /// lags a little. The value is the time of the segment's start. It is right for such a count, because times of
+    /// earlier segments are not above it, and times of this segment are not below it.
     Before(u64),
     /// Position past the end, or so far before the start that the counter must have been set back.
     Off,
@@ -49,7 +50,7 @@ impl Segment {
     /// Returns the time if `ticks` is on the segment. This is the fast path.
     #[inline(always)]
     pub(super) fn nanos_at(&self, ticks: u64, shift: u32) -> Option<u64> {
-        // One unsigned comparison covers both ends.
+        // One unsigned comparison checks both ends: if `ticks` is before the start, `elapsed` wraps to a large number.
         let elapsed = ticks.wrapping_sub(self.ticks0);
         (elapsed < u64::from(self.span)).then(|| self.nanos0.wrapping_add(scale(elapsed, self.mult, shift)))
     }
@@ -118,7 +119,7 @@ fn two_to_the(shift: u32) -> f64 {
 
 /// Returns the slope as a segment's word. It is at least 1, so that time does not stand still for ever.
 pub(super) fn mult_for(nanos_per_tick: f64, shift: u32) -> u32 {
-    // `as` saturates at both ends, and gives 0 for a NaN.
+    // The cast saturates at both ends, and gives 0 for a NaN, so it needs no check.
     ((nanos_per_tick * two_to_the(shift)).round() as u32).max(1)
 }
 

@@ -45,7 +45,7 @@ impl TimeSource for Machine {
 const SAMPLE_TRIES: u32 = 5;
 
 /// Reads the real-time clock between two reads of the counter. Repeats this until the two counts are at most
-/// `good_width_ticks` apart, or the tries are used up.
+/// `good_width_ticks` apart, but at most [`SAMPLE_TRIES`] times. Returns the sample with the smallest width.
 pub(super) fn sample(source: &impl TimeSource, good_width_ticks: u64) -> Sample {
     let mut narrowest = sample_once(source);
     for _ in 1..SAMPLE_TRIES {
@@ -63,7 +63,8 @@ pub(super) fn sample(source: &impl TimeSource, good_width_ticks: u64) -> Sample 
 fn sample_once(source: &impl TimeSource) -> Sample {
     let before = source.ticks_after_loads();
     let nanos = source.realtime_nanos();
-    // If the counter falls meanwhile, the width wraps to a very large number.
+    // If the counter falls between the two reads, the width wraps to a very large number, so that the sample is not
+    // chosen.
     let width_ticks = source.ticks_after_loads().wrapping_sub(before);
     Sample { ticks: before.wrapping_add(width_ticks / 2), nanos, width_ticks }
 }

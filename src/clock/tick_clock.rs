@@ -2,26 +2,34 @@
 //!
 //! # Why time never falls within a thread
 //!
-//! Let *E* be the end of a segment, or the highest time that was given past its end by [`Latch::overrun`]. The next
-//! segment starts at or above *E*, because the compare-exchange that publishes it fails as long as *E* grows. So times
-//! of a later segment are never below times of an earlier segment. A thread never goes back to an earlier segment,
-//! because it reads one atomic word to choose the segment. Within a segment, time is a rising function of the counter,
-//! and the counter does not run backwards for a thread (an invariant, synchronised counter guarantees this). Past the
-//! end of a segment, *E* itself is given. Before the start of a segment (the counter was read before the segment was
-//! published), the time of the segment's start is given. It is neither below earlier times nor above later times.
+//! A thread gets each of its times from a segment. The times of one thread never fall, for these reasons:
+//!
+//! **Between segments.** Threads may also get times past the end of a segment, from [`Latch::overrun`]. Let *E* be the
+//! end of a segment, or the highest time past this end that any thread got. The next segment starts at or above *E*:
+//! the compare-exchange that publishes it fails if *E* has grown, and is then repeated with a later start. So no time
+//! of a later segment is below a time of an earlier segment. A thread never goes back to an earlier segment, because
+//! one atomic word names the current segment, and loads of one word by a thread never go back.
+//!
+//! **Within a segment.** Time is a rising function of the counter. The counter does not run backwards for a thread,
+//! because the clock uses only counters that are invariant and synchronised between processors. Past the end of the
+//! segment, the thread gets a time of at least *E*, and *E* grows to it. If the counter was read before the segment was
+//! published, the count may be before the start of the segment. The thread then gets the time of the segment's start,
+//! which is neither below the times of earlier segments nor above other times of this segment.
 //!
 //! # Why no thread waits
 //!
-//! One thread calibrates. It holds `calibrating`, which other threads try to take without waiting. A thread that does
-//! not get `calibrating` reads the real-time clock and publishes that time as the segment's overrun. So the thread
-//! neither waits nor gets a wrong time, even if the calibrating thread is preempted for seconds. The same holds before
-//! the first segment, and for a signal handler that interrupts the calibrating thread.
+//! To *calibrate* is to compare the counter with the real-time clock and to publish a new segment. Only one thread
+//! calibrates at a time: it holds the word `calibrating`, which other threads try to take without waiting. A thread
+//! that does not get `calibrating` reads the real-time clock, raises the segment's overrun to that time, and returns
+//! it. So the thread neither waits nor gets a wrong time, even if the calibrating thread is preempted for seconds. The
+//! same holds before the first segment, and for a signal handler that interrupts the calibrating thread.
 //!
 //! # Why time stays with the real-time clock
 //!
 //! A segment is used for at most half a millisecond of ticks, and starts at a fresh sample. After any idle time the
-//! first call finds that the segment has ended. While calls are far apart, each call reads the real-time clock and
-//! publishes its time as the overrun. The first call that follows soon after another call makes a new segment.
+//! first call finds that the segment has ended. If calls are far apart, a new segment would serve only one call. So
+//! each of these calls reads the real-time clock and raises the overrun to that time. The first call that follows soon
+//! after another call makes a new segment.
 
 use super::calibration::{Calibration, ClockKind};
 use super::estimator::{ESTIMATOR_WORDS, Estimator, Sample};
@@ -57,15 +65,17 @@ pub(super) struct TickClock<S> {
     source: S,
 }
 
-/// The words that only the calibrating thread uses, in another cache line than the segment that all threads read.
+/// The words for calibrations, which only the calibrating thread changes. They lie in another cache line than the
+/// segment, so that these changes do not slow down the threads that read the segment.
 #[derive(Debug)]
 #[repr(align(64))]
 struct Calibrator {
     /// The number of the process whose thread is calibrating, or 0.
     calibrating: AtomicU64,
-    /// Words of the estimator. Only the calibrating thread relies on them; `calibration` shows them.
+    /// Words of the estimator. Only a thread that calibrates relies on them. `calibration` reads them at any time, as
+    /// information only.
     estimator: [AtomicU64; ESTIMATOR_WORDS],
-    /// Width of a good sample.
+    /// Largest width of a sample that counts as not interrupted.
     good_width_ticks: AtomicU64,
 }
 
@@ -112,12 +122,14 @@ impl<S: TimeSource> TickClock<S> {
                 return Ok(nanos);
             }
             if segment.nanos0 == 0 {
-                // This is the empty segment. Its end is set, and the segment is read again.
+                // This is the empty segment, and it has no start from which an overrun could be counted. The start is
+                // set here, and the loop reads the segment again.
                 self.latch.set_empty_segment_start(now);
             } else if let Some(nanos) = self.latch.overrun(edition, end_nanos, now) {
                 return Ok(nanos);
             }
-            // Another thread has published a segment meanwhile.
+            // Another thread has published a segment meanwhile, or the empty segment has got its start. The loop uses
+            // the newest segment.
         }
     }
 
@@ -135,7 +147,7 @@ impl<S: TimeSource> TickClock<S> {
     }
 
     fn first_segment(&self) -> Result<Segment, NoRate> {
-        // Threads that ask for the time meanwhile count their overrun from here.
+        // Other threads that ask for the time during this first calibration count their overrun from here.
         self.latch.set_empty_segment_start(self.source.realtime_nanos());
         let mut first = sample(&self.source, 0);
         let good_width_ticks = self.learn_good_width(first);
@@ -182,8 +194,8 @@ impl<S: TimeSource> TickClock<S> {
     }
 
     fn publish(&self, mut estimator: Estimator, old: Option<&Segment>) -> Segment {
-        // The estimator is also kept before the segment is published, because a thread that sees the first segment must
-        // find an estimator.
+        // The estimator is stored before the segment is published, and again afterwards with its last changes. The
+        // first store is needed because a thread that sees the first segment must find an estimator.
         self.keep(&estimator);
         let shift = self.latch.shift();
         let mut tries = 1;
@@ -207,11 +219,12 @@ impl<S: TimeSource> TickClock<S> {
     }
 
     fn kept(&self) -> Estimator {
-        // Relaxed: `Right` orders calibrations. Other threads may get words of two calibrations.
+        // Relaxed: a calibrating thread sees the words of the previous calibration, because it holds `Right`. Other
+        // threads may get words of two calibrations.
         Estimator::from_words(std::array::from_fn(|word| self.calibrator.estimator[word].load(Ordering::Relaxed)))
     }
 
-    /// Returns the newest calibration; `None` before the first.
+    /// Returns the newest calibration. Returns `None` if no segment has been published yet.
     pub(super) fn calibration(&self) -> Option<Calibration> {
         let (edition, segment) = self.latch.read();
         let estimator = self.kept();
@@ -230,13 +243,13 @@ impl<S: TimeSource> TickClock<S> {
 
 /// Returns true if the time is asked for so seldom that reading the real-time clock is cheaper than a new segment.
 ///
-/// The pause is measured by the real-time clock, as the overrun is. With the segment's own rate, a long pause would
-/// look endless: the error of the rate would grow with the pause.
+/// The pause between calls is measured by the real-time clock, in which the overrun is counted, too. A measurement by
+/// the counter, with the segment's rate, would have an error that grows with the pause.
 fn is_asked_seldom(edition: Edition, end_nanos: u64, now: u64) -> bool {
     let since_end = now.saturating_sub(end_nanos);
     let since_asked = since_end.saturating_sub(edition.overrun_nanos());
-    // After the real-time clock was set back, it is below the times already given. Then a segment is made that
-    // continues from those times.
+    // If the real-time clock was set back, it is below the times that threads already got. Then `since_asked` is 0,
+    // this function returns false, and the caller makes a segment that continues from those times.
     !edition.is_first() && since_asked >= SELDOM_NANOS && since_end < OLD_NANOS
 }
 
@@ -289,12 +302,12 @@ mod tests {
         let asked = same_pid::fork_with_parents_pid(
             || {
                 let clock = TickClock::new(Machine);
-                // A thread that is in the middle of a calibration.
+                // As if a thread of the parent were in the middle of a calibration when the process forks.
                 std::mem::forget(Right::try_take(&clock.calibrator.calibrating, &Machine));
                 clock
             },
             |clock| u8::from(clock.nanos().is_ok() && clock.calibration().is_some()),
-            // Counter-check: in the parent no other thread may calibrate.
+            // Counter-check: in the parent the right is held, so no thread can calibrate, but threads still get times.
             |clock| clock.nanos().is_ok() && clock.calibration().is_none(),
         );
         if let Some(asked) = asked {

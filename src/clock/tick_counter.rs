@@ -9,7 +9,8 @@ use std::fmt;
 pub enum TickCounter {
     /// A counter that can serve as a clock.
     Usable,
-    /// No known counter: the crate knows none of this architecture, or was built with `--cfg eventring_portable`.
+    /// No known counter: the crate knows no tick counter of this architecture, or was built with `--cfg
+    /// eventring_portable`.
     Unknown,
     /// A counter that the process may not read (`PR_SET_TSC`).
     Forbidden,

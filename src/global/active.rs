@@ -24,15 +24,16 @@ pub trait RecordsTo: EventType {
     /// Returns the global recorder.
     fn global_recorder() -> &'static GlobalRecorder;
 
-    /// Calls `f` with the words that scopes have set on the calling thread for these events.
+    /// Calls `f` with the extension words that scopes ([`ExtScope`](super::ExtScope)) have set on the calling thread
+    /// for events of this type.
     #[doc(hidden)]
     #[inline(always)]
     fn with_ambient<R>(f: impl FnOnce(&AmbientWords) -> R) -> R {
         f(&AmbientWords::new())
     }
 
-    /// Returns the extension words of this event that the call of `record!` does not give: the words that scopes have
-    /// set ([`ExtScope`](super::ExtScope)), and the id of the current span.
+    /// Returns the extension words that this event has if the call of `record!` does not give them: the words that
+    /// scopes have set ([`ExtScope`](super::ExtScope)), and the id of the current span.
     #[inline(always)]
     fn default_ext(self) -> [u64; 4] {
         ambient_ext(self)
@@ -44,8 +45,9 @@ pub trait RecordsTo: EventType {
 pub(crate) const fn identity<E: EventType>() -> &'static EventsIdentity {
     const {
         &EventsIdentity {
-            // The derive makes `INFO` a static. An `INFO` that is not a static may have several addresses; then
-            // recorders compare the hash more often.
+            // The address of `INFO` serves as identity. The derive makes `INFO` a static, which has one address. If a
+            // program's own `INFO` is not a static, it may have several addresses. Then recorders only compare the
+            // schema hash more often.
             id: std::ptr::from_ref(E::INFO).cast(),
             content_type: E::CONTENT_TYPE,
             schema_hash: E::schema_hash,
@@ -59,9 +61,10 @@ impl GlobalRecorder {
         Self::empty(name)
     }
 
-    /// Returns the recorder to record to now, whatever its events are. Returns `None` if there is no recorder, or if it
-    /// is switched off. In a forked child this is the parent's recorder until the child installs another recorder. The
-    /// parent's recorder records nothing in the child ([`ActiveRecorder::is_enabled`] returns false).
+    /// Returns the recorder to record to now, whatever the schema of its events is. Returns `None` if there is no
+    /// recorder, or if it is switched off. In a forked child this is the parent's recorder until the child installs
+    /// another recorder. The parent's recorder records nothing in the child ([`ActiveRecorder::is_enabled`] returns
+    /// false).
     #[inline(always)]
     pub fn active(&'static self) -> Option<ActiveRecorder> {
         match self.state() {
@@ -72,8 +75,8 @@ impl GlobalRecorder {
     }
 
     /// Returns the recorder to which `record!` records events of `E` now, like [`Self::active`]. Returns `None` also if
-    /// the recorder's ring was made for events with another content type or schema hash. A reader would take such an
-    /// event for an event of the ring's schema. So the event is refused and counted
+    /// the recorder's ring was made for events with another content type or schema hash. A reader would decode such an
+    /// event by the ring's schema, which is wrong. So the event is not recorded, but counted
     /// ([`RecorderStats::foreign_events`](crate::recorder::RecorderStats)).
     #[inline(always)]
     pub fn active_for<E: EventType>(&'static self) -> Option<ActiveRecorder> {
@@ -106,9 +109,11 @@ impl GlobalRecorder {
             return None;
         }
         if let ActiveRecorder::Installed(recorder) = active {
-            // If another thread holds the lock, the next event comes here again.
+            // The result is stored in the state, so that later events take the fast path. If another thread holds the
+            // lock, nothing is stored, and the next event tries again.
             if let Some(mut switch) = self.try_lock()
-                // In a forked child another recorder may have been installed meanwhile.
+                // The result is stored only if `recorder` is still installed. In a forked child, another recorder may
+                // have replaced it since it was checked.
                 && self.installed().is_some_and(|installed| std::ptr::eq(installed, recorder))
             {
                 switch.events = events.id.addr();

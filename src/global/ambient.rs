@@ -10,17 +10,17 @@ use std::marker::PhantomData;
 const SPAN_ID: usize = 3;
 
 thread_local! {
-    // The thread-local has no destructor, so that it works until the thread's last instruction.
+    // The thread-local has no destructor, so that events can be recorded until the thread's last instruction.
     static CURRENT_SPAN: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Returns the id of the span that the calling thread is in; 0 for none.
+/// Returns the id of the span that the calling thread is in, or 0 if the thread is in no span.
 #[inline(always)]
 pub fn current_span_id() -> u64 {
     CURRENT_SPAN.get()
 }
 
-/// Sets the id of the span that the calling thread is in; 0 for none.
+/// Sets the id of the span that the calling thread is in. An id of 0 means that the thread is in no span.
 #[cfg(feature = "tracing")]
 #[inline(always)]
 pub(crate) fn set_current_span_id(span_id: u64) {
@@ -58,7 +58,7 @@ pub(super) fn ambient_ext<E: RecordsTo>(event: E) -> [u64; 4] {
 }
 
 /// The words that scopes have set on one thread for the events of one type. The derives use this type.
-// Each word has its own cell, because storing one word must not wait for the other words.
+// Each word has its own cell, so that storing one word is one store, without a load of the other words.
 #[doc(hidden)]
 #[derive(Debug, Default)]
 pub struct AmbientWords([Cell<u64>; 4]);
@@ -88,7 +88,7 @@ pub struct ExtScope {
     _not_send: PhantomData<*const ()>,
 }
 
-/// A scope that lives.
+/// The part of a scope that its thread's list holds while the scope lives.
 #[derive(Clone, Copy, Debug)]
 struct Guard {
     /// The scope's number among those of the thread.
@@ -96,7 +96,7 @@ struct Guard {
     /// The address of the description of the events that the scope is for.
     events: usize,
     index: usize,
-    /// The word without this scope.
+    /// The value that the word has when this scope ends, if no older scope of the word lives.
     before: u64,
 }
 
@@ -117,7 +117,8 @@ impl ExtScope {
         let before = store(index, value);
         let events = std::ptr::from_ref(E::INFO).addr();
         let guard = Guard { id: NEXT_ID.replace(NEXT_ID.get() + 1), events, index, before };
-        // While the thread ends, there is no list any more. Then the scope restores the word that it found.
+        // While the thread ends, the list does not exist any more, and `try_with` fails. Then the scope's end restores
+        // the value that the word had before the scope.
         let _ = GUARDS.try_with(|guards| guards.borrow_mut().push(guard));
         Self { guard, store, _not_send: PhantomData }
     }
@@ -132,8 +133,8 @@ impl Drop for ExtScope {
     }
 }
 
-/// Takes `guard` out of the living guards. Returns the new value of its word; `None` if a later guard still sets the
-/// word.
+/// Removes `guard` from the list of living guards. Returns the new value of its word, or `None` if a newer guard of the
+/// same word still lives, so that the word keeps its value.
 fn take_out(guards: &mut Vec<Guard>, guard: Guard) -> Option<u64> {
     let Some(at) = guards.iter().rposition(|living| living.id == guard.id) else { return Some(guard.before) };
     let before = guards.remove(at).before;

@@ -6,7 +6,7 @@ use crate::recorder::Recorder;
 use crate::sync::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// State: nothing records.
+/// State: no thread records through this global recorder.
 pub(super) const OFF: usize = 0;
 /// State: some thread has an override, and no other thread records.
 pub(super) const OVERRIDES_ONLY: usize = 1;
@@ -40,13 +40,13 @@ pub struct GlobalRecorder<R: Installable = Recorder> {
     making: Mutex<()>,
 }
 
-/// The values on which the state depends.
+/// The values from which [`GlobalRecorder::update`] computes the state.
 pub(super) struct Switch {
     /// True if the installed recorder is switched on.
     pub(super) is_on: bool,
     /// Number of overrides of all threads.
     pub(super) overrides: usize,
-    /// The events that the installed recorder takes, or [`ASK`].
+    /// The identity of the events that the installed recorder accepts, or [`ASK`] if this is not known yet.
     pub(super) events: usize,
 }
 
@@ -60,7 +60,8 @@ pub trait Installable: Sized + Send + Sync + 'static {
         true
     }
 
-    /// Calls `change`, which changes what the process records, and returns true if it changed anything.
+    /// Calls `change`, which installs or switches a recorder and returns true if this had an effect. Some kinds of
+    /// recorders must take other steps after such a change.
     fn change(change: impl FnOnce() -> bool) {
         change();
     }
@@ -107,7 +108,7 @@ impl<R: Installable> GlobalRecorder<R> {
         self.state.load(Ordering::Relaxed)
     }
 
-    /// Returns true if nothing is recorded here: one relaxed load.
+    /// Returns true if no thread records through this global recorder. This takes one relaxed load.
     #[cfg(feature = "tracing")]
     #[inline(always)]
     pub(crate) fn is_off(&self) -> bool {
@@ -116,7 +117,8 @@ impl<R: Installable> GlobalRecorder<R> {
 
     /// Locks the values on which the state depends.
     pub(super) fn lock(&self) -> MutexGuard<'_, Switch> {
-        // No code here panics while it holds the lock. Even after a panic, the numbers would be consistent.
+        // A poisoned lock may be used: no code panics while it holds this lock, and even after a panic the values would
+        // be consistent.
         self.switch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -160,7 +162,8 @@ impl<R: Installable> GlobalRecorder<R> {
             let Some(recorder) = refused.take() else { return false };
             switch.is_on = recorder.is_on_when_installed();
             switch.events = ASK;
-            // The mapping of an inherited recorder, which is the parent's ring, stays.
+            // If the replaced recorder was inherited by a fork, its mapping of the parent's ring is not removed,
+            // because a thread may be using it.
             self.installed.set(recorder);
             self.update(&switch);
             true
@@ -183,7 +186,7 @@ impl<R: Installable> GlobalRecorder<R> {
         make: impl FnOnce() -> Result<R, E>,
     ) -> Result<&'static R, NotInstalled<E>> {
         let _turn = self.making.lock().unwrap_or_else(PoisonError::into_inner);
-        // This check comes first, so that no ring is made in vain.
+        // This check comes before `make`, so that no ring is made that could not be installed.
         if self.installed().is_some_and(R::belongs_to_this_process) {
             return Err(NotInstalled::AlreadyInstalled);
         }

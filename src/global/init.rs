@@ -1,4 +1,4 @@
-//! Installing process-wide recorders, from code or from the environment.
+//! Functions that install a process-wide recorder, with a configuration from code or from the environment.
 
 use super::active::{RecordsTo, identity};
 use super::global_recorder::{GlobalRecorder, NotInstalled};
@@ -26,8 +26,8 @@ enum InitCause {
 pub enum InitErrorKind {
     /// A global recorder that holds a recorder already.
     AlreadyInstalled,
-    /// A global recorder that holds a recorder already, whose ring was made for events with another schema. Two event
-    /// types name one global recorder.
+    /// A global recorder that holds a recorder already, whose ring was made for events with another schema. This
+    /// happens if two event types name the same global recorder.
     OtherEvents,
     /// Events that name another global recorder. `record!` would not record them here, and the ring would describe
     /// events that it never holds.

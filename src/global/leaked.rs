@@ -1,9 +1,10 @@
-//! A value that is set once or more often and lives for the rest of the program.
+//! A value that can be set several times. Each value that was set lives for the rest of the program.
 
 use crate::sync::{AtomicPtr, Ordering};
 use std::ptr;
 
-/// An optional value that is never freed, because threads may be using it. Setting another value leaks the one before.
+/// An optional value that is never freed, because threads may be using it. Setting another value leaks the previous
+/// value.
 pub(crate) struct Leaked<T: Send + Sync + 'static>(AtomicPtr<T>);
 
 impl<T: Send + Sync + 'static> Leaked<T> {

@@ -42,7 +42,7 @@ impl GlobalRecorder {
 
 /// Returns the calling thread's override of `global`.
 pub(super) fn of_this_thread(global: &'static GlobalRecorder) -> Option<Recorder> {
-    // While the thread ends, there are no overrides any more.
+    // While the thread ends, its list of overrides does not exist any more. Then the thread has no override.
     let look = |overrides: &RefCell<Vec<Override>>| {
         let overrides = overrides.try_borrow().ok()?;
         let innermost = overrides.iter().rev().find(|other| std::ptr::eq(other.global, global));

@@ -17,7 +17,7 @@ pub const VERSION_OFFSET: usize = 0x108;
 /// [`COUNT_FOREIGN_EVENTS`]; version 1.3 added [`WRITER_LOCK`].
 pub const VERSION: u64 = 1 << 16 | 3;
 
-/// Writer: process id (u32) and reserved (u32).
+/// Writer: its process id (u32), then a reserved u32.
 pub const WRITER_PID: usize = 0x110;
 /// Writer: start time of the process in clock ticks since boot (field 22 of /proc/PID/stat).
 pub const WRITER_START_TICKS: usize = 0x118;
@@ -29,7 +29,8 @@ pub const WRITER_BOOT_ID: usize = 0x128;
 pub const WRITER_TIME_NAMESPACE: usize = 0x180;
 /// Time of the ring's creation, nanoseconds since the epoch.
 pub const CREATED_EPOCH_NANOS: usize = 0x138;
-/// State of the ring, see `STATE_*`. A writer that ends normally stores it with release.
+/// State of the ring, one of the constants `STATE_*`. A writer that ends normally stores [`STATE_ENDED`] here with
+/// release.
 pub const STATE: usize = 0x140;
 /// State: a writer has the ring open, or died with it open.
 pub const STATE_LIVE: u64 = 1;
@@ -43,9 +44,9 @@ pub const WINDOW_INCR: usize = 0x148;
 /// Payload chunk size in bytes (0 = not chunked).
 pub const CHUNK_BYTES: usize = 0x150;
 
-/// Schema text: offset from the start of the file; 0 for none.
+/// Schema text: offset of the text from the start of the file, or 0 if the file has no schema text.
 pub const SCHEMA_TEXT_OFFSET: usize = 0x158;
-/// Schema text: bytes.
+/// Schema text: its length in bytes.
 pub const SCHEMA_TEXT_BYTES: usize = 0x160;
 
 /// Shards: index of this ring among the shards of its recorder.
@@ -142,7 +143,7 @@ pub const fn wide_hole_set(slot: u64) -> u64 {
 }
 
 /// Last seqnos of the shards, in shard 0: the word at `SHARD_LAST_SEQNOS + 8 * n` belongs to shard *n*. The word is 0
-/// until the recorder ends normally, and then the shard's last seqno plus one.
+/// until the recorder ends normally. Then it is the shard's last seqno plus one.
 ///
 /// The word is stored with release before the shard's file is removed. A reader that comes too late to open the file
 /// learns from this word how many events it has missed. The word can be too small if a thread records while its process

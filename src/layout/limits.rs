@@ -30,7 +30,8 @@ pub const COMPACT_PAYLOAD_SHIFTS: core::ops::RangeInclusive<u32> = 21..=40;
 /// Upper bound of the context area's shift.
 pub const MAX_CONTEXT_SHIFT: u32 = 40;
 
-/// Steps of the buffer window per buffer, in buffers that are smaller than published buffers. (Models use tiny rings.)
+/// Number of window steps in a whole payload buffer, for buffers that are smaller than published buffers. (Models use
+/// tiny rings.)
 pub const SMALL_WINDOW_STEPS: u64 = if cfg!(any(loom, shuttle)) { 8 } else { 32 };
 /// Size of a payload chunk in bytes, in buffers that have [`MIN_CHUNKS`] to [`MAX_CHUNKS`] chunks of this size. A
 /// chunk is the unit in which payload memory changes hands between threads.

@@ -34,7 +34,7 @@ pub const KEEP_VARIABLE: &str = "EVENTRING_KEEP";
 pub struct RecorderBuilder {
     description: ContentDescription,
     config: Option<OsString>,
-    /// Path of a shard, beside shard 0. This path replaces the path in `config`.
+    /// Path of the ring if it is a shard: a file beside shard 0. This path replaces the path in `config`.
     shard_path: Option<PathBuf>,
     default_shifts: Option<(u32, u32)>,
     descriptor_shift: Option<u32>,
@@ -112,8 +112,8 @@ impl RecorderBuilder {
     }
 
     /// Sets whether the file stays when the recorder ends. The recorder ends when its last handle is dropped or the
-    /// process exits. Default: false. After a crash the file always stays: after a signal or an abort, if a panic drops
-    /// the last handle, and (with glibc) after a panic of `main`.
+    /// process exits. Default: false. After a crash the file always stays. A crash is an end by a signal or an abort, a
+    /// panic that drops the last handle, and (with glibc) a panic of `main`.
     pub fn keep(mut self, keep: bool) -> Self {
         self.options.keep = keep;
         self
@@ -145,7 +145,7 @@ impl RecorderBuilder {
         self
     }
 
-    /// Sets that this ring is a shard.
+    /// Makes the ring a shard, with this position in its recorder.
     #[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "the perf recorder's business"))]
     pub(crate) fn shard(mut self, shard: Shard) -> Self {
         self.shard = shard;
@@ -169,8 +169,8 @@ impl RecorderBuilder {
     /// Makes the ring and opens it for recording. Readers see either the whole ring or no ring.
     ///
     /// # Errors
-    /// The configuration is malformed, another process owns the ring, there is no permission, or no memory (the message
-    /// names the pool and how to enlarge it).
+    /// The configuration is malformed, another process owns the ring, a permission is missing, or there is too little
+    /// memory. (In the last case the message names the memory pool and says how to enlarge it.)
     pub fn build(self) -> Result<Recorder, RecorderError> {
         if self.description.content_type() == 0 {
             let message = "the content type is 0, which no ring may have; expected 1 to 3 for published events, or a number of your own from 256";
@@ -201,7 +201,8 @@ impl RecorderBuilder {
         Ok(Recorder::from_core(Core::new(memory, file, fork_guard, clock, self.description)))
     }
 
-    /// Returns the name, `None` for an anonymous ring, and both shifts, unchecked.
+    /// Returns the ring's name and both shifts. The name is `None` if the ring is anonymous. The caller checks the
+    /// shifts.
     fn name_and_shifts(&self) -> Result<(Option<shm::RingName>, (u32, u32)), RecorderError> {
         let or = |(descriptor, payload)| {
             (self.descriptor_shift.unwrap_or(descriptor), self.payload_shift.unwrap_or(payload))

@@ -2,8 +2,9 @@
 
 use crate::layout::extension::{CONTENT_NAME_BYTES, SCHEMA_TEXT_MAX_BYTES};
 
-/// Description of the events of a ring. Content type and schema hash go into the header, where every reader looks. Name
-/// and schema text go into the extension, so that tools can decode a ring whose types they do not have.
+/// Description of the events of a ring. The content type and the schema hash are stored in the ring's fixed header,
+/// which every reader checks. The name and the schema text are stored in the header extension, so that tools can decode
+/// a ring whose types they do not have.
 ///
 /// `ContentDescription::of::<MyEvents>()` makes the description from an event-type enum.
 #[derive(Clone, PartialEq, Eq)]
@@ -16,7 +17,8 @@ pub struct ContentDescription {
 
 impl ContentDescription {
     /// Creates a description from a content type number (1 TEST, 2 EXEC, 3 PERF, from 256 a program's own) and a name.
-    /// At most 64 bytes of the name are kept. Until they are set, the schema hash is zero and the schema text is empty.
+    /// A longer name is cut to 64 bytes. The schema hash is zero until [`Self::schema_hash`] sets it, and the schema
+    /// text is empty until [`Self::schema_text`] sets it.
     pub fn new(content_type: u16, content_name: impl Into<String>) -> Self {
         let mut content_name = content_name.into();
         truncate_at_char(&mut content_name, CONTENT_NAME_BYTES);

@@ -16,7 +16,8 @@ use crate::sync::{AtomicBool, AtomicU64, Ordering};
 #[repr(C)]
 pub(crate) struct Core {
     enabled: AtomicBool,
-    /// Number that is never used twice in a process. Threads find their payload cursors by it.
+    /// Number that no other recorder of this process ever has. Threads find their payload cursor for this recorder by
+    /// the number.
     pub(super) id: u64,
     pub(super) clock: &'static Clock,
     /// Largest payload, before rounding, that can be recorded: less than 2^32.
@@ -44,8 +45,8 @@ impl Core {
         Self {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             overflow_expire_bytes,
-            // A size up to `limit - align` rounds to at most `limit - align`; a larger size rounds to the limit or
-            // more.
+            // A size up to `limit - align` rounds up to at most `limit - align`. A larger size rounds up to the limit
+            // or more, and is not recorded.
             payload_bytes_max: overflow_expire_bytes.min(1 << 32) - PAYLOAD_ALIGN,
             writer,
             clock,
@@ -57,8 +58,9 @@ impl Core {
         }
     }
 
-    /// Returns true if recording is switched on and this process surely owns the ring. May return false in the owning
-    /// process, too. This is for fast paths, which must not ask the operating system.
+    /// Returns true if recording is switched on and this process surely owns the ring. If the answer would need a
+    /// system call, returns false, also in the process that owns the ring. Fast paths call this function, because they
+    /// must not make system calls.
     #[inline(always)]
     pub(super) fn may_surely_record(&self) -> bool {
         self.is_switched_on() && self.is_surely_original_process()
@@ -70,7 +72,7 @@ impl Core {
         self.is_switched_on() && self.is_original_process()
     }
 
-    /// Returns true if this is not a forked child, as far as that is known without asking the operating system.
+    /// Returns true if this process is known, without a system call, not to be a forked child.
     #[inline(always)]
     pub(super) fn is_surely_original_process(&self) -> bool {
         self.fork_guard.is_surely_original_process()
@@ -131,7 +133,7 @@ impl Core {
 
 impl Drop for Core {
     fn drop(&mut self) {
-        // Release: every event happens before a reader sees that the recorder has ended.
+        // Release: a reader that sees the state "ended" also sees every event of the recorder.
         self.publish_header_word(extension::STATE, extension::STATE_ENDED);
     }
 }

@@ -1,4 +1,4 @@
-//! The typed events that a recorder accepts: those of its ring's schema.
+//! The typed events that a recorder accepts: the events of its ring's schema.
 
 use super::config::ContentDescription;
 use super::handle::Recorder;
@@ -8,7 +8,7 @@ use crate::sync::{AtomicUsize, Ordering};
 
 /// Identity of one type of events. The identity is a constant, so that recording an event only compares an address.
 pub(crate) struct EventsIdentity {
-    /// Address that no other type of the process has.
+    /// Address that identifies the type: no other type of the process has it.
     pub(crate) id: *const (),
     pub(crate) content_type: u16,
     pub(crate) schema_hash: fn() -> [u8; 32],
@@ -25,8 +25,8 @@ impl TakenEvents {
 }
 
 impl ContentDescription {
-    /// Returns true if this description is that of `events`. A description without a schema hash is compared by content
-    /// type only.
+    /// Returns true if this description has the content type and the schema hash of `events`. If the description has no
+    /// schema hash, only the content type is compared.
     fn is_of(&self, events: &EventsIdentity) -> bool {
         self.content_type == events.content_type
             && (self.schema_hash == [0; 32] || self.schema_hash == (events.schema_hash)())
@@ -38,7 +38,7 @@ impl Recorder {
     /// a comparison.
     #[inline(always)]
     pub(crate) fn takes(&self, events: &'static EventsIdentity) -> bool {
-        // Relaxed: no other memory belongs to the number; the description never changes.
+        // Relaxed: no other memory depends on this word. The description, by which a slow path decides, never changes.
         self.core.taken_events.0.load(Ordering::Relaxed) == events.id.addr() || self.takes_slow(events)
     }
 

@@ -16,10 +16,10 @@ use std::sync::Arc;
 /// Handle through which a program records events to one ring. A clone is another handle to the same ring. The drop of
 /// the last handle closes the ring.
 ///
-/// All methods take `&self` and may be called from any thread at any time, also while a payload is being made and while
-/// the thread ends. No method waits for a reader or another writer, and no method fails: an event that cannot be
-/// recorded becomes a RECORD_ERROR event. A signal handler may record on threads that have recorded to the ring before,
-/// because the first event of a thread allocates memory.
+/// All methods take `&self` and may be called from any thread at any time, also between a reservation and its commit,
+/// and while the thread ends. No method waits for a reader or another writer, and no method fails: an event that cannot
+/// be recorded becomes a RECORD_ERROR event. A signal handler may record on threads that have recorded to the ring
+/// before, because the first event of a thread allocates memory.
 ///
 /// In a forked child a recorder is disabled for good: its ring belongs to the parent. Create a new recorder in the
 /// child.
@@ -45,9 +45,9 @@ pub struct RecorderStats {
     pub last_seqno: u64,
     /// Holes: seqnos given up because another writer was stalled inside their slot. Their events got later seqnos.
     pub refused_claims: u64,
-    /// Holes: seqnos given up because the ring had gone round before they were claimed.
+    /// Holes: seqnos given up because the ring was already a lap further when their writer tried to claim the slot.
     pub lapped_claims: u64,
-    /// Attempts to take payload memory that found a chunk of a stalled writer.
+    /// Attempts to take payload memory that failed because a stalled writer held one of the chunks.
     pub skipped_chunks: u64,
     /// Events that became RECORD_ERROR.
     pub record_errors: u64,
@@ -190,8 +190,8 @@ impl Recorder {
         Self { core }
     }
 
-    /// Registers `hook`. It is called when the process exits normally while the recorder exists. Other threads may
-    /// still record during that call.
+    /// Registers `hook`, which the exiting thread calls if the process exits normally while the recorder exists. Other
+    /// threads may still record during that call.
     #[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "the perf recorder's business"))]
     pub(crate) fn at_exit(&self, hook: impl Fn() + Send + Sync + 'static) {
         self.core.file.at_exit(hook);

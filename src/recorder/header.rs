@@ -13,13 +13,14 @@ use crate::sync::Ordering;
 pub(crate) struct Shard {
     /// Index of the ring.
     pub(crate) index: u64,
-    /// Largest number of shards; 0 for a ring that is no shard.
+    /// Largest number of shards that the recorder may have, or 0 if the ring is not a shard.
     pub(crate) limit: u64,
-    /// Number that all shards of the recorder have in common, and no other ring has.
+    /// Number that all shards of the recorder share. No ring of another recorder has it.
     pub(crate) group: u64,
 }
 
-// The operating-system layer locks this byte and does not know the format that names it.
+// The operating-system layer locks the byte at `WRITE_LOCK_OFFSET` and knows nothing of the file format. This assertion
+// checks that the format has its word `WRITER_LOCK` there.
 const _: () = assert!(ext::WRITER_LOCK as u64 == WRITE_LOCK_OFFSET);
 
 /// Writes the whole header. The file is not visible to readers yet, so no store here needs an order.

@@ -1,4 +1,4 @@
-//! Shards that an earlier recorder of the same name has left.
+//! Removal of shard files that an earlier recorder of the same name has left.
 
 use crate::layout::extension as ext;
 use crate::layout::header::MAGIC;

@@ -4,8 +4,8 @@ use crate::ring::claim::Claim;
 use crate::ring::memory::MappedMemory;
 use crate::ring::writer::RingWriter;
 
-/// The payload of one event. This is a trait and not a closure, because the call of a closure would put its captures
-/// into memory.
+/// The payload of one event. This is a trait and not a closure, because the compiler would store the captures of a
+/// closure to memory for each call.
 pub(super) trait Payload {
     /// Copies the payload into the claimed payload memory.
     fn fill(&self, writer: &RingWriter<MappedMemory>, claim: &Claim<'_>);

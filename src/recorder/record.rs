@@ -17,11 +17,12 @@ use crate::ring::payload_cursor::PayloadCursor;
 use crate::ring::writer::Unfinished;
 use std::sync::Arc;
 
-/// The progress of a fast path with an event that it has not recorded.
+/// The point at which a fast path stopped without recording its event. The slow path continues from this point.
 enum Stopped<'c> {
-    /// A stop before the first effect.
+    /// A stop before the reservation: nothing has been changed.
     BeforeReserving,
-    /// A reservation that was begun, and is to be finished with this time.
+    /// A stop during the reservation. The slow path finishes this reservation, and records the event with the time that
+    /// the fast path has read.
     WhileReserving { cursor: &'c PayloadCursor, unfinished: Unfinished, epoch_nanos: u64 },
 }
 
@@ -34,9 +35,9 @@ impl Core {
 
     /// Records an event at the time `epoch_nanos`, which [`Self::try_now`] returned.
     ///
-    /// Reading the clock takes long. If the caller reads the clock first, the processor makes the payload meanwhile.
-    /// The same thread should not record another event between the two calls, because that event would have an earlier
-    /// seqno and a later time.
+    /// Reading the clock takes long. If the caller reads the clock before it makes the payload, the processor does both
+    /// at the same time. The same thread should not record another event between the two calls, because that event
+    /// would have an earlier seqno and a later time.
     #[cfg(feature = "tracing")]
     #[inline(always)]
     pub(crate) fn record_stamped(
@@ -112,8 +113,9 @@ impl Core {
             return Err(Stopped::BeforeReserving);
         }
         let Some(cursor) = thread_cursors::remembered(self) else { return Err(Stopped::BeforeReserving) };
-        // The clock is read before the locked instructions. Reading the tick counter takes longer than all other work,
-        // which the processor does meanwhile; after a locked instruction it would wait for the counter.
+        // The clock is read before the locked instructions. Reading the tick counter takes longer than all other work
+        // of this function. In this order the processor does the other work at the same time. If a locked instruction
+        // came first, the processor would read the counter only after that instruction.
         let Some(epoch_nanos) = now() else { return Err(Stopped::BeforeReserving) };
         let claim = match self.writer.try_reserve(cursor, bytes) {
             Ok(claim) => claim,

@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 /// An event that has its slot and payload memory, and is being filled.
 ///
-/// [`Recorder::reserve`](super::Recorder::reserve) makes reservations. Readers wait for the event until it is committed
-/// (they do not block writers), so fill the event without delay. If the reservation is dropped instead (by an early
-/// return or a panic), a RECORD_ERROR event is committed.
+/// [`Recorder::reserve`](super::Recorder::reserve) makes reservations. Readers do not go past the event until it is
+/// committed, so fill the event without delay. (Other writers are not delayed.) If the reservation is dropped instead
+/// (by an early return or a panic), a RECORD_ERROR event is committed.
 ///
 /// Payload bytes that are not written are zero.
 ///
@@ -27,9 +27,10 @@ pub struct Reservation<'r> {
     fields: DescriptorFields,
     /// Payload bytes that the caller may write, from `start` on.
     capacity: u64,
-    /// Offset of the caller's bytes in the payload: after the error struct for an oversized event, else 0.
+    /// Offset of the caller's bytes in the payload. If the event is oversized, they come after the error struct;
+    /// otherwise the offset is 0.
     start: u64,
-    /// Offset before which every byte has been stored.
+    /// Number of bytes, from the payload's start, that have been stored.
     written: u64,
     requested: u64,
     overflow: Option<ErrorType>,
@@ -57,7 +58,7 @@ impl Core {
         let cursor = thread_cursors::of_this_thread(self);
         // The size has room for the error struct, in case the reservation is dropped.
         let claim = self.writer.reserve(cursor, (start + capacity).max(record_error::FIXED_BYTES as u64));
-        // Fits 32 bits, or `overflow` has capped it.
+        // The sum fits 32 bits: if the caller asked for too many bytes, `overflow` has limited the capacity.
         let reserved_bytes = (start + capacity) as u32;
         Some(Reservation {
             core: self,
@@ -89,7 +90,7 @@ impl Reservation<'_> {
         self.capacity
     }
 
-    /// Returns the end of the written bytes; [`Self::append`] continues there.
+    /// Returns the number of bytes up to the end of the written bytes. [`Self::append`] continues there.
     pub fn written_bytes(&self) -> u64 {
         self.written
     }
@@ -170,7 +171,7 @@ impl Reservation<'_> {
         seqno
     }
 
-    /// Gives the payload cursor to the next thread if its own thread ended before this reservation.
+    /// Gives the payload cursor back, for the next thread, if its own thread has ended while this reservation was open.
     fn give_back_cursor(&mut self) {
         if let Some(cursor) = self.cursor.take() {
             self.core.writer.give_back_orphan(cursor);

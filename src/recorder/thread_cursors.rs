@@ -6,7 +6,8 @@ use std::cell::{Cell, RefCell};
 use std::ptr;
 use std::sync::{Arc, Weak};
 
-/// Number of rings whose payload cursors a thread finds without a search; most programs record to one or two rings.
+/// Number of recently used rings whose payload cursors a thread finds without a search. Most programs record to one or
+/// two rings.
 const REMEMBERED: usize = 4;
 
 #[derive(Clone, Copy)]
@@ -33,8 +34,8 @@ thread_local! {
     static HELD: HeldCursors = const { HeldCursors(RefCell::new(Vec::new())) };
 }
 
-/// Returns the calling thread's payload cursor of `core` if it was used lately. This is the fast path of
-/// [`of_this_thread`].
+/// Returns the calling thread's payload cursor of `core` if it is one of the few that the thread used last. This is the
+/// fast path of [`of_this_thread`].
 #[inline(always)]
 pub(super) fn remembered(core: &Core) -> Option<&PayloadCursor> {
     let remembered = REMEMBER.with(|slots| slots[core.id as usize % REMEMBERED].get());

@@ -74,7 +74,8 @@ mutations! {
     DeathUnnoticed,
     /// A reader counts one lost event too few in each gap.
     UncountedLoss,
-    /// A reader never goes beyond the last seqno that it found in the file when it began.
+    /// A reader that skips seqnos may stay where it is, if the file names its present seqno as the place to continue.
+    /// So a damaged header can hold the reader for ever.
     HeldCursor,
     /// A reader uses the payload size that a descriptor names without a check.
     TrustedPayloadSize,

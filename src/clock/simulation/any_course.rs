@@ -1,4 +1,4 @@
-//! Random courses: all events that a machine can have, in any order.
+//! Tests with random courses of events: pauses, slews, steps and interruptions of the machine, in any order.
 
 use super::{Simulation, calibration, now, now_with_error, simulated};
 use proptest::prelude::*;

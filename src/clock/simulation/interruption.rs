@@ -1,4 +1,4 @@
-//! Interruptions: threads, signal handlers and forks at the worst moments.
+//! Tests of interruptions: other threads, signal handlers and forks come at the worst moments of a calibration.
 
 use super::{calibration, largest_error, now, now_with_error, simulated};
 use std::sync::Mutex;
@@ -13,7 +13,7 @@ fn whoever_comes_during_a_calibration_gets_the_truth_and_never_waits() {
     static GIVEN: Mutex<Vec<(u64, i64)>> = Mutex::new(Vec::new());
     static READS: AtomicU64 = AtomicU64::new(0);
     simulation.intrude(Box::new(|| {
-        // Only now and then: a sample is taken again if it was interrupted, but not for ever.
+        // Only one read in three is interrupted. The clock repeats an interrupted sample, but only a few times.
         if !READS.fetch_add(1, Ordering::Relaxed).is_multiple_of(3) || INSIDE.swap(true, Ordering::Relaxed) {
             return;
         }
@@ -40,7 +40,8 @@ fn whoever_comes_during_a_calibration_gets_the_truth_and_never_waits() {
     assert!(largest < 1_000, "{largest} ns");
 }
 
-/// Lets a thread read the latch before the first segment, and continue after the second segment has been published.
+/// Checks a thread that reads the latch before the first segment, sleeps, and continues after the second segment has
+/// been published.
 #[test]
 fn a_thread_that_sleeps_through_the_first_segments_gets_the_truth_when_it_wakes() {
     use std::sync::mpsc::channel;

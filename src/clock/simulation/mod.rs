@@ -16,21 +16,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const TICKS_COST_NANOS: u64 = 8;
 const REALTIME_HALF_COST_NANOS: u64 = 10;
 
-/// Step of a fast counter. The machine of the published figures has this step.
+/// Step by which a fast counter's count grows at a time. The counter of the machine on which the published figures were
+/// measured has this step.
 const FAST_TICK_STEP: u64 = 26;
 
 #[derive(Debug)]
 struct State {
-    /// True time since the simulation began.
+    /// Simulated true time in nanoseconds since the simulation began.
     nanos: u64,
     ticks_per_second: u64,
     ticks_at_start: u64,
-    /// The real-time clock since its last change: true time of the change, time of the clock at the change, and rate.
+    /// The course of the real-time clock since its last change. These are the true time of the change, the time that
+    /// the clock showed then, and the clock's rate since then.
     since_nanos: u64,
     realtime0: f64,
     realtime_whole0: u64,
     slew_ppm: f64,
-    /// Number of reads of which one is interrupted (0: none), and the longest interruption.
+    /// One of this number of reads is interrupted, at random; 0 if no read is interrupted. The next field is the
+    /// longest interruption.
     interruption_every: u64,
     interruption_nanos: u64,
     random: u64,
@@ -175,7 +178,7 @@ impl TimeSource for &'static Simulation {
 
 type SimulatedClock = TickClock<&'static Simulation>;
 
-/// Returns a leaked clock: a few hundred bytes for each test case.
+/// Returns a simulated machine and a clock that reads it. Both are leaked, a few hundred bytes for each test case.
 fn simulated(ticks_per_second: u64, seed: u64) -> (&'static Simulation, &'static SimulatedClock) {
     let simulation: &'static Simulation = Box::leak(Box::new(Simulation::new(ticks_per_second, seed)));
     (simulation, Box::leak(Box::new(TickClock::new(simulation))))
