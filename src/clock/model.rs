@@ -90,7 +90,7 @@ fn a_segment_starts_above_what_two_threads_were_given_past_the_last_ones_end() {
             thread::spawn(move || {
                 let given = ask(&latch, ticks, truth);
                 // The main thread later publishes a segment that starts at tick 100, which must start at or above every
-                // time that was given before. A thread that sees that segment must also see this time in `highest`.
+                // time that was given before.
                 highest.fetch_max(given, Ordering::Relaxed);
                 let again = ask(&latch, ticks + 2, truth + 1);
                 assert!(given <= again, "fell from {given} to {again}");

@@ -96,7 +96,8 @@ struct Guard {
     /// The address of the description of the events that the scope is for.
     events: usize,
     index: usize,
-    /// The value that the word has when this scope ends, if no older scope of the word lives.
+    /// The value that the word gets when this scope ends, unless a newer scope of the same word still lives. Then the
+    /// newer scope takes this value over.
     before: u64,
 }
 

@@ -14,15 +14,15 @@ pub struct FileId {
 /// The state of a file's writer lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockState {
-    /// Lock that no process holds.
+    /// A lock that no process holds.
     Free,
-    /// Lock that a process holds.
+    /// A lock that a process holds.
     Held {
         /// The process that took it, in the caller's pid namespace. `None` if the kernel does not show the process: it
         /// is in another namespace, it has exited and left the lock to a child, or the file system hides its device.
         pid: Option<u32>,
     },
-    /// State that the system does not show.
+    /// A state that the operating system does not show to this process.
     Unknown,
 }
 

@@ -10,15 +10,17 @@ use std::path::{Path, PathBuf};
 pub enum ShmErrorKind {
     /// A file or directory that does not exist.
     NotFound,
-    /// A refusal of the operating system, or a file or directory of an owner who is not trusted.
+    /// An access that the operating system refused, or a file or directory that is refused because it belongs to
+    /// another user.
     PermissionDenied,
-    /// A name of a symbolic link, a directory, a pipe or a device.
+    /// A name that belongs to a symbolic link, a directory, a pipe or a device.
     NotARegularFile,
     /// A name that belongs to a file that is not a ring. Such a file is never replaced.
     Occupied,
     /// A ring whose writer's lock is held.
     AlreadyOwned {
-        /// The holder, if the system shows it to the caller. (It does not from another pid namespace, for example.)
+        /// The process that holds the lock. `None` if the system does not show the process to the caller, for example
+        /// because it is in another pid namespace.
         pid: Option<u32>,
     },
     /// A file system, pool of huge pages or quota that is too small.
@@ -51,8 +53,8 @@ struct Inner {
     source: Option<io::Error>,
 }
 
-// These functions are not inlined. Errors are made in many places and seldom, and inlined code would take a quarter of
-// a KiB in each place.
+// These functions are not inlined, because errors are made seldom but in many places of the code. Inlined code would
+// take a quarter of a KiB in each place.
 impl ShmError {
     /// Makes an error of this kind. `operation` is a verb phrase that follows "cannot".
     #[cold]

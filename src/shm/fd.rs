@@ -1,5 +1,5 @@
-//! File descriptors. Systems without file descriptors get types without values, so that signatures are the same
-//! everywhere.
+//! Types of file descriptors. On systems without file descriptors these types have no values, so that functions have
+//! the same signatures on every system.
 
 #[cfg(unix)]
 pub use std::os::fd::{AsFd, BorrowedFd};

@@ -12,8 +12,8 @@ use super::room::{Mebibytes, Room};
 
 pub(super) const OPERATION: &str = "allocate ring file";
 
-/// The bytes of one `fallocate`. tmpfs undoes a whole call when a signal arrives. With the timer signals of a profiler,
-/// a large call would never succeed.
+/// The number of bytes that one call of `fallocate` allocates. tmpfs undoes a whole call when a signal arrives. So
+/// under a profiler with timer signals, a call for a large file would never succeed.
 const STEP_BYTES: u64 = 64 << 20;
 
 /// Sets the file's length to `bytes`, a multiple of its page size, and allocates all of it.
@@ -26,7 +26,8 @@ pub(super) fn allocate(
     if let Some(limit) = getrlimit(Resource::Fsize).current
         && bytes > limit
     {
-        // A larger file would raise SIGXFSZ, which kills the process.
+        // The file would be larger than the process's limit (RLIMIT_FSIZE). Making it so large would raise SIGXFSZ,
+        // which kills the process.
         return Err(ShmError::new(
             ShmErrorKind::NoSpace,
             OPERATION,
@@ -35,8 +36,8 @@ pub(super) fn allocate(
         .at(path)
         .mend("raise the limit (ulimit -f) or choose smaller shifts"));
     }
-    // The room is checked before anything is allocated. Otherwise the successful steps before a failing step would take
-    // the memory of all processes.
+    // The free room is checked before anything is allocated. Otherwise all steps before the failing step would take
+    // memory, and other processes would have none left.
     let room = Room::now(file, huge_page_bytes);
     if room.bytes().is_some_and(|free| free < bytes) {
         return Err(room.no_space(bytes, Errno::NOSPC).at(path));
@@ -62,7 +63,7 @@ fn allocate_steps(file: BorrowedFd<'_>, bytes: u64) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Writes zeros, for file systems that cannot allocate otherwise.
+/// Allocates the file by writing zeros, on file systems that have no `fallocate`.
 fn write_zeros(file: BorrowedFd<'_>, bytes: u64) -> Result<(), Errno> {
     let zeros = vec![0; 1 << 20];
     let mut offset = 0;

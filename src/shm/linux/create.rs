@@ -1,4 +1,5 @@
-//! The making of a ring file. No other process ever sees an unfinished ring, and a ring has only one owner.
+//! The making of a ring file, in five steps. They guarantee that no other process ever sees an unfinished ring, and
+//! that a ring has only one owner.
 //!
 //! 1. The temporary file `<name>.~<pid>` is made with `O_EXCL`, locked, and given all of its memory. Its mode has the
 //!    sticky bit, which no ring with events has. So an unfinished file of a killed process differs from a ring that
@@ -67,9 +68,9 @@ impl<'a> UnpublishedFile<'a> {
         Self { file: owned.descriptor(), bytes: owned.bytes, page_bytes: owned.page_bytes, is_locked_for_writing }
     }
 
-    /// Returns true if the owner holds the lock that no reader can hold. Then the caller should store a word that is
-    /// not 0 at [`WRITE_LOCK_OFFSET`](super::super::WRITE_LOCK_OFFSET) of the file. From then on that lock alone
-    /// decides whether the file has an owner.
+    /// Returns true if the owner holds the second lock, which no reader can hold. Then the caller should store a word
+    /// that is not 0 at [`WRITE_LOCK_OFFSET`](super::super::WRITE_LOCK_OFFSET) of the file. The word tells other
+    /// processes that the second lock alone decides whether the file has an owner.
     #[must_use]
     pub fn is_locked_for_writing(&self) -> bool {
         self.is_locked_for_writing
@@ -146,7 +147,8 @@ impl Unpublished {
     fn allocated(place: &RingLocation, bytes: u64, options: &CreateOptions) -> Result<Self, ShmError> {
         for _ in 0..ATTEMPTS {
             let target = Destination::open(place, options)?;
-            // The most frequent error, a ring that has an owner, is found before memory is taken.
+            // The most frequent error is a ring that has an owner already. It is found here, before memory is taken for
+            // the new file.
             drop(StaleFile::lock(&target.finished, options)?);
             remove_leftovers(&target.finished);
             let Some(mut unpublished) = Self::make(target)? else {
@@ -167,11 +169,12 @@ impl Unpublished {
                 Some(HugePageWarning::SmallPages { path: place.path.clone() })
             };
             match unpublished.allocate(&place.path, huge) {
-                // A stale ring may hold the memory, for example in a pool of huge pages that suffices for one ring
-                // only.
+                // The memory may be missing because the stale ring still holds it, for example in a pool of huge pages
+                // that suffices for one ring only. Then the stale ring is removed first.
                 Err(error) if error.kind() == ShmErrorKind::NoSpace => {
                     match StaleFile::lock(&unpublished.target.finished, options)? {
-                        // The ring of a crashed process is kept if its memory would not be enough.
+                        // The ring of a crashed process is removed only if its memory makes enough room for the new
+                        // ring. Otherwise it would be lost for nothing.
                         Some(stale) if unpublished.would_fit_with(stale.bytes, huge) => {
                             stale.remove();
                             unpublished.allocate(&place.path, huge)?;
@@ -192,7 +195,7 @@ impl Unpublished {
 
     /// Returns true if the file would fit into memory with `freed` more free bytes, or if this is not known.
     fn would_fit_with(&self, freed: u64, huge: Option<u64>) -> bool {
-        // This frees the memory that the failed attempt has taken.
+        // This frees the memory that the failed allocation has taken, so that it counts as free below.
         let _ = ftruncate(&self.owned, 0);
         let free = Room::now(self.owned.descriptor(), huge).bytes();
         free.is_none_or(|free| free.saturating_add(freed) >= self.owned.bytes)
@@ -208,14 +211,15 @@ impl Unpublished {
         let file = match place.open(flags, Mode::from_raw_mode(0o600)) {
             Ok(file) => file,
             Err(Errno::EXIST) => {
-                // A dead process had the same process id, or another thread of this process makes the same ring.
+                // The temporary name exists: a dead process had the same process id, or another thread of this process
+                // is making the same ring. Only a dead process's file can be removed.
                 return if remove_leftover(place) {
                     Ok(None)
                 } else {
                     Err(already_owned(OPERATION, &target.finished.path, Some(std::process::id())))
                 };
             }
-            // The directory was removed because it was empty.
+            // Another process has removed the ring directory because it was empty. The caller makes it again.
             Err(Errno::NOENT) if place.in_ring_directory => return Ok(None),
             Err(Errno::NOENT) => {
                 let found = "its directory is gone, or takes no files, as /proc does";
@@ -229,13 +233,14 @@ impl Unpublished {
         };
         let file = OwnDescriptor::new(file).map_err(failed)?;
         let id = file.file();
-        // A second open file description holds the lock. It is never given to callers.
+        // The lock is held by a second open file description. Callers never get this description, so they cannot pass
+        // the lock on.
         let lock = match place.open(OFlags::RDWR, Mode::empty()) {
             Ok(lock) => lock,
             Err(Errno::NOENT) => return Ok(None),
             Err(errno) => {
-                // Files are removed only under their lock. This description may take the lock, because the description
-                // is closed here.
+                // The second opening failed, so the file must be removed. Files are removed only under their lock. Here
+                // the first description may take the lock, because it is closed immediately afterwards.
                 if try_lock(&file).is_ok() {
                     place.remove(id);
                 }
@@ -248,16 +253,17 @@ impl Unpublished {
             // remove the file, because the name may belong to another process by then.
             Err(TryLockError::Held { .. }) => return Ok(None),
             Err(TryLockError::System(errno)) => {
-                // On a file system without locks, no process can own the file.
+                // The file system has no locks, so no other process can have locked the file, and it may be removed.
                 place.remove(id);
                 return Err(failed(errno).mend("use a file system that supports flock"));
             }
         }
         let locked = fstat(&lock).map_err(failed)?;
         if FileId::of(&locked) != id {
-            // The first file was removed, and the name has passed to a file of another process. That process takes this
-            // lock for the lock of a remover and begins again. So its file must be removed here. A file that has been
-            // published has already left the temporary name.
+            // Our first file was removed meanwhile, and this second opening has opened and locked a new file of another
+            // maker. That maker finds its file locked, supposes that the holder will remove it, and begins again. So it
+            // must be removed here. (It cannot be a published ring, because a published ring no longer has the
+            // temporary name.)
             place.remove(FileId::of(&locked));
             return Ok(None);
         }
@@ -322,8 +328,8 @@ impl Unpublished {
     /// caller has to check.
     fn replace(&self, stale: StaleFile) -> Result<bool, Errno> {
         let (ours, finished) = (&*self.target.temporary, &*self.target.finished);
-        // If this process dies after the exchange, the stale file stays under the temporary name, where it needs the
-        // mark.
+        // If this process dies after the exchange, the stale file stays under the temporary name. It needs the mark of
+        // unfinished files there, so that the next maker removes it.
         stale.mark_unfinished(true);
         match rename(ours, finished, RenameFlags::EXCHANGE) {
             Ok(()) => {}
@@ -332,7 +338,9 @@ impl Unpublished {
                 return Ok(false);
             }
             Err(Errno::INVAL | Errno::NOSYS) => {
-                // Without the flag (hugetlbfs before Linux 5.16) the name leads nowhere for an instant.
+                // The file system cannot exchange two names (hugetlbfs before Linux 5.16). So the stale file is
+                // removed, and the caller then gives its name to the new file. Between the two steps the name does not
+                // exist.
                 stale.remove();
                 return Ok(false);
             }
@@ -345,7 +353,8 @@ impl Unpublished {
             ours.remove(stale.id);
             return Ok(true);
         }
-        // A process that ignores the lock has put its file there meanwhile. That file gets its name back.
+        // A process that ignores the lock has given the name to its own file just before the exchange. The second
+        // exchange gives that file its name back.
         rename(ours, finished, RenameFlags::EXCHANGE)?;
         Ok(false)
     }

@@ -1,8 +1,9 @@
 //! File descriptors that the program may have closed.
 //!
-//! A program that becomes a daemon often closes every descriptor that it did not open itself. A number may then lead
-//! nowhere, or to another file of the program. Closing the number again would close that file, and the standard
-//! library's `OwnedFd` aborts a debug build that closes a closed descriptor.
+//! A program that becomes a daemon often closes every descriptor that it did not open itself. The number of a
+//! descriptor that this library has opened may then be invalid, or belong to another file of the program. Closing the
+//! number again would close that other file, and the standard library's `OwnedFd` aborts a debug build that closes a
+//! closed descriptor.
 
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -87,7 +87,7 @@ fn open_ring_directory(path: &Path, options: &CreateOptions) -> Result<OwnedFd, 
         trust::check_writable(OPERATION, &directory, &stat, path)?;
         return Ok(directory);
     }
-    // At each attempt another process removed the directory, because it was empty.
+    // At each of the attempts another process removed the directory again, because it was empty.
     Err(too_much_traffic(path))
 }
 

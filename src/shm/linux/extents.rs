@@ -1,9 +1,9 @@
 //! The parts of a sparse file that have data.
 //!
-//! A load from a hole of a mapped tmpfs file gives the hole a page, for private mappings, too. A file of 4 KiB can have
-//! a length of a terabyte, and reading all of it would take all memory. Therefore a reader maps only the parts with
-//! data, and zero pages, which take no memory, over the holes. Data that is written into a hole later is mapped when a
-//! reader asks for the data: see [`SparseFile::reach`].
+//! A load from a hole of a mapped tmpfs file makes the kernel allocate a page for the hole, also in a private mapping.
+//! A file of 4 KiB can have a length of a terabyte, and reading all of it would take all memory. Therefore a reader
+//! maps only the parts with data, and zero pages, which take no memory, over the holes. Data that is written into a
+//! hole later is mapped when a reader asks for the data: see [`SparseFile::reach`].
 
 use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -41,7 +41,8 @@ pub(super) enum Reached {
 }
 
 impl SparseFile {
-    /// Returns the file if it has holes, as far as the file system shows them. (hugetlbfs does not show them.)
+    /// Returns the file as a sparse file if it has holes. Returns `None` if it has no holes, or if the file system does
+    /// not show them, as hugetlbfs.
     pub(super) fn of(file: BorrowedFd<'_>, page_bytes: u64) -> Result<Option<Self>, ShmError> {
         let failed = |errno| ShmError::from_errno(OPERATION, errno);
         let stat = fstat(file).map_err(failed)?;
@@ -57,7 +58,7 @@ impl SparseFile {
         };
         match seek(&own, SeekFrom::Data(0)) {
             Ok(_) | Err(Errno::NXIO) => {}
-            // The file system does not know holes.
+            // The file system cannot tell where the holes are. The whole file is mapped then.
             Err(_) => return Ok(None),
         }
         let file = OwnDescriptor::new(own).map_err(failed)?;
@@ -143,7 +144,8 @@ mod tests {
 
     const PAGE: u64 = 4096;
 
-    /// Returns the result, with the first page of each part that was mapped and the first page after the part.
+    /// Calls [`SparseFile::reach`]. Returns its result and a list of the parts that it mapped: for each part its first
+    /// page, and the first page after it.
     fn reach(sparse: &SparseFile, wanted: Range<u64>) -> (Reached, Vec<(u64, u64)>) {
         let mut found = Vec::new();
         let reached = sparse.reach(wanted, |_, part| {

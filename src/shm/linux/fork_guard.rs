@@ -1,9 +1,10 @@
 //! The check whether the caller still runs in the process that made a value, or in a forked child of that process.
 //!
-//! A forked child inherits a writable mapping of its parent's ring and must not write to it. The recording path must
-//! notice the fork at the price of one load. The kernel helps: a page that is marked `MADV_WIPEONFORK` holds zeros in a
-//! child. Kernels before 4.14 do not know this mark. But all kernels know `MADV_DONTFORK`, with which a child does not
-//! have the page at all. A system call can check for the page without a fault.
+//! A forked child inherits a writable mapping of its parent's ring and must not write to it. Each call that records
+//! must notice the fork, and this check may cost no more than one load. The kernel helps: a page that is marked
+//! `MADV_WIPEONFORK` holds zeros in a child. Kernels before 4.14 do not know this mark. But all kernels know
+//! `MADV_DONTFORK`, with which a child does not have the page at all. A system call can check for the page without a
+//! fault.
 //!
 //! The process id is not enough for the check. A child in its own pid namespace can have its parent's process id, and
 //! so can a grandchild whose grandparent has ended.
@@ -19,7 +20,8 @@ use super::error::ShmError;
 
 /// The value of the word in the process that made the guard.
 const ORIGINAL: u32 = 1;
-/// The value of the word if the kernel cannot wipe the page. The presence of the witness then decides.
+/// The value of the word if the kernel cannot wipe the page. The *witness*, a page that no child inherits, then
+/// decides: only the original process has it.
 const ASK_WITNESS: u32 = 2;
 
 /// The content of the guard's page. A child has a copy of the content, or zeros.
@@ -73,7 +75,7 @@ impl ForkGuard {
         let witness = map_page(page_bytes)?.cast::<u32>();
         // SAFETY: the page is mapped, aligned, and not known to anyone else.
         unsafe { witness.write(cookie) };
-        // Dropping the guard unmaps it from now on.
+        // From now on the drop of the guard unmaps the witness.
         guard.page().witness.store(witness.as_ptr(), Ordering::Relaxed);
         // SAFETY: exactly the page just mapped.
         unsafe { madvise(witness.as_ptr().cast(), page_bytes, Advice::LinuxDontFork) }?;
@@ -90,7 +92,8 @@ impl ForkGuard {
     #[inline]
     #[must_use]
     pub fn is_original_process(&self) -> bool {
-        // Relaxed: the value changes only when a process is created, which orders everything.
+        // Relaxed: the value changes only by a fork, and everything before a fork happens before everything in the
+        // child.
         match self.page().word.load(Ordering::Relaxed) {
             ORIGINAL => true,
             0 => false,
@@ -98,8 +101,8 @@ impl ForkGuard {
         }
     }
 
-    /// Returns true if the caller is known, without asking the operating system, to run in the process that made the
-    /// guard.
+    /// Returns true if the word alone shows that the caller runs in the process that made the guard. This never makes a
+    /// system call. On kernels that cannot wipe a page it always returns false.
     #[inline(always)]
     #[must_use]
     pub fn is_surely_original_process(&self) -> bool {
@@ -112,8 +115,9 @@ impl ForkGuard {
     #[cold]
     fn has_witness(&self) -> bool {
         let witness = self.page().witness.load(Ordering::Relaxed);
-        // The kernel compares the word with the cookie, and then wakes no thread and moves no waiter. This check cannot
-        // fault. SAFETY: the kernel reads at the address if it may, else fails; it writes nothing and wakes nobody.
+        // This futex call only makes the kernel compare the word at the address with the cookie. It wakes no thread and
+        // moves no waiter. If no page is at the address, the call fails, while a load would kill the process. SAFETY:
+        // the kernel reads at the address if it may, else fails; it writes nothing and wakes nobody.
         let asked = unsafe {
             libc::syscall(
                 libc::SYS_futex,
@@ -180,7 +184,8 @@ mod tests {
             let asked = same_pid::fork_with_parents_pid(
                 || ForkGuard::make(may_wipe).unwrap(),
                 |guard| {
-                    // Whatever the child maps may come to lie where its parent has the witness.
+                    // The child maps pages, of which one may lie at the address of the parent's witness. The guard must
+                    // not take such a page for the witness.
                     let others = [(); 64].map(|()| map_page(guard.page_bytes));
                     u8::from(others.iter().all(Result::is_ok) && !guard.is_original_process())
                 },

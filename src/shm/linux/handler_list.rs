@@ -1,6 +1,6 @@
-//! A process-wide list that signal handlers and exit handlers can walk.
+//! A process-wide list whose entries signal handlers and exit handlers can visit.
 //!
-//! It grows and never shrinks or moves, and walking it takes no lock.
+//! The list grows, and never shrinks or moves, so that visiting its entries takes no lock.
 
 use std::sync::OnceLock;
 

@@ -22,7 +22,7 @@ impl ProcessIdentity {
         }
     }
 
-    /// Returns whether that process lives.
+    /// Returns whether the process with this identity still runs.
     ///
     /// A process of another boot is dead. A process of another pid namespace, or with missing fields, is unknown. A
     /// stopped process is alive.
@@ -42,7 +42,8 @@ impl ProcessIdentity {
         if test_kill_process(pid) == Err(Errno::SRCH) {
             return Liveness::Dead;
         }
-        // Some process has the id. If its stat is hidden (hidepid), it may be another process.
+        // A process with this process id exists. If the system hides its state (mount option hidepid), it may be
+        // another process that has got the same id.
         match ProcessStat::of(pid) {
             Some(stat) if stat.is_zombie => Liveness::Dead,
             Some(_) if self.time_namespace != namespace("time") => Liveness::Unknown,
@@ -76,7 +77,7 @@ impl ProcessStat {
     }
 
     fn read(process: &str) -> Option<Self> {
-        // `read_text` does not serve here, because the name of a process may be any bytes.
+        // The file is read as bytes and not by `read_text`, because the name of a process need not be UTF-8.
         let text = paths::read(Path::new(&format!("/proc/{process}/stat")))?;
         Self::parse(&String::from_utf8_lossy(&text))
     }

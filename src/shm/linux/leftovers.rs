@@ -66,12 +66,12 @@ fn behind<'a>(name: &'a CStr, ring: &CStr) -> Option<&'a [u8]> {
     name.to_bytes().strip_prefix(ring.to_bytes())
 }
 
-/// Returns the number *n* of `<n>`.
+/// Returns the number that `text` consists of. Returns `None` if `text` is not a number, or begins with 0.
 fn part_index(text: &[u8]) -> Option<u64> {
     if text.starts_with(b"0") { None } else { digits(text) }
 }
 
-/// Returns the process id of `.~<pid>`.
+/// Returns the process id in the ending `.~<pid>` of a temporary name. Returns `None` if the ending is different.
 fn leftover_pid(behind_name: &[u8]) -> Option<i32> {
     digits(behind_name.strip_prefix(b".~")?)?.try_into().ok()
 }
@@ -114,30 +114,30 @@ fn is_marked(stat: &Stat) -> bool {
     stat.st_mode & STICKY != 0
 }
 
-/// Returns true if the file is marked, or is empty. The maker of an empty file has not reached the second step, or died
-/// before it.
+/// Returns true if the file has the mark of unfinished files (the sticky bit), or is empty. A file is empty until its
+/// maker has locked and marked it, and stays empty if the maker dies before that.
 fn is_unfinished(stat: &Stat) -> bool {
     is_marked(stat) || stat.st_size == 0
 }
 
 /// Locks the file of that name if it is unfinished and its maker has died.
 ///
-/// The lock decides: a maker holds it from before the mode gets the mark until after the mark is gone. `is_abandoned`
-/// is called only for a file without the mark, whose maker may not have the lock yet. (The process id in the name may
-/// belong to a zombie or to a stranger by now.)
+/// The lock shows whether the maker lives, because a maker holds the lock as long as the file has the mark. A file
+/// without the mark may belong to a maker that lives and has not taken the lock yet. For such a file `is_abandoned`
+/// must return true, too. (The process id in the name may belong to a zombie or to a stranger by now.)
 fn lock_if_unfinished(place: &Arc<DirectoryEntry>, is_abandoned: impl FnOnce(&Stat) -> bool) -> Option<StaleFile> {
     let (file, stat) = open_existing(place, OPERATION).ok()??;
     if !(is_marked(&stat) || (is_unfinished(&stat) && is_abandoned(&stat))) {
         return None;
     }
     let locked = StaleFile::try_lock(place, file, &stat, OPERATION).ok()?;
-    // This is checked again under the lock, because the maker could continue until then.
+    // This is checked again under the lock, because the maker could finish the file before the lock was taken.
     let is_still = fstat(locked.descriptor()).is_ok_and(|stat| is_unfinished(&stat));
     (is_still && place.current() == Some(locked.id)).then_some(locked)
 }
 
-/// Returns true if the file is so old that its maker must be dead, because a maker locks its file immediately. If the
-/// maker lives after all, it begins again.
+/// Returns true if the file is so old that its maker must be dead, because a maker that lives locks its file
+/// immediately. (If the maker lives nevertheless, it notices the removal and begins again.)
 fn is_old(stat: &Stat) -> bool {
     const SECONDS: u64 = 60;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();

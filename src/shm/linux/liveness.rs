@@ -7,10 +7,10 @@ use super::lock::lock_state;
 
 /// Returns whether the writer of `file` lives and still owns the file.
 ///
-/// `identity` is the statement of the file about its writer. A file of another implementation makes no such statement.
-/// If the identified process is dead, the writer is dead: a lock that is still held may have been inherited by a forked
-/// child. If the process lives, it must hold the lock, too; otherwise it has closed the ring. If the identity is
-/// missing, or is from another pid namespace, the lock decides.
+/// `identity` is the identity of the writer that the file's header states, or `None` if the header has none, as in
+/// files of other implementations. If the identified process is dead, the writer is dead: a lock that is still held may
+/// have been inherited by a forked child. If the process lives, it must hold the lock, too; otherwise it has closed the
+/// ring. If the identity is missing, or is from another pid namespace, the lock decides.
 #[must_use]
 pub fn writer_liveness(file: impl AsFd, identity: Option<&ProcessIdentity>) -> Liveness {
     let by_identity = identity.map_or(Liveness::Unknown, ProcessIdentity::liveness);

@@ -1,8 +1,8 @@
 //! The writer's lock: `flock` on the ring file, and its holder.
 //!
 //! A lock belongs to an open file description, not to a process: a descriptor that is passed on or inherited carries
-//! the lock along. The owner therefore locks its own description, keeps the description by a mapping that no forked
-//! child inherits, and closes the descriptor: see [`HeldLock`].
+//! the lock along. Therefore the owner opens a description for the lock only, maps a page of it that no forked child
+//! inherits, and closes the descriptor. The mapping keeps the description open, and with it the lock: see [`HeldLock`].
 //!
 //! A process that may read a file may also lock it, and so make a dead ring seem to be written. Therefore the owner's
 //! description holds a second lock, which readers cannot hold, and a word of the file shows that it does: see
@@ -77,7 +77,8 @@ fn find_holder(locks: &str, file: FileId) -> Option<u32> {
     })
 }
 
-/// The number and length of waits for the end of a short shared lock, as [`lock_state`] takes it.
+/// The number and the length of the pauses in which an owner waits until other processes end their shared locks.
+/// [`lock_state`] takes such a lock for an instant.
 pub(super) const ATTEMPTS: u32 = 20;
 pub(super) const PAUSE: Duration = Duration::from_millis(1);
 
@@ -205,7 +206,7 @@ bad line
         try_lock(&owner).unwrap();
         let pid = std::process::id();
         assert_eq!(lock_state(file.as_file()), LockState::Held { pid: Some(pid) });
-        // A query by the owner's own descriptor must not drop the lock.
+        // A call of `lock_state` with the owner's own descriptor must not drop the lock.
         assert_eq!(lock_state(&owner), LockState::Held { pid: Some(pid) });
         let other: OwnedFd = file.reopen().unwrap().into();
         assert!(matches!(try_lock(&other), Err(TryLockError::Held { pid: Some(p) }) if p == pid));

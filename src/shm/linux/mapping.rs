@@ -101,7 +101,8 @@ impl Mapping {
     /// Makes the sections known to the signal handler.
     fn protect(&self) -> sigbus::RangeRegistration {
         let plan = &self.plan;
-        // The provenance is exposed, because the signal handler makes pointers from these numbers.
+        // The signal handler gets the addresses as numbers and makes pointers from them. Exposing the provenance makes
+        // this allowed.
         let start = self.reservation.at(0).as_ptr().expose_provenance();
         sigbus::register(sigbus::Range {
             edges: [0, plan.descriptors, plan.payload, plan.mirror, plan.context, plan.end].map(|edge| start + edge),
@@ -113,7 +114,8 @@ impl Mapping {
     /// Maps a part of the file, in whole pages, at each of its places.
     fn map_part(&self, file: BorrowedFd<'_>, part: Range<u64>) -> Result<(), ShmError> {
         let plan = &self.plan;
-        // In the file, the context follows the only copy of the payload.
+        // Each entry is a range of the mapping, and the file offset that its first byte has. The mapping has the
+        // payload twice, the file once, so the context's file offset is smaller than its offset in the mapping.
         let copies =
             [(0, plan.mirror, 0), (plan.mirror, plan.context, plan.payload), (plan.context, plan.end, plan.mirror)];
         for (start, end, file_offset) in copies {
@@ -149,8 +151,8 @@ impl Mapping {
         }
     }
 
-    /// Returns the start of the next part with data of a sparse file, at or after `file_offset`; `None` if there is no
-    /// such part.
+    /// Returns the start of the next data of a sparse file, at or after `file_offset`. Returns `None` if no data
+    /// follows.
     #[must_use]
     pub fn next_data(&self, file_offset: u64) -> Option<u64> {
         match &self.sparse {
@@ -236,7 +238,8 @@ impl Mapping {
         self.protection.as_ref().is_some_and(sigbus::RangeRegistration::was_truncated)
     }
 
-    /// Returns the reason why an access has found no page; `None` if no access has. `file` is the file that was mapped.
+    /// Returns the reason why an access to the mapping found no page, or `None` if every access has found its page.
+    /// `file` is the file that was mapped.
     #[must_use]
     pub fn lost_pages(&self, file: impl AsFd) -> Option<LostPages> {
         self.was_truncated().then(|| {

@@ -49,7 +49,8 @@ fn make(name: &str, bytes: u64, options: &MemfdOptions) -> Result<OwnedRingFile,
             .mend("fill it (`sysctl vm.nr_hugepages=N`), or do without huge pages"));
     }
     let file = open_memfd(name, options.huge_pages).map_err(failed)?;
-    // The second description is opened before the file has its mode, which may not allow another opening.
+    // The second description, for the lock, is opened before the file gets its final mode, because that mode may forbid
+    // opening the file.
     let lock = open_for_lock(&file)
         .map_err(|errno| failed(errno).mend("mount /proc: the lock of an anonymous ring needs /proc/self/fd"))?;
     fchmod(&file, Mode::from_raw_mode(options.file_mode)).map_err(failed)?;
@@ -91,8 +92,8 @@ fn open_memfd(name: &str, huge_pages: bool) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// Opens a second description for the lock. The description of `file` may be passed to other processes and would carry
-/// a lock along.
+/// Opens a second description for the lock. The lock is not taken by the description of `file`, because the program may
+/// pass that description to other processes, which would then hold the lock, too.
 fn open_for_lock(file: &OwnedFd) -> Result<OwnedFd, Errno> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     paths::open(path.as_ref(), OFlags::RDWR)

@@ -16,8 +16,8 @@ pub(super) fn available_bytes() -> Option<u64> {
     let machine = meminfo_bytes(&meminfo, "MemAvailable")?.saturating_add(swap);
     let group = read_text("/proc/self/cgroup").and_then(|text| group_limit(Path::new("/sys/fs/cgroup"), &text));
     Some(match group {
-        // The group's present use is not subtracted, because most of it may be cache, which the kernel gives back. But
-        // a file that is larger than the limit never fits.
+        // The limit counts as a whole. The memory that the group uses now is not subtracted, because most of it may be
+        // cache, which the kernel can free. So only a file that can never fit is refused.
         Some(limit) => machine.min(limit.saturating_add(swap)),
         None => machine,
     })

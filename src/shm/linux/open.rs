@@ -44,7 +44,8 @@ impl RingFile {
             };
             match opened {
                 Err(error) if error.kind() == ShmErrorKind::NotFound => {}
-                // A directory that refuses this process may come before the right directory.
+                // The error is kept and the search continues, because a directory that this process may not read can
+                // come before the directory that has the ring.
                 Err(error) => {
                     first_error.get_or_insert(error);
                 }

@@ -23,8 +23,8 @@ use super::lock::HeldLock;
 use super::paths;
 use super::process::ThisProcess;
 
-/// A file name in an open directory. The entry stays valid when the process changes its working directory, or when the
-/// directory is renamed.
+/// A file name in an open directory. Because the directory is open, the entry still means the same file after the
+/// process has changed its working directory, or after the directory was renamed.
 #[derive(Debug)]
 pub(super) struct DirectoryEntry {
     pub directory: Arc<OwnDescriptor>,
@@ -65,7 +65,7 @@ impl DirectoryEntry {
         Self::new(&self.directory, parent, name, self.in_ring_directory)
     }
 
-    /// Calls `each` with all names in the directory; with none if this process may not list the directory.
+    /// Calls `each` with every name in the directory. Does nothing if this process may not list the directory.
     pub(super) fn for_each_name_beside(&self, mut each: impl FnMut(&CStr)) {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let Ok(directory) = openat(&self.directory, c".", flags, Mode::empty()) else { return };
@@ -88,7 +88,8 @@ impl DirectoryEntry {
         statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok().map(|stat| FileId::of(&stat))
     }
 
-    /// Returns the directory and the name in it; `None` if neither the descriptor nor the path leads to the directory.
+    /// Returns the directory and the name in it. Returns `None` if the program has closed the directory's descriptor
+    /// and the path does not lead to the directory, either.
     fn here(&self) -> Option<(BorrowedFd<'_>, &CStr)> {
         match self.directory.checked() {
             Some(directory) => Some((directory, &self.name)),
@@ -164,7 +165,8 @@ impl ListEntry for FileEntry {
     const EMPTY: Self = Self { claimed: AtomicBool::new(false), entry: Mutex::new(None) };
 
     fn try_claim(&self) -> bool {
-        // The flag only keeps two claimants apart. The mutex orders the content.
+        // The flag only prevents two threads from claiming the same entry. The entry's mutex orders the accesses to its
+        // content.
         !self.claimed.load(Ordering::Relaxed) && !self.claimed.swap(true, Ordering::Acquire)
     }
 }
@@ -209,7 +211,7 @@ extern "C" fn remove_files_at_exit() {
     remove_files(false);
 }
 
-/// Calls the hooks of all owners. This happens before any file is removed.
+/// Calls the exit hooks of all owners. The exit handler calls this function before it removes any file.
 fn tell_owners() {
     for slot in ENTRIES.iter() {
         let Ok(entry) = slot.entry.try_lock() else { continue };
@@ -217,7 +219,8 @@ fn tell_owners() {
             Some(entry) if entry.process.is_this() => entry.at_exit.clone(),
             _ => continue,
         };
-        // A hook may drop the owner, which takes the lock.
+        // The lock is released before the hooks are called, because a hook may drop the owner, and this drop takes the
+        // lock.
         drop(entry);
         hooks.iter().for_each(|hook| (hook.0)());
     }

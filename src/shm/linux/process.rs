@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use super::fork_guard::ForkGuard;
 
-/// Returns the number of this process. None of the processes whose memory it inherited has the same number. It is not
-/// 0.
+/// Returns the number of this process, which is not 0. It differs from the numbers of the parent, the grandparent and
+/// all other processes whose memory this process inherited by forks.
 #[must_use]
 pub(crate) fn process_number() -> u64 {
     static THIS: Numbered = Numbered::new(true);
@@ -61,7 +61,8 @@ impl Numbered {
     #[cold]
     fn number_slow(&self, old: *mut (ForkGuard, u64)) -> u64 {
         let Ok(guard) = ForkGuard::make(self.may_wipe) else {
-            // Without memory for a page, the number is the process id with a bit that no other number has.
+            // There is no memory for a guard page. So the number is the process id, with a bit that no counted number
+            // has.
             return 1 << 63 | u64::from(std::process::id());
         };
         let number = self.given.fetch_add(1, Ordering::Relaxed) + 1;

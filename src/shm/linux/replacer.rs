@@ -31,7 +31,8 @@ pub(super) struct Replacer {
 /// Takes the right to replace `file`, which has the name `place`, if the file has no writer. If it has a writer, the
 /// error names the operation `wanted`.
 ///
-/// Returns `None` if the file names no second lock. Then the file's own `flock` is the right.
+/// Returns `None` if the file's word shows that its writer held no second lock. Then the `flock` on the file itself is
+/// the right to replace it, and the caller holds it.
 pub(super) fn try_take(
     place: &DirectoryEntry,
     file: &OwnedFd,
@@ -89,8 +90,8 @@ impl Replacer {
                 Err(TryLockError::System(errno)) => return Err(failed(errno)),
             }
             let replacer = Self { place: place.beside(place.name.clone()), file, id: FileId::of(&stat) };
-            // The previous replacer may have removed the file before the lock was taken. Then the lock is worth
-            // nothing.
+            // The previous replacer may have removed the file before the lock was taken. Then this lock is on a file
+            // without a name, which excludes no other replacer, and the loop tries again.
             if replacer.place.current() == Some(replacer.id) {
                 return Ok(replacer);
             }

@@ -30,8 +30,8 @@ unsafe impl Sync for AddressReservation {}
 impl AddressReservation {
     /// Reserves `bytes` from a multiple of `alignment`, which is a multiple of `page_bytes`.
     pub(super) fn new(bytes: usize, alignment: usize, page_bytes: usize) -> Result<Self, ShmError> {
-        // Two alignment units hold the search for an aligned start, the guard page before it, and the guard after the
-        // end.
+        // Two additional units of the alignment are enough for three things: the bytes before the aligned start, the
+        // guard page before it, and the guard page after the end.
         let reserved_bytes =
             alignment.checked_mul(2).and_then(|slack| slack.checked_add(bytes)).ok_or_else(too_large)?;
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;

@@ -1,4 +1,4 @@
-//! The room for a file, and the error if it is not enough.
+//! The free memory or file space for a new file, and the error if it is not enough.
 
 use std::fmt;
 use std::os::fd::BorrowedFd;
@@ -49,7 +49,8 @@ impl Room {
     /// Returns the largest number of bytes that fits, if that is known.
     pub(super) fn bytes(&self) -> Option<u64> {
         match *self {
-            // A pool that this process cannot see also looks empty. Then the kernel decides.
+            // The pool looks empty, but that is also so if this process cannot see it. Since the room is not known, the
+            // allocation is tried, and the kernel decides.
             Self::HugePages { pool, .. } if pool.is_empty() => None,
             Self::HugePages { page_bytes, pool, mount_pages } => {
                 let pages = pool.available.saturating_add(pool.overcommit);

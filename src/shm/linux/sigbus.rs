@@ -9,8 +9,8 @@
 //! Limits:
 //! - A SIGBUS of any other cause goes to the handler that was installed before, or to the default action.
 //! - The handler is not called if the program installs its own SIGBUS handler later and does not call the previous one.
-//! - Memory errors of the hardware (`BUS_MCEERR_*`) are not hidden: their pages are lost, and all their users must
-//!   know.
+//! - Memory errors of the hardware (`BUS_MCEERR_*`) are not hidden: the content of such a page is lost, and every
+//!   process that uses the page must notice.
 //! - A writer whose file was cut continues to write into private pages, which take as much memory as the missing part
 //!   is large.
 
@@ -208,7 +208,8 @@ fn replace_lost_pages(address: usize) -> bool {
 fn call_previous(signal: c_int, code: c_int, info: *mut siginfo_t, context: *mut c_void) {
     let previous = PREVIOUS.load(Ordering::Relaxed);
     let flags = PREVIOUS_FLAGS.load(Ordering::Relaxed);
-    // Zero and negative codes come from kill, sigqueue and similar calls. Then no instruction will fault again.
+    // A code of 0 or below means that a process sent the signal, by `kill` or `sigqueue`. Then no instruction has
+    // faulted, and none will fault again after our return.
     let was_sent = code <= 0;
     if previous == libc::SIG_IGN && was_sent {
         return;
@@ -219,7 +220,8 @@ fn call_previous(signal: c_int, code: c_int, info: *mut siginfo_t, context: *mut
             // SAFETY: raise is async-signal-safe. The signal is blocked until we return, then it kills.
             unsafe { libc::raise(signal) };
         }
-        // Otherwise the instruction faults once more after our return.
+        // If an instruction has faulted, it faults again after our return, and the default action then kills the
+        // process.
         return;
     }
     if flags & libc::SA_RESETHAND != 0 {

@@ -112,7 +112,8 @@ impl StaleFile {
         self.place.remove(self.id);
     }
 
-    /// Sets or clears the mark of an unfinished file. The mode of a stranger's file cannot be changed, so it stays.
+    /// Sets or clears the mark of an unfinished file. If the file belongs to another user, its mode cannot be changed,
+    /// and this function has no effect.
     pub(super) fn mark_unfinished(&self, is_unfinished: bool) {
         let mode = if is_unfinished { self.mode | STICKY } else { self.mode };
         let _ = fchmod(&self.locked, Mode::from_raw_mode(mode));

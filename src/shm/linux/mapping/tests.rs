@@ -102,7 +102,7 @@ fn sizes_beyond_the_address_space_are_an_error() {
         let error = Mapping::map(&file, sections, MapOptions::reader()).unwrap_err();
         assert!(matches!(error.kind(), ShmErrorKind::BadSections | ShmErrorKind::Truncated), "{error}");
     }
-    // A sparse file may be that large; the address space is not.
+    // A sparse file can have a length of 2^60 bytes, but the address space is too small to map it.
     let sparse = tempfile::tempfile_in("/dev/shm").unwrap();
     let sections = Sections { payload_bytes: 1 << 60, ..SECTIONS };
     sparse.set_len(sections.file_bytes().unwrap()).unwrap();
