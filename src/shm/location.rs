@@ -13,14 +13,14 @@ pub(super) const SUBDIRECTORY: &str = "event-rings";
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HugePageWarning {
-    /// Lack of a mounted hugetlbfs with 2 MiB pages.
+    /// No mounted hugetlbfs with 2 MiB pages.
     NoHugePageMount,
     /// Empty pool of 2 MiB pages.
     EmptyHugePagePool {
         /// A mount that would be used if the pool had pages.
         mount: PathBuf,
     },
-    /// Mount with pages to which this user may not write.
+    /// A mount that has pages, but to which this user may not write.
     MountNotWritable {
         /// The mount.
         mount: PathBuf,

@@ -2,9 +2,9 @@
 //!
 //! This layer knows bytes and files, and nothing of the ring format. Callers give it the sizes of the sections.
 //!
-//! The work is done on Linux. On other systems, and with `--cfg eventring_unsupported`, a stand-in with the same items
-//! takes its place. Its functions that would make, open or map a ring file fail with [`ShmErrorKind::Unsupported`]. The
-//! layers above compile unchanged.
+//! Ring files work on Linux only; `linux/` has the implementation. On other systems, and with `--cfg
+//! eventring_unsupported`, a stand-in with the same items takes its place. Its functions that would make, open or map a
+//! ring file fail with [`ShmErrorKind::Unsupported`]. The layers above compile unchanged.
 //!
 //! | file | idea |
 //! |---|---|

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 enum Doing {
     Empty,
     Small,
-    /// So many small events that the thread needs a new chunk.
+    /// Small events, so many that the thread needs a new chunk.
     Smalls,
     Large,
     /// Small events during an outer reservation, so many that the payload cursor goes on to a new chunk while the outer

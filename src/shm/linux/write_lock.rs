@@ -3,9 +3,9 @@
 //!
 //! The kernel gives a lock for writing only to processes that have the file open for writing. A reader can lock the
 //! byte for reading, and so keep others from *taking* the lock for writing. Therefore a writer takes its lock before
-//! others can open the file. A file has a writer if the byte is locked for writing; a reader's lock does not change the
-//! answer. The word at the byte shows that the file's writer has the lock. Files of other implementations hold 0 there,
-//! and only `flock` decides about them.
+//! others can open the file. So a file has a writer if the byte is locked for writing, whatever locks readers hold. The
+//! word that begins at this byte is not 0 if the file's writer holds the second lock. Files of other implementations
+//! hold 0 there, and only `flock` decides about them.
 
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -37,7 +37,8 @@ pub(super) fn try_lock_for_writing(file: impl AsFd) -> bool {
     control(file, libc::F_OFD_SETLK, &mut lock_of(libc::F_WRLCK)).is_ok()
 }
 
-/// Returns whether a description other than that of `file` holds the lock; `None` if the system does not show this.
+/// Returns whether an open file description other than the description of `file` holds the lock. Returns `None` if the
+/// system does not show this.
 fn is_locked_for_writing(file: impl AsFd) -> Option<bool> {
     // A lock for reading is refused only while another description holds the lock for writing.
     let mut lock = lock_of(libc::F_RDLCK);
@@ -45,7 +46,8 @@ fn is_locked_for_writing(file: impl AsFd) -> Option<bool> {
     Some(lock.l_type != libc::F_UNLCK as libc::c_short)
 }
 
-/// Returns whether a writer has the file; `None` if this lock does not decide.
+/// Returns whether a writer has the file open, if the second lock decides about this. Returns `None` if the file's word
+/// is 0, so that the `flock` decides.
 pub(super) fn has_writer(file: impl AsFd) -> Option<bool> {
     let file = file.as_fd();
     let mut word = [0; 8];
