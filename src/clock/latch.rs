@@ -20,12 +20,13 @@ use super::const_fn::const_except_in_models;
 use super::segment::Segment;
 use crate::sync::{AtomicU64, Ordering, fence};
 
-/// Step of the overrun in nanoseconds; overruns are rounded up to steps. The word changes once in a step, however many
-/// threads ask for the time. So the publisher's compare-exchange succeeds soon.
+/// Step of the overrun in nanoseconds. (The overrun is the distance past a segment's end up to which threads got
+/// times.) Overruns are rounded up to whole steps, so the latch's word changes at most once in each step, however many
+/// threads ask for the time. So the publisher's compare-exchange, which fails if the word changes, succeeds soon.
 const OVERRUN_STEP_NANOS: u64 = 64;
 
-/// Largest overrun: 274 seconds. If no segment is published for longer than that, the time of all threads stands still
-/// at this overrun.
+/// Largest overrun in steps: 274 seconds. If no new segment is published for longer than that after a segment's end,
+/// the times of all threads stay at the end of this largest overrun.
 const OVERRUN_STEPS_MAX: u64 = u32::MAX as u64;
 
 const SEGMENTS_SHIFT: u32 = 32;
@@ -173,7 +174,8 @@ impl Latch {
         self.shift.store(u64::from(shift), Ordering::Relaxed);
     }
 
-    /// Sets the time from which overruns of the empty segment are counted, unless it has been set before.
+    /// Sets the end of the empty segment, unless it has been set before. Threads that ask for the time before the first
+    /// segment is published get times past this end.
     ///
     /// Read the segment again after this call: another segment may have been published.
     pub(super) fn set_empty_segment_start(&self, nanos: u64) {

@@ -20,9 +20,10 @@
 //!
 //! To *calibrate* is to compare the counter with the real-time clock and to publish a new segment. Only one thread
 //! calibrates at a time: it holds the word `calibrating`, which other threads try to take without waiting. A thread
-//! that does not get `calibrating` reads the real-time clock, raises the segment's overrun to that time, and returns
-//! it. So the thread neither waits nor gets a wrong time, even if the calibrating thread is preempted for seconds. The
-//! same holds before the first segment, and for a signal handler that interrupts the calibrating thread.
+//! that does not get `calibrating` reads the real-time clock, publishes that time as a time past the end of the current
+//! segment (its *overrun*), and returns it. So the thread neither waits nor gets a wrong time, even if the calibrating
+//! thread is preempted for seconds. The same holds before the first segment, and for a signal handler that interrupts
+//! the calibrating thread.
 //!
 //! # Why time stays with the real-time clock
 //!
@@ -46,11 +47,12 @@ const FIRST_BASELINE_NANOS: u64 = 20_000;
 /// stepped all the time, or stands still.
 const FIRST_BASELINE_TRIES: u32 = 100_000;
 
-/// Longest time between calls for which a new segment costs less than readings of the real-time clock. A segment costs
-/// as much as some seven readings, and lasts half a millisecond.
+/// Time between calls from which it is cheaper to read the real-time clock in each call than to make a new segment. A
+/// segment costs as much as some seven readings, and lasts half a millisecond.
 const SELDOM_NANOS: u64 = 64_000;
 
-/// Age from which an ended segment is always replaced, because the overrun has a largest value. One minute.
+/// Time after a segment's end from which a call always makes a new segment, also if calls are far apart: one minute.
+/// Times past a segment's end are possible only for 274 seconds (see [`Latch::overrun`]).
 const OLD_NANOS: u64 = 60_000_000_000;
 
 /// Largest number of samples for one segment. More than one sample is needed only if the thread was held up before it
@@ -243,8 +245,9 @@ impl<S: TimeSource> TickClock<S> {
 
 /// Returns true if the time is asked for so seldom that reading the real-time clock is cheaper than a new segment.
 ///
-/// The pause between calls is measured by the real-time clock, in which the overrun is counted, too. A measurement by
-/// the counter, with the segment's rate, would have an error that grows with the pause.
+/// The pause since the last call is measured by the real-time clock: the edition's overrun has the highest time past
+/// the segment's end that a call got. A measurement by the counter, with the segment's rate, would have an error that
+/// grows with the pause.
 fn is_asked_seldom(edition: Edition, end_nanos: u64, now: u64) -> bool {
     let since_end = now.saturating_sub(end_nanos);
     let since_asked = since_end.saturating_sub(edition.overrun_nanos());

@@ -15,8 +15,8 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// Checks the three sizes: `descriptor_capacity` descriptors, `payload_buf_bytes` and
-    /// `context_area_bytes` bytes (0 for no context area).
+    /// Checks the three sizes: `descriptor_capacity` descriptors, `payload_buf_bytes` bytes of payload buffer, and
+    /// `context_area_bytes` bytes of context area (0 if the ring has no context area).
     ///
     /// This is the check for values from a file. It accepts every power of two that cannot overflow: capacity 2 to
     /// 2^32, payload 2^12 to 2^40. The limits for *new* rings are narrower, see [`super::limits`].

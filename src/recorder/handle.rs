@@ -119,7 +119,7 @@ impl Recorder {
         self.core.file.keep(keep);
     }
 
-    /// Returns the path of the ring file; `None` for an anonymous ring.
+    /// Returns the path of the ring file, or `None` if the ring is anonymous.
     pub fn path(&self) -> Option<&Path> {
         self.core.file.path()
     }

@@ -22,7 +22,7 @@ pub(crate) struct Claim<'r> {
     /// Unwrapped offset of the payload.
     pub(crate) payload_offset: u64,
     pub(super) memory: PayloadMemory,
-    /// The claimed slot; `None` if the event is lost.
+    /// The words of the claimed slot, or `None` if the event is lost.
     pub(super) words: Option<&'r SlotWords>,
 }
 

@@ -18,8 +18,8 @@ pub(super) struct RunSizes {
     /// Length of the longest run.
     pub(super) run_bytes_max: u64,
     /// Number of bytes that the runs of all payload cursors together should have. (If payloads are large, the runs have
-    /// up to twice this number.) A run stays near while far more bytes than this are allocated. So threads that record
-    /// one after another use up their runs before the runs are no longer near.
+    /// up to twice this number.) A run stays near until four times this number of bytes have been allocated. So threads
+    /// that record one after another use up their runs before the runs are no longer near.
     pub(super) all_runs_bytes: u64,
 }
 

@@ -98,7 +98,7 @@ impl SparseFile {
         reached
     }
 
-    /// Returns the start of the next data at or after `offset`; `None` if there is no more data.
+    /// Returns the start of the next data at or after `offset`, or `None` if no data follows.
     pub(super) fn next_data(&self, offset: u64) -> Option<u64> {
         self.data_from(self.file.checked()?, offset).map(|data| data.start)
     }

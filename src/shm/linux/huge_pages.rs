@@ -37,8 +37,8 @@ impl HugePagePool {
         }
     }
 
-    /// Reads the pool from `/proc/meminfo`, which shows the pool of the default size only. Some containers have nothing
-    /// else.
+    /// Reads the pool from `/proc/meminfo`, which shows only the pool of the default page size. This is for containers
+    /// in which no other file shows the pool.
     fn from_meminfo(text: &str) -> Self {
         let field = |name: &str| meminfo_field(text, name).unwrap_or(0);
         if field("Hugepagesize") != HUGE_PAGE_BYTES as u64 / 1024 {

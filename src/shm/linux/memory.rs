@@ -8,8 +8,8 @@ use std::path::Path;
 use super::decimal::digits;
 use super::paths::{field, read_number, read_text};
 
-/// Returns the bytes that the machine and the control group of this process can still give; `None` if the system does
-/// not show them.
+/// Returns the number of bytes of memory that the machine and the control group of this process can still give. Returns
+/// `None` if the system does not show it.
 pub(super) fn available_bytes() -> Option<u64> {
     let meminfo = read_text("/proc/meminfo")?;
     let swap = meminfo_bytes(&meminfo, "SwapFree").unwrap_or(0);

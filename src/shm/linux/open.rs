@@ -120,7 +120,7 @@ impl RingFile {
         Ok(filled)
     }
 
-    /// Returns the path by which the file was opened; `None` if the file came as a descriptor.
+    /// Returns the path by which the file was opened, or `None` if the file came as a descriptor.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()

@@ -31,7 +31,8 @@ pub(super) struct DirectoryEntry {
     pub name: CString,
     /// The path, for messages and for the removal of the directory.
     pub path: PathBuf,
-    /// The path again, if it is absolute. It is used when the program has closed the directory's descriptor.
+    /// The same path, if it is absolute. The entry is found by this path if the program has closed the directory's
+    /// descriptor.
     absolute: Option<CString>,
     pub in_ring_directory: bool,
     pub remove_empty_directory: bool,
@@ -194,7 +195,7 @@ extern "C" fn remove_files_unless_panicked(status: libc::c_int, _: *mut libc::c_
 /// Installs the exit handler that removes the files.
 fn listen_for_exit() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: the handler is a plain function that does not unwind, and does not look at its argument.
+    // SAFETY: the handler is a plain function that does not unwind, and does not use its argument.
     unsafe {
         on_exit(remove_files_unless_panicked, std::ptr::null_mut())
     };
@@ -333,7 +334,7 @@ impl OwnedRingFile {
         self.registration.at_exit(ExitHook(Arc::new(hook)));
     }
 
-    /// Returns the path of the file; `None` for a memfd.
+    /// Returns the path of the file, or `None` if it is a memfd, which has no path.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()

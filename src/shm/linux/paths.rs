@@ -100,7 +100,7 @@ mod tests {
             assert_eq!(read(&path).unwrap(), content);
         }
         assert_eq!(read(&directory.path().join("nothing")), None);
-        // Its path is longer than what rustix keeps on the stack, and a directory cannot be read.
+        // This path is so long that rustix allocates memory for it. It leads to a directory, which cannot be read.
         assert_eq!(read(&directory.path().join("./".repeat(200))), None);
     }
 

@@ -19,7 +19,8 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Returns the end of the file, rounded up to whole pages. The file has the payload once.
+    /// Returns the end of the file, rounded up to whole pages. It is less than the end of the mapping, because the file
+    /// has the payload buffer only once.
     pub(super) fn file_end(&self) -> u64 {
         (self.end - (self.context - self.mirror)) as u64
     }

@@ -12,17 +12,17 @@ use super::huge_pages::HugePagePool;
 use super::memory;
 use super::page_size::is_in_memory;
 
-/// The free memory or file space, as far as it is known.
+/// The memory or file space that is free for a new file, as far as the system shows it.
 #[derive(Debug)]
 pub(super) enum Room {
     HugePages {
         page_bytes: u64,
         pool: HugePagePool,
-        /// The pages that the mount's `size=` option leaves; `None` without that option.
+        /// The pages that the mount's `size=` option leaves, or `None` if the mount has no such option.
         mount_pages: Option<u64>,
     },
     SmallPages {
-        /// Free bytes on the file system; `None` if it has no limit.
+        /// Free bytes on the file system, or `None` if the file system has no limit.
         file_system: Option<u64>,
         /// Free bytes in memory, if the file is in memory.
         memory: Option<u64>,

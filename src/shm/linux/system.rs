@@ -38,7 +38,7 @@ pub(crate) fn monotonic_nanos() -> u64 {
 #[inline]
 fn nanos(clock: ClockId) -> u64 {
     let now = clock_gettime(clock);
-    // Times before 1970 become 0. After 2554 they do not fit 64 bits.
+    // Times before 1970 become 0. Times after the year 2554 do not fit 64 bits and become the largest value.
     let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
     seconds.saturating_mul(1_000_000_000).saturating_add(now.tv_nsec as u64)
 }
