@@ -115,8 +115,8 @@ impl Latch {
     pub(super) fn try_nanos_at(&self, ticks: impl FnOnce() -> u64) -> Option<u64> {
         let (edition, ticks0, nanos0, mult_and_span) = self.read_unconfirmed();
         if mult_and_span == 0 {
-            // This is the empty segment. The check spares a useless read of the tick counter, which costs more than all
-            // other work here.
+            // This is the empty segment, which has no time for any count. Returning here saves a read of the tick
+            // counter, which costs more than all other work of this function.
             return None;
         }
         let segment = Segment::from_words(ticks0, nanos0, mult_and_span);
@@ -199,8 +199,9 @@ impl Latch {
                 // time of that segment, because `edition` is the newest edition that it has read.
                 return Some(end_nanos + edition.overrun_nanos());
             }
-            // Relaxed: only the word itself is published. (A read-modify-write continues the release sequence of the
-            // publisher. So readers that acquire the new value still get the segment's words.)
+            // Relaxed: the new overrun is in the word itself, and this thread has stored nothing else that readers
+            // need. (A read-modify-write continues the release sequence of the publisher. So readers that acquire the
+            // new value still get the segment's words.)
             match self.edition.compare_exchange(edition.0, grown.0, Ordering::Relaxed, Ordering::Relaxed) {
                 // The overrun is limited, so its end may be below the wanted time.
                 Ok(_) => return Some(wanted.min(end_nanos + grown.overrun_nanos())),
@@ -210,8 +211,9 @@ impl Latch {
         }
     }
 
-    /// Publishes the segment that `make` returns for the lowest time at which the segment may start. Only the
-    /// calibrating thread may call this.
+    /// Publishes a new segment, which `make` makes. `make` gets the lowest time at which the segment may start. It is
+    /// called again with a higher time if threads raised the overrun meanwhile. Only the calibrating thread may call
+    /// this function.
     pub(super) fn publish(&self, mut make: impl FnMut(u64) -> Segment) -> Segment {
         let (mut edition, old) = self.read();
         let end_nanos = old.end_nanos(self.shift());

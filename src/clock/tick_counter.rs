@@ -67,8 +67,8 @@ fn kernel_rejects() -> bool {
     use rustix::fs::{CWD, Mode, OFlags, openat};
 
     let path = c"/sys/devices/system/clocksource/clocksource0/available_clocksource";
-    // If the list cannot be read (in a sandbox, or on another kernel with the same interface), the processor's own
-    // answer decides.
+    // If the list cannot be read (in a sandbox, or on another kernel with the same interface), the counter is not
+    // rejected. Then only the processor's promise of an invariant rate decides.
     let Ok(file) = openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) else {
         return false;
     };

@@ -29,8 +29,8 @@ pub enum InitErrorKind {
     /// A global recorder that holds a recorder already, whose ring was made for events with another schema. This
     /// happens if two event types name the same global recorder.
     OtherEvents,
-    /// Events that name another global recorder. `record!` would not record them here, and the ring would describe
-    /// events that it never holds.
+    /// Events that name another global recorder. `record!` would record them to that other recorder, and the ring of
+    /// this recorder would stay empty.
     OtherRecorder,
     /// A system without event rings, because it is not Linux. The source error says more.
     Unsupported,

@@ -21,8 +21,8 @@ pub const DEFAULT_DESCRIPTOR_SHIFT: u32 = 21;
 /// Default payload shift, as in the published daemon: 512 MiB.
 pub const DEFAULT_PAYLOAD_SHIFT: u32 = 29;
 
-/// Limits of the descriptor shift of a *compact* ring, which is smaller than published rings: a shard of the perf
-/// recorder, or a ring of a test. Section sizes stay multiples of 2 MiB.
+/// Limits of the descriptor shift of a *compact* ring, which may be smaller than published rings: a shard of the perf
+/// recorder, or a ring of a test. With the smallest shifts, each section still has a multiple of 2 MiB.
 pub const COMPACT_DESCRIPTOR_SHIFTS: core::ops::RangeInclusive<u32> = 15..=32;
 /// Limits of the payload shift of a compact ring.
 pub const COMPACT_PAYLOAD_SHIFTS: core::ops::RangeInclusive<u32> = 21..=40;

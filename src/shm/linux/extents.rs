@@ -65,7 +65,8 @@ impl SparseFile {
         Ok(Some(Self { file, page_bytes, mapped: Mutex::new(Vec::new()) }))
     }
 
-    /// Lets `map` map all data in `wanted` that is not mapped yet, together with the data that follows without a hole.
+    /// Finds the data in the range `wanted` that is not mapped yet, and calls `map` for each part of it. A part may
+    /// reach past the end of `wanted`, up to the next hole of the file.
     pub(super) fn reach(&self, wanted: Range<u64>, mut map: impl FnMut(BorrowedFd<'_>, Range<u64>) -> bool) -> Reached {
         let mut mapped = self.mapped.lock().unwrap_or_else(PoisonError::into_inner);
         let mut at = wanted.start - wanted.start % self.page_bytes;

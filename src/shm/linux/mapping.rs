@@ -231,8 +231,9 @@ impl Mapping {
 
     /// Returns true if an access has found no page, for one of the reasons in [`LostPages`].
     ///
-    /// From that access on, the lost part reads as zeros, and stores to it are lost. A truncated file is noticed only
-    /// when an access meets the missing part. Without [`MapOptions::survive_truncation`] this always returns false.
+    /// From that access on, the lost part of the file reads as zeros, and stores to it do not reach the file. A
+    /// truncation is noticed only when an access meets the missing part. Without [`MapOptions::survive_truncation`]
+    /// this always returns false.
     #[must_use]
     pub fn was_truncated(&self) -> bool {
         self.protection.as_ref().is_some_and(sigbus::RangeRegistration::was_truncated)
