@@ -13,9 +13,10 @@ use crate::schema::perf::PerfEvent;
 use std::ffi::OsStr;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// Shifts of a shard, unless they are set: 131,072 events in 8 MiB, and 8 MiB of fields.
+/// Default descriptor shift and payload shift of a shard: 2^17 events, whose descriptors take 8 MiB, and 2^23 bytes (8
+/// MiB) for fields.
 const DEFAULT_SHIFTS: (u32, u32) = (17, 23);
-/// Shift of the tables, unless it is set: 4 MiB.
+/// Default shift of the tables of call sites and threads: 2^22 bytes (4 MiB).
 const DEFAULT_TABLES_SHIFT: u32 = 22;
 /// Largest default number of shards. A program can ask for more.
 const DEFAULT_SHARDS_MAX: usize = 16;
@@ -69,38 +70,41 @@ impl PerfRecorderBuilder {
     /// Sets the largest number of shards, from 1 to 1,024. Default: two, and two for each
     /// processor that this program may use; at most 16.
     ///
-    /// A shard is made when a thread records for the first time and every shard has a thread already. Threads beyond
-    /// the limit share shards. Threads that share a shard compete for cache lines, but never wait for each other.
+    /// The recorder makes a further shard when a thread records for the first time and every shard has a thread
+    /// already. Threads beyond the limit share shards. Threads that share a shard compete for cache lines, but never
+    /// wait for each other.
     pub fn shards(mut self, limit: usize) -> Self {
         self.shards = Some(limit);
         self
     }
 
     /// Sets the bytes of the tables of call sites (three quarters) and threads (one quarter), as 2^shift, 13 to 40.
-    /// Default: 22, 4 MiB, for some 15,000 call sites and 30,000 threads. Entries that do not fit are counted. Readers
-    /// know such entries only from events, as long as these events are in the ring.
+    /// Default: 22, 4 MiB, for some 15,000 call sites and 30,000 threads. The recorder counts the entries that do not
+    /// fit. Each call site and each thread is also recorded as an event. A reader knows an entry that did not fit only
+    /// as long as its event is in the ring.
     pub fn tables_shift(mut self, shift: u32) -> Self {
         self.tables_shift = shift;
         self
     }
 
-    /// Limits the text of a `Debug` or `Display` value (`?value`, `%value`) to this many bytes; a text that is cut is
-    /// marked. 0 switches formatting off: the field is then recorded as not formatted. Default: 1,024.
+    /// Limits the text of a `Debug` or `Display` value (`?value`, `%value`) to this many bytes. A longer text is cut
+    /// and marked as cut. If `bytes` is 0, values are not formatted, and their fields are recorded as not formatted.
+    /// Default: 1,024.
     pub fn debug_bytes_max(mut self, bytes: usize) -> Self {
         self.limits.debug_bytes_max = bytes;
         self
     }
 
-    /// Limits the message of a log record, and the text of an error with its sources, to this many bytes; a text that
-    /// is cut is marked. Default: 2,048.
+    /// Limits the message of a log record, and the text of an error with its sources, to this many bytes. A longer text
+    /// is cut and marked as cut. Default: 2,048.
     pub fn text_bytes_max(mut self, bytes: usize) -> Self {
         self.limits.text_bytes_max = bytes;
         self
     }
 
     /// Limits the fields of one span or event to this many bytes, at most 32,768. Default: 8,192. Text or bytes that do
-    /// not fit are cut and marked; a field with another value that does not fit is missing, and is counted in the
-    /// event.
+    /// not fit are cut and marked as cut. A field with a value of another type is left out if it does not fit, and the
+    /// event counts the fields that were left out.
     pub fn fields_bytes_max(mut self, bytes: usize) -> Self {
         self.limits.fields_bytes_max = bytes;
         self
@@ -142,8 +146,8 @@ impl PerfRecorderBuilder {
         self
     }
 
-    /// Makes the files stay if the environment variable `EVENTRING_KEEP` is set to a value other than `0`; otherwise
-    /// changes nothing.
+    /// Keeps the files when the recorder ends, if the environment variable `EVENTRING_KEEP` is set to a value other
+    /// than `0`. Otherwise leaves the setting as it is.
     pub(super) fn keep_from_env(mut self) -> Self {
         self.ring = self.ring.keep_from_env();
         self
@@ -176,13 +180,14 @@ impl PerfRecorderBuilder {
     pub fn build(self) -> Result<PerfRecorder, RecorderError> {
         let shards = self.shards.unwrap_or_else(|| {
             let processors = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
-            // This is more than the number of processors, because threads that wait most of the time have shards, too,
-            // and two busy threads should not share a shard.
+            // The default is more than the number of processors. Threads that wait most of the time have shards, too,
+            // and two busy threads should nevertheless not have to share a shard.
             (2 * processors + 2).min(DEFAULT_SHARDS_MAX)
         });
         let shards = shards.clamp(1, SHARDS_MAX);
-        // The group is a random number, because names, files and process ids may be used again. A reader must not take
-        // another recorder's shard for one of our shards.
+        // All shards of a recorder have the same group number, by which a reader knows that they belong together. The
+        // number is random, because names, files and process ids may be used again, and a reader must not take another
+        // recorder's shard for one of our shards.
         let group = RandomState::new().build_hasher().finish().max(1);
         let shard = Shard { index: 0, limit: shards as u64, group };
         let shard0 = self.ring.clone().context_shift(self.tables_shift).shard(shard).build()?;

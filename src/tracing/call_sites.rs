@@ -1,9 +1,11 @@
 //! The call sites that this process has met, and their ids.
 //!
-//! At every span and event, the address of the call site's metadata gives the id of the call site, by a few loads and
-//! without a lock. Call sites are `'static` and never removed. So open addressing in the blocks of a segmented array is
-//! enough. Ids are the same for all recorders of the process. Every recorder has all call sites in its tables, in case
-//! it needs them.
+//! Each span and each event needs the id of its call site. The id is found by the address of the call site's metadata,
+//! with a few loads and without a lock, in a hash table with open addressing in the blocks of a segmented array.
+//! Entries need no removal, because call sites are `'static`.
+//!
+//! Ids are the same for all recorders of the process. The tables of every recorder hold all call sites, because any
+//! recorder may record an event of any call site.
 
 use super::core::PerfCore;
 use crate::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView};
@@ -20,12 +22,13 @@ type Entries = SegmentedArray<CallSiteEntry, FIRST_SHIFT, 3, BLOCKS>;
 /// before.
 const FIRST_SHIFT: u32 = 12;
 const BLOCKS: usize = 4;
-/// Entries of a block in which a call site may be. If all of them are in use, the call site is in a later block.
+/// Number of neighbouring entries of a block in which a call site may be. If other call sites use all of them, the call
+/// site is in a later block.
 const WINDOW: usize = 8;
 
 /// A call site. Its id is one more than the index of its entry.
 struct CallSiteEntry {
-    /// The address by which the call site is known; 0 if the entry is free.
+    /// The address that identifies the call site, or 0 if the entry is free.
     key: AtomicUsize,
     metadata: OnceLock<&'static Metadata<'static>>,
 }
@@ -46,7 +49,7 @@ struct Known {
 /// The call sites of this process.
 pub(super) static CALL_SITES: CallSites = CallSites::new();
 
-/// Id of a call site that did not fit.
+/// Id that stands for every call site for which there was no free entry.
 pub(super) const NO_CALL_SITE: u32 = 0;
 
 impl CallSites {
@@ -80,12 +83,12 @@ impl CallSites {
         self.entries.get((id as usize).checked_sub(1)?)?.metadata.get().copied()
     }
 
-    /// Looks at the first entry in which the call site may be.
+    /// Returns the id of the call site if it is in the first entry in which it may be. Looks at no other entry.
     #[inline(always)]
     fn try_find(&self, key: usize) -> Option<u32> {
         let first = window(key, 0).next()?;
-        // Acquire, pairs with the release in `register`, so that the recorders have the call site before its id is
-        // used.
+        // Acquire, pairs with the release in `register`. So the recorders have the call site in their tables before any
+        // thread records an event with its id.
         let is_there = self.entries.block(0)?.get(first)?.key.load(Ordering::Acquire) == key;
         is_there.then_some(first as u32 + 1)
     }
@@ -106,7 +109,8 @@ impl CallSites {
                 // Acquire, as in `try_find`.
                 match entries[index].key.load(Ordering::Acquire) {
                     found if found == key => return Some(id_at(block, index)),
-                    // A call site takes the first free entry, and no entry becomes free again.
+                    // A call site takes the first free entry of its window, and no entry becomes free again. So the
+                    // call site is in no entry after this free entry.
                     0 => return None,
                     _ => {}
                 }
@@ -139,7 +143,8 @@ impl CallSites {
         id
     }
 
-    /// Returns the free entry that `key` is to have, and its id. Call this only under the lock.
+    /// Returns the first free entry in which `key` may be, and the id of the call site that takes it. Call this only
+    /// under the lock.
     fn free_entry(&self, key: usize) -> Option<(u32, &CallSiteEntry)> {
         for block in 0..BLOCKS {
             let free = |_| CallSiteEntry { key: AtomicUsize::new(0), metadata: OnceLock::new() };
@@ -168,7 +173,7 @@ impl CallSites {
     }
 }
 
-/// Returns the id of the call site with this entry.
+/// Returns the id of the call site whose entry has this index in this block.
 fn id_at(block: usize, index: usize) -> u32 {
     (Entries::block_start(block) + index) as u32 + 1
 }

@@ -12,7 +12,7 @@ use crate::sync::{AtomicU64, Ordering};
 use std::sync::Arc;
 use tracing_core::Metadata;
 
-/// Number that is not the id of any recorder.
+/// Value of [`PerfCore::recording_id`] while the recorder is switched off. No recorder has this id.
 const SWITCHED_OFF: u64 = u64::MAX;
 
 /// The state that all handles of a perf recorder share. The words that recording an event needs come first, in one
@@ -23,7 +23,8 @@ pub(super) struct PerfCore {
     /// One comparison with the recorder id of a thread's cached ring shows that the recorder is on and that the ring
     /// belongs to it.
     recording_id: AtomicU64,
-    /// A number that is never used twice in a process, by which threads find their shards.
+    /// A number by which threads find their shards of this recorder. No two recorders of a process have the same
+    /// number.
     pub(super) id: u64,
     pub(super) limits: FieldLimits,
     pub(super) redacted: RedactedFields,
@@ -34,7 +35,8 @@ pub(super) struct PerfCore {
 
 impl Drop for PerfCore {
     fn drop(&mut self) {
-        // The last seqnos are published before the shards are dropped and their files removed.
+        // The last seqnos are published first: the shards are dropped after this function, and their files are then
+        // removed.
         self.shards.publish_last_seqnos();
     }
 }
@@ -58,10 +60,10 @@ impl PerfCore {
         self.recording_id.store(if enabled { self.id } else { SWITCHED_OFF }, Ordering::Relaxed);
     }
 
-    /// Returns the id if the recorder is switched on; otherwise a number that is no recorder's id.
+    /// Returns the recorder's id if the recorder is switched on, otherwise [`SWITCHED_OFF`], which is no recorder's id.
     #[inline(always)]
     pub(super) fn recording_id(&self) -> u64 {
-        // Relaxed: the switch orders no other memory.
+        // Relaxed: no thread relies on this word to see changes of other memory.
         self.recording_id.load(Ordering::Relaxed)
     }
 
@@ -102,15 +104,16 @@ impl PerfCore {
     pub(super) fn add_call_site(&self, id: u32, body: &[u8]) -> bool {
         let Some(shard0) = self.shards.get(0).filter(|shard0| shard0.belongs_to_this_process()) else { return false };
         self.tables.add(shard0, TableKind::CallSites, id, body);
-        // The event is for readers of the stream, and for call sites that do not fit the table. The event names no
-        // thread, because any thread may be the first to meet the call site.
+        // The call site is also recorded as an event, for readers of the event stream, and because the table may have
+        // no room for it. The event names no thread, because it makes no difference which thread was the first to meet
+        // the call site.
         let ext = PerfExt { call_site_id: id, ..PerfExt::default() };
         shard0.record(PerfEvent::CallSite as u16, ext.to_words(), body);
         true
     }
 
-    /// Adds the calling thread to the tables, and records that it has started. If the thread `is_ending`, the standard
-    /// library does not know its name any more.
+    /// Adds the calling thread to the tables, and records that it has started. If `is_ending` is true, the thread gets
+    /// no name, because the standard library does not know the name of an ending thread any more.
     pub(super) fn add_thread(&self, id: u32, shard: usize, is_ending: bool) {
         let (Some(shard0), Some(shard)) = (self.shards.get(0), self.shards.get(shard)) else { return };
         let name = if is_ending { None } else { std::thread::current().name().map(ToOwned::to_owned) };

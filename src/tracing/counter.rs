@@ -83,7 +83,7 @@ impl From<isize> for CounterValue {
 struct StaticCallSite {
     name: &'static str,
     location: &'static Location<'static>,
-    /// The call site's id; 0 until it is known.
+    /// The call site's id, or 0 until the id is known.
     id: AtomicUsize,
 }
 

@@ -1,11 +1,11 @@
-//! Checks of filter directives, in addition to the checks of tracing-subscriber's `Targets`. They keep a mistake from
-//! becoming a filter that matches nothing.
+//! Checks of filter directives, in addition to the checks of tracing-subscriber's `Targets`. Without these checks, some
+//! mistakes would become a filter that matches nothing.
 
 use super::filter_handle::LEVELS;
 use std::fmt;
 use tracing_core::LevelFilter;
 
-/// Names of levels in other programs, and the level that each of them means here.
+/// Names of levels in other programs, and the level that a user who writes such a name probably means.
 const SYNONYMS: [(&str, LevelFilter); 8] = [
     ("all", LevelFilter::TRACE),
     ("critical", LevelFilter::ERROR),
@@ -27,7 +27,7 @@ pub(super) enum Problem {
     SpanOrField,
     NoTarget,
     Level(String),
-    /// A single word that is probably a mistyped level.
+    /// A single word that is probably a mistyped form of this level.
     LooksLike(LevelFilter),
     Character(char),
     /// A filter without any directive.

@@ -1,4 +1,5 @@
-//! The end of a thread: it gives back the shards that recorders have assigned to it, and its free list of span cells.
+//! The end of a thread. The thread gives back the shards that recorders have assigned to it, and the cells of its free
+//! list.
 
 use super::core::PerfCore;
 use super::shards::Assignment;
@@ -25,8 +26,8 @@ thread_local! {
 /// Makes sure that the destructor runs when the thread ends, also if no recorder assigns a shard to the thread. Call
 /// this before the thread takes a span cell or puts a cell back, unless the thread is known to have a shard.
 pub(super) fn register() {
-    // The first use registers the destructor. An error means that the destructor has run; then the thread keeps no
-    // cells.
+    // The first use of the thread-local registers its destructor. An error means that the destructor has run already.
+    // Then there is nothing to do: the thread's free list stays empty.
     let _ = END.try_with(|_| ());
 }
 
@@ -73,8 +74,8 @@ impl Drop for EndOfThread {
                 if !recorder.belongs_to_this_process() {
                     continue;
                 }
-                // A provisional assignment is cached, too, because later events of the thread cannot ask for another
-                // assignment.
+                // The ring is cached even if the assignment is provisional. Otherwise `record` would assign a shard to
+                // the thread once more, because the list of assignments cannot be accessed while its destructor runs.
                 thread.cache_ring(&recorder, assigned.assignment);
                 recorder.record(thread, PerfEvent::ThreadEnded, PerfExt::default(), &[]);
                 recorder.shards.release(assigned.assignment.shard);

@@ -17,9 +17,10 @@ struct Shared {
     filters: [RwLock<TargetFilter>; 2],
     /// Index of the current filter.
     current: AtomicUsize,
-    /// Lock of the thread that changes the filter.
+    /// Lock that a thread holds while it changes the filter.
     changing: Mutex<()>,
-    /// Index of the filter's only level in [`LEVELS`]; [`BY_TARGET`] if the filter has several.
+    /// Index in [`LEVELS`] of the level that decides for all targets, or [`BY_TARGET`] if targets have levels of their
+    /// own.
     level_of_all: AtomicUsize,
 }
 
@@ -32,7 +33,7 @@ pub(super) const LEVELS: [LevelFilter; 6] = [
     LevelFilter::DEBUG,
     LevelFilter::TRACE,
 ];
-/// Index that names no level.
+/// Value of `level_of_all` if no single level decides for all targets.
 const BY_TARGET: usize = LEVELS.len();
 
 impl FilterHandle {
@@ -50,9 +51,10 @@ impl FilterHandle {
 
     /// Replaces the filter. Spans that are open stay recorded.
     ///
-    /// `tracing` then asks again for all call sites, through the calling thread's subscriber. If the program has only a
-    /// scoped subscriber (`set_default`), call this in its scope. Outside of the scope, `tracing` finds no subscriber
-    /// that wants any call site.
+    /// `tracing` caches for each call site whether a subscriber wants it. So this function makes `tracing` ask again
+    /// for all call sites, through the calling thread's subscriber. If the program has only a scoped subscriber
+    /// (`set_default`), call this in its scope. Outside of the scope, `tracing` finds no subscriber that wants any call
+    /// site.
     pub fn set(&self, filter: TargetFilter) {
         switch(|| {
             self.replace(filter);
@@ -66,7 +68,8 @@ impl FilterHandle {
         let level_of_all = level_index(&filter);
         // Relaxed: the index is stored only under the lock.
         let next = 1 - self.0.current.load(Ordering::Relaxed);
-        // This waits for readers that still use the filter before the current filter.
+        // The place of the next filter holds the filter that was current before the last change. The lock waits for
+        // threads that still use that filter.
         *self.0.filters[next].write().unwrap_or_else(PoisonError::into_inner) = filter;
         // Both stores are release, and pair with the acquire loads in `ask` and `accepts`.
         self.0.current.store(next, Ordering::Release);
@@ -77,8 +80,8 @@ impl FilterHandle {
     /// site, `tracing` calls this for each of its spans and events. So there is a fast path.)
     #[inline]
     pub(super) fn accepts(&self, metadata: &Metadata<'_>) -> bool {
-        // Acquire: a thread that sees `BY_TARGET` then sees the filter with which this value was stored, or a later
-        // filter.
+        // Acquire, pairs with the release in `replace`: a thread that loads `BY_TARGET` then sees the filter for which
+        // `BY_TARGET` was stored, or a later filter.
         match LEVELS.get(self.0.level_of_all.load(Ordering::Acquire)) {
             Some(level) => metadata.level() <= level,
             None => self.accepts_target(metadata),
@@ -104,7 +107,8 @@ impl Shared {
             match self.filters[self.current.load(Ordering::Acquire)].try_read() {
                 Ok(filter) => return ask(&filter),
                 Err(TryLockError::Poisoned(filter)) => return ask(&filter.into_inner()),
-                // Only a filter that is not current is changed, so the index has changed meanwhile.
+                // A writer locks only the filter that is not current. So the index has changed since it was loaded, and
+                // is loaded again.
                 Err(TryLockError::WouldBlock) => {}
             }
         }

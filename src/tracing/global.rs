@@ -28,8 +28,9 @@ impl Installable for PerfRecorder {
         self.core.is_enabled()
     }
 
-    // The answers of a subscriber that records to `PERF` depend on the recorder that is installed there. So `tracing`
-    // asks again for all call sites.
+    // `tracing` caches the answers of subscribers to the question whether they want a call site. The answer of a
+    // subscriber that records to `PERF` depends on the recorder in `PERF`. So after a change `tracing` has to ask again
+    // for all call sites.
     fn change(change: impl FnOnce() -> bool) {
         switch(change);
     }

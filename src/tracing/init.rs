@@ -71,8 +71,8 @@ impl Recording {
 /// cannot go on without a recording; other programs use [`try_init`].
 ///
 /// `config` is `<name-or-path>[:<descriptor-shift>:<payload-shift>]`, see [`PerfRecorderBuilder::config`]. The
-/// environment variable `EVENTRING_FILTER` (`info,my_crate=debug`) chooses spans and events. Without this variable,
-/// spans and events at level INFO and more important levels are recorded. Fields that `EVENTRING_REDACT` names
+/// environment variable `EVENTRING_FILTER` (`info,my_crate=debug`) chooses spans and events. If this variable is not
+/// set, spans and events at level INFO and more important levels are recorded. Fields that `EVENTRING_REDACT` names
 /// (`password,token`) are left out.
 ///
 /// ```no_run
@@ -117,15 +117,16 @@ pub fn try_init(config: impl AsRef<OsStr>) -> Result<Recording, SetupError> {
 /// # Errors
 /// As [`try_init`].
 pub fn try_init_with(recorder: PerfRecorderBuilder, filter: TargetFilter) -> Result<Recording, SetupError> {
-    // This check comes first, so that no rings are made in vain.
+    // This check comes before the rings are made, because they would be useless if the subscriber cannot be installed.
     if has_global_subscriber() {
         return Err(SetupError(SetupCause::Subscriber));
     }
     let recorder = install(recorder)?;
     let subscriber = RecorderSubscriber::global().with_filter(filter);
     let filter = subscriber.filter_handle();
-    // The subscriber is set within a turn of `switch`. Otherwise another thread could make a change, and `tracing`
-    // would ask again for all call sites before the subscriber is set.
+    // The subscriber is set inside `switch`, whose lock keeps other threads from changing the recording at the same
+    // time. Otherwise `tracing` could ask for all call sites because of another thread's change, before the subscriber
+    // is set.
     let is_set = switch(|| dispatcher::set_global_default(dispatcher::Dispatch::new(subscriber)).is_ok());
     if !is_set {
         PERF.set_enabled(false);
@@ -200,7 +201,8 @@ fn config_from_env() -> Option<OsString> {
 fn builder_from_env(config: impl AsRef<OsStr>) -> Result<PerfRecorderBuilder, SetupError> {
     let redacted = set_and_not_empty(REDACT_VARIABLE).unwrap_or_default();
     let redacted = redacted.to_string_lossy();
-    // A list with other separators would be a single name that no field has, and the secrets would be recorded.
+    // Names are separated by commas. A list with other separators would be taken for a single name that no field has,
+    // and the secrets would be recorded. So such a list is an error.
     let is_no_name =
         |name: &&str| name.contains([';', '|', char::REPLACEMENT_CHARACTER]) || name.contains(char::is_whitespace);
     if let Some(name) = redacted.split(',').map(str::trim).find(is_no_name) {
@@ -217,7 +219,7 @@ fn filter_from_env() -> Result<Option<TargetFilter>, SetupError> {
 
 /// Returns true if there is a global subscriber. A subscriber of this thread alone does not count.
 fn has_global_subscriber() -> bool {
-    // A new thread has no scoped subscriber.
+    // The question is asked in a new thread, because a new thread has no scoped subscriber.
     let look = || dispatcher::get_default(|dispatch| !dispatch.is::<tracing_core::subscriber::NoSubscriber>());
     std::thread::Builder::new().spawn(look).map_or(Ok(true), std::thread::JoinHandle::join).unwrap_or(true)
 }

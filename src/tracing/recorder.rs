@@ -29,8 +29,8 @@ use std::sync::Arc;
 /// `Registry`. Each thread that runs takes about 2 KiB, and each call site about 300 bytes. While nearly 2^24 spans are
 /// open, further spans are not recorded, but counted ([`PerfStats::lost_spans`]).
 ///
-/// In a forked child the recorder is disabled for good: its rings belong to the parent. Create a new recorder there, or
-/// [install](crate::global::GlobalRecorder::install) one in [`PERF`] for the global subscriber.
+/// In a forked child the recorder never records, because its rings belong to the parent process. Create a new recorder
+/// there, or [install](crate::global::GlobalRecorder::install) one in [`PERF`] for the global subscriber.
 #[derive(Clone)]
 pub struct PerfRecorder {
     pub(super) core: Arc<PerfCore>,
@@ -42,11 +42,11 @@ pub struct PerfRecorder {
 pub struct PerfStats {
     /// The counters of each shard.
     pub shards: Vec<RecorderStats>,
-    /// Shards that could not be made. Their threads share other shards.
+    /// Number of shards that could not be made. The threads that would have had them share other shards.
     pub shard_failures: u64,
-    /// The reason why the last of these shards could not be made.
+    /// The reason why the last of the shards in `shard_failures` could not be made.
     pub shard_error: Option<String>,
-    /// Spans that were not recorded, because nearly 2^24 spans were open.
+    /// Number of spans that were not recorded, because nearly 2^24 spans were open.
     pub lost_spans: u64,
 }
 
@@ -78,9 +78,10 @@ impl PerfRecorder {
 
     /// Switches recording on or off, for all handles, while the program runs.
     ///
-    /// `tracing` then asks again for all call sites, through the calling thread's subscriber. If the program has only a
-    /// scoped subscriber (`set_default`), call this in its scope. While recording is off, a call site costs the same as
-    /// without any subscriber, if the program's only subscriber is a [`RecorderSubscriber`](super::RecorderSubscriber).
+    /// `tracing` caches for each call site whether a subscriber wants it. So this function makes `tracing` ask again
+    /// for all call sites, through the calling thread's subscriber. If the program has only a scoped subscriber
+    /// (`set_default`), call this in its scope. While recording is off, a call site costs the same as without any
+    /// subscriber, if the program's only subscriber is a [`RecorderSubscriber`](super::RecorderSubscriber).
     ///
     /// Spans that were created while recording was off stay unrecorded when it is on again. A layer is an exception: it
     /// records such a span from the next enter on. While recording is off, the exit of a span is still recorded if its

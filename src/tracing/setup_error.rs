@@ -15,7 +15,7 @@ pub(super) enum SetupCause {
     Recorder,
     Rings(RecorderError),
     Filter(FilterError),
-    /// A name that no field has.
+    /// A name of a redacted field that no field can have.
     Redact(String),
 }
 
@@ -27,7 +27,7 @@ pub enum SetupErrorKind {
     SubscriberSet,
     /// A recorder that is in [`PERF`](super::PERF) already.
     AlreadyInstalled,
-    /// A system without event rings, because it is not Linux. The source error says more.
+    /// A system that has no event rings, because it is not Linux. The source error has the details.
     Unsupported,
     /// Rings that could not be created. The source error has the reason.
     Recorder,

@@ -13,7 +13,8 @@ pub(super) struct Shards {
     assignments: Mutex<Assignments>,
     /// The settings of further shards.
     template: RecorderBuilder,
-    /// The description of the shards in the header of shard 0.
+    /// The values in the header of shard 0 that describe the shards. Each further shard gets the same values with its
+    /// own index.
     shard0: Shard,
 }
 
@@ -21,9 +22,9 @@ pub(super) struct Shards {
 struct Assignments {
     /// Number of threads of each shard that exists.
     threads: Vec<u32>,
-    /// True while a thread makes the next shard.
+    /// True while a thread makes the next shard. Other threads then share shards for the time being.
     is_growing: bool,
-    /// Number of shards that could not be made. After the first failure no more shards are tried.
+    /// Number of shards that could not be made. After the first failure the recorder does not try to make more shards.
     failures: u64,
     last_error: Option<RecorderError>,
     /// The choice whether the files stay, if the program has made this choice after shard 0 was made.
@@ -51,7 +52,7 @@ impl Shards {
     /// Creates the shards with `shard0` as the first shard. `shard` has the limit of their number.
     pub(super) fn new(shard0: Recorder, template: RecorderBuilder, shard: Shard) -> Self {
         let rings: Box<[OnceLock<Recorder>]> = (0..shard.limit.max(1)).map(|_| OnceLock::new()).collect();
-        // There is at least one cell, and the first cell is empty, so this does not fail.
+        // `rings` has at least one cell, and its first cell is empty, so `set` does not fail.
         let _ = rings[0].set(shard0);
         let assignments =
             Assignments { threads: vec![0], is_growing: false, failures: 0, last_error: None, keep: None };
@@ -70,7 +71,8 @@ impl Shards {
     }
 
     /// Assigns a shard to a new thread: a shard without threads, otherwise a new shard, otherwise the shard with the
-    /// fewest threads. Making a ring takes milliseconds. Only the thread that makes the ring waits for this.
+    /// fewest threads. Only the thread that makes a new shard waits until it is made, which takes milliseconds. Other
+    /// threads share a shard meanwhile.
     pub(super) fn assign(&self) -> Assignment {
         let plan = self.assignments().plan(self.rings.len());
         self.carry_out(plan)
@@ -98,7 +100,8 @@ impl Shards {
         assignments.is_growing = false;
         match created {
             Ok(()) => {
-                // A later call of `keep` finds the ring in the list of shards.
+                // If the program called `keep` while the ring was being made, the ring was not yet in the list of
+                // shards. So the choice is passed on here. Later calls of `keep` find the ring in the list.
                 if let (Some(keep), Some(ring)) = (assignments.keep, self.get(index)) {
                     ring.keep(keep);
                 }
@@ -124,18 +127,21 @@ impl Shards {
             None => template.anonymous(),
         };
         let ring = template.build()?;
-        // Only one thread at a time makes a shard, each with the next index.
+        // This cell is empty, so `set` does not fail: only one thread at a time makes a shard, and each shard gets the
+        // next index.
         let _ = self.rings[index].set(ring);
         // The count is published after the shard is complete, because readers open the shard when they see the count.
-        // The count is published before the shard's first event gets its time: a thread records to the shard only after
-        // its maker has taken the lock of the assignments, which also makes the count visible. So if a reader reads the
-        // time and then sees no new count, it misses no event from before that time.
+        //
+        // The count is published before the shard's first event gets its time. A thread records to the shard only after
+        // the thread that made the shard has taken the lock of the assignments, and that lock also makes the count
+        // visible. So if a reader reads the clock and then sees no new count, a new shard has no event from before that
+        // time.
         shard0.core.publish_header_word(SHARD_COUNT, index as u64 + 1);
         Ok(())
     }
 
-    /// Publishes in shard 0 the number of events that each other shard holds. So a reader that comes too late to open a
-    /// shard knows how many events it has missed. Call this before the files are removed.
+    /// Publishes in shard 0 the last seqno of every other shard. A reader that has opened shard 0, but comes too late
+    /// to open another shard, then knows how many events it has missed. Call this before the files are removed.
     pub(super) fn publish_last_seqnos(&self) {
         let Some(shard0) = self.get(0) else { return };
         for (index, shard) in self.iter().enumerate().skip(1) {
@@ -162,7 +168,8 @@ impl Shards {
     }
 
     fn assignments(&self) -> MutexGuard<'_, Assignments> {
-        // No code here panics while it holds the lock. Even after a panic, the numbers would be usable.
+        // A poisoned lock can be used: no code panics while it holds the lock, and even after a panic the numbers would
+        // be usable.
         self.assignments.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -23,9 +23,10 @@ pub(super) enum Sink {
 
 /// The parent of a new span, or the span of an event.
 pub(super) struct Parent {
-    /// Id of the span; 0 for no span.
+    /// Id of the span, or 0 if there is no parent or no span.
     pub(super) span_id: u64,
-    /// Flags that show from where the parent is known.
+    /// Flags that tell whether the program has named the parent
+    /// ([`flags::EXPLICIT_PARENT`](crate::schema::perf::flags::EXPLICIT_PARENT)) or has asked for a root.
     pub(super) flags: u16,
 }
 
@@ -45,14 +46,15 @@ impl Sink {
         self.recorder().map(|recorder| &recorder.core).filter(|core| core.is_enabled())
     }
 
-    /// Returns the ring in which the thread records, if the recorder is switched on and the thread recorded to it last.
+    /// Returns the thread's ring of this recorder, if the recorder is switched on and the thread's last event went to
+    /// the same recorder. Otherwise returns `None`, and the caller takes the slow path.
     #[inline(always)]
     pub(super) fn try_ring<'s>(&'s self, thread: &ThreadState) -> Option<&'s Recorder> {
         thread.try_ring(&self.recorder()?.core)
     }
 
-    /// Returns the recorder and the ring for an event with fields, like [`Self::try_ring`]. Returns `None` also if
-    /// fields are redacted.
+    /// Returns the recorder and the ring for an event with fields, like [`Self::try_ring`]. Also returns `None` if the
+    /// recorder redacts fields, because only the slow path can leave fields out.
     #[inline(always)]
     pub(super) fn try_ring_for_fields<'s>(&'s self, thread: &ThreadState) -> Option<(&'s PerfCore, &'s Recorder)> {
         let core = &self.recorder()?.core;
@@ -68,8 +70,8 @@ impl Sink {
         }
     }
 
-    /// Records an end whose beginning was recorded, also while recording is switched off. Otherwise a reader would
-    /// never see the end.
+    /// Records an event that ends something whose beginning was recorded (an exit or a close), even while recording is
+    /// switched off. Otherwise readers would take the span for open for ever.
     pub(super) fn record_end(&self, thread: &ThreadState, event: PerfEvent, ext: PerfExt) {
         if let Some(recorder) = self.recorder() {
             recorder.core.record(thread, event, ext, &[]);
@@ -98,11 +100,13 @@ pub(super) fn record_empty(ring: &Recorder, thread: &ThreadState, event: PerfEve
 }
 
 impl PerfCore {
-    /// Encodes the fields that `visit` shows, and returns the result of `then` for them. If formatting a value panics,
-    /// `then` gets the fields before that value, and the panic continues.
+    /// Encodes the fields that `visit` passes to the visitor, calls `then` with the encoded fields, and returns the
+    /// result of `then`. If formatting a value panics, `then` gets the fields before that value, and the panic
+    /// continues.
     ///
-    /// The event, which goes to `ring`, has the time at which this call began. So the caller must first do everything
-    /// that may record other events: a new call site, a span that is adopted, a thread that moves to another ring.
+    /// The event, which goes to `ring`, gets the time at which this call began. Events that were recorded earlier must
+    /// not have a later time. So before this call, the caller must do everything that may record other events: register
+    /// a new call site, adopt a span, move the thread to another ring.
     #[inline(always)]
     pub(super) fn encode_fields<R>(
         &self,
@@ -142,7 +146,8 @@ pub(super) fn record_with_fields(
     }
 }
 
-/// Records an event whose time is not known yet. (The words are separate arguments: an array would be put into memory.)
+/// Records an event with the time of this call. (The extension words are separate arguments, because the compiler would
+/// put an array into memory.)
 #[inline(never)]
 fn record_now(
     ring: &Recorder,

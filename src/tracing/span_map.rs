@@ -1,12 +1,13 @@
 //! The map from the ids of a `Registry` to ids that are never used twice.
 //!
-//! A `Registry` uses the id of a closed span again after 8,192 further spans in its place. A ring holds more spans than
-//! that, so the ids of a `Registry` do not name spans in a ring. The map has an entry of 24 bytes for each open span of
-//! a layer. An entry is found by a few loads, without a lock, by open addressing in the blocks of a segmented array.
-//! (The extensions of a `Registry` could hold the ids, too, but would cost a lock and a heap allocation for each span.)
+//! A `Registry` gives the id of a closed span to another span after 8,192 further spans have used the same place. A
+//! ring holds more spans than that. So two spans in a ring could have the same `Registry` id, and spans in a ring need
+//! other ids. The map has an entry of 24 bytes for each open span of a layer. An entry is found by a few loads, without
+//! a lock, by open addressing in the blocks of a segmented array. (The extensions of a `Registry` could hold the ids,
+//! too, but would cost a lock and a heap allocation for each span.)
 //!
-//! Blocks stay when spans close. Hashing does not fill a block completely. So the map has up to four entries for each
-//! span of the largest number that was open at the same time.
+//! The map keeps its blocks when spans close, and hashing does not fill a block completely. So the map has up to four
+//! times as many entries as the largest number of spans that were open at the same time.
 
 use crate::segmented::SegmentedArray;
 use crate::sync::{AtomicU64, Ordering};
@@ -17,9 +18,10 @@ type Entries = SegmentedArray<SpanMapEntry, FIRST_SHIFT, 1, BLOCKS>;
 /// Number of entries in the first block, as a shift. Each further block has twice as many entries as the block before.
 const FIRST_SHIFT: u32 = 10;
 const BLOCKS: usize = 14;
-/// Entries of the first block in which a span may be. If all of them are in use, the span is in a later block.
+/// Number of neighbouring entries of the first block in which a span may be. If other spans use all of them, the span
+/// is in a later block.
 const FIRST_WINDOW: usize = 4;
-/// Entries of every later block in which a span may be.
+/// Number of neighbouring entries of each later block in which a span may be.
 const WINDOW: usize = 8;
 
 /// An open span of a layer.
@@ -32,7 +34,7 @@ pub(super) struct MappedSpan {
 }
 
 struct SpanMapEntry {
-    /// The id in the registry; 0 if the entry is free.
+    /// The span's id in the registry, or 0 if the entry is free.
     key: AtomicU64,
     span_id: AtomicU64,
     call_site_id: AtomicU64,
@@ -66,13 +68,14 @@ impl SpanMap {
         let Some(entries) = self.entries.get_or_make_block(block, |_| SpanMapEntry::free()) else { return false };
         for index in window::<W>(key, block) {
             let entry = &entries[index];
-            // Relaxed load: the compare-exchange decides. Acquire, pairs with the release in `remove`, so that the
-            // loads and stores of the entry's last span happen before our stores.
+            // The load can be relaxed, because the compare-exchange decides whether the entry is free. The acquire of
+            // the compare-exchange pairs with the release in `remove`, so that all loads and stores for the entry's
+            // last span happen before our stores.
             if entry.key.load(Ordering::Relaxed) == 0
                 && entry.key.compare_exchange(0, key, Ordering::Acquire, Ordering::Relaxed).is_ok()
             {
-                // Relaxed, here and in `get`: a thread that looks up the span got its handle from the thread that
-                // created it.
+                // Relaxed, here and in `get`: a thread that looks up the span has a handle of the span, and these
+                // stores happened before the handle was handed out.
                 entry.span_id.store(span.span_id, Ordering::Relaxed);
                 entry.call_site_id.store(span.call_site_id.into(), Ordering::Relaxed);
                 return true;
@@ -162,7 +165,8 @@ mod tests {
                 assert_eq!(map.get(*key), None);
             }
         }
-        // Blocks of up to 2^18 entries, 2^19 in all: not more than four times as many as there were spans, and a block.
+        // The largest block that exists has at most 2^18 entries, so all blocks have at most 2^19 entries. This is
+        // within the bound of the module's docs: four times the number of spans, and one block.
         assert!(map.entries.block(9).is_none());
     }
 

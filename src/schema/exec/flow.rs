@@ -1,10 +1,12 @@
 //! The extension words of execution events.
 
-/// Index of the word that holds the seqno of the block's BLOCK_START; 0 for no block.
+/// Index of the block word. The word holds the seqno of the block's BLOCK_START, or 0 if the event belongs to no block.
 pub(crate) const BLOCK: usize = 0;
-/// Index of the word that holds the transaction's index in the block, plus one; 0 for no transaction.
+/// Index of the transaction word. The word holds the transaction's index in the block plus one, or 0 if the event
+/// belongs to no transaction.
 pub(crate) const TXN: usize = 1;
-/// Index of the word that holds the account's index in the access list, from 0 (also 0 if there is no account).
+/// Index of the account word. The word holds the account's index in the access list, which counts from 0. The word is 0
+/// as well if the event belongs to no account.
 pub(crate) const ACCOUNT_INDEX: usize = 2;
 
 /// The block, transaction and account that an execution event belongs to, as its extension words say.
@@ -16,11 +18,11 @@ pub(crate) const ACCOUNT_INDEX: usize = 2;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct FlowTags {
-    /// Seqno of the block's BLOCK_START; 0 outside a block.
+    /// Seqno of the block's BLOCK_START, or 0 if the event belongs to no block.
     pub block_seqno: u64,
     /// Index of the transaction in the block.
     pub txn_index: Option<u64>,
-    /// Index of the account in the access list; 0 also if there is no account.
+    /// Index of the account in the access list. The index is 0 as well if the event belongs to no account.
     pub account_index: u64,
 }
 

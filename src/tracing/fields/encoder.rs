@@ -17,25 +17,29 @@ const MESSAGE: &str = "message";
 /// Bytes of the largest value of a fixed size.
 const FIXED_BYTES_MAX: usize = 16;
 
-/// Value of a position without a field.
+/// Value of [`Encoder::formatting`] while no field is being formatted.
 const NONE: usize = usize::MAX;
 
-/// Addend for one more field, in word 3 of the content extension. (The next constants belong to the same word.)
+/// Number that is added to word 3 of the content extension for each field. The word holds the flags and the counts of
+/// fields; [`MISSING`] and [`FORMATTED`] belong to the same word.
 const FIELD: u64 = 1 << 16;
-/// Addend for one more field that is missing.
+/// Number that is added to the word for each field that is missing.
 const MISSING: u64 = 1 << 32;
-/// Flag: a value was formatted. This bit is not recorded; it is above the highest count.
+/// Flag of the word that says that a value was formatted. Only the encoder needs the flag: it is not recorded. The bit
+/// lies above the highest count.
 const FORMATTED: u64 = 1 << 63;
 
 /// An encoder that takes fields one by one, as long as there is room.
 pub(in crate::tracing) struct Encoder<'t, const N: usize> {
     bytes: ArrayVec<u8, N>,
-    /// Bytes that may be used; 0 after a field did not fit, if there is a larger buffer.
+    /// Number of bytes of the buffer that may be used. If a field did not fit and there is a larger buffer, this is 0:
+    /// the caller will encode the fields again into the larger buffer, so the rest of the fields need not be encoded
+    /// here.
     end: usize,
     /// Start of the field that is being formatted; [`NONE`] if no field is being formatted.
     formatting: usize,
-    /// Flags and counts as in the descriptor, and [`FORMATTED`]. (They are one word, because the processor waits if
-    /// several small values are written one by one and then read together.)
+    /// Flags and counts as in the descriptor, and [`FORMATTED`]. They are one word, because the processor would have to
+    /// wait if they were written one by one and then read together.
     word: u64,
     limits: &'t FieldLimits,
     thread: &'t ThreadState,
@@ -54,7 +58,8 @@ impl<'t, const N: usize> Encoder<'t, N> {
         self.end == 0 && self.has_larger()
     }
 
-    /// Returns true if there is a larger buffer.
+    /// Returns true if the limits allow more bytes than this buffer has. Then the caller can encode the fields again
+    /// into a larger buffer.
     fn has_larger(&self) -> bool {
         N < self.limits.fields_bytes_max
     }
@@ -62,7 +67,7 @@ impl<'t, const N: usize> Encoder<'t, N> {
     /// Counts a field that is missing.
     #[cold]
     fn miss(&mut self) {
-        // The count cannot overflow, because a call site has few fields.
+        // The count cannot overflow into other bits, because a call site has at most a few hundred fields.
         self.word = (self.word + MISSING) | u64::from(flags::FIELDS_MISSING);
     }
 
@@ -96,8 +101,8 @@ impl<'t, const N: usize> Encoder<'t, N> {
         if !self.has_room_for(FIELD_HEADER_BYTES + K) {
             return self.no_room();
         }
-        // Header and value are one append. Each append stores the length and the next one loads it again, for which the
-        // processor waits.
+        // Header and value are one append, because each append stores the buffer's length, and the next append would
+        // have to wait until it can load this length again.
         let mut bytes = [0; FIELD_HEADER_BYTES + FIXED_BYTES_MAX];
         bytes[..FIELD_HEADER_BYTES].copy_from_slice(&[index, ty as u8, K as u8, 0]);
         bytes[FIELD_HEADER_BYTES..FIELD_HEADER_BYTES + K].copy_from_slice(&value);
@@ -169,7 +174,7 @@ impl<'t, const N: usize> Encoder<'t, N> {
         );
     }
 
-    /// Ends the encoding after a value has panicked.
+    /// Ends the encoding after the formatting of a value has panicked.
     pub(super) fn panicked(&mut self) {
         match std::mem::replace(&mut self.formatting, NONE) {
             NONE => self.miss(),
@@ -177,7 +182,8 @@ impl<'t, const N: usize> Encoder<'t, N> {
         }
     }
 
-    /// Returns the encoded fields. `epoch_nanos` is the time before they were visited, if it is known.
+    /// Returns the encoded fields. `epoch_nanos` is the time before the fields were visited, if the caller has read the
+    /// clock.
     #[inline(always)]
     pub(in crate::tracing) fn encoded(&self, epoch_nanos: Option<u64>) -> EncodedFields<'_> {
         let epoch_nanos = epoch_nanos.filter(|_| self.word & FORMATTED == 0);
@@ -281,7 +287,8 @@ impl<const N: usize> fmt::Write for CappedText<'_, N> {
             return Ok(());
         }
         self.is_cut = true;
-        // No later write may fit, because its text would look like the end of this text.
+        // The room is closed: a later, shorter write could still fit, and its text would then follow this cut text as
+        // if nothing were missing.
         self.end = self.bytes.len();
         Err(fmt::Error)
     }

@@ -1,9 +1,9 @@
-//! Encoding of `tracing`'s field values to the bytes of a payload. It uses the stack and no heap, and formats no typed
-//! values.
+//! Encoding of `tracing`'s field values to the bytes of a payload. The encoding uses the stack and no heap. Numbers,
+//! booleans and strings are not formatted.
 //!
-//! Fields are first encoded into a small buffer. If they do not fit, they are visited a second time and encoded into a
-//! buffer as large as the limits ask for. So most events touch little of the stack, and a `Debug` implementation may be
-//! called twice.
+//! Fields are first encoded into a small buffer, so that most events touch little of the stack. If the fields do not
+//! fit, they are visited a second time and encoded into a buffer that is large enough for the limits. A `Debug`
+//! implementation may therefore be called twice.
 //!
 //! If formatting a field panics, the event is recorded with the fields before that field, and the panic continues to
 //! the caller.
@@ -15,18 +15,19 @@ use encoder::Encoder;
 use tracing_core::field::{Field, Visit};
 
 const SMALL_BYTES: usize = 1 << 10;
-/// Size of the medium buffer, which suffices for the default limits. Most threads never need more of the stack.
+/// Size of the medium buffer, which is large enough for the default limits. Only threads of programs with higher limits
+/// need the large buffer on their stack.
 const MEDIUM_BYTES: usize = 1 << 13;
 const LARGE_BYTES: usize = 1 << 15;
 
 /// Limits of the recorded fields, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FieldLimits {
-    /// Bytes of all fields of a span or event, with their headers.
+    /// Largest number of bytes of all fields of a span or event, with the headers of the fields.
     pub(super) fields_bytes_max: usize,
-    /// Bytes of a formatted value; 0 if values are not formatted.
+    /// Largest number of bytes of a formatted value. If the limit is 0, values are not formatted.
     pub(super) debug_bytes_max: usize,
-    /// Bytes of a message, or of an error's text.
+    /// Largest number of bytes of a message, or of an error's text.
     pub(super) text_bytes_max: usize,
 }
 
@@ -52,13 +53,13 @@ impl FieldLimits {
 #[derive(Clone, Copy)]
 pub(super) struct EncodedFields<'b> {
     pub(super) payload: &'b [u8],
-    /// Their flags and counts, for word 3 of the content extension.
+    /// The flags and counts of the fields, for word 3 of the content extension.
     pub(super) flags_and_counts: u64,
-    /// The time before the fields were visited. `None` if it is not known, or if values were formatted: formatting may
-    /// take long, and record other events.
+    /// The time before the fields were visited. `None` if the clock has not been read, or if values were formatted.
+    /// Formatting may take long and may record other events, so the event's time must then be read afterwards.
     pub(super) epoch_nanos: Option<u64>,
-    /// True if formatting a value has panicked. Then these are the fields before that value, and the panic continues to
-    /// the caller.
+    /// True if formatting a value has panicked. Then the payload has only the fields before that value, and the panic
+    /// continues to the caller.
     pub(super) has_panicked: bool,
 }
 
@@ -66,8 +67,9 @@ impl EncodedFields<'static> {
     pub(super) const NONE: Self = Self { payload: &[], flags_and_counts: 0, epoch_nanos: None, has_panicked: false };
 }
 
-/// Encodes the fields that `visit` shows, and returns the result of `then` for them. If formatting a value panics,
-/// `then` gets the fields before that value. `epoch_nanos` is the time now, if it is known.
+/// Encodes the fields that `visit` passes to the visitor, calls `then` with the encoded fields, and returns the result
+/// of `then`. If formatting a value panics, `then` gets the fields before that value. `epoch_nanos` is the present
+/// time, if the caller has read the clock.
 #[inline(always)]
 pub(super) fn encode<R>(
     thread: &ThreadState,
@@ -101,8 +103,8 @@ pub(super) fn encode_large<R>(
     }
 }
 
-/// Encodes into a buffer of `N` bytes. There is a function for each size, so that the stack holds only the buffer that
-/// is needed.
+/// Encodes fields into a buffer of `N` bytes. Each size has its own function, so that the stack holds only the buffer
+/// that is in use.
 #[inline(never)]
 fn encode_into<const N: usize, R>(
     thread: &ThreadState,
@@ -116,8 +118,8 @@ fn encode_into<const N: usize, R>(
     then(encoder.encoded(epoch_nanos))
 }
 
-/// Shows the fields to `encoder`. If formatting a field panics, `then` gets the fields before that field, and the panic
-/// continues.
+/// Calls `visit`, which passes the fields to `encoder`. If formatting a field panics, `then` gets the fields before
+/// that field, and the panic continues.
 #[inline(always)]
 pub(super) fn visit_fields<'t, const N: usize, R>(
     encoder: &mut Encoder<'t, N>,
@@ -143,7 +145,8 @@ struct KeptOnPanic<'e, 't, const N: usize, R, F: Fn(EncodedFields<'_>) -> R> {
 }
 
 impl<const N: usize, R, F: Fn(EncodedFields<'_>) -> R> Drop for KeptOnPanic<'_, '_, N, R, F> {
-    // This is inlined, because a call would force the captures of `then` into memory, also if nothing panics.
+    // The function is inlined, because the captured variables of `then` would otherwise have to be in memory, even if
+    // nothing panics.
     #[inline(always)]
     fn drop(&mut self) {
         self.encoder.panicked();

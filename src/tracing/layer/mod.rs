@@ -102,7 +102,8 @@ where
     S: Subscriber + for<'l> LookupSpan<'l>,
 {
     fn on_register_dispatch(&self, stack: &Dispatch) {
-        // If there are several dispatchers for one stack, any of them may be used.
+        // `tracing` calls this once for each dispatcher of the stack. The first dispatcher is kept; any of them would
+        // do.
         let _ = self.stack.set(stack.downgrade());
     }
 

@@ -27,7 +27,8 @@ impl RecorderLayer {
         None
     }
 
-    /// Records a span that exists but is not in the map yet, after its ancestors that are not in the map either.
+    /// Adds a span to the map that was created while recording was switched off, and records it. Ancestors of the span
+    /// that are not in the map are added and recorded before it.
     #[cold]
     pub(super) fn adopt<'a, S>(
         &self,
@@ -60,8 +61,8 @@ impl RecorderLayer {
         known
     }
 
-    /// Returns the parent of a new span, or the span of an event. `explicit` is the parent that the program has named,
-    /// if any.
+    /// Returns the parent of a new span, or the span of an event. `explicit` is `None` if the current span is meant,
+    /// `Some(None)` if the program has asked for a root, and otherwise the parent that the program has named.
     #[inline(always)]
     pub(super) fn parent_of<'a, S>(
         &self,
@@ -85,8 +86,8 @@ impl RecorderLayer {
         }
     }
 
-    /// Returns the id of the thread's current span if the span stack has it, otherwise the id of the span that `ask`
-    /// finds in the registry.
+    /// Returns the id of the thread's current span, from the span stack if the span is there. Otherwise returns the id
+    /// of the span that `ask` finds in the registry.
     #[inline(always)]
     fn current_or<'a, S>(
         &self,
@@ -107,7 +108,7 @@ impl RecorderLayer {
         }
     }
 
-    /// Returns the id of the span that `ask` finds in the registry; 0 for none.
+    /// Returns the id of the span that `ask` finds in the registry, or 0 if `ask` finds no span.
     #[cold]
     fn ask_registry<'a, S>(
         &self,

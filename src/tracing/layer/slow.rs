@@ -41,13 +41,15 @@ impl RecorderLayer {
     #[cold]
     #[inline(never)]
     pub(super) fn close_slow(&self, thread: &ThreadState, local_id: u64) {
-        // The span is removed also while recording is switched off, because the registry will use its id again.
+        // The span is removed from the map even while recording is switched off, because the registry will give its id
+        // to another span.
         let Some(span) = self.spans.remove(local_id) else { return };
         self.sink.record_end(thread, PerfEvent::SpanClose, PerfExt::of_span(span.span_id, span.call_site_id));
     }
 
-    /// Closes a new span whose field has just panicked while it was formatted. The program gets no id of the span, so
-    /// it cannot close it. The span is closed in the `Registry`, too, because it keeps its parent open.
+    /// Closes a new span if a value of its fields has panicked while it was formatted. The program never gets the
+    /// span's id, so the program cannot close the span. The span is also closed in the `Registry`, because an open span
+    /// keeps its parent open.
     #[cold]
     #[inline(never)]
     pub(super) fn close_unborn<S>(
@@ -59,7 +61,8 @@ impl RecorderLayer {
     ) where
         S: Subscriber + for<'l> LookupSpan<'l>,
     {
-        // `None` means that the layer was put into its stack later, by `reload`.
+        // The stack is not known if `reload` put the layer into a stack that was already in use. Then only this layer
+        // can close the span.
         let Some(stack) = self.stack.get().and_then(WeakDispatch::upgrade) else {
             return self.close_slow(thread, id.into_u64());
         };
@@ -67,11 +70,13 @@ impl RecorderLayer {
             None if attributes.is_contextual() => context.current_span().id().cloned(),
             explicit => explicit.cloned(),
         };
-        // The `Registry` closes the parent through the thread's current subscriber. There is none while a scoped
-        // subscriber is being called.
+        // When the `Registry` closes a span, it drops its handle of the span's parent through the thread's current
+        // subscriber. While a scoped subscriber is being called, the thread has no current subscriber. Then the handle
+        // of the parent is dropped here.
         let is_parent_kept = get_default(|current| current.is::<NoSubscriber>());
         for id in [Some(id.clone()), parent.filter(|_| is_parent_kept)].into_iter().flatten() {
-            // This calls other layers in the middle of a panic: another panic would end the program.
+            // `try_close` calls other layers while a panic unwinds. If one of them also panicked, the program would be
+            // aborted, so a second panic is caught.
             let _ = catch_unwind(AssertUnwindSafe(|| stack.try_close(id)));
         }
     }

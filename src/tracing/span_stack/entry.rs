@@ -5,8 +5,8 @@ use std::cell::Cell;
 
 /// An entry of the span stack: a span that was entered and has not been exited.
 ///
-/// It consists of whole words, because the processor waits when an entry is read soon after it was written in parts of
-/// words.
+/// Each field is a whole word. If an entry were written in parts of words and read as whole words soon afterwards, the
+/// processor would have to wait for the writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::tracing) struct SpanEntry {
     /// The span's id in the ring.
@@ -17,7 +17,7 @@ pub(in crate::tracing) struct SpanEntry {
     pub(super) tag: u64,
 }
 
-/// Bit of an entry's tag: the thread was in the span already.
+/// Bit of an entry's tag: the thread was in the span already when it entered the span again.
 pub(super) const DUPLICATE: u64 = 1 << 31;
 /// Bit of an entry's tag: the enter was not recorded, because recording was switched off.
 pub(super) const UNRECORDED: u64 = 1 << 30;
@@ -43,7 +43,8 @@ impl SpanEntry {
         self.tag & DUPLICATE == 0
     }
 
-    /// Returns true if the entry is no duplicate, belongs to `owner`, and was recorded. This is one comparison.
+    /// Returns true if the entry is no duplicate, belongs to `owner`, and its enter was recorded. Then the low half of
+    /// the tag is `owner` without any flag, so one comparison is enough.
     #[inline(always)]
     pub(super) fn is_current_and_recorded_of(&self, owner: u32) -> bool {
         self.tag as u32 == owner

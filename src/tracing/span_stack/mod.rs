@@ -1,8 +1,8 @@
 //! The span stack: the spans that a thread is in, innermost last.
 //!
-//! The rules are those of tracing-subscriber's `Registry`. If a thread enters a span that it is already in, the new
-//! entry is a *duplicate*, which is not current. An exit of a span removes the last entry of the span, wherever this
-//! entry is. So a program sees the same parents whichever subscriber it uses.
+//! The stack follows the rules of tracing-subscriber's `Registry`. If a thread enters a span that it is already in, the
+//! new entry is a *duplicate*, which is not current. An exit of a span removes the last entry of the span, wherever
+//! this entry is. So a program sees the same parents whichever subscriber it uses.
 
 mod entry;
 
@@ -67,8 +67,8 @@ impl SpanStack {
         Some(Popped { entry, current_span_id })
     }
 
-    /// Returns the id of the span of `owner` that the thread is in, 0 for none, if the last entry is enough to know it.
-    /// Otherwise returns `None`.
+    /// Returns the id of the innermost span of `owner` that the thread is in, or 0 if the stack is empty. Looks only at
+    /// the last entry: returns `None` if the last entry is not a recorded entry of `owner`.
     #[inline(always)]
     pub(super) fn try_current(&self, owner: u32) -> Option<u64> {
         let len = self.len.get();
@@ -105,8 +105,8 @@ impl SpanStack {
         let owner = (entry.tag & OWNER_MASK) as u32;
         let is_duplicate = self.last_where(|other| other.is(entry.local_id, owner)).is_some();
         let tag = if is_duplicate { entry.tag | DUPLICATE } else { entry.tag };
-        // While the thread ends, the heap part is gone. Then the entry is dropped, and the exit of its span finds no
-        // entry.
+        // While the thread ends, the destructor of `HEAP_ENTRIES` may have run. Then there is no place for the entry:
+        // the entry is dropped, and the later exit of its span finds no entry.
         let is_kept = HEAP_ENTRIES.try_with(|entries| entries.borrow_mut().push(SpanEntry { tag, ..entry })).is_ok();
         if is_kept {
             self.len.set(self.len.get() + 1);
@@ -139,7 +139,7 @@ impl SpanStack {
         Some(removed)
     }
 
-    /// Moves the first entry on the heap to the last inline cell.
+    /// Moves the first entry on the heap to the last inline cell, which the removal of an inline entry has freed.
     fn refill_inline(&self) {
         let first = HEAP_ENTRIES.try_with(|entries| {
             let mut entries = entries.borrow_mut();
@@ -161,26 +161,29 @@ impl SpanStack {
         inline.iter().rev().map(EntryCell::get).find(is_wanted)
     }
 
-    /// Returns the innermost span of `owner` that the thread is in.
+    /// Returns the entry of the innermost span of `owner` that the thread is in.
     #[inline(always)]
     pub(super) fn current(&self, owner: u32) -> Option<SpanEntry> {
         self.last_where(|entry| entry.is_current_of(owner))
     }
 
-    /// Returns the same as [`Self::current`], but only for a span whose enter was recorded. The caller checks that this
-    /// span is the current span.
+    /// Returns the innermost entry of `owner` that is no duplicate and whose enter was recorded. It is not always the
+    /// entry of [`Self::current`]: the thread may be in a further span whose enter was not recorded. So the caller
+    /// compares the entry's `local_id` with the current span of the registry.
     #[inline(always)]
     pub(super) fn current_and_recorded(&self, owner: u32) -> Option<SpanEntry> {
         self.last_where(|entry| entry.is_current_and_recorded_of(owner))
     }
 
-    /// Returns the id of [`Self::current`]; 0 for none.
+    /// Returns the id of the innermost span of `owner` that the thread is in, or 0 if the thread is in no span of
+    /// `owner`.
     #[inline(never)]
     pub(super) fn current_of(&self, owner: u32) -> u64 {
         self.current(owner).map_or(0, |entry| entry.span_id)
     }
 
-    /// Returns the id of the span that the thread is in, whichever subscriber or layer it belongs to; 0 for none.
+    /// Returns the id of the innermost span that the thread is in, whichever subscriber or layer the span belongs to.
+    /// Returns 0 if the thread is in no span.
     #[inline(always)]
     pub(super) fn current_span_id(&self) -> u64 {
         self.last_where(SpanEntry::is_current).map_or(0, |entry| entry.span_id)
