@@ -1,26 +1,30 @@
-//! Turns of changes of the recording: one thread at a time changes it.
+//! Changes of the recording (on or off, another filter, another recorder). One thread at a time makes a change.
 //!
-//! `tracing` caches the answers of subscribers for each call site, and the most verbose level of all. It collects the
-//! answers again when `rebuild_interest_cache` is called. Without turns, a thread could collect the answers, and store
-//! them only after another thread has switched recording on and collected the new answers. Recording would then stay
-//! off. So a change and the call after it are one turn, under a lock.
+//! `tracing` asks each subscriber whether it wants a call site, and caches the answers and the most verbose level of
+//! all. It asks again when `rebuild_interest_cache` is called.
+//!
+//! A change and the call of `rebuild_interest_cache` after it are made together under a lock, and are called the
+//! thread's *turn*. Without the lock, a thread could collect answers while recording is off, and store them after
+//! another thread has switched recording on and stored the new answers. `tracing` would then keep the old answers, and
+//! nothing would be recorded.
 
 use std::cell::Cell;
 use std::sync::{Mutex, PoisonError};
 
-/// Lock of the thread that has the turn.
+/// Lock that a thread holds during its turn.
 static SWITCH: Mutex<()> = Mutex::new(());
 
 /// Most times that `tracing` asks the subscriber again in one turn. Without a limit, a layer that makes a change each
 /// time it is asked would never end.
 const ROUNDS_MAX: usize = 8;
 
-/// The answer to the question whether the calling thread has the turn.
+/// The state of the calling thread: whether it has the turn, and whether `tracing` has to ask again.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Turn {
     NotMine,
     Mine,
-    /// Turn of the calling thread, with a change since `tracing` asked for the call sites.
+    /// Turn of the calling thread. There was a change after `tracing` began to ask for the call sites, so `tracing` has
+    /// to ask once more.
     MineWithChange,
 }
 
@@ -28,8 +32,8 @@ thread_local! {
     static TURN: Cell<Turn> = const { Cell::new(Turn::NotMine) };
 }
 
-/// Calls `change`, which returns true if it changed anything. If so, `tracing` asks again for all call sites, through
-/// the calling thread's subscriber, before this function returns.
+/// Calls `change`, which returns true if it changed anything. After a change, this function makes `tracing` ask again
+/// for all call sites, through the calling thread's subscriber, before it returns.
 ///
 /// A layer may also call this while `tracing` asks it. The change is then made immediately, and `tracing` asks once
 /// more afterwards.
@@ -37,7 +41,8 @@ pub(super) fn switch(change: impl FnOnce() -> bool) -> bool {
     if TURN.get() != Turn::NotMine {
         return note(change());
     }
-    // A poisoned lock does no harm: a layer that panics when it is asked leaves nothing half done.
+    // A poisoned lock can be used: the lock protects no data, so a layer that panics when `tracing` asks it leaves
+    // nothing inconsistent.
     let _lock = SWITCH.lock().unwrap_or_else(PoisonError::into_inner);
     let _mine = MyTurn::begin();
     let has_changed = note(change());

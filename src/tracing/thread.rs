@@ -12,11 +12,12 @@ use std::cell::Cell;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Number of recorders whose rings a thread finds without a search. Most programs have one recorder.
+/// Number of places in a thread's cache of rings. A thread finds a cached ring without a search. Most programs have one
+/// recorder, and so need one place.
 const CACHED_RINGS: usize = 4;
 /// Number of ids that a thread takes at a time.
 const ID_BLOCK: u64 = 1 << 12;
-/// Highest bit of a span id. It marks an id that was not made from a cell of the span slab.
+/// Highest bit of a span id. It marks the ids of layers' spans, which have no cell in the span slab.
 const LAYER_BIT: u64 = 1 << ID_BITS;
 
 /// The ring of the shard that a recorder has assigned to a thread.
@@ -26,16 +27,17 @@ struct CachedRing {
     ring: NonNull<Recorder>,
 }
 
-/// Value for no ring. No recorder has the id 0.
+/// Value of an empty place in the cache. It matches no recorder, because no recorder has the id 0.
 const NO_RING: CachedRing = CachedRing { recorder_id: 0, ring: NonNull::dangling() };
 
 /// The state of a thread that records. The words that recording an event needs lie together, next to the begin of the
 /// span stack.
 #[repr(C, align(64))]
 pub(super) struct ThreadState {
-    /// Ids for spans of layers: the next id, and the end of the block.
+    /// Ids for spans of layers: the next id, and the end of the block of ids that the thread has taken.
     layer_ids: Cell<(u64, u64)>,
-    /// The thread's id in the high half, as in word 2 of the content extension; 0 until it first records.
+    /// The thread's id in the high half, as in word 2 of the content extension. The word is 0 until the thread first
+    /// records.
     id_word: Cell<u64>,
     /// The ring in which the thread recorded last.
     last_ring: Cell<CachedRing>,
@@ -92,14 +94,14 @@ impl ThreadState {
         }
     }
 
-    /// Returns the thread's id in the high half of the word; 0 before the thread first records.
+    /// Returns a word with the thread's id in its high half. The word is 0 before the thread first records.
     #[inline(always)]
     pub(super) fn id_word(&self) -> u64 {
         self.id_word.get()
     }
 
-    /// Returns the ring in which this thread records to `recorder`, if the recorder is switched on and the thread
-    /// recorded to it last.
+    /// Returns the thread's ring of `recorder`, if the recorder is switched on and the thread's last event went to the
+    /// same recorder. Otherwise returns `None`.
     #[inline(always)]
     pub(super) fn try_ring<'r>(&self, recorder: &'r PerfCore) -> Option<&'r Recorder> {
         let last = self.last_ring.get();
@@ -110,8 +112,8 @@ impl ThreadState {
         Some(unsafe { last.ring.as_ref() })
     }
 
-    /// Returns the ring in which this thread records to `recorder`, also if the recorder is switched off. Assigns a
-    /// shard to the thread if it has none.
+    /// Returns the thread's ring of `recorder`, even if the recorder is switched off. Assigns a shard to the thread if
+    /// the thread has none.
     #[inline(always)]
     pub(super) fn ring_of<'r>(&self, recorder: &'r Arc<PerfCore>) -> Option<&'r Recorder> {
         match ring_if_of(self.last_ring.get(), recorder) {
@@ -136,8 +138,9 @@ impl ThreadState {
     #[cold]
     #[inline(never)]
     fn assign_ring<'r>(&self, recorder: &'r Arc<PerfCore>) -> Option<&'r Recorder> {
-        // A memory allocator that records spans calls this function while this function allocates. A forked child must
-        // not touch locks that were held at the fork.
+        // Two cases get the ring of shard 0 without an assignment. A memory allocator that records spans calls this
+        // function again while this function allocates. And a forked child must not take locks, because another thread
+        // may have held them at the fork.
         if self.is_assigning.get() || !recorder.belongs_to_this_process() {
             return recorder.shards.get(0);
         }
@@ -162,7 +165,8 @@ impl ThreadState {
     }
 
     fn set_last_ring(&self, cached: CachedRing) {
-        // A thread at its end stays on the slow paths, because its free list must stay empty.
+        // A thread that ends gets no last ring, so that it stays on the slow paths: its free list must stay empty, and
+        // the fast paths would put cells there.
         if !self.free_list.has_ended() {
             self.last_ring.set(cached);
         }
@@ -171,8 +175,8 @@ impl ThreadState {
     fn assign(&self, recorder: &Arc<PerfCore>) -> Assignment {
         static NEXT_THREAD_ID: AtomicU64 = AtomicU64::new(1);
         if self.id_word.get() == 0 {
-            // Relaxed: atomicity makes the id unique. After 2^32 threads the ids begin again, and one of the threads
-            // has the id 0.
+            // Relaxed: the increment is atomic, so no two threads get the same id, and the id orders no other memory.
+            // After 2^32 threads the ids begin again, and one thread then gets the id 0.
             self.id_word.set(NEXT_THREAD_ID.fetch_add(1, Ordering::Relaxed) << 32);
         }
         let mut assignment = recorder.shards.assign();
@@ -261,8 +265,8 @@ impl ThreadState {
 /// Returns the first of [`ID_BLOCK`] ids that no thread has. Returns `None` if all ids have been used.
 fn next_id_block(next: &AtomicU64) -> Option<u64> {
     let end = |first: u64| (first < 2 * LAYER_BIT).then_some(first + ID_BLOCK);
-    // Relaxed: atomicity makes the ids unique. The 2^52 ids are enough for more than ten years of a program that only
-    // makes spans.
+    // Relaxed: the update is atomic, so no two threads get the same block of ids. The 2^52 ids are enough for more than
+    // ten years of a program that only makes spans.
     next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, end).ok()
 }
 
@@ -276,7 +280,7 @@ mod tests {
         assert_eq!(next_id_block(&next), Some(2 * LAYER_BIT - 2 * ID_BLOCK));
         assert_eq!(next_id_block(&next), Some(2 * LAYER_BIT - ID_BLOCK));
         assert_eq!((next_id_block(&next), next_id_block(&next)), (None, None));
-        // The last id.
+        // The largest possible id is exact as an `f64`.
         assert_eq!((2 * LAYER_BIT - 1) as f64 as u64, 2 * LAYER_BIT - 1);
         assert_ne!((2 * LAYER_BIT + 1) as f64 as u64, 2 * LAYER_BIT + 1);
     }

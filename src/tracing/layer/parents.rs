@@ -27,8 +27,9 @@ impl RecorderLayer {
         None
     }
 
-    /// Adds a span to the map that was created while recording was switched off, and records it. Ancestors of the span
-    /// that are not in the map are added and recorded before it.
+    /// Adds an open span that is not in the map yet to the map, and records it. (For example, the span was created
+    /// while recording was switched off.) Ancestors of the span that are not in the map are added and recorded before
+    /// it.
     #[cold]
     pub(super) fn adopt<'a, S>(
         &self,

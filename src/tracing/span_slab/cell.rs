@@ -7,8 +7,8 @@ use crate::sync::{AtomicU64, Ordering};
 pub(super) struct SpanCell {
     /// The id of the cell's span, or of its last span.
     pub(super) id: AtomicU64,
-    /// In a cell in use: the call site's id (high half) and the handle count (low half), which is never 0. In a free
-    /// cell: a [`link`].
+    /// If the cell is in use, the call site's id (high half) and the handle count (low half), which is never 0. If the
+    /// cell is free, a [`link`] to other free cells.
     pub(super) state: AtomicU64,
 }
 
@@ -29,24 +29,25 @@ impl SpanCell {
         (self.id.load(Ordering::Relaxed) == id).then(|| (self.state.load(Ordering::Relaxed) >> 32) as u32)
     }
 
-    /// Begins a span with one handle in this free cell, which has this index. Returns the span's id, with the next
-    /// generation.
+    /// Begins a span with one handle in this cell, which is free. `index` is the cell's index. Returns the span's id,
+    /// which has the cell's next generation.
     #[inline(always)]
     pub(super) fn begin(&self, index: u64, call_site_id: u32) -> u64 {
-        // Relaxed, here and wherever no comment says otherwise: a cell passes from thread to thread with a handle of
-        // its span or through the shared free list, and both ways order its words.
+        // Relaxed, here and wherever no comment says otherwise. A cell passes from thread to thread only with a handle
+        // of its span or through the shared free list. Either way, the stores of the first thread happen before the
+        // loads of the next thread.
         let id = self.id.load(Ordering::Relaxed).wrapping_add(1 << INDEX_BITS) & !INDEX_MASK | index;
         self.id.store(id, Ordering::Relaxed);
         self.state.store(u64::from(call_site_id) << 32 | 1, Ordering::Relaxed);
         id
     }
 
-    /// Returns the next cell of the chain. This cell is free.
+    /// Returns the next cell of the chain. Call this only on a free cell.
     pub(super) fn next_cell(&self) -> u64 {
         self.state.load(Ordering::Relaxed) & 0xffff_ffff
     }
 
-    /// Returns the first cell of the next chain. This cell is free, and the first cell of its chain.
+    /// Returns the first cell of the next chain. Call this only on a free cell that is the first cell of its chain.
     pub(super) fn next_chain(&self) -> u64 {
         self.state.load(Ordering::Relaxed) >> 32
     }

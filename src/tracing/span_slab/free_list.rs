@@ -18,7 +18,7 @@ const LEN_MAX: usize = 2 * CHAIN as usize;
 pub(in crate::tracing) struct FreeList {
     len: Cell<u32>,
     indices: [Cell<u32>; LEN_MAX],
-    /// True if the thread is at its end, so that its free list stays empty.
+    /// True while the thread ends. From then on its free list stays empty, because nobody would give back its cells.
     has_ended: Cell<bool>,
 }
 
@@ -69,7 +69,7 @@ impl FreeList {
         self.release_if_ended(slab);
     }
 
-    /// Returns true if the thread is at its end.
+    /// Returns true while the thread ends, after [`Self::end`].
     pub(in crate::tracing) fn has_ended(&self) -> bool {
         self.has_ended.get()
     }
@@ -84,8 +84,8 @@ impl FreeList {
     }
 }
 
-/// The shared free list is a stack of chains, in one word: its first chain, and a number that changes with each change
-/// of the word (high bits).
+/// The shared free list is a stack of chains. One word holds the first cell of the first chain (low bits), and a number
+/// that changes with each change of the word (high bits).
 impl SpanSlab {
     /// Finds cells for a thread that has none, in the shared free list or among the cells that were never used. Returns
     /// one cell; the other cells go to the thread's free list.
@@ -101,7 +101,8 @@ impl SpanSlab {
             return Some(first);
         }
         let first = self.unused.fetch_add(u64::from(CHAIN), Ordering::Relaxed);
-        // A chain does not cross the end of a block: the sizes of both are powers of two.
+        // All cells of the chain are in one block, because the sizes of chains and blocks are powers of two. So making
+        // the block of the first cell is enough.
         if self.make_block_of(first).is_none() {
             self.unused.fetch_sub(u64::from(CHAIN), Ordering::Relaxed);
             return None;
@@ -112,8 +113,8 @@ impl SpanSlab {
         Some(first)
     }
 
-    /// Puts a cell that has become free into the thread's free list, and moves a chain to the shared free list if there
-    /// is no room.
+    /// Puts a cell that has become free into the thread's free list. If that list is full, moves a chain to the shared
+    /// free list first.
     #[inline(always)]
     pub(super) fn free(&self, free: &FreeList, index: u64) {
         if !free.push(index) {
@@ -159,8 +160,9 @@ impl SpanSlab {
             if first == NO_CELL {
                 return None;
             }
-            // If another thread has taken the chain meanwhile, this index may be any value. In that case the number in
-            // the word has changed, and the exchange fails.
+            // If another thread has taken the chain since the word was loaded, the cell may be in use, and `next` may
+            // be any value. In that case the number in the word has changed, so the exchange fails and `next` is not
+            // used.
             let next = self.cell(first)?.next_chain();
             let new = changed(shared, next);
             match self.shared_free_list.compare_exchange_weak(shared, new, Ordering::Acquire, Ordering::Acquire) {
@@ -171,8 +173,9 @@ impl SpanSlab {
     }
 }
 
-/// Returns the first cell of the first chain, or [`NO_CELL`], of the shared free list's word. The word holds the cell's
-/// index in an encoding in which 0 means no cell.
+/// Returns the index of the first cell of the first chain, or [`NO_CELL`] if there is no chain. `shared` is the shared
+/// free list's word. The word holds the index in an encoding in which 0 means no cell, so that the word of an empty
+/// slab is 0.
 fn first_chain(shared: u64) -> u64 {
     shared & INDEX_MASK ^ NO_CELL
 }

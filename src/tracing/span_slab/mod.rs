@@ -1,11 +1,12 @@
 //! The span slab: one cell of 16 bytes for each open span of a `RecorderSubscriber`.
 //!
 //! A cell holds the handle count of its span, because a subscriber must report when the last handle is gone. It also
-//! holds the call site, because `Span::current()` asks for the metadata of a span by its id alone. The id of a span
-//! consists of the index of its cell (low [`INDEX_BITS`] bits) and the cell's generation (the bits above). The
-//! generation counts how often the cell was used, so that no id is ever used twice. A cell whose generations are used
-//! up is never used again. Ids have [`ID_BITS`] bits; ids of `RecorderLayer` have the next higher bit set. An `f64`, as
-//! JSON readers use for numbers, holds both kinds of ids exactly.
+//! holds the call site, because `Span::current()` asks for the metadata of a span by its id alone.
+//!
+//! The id of a span consists of the index of its cell (low [`INDEX_BITS`] bits) and the cell's generation (the bits
+//! above). The generation counts how often the cell was used, so that no id is ever used twice. A cell whose
+//! generations are used up is never used again. Ids have [`ID_BITS`] bits; ids of `RecorderLayer` have the next higher
+//! bit set. An `f64`, as JSON readers use for numbers, holds both kinds of ids exactly.
 //!
 //! Free cells are in free lists ([`free_list`]).
 
@@ -26,22 +27,23 @@ const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;
 pub(super) const ID_BITS: u32 = 52;
 /// The last generation of a cell: 2^28 uses. A thread that only makes spans needs half a minute for them.
 const GENERATION_MAX: u64 = if cfg!(test) { 1000 } else { (1 << (ID_BITS - INDEX_BITS)) - 1 };
-/// Bound above which only the last id of each cell is. (No cell has the index [`NO_CELL`]. A comparison with a bound
-/// that ends in zeros would take one instruction more.)
+/// Bound that separates the last id of each cell from all its other ids: only the last ids are larger. (The bound does
+/// not end in zeros, because the comparison would then take one instruction more. It may end in other bits, because no
+/// cell has the index [`NO_CELL`].)
 const BELOW_LAST_IDS: u64 = (GENERATION_MAX << INDEX_BITS) - 2;
-/// Number of cells of the first block, which takes 1 MiB of addresses. Tests of this module have whole slabs on the
-/// stack, and so fewer cells.
+/// Number of cells of the first block, which takes 1 MiB of addresses. In tests the block has fewer cells, because
+/// tests of this module have whole slabs on the stack.
 const FIRST_CELLS: u64 = 1 << FIRST_SHIFT;
 const FIRST_SHIFT: u32 = if cfg!(test) { 12 } else { 16 };
-/// The cells after the first block, in blocks of which each is twice as large as the block before.
+/// The cells after the first block. Each of their blocks is twice as large as the block before it.
 type FurtherCells = SegmentedArray<SpanCell, { FIRST_SHIFT + 1 }, 1, { (INDEX_BITS - FIRST_SHIFT - 1) as usize }>;
 /// Index that means no cell.
 const NO_CELL: u64 = INDEX_MASK;
 
 /// All cells of the process.
 pub(super) struct SpanSlab {
-    /// First block of cells. It is a part of the program's zeroed memory, whose pages exist only once they are used. A
-    /// cell of it is found in few instructions, and most programs need no other block.
+    /// First block of cells. It lies in the program's zeroed memory, whose pages take no memory until they are used.
+    /// The address of its cells needs few instructions, and most programs need no other block.
     first: [SpanCell; FIRST_CELLS as usize],
     further: FurtherCells,
     /// The index of the first cell that was never used.
@@ -56,9 +58,9 @@ pub(super) static SPAN_SLAB: SpanSlab = SpanSlab::new();
 /// The state of a span after one of its handles was dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Dropped {
-    /// Open span, which has other handles.
+    /// Open span: it has other handles.
     Open,
-    /// Closed span of this call site: the handle was its last handle.
+    /// Closed span, because the dropped handle was its last handle. The value is the span's call site.
     Last(u32),
     /// Unknown id, which no open span has.
     Unknown,
@@ -75,7 +77,7 @@ impl SpanSlab {
     }
 
     /// Takes a cell for a new span with one handle, and returns the span's id. Returns `None` and changes nothing if
-    /// the thread's free list does not end with a cell of the first block.
+    /// the thread's free list is empty or its last cell is not in the first block.
     #[inline(always)]
     pub(super) fn try_create(&self, free: &FreeList, call_site_id: u32) -> Option<u64> {
         let (index, len) = free.last()?;
@@ -110,7 +112,7 @@ impl SpanSlab {
         self.first.get((id & INDEX_MASK) as usize)?.call_site_id_of(id)
     }
 
-    /// Returns the call site of an open span; 0 if there is no such span.
+    /// Returns the call site of the open span with this id, or 0 if there is no such span.
     #[inline(always)]
     pub(super) fn call_site_id(&self, id: u64) -> u32 {
         self.cell(id & INDEX_MASK).and_then(|cell| cell.call_site_id_of(id)).unwrap_or(0)
@@ -134,12 +136,13 @@ impl SpanSlab {
         if cell.id.load(Ordering::Relaxed) != id {
             return Dropped::Unknown;
         }
-        // Acquire, pairs with the release in the decrement below: all actions that other threads did before they
-        // dropped their handles happen before this span is closed.
+        // Acquire, pairs with the release in the decrement below. So everything that other threads did before they
+        // dropped their handles happens before this thread closes the span.
         let mut state = cell.state.load(Ordering::Acquire);
         if state as u32 > 1 {
-            // Other threads may drop handles at the same time: the thread that takes the count to 0 dropped the last
-            // handle. If the count is 1, no other thread has a handle, because a handle is only made from a handle.
+            // Other threads may drop handles at the same time, so the count is decremented atomically, and the thread
+            // that takes the count to 0 dropped the last handle. If the count is 1, this branch is not needed: no other
+            // thread has a handle, and a handle can only be made from a handle.
             state = cell.state.fetch_sub(1, Ordering::AcqRel);
         }
         match state as u32 {

@@ -31,7 +31,8 @@ fn a_span_is_closed_by_its_last_handle_and_its_id_is_not_used_again() {
 fn a_cell_whose_generations_are_used_up_is_not_used_again_and_no_id_comes_twice() {
     let (slab, free) = (slab(), FreeList::new());
     let mut ids = HashSet::new();
-    // The loop uses more ids than three chains have, so that cells are used up with either way of closing.
+    // The loop makes more spans than the cells of three chains have ids. So the cells' generations are used up, by both
+    // ways of closing a span.
     for n in 0..3 * u64::from(CHAIN) * GENERATION_MAX + 7 {
         let id = slab.create(&free, 1).unwrap();
         assert!(ids.insert(id), "{id:#x} again");

@@ -46,7 +46,7 @@ impl RecorderSubscriber {
         Some(())
     }
 
-    /// Closes a span whose only handle is dropped. Returns true, which is the answer to `tracing`.
+    /// Closes a span whose only handle is dropped. Returns true, which tells `tracing` that the span is closed.
     #[inline(always)]
     pub(super) fn try_close_last(&self, thread: &ThreadState, span_id: u64) -> Option<bool> {
         let ring = self.sink.try_ring(thread)?;
@@ -59,8 +59,9 @@ impl RecorderSubscriber {
     }
 }
 
-// The functions below are the rest of a fast path whose event the ring could not record on its own fast path. They
-// return the answer of the fast path, so that the fast path keeps nothing on the stack during the call.
+// The functions below finish a fast path if the ring could not record the event on its own fast path. They return the
+// result of the fast path that calls them. So the call is the last action of the fast path, which need not keep
+// anything on the stack.
 
 #[cold]
 #[inline(never)]

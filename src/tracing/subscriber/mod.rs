@@ -21,7 +21,7 @@ use tracing_core::span::{Attributes, Current, Id, Record};
 use tracing_core::subscriber::{Interest, Subscriber};
 use tracing_core::{Event, LevelFilter, Metadata};
 
-/// Id of all spans that are not recorded.
+/// Id that the subscriber gives to each span that it does not record.
 const UNRECORDED: u64 = u64::MAX;
 
 /// A complete `tracing` subscriber that records everything its filter accepts, and does nothing else. It is for
@@ -31,8 +31,8 @@ const UNRECORDED: u64 = u64::MAX;
 /// This type reads no environment variable: the program chooses the filter ([`Self::with_filter`]).
 /// [`init`](super::init) reads the environment variables.
 ///
-/// The subscriber keeps 16 bytes for each open span, to know when the last handle is gone. Each thread keeps its
-/// current span itself, by the same rules as `Registry`.
+/// The subscriber keeps 16 bytes for each open span, to know when the last handle is gone. Each thread keeps a stack of
+/// the spans that it is in, by the same rules as `Registry`.
 ///
 /// ```
 /// use eventring::tracing::{PerfRecorder, RecorderSubscriber};
@@ -101,7 +101,8 @@ impl RecorderSubscriber {
         self.sink.recording()
     }
 
-    /// Returns the id of the span of this subscriber that the thread is in; 0 for none.
+    /// Returns the id of the innermost span of this subscriber that the thread is in, or 0 if the thread is in no such
+    /// span.
     #[inline(always)]
     fn current_id(&self, thread: &ThreadState) -> u64 {
         match thread.span_stack.try_current(self.owner) {
@@ -136,7 +137,7 @@ fn recorded(id: &Id) -> Option<u64> {
 impl Subscriber for RecorderSubscriber {
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
         let Some(recorder) = self.recorder().filter(|recorder| recorder.is_enabled()) else {
-            // When the answer changes, `tracing` asks again for all call sites.
+            // Nothing is recorded now. When recording is switched on, `tracing` asks again for all call sites.
             return Interest::never();
         };
         if !self.filter.accepts(metadata) {

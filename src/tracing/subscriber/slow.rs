@@ -63,7 +63,8 @@ impl RecorderSubscriber {
         record_with_fields(ring, thread, PerfEvent::SpanNew, ext, fields);
         let id = id_of(span_id);
         if fields.has_panicked {
-            // A field has panicked while it was formatted. The span is recorded as closed, and the program gets no id.
+            // A field has panicked while it was formatted. The panic continues, and the program never gets the span's
+            // id. So the span is closed here.
             self.try_close(id.clone());
         }
         id

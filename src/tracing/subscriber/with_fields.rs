@@ -17,16 +17,16 @@ pub(super) struct Prepared<'s> {
     pub(super) core: &'s PerfCore,
     pub(super) ring: &'s Recorder,
     pub(super) call_site_id: u32,
-    /// The span of this subscriber that the thread is in; 0 for none.
+    /// Id of the innermost span of this subscriber that the thread is in, or 0 if the thread is in no such span.
     pub(super) current_id: u64,
     pub(super) epoch_nanos: u64,
 }
 
-/// Fast paths with fields. These functions need a 1 KiB stack buffer. `new_span_with_fields` is kept out of line, so
-/// that spans without fields do not pay for the buffer.
+/// Fast paths with fields. These functions need a stack buffer of 1 KiB. `new_span_with_fields` is not inlined, so that
+/// the creation of a span without fields needs no room for the buffer.
 impl RecorderSubscriber {
-    /// Prepares an event with fields. Returns `None` and changes nothing if the slow path has to record the event. The
-    /// clock is read last.
+    /// Prepares an event with fields. Returns `None` and changes nothing if the slow path has to record the event.
+    /// Reads the clock last, so that no step of the preparation takes time after it.
     #[inline(always)]
     pub(super) fn try_prepare(
         &self,
@@ -50,8 +50,9 @@ impl RecorderSubscriber {
         let mut encoder = SmallEncoder::new(thread, &core.limits);
         let panicked = move |fields: EncodedFields<'_>| self.encoded_span(thread, attributes, fields);
         visit_fields(&mut encoder, |encoder| attributes.record(encoder), panicked);
-        // From here on the span is recorded with these fields, and `new_span_slow` must not be called. It would format
-        // the values again, and a value may record events while it is formatted.
+        // The fields have been visited, so `new_span_slow` must not be called any more: it would visit and format the
+        // values again, and a value may record events while it is formatted. Below, only the encoded fields are used,
+        // or a larger buffer.
         if encoder.is_too_small() {
             return self.large_span(thread, attributes, epoch_nanos);
         }
