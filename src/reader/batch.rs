@@ -48,15 +48,15 @@ impl Drop for PositionGuard<'_> {
 }
 
 impl Cursor {
-    /// Hands the events that are ready to `f`, one after another. Returns `None` if `f` breaks. Otherwise returns the
-    /// result of [`Self::next`] for the first event that is not ready or is missing: [`Next::NotReady`] or
-    /// [`Next::Gap`]. Never waits; call it again after a gap.
+    /// Hands the events that are ready to `f`, one after another. Stops and returns `None` if `f` breaks. Otherwise
+    /// stops at the first event that is not ready or is missing, and returns the result of [`Self::next`] for that
+    /// event: [`Next::NotReady`] or [`Next::Gap`]. Never waits. Call this again after a gap.
     ///
     /// The effect is that of a loop around [`Self::next`]. This function is a little faster, because the position stays
     /// in a register. It is meant for programs that read millions of events.
     ///
     /// # Panics
-    /// Panics if `f` does. The event that `f` was given counts as read.
+    /// Panics if `f` panics. The event with which `f` was called counts as read.
     ///
     /// ```
     /// use eventring::reader::{Next, Reader};

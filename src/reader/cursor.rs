@@ -14,14 +14,14 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The shortest time between two questions of [`Cursor::is_finished`] to the operating system.
+/// The shortest time between two system calls by which [`Cursor::is_finished`] asks whether the writer lives.
 const ASK_STATE_EVERY: Duration = Duration::from_millis(10);
 
-/// The time for which a cursor that has read everything looks only at the next event's slot. After it, the cursor asks
-/// the header why nothing comes. Writers store to the header's cache line for each event, and each load by a reader
-/// makes them fetch the line back.
+/// The time for which a cursor that has read everything checks only the next event's slot. After this time, the cursor
+/// loads the header, which says whether the next event is a hole. The header is loaded rarely, because writers store to
+/// its cache line for each event, and each load by a reader makes them fetch the line back.
 const NANOS_TO_ASK: u64 = 100_000;
-/// Number of looks in a row that find nothing before the cursor reads the clock.
+/// Number of calls in a row that find no event before the cursor reads the clock.
 const LOOKS_PER_TIME: u32 = 16;
 
 /// One reader's position in a ring. A cursor is cheap; any number of cursors may read the same [`Reader`], each on its
@@ -33,33 +33,35 @@ const LOOKS_PER_TIME: u32 = 16;
 pub struct Cursor {
     source: Arc<Source>,
     next_seqno: u64,
-    /// Counts of the gaps so far; `read` is not kept here.
+    /// Counts of the gaps so far. The field `read` is not used: [`Cursor::read_count`] computes it.
     missing: ReadStats,
     start: CursorStart,
     /// `next_seqno` less the number of events that were read.
     read_from: u64,
-    /// A seqno that a writer has handed out, as far as this cursor knows.
+    /// The last seqno that was handed out, as far as this cursor knows. If the next event's seqno is not larger, the
+    /// cursor asks the header at once when it does not find the event.
     known_last: u64,
-    /// Number of looks in a row that found nothing for `idle_seqno`.
+    /// Number of calls in a row that did not find the event `idle_seqno`.
     idle_looks: u32,
     idle_seqno: u64,
-    /// The time of the last question to the header, or of the [`LOOKS_PER_TIME`]th of these looks.
+    /// The time at which the cursor last asked the header, or the time of the [`LOOKS_PER_TIME`]th call of those in
+    /// `idle_looks`.
     idle_since_epoch_nanos: u64,
     /// The time at which [`Cursor::is_finished`] last asked whether the writer lives.
     state_asked: Cell<Option<Instant>>,
 }
 
-/// The state of the ring when the cursor began. A gap reports the events that were gone by then, before the first event
-/// is returned.
+/// The state of the ring when the cursor began or last sought. Before the cursor returns its first event, it reports
+/// the events that were gone by that time as a gap.
 #[derive(Clone, Copy)]
 struct CursorStart {
     /// The oldest seqno that had not been overwritten.
     oldest_seqno: u64,
     /// The first seqno that had not been handed out.
     end_seqno: u64,
-    /// Number of events that had been read before.
+    /// Number of events that the cursor had read before that time.
     read: u64,
-    /// The cause of the gap if seqnos are overwritten before the first event is read.
+    /// The cause of the gap that reports seqnos which were overwritten before the first event is read.
     cause: GapCause,
 }
 
@@ -70,7 +72,7 @@ pub enum Next {
     Event(Descriptor),
     /// The next event has not been committed yet.
     NotReady,
-    /// Events are missing; the cursor stands after them.
+    /// Events are missing. The cursor's position is after the missing events.
     Gap(Gap),
 }
 
@@ -83,15 +85,15 @@ pub enum Seek {
     Oldest,
     /// After the newest event: the next event that is recorded will be returned.
     Newest,
-    /// This many events before the end. If the first of them are gone, the next call reports them as after
-    /// [`Self::Oldest`].
+    /// This many events before the end. If the first of these events are gone, the next call reports them as it does
+    /// after [`Self::Oldest`].
     Last(u64),
     /// The event with this sequence number. If it is gone, the next call reports a gap that begins with it, with the
     /// cause [`GapCause::Overwritten`].
     Seqno(u64),
     /// The event whose seqno stands in the extension word with this index (0 to 3) of the newest event. The word has
-    /// the kind [`ExtWordKind::Seqno`](crate::schema::ExtWordKind::Seqno). If the word names no event, the newest event
-    /// itself is meant. In EXEC rings, word 0 names the begin of the current block.
+    /// the kind [`ExtWordKind::Seqno`](crate::schema::ExtWordKind::Seqno). If the word names no event, the position is
+    /// the newest event itself. In EXEC rings, word 0 names the begin of the current block.
     NamedByWord(usize),
 }
 
@@ -117,8 +119,8 @@ impl Cursor {
     ///
     /// An event that will never come (a gap with the cause [`GapCause::NeverCommitted`] or [`GapCause::GivenUp`]) is
     /// reported immediately if the cursor knows of a later event, for example because that event was the newest at the
-    /// last [`Self::seek`]. Otherwise the report takes some calls, and about 100 µs. In a sparse file, an event that
-    /// was recorded since the last [`Self::seek`] may need a second call to be found.
+    /// last [`Self::seek`]. Otherwise it is reported only after some calls and about 100 µs. In a sparse file, an event
+    /// that was recorded since the last [`Self::seek`] may need a second call to be found.
     ///
     /// After [`Next::NotReady`], [`Self::is_finished`] returns true if this is the end.
     #[inline(always)]
@@ -156,8 +158,9 @@ impl Cursor {
 
     #[inline(never)]
     fn absent_or_not_ready(&mut self, seen: u64) -> Option<Gap> {
-        // In a sparse file the slot may have been written since it was mapped: then the next call finds the event. (A
-        // second look in this call would make every other event slower.)
+        // In a sparse file, the slot may have been written since the file was mapped. Then this call returns "not
+        // ready", and the next call finds the event. (If this call checked the slot a second time, all other events
+        // would become slower.)
         if seen == 0 && self.source.slot_has_come(self.next_seqno) {
             self.look_closely();
             return None;
@@ -165,7 +168,7 @@ impl Cursor {
         if seen < self.next_seqno && !self.is_time_to_ask() { None } else { self.absent(Some(seen)) }
     }
 
-    /// Counts a look that found nothing, and returns true if it is time to ask the header why.
+    /// Counts a call that found no event. Returns true if it is time to ask the header why there is no event.
     #[inline(always)]
     fn is_time_to_ask(&mut self) -> bool {
         if self.next_seqno <= self.known_last || self.source.is_finished() {
@@ -182,7 +185,7 @@ impl Cursor {
     fn has_been_idle(&mut self) -> bool {
         let now = Clock::global().now_epoch_nanos();
         let is_first = self.idle_looks == LOOKS_PER_TIME;
-        // A step of the clock makes one question come early or late, and does no other harm.
+        // If somebody sets the clock, the header is asked once too early or too late. This does no other harm.
         let asks = !is_first && now.abs_diff(self.idle_since_epoch_nanos) >= NANOS_TO_ASK;
         if is_first || asks {
             self.idle_since_epoch_nanos = now;
@@ -190,13 +193,13 @@ impl Cursor {
         asks
     }
 
-    /// Makes the next look ask the header why nothing comes, if it finds nothing.
+    /// Makes the next call of [`Self::next`] ask the header why there is no event, if it finds none.
     pub(super) fn look_closely(&mut self) {
         self.known_last = self.known_last.max(self.next_seqno);
     }
 
-    /// Returns true, after a close look that found nothing, if the next event is being recorded: its number is handed
-    /// out.
+    /// Returns true if the next event is being recorded: its seqno is handed out, and the event is not committed. Call
+    /// this after [`Self::look_closely`] and a call of [`Self::next`] that found no event.
     pub(super) fn awaits_commit(&self) -> bool {
         self.next_seqno <= self.known_last
     }
@@ -233,8 +236,9 @@ impl Cursor {
         self.known_last = last;
     }
 
-    /// Passes the next event, which is not ready, and the events up to `last_seqno` that lie in the same hole of a
-    /// sparse file. Returns how many events were passed; 0 if the next event may be ready by now.
+    /// Skips the next event, which is not ready, without waiting for it. If the ring's file is sparse and the event's
+    /// slot lies in a hole of the file, also skips the further events up to `last_seqno` whose slots lie in this hole.
+    /// Returns how many events were skipped. Returns 0 and skips nothing if the next event is ready by now.
     pub fn pass_unready(&mut self, last_seqno: u64) -> u64 {
         let first = self.next_seqno;
         let mut target = first.saturating_add(1);
@@ -248,7 +252,7 @@ impl Cursor {
         self.next_seqno - first
     }
 
-    /// Returns the sequence number that [`Self::next`] will look at.
+    /// Returns the sequence number of the event that [`Self::next`] will read.
     pub fn next_seqno(&self) -> u64 {
         self.next_seqno
     }
@@ -258,12 +262,14 @@ impl Cursor {
         (observe::last_seqno(self.source.memory()) + 1).saturating_sub(self.next_seqno)
     }
 
-    /// Returns true if the ring has ended and this cursor has come to its end: nothing will come any more. Call it
-    /// after [`Next::NotReady`]; a [`Follower`](super::Follower) does this, and waits in between.
+    /// Returns true if the ring has ended and this cursor has passed its last event, so that [`Self::next`] will never
+    /// return another event. Call this after [`Next::NotReady`]. (A [`Follower`](super::Follower) does so, and waits
+    /// between its calls.)
     ///
     /// If the end is not known, this asks the operating system whether the writer lives, at most every 10 ms.
     pub fn is_finished(&self) -> bool {
-        // The end is checked before the position, so that an event that is recorded in between is seen.
+        // The end is checked before the position. In the other order, an event could be recorded between the two checks
+        // and be missed.
         self.has_ended() && self.lag() == 0
     }
 
@@ -280,7 +286,8 @@ impl Cursor {
         self.source.is_finished()
     }
 
-    /// Returns the same as [`Self::is_finished`] as far as the reader's state is known. Makes no system call.
+    /// Returns true if [`Self::is_finished`] would return true without a system call. May return false although the
+    /// ring has ended.
     pub(super) fn is_known_to_be_finished(&self) -> bool {
         self.source.is_finished() && self.lag() == 0
     }
@@ -290,9 +297,9 @@ impl Cursor {
         self.next_seqno.wrapping_sub(self.read_from)
     }
 
-    /// Returns how many sequence numbers were counted in gaps so far, whatever the cause: also those that were gone
-    /// before the start ([`GapCause::OverwrittenBefore`]) and those that stand for no event ([`GapCause::GivenUp`]).
-    /// `read_count + lost_count` is the number of sequence numbers that the cursor has passed.
+    /// Returns how many sequence numbers were counted in gaps so far, whatever the cause. The number includes events
+    /// that were gone before the start ([`GapCause::OverwrittenBefore`]), and sequence numbers that stand for no event
+    /// ([`GapCause::GivenUp`]). `read_count + lost_count` is the number of sequence numbers that the cursor has passed.
     pub fn lost_count(&self) -> u64 {
         self.missing.missing()
     }

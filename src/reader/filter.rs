@@ -4,7 +4,8 @@ use crate::layout::Descriptor;
 
 /// A filter of events by type and content extension, which reads no payloads.
 ///
-/// An empty filter accepts every event. Several types are alternatives. The type and all extension words must match.
+/// An empty filter accepts every event. If the filter names several types, an event must have one of them. If it names
+/// extension words, all of these words must match as well.
 #[derive(Clone, Debug, Default)]
 pub struct EventFilter {
     /// One bit for each of the 65,536 event codes; `None` accepts all codes.

@@ -21,7 +21,7 @@ pub struct Follower {
 pub enum Followed {
     /// The next event.
     Event(Descriptor),
-    /// Events are missing; the cursor stands after them.
+    /// Events are missing. The cursor's position is after the missing events.
     Gap(Gap),
     /// Nothing came within the timeout.
     TimedOut,
@@ -46,7 +46,8 @@ impl Follower {
         }
     }
 
-    /// Returns the next event or gap, however long it takes; [`Followed::Ended`] at the end.
+    /// Returns the next event or gap, and waits for it without a limit. Returns [`Followed::Ended`] when the ring has
+    /// ended and everything has been read.
     pub fn next_blocking(&mut self) -> Followed {
         loop {
             match self.next_timeout(Duration::from_secs(3600)) {
@@ -61,7 +62,7 @@ impl Follower {
         &self.cursor
     }
 
-    /// Returns the cursor, to seek.
+    /// Returns the cursor for changes, for example for [`Cursor::seek`].
     pub fn cursor_mut(&mut self) -> &mut Cursor {
         &mut self.cursor
     }

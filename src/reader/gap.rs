@@ -22,14 +22,16 @@ pub enum GapCause {
     /// The reader was too slow: the ring went round, and the events were overwritten. Also the cause for events that
     /// were asked for by number ([`Seek::Seqno`](super::Seek::Seqno)) after they had been overwritten.
     Overwritten,
-    /// The numbers were reserved and never committed: their writer was killed, or is still inside on a ring that has
-    /// ended. (In capture files of version 1 also numbers that were given up.)
+    /// The numbers were handed out, but their events were never committed: the writer was killed while it recorded
+    /// them, or had not finished when the ring ended. (In capture files of version 1, this cause also stands for
+    /// numbers that were given up.)
     NeverCommitted,
     /// The numbers stand for no event. Their writers gave them up, because another writer was stalled in the slot or
-    /// had overtaken them, and recorded their events under later numbers. (A writer that is killed in between leaves
-    /// one such number.)
+    /// had overtaken them, and recorded their events under later numbers. (A writer that is killed after it has given
+    /// up a number records no event under a later number.)
     GivenUp,
-    /// A whole shard could not be opened, mostly because it was made and removed again between two looks of the reader.
+    /// A whole shard could not be opened. In most cases the shard was made and removed again between two searches of
+    /// the reader for new shards.
     NeverOpened,
 }
 
@@ -63,8 +65,8 @@ impl Gap {
         self.cause.is_loss()
     }
 
-    /// Returns the gap of a shard that could not be opened and has handed out `seqnos` sequence numbers. An unknown
-    /// number counts as 1.
+    /// Returns the gap that stands for all events of a shard that could not be opened. `seqnos` is the number of
+    /// sequence numbers that the shard has handed out. If it is not known, the gap counts one missing event.
     pub(super) fn of_missed_shard(seqnos: Option<u64>) -> Self {
         Self { first_seqno: 1, count: seqnos.unwrap_or(1), cause: GapCause::NeverOpened }
     }

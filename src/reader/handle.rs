@@ -55,8 +55,8 @@ impl Reader {
         Self::options().expect_events::<E>().open(name_or_path)
     }
 
-    /// Opens the ring that has taken this ring's place: its writer has ended, and another one has made a ring of the
-    /// same name. The options are those with which this ring was opened. Returns `None` while there is no such ring.
+    /// Opens the ring that has replaced this ring: this ring's writer has ended, and another writer has made a ring of
+    /// the same name. Uses the options with which this ring was opened. Returns `None` while there is no such ring.
     ///
     /// # Errors
     /// The new ring cannot be opened; see [`ReaderOptions::open`].
@@ -95,8 +95,8 @@ impl Reader {
         info::read(&self.source.memory)
     }
 
-    /// Returns how many shards the ring's recorder has made by now, if this is its shard 0; 0 if the ring is not
-    /// sharded. One load: cheap enough for every event.
+    /// Returns how many shards the ring's recorder has made by now, if this ring is shard 0 of its recorder. Returns 0
+    /// if the ring is not sharded. This costs one load, and so can be called for every event.
     #[must_use]
     pub fn shard_count(&self) -> u64 {
         info::shard_count(&self.source.memory)
@@ -127,15 +127,16 @@ impl Reader {
     /// Returns the schema that decodes the ring's payloads without their types: a published schema, or the schema text
     /// that the ring carries.
     ///
-    /// # Errors The schema is not published and the ring carries no text, or the text is wrong or belongs to another
+    /// # Errors
+    /// The schema is not published and the ring carries no text, or the text is wrong or belongs to another
     /// schema.
     pub fn schema(&self) -> Result<Cow<'static, SchemaModel>, SchemaTextError> {
         let info = self.info();
         SchemaModel::of_ring(info.content_type, info.schema_hash, self.schema_text().as_deref())
     }
 
-    /// Returns the names of the events' extension words, as the ring's schema gives them. Each call reads the schema
-    /// text: keep the result.
+    /// Returns the names of the events' extension words, as the ring's schema gives them. Each call reads and parses
+    /// the schema text, so call this once and keep the result.
     pub fn ext_words(&self) -> ExtWords {
         crate::schema::ext_words(self.info().content_type, self.schema().ok().as_deref())
     }
@@ -168,7 +169,7 @@ impl Reader {
         self.source.opened_as.as_ref().map(|(name, _)| name.as_path())
     }
 
-    /// Returns the identity of the file; for a snapshot, of the compressed file.
+    /// Returns the identity of the ring's file. For a snapshot, this is the identity of the compressed file.
     #[cfg(feature = "capture")]
     pub(crate) fn file_id(&self) -> shm::FileId {
         self.source.file_id
@@ -185,20 +186,21 @@ impl Reader {
         self.source.file.owner()
     }
 
-    /// Returns true if the path leads to another file by now: the writer was restarted. [`Self::reopen`] opens that
-    /// file.
+    /// Returns true if another file is now at the ring's path, because the writer was restarted. [`Self::reopen`] opens
+    /// that file.
     pub fn was_replaced(&self) -> bool {
         let file = &self.source.file;
         self.source.saved_as.is_none() && file.path().is_some_and(Path::exists) && !file.is_still_at_its_path()
     }
 
-    /// Returns true if the file was truncated while it was mapped. Bytes after the new end read as zeros: no events.
+    /// Returns true if the file was truncated while it was mapped. Bytes after the new end read as zeros, which readers
+    /// do not take for events.
     pub fn was_truncated(&self) -> bool {
         self.lost_pages() == Some(LostPages::Truncated)
     }
 
-    /// Returns the reason why pages of the file could not be read, if there are such pages. Their bytes read as zeros:
-    /// no events.
+    /// Returns the reason why pages of the file could not be read, if there are such pages. Their bytes read as zeros,
+    /// which readers do not take for events.
     pub fn lost_pages(&self) -> Option<LostPages> {
         self.source.lost_pages()
     }
@@ -214,8 +216,8 @@ impl Reader {
         self.source.memory.load_header_bytes(offset, out)
     }
 
-    /// Loads a word of the context area with acquire ordering: everything that was written before the word was
-    /// published is visible afterwards.
+    /// Loads a word of the context area with acquire ordering. Everything that the writer stored before it published
+    /// this value of the word is visible afterwards.
     pub fn context_word(&self, offset: u64) -> Option<u64> {
         self.source.memory.context_value_acquired(offset)
     }

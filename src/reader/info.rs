@@ -5,8 +5,8 @@ use crate::ring::memory::{MappedMemory, RingMemory};
 use crate::ring::observe::SEQNO_MAX;
 use crate::shm::ProcessIdentity;
 
-/// The content of a ring's header, copied at one moment. Values are checked only as far as the types say; a damaged
-/// file can hold any number.
+/// The content of a ring's header, copied at one moment. The values are not checked beyond their types, so a damaged
+/// file can show any number here.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RingInfo {
@@ -18,7 +18,8 @@ pub struct RingInfo {
     pub schema_hash: [u8; 32],
     /// Sizes.
     pub geometry: Geometry,
-    /// Last seqno handed out, 0 for none. At most 2^63 - 1: a larger value in a damaged header is read as 2^63 - 1.
+    /// Last seqno that was handed out, or 0 if no seqno was handed out. A value above 2^63 - 1, which only a damaged
+    /// header has, is read as 2^63 - 1.
     pub last_seqno: u64,
     /// Next payload byte to allocate, unwrapped.
     pub next_payload_byte: u64,
@@ -44,7 +45,7 @@ pub struct ExtensionInfo {
     pub shard_index: u64,
     /// The largest possible number of shards; 0 if the ring is not sharded.
     pub shard_limit: u64,
-    /// Number of shards that exist so far (kept in shard 0).
+    /// Number of shards that exist so far. Only the header of shard 0 holds it.
     pub shard_count: u64,
     /// A number that all shards of a recorder have in common, and no shard of another recorder has. 0 if the ring is
     /// not sharded, or its writer has not set the number.
@@ -53,9 +54,9 @@ pub struct ExtensionInfo {
     pub clock: ClockInfo,
     /// Claims refused because another writer was stalled inside the slot.
     pub refused_claims: u64,
-    /// Seqnos given up because the ring had gone round meanwhile.
+    /// Seqnos that writers gave up because other writers had recorded a whole lap meanwhile.
     pub lapped_claims: u64,
-    /// Payload chunks skipped because another writer was inside.
+    /// Payload chunks that were skipped because another writer was still writing to them.
     pub skipped_chunks: u64,
     /// Events that became RECORD_ERROR.
     pub record_errors: u64,
@@ -134,18 +135,19 @@ pub(super) fn is_exiting(memory: &MappedMemory) -> bool {
     memory.has_holes() && memory.header_value(ext::STATE) == ext::STATE_EXITING
 }
 
-/// Returns how many shards the ring's recorder has made; 0 if the ring is not sharded.
+/// Returns how many shards the ring's recorder has made, or 0 if the ring is not sharded.
 pub(super) fn shard_count(memory: &MappedMemory) -> u64 {
     if !memory.has_holes() {
         return 0;
     }
     let limit = memory.header_value(ext::SHARD_LIMIT).min(ext::SHARDS_MAX as u64);
-    // Acquire: pairs with the release store by which the recorder counts a shard. The shard's file exists before that
-    // store.
+    // Acquire, pairs with the release store by which the recorder counts a shard. The shard's file exists before that
+    // store, so it can be opened.
     memory.header_value_acquired(ext::SHARD_COUNT).min(limit)
 }
 
-/// Returns the last seqno of shard `index`, which the recorder stores at its end; `None` if it has not stored it.
+/// Returns the last seqno of shard `index`. The recorder stores this seqno in shard 0 when the recorder ends. Returns
+/// `None` if it has not done so.
 pub(super) fn shard_last_seqno(memory: &MappedMemory, index: u32) -> Option<u64> {
     let index = index as usize;
     if !memory.has_holes() || index >= ext::SHARDS_MAX {
@@ -156,7 +158,8 @@ pub(super) fn shard_last_seqno(memory: &MappedMemory, index: u32) -> Option<u64>
 
 /// Returns true if the header says that the writer has ended the ring.
 pub(super) fn is_ended(memory: &MappedMemory) -> bool {
-    // Acquire: pairs with the release store of the writer's end. All of its events happen before that store.
+    // Acquire, pairs with the release store by which the writer ends the ring. So whoever sees the end also sees all
+    // events of the writer.
     memory.has_holes() && memory.header_value_acquired(ext::STATE) == ext::STATE_ENDED
 }
 

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// The pause between two looks for a ring that is waited for.
+/// The pause between two attempts to open a ring that does not exist yet.
 const WAIT_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Options for opening a ring. Made by [`Reader::options`].
@@ -33,7 +33,7 @@ struct Expected {
     schema_hash: [u8; 32],
 }
 
-/// Snapshots decompress to at most this many bytes unless the options say otherwise.
+/// Default of [`ReaderOptions::snapshot_bytes_max`].
 #[cfg(feature = "snapshot")]
 pub(super) const SNAPSHOT_BYTES_MAX: u64 = 8 << 30;
 
@@ -56,9 +56,9 @@ impl ReaderOptions {
         self
     }
 
-    /// Decompresses only the header section (2 MiB) of a snapshot, even if the rest is missing or damaged.
-    /// [`Reader::info`], the state and the schema are available then, and no event is. This option is for programs that
-    /// look at many files that anybody may have made. It has no effect on rings.
+    /// Decompresses only the header section (2 MiB) of a snapshot, even if the rest is missing or damaged. Then
+    /// [`Reader::info`], the state and the schema are available, but the reader finds no events. This option is for
+    /// programs that examine many files that anybody may have made. It has no effect on rings.
     #[must_use]
     pub fn header_only(mut self) -> Self {
         self.is_header_enough = true;
@@ -79,7 +79,8 @@ impl ReaderOptions {
     /// current directory; a name with a `/` is a path. A file that is a zstd frame is opened as a snapshot (feature
     /// `snapshot`).
     ///
-    /// # Errors The file does not exist, permission is missing, or the file is not a ring, is damaged or truncated, or
+    /// # Errors
+    /// The file does not exist, permission is missing, or the file is not a ring, is damaged or truncated, or
     /// is not the ring that the options expect.
     pub fn open(&self, name_or_path: impl AsRef<Path>) -> Result<Reader, ReaderError> {
         let name = name_or_path.as_ref();
@@ -97,7 +98,8 @@ impl ReaderOptions {
         }
     }
 
-    /// Opens the ring that has taken the place of another one; `None` if it is gone already.
+    /// Opens the ring that has replaced another ring of this name. Returns `None` if there is no ring of the name any
+    /// more.
     pub(super) fn open_successor(&self, name: &Path) -> Result<Option<Reader>, ReaderError> {
         match self.open_now(name, true) {
             Err(error) if error.kind() == ReaderErrorKind::NotFound => Ok(None),
@@ -157,11 +159,11 @@ impl ReaderOptions {
             payload_bytes: geometry.payload_buf_bytes(),
             context_bytes: geometry.context_area_bytes(),
         };
-        // The image of a snapshot is private to this process, and its size was checked.
+        // Holes of a snapshot's image can be mapped: the image is private to this process, and its size was checked.
         let options = shm::MapOptions { map_holes: saved_as.is_some(), ..shm::MapOptions::reader() };
         let mapping = shm::Mapping::map(file.descriptor(), sections, options).map_err(ReaderError::shm)?;
-        // This check comes after the mapping, which has checked the file's length, so that the error of a truncated
-        // ring says "truncated".
+        // The content is checked after the mapping, because the mapping checks the file's length. So the error for a
+        // truncated ring says that the ring is truncated.
         self.check_content(fixed.content_type, fixed.schema_hash)?;
         let memory = MappedMemory::new(mapping, geometry, has_extension).ok_or_else(|| {
             ReaderError::new(ReaderErrorKind::BadHeader, "the mapped sections differ from the header")
@@ -202,7 +204,7 @@ impl ReaderOptions {
     }
 }
 
-/// Reads the fixed header with `read` calls, before anything is mapped. Also returns whether the file has eventring's
+/// Reads the fixed header with `read` calls, before anything is mapped. Also returns true if the file has eventring's
 /// extension.
 fn read_header(file: &shm::RingFile) -> Result<(FixedHeader, bool), ReaderError> {
     let mut start = [0; ext::VERSION_OFFSET + 8];
@@ -231,7 +233,8 @@ fn read_header(file: &shm::RingFile) -> Result<(FixedHeader, bool), ReaderError>
         word.copy_from_slice(&start[offset..offset + 8]);
         u64::from_le_bytes(word)
     };
-    // The extension of another major version could mean anything: such a file is read as one without extension.
+    // The fields of the extension may have another meaning in another major version. So a file with such a version is
+    // read like a file without the extension.
     let version = word(ext::VERSION_OFFSET) as u32;
     Ok((fixed, word(ext::MAGIC_OFFSET) == ext::MAGIC && u64::from(version) >> 16 == ext::VERSION >> 16))
 }
@@ -249,11 +252,12 @@ pub(super) fn not_a_ring(found: [u8; 6]) -> ReaderError {
     ReaderError::new(ReaderErrorKind::NotARing, message)
 }
 
-/// Looks where [`ReaderOptions::open`] says.
+/// Finds the file in the places that [`ReaderOptions::open`] names.
 fn find(name_or_path: &Path) -> Result<shm::RingFile, shm::ShmError> {
     let name = shm::RingName::new(name_or_path.as_os_str())?;
     let is_path = matches!(name, shm::RingName::Path(_));
-    // In a ring directory, anybody may have made a link. A path was chosen by the user.
+    // Symbolic links are followed only in a path, which the user has chosen. In a ring directory, anybody may have made
+    // a link.
     let options = shm::OpenOptions { follow_symlinks: is_path, ..shm::OpenOptions::default() };
     let found = shm::RingFile::open(&name, &shm::RingDirectories::from_environment(), &options);
     match found {

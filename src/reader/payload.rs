@@ -38,8 +38,8 @@ impl Source {
     pub(super) fn payload<'b>(&self, descriptor: &Descriptor, buffer: &'b mut Vec<u8>) -> PayloadRead<'b> {
         let bytes = descriptor.payload_size as usize;
         let is_as_long = buffer.len() == bytes;
-        // There are two fast paths with the same effect; each skips a check of the other. Neither is taken in a sparse
-        // file.
+        // There are two fast paths with the same effect. Each of them skips a check that the other needs. In a sparse
+        // file, neither is taken.
         if is_as_long && self.memory.is_copied_in_line(bytes) {
             return self.copy_payload(descriptor, buffer);
         }
@@ -55,7 +55,8 @@ impl Source {
         }
     }
 
-    /// Copies a payload of any size. Returns whether it is valid; `None` if it is malformed.
+    /// Copies a payload of any size. Returns true if the payload is valid, false if it has expired, and `None` if it is
+    /// malformed.
     #[inline(never)]
     fn payload_slow(&self, size: u32, offset: u64, buffer: &mut Vec<u8>) -> Option<bool> {
         if u64::from(size) > self.memory.geometry().payload_buf_bytes()
@@ -66,7 +67,7 @@ impl Source {
         if self.memory.is_sparse() && !self.reach_payload(offset, size) {
             return Some(false);
         }
-        // Zeroes only the bytes by which the buffer grows.
+        // `resize` zeroes only the bytes by which the buffer grows, so a buffer that is used again costs nothing.
         buffer.resize(size as usize, 0);
         let descriptor = Descriptor { payload_size: size, payload_buf_offset: offset, ..Descriptor::default() };
         Some(self.copy_payload(&descriptor, buffer).valid().is_some())
@@ -75,7 +76,8 @@ impl Source {
     /// Fills `out`, which is as long as the payload.
     #[inline(always)]
     fn copy_payload<'b>(&self, descriptor: &Descriptor, out: &'b mut [u8]) -> PayloadRead<'b> {
-        // Truncation is checked after the copy: it is noted before zeros appear in place of the lost pages.
+        // Truncation is checked after the copy. When the file is truncated, the mapping notes this before zeros appear
+        // in place of the lost pages. So zeros in the copy that come from lost pages are always noticed.
         if observe::payload(&self.memory, descriptor, out) && !self.memory.mapping().was_truncated() {
             PayloadRead::Valid(out)
         } else {

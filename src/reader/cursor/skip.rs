@@ -6,12 +6,13 @@ use crate::ring::memory::RingMemory;
 use crate::ring::mutation::{self, Mutation};
 use crate::ring::observe::{self, Observation};
 
-/// The largest number of consecutive holes that are reported as one gap. Bounds the work of one call.
+/// The largest number of consecutive holes that are reported as one gap. The limit bounds the work of one call.
 const HOLES_PER_GAP: u64 = 1 << 12;
 
 impl Cursor {
-    /// Returns the gap that begins at the next event, which is not in its slot; `None` if that event is not ready yet.
-    /// The slot holds the seqno `seen`; `None` if the event was overwritten while it was read.
+    /// Returns the gap that begins at the next event, or `None` if the next event may still come. The next event is not
+    /// in its slot: the slot holds the seqno `seen`, or `seen` is `None` because the event was overwritten while it was
+    /// read.
     #[cold]
     pub(super) fn absent(&mut self, seen: Option<u64>) -> Option<Gap> {
         if self.next_seqno < self.start.oldest_seqno {
@@ -22,14 +23,16 @@ impl Cursor {
         match seen.map_or(Observation::Lapped, |seen| observe::absent(memory, self.next_seqno, seen)) {
             Observation::Lapped => self.skip_overwritten(),
             Observation::Hole => self.skip_holes(GapCause::GivenUp),
-            // `next` has handled events. On a finished ring, an event that is not ready belongs to a killed writer.
+            // The next event is not committed. (`next` has handled committed events.) It may still come, unless its
+            // seqno was handed out and the ring has finished: then its writer was killed before the commit.
             Observation::NotReady | Observation::Event(_) => {
                 if self.next_seqno > self.known_last || !self.source.is_finished() {
                     return None;
                 }
-                // The ring may have finished after the look at the slot, so the slot is looked at again.
+                // The event may have been committed after `next` read the slot and before the ring finished. So the
+                // slot is read again, now that the ring is known to have finished.
                 match observe::descriptor(self.source.memory(), self.next_seqno) {
-                    // The event came between the two looks. The next call finds it.
+                    // The event came after `next` had read the slot. The next call finds it.
                     Observation::Event(_) => None,
                     Observation::Lapped => self.skip_overwritten(),
                     Observation::Hole => self.skip_holes(GapCause::GivenUp),
@@ -43,11 +46,14 @@ impl Cursor {
     fn skip_gone_at_start(&mut self) -> Option<Gap> {
         let memory = self.source.memory();
         let oldest = observe::oldest_seqno(memory, observe::last_seqno(memory));
-        // Events that were recorded after the cursor began were not gone before.
+        // The gap ends at the last event that existed when the cursor began: later events were not gone before the
+        // cursor began, so they do not belong to this gap.
         self.gap_up_to(oldest.max(self.start.oldest_seqno).min(self.start.end_seqno), self.start.cause)
     }
 
-    /// Jumps to the oldest event that is safely there: on a live ring, an eighth of the ring after the oldest.
+    /// Jumps over overwritten events. On a finished ring, jumps to the oldest event. On a live ring, jumps to the event
+    /// an eighth of the ring after the oldest, because the writer would overwrite the oldest events before they are
+    /// read.
     fn skip_overwritten(&mut self) -> Option<Gap> {
         let memory = self.source.memory();
         let last = observe::last_seqno(memory);
@@ -57,7 +63,9 @@ impl Cursor {
         }
         let head_start = if self.source.is_finished() { 0 } else { memory.geometry().descriptor_capacity() / 8 };
         let target = (observe::oldest_seqno(memory, last) + head_start).min(last + 1);
-        // A fast writer may overwrite the event that was the oldest at the start before it is read.
+        // No event has been read since the cursor began. Then events that existed at the begin are reported with the
+        // cause of the begin, even if a fast writer overwrote them only afterwards: the reader was not too slow for
+        // them.
         if self.next_seqno < self.start.end_seqno && self.read_count() == self.start.read {
             return self.gap_up_to(target.min(self.start.end_seqno), self.start.cause);
         }
@@ -72,7 +80,8 @@ impl Cursor {
         let mut page_end = if memory.is_sparse() { self.next_seqno } else { u64::MAX };
         while target <= last && target - self.next_seqno < HOLES_PER_GAP {
             if target >= page_end {
-                // The slots in a hole of the file were never written. They may be most of a file of terabytes.
+                // Slots in a hole of the file were never written. All of them are skipped at once, because a file may
+                // have terabytes of them.
                 if cause == GapCause::NeverCommitted {
                     target = self.source.first_slot_there(target, last);
                 }
@@ -82,7 +91,7 @@ impl Cursor {
             }
             match (observe::descriptor(memory, target), cause) {
                 (Observation::Hole, GapCause::GivenUp) => target += 1,
-                // Only a finished ring has such holes.
+                // The caller asks for this cause only on a finished ring, so an event that is not ready is a hole.
                 (Observation::NotReady, GapCause::NeverCommitted) => target += 1,
                 _ => break,
             }
@@ -90,7 +99,8 @@ impl Cursor {
         self.gap_up_to(target, cause)
     }
 
-    /// Moves to `target`, at least one seqno further, so that a damaged header cannot hold the cursor.
+    /// Moves the cursor to `target` and returns the gap of the seqnos that it has passed. Moves by at least one seqno,
+    /// because a cursor on a ring with a damaged header would otherwise stay at the same seqno for ever.
     fn gap_up_to(&mut self, target: u64, cause: GapCause) -> Option<Gap> {
         let first_seqno = self.next_seqno;
         let target = target.max(first_seqno + u64::from(!mutation::active(Mutation::HeldCursor)));

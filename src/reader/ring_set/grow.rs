@@ -14,12 +14,12 @@ pub(super) struct ShardedRecorder {
     /// Index of its shard 0 in the set.
     pub(super) ring: usize,
     pub(super) finder: ShardFinder,
-    /// Where its next shards begin.
+    /// The position from which the shards that are found next are read.
     shard_start: Seek,
 }
 
-/// A shard that is still needed, or was never seen, and cannot be opened. Once its recorder has ended, a
-/// [`RingItem::Gap`] says how many events the shard held.
+/// A shard that a recorder has made and that cannot be opened. When the recorder has ended, a [`RingItem::Gap`] tells
+/// how many events the shard held.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ShardError {
@@ -32,8 +32,8 @@ pub struct ShardError {
 }
 
 impl RingSet {
-    /// Adds a ring, from `start` on, and returns its index. The shards that it has by then are added, from `start` on,
-    /// too, by the next call of [`Self::find_shards`] or [`Self::next`].
+    /// Adds a ring, from `start` on, and returns its index. If the ring is shard 0 of a recorder, the next call of
+    /// [`Self::find_shards`] or [`Self::next`] adds the other shards that exist by then, also from `start` on.
     pub fn add(&mut self, reader: Reader, start: Seek) -> usize {
         self.add_recorder([reader], start)
     }
@@ -56,7 +56,7 @@ impl RingSet {
         ring
     }
 
-    /// Opens the shards that were made since the last look. [`Self::next`] does this, too.
+    /// Opens the shards that recorders have made since the last call. [`Self::next`] does this, too.
     #[inline]
     pub fn find_shards(&mut self) {
         for index in 0..self.recorders.len() {
@@ -64,8 +64,8 @@ impl RingSet {
                 let ShardedRecorder { ring, shard_start, .. } = self.recorders[index];
                 self.add_shard(ring, found, shard_start);
             }
-            // A shard that is made while the set is read is read from its first event on: events that it has
-            // overwritten count as lost.
+            // Shards that are made later are read from their first event on. Events that such a shard has overwritten
+            // count as lost, because the set was being read when they were recorded.
             self.recorders[index].shard_start = Seek::Seqno(1);
         }
     }

@@ -3,15 +3,16 @@
 use super::super::cursor::{Next, Seek};
 use super::ring::SetRing;
 
-/// Moves the rings, each of which stands before its last `count` events, on to where the last `count` events of all
-/// rings together begin. Events that were overwritten before the events that are left out now are of no interest.
+/// Moves the rings to the position at which the last `count` events of all rings together begin. Before the call, each
+/// ring stands before its own last `count` events. Events that a ring has overwritten before the events that are
+/// skipped here are not reported as missing.
 pub(super) fn seek_last_of_all(rings: &mut [SetRing], count: u64) {
-    // Each event's time, its ring and its number.
+    // For each event: its time, the index of its ring, and its seqno.
     let mut events: Vec<(u64, usize, u64)> = Vec::new();
     let mut ends = vec![0; rings.len()];
     for (index, ring) in rings.iter().enumerate() {
         let (Some(reader), Some(cursor)) = (ring.reader(), ring.cursor()) else { continue };
-        // A second cursor looks ahead, so that the events do not count as read.
+        // A second cursor reads the events in advance, so that they do not count as read by the ring's own cursor.
         let mut look = reader.cursor();
         look.seek(Seek::Seqno(cursor.next_seqno()));
         let end = look.next_seqno().saturating_add(look.lag());

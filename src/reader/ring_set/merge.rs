@@ -1,14 +1,16 @@
-//! The choice of the ring whose event comes next. `docs/ORDERING.md`, section 15, argues the order.
+//! The choice of the ring whose event comes next. `docs/ORDERING.md`, section 15, proves that the order is right.
 
 use super::RingItem;
 use super::ring::{Looked, RingSilence, SetRing};
 use crate::clock::Clock;
 
 /// Returns the next item of all rings, or `None` if nothing can be handed out yet. `now` is a time of [`Clock::global`]
-/// before this call. No event with a stamp later than `latest` is handed out while a ring may bring an earlier one.
+/// that was read before this call. An event with a stamp later than `latest` is held back, because a shard that was not
+/// found yet may have an earlier event.
 #[inline]
 pub(super) fn next(rings: &mut [SetRing], slack_nanos: u64, now: u64, latest: u64) -> Option<RingItem> {
-    // The time at which the oldest known event is due. A ring that was silent until then need not be looked at again.
+    // The time at which the oldest known event is due. A ring that was silent until that time can bring no older event,
+    // so it need not be read again.
     let due = oldest(rings).map(|(_, stamp)| stamp.saturating_add(slack_nanos));
     let mut all_shown = true;
     let mut first: Option<(usize, u64)> = None;
@@ -29,8 +31,9 @@ pub(super) fn next(rings: &mut [SetRing], slack_nanos: u64, now: u64, latest: u6
     }
     let (first, stamp) = first?;
     let due = stamp.saturating_add(slack_nanos);
-    // A stamp from the future is damage or another machine's clock: there is nothing to wait for. `now` may be long ago
-    // if the thread was preempted, so the clock is read again before a stamp counts as one from the future.
+    // An event with a stamp in the future is not held back, because the stamp comes from damage or from another
+    // machine's clock. The thread may have been preempted since it read `now`, so the clock is read again before a
+    // stamp counts as a stamp in the future.
     let is_later = |now: u64| stamp > now.saturating_add(slack_nanos);
     let is_foreign = is_later(now) && is_later(Clock::global().now_epoch_nanos());
     if due > now && !is_foreign && (!all_shown || stamp > latest) {
@@ -39,8 +42,10 @@ pub(super) fn next(rings: &mut [SetRing], slack_nanos: u64, now: u64, latest: u6
     if all_shown {
         return take(rings, first);
     }
-    // The looks above did not load from the headers, to whose cache lines the writers store for each event. Before a
-    // ring counts as silent, its header is loaded, because a number that was given up may hide the events after it.
+    // Not every ring has shown its next event, but the oldest event is due. It can be handed out if the other rings are
+    // silent. The loop above did not load the rings' headers, to whose cache lines the writers store for each event.
+    // Before a ring counts as silent, its header is loaded, because a number that was given up may hide events after
+    // it.
     let mut all_silent = true;
     for (ring, state) in rings.iter_mut().enumerate() {
         let Some(input) = state.input_mut() else { continue };
@@ -54,7 +59,7 @@ pub(super) fn next(rings: &mut [SetRing], slack_nanos: u64, now: u64, latest: u6
             Err(RingSilence::Uncommitted) => all_silent = false,
         }
     }
-    // The close looks may have found an older event.
+    // The loop may have found an older event in another ring.
     match oldest(rings) {
         Some((ring, _)) if all_silent => take(rings, ring),
         _ => None,
@@ -96,7 +101,8 @@ mod tests {
         let (found_late, ring_of_found_late) = ring();
         let mut rings = vec![ring_of_first];
         let now = Clock::global().now_epoch_nanos();
-        // The rule holds however long ago the search was, because the thread may have been preempted.
+        // The pause stands for a preemption of the thread after the search for shards. The event must be held back
+        // however long the pause is.
         std::thread::sleep(2 * slack);
         found_late.record(2, [0; 4], b"");
         first.record(3, [0; 4], b"");

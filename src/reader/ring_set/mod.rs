@@ -36,23 +36,27 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::time::Duration;
 
-/// The pause between two looks at several rings. Shorter pauses would be of no use: young events are held back for some
-/// milliseconds anyway.
+/// The pause between two searches of several rings for new events. Shorter pauses would be of no use, because young
+/// events are held back for some milliseconds anyway.
 const MERGE_PAUSE: Duration = Duration::from_micros(500);
-/// The largest expected difference between the clocks of reader and writer, while nobody sets the time.
+/// The largest expected difference between the clocks of reader and writer, if nobody sets the time meanwhile.
 const CLOCK_ERROR_NANOS: u64 = 20_000;
 
 /// Several rings, and all shards of those that are sharded, as one stream in the order of time.
 ///
-/// An event is handed out when no other ring can still bring an earlier one: when each ring has shown its next event or
-/// has ended, or when the event is older than the *slack* and the other rings were silent meanwhile. A ring in which an
-/// event is just being recorded is not silent: the set waits for that event, up to 20 ms. If a writer commits an event
-/// even later, the event comes late, and so do the later events of its ring; none is lost. Within one ring, the order
-/// of seqnos is kept where time stamps are equal. Where a ring's stamps run against its seqnos (because threads race by
-/// nanoseconds), the order of seqnos wins.
+/// The set hands out an event when no other ring can still bring an earlier event. This is so if the next event of
+/// every ring that has not ended is known. It is also so if the event is older than the *slack* and the other rings
+/// were silent meanwhile.
 ///
-/// Shards that a recorder makes later are found before their first event is due, and are read from their first event
-/// on.
+/// A ring in which an event is just being recorded is not silent: the set waits for that event, up to 20 ms. If a
+/// writer commits an event even later, this event and the later events of its ring are handed out late, but none is
+/// lost.
+///
+/// Events of one ring are always handed out in the order of their seqnos, even if their time stamps are equal or are in
+/// another order (because threads race by nanoseconds).
+///
+/// The set finds shards that a recorder makes later before their first event is due, and reads them from their first
+/// event on.
 ///
 /// ```
 /// use eventring::reader::{Reader, RingItem, RingSet};
@@ -134,8 +138,8 @@ impl RingSet {
         }
     }
 
-    /// Goes to another position in all rings. [`Seek::Last`] counts the events of all rings together; [`Seek::Seqno`]
-    /// is a number in each ring.
+    /// Goes to another position in all rings. [`Seek::Last`] counts the events of all rings together. [`Seek::Seqno`]
+    /// goes to the same seqno in each ring.
     pub fn seek(&mut self, to: Seek) {
         self.rings.iter_mut().for_each(|ring| ring.seek(to));
         if let (Seek::Last(count), true) = (to, self.rings.len() > 1) {
@@ -143,8 +147,8 @@ impl RingSet {
         }
     }
 
-    /// Returns the next item; `None` while there is none. Never waits: events so young that an earlier event of another
-    /// ring may still be on its way are held back for a few milliseconds, and come at a later call.
+    /// Returns the next item, or `None` while there is none. Never waits. An event that is so young that another ring
+    /// may still bring an earlier event is held back for a few milliseconds, and a later call returns it.
     #[inline]
     #[expect(clippy::should_implement_trait, reason = "an iterator would end; a set goes on")]
     pub fn next(&mut self) -> Option<RingItem> {
@@ -165,9 +169,9 @@ impl RingSet {
     }
 
     fn next_merged(&mut self) -> Option<RingItem> {
-        // The time is taken before the search for shards: a shard that is not found has no event that was stamped
-        // earlier. It is taken before the looks at the rings, too: a ring that is found silent cannot bring an event
-        // stamped earlier than this time less the slack.
+        // The clock is read before the search for shards. So a shard that the search does not find has no event with an
+        // earlier stamp. The clock is also read before the rings are. So a ring that is found silent cannot bring an
+        // event with a stamp earlier than this time less the slack.
         let now = Clock::global().now_epoch_nanos();
         let latest = if self.may_grow() {
             self.find_shards();
@@ -195,9 +199,9 @@ impl RingSet {
         }
     }
 
-    /// Returns the payload of the event that was handed out last; ask for it before the next item. In a set of several
-    /// rings, the payload was copied when the event was first seen, so that it could not expire while the event waited
-    /// for its turn. In a set of one ring, this call copies it.
+    /// Returns the payload of the event that was handed out last. Call this before the next call of [`Self::next`]. In
+    /// a set of several rings, the payload was copied when the event was first seen, so that it could not expire while
+    /// the event was held back. In a set of one ring, this call copies the payload.
     #[inline]
     pub fn payload(&mut self) -> PayloadRead<'_> {
         let (ring, event) = &self.last_event;
@@ -207,7 +211,7 @@ impl RingSet {
         }
     }
 
-    /// Returns true if the set has one ring, and none can be added by a recorder: then nothing is merged.
+    /// Returns true if the set has one ring, and no recorder can add another ring. Then there is nothing to merge.
     fn is_single(&self) -> bool {
         self.rings.len() == 1 && self.recorders.is_empty()
     }
@@ -216,7 +220,7 @@ impl RingSet {
     /// [`Self::check_liveness`] has noticed.
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        // The rings come first: a recorder that has ended makes no more shards.
+        // The rings are checked before `may_grow`: a recorder whose rings have ended makes no more shards.
         self.rings.iter().all(SetRing::has_ended) && !self.may_grow() && self.missed.is_empty()
     }
 
@@ -227,8 +231,8 @@ impl RingSet {
         });
     }
 
-    /// Returns the rings by index: those that were named or added, and the shards that were found, in the order in
-    /// which they came.
+    /// Returns all rings of the set, by index: rings that were named or added, and shards that were found. They are in
+    /// the order in which the set got them.
     #[must_use]
     pub fn rings(&self) -> &[SetRing] {
         &self.rings
@@ -250,7 +254,7 @@ impl Awaited for RingSet {
     }
 
     fn look_closely(&mut self) {
-        // The merge asks the headers itself, when an event is due.
+        // In a set of several rings, the merge itself asks the headers when an event is due.
         if self.is_single() {
             self.rings.iter_mut().for_each(SetRing::look_closely);
         }

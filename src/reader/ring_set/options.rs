@@ -8,7 +8,8 @@ use super::RingSet;
 use std::path::Path;
 use std::time::Duration;
 
-/// The usual upper limit of the time from an event's stamp to its commit, with a preemption in between.
+/// Default of [`RingSetOptions::slack`]. The time from an event's stamp to its commit is usually shorter, even if the
+/// writer is preempted in between.
 const DEFAULT_SLACK: Duration = Duration::from_millis(2);
 
 /// Options for a [`RingSet`]. Made by [`RingSet::options`].
@@ -34,9 +35,9 @@ impl RingSetOptions {
         self
     }
 
-    /// Sets where to begin. [`Seek::Last`] counts the events of all rings together. With [`Seek::Oldest`], a ring that
-    /// was waited for is read from its first event on: events that it has overwritten before it was opened are a loss.
-    /// Default: [`Seek::Oldest`].
+    /// Sets the position at which reading begins. [`Seek::Last`] counts the events of all rings together. With
+    /// [`Seek::Oldest`], a ring for which the reader has waited is read from its first event on, and events that were
+    /// overwritten before the ring was opened count as lost. Default: [`Seek::Oldest`].
     pub fn start(mut self, start: Seek) -> Self {
         self.start = start;
         self

@@ -7,8 +7,8 @@ use super::super::payload::PayloadRead;
 use crate::layout::Descriptor;
 use std::time::{Duration, Instant};
 
-/// Longest wait of the merge for an event whose number is handed out and which is not committed. The time is enough for
-/// a few turns of other threads on the writer's processor.
+/// Longest time for which the merge waits for an event whose seqno is handed out but which is not committed. If the
+/// writer was preempted, other threads can use its processor a few times within this time.
 const COMMIT_PATIENCE: Duration = Duration::from_millis(20);
 
 /// A ring of a [`RingSet`](super::RingSet).
@@ -23,7 +23,8 @@ pub struct SetRing {
 #[derive(Debug)]
 enum Content {
     Read(Box<Input>),
-    /// A shard that could not be opened, and how many numbers it had handed out, if that is known.
+    /// A shard that could not be opened. The value is the number of seqnos that the shard had handed out, if it is
+    /// known.
     Missed(Option<u64>),
 }
 
@@ -31,31 +32,32 @@ enum Content {
 pub(super) struct Input {
     reader: Reader,
     cursor: Cursor,
-    /// The next event of a merged ring.
+    /// The ring's next event, if it was read and not handed out yet. Only a set that merges several rings uses this.
     pub(super) head: Option<Descriptor>,
     /// The payload of `head`, or, while there is no head, of the event that was handed out last. The memory is reused.
     payload: Vec<u8>,
     /// The state of `payload`, without its bytes. `None` if it was not copied yet.
     payload_state: Option<PayloadRead<'static>>,
-    /// A time at which the ring had no next event. So the ring brings no event that was stamped before this time less
-    /// the slack.
+    /// The last time at which the ring was found to have no next event. From then on the ring brings no event with a
+    /// stamp before this time less the slack.
     pub(super) silent_until_nanos: u64,
-    /// The seqno of an event that was not committed yet at a close look, and the time of the first such look.
+    /// The seqno of an event that [`Self::look_closely`] found not committed, and the time at which it first found
+    /// this.
     uncommitted: Option<(u64, Instant)>,
 }
 
-/// The result of a look at a ring.
+/// An item that [`Input::look`] found.
 pub(super) enum Looked {
     /// There is a next event, which is the head now.
     Event,
     Gap(Gap),
 }
 
-/// The events that a ring without a next event can still bring.
+/// The kind of silence of a ring that has no next event: which events the ring can still bring.
 pub(super) enum RingSilence {
     /// An event that is just being recorded.
     Uncommitted,
-    /// Nothing stamped before now less the slack.
+    /// No event with a stamp before the present time less the slack.
     Sure,
 }
 
@@ -92,20 +94,20 @@ impl SetRing {
         self.input().map(|input| &input.cursor)
     }
 
-    /// Returns the index of the recorder's shard 0 in the set, if this is another shard.
+    /// Returns the index in the set of its recorder's shard 0, if this ring is a shard other than shard 0.
     #[must_use]
     pub fn recorder(&self) -> Option<usize> {
         self.recorder
     }
 
-    /// Returns the index of the shard in its recorder; 0 for shard 0 and for rings that are not sharded.
+    /// Returns the index of the shard in its recorder. Returns 0 for shard 0, and for a ring that is not sharded.
     #[must_use]
     pub fn shard(&self) -> u32 {
         self.shard
     }
 
     /// Returns how many sequence numbers a shard that could not be opened had handed out, if its writer has left that
-    /// number; `None` for rings that were opened.
+    /// number in shard 0. Returns `None` for a ring that was opened.
     #[must_use]
     pub fn missed_seqnos(&self) -> Option<u64> {
         match self.content {
@@ -114,8 +116,8 @@ impl SetRing {
         }
     }
 
-    /// Returns the counts of the ring's sequence numbers up to here: read, overwritten before, lost, given up. If
-    /// nobody knows how many events a shard that could not be opened held, it counts as one lost event.
+    /// Returns the counts of the ring's sequence numbers up to here: read, overwritten before, lost, given up. A shard
+    /// that could not be opened counts as one lost event if it is not known how many events it held.
     #[must_use]
     pub fn stats(&self) -> ReadStats {
         match &self.content {
@@ -148,13 +150,14 @@ impl SetRing {
         Some(self.input()?.head.as_ref()?.record_epoch_nanos)
     }
 
-    /// Returns the next event or gap without merging; its payload is copied when it is asked for.
+    /// Returns the next event or gap, for a set of one ring. The payload of an event is not copied until
+    /// [`Self::payload`] is called.
     #[inline]
     pub(super) fn next_unmerged(&mut self) -> Option<Next> {
         let input = self.input_mut()?;
         input.payload_state = None;
         match input.head.take() {
-            // The head was fetched while the set had other rings.
+            // A head is left from the time when the set had other rings. It is the ring's next event.
             Some(head) => Some(Next::Event(head)),
             None => Some(input.cursor.next()),
         }
@@ -198,8 +201,8 @@ impl SetRing {
 }
 
 impl Input {
-    /// Looks for the next event, which becomes the head. Its payload is copied now, so that it cannot expire while the
-    /// event waits for its turn.
+    /// Reads the next event or gap, if there is one. An event becomes the head. Its payload is copied at once, so that
+    /// it cannot expire while the event is held back.
     #[inline]
     pub(super) fn look(&mut self) -> Option<Looked> {
         match self.cursor.next() {
@@ -218,7 +221,8 @@ impl Input {
         }
     }
 
-    /// Looks like [`Self::look`], and asks the header. If there is no next event, returns the kind of [`Silence`].
+    /// Does the same as [`Self::look`], and loads the ring's header if there is no next event, to find out which events
+    /// the ring can still bring.
     pub(super) fn look_closely(&mut self) -> Result<Looked, RingSilence> {
         self.cursor.look_closely();
         if let Some(looked) = self.look() {
@@ -233,15 +237,16 @@ impl Input {
             _ => Instant::now(),
         };
         self.uncommitted = Some((seqno, since));
-        // A writer that stalls for longer must not hold up the events of other rings.
+        // After [`COMMIT_PATIENCE`], the ring counts as silent although the event is not committed, because a writer
+        // that stalls must not hold up the events of other rings.
         Err(if since.elapsed() < COMMIT_PATIENCE { RingSilence::Uncommitted } else { RingSilence::Sure })
     }
 
     /// Takes the next event to hand it out.
     #[inline]
     pub(super) fn take(&mut self) -> Option<Descriptor> {
-        // The ring's next event may be older than this event, because within a ring the order of seqnos comes before
-        // the order of times.
+        // The event after the head may have an earlier stamp than the head, so the ring does not count as silent until
+        // it has been read again.
         self.silent_until_nanos = 0;
         self.head.take()
     }
