@@ -15,7 +15,8 @@ impl RingSet {
     /// event on. Returns the index of the first new ring in [`Self::rings`]. The rings before it are the rings that
     /// stay. Their indices may be smaller than before this call. Returns `None` if there is no new ring.
     ///
-    /// # Errors The next ring of a name cannot be opened; see
+    /// # Errors
+    /// The next ring of a name cannot be opened; see
     /// [`ReaderOptions::open`](crate::reader::ReaderOptions::open). After an error, the set is unchanged.
     pub fn reopen(&mut self, timeout: Duration) -> Result<Option<usize>, ReaderError> {
         let start = Instant::now();

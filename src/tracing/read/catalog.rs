@@ -12,15 +12,16 @@ use std::sync::Arc;
 pub struct CallSite {
     /// The id in the ring.
     pub id: u32,
-    /// True if the call site is known. If it is not, the name is `call site N`, and the rest is empty.
+    /// True if the catalog knows the call site. For an unknown call site, the name is `call site N`, and the other
+    /// fields are empty.
     pub is_known: bool,
-    /// The kind of what the call site records, if it is known.
+    /// The kind of records that the call site makes, if it is known.
     pub kind: Option<CallSiteKind>,
-    /// The level of what the call site records.
+    /// The level of the call site's records.
     pub level: CallSiteLevel,
     /// The name.
     pub name: String,
-    /// The target: the module path unless the program says otherwise.
+    /// The target. It is the module path, unless the program has chosen another target.
     pub target: String,
     /// The module path, if it is known.
     pub module: Option<String>,
@@ -66,11 +67,12 @@ struct TableRead {
     damaged_entries: u32,
 }
 
-/// The number of damaged entries after which a table is not read any more. A damaged file can have any number of them,
-/// and each event that names an unknown id makes the reader go through the table again.
+/// The number of damaged entries after which the catalog reads no more of a table. Without this limit, each event that
+/// names an unknown id would make the reader go through all entries of a damaged table again, and there can be millions
+/// of them.
 const DAMAGED_ENTRIES_MAX: u32 = 1 << 8;
 
-/// The losses of a recorder beside those of its rings, as the recorder counted them.
+/// The recorder's own counts of losses that the counts of its rings do not show.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct CatalogLosses {
@@ -84,7 +86,7 @@ pub struct CatalogLosses {
     pub spans: u64,
 }
 
-/// A context area: that of a ring, or a copy.
+/// A context area: the context area of a mapped ring, or a copy of it in memory.
 trait ContextArea {
     fn word(&self, offset: u64) -> Option<u64>;
     fn bytes(&self, offset: u64, out: &mut [u8]) -> bool;
@@ -264,7 +266,8 @@ impl Thread {
     }
 }
 
-/// Returns the bytes of a table from `known` bytes on, as far as they are published and exist.
+/// Returns the entries of a table that were published after its first `known` bytes, as far as the context area has
+/// them.
 fn new_entries(area: &(impl ContextArea + ?Sized), words: TableWords, known: u64) -> Vec<u8> {
     /// Largest number of bytes that are read at a time. The next call reads the rest.
     const BYTES_MAX: u64 = 64 << 20;
@@ -272,7 +275,7 @@ fn new_entries(area: &(impl ContextArea + ?Sized), words: TableWords, known: u64
     let used = word(words.used()).min(word(words.capacity()));
     let Some(bytes) = used.checked_sub(known).map(|bytes| bytes.min(BYTES_MAX)) else { return Vec::new() };
     let Some(start) = word(words.start()).checked_add(known) else { return Vec::new() };
-    // The last byte is read first, so that no memory is taken for bytes that the area does not have.
+    // The last byte is read before memory for the entries is allocated. In a damaged file, the area may lack the bytes.
     if bytes == 0 || !start.checked_add(bytes - 1).is_some_and(|last| area.bytes(last, &mut [0])) {
         return Vec::new();
     }
@@ -300,7 +303,9 @@ impl TableRead {
             rest = after;
         }
         if !entries.is_empty() && rest.len() == entries.len() {
-            // Only whole entries are published, so this one has no end and cannot be skipped.
+            // The rest is not a whole entry, but a writer publishes only whole entries. So the table is damaged here,
+            // and the end of this entry, from which the next entry could be read, is not known. The table is not read
+            // any more.
             self.damaged_entries = DAMAGED_ENTRIES_MAX;
         }
         self.bytes += (entries.len() - rest.len()) as u64;
@@ -348,7 +353,8 @@ mod tests {
         let one_bad = [entry(1), encode_entry(2, b"?").unwrap(), entry(3)].concat();
         catalog.update_from_bytes(&area(&one_bad));
         assert!(catalog.knows_call_site(1) && catalog.knows_call_site(3) && catalog.is_damaged());
-        // Empty entries, as in a file that is one hole. Without a limit, each update would go through millions of them.
+        // A megabyte of zeros, which are damaged entries, as in a file that is one hole. Only as many of them as the
+        // limit allows are read.
         let all_bad = [one_bad, vec![0; 1 << 20], entry(4)].concat();
         catalog.update_from_bytes(&area(&all_bad));
         assert_eq!(catalog.call_site_table.damaged_entries, DAMAGED_ENTRIES_MAX);

@@ -95,7 +95,7 @@ fn decode_content(
 fn decode_fields(call_site: &CallSite, ext: &PerfExt, payload: PayloadRead<'_>) -> Fields {
     let mut fields = Fields { missing: ext.missing_fields, ..Fields::default() };
     match payload {
-        // An event without fields has no payload that could expire.
+        // The payload has expired. This is a problem only for an event that had fields.
         PayloadRead::Expired if ext.field_count > 0 => fields.problem = Some(FieldsProblem::Expired),
         PayloadRead::Malformed => fields.problem = Some(FieldsProblem::Malformed),
         PayloadRead::Expired => {}

@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub struct SpanId(NonZeroU64);
 
 impl SpanId {
-    /// Returns the id with that number; `None` for 0, which stands for no span.
+    /// Returns the id with that number. Returns `None` for 0, which stands for no span.
     #[must_use]
     pub const fn new(id: u64) -> Option<Self> {
         match NonZeroU64::new(id) {
@@ -141,10 +141,10 @@ pub enum PerfContent {
     NotRecorded {
         /// The span that the event was about, or that the thread was in.
         span: Option<SpanId>,
-        /// The reason; `None` if it was overwritten, or there was no room to record it.
+        /// The reason, or `None` if it was overwritten or there was no room to record it.
         error: Option<RecordError>,
     },
-    /// An event that this version does not know, or a damaged one.
+    /// An event of a type that this version does not know, or a damaged event.
     Unknown {
         /// The code of the event type.
         event_type: u16,
@@ -154,7 +154,8 @@ pub enum PerfContent {
 }
 
 impl PerfContent {
-    /// Returns the span that the event is about, or that the thread was in.
+    /// Returns the span that the event is about. For an event that is not about a span, returns the span that the
+    /// thread was in.
     #[must_use]
     pub fn span(&self) -> Option<SpanId> {
         match self {

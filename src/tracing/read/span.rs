@@ -8,8 +8,8 @@ use std::sync::Arc;
 /// A span, as far as its records were seen.
 ///
 /// The wall time of a span runs from `created` to `closed`. The busy time is the time that threads spent in its
-/// `slices`. A part that was not seen is `None`: a span without `closed` was open when the recording ended, or its end
-/// was lost ([`Self::is_end_lost`]).
+/// `slices`. A part that no record has shown is `None`. For example, if `closed` is `None`, the span was open when the
+/// recording ended, or its close was lost ([`Self::is_end_lost`]).
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct Span {
@@ -45,7 +45,7 @@ pub struct Span {
     pub is_busy_known: bool,
     /// The number of the span among all spans of its replay, from 1, in the order in which they were first seen.
     pub number: u64,
-    /// The losses of the replay before the creation.
+    /// Number of losses that the replay had seen before the creation of the span.
     pub(super) gaps_before: u64,
     /// The number of slices that have not ended.
     pub(super) open_slices: u32,
@@ -74,8 +74,8 @@ pub struct SpanSlice {
     pub entered_epoch_nanos: Option<u64>,
     /// The time of the exit; `None` if the thread had not left the span yet, or the exit was not seen.
     pub exited_epoch_nanos: Option<u64>,
-    /// False if the slice ended before a slice of the same thread that had begun later: then the two overlap without
-    /// nesting.
+    /// False if the slice ended before a slice of the same thread that had begun later. Then the two slices overlap,
+    /// and neither contains the other.
     pub nests: bool,
     /// True if the span was closed while the thread was in it, after losses: the exit was lost, or came later.
     pub is_cut: bool,
@@ -100,7 +100,7 @@ impl SpanSlice {
         ThreadKey { recorder: self.recorder, thread_id: self.thread.id }
     }
 
-    /// Returns the length in nanoseconds; `None` if one end is not known.
+    /// Returns the length in nanoseconds. Returns `None` if the time of the enter or of the exit is not known.
     #[must_use]
     pub fn nanos(&self) -> Option<u64> {
         Some(self.exited_epoch_nanos?.saturating_sub(self.entered_epoch_nanos?))
@@ -139,7 +139,8 @@ impl Span {
         let mut begun = self.slices.iter_mut().rev();
         let slice = match taken {
             Some(taken) => begun.find(|slice| slice.id == Some(taken.slice.id)),
-            // The slice may have been cut.
+            // The thread has no open slice of the span. The close of the span may have cut the slice before its exit
+            // came.
             None => begun.find(|slice| slice.exited_epoch_nanos.is_none() && slice.thread_key() == thread),
         };
         let exited_epoch_nanos = Some(record.epoch_nanos);
@@ -169,7 +170,7 @@ impl Span {
         }
     }
 
-    /// Returns the name of the span; `span N` if no record named it.
+    /// Returns the name of the span, or `span N` if no record named its call site.
     #[must_use]
     pub fn name(&self) -> String {
         self.call_site.as_ref().map_or_else(|| format!("span {}", self.id), |call_site| call_site.name.clone())
@@ -181,8 +182,8 @@ impl Span {
         self.closed.is_none()
     }
 
-    /// Returns the time from creation to close in nanoseconds, also for async spans. Returns `None` while one end is
-    /// not known.
+    /// Returns the time from creation to close in nanoseconds, also for async spans. Returns `None` if the time of the
+    /// creation or of the close is not known.
     #[must_use]
     pub fn wall_nanos(&self) -> Option<u64> {
         let (created, closed) = (self.created.as_ref()?, self.closed.as_ref()?);
@@ -249,7 +250,7 @@ mod tests {
         ];
         assert_eq!(span.busy_nanos(), 20 + 5 + 2);
         assert_eq!(span.busy_nanos_until(60), 20 + 5 + 2 + 10);
-        // Thread 2 has not entered by then.
+        // At time 40, thread 2 has not entered the span.
         assert_eq!(span.busy_nanos_until(40), 20 + 5 + 2);
     }
 }

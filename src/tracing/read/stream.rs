@@ -34,7 +34,7 @@ use std::time::Duration;
 pub struct PerfReader {
     /// The rings; shard 0 comes first.
     rings: RingSet,
-    /// The rings of typed events, by index.
+    /// The rings of typed events. Each has its index in `rings`.
     typed: Vec<TypedRing>,
     catalog: Catalog,
 }
@@ -144,9 +144,9 @@ impl PerfReader {
         }
     }
 
-    /// Returns the next item; `None` while there is no item. Never waits. An earlier event of another shard may still
-    /// be on its way when a young event arrives. So young events are held back for a few milliseconds, and a later call
-    /// returns them.
+    /// Returns the next item, or `None` while there is no item. Never waits. When a young event arrives, another shard
+    /// may still bring an earlier event. So young events are held back for a few milliseconds, and a later call returns
+    /// them.
     #[expect(clippy::should_implement_trait, reason = "an iterator would end; a stream goes on")]
     pub fn next(&mut self) -> Option<PerfItem> {
         let item = self.rings.next()?;
@@ -179,7 +179,8 @@ impl PerfReader {
         PerfItem::Record(decode_record(&mut self.catalog, shard, &event, self.rings.payload()))
     }
 
-    /// Returns the ring of typed events that this ring is, or is a shard of.
+    /// Returns the ring of typed events with this index. If the index is that of a shard, returns the ring of typed
+    /// events to which the shard belongs.
     fn typed(&self, ring: usize) -> Option<&TypedRing> {
         let ring = self.rings.rings()[ring].recorder().unwrap_or(ring);
         self.typed.iter().find(|typed| typed.ring == ring)
@@ -197,7 +198,7 @@ impl PerfReader {
         self.rings.check_liveness();
     }
 
-    /// Returns the state of shard 0; asks the operating system.
+    /// Returns the state of shard 0. Asks the operating system, so do not call this for every event.
     #[must_use]
     pub fn state(&self) -> RingState {
         self.shard0().map_or(RingState::Unknown, Reader::state)

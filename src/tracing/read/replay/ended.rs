@@ -4,8 +4,8 @@ use super::{OpenSlice, SpanReplay};
 use crate::tracing::{Span, SpanId};
 use std::collections::HashSet;
 
-/// The time that a closed span is kept, in nanoseconds. Records of other threads may come late in the stream by as
-/// much.
+/// The time for which the replay keeps a closed span, in nanoseconds. Records of the span by other threads may come
+/// later in the stream than the close, by up to this time.
 pub(super) const GRACE_NANOS: u64 = 5_000_000;
 
 impl SpanReplay {
@@ -17,7 +17,7 @@ impl SpanReplay {
                 return None;
             }
             self.closing.pop_front();
-            // A damaged ring can close a span twice.
+            // The span may have been taken already, because a damaged ring can close a span twice.
             if let Some(mut span) = self.spans.remove(&id) {
                 self.resolve(&mut span, self.now_epoch_nanos);
                 return Some(span);
@@ -49,7 +49,7 @@ impl SpanReplay {
         let mut spans: Vec<Span> = std::mem::take(&mut self.spans).into_values().collect();
         for span in &mut spans {
             if span.is_open() && entered.contains(&span.id) {
-                // A thread is in the span until the end.
+                // A thread is still in the span, so the span existed until the end of the recording.
                 span.see(now_epoch_nanos);
             }
             self.resolve(span, now_epoch_nanos);
@@ -58,7 +58,8 @@ impl SpanReplay {
         spans
     }
 
-    /// Returns the spans of which it is certain that a thread is in them.
+    /// Returns the spans that a thread is certainly in: the thread has entered the span, and no exit can have been
+    /// lost.
     fn spans_on_stacks(&self, now_epoch_nanos: u64) -> HashSet<SpanId> {
         let is_entered = |slice: &&OpenSlice| !self.may_have_ended(slice, now_epoch_nanos);
         self.open_slices().filter(is_entered).map(|slice| slice.span).collect()

@@ -11,7 +11,7 @@ type RingKey = (u32, u32);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RingLosses {
     rings: HashMap<RingKey, RingLoss>,
-    /// The rings to which each thread has recorded. Most threads have one.
+    /// The rings to which each thread has recorded. Most threads have recorded to one ring.
     rings_of_threads: HashMap<ThreadKey, Vec<RingKey>>,
 }
 
@@ -21,7 +21,7 @@ struct RingLoss {
     /// True if events were lost since the last record.
     is_losing: bool,
     last_record_epoch_nanos: u64,
-    /// The time of the first record after the last loss; 0 if nothing was lost before the last record.
+    /// The time of the first record after the last loss, or 0 if no loss has been followed by a record.
     lost_until_epoch_nanos: u64,
 }
 
@@ -53,14 +53,14 @@ impl RingLosses {
         self.rings.entry(ring).or_default().is_losing = true;
     }
 
-    /// Returns the time until which events of the process were lost, in nanoseconds since the epoch; 0 if no events
-    /// were lost.
+    /// Returns the time until which events of the process were lost, in nanoseconds since the epoch. Returns 0 if no
+    /// events were lost.
     pub(crate) fn of_process(&self, now_epoch_nanos: u64) -> u64 {
         self.rings.values().map(|ring| ring.lost_until(now_epoch_nanos)).max().unwrap_or(0)
     }
 
-    /// Returns the time until which events were lost that the thread may have recorded, in nanoseconds since the epoch;
-    /// 0 if no such events were lost. Any thread may have recorded to a ring that has no record yet.
+    /// Returns the time until which events that the thread may have recorded were lost, in nanoseconds since the epoch.
+    /// Returns 0 if no such events were lost. If a ring has no record yet, its lost events may come from any thread.
     pub(crate) fn of_thread(&self, thread: ThreadKey, now_epoch_nanos: u64) -> u64 {
         let concerned = self.rings.iter().filter(|(ring, _)| self.concerns(Some(**ring), thread));
         concerned.map(|(_, ring)| ring.lost_until(now_epoch_nanos)).max().unwrap_or(0)

@@ -25,7 +25,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 /// A replay of the records of one process, which gives its spans and their slices. Threads race to record, so the
-/// records of a span can come in any order.
+/// records of a span can come in any order, for example the close before an exit.
 ///
 /// [`push`](Self::push) takes the records of a merged stream one by one and returns the change that each record makes.
 /// The replay keeps a span until it is closed and the caller has taken it with [`take_closed`](Self::take_closed). A
@@ -36,14 +36,15 @@ use std::sync::Arc;
 /// the spans that threads are in, and [`stack`](Self::stack) the spans that one thread is in.
 ///
 /// For streams without end there are [`take_lost`](Self::take_lost), for spans whose close was lost, and
-/// [`without_slices`](Self::without_slices), for spans that threads enter again and again. Some bytes stay for each
-/// thread that has recorded.
+/// [`without_slices`](Self::without_slices), for spans that threads enter again and again. Even then, the replay keeps
+/// some bytes for each thread that has recorded.
 #[derive(Clone, Debug, Default)]
 pub struct SpanReplay {
     spans: HashMap<SpanId, Span>,
     stacks: SpanStacks,
     losses: RingLosses,
-    /// Number of losses of events of the process. After the first loss, a span can be closed whose exits are missing.
+    /// Number of times that events of the process were lost. After the first loss, exits may be missing when a span is
+    /// closed.
     gaps: u64,
     /// Closed spans with the time of their close, in the order of the stream.
     closing: VecDeque<(u64, SpanId)>,
@@ -70,8 +71,8 @@ pub enum SpanChange {
     Closed {
         /// The span.
         span: SpanId,
-        /// The slices that end with the close. No thread is in a closed span, so their exits were lost. Empty if no
-        /// events were lost.
+        /// The slices that end with the close, because no thread is in a closed span: their exits were lost, or come
+        /// later. The list is empty if no events were lost.
         cut: Vec<OpenSlice>,
     },
 }
@@ -109,7 +110,8 @@ impl SpanReplay {
                 span.parent = *parent;
                 span.call_site = Some(call_site.clone());
                 if !drops_fields {
-                    // Another thread may have recorded fields before this record came. Those fields are newer.
+                    // The record of another thread may have come first and added fields. Those fields are newer than
+                    // the fields of the creation, so they win.
                     let later = std::mem::replace(&mut span.fields, fields.clone());
                     span.fields.update(later);
                 }
@@ -178,7 +180,7 @@ impl SpanReplay {
         let span = self.span(id, Some(site), record.epoch_nanos);
         span.open_slices += 1;
         if !drops_slices {
-            // Most spans have one slice.
+            // The first slice reserves room for itself alone, because most spans have one slice.
             span.slices.reserve_exact(usize::from(span.slices.is_empty()));
             span.slices.push(SpanSlice::begun(slice, &record.thread));
         }
@@ -211,8 +213,8 @@ impl SpanReplay {
         SpanChange::Closed { span: id, cut: taken.into_iter().map(|taken| taken.slice).collect() }
     }
 
-    /// Notes that something happened in a span. So the span exists, and if it is the innermost span of the thread, the
-    /// thread is in it.
+    /// Notes that the thread recorded something in a span. This shows that the span existed at that time. If the span
+    /// is the innermost span of the thread's stack, it also shows that the thread was still in it.
     fn happen(&mut self, span: Option<SpanId>, thread: ThreadKey, nanos: u64) {
         if let Some((id, span)) = span.and_then(|id| Some((id, self.spans.get_mut(&id)?))) {
             span.see(nanos);
@@ -220,8 +222,8 @@ impl SpanReplay {
         }
     }
 
-    /// Returns the span that a record is about, and notes that it exists. A span whose creation was not seen gets its
-    /// name from `call_site`.
+    /// Returns the span that a record is about, and notes that the span existed at the time of the record. A span whose
+    /// creation was not seen gets its name from `call_site`.
     fn span(&mut self, id: SpanId, call_site: Option<&Arc<CallSite>>, nanos: u64) -> &mut Span {
         let spans_seen = &mut self.spans_seen;
         let span = self.spans.entry(id).or_insert_with(|| {

@@ -27,13 +27,14 @@ impl SpanReplay {
         self.spans.values().filter(|span| span.is_open())
     }
 
-    /// Returns the number of slices that have begun, which is the id of the next one.
+    /// Returns the number of slices that have begun. The next slice gets this number as its id.
     #[must_use]
     pub fn slices_begun(&self) -> u64 {
         self.stacks.begun()
     }
 
-    /// Returns the slices that have not ended. The slices of one thread come from the outside in.
+    /// Returns the slices that have not ended. The slices of each thread come in the order of its stack, outermost
+    /// first.
     pub fn open_slices(&self) -> impl Iterator<Item = &OpenSlice> {
         self.stacks.all()
     }

@@ -52,7 +52,8 @@ impl SpanStacks {
         slice
     }
 
-    /// Takes the innermost slice of the span from the stack of the thread; `None` if the thread is not in the span.
+    /// Takes the innermost slice of the span from the stack of the thread. Returns `None` if the thread is not in the
+    /// span.
     pub(super) fn exit(&mut self, thread: ThreadKey, span: SpanId) -> Option<TakenSlice> {
         take(self.threads.get_mut(&thread)?, span)
     }
@@ -97,7 +98,7 @@ impl SpanStacks {
         self.threads.get(&thread).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the slices of all stacks. The slices of one thread come from the outside in.
+    /// Returns the slices of all stacks. The slices of each thread come in the order of its stack, outermost first.
     pub(super) fn all(&self) -> impl Iterator<Item = &OpenSlice> {
         self.threads.values().flatten()
     }

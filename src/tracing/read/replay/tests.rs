@@ -85,7 +85,7 @@ fn each_record_returns_its_change_and_slices_have_ids_in_the_order_of_the_enters
     assert_eq!((first.id, first.thread, second.id, second.thread.recorder), (0, MAIN, 1, 1));
     assert_eq!((spans.slices_begun(), spans.stack(MAIN)), (2, &[first][..]));
     assert_eq!(spans.push(0, &record(4, 1, exit(1))), SpanChange::SliceEnded(first));
-    // The thread is not in the span any more.
+    // The close comes after an exit, but the thread is not in the span any more: the exit changes no slice.
     assert_eq!(spans.push(0, &record(5, 1, exit(1))), SpanChange::Updated(id(1)));
     assert_eq!(spans.push(0, &record(6, 1, close(1))), SpanChange::Closed { span: id(1), cut: vec![] });
     assert_eq!(spans.open_slices().collect::<Vec<_>>(), [&second]);
@@ -101,7 +101,7 @@ fn a_close_after_a_loss_cuts_the_slices_whose_exits_are_missing() {
     spans.gap(Some((0, 0)));
     let SpanChange::Closed { cut, .. } = spans.push(0, &record(9, 3, close(1))) else { panic!() };
     assert_eq!(cut.iter().map(|slice| slice.id).collect::<Vec<_>>(), [0, 1]);
-    // One of the exits was only late.
+    // One of the exits was not lost and comes after the close.
     spans.push(0, &record(10, 2, exit(1)));
     let span = spans.finish(20).remove(0);
     let slices: Vec<_> = span.slices.iter().map(|slice| (slice.is_cut, slice.exited_epoch_nanos)).collect();
