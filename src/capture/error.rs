@@ -32,7 +32,7 @@ pub enum CaptureErrorKind {
     NotACapture,
     /// The file is a capture of a later version.
     WrongVersion,
-    /// The file holds something that no capture can hold.
+    /// The file is damaged: it has bytes that no capture can have.
     Damaged,
     /// The file system is full.
     NoSpace,
@@ -50,7 +50,7 @@ pub enum CaptureErrorKind {
     Ring,
     /// The system has no event rings: it is not Linux.
     Unsupported,
-    /// Anything else that the operating system reported.
+    /// Another error that the operating system reported.
     Io,
 }
 
@@ -125,7 +125,7 @@ impl CaptureError {
         }
     }
 
-    /// Returns the operating system's error if that was the cause.
+    /// Returns the operating system's error, if such an error was the cause.
     #[must_use]
     pub fn io_error(&self) -> Option<&io::Error> {
         match &self.0.source {

@@ -7,16 +7,17 @@ use super::record::{CapturedContent, CapturedPayload, CapturedRecord, GAP_BYTES,
 use super::wire::Bytes;
 use std::collections::BTreeMap;
 
-/// The limit of the memory for records that wait to be sorted, in bytes: beyond it, no block is added. In real
-/// captures, blocks overlap by little.
+/// The limit of the memory for records that wait to be sorted, in bytes. When the limit is reached, the reader adds no
+/// further block before it has handed out records. Real captures stay far below the limit, because the times of their
+/// blocks overlap by little.
 const WAITING_BYTES_MAX: usize = 1 << 26;
 /// The largest number of records in a block. A block is written once it is full, however large its last payload is.
 const RECORDS_MAX: u64 = (2 * BLOCK_BYTES_TARGET / GAP_BYTES) as u64;
 
-/// The events and gaps of a [`CaptureFile`] in the order of time. The events of one ring stay in the order of their
-/// sequence numbers, even where their time stamps run against it.
+/// The events and gaps of a [`CaptureFile`] in the order of time. The events of one ring are always in the order of
+/// their sequence numbers, even if their time stamps are in another order.
 ///
-/// A damaged block is left out, and is among the [`Self::problems`] at the end.
+/// Damaged blocks are left out. At the end, [`Self::problems`] names them.
 #[derive(Debug)]
 pub struct CaptureEvents<'f> {
     /// The blocks of events, each with its file.

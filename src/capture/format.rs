@@ -21,11 +21,12 @@ pub(super) const BLOCK_HEADER_BYTES: u64 = 48;
 const BLOCK_MAGIC: u32 = u32::from_le_bytes(*b"EVRB");
 /// The size at which a block of events is written.
 pub(super) const BLOCK_BYTES_TARGET: usize = 1 << 20;
-/// The largest payload that is kept. A larger payload is left out, and counted.
+/// The size of the largest payload that a capture takes. A larger payload is left out, and the capture counts it.
 pub(super) const PAYLOAD_BYTES_MAX: usize = 64 << 20;
 /// The largest size of a decompressed block: a full block and one payload of the largest size.
 pub(super) const BLOCK_BYTES_MAX: u64 = (PAYLOAD_BYTES_MAX + 2 * BLOCK_BYTES_TARGET) as u64;
-/// The largest size of a compressed block. Incompressible bytes grow a little.
+/// The largest size of a compressed block. It is larger than [`BLOCK_BYTES_MAX`], because bytes that cannot be
+/// compressed take a little more room in a zstd frame.
 pub(super) const COMPRESSED_BYTES_MAX: u64 = BLOCK_BYTES_MAX + (BLOCK_BYTES_MAX >> 7) + 1024;
 /// The largest number of rings in a capture.
 pub(super) const RINGS_MAX: usize = 1 << 13;
@@ -49,9 +50,9 @@ impl BlockKind {
 /// The file header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct FileHeader {
-    /// Number of the file in a rotated capture, from 1; 0 if it is not rotated.
+    /// Number of the file in a rotated capture, from 1. The number is 0 if the capture is not rotated.
     pub(super) part: u32,
-    /// Time of its start.
+    /// Time at which the file was begun.
     pub(super) started_epoch_nanos: u64,
     /// CLOCK_BOOTTIME at the same moment.
     pub(super) started_boot_nanos: u64,
@@ -92,7 +93,8 @@ pub(super) struct BlockHeader {
     pub(super) compressed_bytes: u64,
     pub(super) bytes: u64,
     pub(super) records: u64,
-    /// The smallest and largest time by which its records are sorted.
+    /// The smallest and the largest sort time of the block's records. (Records are sorted by these times, which are not
+    /// always their time stamps.)
     pub(super) first_nanos: u64,
     pub(super) last_nanos: u64,
 }

@@ -44,23 +44,24 @@ impl CaptureOptions {
         self
     }
 
-    /// Stops after this time. With a time of 0, everything that was recorded until now is taken. Default: no limit.
+    /// Stops the capture after this time. If the time is 0, the capture takes everything that was recorded before it
+    /// began. Default: no limit.
     pub fn duration(mut self, duration: Duration) -> Self {
         self.duration = Some(duration);
         self
     }
 
-    /// Stops before the files have more than this many bytes together, end and index included. The descriptions of the
-    /// rings that exist at the start of a file are written even if they exceed the limit. Files that were removed again
-    /// ([`Self::keep_files`]) count, too. Default: no limit.
+    /// Stops the capture before all of its files together have more than this many bytes, including their ends and
+    /// indexes. The descriptions of the rings that exist at the start of a file are written even if they exceed the
+    /// limit. Files that were removed again ([`Self::keep_files`]) count, too. Default: no limit.
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = Some(bytes);
         self
     }
 
-    /// Begins a new file before the current one has more than this many bytes, end and index included. Each file can be
-    /// read alone. Each file holds at least one event, even if that event and the descriptions of the rings exceed the
-    /// limit. `trace.evc` becomes `trace.0001.evc` and so on. Default: one file.
+    /// Begins a new file before the current file has more than this many bytes, including its end and index. Each file
+    /// can be read alone. Each file holds at least one event, even if that event and the descriptions of the rings
+    /// exceed the limit. `trace.evc` becomes `trace.0001.evc` and so on. Default: one file.
     pub fn rotate_bytes(mut self, bytes: u64) -> Self {
         self.rotate_bytes = Some(bytes);
         self
@@ -72,8 +73,8 @@ impl CaptureOptions {
         self
     }
 
-    /// Keeps only the last `files` of the rotated files. Events in removed files are no loss: they are counted in
-    /// [`RingStats::removed`](super::RingStats::removed). Default: all files are kept.
+    /// Keeps only the last `files` of the rotated files. Events in removed files do not count as lost. They are counted
+    /// in [`RingStats::removed`](super::RingStats::removed). Default: all files are kept.
     pub fn keep_files(mut self, files: usize) -> Self {
         self.keep_files = Some(files);
         self

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The longest time for which events wait for the next block to be written.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
-/// The smallest remainder of a file with a limit that is still used for a block. The blocks before it become smaller
-/// and smaller.
+/// The smallest room in a file with a size limit for which another block is written. Without this bound, the last
+/// blocks before the limit would become smaller and smaller.
 const LAST_BLOCK_BYTES: usize = 4096;
 
 /// The files of a capture, and the file that is being written.
@@ -33,7 +33,7 @@ pub(super) struct Output<'o> {
     has_records: bool,
     /// Number of rings that the current file describes.
     described: usize,
-    /// Call sites and threads that the current file does not have yet.
+    /// Encoded entries of call sites and threads that have not been written to the current file yet.
     tables: Vec<u8>,
     table_entries: u64,
     /// Bytes of all tables in the current file, before compression.
@@ -94,7 +94,7 @@ impl<'o> Output<'o> {
         Ok(())
     }
 
-    /// Describes rings that have come since; returns false if there is no room.
+    /// Writes the descriptions of rings that the current file does not describe yet. Returns false if there is no room.
     pub(super) fn describe(
         &mut self,
         rings: &mut [SourceRing],
@@ -114,8 +114,8 @@ impl<'o> Output<'o> {
         Ok(true)
     }
 
-    /// Makes sure that this many more bytes fit into the current file, if necessary by beginning a new one. Returns
-    /// false if that is impossible.
+    /// Makes sure that this many more bytes fit into the current file. If they do not fit, begins a new file. Returns
+    /// false if no file may take the bytes, because of the limit of all files together.
     #[inline]
     pub(super) fn make_room(
         &mut self,
@@ -140,7 +140,8 @@ impl<'o> Output<'o> {
         rings: &mut [SourceRing],
         recorders: &mut [SourceRecorder],
     ) -> Result<bool, CaptureError> {
-        // Compression may have made the file smaller than the upper bound.
+        // Until the events are written, their compressed size is not known, and `has_room` reckons with the largest
+        // possible size. The real size may leave enough room.
         self.flush(rings, recorders)?;
         if self.has_room(bytes.max(LAST_BLOCK_BYTES), rings.len()) {
             return Ok(true);
@@ -148,7 +149,7 @@ impl<'o> Output<'o> {
         if self.options.rotate_bytes.is_none() {
             return Ok(false);
         }
-        // A file without a record is not replaced by another empty one.
+        // If the current file has no record, a new file would have no more room, so no new file is begun.
         if self.has_records && !self.rotate(bytes, rings, recorders)? {
             return Ok(false);
         }
@@ -173,7 +174,7 @@ impl<'o> Output<'o> {
         HEADER_BYTES + descriptions.sum::<u64>() + tables + fresh
     }
 
-    /// Ends the current file and begins another; returns false if the files would become too large together.
+    /// Ends the current file and begins another file. Returns false if all files together would become too large.
     fn rotate(
         &mut self,
         bytes: usize,
@@ -203,7 +204,8 @@ impl<'o> Output<'o> {
         Ok(true)
     }
 
-    /// Counts the events of files that were removed when the current one was begun.
+    /// Moves the counts of files that were removed when the current file was begun from the captured to the removed
+    /// events.
     fn count_removed(&mut self, rings: &mut [SourceRing]) {
         while self.removed_files < self.parts.removed() {
             let Some((stats, bytes)) = self.removable.pop_front() else { return };
@@ -216,7 +218,8 @@ impl<'o> Output<'o> {
         }
     }
 
-    /// Flushes and rotates if it is time to. Returns false if the files would become too large together.
+    /// Writes the waiting events if they have waited long enough, and begins a new file if it is time. Returns false if
+    /// all files together would become too large.
     pub(super) fn tick(
         &mut self,
         now: Instant,
@@ -236,7 +239,7 @@ impl<'o> Output<'o> {
             if let Some(shard0) = &rings[recorder.shard0 as usize].reader {
                 self.table_entries += recorder.tables.put_new(&mut self.tables, recorder.shard0, shard0);
             }
-            // Tables can be larger than a block.
+            // All entries together may be too large for one block, so they are written in parts.
             if self.tables.len() > PAYLOAD_BYTES_MAX / 2 {
                 self.write_tables()?;
             }
@@ -244,10 +247,11 @@ impl<'o> Output<'o> {
         Ok(())
     }
 
-    /// Writes the waiting tables and events. Tables go before the events that refer to them.
+    /// Writes the waiting tables and events. Tables are written before the events that refer to their entries.
     pub(super) fn flush(&mut self, rings: &[SourceRing], recorders: &mut [SourceRecorder]) -> Result<(), CaptureError> {
         self.last_flush = Instant::now();
-        // With a limit, entries are collected before each record, and later entries have not been given room.
+        // Without a size limit, the tables' new entries are collected here. With a limit, `make_room` collects them
+        // before each record and reserves room for them; entries that are newer have no reserved room and must wait.
         if self.limit == u64::MAX {
             self.collect_tables(rings, recorders)?;
         }

@@ -16,7 +16,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// The mode of new files, which is also that of rings: the owner may write, the group may read.
+/// The mode of new files: the owner may read and write, the group may read. Rings have the same mode by default.
 const MODE: Mode = Mode::from_raw_mode(0o640);
 
 /// The directory entry of a file that shall be written: a directory, which is held open, and a name in it.
@@ -51,15 +51,15 @@ impl OutputEntry {
         Ok(Self { directory, directory_id: FileId::of(&stat), name: name.to_os_string(), path: path.to_path_buf() })
     }
 
-    /// Returns the path.
+    /// Returns the path that was given to [`Self::open`].
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Finds out what exists under the name. A device or a pipe is opened, also through a link (`/dev/stdout` is a
-    /// link). A regular file may be replaced if `overwrite` is true and the file is not among those that are read.
-    /// Nothing else is ever replaced.
+    /// Finds out whether a file can be made under the name. A device or a pipe is opened instead, also through a link
+    /// (`/dev/stdout` is a link). A regular file may be replaced if `overwrite` is true and the file is not among those
+    /// that are read. Nothing else is ever replaced.
     ///
     /// # Errors
     /// Something exists under the name that is not replaced.
@@ -72,7 +72,8 @@ impl OutputEntry {
             let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
             let stream = rustix::fs::open(&self.path, flags, Mode::empty());
             let stream = stream.map_err(|errno| failed(&self.path, errno))?;
-            // The name may lead to a regular file by now, which was not checked and is not written to.
+            // Since the check, another file may have got this name. A regular file was not checked, so it must not be
+            // written to.
             let now = rustix::fs::fstat(&stream).map_err(|errno| failed(&self.path, errno))?;
             if !FileType::from_raw_mode(now.st_mode).is_file() {
                 return Ok(OutputKind::Stream(stream.into()));
@@ -82,7 +83,8 @@ impl OutputEntry {
         Ok(OutputKind::File)
     }
 
-    /// Checks that the name is not that of a device or a pipe, which takes one stream and not a row of files.
+    /// Checks that the name does not lead to a device or a pipe. A rotated capture needs names for several files, but a
+    /// device or a pipe takes only one stream.
     pub(super) fn check_no_stream(&self) -> Result<(), CaptureError> {
         if self.kind_behind_links().is_some_and(is_stream) { Err(refused(IS_STREAM).at(&self.path)) } else { Ok(()) }
     }
@@ -92,7 +94,7 @@ impl OutputEntry {
         Some(FileType::from_raw_mode(rustix::fs::stat(&self.path).ok()?.st_mode))
     }
 
-    /// Checks that nothing exists under the name, or a regular file that may be replaced.
+    /// Checks that the name is free, or leads to a regular file that may be replaced.
     fn check(&self, overwrite: bool, read: &ReadFiles) -> Result<(), CaptureError> {
         self.check_what_is_there(overwrite, read).map_err(|error| error.at(&self.path))
     }
@@ -128,12 +130,12 @@ impl OutputEntry {
         }
     }
 
-    /// Checks that the existing file is not a ring with a living writer, which would go on writing to a file without a
-    /// name.
+    /// Checks that the existing file is not a ring with a living writer. If such a ring were replaced, its writer would
+    /// go on to record to a file that has no name any more.
     fn check_that_nobody_writes_it(&self) -> Result<(), CaptureError> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        // A user who may not read the file cannot check this. The directory's mode decides whether he may replace the
-        // file.
+        // If the user may not read the file, the check is left out. The directory's mode decides whether the user may
+        // replace the file.
         let Ok(file) = rustix::fs::openat(&self.directory, &self.name, flags, Mode::empty()) else { return Ok(()) };
         match lock_state(&file) {
             LockState::Held { pid } => {
@@ -191,23 +193,24 @@ impl UnfinishedFile<'_> {
         let OutputEntry { directory, name, path, .. } = self.place;
         self.place.check(overwrite, read)?;
         if !overwrite {
-            // Unlike a rename, a link does not replace a file that has come meanwhile. Dropping `self` removes the
-            // first name.
+            // The file gets its name by a link, because a rename would replace a file that has been made under this
+            // name since the check. The drop of `self` removes the temporary name.
             match rustix::fs::linkat(directory, &self.name, directory, name, AtFlags::empty()) {
                 Ok(()) => return Ok(()),
                 Err(Errno::EXIST) => return self.place.check(false, read).and(Err(failed(path, Errno::EXIST))),
-                // Some file systems have no links.
+                // Some file systems have no hard links. Then the name is checked again, and the file is renamed below.
                 Err(_) => self.place.check(false, read)?,
             }
         }
-        // A file that comes between the check and the rename is replaced; it is neither opened nor followed.
+        // If a file is made under this name between the check and the rename, the rename replaces it. A link there is
+        // not followed.
         rustix::fs::renameat(directory, &self.name, directory, name).map_err(|errno| failed(path, errno))
     }
 }
 
 impl Drop for UnfinishedFile<'_> {
     fn drop(&mut self) {
-        // After a rename there is nothing to remove.
+        // After a rename the temporary name does not exist any more, so the error is of no interest.
         let _ = rustix::fs::unlinkat(&self.place.directory, &self.name, AtFlags::empty());
     }
 }
@@ -281,7 +284,7 @@ mod tests {
         drop(place.create_unfinished().unwrap());
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
         let unfinished = place.create_unfinished().unwrap();
-        // Another file comes after the look.
+        // Another file is made under the name after `look`.
         std::fs::write(&path, "earlier").unwrap();
         assert_eq!(unfinished.publish(false, &read).unwrap_err().kind(), CaptureErrorKind::Exists);
         assert_eq!(std::fs::read(&path).unwrap(), b"earlier");

@@ -12,7 +12,7 @@ pub(super) struct PayloadExtent {
     /// The offsets of the first byte of all payloads and of the byte after the last, unwrapped.
     bytes: Option<(u64, u64)>,
     taken: u64,
-    /// Upper bound of live payload offsets, at the last look.
+    /// Upper bound of the payload offsets in the buffer window, when the ring's header was last read.
     end_max: u64,
     /// Number of payloads that were refused.
     pub(super) refused: u64,
@@ -38,7 +38,8 @@ impl PayloadExtent {
     fn admits(&mut self, offset: u64, bytes: u64, look: impl FnOnce() -> u64) -> bool {
         let Some(end) = offset.checked_add(bytes) else { return false };
         if end > self.end_max {
-            // The writer of a live ring has moved the window meanwhile.
+            // The payload may nevertheless be sound: the writer of a live ring may have moved the window since the
+            // header was last read. So the header is read again.
             self.end_max = look();
         }
         let (first, last) = self.bytes.unwrap_or((offset, end));
@@ -53,8 +54,8 @@ impl PayloadExtent {
     }
 }
 
-/// Returns an upper bound of live payload offsets. A writer moves the window before it writes, so no payload ends after
-/// this offset.
+/// Returns the upper bound of the payload offsets in the ring's present buffer window. A writer moves the window before
+/// it writes, so no payload ends after this offset.
 fn end_max(reader: &Reader) -> u64 {
     let info = reader.info();
     info.buffer_window_start.saturating_add(info.geometry.payload_buf_bytes())

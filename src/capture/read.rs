@@ -17,8 +17,7 @@ use std::path::Path;
 
 /// A capture file, opened for reading.
 ///
-/// The rings and tables of the capture are in memory. The events are read from the file each time that they are asked
-/// for.
+/// The rings and tables of the capture are in memory. Each call of [`Self::events`] reads the events from the file.
 #[derive(Debug)]
 pub struct CaptureFile {
     file: File,
@@ -27,7 +26,7 @@ pub struct CaptureFile {
     file_bytes: u64,
     blocks: Vec<BlockRef>,
     rings: Vec<CapturedRing>,
-    /// The catalog of each ring. Only those of shards 0 have content.
+    /// The catalog of each ring. Only the catalogs of rings that are shard 0 of a recorder have content.
     catalogs: Vec<Catalog>,
     end: Option<CaptureEnd>,
     is_truncated: bool,
@@ -54,8 +53,8 @@ impl CaptureFile {
         }
     }
 
-    /// Opens a capture. A capture that is truncated, because its program was killed or the disk was full, is read up to
-    /// there, and [`Self::problems`] says so.
+    /// Opens a capture. A capture is truncated if its program was killed or the disk was full. Such a capture is read
+    /// as far as it has whole blocks, and [`Self::problems`] reports the truncation.
     ///
     /// # Errors
     /// The file does not exist, is not a capture or is of a later version, or the description of a ring is damaged.
@@ -226,7 +225,8 @@ impl CaptureFile {
         Ok(block.filter(|block| block.end() <= self.file_bytes))
     }
 
-    /// Decompresses a block, to no more bytes than its header states, which are bounded.
+    /// Reads and decompresses a block. The result has at most as many bytes as the block's header states, and no header
+    /// may state more than [`BLOCK_BYTES_MAX`](super::format::BLOCK_BYTES_MAX).
     pub(super) fn block_bytes(&self, block: &BlockRef) -> Result<Vec<u8>, CaptureError> {
         let damaged = |problem: String| {
             let message = format!("the block at byte {} is damaged: {problem}", block.offset);
@@ -302,8 +302,8 @@ impl CaptureFile {
         &self.rings
     }
 
-    /// Returns the call sites and threads of the recorder whose shard 0 is the ring with this index; empty for other
-    /// rings.
+    /// Returns the call sites and threads of the recorder whose shard 0 is the ring with this index. For any other
+    /// ring, returns an empty catalog.
     #[must_use]
     pub fn catalog(&self, ring: u32) -> Catalog {
         self.catalogs.get(ring as usize).cloned().unwrap_or_default()
@@ -317,30 +317,31 @@ impl CaptureFile {
         CaptureEvents::new(blocks.filter(|(_, block)| block.header.kind == BlockKind::Events), self.rings.len())
     }
 
-    /// Returns the size of all its files.
+    /// Returns the size of all files of the capture together.
     #[cfg_attr(not(feature = "export"), allow(dead_code, reason = "the exports' business"))]
     pub(crate) fn file_bytes(&self) -> u64 {
         self.later.iter().fold(self.file_bytes, |sum, part| sum.saturating_add(part.file_bytes))
     }
 
-    /// Returns its files.
+    /// Returns the files of the capture.
     pub(super) fn files(&self) -> impl Iterator<Item = &File> {
         std::iter::once(&self.file).chain(self.later.iter().map(|part| &part.file))
     }
 
-    /// Returns the end of the capture; `None` if it is truncated.
+    /// Returns the end of the capture. Returns `None` if the capture is truncated.
     #[must_use]
     pub fn end(&self) -> Option<&CaptureEnd> {
         self.end.as_ref()
     }
 
-    /// Returns true if its end is missing.
+    /// Returns true if the end of the capture is missing.
     #[must_use]
     pub fn is_truncated(&self) -> bool {
         self.is_truncated
     }
 
-    /// Returns the problems that were found when it was opened, a line each; see also [`CaptureEvents::problems`].
+    /// Returns the problems that were found when the capture was opened, one line for each problem.
+    /// [`CaptureEvents::problems`] has the problems that are found while events are read.
     #[must_use]
     pub fn problems(&self) -> &[String] {
         &self.problems
@@ -364,7 +365,7 @@ impl CaptureFile {
         self.header.started_monotonic_nanos
     }
 
-    /// Returns the number of this file in a rotated capture, from 1; 0 if the capture was not rotated.
+    /// Returns the number of this file in a rotated capture, from 1. Returns 0 if the capture was not rotated.
     #[must_use]
     pub fn part(&self) -> u32 {
         self.header.part

@@ -1,4 +1,4 @@
-//! The files that are read, which are never written over.
+//! The files that a program reads, and so never replaces or writes to.
 
 use super::error::CaptureError;
 use super::output_entry::refused;
@@ -42,7 +42,7 @@ impl ReadFiles {
         self.files.extend(stats.map(|stat| FileId::of(&stat)));
     }
 
-    /// Checks that an open stream is none of these files.
+    /// Checks that an open stream is none of the files that are read.
     ///
     /// # Errors
     /// The stream is one of these files: [`NotReplaceable`](super::CaptureErrorKind::NotReplaceable).
@@ -57,7 +57,7 @@ impl ReadFiles {
         FileType::from_raw_mode(stat.st_mode).is_file() && self.files.contains(&FileId::of(stat))
     }
 
-    /// Returns the shard 0 of the recorder whose shards have names like this.
+    /// Returns the name of the shard 0 whose recorder may make a shard with this name.
     pub(super) fn recorder_of_shard(&self, directory: FileId, name: &OsStr) -> Option<&OsStr> {
         let is_number = |end: &[u8]| end.len() > 1 && end[0] == b'.' && end[1..].iter().all(u8::is_ascii_digit);
         let is_its = |(place, first): &&(FileId, OsString)| {

@@ -76,7 +76,8 @@ pub(super) fn event_bytes(payload: PayloadRead<'_>) -> usize {
     8 + 8 * DESCRIPTOR_WORDS + if payload_bytes > PAYLOAD_BYTES_MAX { 0 } else { payload_bytes }
 }
 
-/// Encodes an event. `ring` is below the largest number of rings of a capture.
+/// Encodes an event. `ring` is the index of its ring, which fits 16 bits because a capture has a limited number of
+/// rings.
 pub(super) fn put_event(out: &mut Vec<u8>, ring: u32, descriptor: &Descriptor, payload: PayloadRead<'_>) {
     let (tag, bytes): (u8, &[u8]) = match payload {
         PayloadRead::Valid(bytes) if bytes.len() > PAYLOAD_BYTES_MAX => (OMITTED, &[]),
@@ -129,8 +130,8 @@ pub(super) fn take_record(bytes: &mut Bytes<'_>) -> Option<CapturedRecord> {
     })
 }
 
-/// The time by which the records of one ring are sorted among the records of others. It never falls, so that the order
-/// within the ring is kept.
+/// The sort time of one ring's records among the records of other rings. It never falls from one record to the next, so
+/// that the records of the ring stay in the order of their seqnos.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SortKey(u64);
 

@@ -38,7 +38,8 @@ pub struct CapturedRing {
     pub created_epoch_nanos: u64,
     /// The clock's calibration at the start of the capture: kind, ticks0, epoch_nanos0, mult, shift, ticks per second.
     pub clock: [u64; 6],
-    /// First seqno that the capture was to hold: 1, or the next seqno at its start if only new events were requested.
+    /// First seqno that the capture was asked to take. It is 1, or, if only new events were requested, the next seqno
+    /// at the start of the capture.
     pub first_seqno: u64,
 }
 
@@ -83,7 +84,8 @@ impl CapturedRing {
         }
     }
 
-    /// Describes another shard of this shard 0's recorder. Only the fields that all shards have in common are known.
+    /// Makes the description of a shard that could not be opened, from this description of its recorder's shard 0. Only
+    /// the fields that all shards of a recorder have in common are filled.
     pub(super) fn missed_shard(&self, recorder: u32, shard: u32) -> Self {
         Self {
             name: format!("{}.{shard}", self.name),

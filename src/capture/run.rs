@@ -1,4 +1,4 @@
-//! The loop of a capture, which copies events from rings to files. It decides when to look and when to stop.
+//! The loop of a capture, which copies events from rings to files. It decides when to read the rings and when to stop.
 
 use super::end::EndReason;
 use super::error::{CaptureError, CaptureErrorKind};
@@ -18,20 +18,21 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The pace of checks: of time limits, of the writers' liveness, and of the caller through `progress`.
+/// The time between two checks of the time limits, of the writers' liveness, and (by `progress`) of the caller's wish
+/// to end.
 const TICK: Duration = Duration::from_millis(100);
-/// Number of records that are copied between two looks at the clock.
+/// Number of records that are copied before the clock is read again.
 const RECORDS_PER_LOOK: u32 = 1 << 10;
-/// Number of payload bytes that are copied between two looks at the clock.
+/// Number of payload bytes that are copied before the clock is read again.
 const PAYLOAD_BYTES_PER_LOOK: u64 = 64 << 20;
-/// The pause between looks while nothing comes.
+/// The pause between two reads of the rings while no event comes.
 const IDLE_SLEEP: Duration = Duration::from_micros(500);
-/// The time for which the end of a capture waits for events whose recording began before that end.
+/// The time for which a capture that shall end waits for events whose recording began before the end.
 const END_GRACE: Duration = Duration::from_millis(50);
 
 /// Copies the events of the rings with these names or paths, live or dead, into a file. All shards of a perf recorder
-/// are taken, also those that it makes meanwhile. A shard that is removed before it could be opened is a loss, and is
-/// counted.
+/// are taken, also those that it makes meanwhile. The events of a shard that was removed before it could be opened
+/// count as lost.
 ///
 /// `progress` is called about ten times a second. It ends the capture in good order by returning
 /// [`ControlFlow::Break`]. Everything that was recorded before the end is taken. Without an end in the options, the
@@ -130,7 +131,7 @@ struct Capture<'o> {
     started: Instant,
 }
 
-/// The result of looking for one event or gap to copy.
+/// The result of the attempt to copy one event or gap.
 enum Copied {
     Record {
         /// The payload's size, as the descriptor names it.
@@ -139,7 +140,7 @@ enum Copied {
     Nothing,
     /// An event that was recorded after the end of the capture.
     AfterTheEnd,
-    /// There is no room for more.
+    /// The files have no room for the event or gap.
     Full,
 }
 
@@ -171,7 +172,7 @@ impl<'o> Capture<'o> {
         Ok(Self { options, next_ring, sources, output, started: Instant::now() })
     }
 
-    /// Adds the rings that have come since the last look.
+    /// Adds the rings that `next_ring` has for now.
     fn take_new_rings(&mut self) {
         while let Some(next_ring) = &mut self.next_ring {
             match next_ring() {
@@ -214,7 +215,7 @@ impl<'o> Capture<'o> {
         Ok(CaptureSummary {
             reason,
             elapsed,
-            // A ring that is not in a file, because there was no room for its description, is not captured.
+            // Only captured rings are named. A ring for whose description no file had room is not captured.
             rings: rings.take(self.output.finished.rings.len()).collect(),
             stats: self.output.finished,
             bytes: self.output.finished_bytes.saturating_sub(self.output.removed_bytes),
@@ -258,7 +259,8 @@ impl<'o> Capture<'o> {
                 next_tick = now + TICK;
                 if is_idle {
                     self.sources.set.check_liveness();
-                    // The last events of the writers may have come after the look above.
+                    // A writer may have recorded its last events after the rings were read and before it was found to
+                    // have ended. So the rings are read once more before the capture may end.
                     is_idle = false;
                 }
                 if !self.output.tick(now, &mut self.sources.rings, &mut self.sources.recorders)? {
@@ -267,7 +269,8 @@ impl<'o> Capture<'o> {
                 let wants_end = progress(&self.progress()).is_break();
                 let reason = self.reason_to_end(now, wants_end);
                 stop = stop.or_else(|| reason.map(|reason| Stop::new(reason, now_epoch_nanos(), now + END_GRACE)));
-                // Events whose recording began before the end may still come until the deadline.
+                // The capture does not end before the deadline, because events whose recording began before the end may
+                // come until then.
                 if let Some(stop) = &mut stop
                     && stop.is_reached(&self.sources.rings)
                     && now >= stop.deadline
@@ -324,7 +327,7 @@ impl<'o> Capture<'o> {
                 }
                 let ring = &mut rings[index];
                 let payload = ring.payloads.check(&event, set.payload(), ring.reader.as_ref());
-                // The room is for the event and a gap before it.
+                // Room is needed for the event and for a gap before it.
                 if !self.output.make_room(event_bytes(payload) + GAP_BYTES, rings, recorders)? {
                     return Ok(Copied::Full);
                 }

@@ -31,7 +31,7 @@ pub(super) struct SourceRing {
     /// `None` for a shard that could not be opened.
     pub(super) reader: Option<Reader>,
     pub(super) described: CapturedRing,
-    /// The gap of a shard that could not be opened, until it is written.
+    /// The gap of a shard that could not be opened. It is kept here until it is written.
     pub(super) missing: Option<Gap>,
     pub(super) key: SortKey,
     pub(super) stats: RingStats,
@@ -94,7 +94,7 @@ impl Sources {
         self.check_number()?;
         let is_perf = reader.info().content_type == CONTENT_TYPE_PERF;
         if is_perf {
-            // The reader's message says what is wrong with the schema.
+            // The reader's error explains the difference between the schemas.
             reader.check_events::<PerfEvent>().map_err(CaptureError::ring)?;
         }
         let ring = self.set.add(reader, start) as u32;
@@ -104,7 +104,7 @@ impl Sources {
         self.take_new()
     }
 
-    /// Takes up the rings that the set has got since the last call.
+    /// Adds an entry to `rings` for each ring that the set has got since the last call.
     #[inline]
     pub(super) fn take_new(&mut self) -> Result<(), CaptureError> {
         let has_new = self.set.rings().len() > self.rings.len();
@@ -134,8 +134,8 @@ impl Sources {
         let (Some(reader), Some(cursor)) = (ring.reader().cloned(), ring.cursor()) else {
             return self.describe_missed(index, recorder);
         };
-        // Seqno 1, or the next seqno if only new events are wanted. The cursor reports events that had been
-        // overwritten.
+        // The capture begins at seqno 1, or at the next seqno if only new events are wanted. This is so even if the
+        // first events were overwritten: the cursor reports them as a gap.
         let first_seqno = cursor.next_seqno();
         let role = match (is_perf, ring.recorder()) {
             (false, _) => RingRole::Single,

@@ -18,11 +18,11 @@ pub struct RingStats {
     pub expired_payloads: u64,
     /// Events whose descriptor names a payload that the ring cannot have.
     pub malformed_payloads: u64,
-    /// Events whose payload was too large to keep.
+    /// Events whose payload was left out because it was larger than 64 MiB.
     pub omitted_payloads: u64,
     /// Sequence numbers without an event, by cause, in the order of [`GapCause::ALL`].
     pub missing_by_cause: [u64; 5],
-    /// The last seqno that is counted, 0 for none.
+    /// The last seqno that the counts include, or 0 if they include no seqno.
     pub last_seqno: u64,
     /// Events that the ring had handed out when the capture stopped, and that are recorded after its end.
     pub unread: u64,
@@ -73,7 +73,8 @@ impl RingStats {
         self.unread = info.last_seqno.saturating_sub(self.last_seqno);
         self.was_live = match reader.state() {
             RingState::Live | RingState::Unknown => true,
-            // The writer may well go on, though its file cannot be read.
+            // The writer may go on to record although its file cannot be read here. The lock on the file shows whether
+            // the writer lives.
             RingState::Truncated | RingState::NoMemory | RingState::Unreadable => reader.lock_owner_pid().is_some(),
             _ => false,
         };

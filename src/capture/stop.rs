@@ -9,7 +9,7 @@ use std::time::Instant;
 pub(super) struct Stop {
     pub(super) reason: EndReason,
     pub(super) epoch_nanos: u64,
-    /// After this time, the capture does not wait for silent rings.
+    /// The time after which the capture no longer waits for rings that bring no events.
     pub(super) deadline: Instant,
     /// For each ring, the last seqno to wait for.
     last_seqnos: Vec<u64>,
@@ -20,15 +20,15 @@ impl Stop {
         Self { reason, epoch_nanos, deadline, last_seqnos: Vec::new() }
     }
 
-    /// Returns true if every ring has given all events that it had at the first call. Where time stamps are right, an
-    /// event with a later stamp ends the capture sooner. A writer whose stamps lie in the past must not keep a capture
-    /// from ending.
+    /// Returns true if every ring has given all events that it had at the first call. Usually the capture ends sooner,
+    /// at the first event whose stamp is later than the end. This check is for writers whose stamps lie in the past:
+    /// they would never record such an event, and the capture would not end.
     pub(super) fn is_reached(&mut self, rings: &[SourceRing]) -> bool {
         let new_rings = rings.iter().skip(self.last_seqnos.len());
         self.last_seqnos.extend(new_rings.map(|ring| {
             let Some(info) = ring.reader.as_ref().map(Reader::info) else { return 0 };
-            // A damaged header can hold any number. A ring holds no more than a ringful, and the set holds one further
-            // event.
+            // The header's number is bounded, because a damaged header can hold any number. A ring can still bring as
+            // many events as it has slots, and one further event that the set has read already.
             let most = info.geometry.descriptor_capacity() + 1;
             info.last_seqno.min(given(ring).saturating_add(most))
         }));
@@ -36,7 +36,7 @@ impl Stop {
     }
 }
 
-/// Returns the seqno up to which the ring has given everything.
+/// Returns the seqno up to which the set has handed out all events and gaps of the ring.
 fn given(ring: &SourceRing) -> u64 {
     // The sum includes events that had been overwritten before: the set gives no event before every ring has given its
     // first gap.
@@ -65,7 +65,7 @@ mod tests {
         sources.add_first(Reader::open(path).unwrap()).unwrap();
         let mut stop = Stop::new(EndReason::Duration, u64::MAX, Instant::now() + Duration::from_secs(3600));
         assert!(!stop.is_reached(&sources.rings));
-        // The ring goes on to record.
+        // These ten events come after the first call of `is_reached`, so the capture need not wait for them.
         record();
         for taken in 1..10 {
             sources.rings[0].stats.last_seqno = taken;

@@ -11,8 +11,8 @@ use std::time::Duration;
 pub enum NextRing {
     /// A ring to capture from now on.
     Ring(Reader),
-    /// No ring for now. More rings may come; until [`Self::NoMore`], the capture does not end when all writers have
-    /// ended.
+    /// No ring for now. More rings may come, so the capture does not end when all writers have ended. It can end for
+    /// this reason only after [`Self::NoMore`].
     NotYet,
     /// No ring, now or later.
     NoMore,
@@ -54,11 +54,12 @@ pub struct CaptureSummary {
     pub removed_files: u32,
     /// Bytes of the removed files.
     pub removed_bytes: u64,
-    /// The files, without those that were removed again; empty for [`capture_to`](super::capture_to).
+    /// The files that are left, without the files that were removed again. The list is empty after
+    /// [`capture_to`](super::capture_to).
     pub files: Vec<PathBuf>,
     /// Failures that did not end the capture: shards that could not be opened, files that were truncated.
     pub problems: Vec<String>,
     /// Rings whose files had pages that could not be read, mostly because they were truncated. The events in these
-    /// pages are missing, and nobody can count them.
+    /// pages are missing, and their number is not known.
     pub lost_pages: Vec<(String, LostPages)>,
 }

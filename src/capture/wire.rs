@@ -44,8 +44,8 @@ impl<'a> Bytes<'a> {
         self.array()
     }
 
-    /// Takes a text that follows its length. Bytes that are not UTF-8 are replaced, and so are control characters
-    /// except line feeds.
+    /// Takes a text that follows its length. Replaces bytes that are not UTF-8, and control characters except line
+    /// feeds.
     pub(super) fn text(&mut self) -> Option<String> {
         let bytes = self.u32()?;
         let text = String::from_utf8_lossy(self.take(bytes as usize)?);

@@ -11,7 +11,8 @@ use super::ring::CapturedRing;
 use crate::reader::{Descriptor, Gap, PayloadRead};
 use std::io::Write;
 
-/// A writer of the blocks of one file. A block that was written stays readable whatever happens later.
+/// A writer of the blocks of one file. A block that was written can be read even if the writer fails or the program
+/// dies later.
 pub(super) struct CaptureWriter {
     out: Box<dyn Write>,
     compressor: zstd::bulk::Compressor<'static>,
@@ -108,7 +109,7 @@ impl CaptureWriter {
         self.block(BlockKind::End, &end.encode(), 1, (0, 0))?;
         let index_offset = self.offset;
         let index = encode_index(&self.blocks);
-        // A file of 100 GiB has an index of some megabytes.
+        // The index fits one block: even a file of 100 GiB has an index of only some megabytes.
         self.block(BlockKind::Index, &index, self.blocks.len() as u64, (0, 0))?;
         let file_bytes = self.offset + FOOTER_BYTES;
         self.write(&encode_footer(index_offset, file_bytes))?;
@@ -139,7 +140,7 @@ impl CaptureWriter {
 
 /// Returns the largest possible size of a block with this many uncompressed bytes.
 pub(super) fn block_bytes_max(bytes: usize) -> u64 {
-    // zstd's bound does not include the checksum.
+    // The 4 further bytes are zstd's checksum, which its bound does not include.
     BLOCK_HEADER_BYTES + zstd::zstd_safe::compress_bound(bytes) as u64 + 4
 }
 

@@ -12,17 +12,18 @@ use std::sync::OnceLock;
 pub(super) struct Source {
     pub(super) memory: MappedMemory,
     pub(super) file: shm::RingFile,
-    /// The file that was opened. For a snapshot, `file` is another one: anonymous memory.
+    /// The identity of the file that was opened. For a snapshot, this is the compressed file, while `file` is anonymous
+    /// memory.
     #[cfg_attr(not(feature = "capture"), allow(dead_code, reason = "only code that writes files asks for it"))]
     pub(super) file_id: shm::FileId,
-    /// The snapshot's path: `file` is then anonymous memory.
+    /// The path of the compressed file, if the ring is a snapshot. `file` is then anonymous memory.
     pub(super) saved_as: Option<PathBuf>,
     /// The name and the options with which the ring was opened, to open the next ring of that name. `None` if it was
     /// opened by a file descriptor.
     pub(super) opened_as: Option<(PathBuf, ReaderOptions)>,
     /// True if the ring was made while this reader waited for it: then all of its events are of interest.
     pub(super) was_awaited: bool,
-    /// Set once it is certain that nothing will be recorded any more.
+    /// The final state, as soon as it is certain that nothing will be recorded any more.
     pub(super) finished: OnceLock<RingState>,
 }
 
@@ -38,7 +39,7 @@ impl Source {
         self.finished.get().is_some()
     }
 
-    /// Returns the ring's state; asks the operating system unless the end is known.
+    /// Returns the ring's state. Asks the operating system, unless the ring is known to have ended.
     pub(super) fn state(&self) -> RingState {
         if let Some(lost) = self.lost_pages() {
             let state = match lost {
@@ -46,7 +47,7 @@ impl Source {
                 LostPages::Unreadable => RingState::Unreadable,
                 _ => RingState::Truncated,
             };
-            // A cursor must not wait for events that it could not read.
+            // The ring counts as finished, because a cursor must not wait for events that it could not read.
             let _ = self.finished.set(state);
             return state;
         }
@@ -63,7 +64,8 @@ impl Source {
                 Liveness::Alive => return RingState::Live,
                 Liveness::Dead if mutation::active(Mutation::DeathUnnoticed) => return RingState::Live,
                 Liveness::Unknown => return RingState::Unknown,
-                // The writer may have closed the ring after the check of the header above.
+                // The writer is dead, but it may have closed the ring after the check of the header above. So the
+                // header is checked again.
                 Liveness::Dead if info::is_ended(&self.memory) || info::is_exiting(&self.memory) => RingState::Ended,
                 Liveness::Dead => RingState::WriterDied,
             }

@@ -1,8 +1,8 @@
 //! Rings in sparse files: holes of the file that may have been written since it was mapped.
 //!
-//! A hole reads as zeros. A descriptor of zeros is no event, so the reader asks for the file's holes again before it
-//! concludes that there is no event. A payload of zeros could be real, so the reader asks for the file's holes before
-//! each copy of a payload.
+//! A mapped hole reads as zeros, even after the writer has filled it. Zeros in a slot mean that there is no event, so
+//! the reader asks the operating system for the file's present holes before it concludes this. Zeros in a payload could
+//! be the recorded bytes, so the reader asks for the present holes before it copies a payload.
 
 use super::source::Source;
 use crate::layout::limits::{DESCRIPTOR_BYTES, HEADER_SECTION_BYTES};
@@ -14,7 +14,8 @@ impl Source {
         HEADER_SECTION_BYTES + slot * DESCRIPTOR_BYTES
     }
 
-    /// Returns true if the file is sparse, and the slot of `seqno` was a hole at the last look and is none by now.
+    /// Returns true if the file is sparse, and the slot of `seqno` was in a hole of the file when the reader last
+    /// asked, but is not in a hole any more.
     #[cold]
     #[inline(never)]
     pub(super) fn slot_has_come(&self, seqno: u64) -> bool {
@@ -22,7 +23,8 @@ impl Source {
             && self.memory().mapping().reach(self.slot_offset(seqno), DESCRIPTOR_BYTES) == Some(true)
     }
 
-    /// Returns the first seqno from `seqno` on whose slot is not in a hole; `last + 1` if there is none.
+    /// Returns the first seqno from `seqno` to `last` whose slot is not in a hole. Returns `last + 1` if there is no
+    /// such seqno.
     #[cold]
     pub(super) fn first_slot_there(&self, seqno: u64, last: u64) -> u64 {
         let geometry = self.memory().geometry();
@@ -59,7 +61,8 @@ impl Source {
         mapping.reach(start + first, before_end).is_some() && mapping.reach(start, bytes - before_end).is_some()
     }
 
-    /// Maps everything that was written by now, so that the first look finds events that were recorded before.
+    /// Maps everything that was written until now, so that the next call of a cursor finds the events that were
+    /// recorded before this call.
     #[inline]
     pub(super) fn reach_all(&self) {
         if self.memory().is_sparse() {

@@ -17,11 +17,11 @@ pub enum WaitStrategy {
     /// Pauses of 10 µs at first; then sleeps that grow to a millisecond while nothing comes. The default.
     #[default]
     Adaptive,
-    /// Sleeping for this long between looks.
+    /// Sleeping for this long between two polls.
     Sleep(Duration),
 }
 
-/// Number of looks in a row that are followed by a pause that does not give up the processor.
+/// Number of polls in a row after which the reader pauses without giving up the processor. After later polls it sleeps.
 const RESTS: u32 = 20;
 const REST: Duration = Duration::from_micros(10);
 const LONGEST_SLEEP: Duration = Duration::from_millis(1);
@@ -35,7 +35,7 @@ pub(super) trait Awaited {
 
     /// Returns the next item if it is there.
     fn look(&mut self) -> Option<Self::Item>;
-    /// Makes the next look find out why nothing comes.
+    /// Makes the next call of `look` load the ring's header, if it finds no item, to learn whether the item is a hole.
     fn look_closely(&mut self);
     /// Returns true if nothing will come any more, as far as that is known. Makes no system call.
     fn has_known_end(&self) -> bool;
@@ -79,9 +79,10 @@ fn next_timeout_slow<A: Awaited>(awaited: &mut A, timeout: Duration) -> Waited<A
             return Waited::Found(item);
         }
         let is_over = deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        // A timeout shorter than the pace of slow moments must not hide the end.
+        // Liveness is also checked when the timeout is over. Otherwise a caller with short timeouts would never learn
+        // that the writer has ended.
         if (is_slow_moment || is_over) && awaited.waiter().is_time_to_ask() && awaited.has_ended() {
-            // The last events may have come after the look above.
+            // The writer may have recorded its last events after the call of `look` above.
             return awaited.look().map_or(Waited::Ended, Waited::Found);
         }
         if is_over {
@@ -90,7 +91,7 @@ fn next_timeout_slow<A: Awaited>(awaited: &mut A, timeout: Duration) -> Waited<A
     }
 }
 
-/// The state of one wait: how often nothing was found in a row.
+/// The state of one wait: the number of polls in a row that found nothing, and the time of the next liveness check.
 #[derive(Clone, Debug)]
 pub(super) struct Waiter {
     strategy: WaitStrategy,
@@ -128,8 +129,8 @@ impl Waiter {
         }
     }
 
-    /// Waits a little, longer from call to call, and never much longer than `at_most`. Returns true if this is a good
-    /// moment for slower questions (is the writer alive?).
+    /// Waits a little: longer from call to call, and never much longer than `at_most`. Returns true if the caller may
+    /// now do slower work, such as asking whether the writer lives.
     fn wait(&mut self, at_most: Duration) -> bool {
         self.idle_looks = self.idle_looks.saturating_add(1);
         match self.strategy {

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// A finder of the shards of a sharded recorder: those that exist, and those that the recorder makes later.
+/// A finder of the shards of a sharded recorder: the shards that exist, and the shards that the recorder makes later.
 ///
 /// No shard is overlooked. A recorder makes a shard known before the shard's first event is stamped. A shard that
 /// cannot be opened (mostly because the program has ended and removed it already) becomes a [`FoundShard::Missed`],
@@ -14,11 +14,13 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(super) struct ShardFinder {
     shard0: Reader,
-    /// `None` if shards have no names by which they could be found.
+    /// The path of shard 0, from which the paths of the other shards are made. `None` if the ring has no path or is not
+    /// shard 0.
     path: Option<PathBuf>,
     /// The index of the next shard.
     next: u32,
-    /// Shards that could not be opened, until it is known how many events they held.
+    /// Shards that could not be opened. A shard stays here until its number of events is known or the recorder has
+    /// ended.
     unopened: VecDeque<u32>,
 }
 
@@ -27,8 +29,8 @@ pub(super) struct ShardFinder {
 pub(super) enum FoundShard {
     /// The shard with this index (from 1) was opened.
     Opened { index: u32, reader: Reader },
-    /// A shard that is still needed, or was never seen, cannot be opened. Once the recorder has ended, [`Self::Missed`]
-    /// says how many events it held.
+    /// A shard that the recorder has made cannot be opened, for the reason `error`. When the recorder has ended,
+    /// [`Self::Missed`] follows with the number of events that the shard held.
     Unreadable { index: u32, error: ReaderError },
     /// All events of a shard are lost to this reader, because the shard could not be opened. `seqnos` is the number of
     /// sequence numbers that the shard has handed out: one for each event, and one for each number that was given up.
@@ -45,13 +47,14 @@ impl ShardFinder {
         Self { shard0: shard0.clone(), path, next: first.max(1), unopened: VecDeque::new() }
     }
 
-    /// Returns true if shards may be found, now or later. A ring without a path has none, nor has a ring that is not
-    /// shard 0.
+    /// Returns true if shards may be found, now or later. Returns false for a ring without a path, and for a ring that
+    /// is not shard 0: no shards belong to them.
     pub(super) fn can_find(&self) -> bool {
         self.path.is_some()
     }
 
-    /// Returns the next shard; `None` while there are no others, at the cost of one load and a comparison.
+    /// Returns the next shard, or `None` while there is no further shard. In the latter case, the call costs one load
+    /// and a comparison.
     #[inline]
     pub(super) fn next(&mut self) -> Option<FoundShard> {
         let has_grown = self.path.is_some() && self.shard0.shard_count() > self.next.into();
@@ -60,15 +63,17 @@ impl ShardFinder {
 
     #[cold]
     fn look(&mut self) -> Option<FoundShard> {
-        // The end is loaded before the count: a recorder that has ended makes no more shards.
+        // The end is loaded before the count. A recorder that has ended makes no more shards, so the count is then
+        // final.
         let has_ended = self.shard0.is_finished();
         while self.shard0.shard_count() > self.next.into() {
             let index = self.next;
             self.next += 1;
             match self.open(index) {
                 Ok(reader) => return Some(FoundShard::Opened { index, reader }),
-                // The shard existed, because it was counted. So it was removed, and its number of events was published
-                // before.
+                // The shard existed, because it was counted. It cannot be opened, because it was removed when the
+                // recorder ended. Before that, the recorder published the shard's last seqno, so the loss is reported
+                // as a gap and not as an error.
                 Err(_) if self.shard0.shard_last_seqno(index).is_some() => self.unopened.push_back(index),
                 Err(error) => {
                     self.unopened.push_back(index);
@@ -115,9 +120,10 @@ impl ShardFinder {
         Err(ReaderError::new(ReaderErrorKind::NotFound, message).at(&path))
     }
 
-    /// Returns true if the recorder is known to have ended and all its shards were returned. Makes no system call.
+    /// Returns true if no further shard will be found: the recorder is known to have ended, and all of its shards were
+    /// returned. Makes no system call.
     pub(super) fn has_ended(&self) -> bool {
-        // The end is checked first: a recorder that has ended makes no more shards.
+        // The end is checked before the count, because a recorder that has ended makes no more shards.
         let is_over =
             self.shard0.is_finished() && self.shard0.shard_count() <= self.next.into() && self.unopened.is_empty();
         self.path.is_none() || is_over

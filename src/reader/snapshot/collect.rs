@@ -8,11 +8,11 @@ use crate::layout::Descriptor;
 use crate::layout::limits::PAYLOAD_ALIGN;
 use std::time::{Duration, Instant};
 
-/// The size of the blocks that hold the payload bytes. A single vector would copy all bytes whenever it grows, and a
-/// live writer would overtake it meanwhile.
+/// The size of the blocks that hold the payload bytes. A single vector would copy all of its bytes whenever it grows.
+/// During such a copy, a live writer would overwrite events that are not collected yet.
 const BLOCK_BYTES: usize = 16 << 20;
 
-/// The total time for which this module waits for events that are being recorded.
+/// The total time for which one snapshot waits for events that are being recorded.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// The events of a ring, in order.
@@ -22,11 +22,11 @@ pub(super) struct Collected {
     pub descriptors: Vec<Descriptor>,
     /// All payloads, each padded to [`PAYLOAD_ALIGN`].
     pub payloads: Blocks,
-    /// Number of sequence numbers of the range that are without an event here.
+    /// Number of sequence numbers of the requested range for which there is no event in `descriptors`.
     pub lost: u64,
-    /// Number of those in `lost` that had a descriptor, but had lost their payload.
+    /// Number of events in `lost` that had a descriptor, but whose payload was overwritten.
     pub expired: u64,
-    /// Number of those in `lost` that were still being written.
+    /// Number of events in `lost` that were still being written when the time to wait for them was over.
     pub being_written: u64,
 }
 
@@ -62,7 +62,7 @@ impl Blocks {
     }
 }
 
-/// Copies the events from `first_seqno` to `last_seqno` that are there.
+/// Copies the events from `first_seqno` to `last_seqno` that the ring still holds.
 ///
 /// # Errors
 /// The payloads add up to more than the ring can hold: the descriptors are damaged.
@@ -72,8 +72,8 @@ pub(super) fn collect(reader: &Reader, first_seqno: u64, last_seqno: u64) -> Res
     let mut collected = Collected::default();
     let mut buffer = Vec::new();
     let mut patience = Patience::default();
-    // Valid payloads do not overlap, but each may be rounded up here. This value is the upper limit of the sum of their
-    // sizes.
+    // Upper limit of the bytes of all payloads in a sound ring. Valid payloads do not overlap, so they fit the payload
+    // buffer, and rounding up each of them at most doubles their sum.
     let payload_bytes_max = reader.info().geometry.payload_buf_bytes().saturating_mul(2);
     while cursor.next_seqno() <= last_seqno {
         match cursor.next() {
@@ -83,8 +83,8 @@ pub(super) fn collect(reader: &Reader, first_seqno: u64, last_seqno: u64) -> Res
                 collected.lost += gap.count.min(in_range);
             }
             Next::NotReady if patience.is_left() => std::thread::yield_now(),
-            // The header says that this number was never handed out, though it said the opposite before: it is damaged,
-            // and there is nothing to wait for.
+            // The header says that this seqno was never handed out, although an earlier read of the header gave a
+            // larger last seqno. So the header is damaged, and there is no event to wait for.
             Next::NotReady if cursor.lag() == 0 => {
                 collected.lost += last_seqno - cursor.next_seqno() + 1;
                 break;
@@ -123,7 +123,7 @@ impl Collected {
     }
 }
 
-/// The remaining time to wait. It starts with the first question.
+/// The remaining time to wait for events that are being recorded. The time begins to run at the first such event.
 #[derive(Default)]
 struct Patience {
     end: Option<Instant>,
@@ -147,7 +147,7 @@ mod tests {
             Recorder::builder(ContentDescription::new(300, "X")).anonymous().prefault(false).build().unwrap();
         recorder.record(2, [0; 4], b"hello");
         let reader = Reader::options().open_fd(recorder.as_fd()).unwrap();
-        // The call is made as if the header had said 2^62 a moment ago.
+        // The last seqno of the call is far beyond the ring's, as if a damaged header had held 2^62 a moment ago.
         let collected = collect(&reader, 1, 1 << 62).unwrap();
         assert_eq!((collected.descriptors.len(), collected.lost, collected.being_written), (1, (1 << 62) - 1, 0));
     }

@@ -10,14 +10,15 @@ use crate::shm::{self, AsFd};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
-/// The published tool writes images that are up to this many bytes shorter than their header says.
+/// Number of bytes that may be missing at the end of an image. The published tool writes images that are up to this
+/// much shorter than their headers say.
 const MISSING_BYTES_MAX: u64 = 15;
 
 /// Decompresses into anonymous memory, at most `bytes_max` bytes. With `is_header_enough`, decompresses the header
 /// section only; the rest of the image is then a hole, which takes no memory.
 ///
-/// The compressed size is no limit: a few kilobytes can decompress to terabytes. So the first bytes must be the header
-/// of a ring of an allowed size, and no byte beyond that size is taken.
+/// The size of the compressed file is no limit, because a few kilobytes can decompress to terabytes. So the first bytes
+/// must be the header of a ring whose size is allowed, and bytes beyond this size are not taken.
 pub(in super::super) fn decompress(
     file: impl AsFd,
     bytes_max: u64,
@@ -60,7 +61,7 @@ pub(in super::super) fn decompress(
         let message = format!("the snapshot decompresses to {total} bytes, its header says {image_bytes}");
         return Err(ReaderError::new(ReaderErrorKind::Truncated, message));
     }
-    // The bytes that the frame leaves out at the end are zeros, and so is a hole at the end.
+    // The frame may leave out zeros at the end of the image. `set_len` adds a hole there, which reads as zeros.
     image.set_len(image_bytes).map_err(stored)?;
     Ok(image)
 }
@@ -80,7 +81,7 @@ fn image_bytes(start: &[u8; 64], bytes_max: u64) -> Result<u64, ReaderError> {
     Ok(bytes)
 }
 
-/// Reads until `buffer` is full or the input ends; returns the number of bytes.
+/// Reads until `buffer` is full or the input ends. Returns the number of bytes that were read.
 fn read_full(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {

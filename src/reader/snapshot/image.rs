@@ -13,8 +13,9 @@ use std::ops::Range;
 /// The size of the pieces in which zeros are written.
 static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
-/// Parts of the extension that describe the events and who recorded them. The other parts are not taken over: state,
-/// window, chunks, schema text (which may move), shards (a snapshot stands alone) and holes (none are left).
+/// Parts of the extension that are copied to the snapshot, because they describe the events and their writer. The other
+/// parts are not copied: state, window and chunks are those of a live ring, the schema text may get another offset, a
+/// snapshot has no shards, and its events are numbered without holes.
 const KEPT: [Range<usize>; 4] = [
     ext::WRITER_PID..ext::STATE,
     ext::WRITER_TIME_NAMESPACE..ext::WRITER_TIME_NAMESPACE + 8,
@@ -91,7 +92,7 @@ impl<'r> Image<'r> {
         put(section, ext::VERSION_OFFSET, ext::VERSION);
         put(section, ext::STATE, ext::STATE_ENDED);
         put(section, ext::WINDOW_INCR, self.geometry.window_incr_bytes());
-        // A snapshot of a snapshot has lost the same events, too.
+        // If the ring itself is a snapshot, its lost events are missing in the new snapshot, too.
         let lost_before = self.reader.info().extension.map_or(0, |extension| extension.snapshot_lost);
         put(section, ext::COUNT_SNAPSHOT_LOST, lost_before.saturating_add(self.collected.lost));
         if let Some(text) = self.reader.schema_text() {
@@ -135,10 +136,12 @@ impl<'r> Image<'r> {
     }
 }
 
-/// Returns the new seqno of the event that had `seqno`; 0 if that event is not there.
+/// Returns the seqno in the snapshot of the event that had `seqno` in the ring. Returns 0 if the event is not in the
+/// snapshot.
 fn renumber(descriptors: &[Descriptor], seqno: u64) -> u64 {
     let found = descriptors.binary_search_by_key(&seqno, |descriptor| descriptor.seqno);
-    // A RECORD_ERROR that replaces a BLOCK_START starts no block that could be looked up.
+    // If a RECORD_ERROR was recorded in place of the BLOCK_START, the snapshot has no BLOCK_START to which the tag
+    // could refer.
     found.ok().filter(|index| descriptors[*index].event_type != RECORD_ERROR_CODE).map_or(0, |index| index as u64 + 1)
 }
 

@@ -27,8 +27,8 @@ impl SnapshotOptions {
         Self::default()
     }
 
-    /// Sets zstd's compression level: 1 (fastest) to 22 (smallest). A level outside of this range becomes the nearest
-    /// one.
+    /// Sets zstd's compression level: 1 (fastest) to 22 (smallest). A level outside of this range is replaced by the
+    /// nearest level in the range.
     #[must_use]
     pub fn compression_level(mut self, level: i32) -> Self {
         self.compression_level = level;
@@ -54,18 +54,18 @@ impl SnapshotOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SnapshotSummary {
-    /// Events in the snapshot; their seqnos are 1 to this.
+    /// Number of events in the snapshot. Their seqnos are 1 to this number.
     pub events: u64,
     /// Seqnos of the requested range that are not in the snapshot: overwritten before or while it was taken, never
     /// committed, or without their payload. `events + lost` is the length of the range.
     pub lost: u64,
-    /// Number of events in `lost` that had a descriptor, but had lost their payload.
+    /// Number of events in `lost` that had a descriptor, but whose payload was overwritten.
     pub expired: u64,
     /// Number of events in `lost` that were still being written when the time to wait for them was over.
     pub being_written: u64,
-    /// The first seqno of the range in the ring, 0 if the range is empty.
+    /// The first seqno of the range, as numbered in the ring, or 0 if the range is empty.
     pub first_seqno: u64,
-    /// The last seqno of the range in the ring, 0 if the range is empty.
+    /// The last seqno of the range, as numbered in the ring, or 0 if the range is empty.
     pub last_seqno: u64,
     /// Bytes of payload, padding included.
     pub payload_bytes: u64,
@@ -79,11 +79,15 @@ impl Reader {
     /// Writes the present content of the ring as a snapshot: one zstd frame that holds a small ring file with the same
     /// events.
     ///
-    /// The events are numbered from 1 without gaps; their payloads stand in order, 16-aligned, in a buffer whose window
-    /// starts at 0; capacity and payload buffer are rounded up to powers of two, at least 2^16 and 2^27. In rings of
-    /// execution events (content type 2) the block tags are renumbered too; a tag whose BLOCK_START is not there
-    /// becomes 0. Names, schema text, clock and context area are copied, and lost events are counted in the snapshot's
-    /// header. The same events and options give the same bytes.
+    /// In the snapshot, the events are numbered from 1 without gaps. Their payloads lie in the same order, 16-aligned,
+    /// in a payload buffer whose window starts at 0. The descriptor capacity and the size of the payload buffer are
+    /// rounded up to powers of two, at least 2^16 and 2^27.
+    ///
+    /// In rings of execution events (content type 2), events name their block by the seqno of its BLOCK_START. These
+    /// block tags get the new seqnos, or become 0 if the BLOCK_START is not in the snapshot.
+    ///
+    /// Names, schema text, clock and context area are copied. The snapshot's header holds the number of lost events.
+    /// The same events and options give the same bytes.
     ///
     /// The ring may be live: the newest event at the time of the call is the last event that is taken. All payloads are
     /// held in memory until they are written. The call waits up to 0.2 seconds for events that are being recorded.
@@ -106,7 +110,7 @@ impl Reader {
     /// Writing to `out` failed (a full disk has a kind of its own), the ring is so damaged that its payloads exceed its
     /// buffer, or its file was truncated meanwhile.
     pub fn write_snapshot(&self, out: impl Write, options: &SnapshotOptions) -> Result<SnapshotSummary, ReaderError> {
-        // No cursor can go beyond the very last number; only a damaged header comes near it.
+        // The last seqno is taken from the header. It is at most the largest possible seqno, which a cursor can pass.
         let last_seqno = self.info().last_seqno.min(options.last_seqno);
         let is_empty = last_seqno < options.first_seqno;
         let collected = collect::collect(self, options.first_seqno, last_seqno)?;

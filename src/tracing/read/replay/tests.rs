@@ -85,7 +85,7 @@ fn each_record_returns_its_change_and_slices_have_ids_in_the_order_of_the_enters
     assert_eq!((first.id, first.thread, second.id, second.thread.recorder), (0, MAIN, 1, 1));
     assert_eq!((spans.slices_begun(), spans.stack(MAIN)), (2, &[first][..]));
     assert_eq!(spans.push(0, &record(4, 1, exit(1))), SpanChange::SliceEnded(first));
-    // The close comes after an exit, but the thread is not in the span any more: the exit changes no slice.
+    // The thread has left the span already, so a second exit ends no slice.
     assert_eq!(spans.push(0, &record(5, 1, exit(1))), SpanChange::Updated(id(1)));
     assert_eq!(spans.push(0, &record(6, 1, close(1))), SpanChange::Closed { span: id(1), cut: vec![] });
     assert_eq!(spans.open_slices().collect::<Vec<_>>(), [&second]);
