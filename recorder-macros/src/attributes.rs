@@ -9,7 +9,8 @@ use syn::{Attribute, Ident, LitInt, LitStr, Path, Result, Token, Type, parenthes
 
 use crate::payloads::Payloads;
 
-/// The attributes of an item, a field or a variant. Each place allows some of them.
+/// The keys of all `#[event(...)]` attributes of an item, a field or a variant. Each of these places allows some of the
+/// keys.
 #[derive(Default)]
 pub struct EventAttributes {
     pub content_type: Option<LitInt>,
@@ -21,9 +22,9 @@ pub struct EventAttributes {
     pub payload: Option<Type>,
     pub view: Option<Ident>,
     pub trailing: Option<Vec<Trailing>>,
-    /// Extension words of an enum.
+    /// The extension words that an enum of events names.
     pub ext: Option<Vec<ExtWord>>,
-    /// Words that the event of a variant carries.
+    /// The names of the extension words that the event of a variant carries.
     pub carried: Option<Vec<Ident>>,
     pub payloads: Option<Payloads>,
     pub redact: bool,
@@ -79,7 +80,8 @@ impl Parse for Trailing {
 }
 
 impl EventAttributes {
-    /// Reads every `#[event(...)]` among `attributes`. `allowed` are the keys that this place may have.
+    /// Reads every `#[event(...)]` among `attributes`. A key that is not in `allowed` is an error, because the place
+    /// may not have it.
     pub fn read(attributes: &[Attribute], allowed: &[&str]) -> Result<Self> {
         let mut read = Self::default();
         for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("event")) {
@@ -143,12 +145,12 @@ fn set<T>(meta: &ParseNestedMeta<'_>, slot: &mut Option<T>, value: T) -> Result<
     if slot.replace(value).is_some() { Err(meta.error("given twice")) } else { Ok(()) }
 }
 
-/// Reads a key without a value.
+/// Reads a key that has no value: sets `on`. A key that is given twice is an error.
 fn switch(meta: &ParseNestedMeta<'_>, on: &mut bool) -> Result<()> {
     if std::mem::replace(on, true) { Err(meta.error("given twice")) } else { Ok(()) }
 }
 
-/// Checks that a name that was given as text is a name in schema text.
+/// Checks that a name that an attribute gives as a string can be a name in schema text.
 pub fn checked_name(text: &LitStr, first: fn(&char) -> bool, expected: &str) -> Result<String> {
     let name = text.value();
     let is_name =

@@ -15,7 +15,7 @@ struct Field<'a> {
     name: String,
     description: String,
     redact: bool,
-    /// The constant that holds its offset.
+    /// Name of the constant that holds the field's offset.
     offset: Ident,
 }
 
@@ -64,7 +64,8 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
             );
         }
     });
-    // Every byte is written, also the padding. So the compiler can drop the zeroing of the target array.
+    // The generated code writes every byte, including padding. So the compiler can remove the code that fills the
+    // target array with zeros beforehand.
     let encodes = fields.iter().enumerate().map(|(i, Field { ident, ty, redact, offset, .. })| {
         let end = quote!(#offset + <#ty as __schema::PayloadField>::WIRE_BYTES);
         let next = match fields.get(i + 1) {
@@ -72,7 +73,8 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
             None => quote!(__EVENTRING_LAYOUT.bytes),
         };
         if *redact {
-            // The generated code borrows each field, so that the compiler does not warn of a field that is never read.
+            // The value of a redacted field is not encoded. The generated code only borrows the field, so that the
+            // compiler does not warn that the field is never read.
             return quote! {
                 let _ = &self.#ident;
                 out[#offset..#next].fill(0);

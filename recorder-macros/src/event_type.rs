@@ -23,9 +23,9 @@ pub struct Event<'a> {
     pub description: String,
     pub payload: Option<Type>,
     pub trailing: Vec<Trailing>,
-    /// Name of the view of its payload.
+    /// Name of the view, which is the struct that reads the event's payload.
     pub view: Ident,
-    /// The extension words that it carries, if it names them.
+    /// The names of the extension words that the event carries, if the variant has the attribute `carries`.
     pub carried: Option<Vec<Ident>>,
 }
 
@@ -189,7 +189,8 @@ fn read_event(variant: &Variant) -> Result<Event<'_>> {
     })
 }
 
-/// Checks trailing arrays as far as this does not need the struct.
+/// Checks trailing arrays, as far as the attributes alone show mistakes. Checks that need the payload struct are made
+/// at compile time of the generated code.
 fn check_trailing(trailing: &[Trailing], has_payload: bool) -> Result<()> {
     for (i, array) in trailing.iter().enumerate() {
         match &array.count {

@@ -12,12 +12,12 @@ const SPAN: (usize, &str) = (3, "span");
 
 /// The named extension words of a schema.
 pub struct ExtWords {
-    /// Names, and kinds as variants of `ExtWordKind`.
+    /// For each word that is named: its name, and the name of the variant of `ExtWordKind` that is its kind.
     words: [Option<(String, &'static str)>; 4],
 }
 
 impl ExtWords {
-    /// Reads the words of an enum. Word 3 is the span's, unless the enum says `no_span`.
+    /// Reads the extension words of an enum. Word 3 is named `span`, unless the enum has the attribute `no_span`.
     pub fn read(attributes: &EventAttributes) -> Result<Self> {
         let mut words = [const { None }; 4];
         if !attributes.no_span {
@@ -44,7 +44,8 @@ impl ExtWords {
         Ok(Self { words })
     }
 
-    /// Returns the words that a variant carries, as bits: the words that it names, or all words but the span.
+    /// Returns the words that a variant carries, as bits. These are the words that the variant names, or, if it names
+    /// none, all words except `span`.
     pub fn carried_bits(&self, carried: Option<&[Ident]>) -> Result<u8> {
         let own = self.words.iter().enumerate().filter_map(|(index, word)| Some((index, &word.as_ref()?.0)));
         let own: Vec<(usize, &String)> = own.filter(|(_, name)| *name != SPAN.1).collect();
@@ -60,7 +61,7 @@ impl ExtWords {
         })
     }
 
-    /// Returns true if there are words besides the span.
+    /// Returns true if the schema names words other than `span`.
     pub fn has_own(&self) -> bool {
         self.words.iter().flatten().any(|(name, _)| name != SPAN.1)
     }

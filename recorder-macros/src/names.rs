@@ -3,7 +3,8 @@
 use syn::ext::IdentExt as _;
 use syn::{Attribute, Expr, ExprLit, Generics, Ident, Lit, Meta, Result};
 
-/// Returns an identifier without `r#`. Schema text takes ASCII only.
+/// Returns an identifier without `r#`. An identifier that is not ASCII is an error, because names in schema text are
+/// ASCII.
 pub fn plain(ident: &Ident) -> Result<String> {
     let name = ident.unraw().to_string();
     if name.is_ascii() { Ok(name) } else { Err(syn::Error::new(ident.span(), "names in schemas are ASCII")) }
@@ -28,7 +29,8 @@ pub fn screaming(ident: &Ident) -> Result<String> {
     let mut out = String::new();
     for (i, &c) in chars.iter().enumerate() {
         let after_lower = i > 0 && !chars[i - 1].is_ascii_uppercase() && chars[i - 1] != '_';
-        // In `EVMError` the last capital of the run begins a word.
+        // In a run of capitals before a small letter, the last capital begins a word: `EVMError` has the words `EVM`
+        // and `Error`.
         let before_lower =
             i > 0 && chars[i - 1].is_ascii_uppercase() && chars.get(i + 1).is_some_and(char::is_ascii_lowercase);
         if c.is_ascii_uppercase() && (after_lower || before_lower) {
@@ -64,7 +66,7 @@ pub fn description(attributes: &[Attribute]) -> String {
     words.join(" ")
 }
 
-/// Refuses parameters, because a payload has one layout.
+/// Refuses generic parameters, because a payload has exactly one layout.
 pub fn refuse_generics(generics: &Generics) -> Result<()> {
     match generics.params.first() {
         None => Ok(()),

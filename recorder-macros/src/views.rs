@@ -83,7 +83,8 @@ fn functions(event: &Event<'_>) -> TokenStream {
     let fixed = has_fixed.then(|| quote!(fixed,));
     let names: Vec<&Ident> = event.trailing.iter().map(|array| &array.name).collect();
     let locals = (0..names.len()).map(local);
-    // The bound is checked where it is used, not here. So the struct need not implement `Clone`, `Debug` and so on.
+    // The bound has a lifetime parameter (`for<'__bound>`), so the compiler checks it only where the implementation is
+    // used. So the payload struct need not implement `Clone`, `Debug` and the other traits.
     let bound = |of: TokenStream| event.payload.as_ref().map(|payload| quote!(where for<'__bound> #payload: #of));
     let (clone, copy) = (bound(quote!(::core::clone::Clone)), bound(quote!(::core::marker::Copy)));
     let (partial_eq, eq) = (bound(quote!(::core::cmp::PartialEq)), bound(quote!(::core::cmp::Eq)));
@@ -144,8 +145,8 @@ fn functions(event: &Event<'_>) -> TokenStream {
     }
 }
 
-/// Returns the name of the variable that holds an array. The name of the array itself might be that of another
-/// variable.
+/// Returns the name of the variable that holds an array in the generated code. The array's own name is not used,
+/// because another variable may have the same name.
 fn local(index: usize) -> Ident {
     format_ident!("__array_{index}")
 }

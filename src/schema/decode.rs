@@ -9,9 +9,11 @@ use super::record_error::RECORD_ERROR_CODE;
 use super::trailing::read_count;
 use super::value::Value;
 
-/// The most values that are made of one payload. Bounds the memory that a hostile schema can ask for.
+/// The largest number of values that the decoder makes from one payload. The limit bounds the memory that a hostile
+/// schema can make the decoder use.
 const MAX_VALUES: usize = 1 << 20;
-/// Number of bytes of a field's name that count as one more value, because the name is shown with each value.
+/// Number of bytes of a field's name that count as one more value. Names count because output shows the name with each
+/// value, so that long names make the output as large as many values do.
 const NAME_BYTES_PER_VALUE: usize = 16;
 
 /// The name under which a [`Value::Struct`] holds a problem of the payload as a whole. No field can have this name.
@@ -22,12 +24,12 @@ impl SchemaModel {
     ///
     /// Never fails. For an unknown code the value is [`Value::Malformed`] with all bytes. If the payload is too short
     /// or too long, the fields that could be decoded are followed by a [`Value::Malformed`] with the other bytes, under
-    /// the name `$malformed`. Byte strings and text are borrowed. At most a million other values are made; the rest of
-    /// the payload is returned as bytes.
+    /// the name `$malformed`. Byte strings and text are borrowed. After about a million values, the rest of the payload
+    /// is returned as bytes.
     #[must_use]
     pub fn decode<'a>(&'a self, code: u16, payload: &'a [u8]) -> Value<'a> {
         match self.event(code) {
-            // The ring had no payload memory left, not even for the reason.
+            // A RECORD_ERROR has no payload if the ring had no payload memory left even for the reason of the error.
             Some(_) if code == RECORD_ERROR_CODE && payload.is_empty() => Value::Struct(Vec::new()),
             Some(event) => PayloadDecoder { model: self, values_left: MAX_VALUES }.event(event, payload),
             None => malformed(format!("event type {code} is not in schema {}", self.name), payload),
@@ -59,7 +61,8 @@ impl<'a> PayloadDecoder<'a> {
             let element_bytes = self.model.bytes_of(&array.element);
             let count = match array.count {
                 CountModel::At(offset, scalar) => read_count(fixed, offset, scalar),
-                // The parser refuses elements of 0 bytes here; `max(1)` only makes sure that nothing divides by 0.
+                // The parser refuses elements of 0 bytes for such an array, so `max(1)` changes nothing. It makes sure
+                // that the division cannot panic.
                 CountModel::Rest => (rest.len() / element_bytes.max(1)) as u64,
             };
             let wanted = count.saturating_mul(element_bytes as u64);
@@ -145,7 +148,7 @@ impl<'a> PayloadDecoder<'a> {
     }
 }
 
-/// Removes the zeros at the end.
+/// Removes the zeros at the end of a text.
 fn trim_padding(text: Cow<'_, str>) -> Cow<'_, str> {
     match text {
         Cow::Borrowed(text) => Cow::Borrowed(text.trim_end_matches('\0')),

@@ -250,7 +250,8 @@ pub struct SchemaInfo {
     pub version: u32,
     /// The events, by ascending code; RECORD_ERROR (code 1) is always among them.
     pub events: &'static [EventInfo],
-    /// The hash that others have published for this schema, which replaces the computed hash.
+    /// The hash that the schema's publisher has stated, if the schema is a published one. It replaces the computed
+    /// hash.
     pub published_hash: Option<[u8; 32]>,
     /// The names of the descriptors' extension words. They do not enter the hash.
     pub ext_words: ExtWords,
@@ -303,7 +304,8 @@ pub(super) const fn field_at(info: &StructInfo, path: &str) -> Option<(usize, &'
     }
 }
 
-/// Returns the problem of `path` as the count of a trailing array after the fixed struct `info`. For the derives.
+/// Returns the reason why the field at `path` cannot count a trailing array after the fixed struct `info`. Returns
+/// `None` if the field can. The derives call this.
 #[doc(hidden)]
 #[must_use]
 pub const fn count_problem(info: &StructInfo, path: &str) -> Option<&'static str> {
@@ -319,7 +321,7 @@ pub const fn count_problem(info: &StructInfo, path: &str) -> Option<&'static str
     }
 }
 
-/// The offsets, size and alignment of a struct, as a C compiler lays it out. For the derives.
+/// The offsets, size and alignment of a struct, as a C compiler lays it out. The derives use this.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Layout<const N: usize> {

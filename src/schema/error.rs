@@ -64,7 +64,8 @@ impl DecodeError {
         Self { kind: DecodeErrorKind::UnknownEvent, owner, field: "", found: code as i128, expected: 0 }
     }
 
-    /// Adds the place: `field` of `owner`. A place that is known already, in an inner struct, is kept.
+    /// Adds the place of the error: `field` of `owner`. If the error already has a place in an inner struct, that place
+    /// stays.
     #[must_use]
     pub const fn inside(mut self, owner: &'static str, field: &'static str) -> Self {
         if self.field.is_empty() {
@@ -88,7 +89,7 @@ impl DecodeError {
         self.owner
     }
 
-    /// Returns the name of the field; empty for the payload as a whole.
+    /// Returns the name of the field. The name is empty if the error is about the payload as a whole.
     #[must_use]
     pub const fn field(&self) -> &'static str {
         self.field

@@ -14,14 +14,15 @@ pub enum ExtWordKind {
     /// A number of the program's own choice.
     #[default]
     Number,
-    /// The seqno of another event of the same ring; 0 for none.
+    /// The seqno of another event of the same ring. The word is 0 if it names no event.
     Seqno,
-    /// An index from 0, stored plus one; 0 for none.
+    /// An index, which counts from 0. The word holds the index plus one, or 0 if there is no index.
     Index,
 }
 
 impl ExtWordKind {
-    /// Returns the kind as it stands in schema text, and at the end of a [key](ExtWord::key); nothing for a number.
+    /// Returns the name of the kind, as in schema text and at the end of a [key](ExtWord::key). Returns `None` for a
+    /// number, whose kind is not written.
     pub(super) const fn name(self) -> Option<&'static str> {
         match self {
             Self::Number => None,
@@ -50,7 +51,7 @@ impl ExtWord {
         Self { name: Cow::Owned(name), kind }
     }
 
-    /// Returns the name, as `record!` and schema text have it.
+    /// Returns the name of the word, which `record!` and schema text use.
     #[must_use]
     pub const fn name(&self) -> &str {
         match &self.name {
@@ -74,7 +75,8 @@ impl ExtWord {
         }
     }
 
-    /// Returns the number that `word` stands for; `None` for no index.
+    /// Returns the number that `word` stands for. Returns `None` if the word's kind is an index and the word holds
+    /// none.
     #[must_use]
     pub const fn value(&self, word: u64) -> Option<u64> {
         match self.kind {
@@ -129,8 +131,8 @@ impl ExtWords {
         self.iter().filter(|(index, word)| (*index, word.name()) != SPAN)
     }
 
-    /// Returns the id of the span in which an event with these extension words was recorded; 0 for none, and in a
-    /// schema without the word.
+    /// Returns the id of the span in which an event with these extension words was recorded. Returns 0 if the event was
+    /// recorded in no span, or if the schema has no word `span`.
     #[must_use]
     pub const fn span_id(&self, content_ext: [u64; WORDS]) -> u64 {
         if self.has_span() { content_ext[SPAN.0] } else { 0 }
@@ -154,8 +156,8 @@ impl ExtWords {
         if self.has_span() { bits & !(1 << SPAN.0) } else { bits }
     }
 
-    /// Adds the name of a word, as schema text states it. A name that contradicts an earlier name is left out, as a
-    /// comment would be.
+    /// Adds the name of a word that schema text states. A name that contradicts an earlier name is ignored, because
+    /// names of words stand in comments of schema text, which can hold anything.
     pub(super) fn add(&mut self, index: usize, word: ExtWord) {
         let is_misplaced_span = word.name() == SPAN.1 && (index, word.kind()) != (SPAN.0, ExtWordKind::Number);
         if is_misplaced_span || self.index_of(word.name()).is_some() {

@@ -31,7 +31,7 @@ pub trait PayloadField: Sized {
     /// redacted fields.
     ///
     /// # Panics
-    /// If `out` is shorter.
+    /// Panics if `out` is shorter.
     fn encode_field(&self, out: &mut [u8]);
 
     /// Reads the value from exactly [`WIRE_BYTES`](Self::WIRE_BYTES) bytes, and ignores padding.
@@ -45,7 +45,8 @@ macro_rules! number_field {
     ($($type:ty, $scalar:ident);* $(;)?) => {$(
         impl PayloadField for $type {
             const WIRE_BYTES: usize = size_of::<$type>();
-            // `align_of` would be wrong here, because the alignment of the format does not depend on the machine.
+            // The alignment is the size and not `align_of`, because the format is the same on every machine, and
+            // `align_of` is not.
             const WIRE_ALIGN: usize = size_of::<$type>();
             const TYPE: FieldType = FieldType::Scalar(Scalar::$scalar);
             const ZERO_IS_VALID: bool = true;

@@ -5,7 +5,8 @@ use std::fmt;
 use super::describe::Scalar;
 use super::ext_words::ExtWords;
 
-/// The longest schema text that is read, in bytes: all of the header section of a ring file that is left for it.
+/// The longest schema text that is read, in bytes. This is the room that the header section of a ring file has for
+/// schema text.
 pub const MAX_TEXT_BYTES: usize = crate::layout::extension::SCHEMA_TEXT_MAX_BYTES;
 /// The largest fixed struct, in bytes.
 pub(super) const MAX_STRUCT_BYTES: usize = 1 << 24;
@@ -24,12 +25,12 @@ pub struct SchemaModel {
     pub(super) content_type: u16,
     pub(super) name: String,
     pub(super) version: u32,
-    /// The hash that the text states; without it, the hash of the text.
+    /// The hash that the text states, or, if it states none, the hash of the text.
     pub(super) schema_hash: [u8; 32],
     pub(super) ext_words: ExtWords,
     pub(super) structs: Vec<StructModel>,
     pub(super) enums: Vec<EnumModel>,
-    /// By ascending code.
+    /// The events, by ascending code.
     pub(super) events: Vec<EventModel>,
 }
 
@@ -52,8 +53,8 @@ impl SchemaModel {
         self.version
     }
 
-    /// Returns the `schema_hash` of ring files with this schema: the published hash that the text states; without it,
-    /// KECCAK-256 of the text without comments.
+    /// Returns the `schema_hash` of ring files with this schema. This is the published hash that the text states. If
+    /// the text states none, it is the KECCAK-256 of the text without comments.
     #[must_use]
     pub fn schema_hash(&self) -> [u8; 32] {
         self.schema_hash
@@ -86,7 +87,7 @@ impl SchemaModel {
     pub(super) fn bytes_of(&self, ty: &TypeModel) -> usize {
         match ty {
             TypeModel::Scalar(scalar) => scalar.bytes(),
-            // Does not overflow, because the parser refuses arrays over MAX_STRUCT_BYTES.
+            // The product does not overflow, because the parser refuses arrays of more than `MAX_STRUCT_BYTES`.
             TypeModel::Array { element, len } => self.bytes_of(element).saturating_mul(*len),
             TypeModel::Struct(index) => self.structs[*index].bytes,
             TypeModel::Enum(index) => self.enums[*index].repr.bytes(),
@@ -162,11 +163,11 @@ pub(super) struct FieldModel {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct EnumModel {
     pub(super) repr: Scalar,
-    /// By ascending number.
+    /// The values, by ascending number.
     pub(super) values: Vec<(i128, String)>,
 }
 
-/// A type; structs and enums by index.
+/// A type. Structs and enums are named by their index in the [`SchemaModel`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TypeModel {
     Scalar(Scalar),
@@ -208,7 +209,7 @@ impl SchemaTextError {
         self.kind
     }
 
-    /// Returns the line of the problem, from 1; 0 for the text as a whole.
+    /// Returns the line of the problem, from 1. Returns 0 if the problem is about the text as a whole.
     #[must_use]
     pub fn line(&self) -> usize {
         self.line

@@ -27,8 +27,8 @@ fn published_schemas() -> impl Iterator<Item = &'static Schema> {
 
 /// Returns the names of the extension words of a ring. `model` is the ring's schema, if that is known.
 ///
-/// The words of TEST and EXEC are those that `docs/FORMAT.md` names, in every version of their schemas: a writer that
-/// does not know a word leaves it 0.
+/// Rings with the content types TEST and EXEC have the words that `docs/FORMAT.md` names, whatever the version of their
+/// schema is. This is safe, because a writer that does not know a word leaves it 0.
 #[must_use]
 pub fn ext_words(content_type: u16, model: Option<&SchemaModel>) -> ExtWords {
     if let Some(schema) = published_schemas().find(|schema| schema.content_type() == content_type) {

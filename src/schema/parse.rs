@@ -138,7 +138,8 @@ impl Parser {
         Ok(())
     }
 
-    /// Reads `1 order` or `0 block seqno`. Other text is a comment of a later version.
+    /// Reads the name of an extension word, such as `1 order` or `0 block seqno`. Other text is ignored: a later
+    /// version may write other comments here.
     fn ext_word(&mut self, words: &str) {
         let kinds = [(" seqno", ExtWordKind::Seqno), (" index", ExtWordKind::Index)];
         let with_kind = kinds.iter().find_map(|(end, kind)| Some((words.strip_suffix(end)?, *kind)));
@@ -290,7 +291,8 @@ impl Parser {
         let (name, ty) = match std::mem::replace(&mut self.open, Open::Nothing) {
             Open::Enum { name } => {
                 let index = self.model.enums.len() - 1;
-                // Sorted, so that decoding an enum does not take time in proportion to its values.
+                // The values are sorted, so that the decoder can find a value by binary search, even in an enum with
+                // very many values.
                 let values = &mut self.model.enums[index].values;
                 values.sort();
                 if values.windows(2).any(|pair| pair[0].0 == pair[1].0) {
@@ -358,7 +360,7 @@ impl Parser {
     }
 }
 
-/// Finds the field that counts a trailing array, by its dotted path.
+/// Finds the field that holds the number of elements of a trailing array. `path` is the dotted path of the field.
 fn count_at(structs: &[StructModel], fixed: &StructModel, path: &str) -> Parsed<CountModel> {
     let (mut offset, mut inside) = (0, fixed);
     let mut segments = path.split('.').peekable();
@@ -378,7 +380,7 @@ fn count_at(structs: &[StructModel], fixed: &StructModel, path: &str) -> Parsed<
     inconsistent("the count is not an unsigned integer of the payload struct")
 }
 
-/// Reads a decimal number in its only form: no sign but `-`, no leading zero.
+/// Reads a decimal number. Each number has only one accepted form: no sign except `-`, and no leading zero.
 fn number<T: std::str::FromStr + ToString>(text: &str) -> Parsed<T> {
     match text.parse::<T>() {
         Ok(number) if number.to_string() == text => Ok(number),

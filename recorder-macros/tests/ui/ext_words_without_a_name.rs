@@ -1,4 +1,4 @@
-//! Names that the event type gives to no extension word.
+//! Uses of names that the event type has not given to any extension word.
 use eventring::global::GlobalRecorder;
 use eventring::schema::EventType;
 use eventring::{ext_scope, record};

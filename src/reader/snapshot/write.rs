@@ -110,7 +110,8 @@ impl Reader {
     /// Writing to `out` failed (a full disk has a kind of its own), the ring is so damaged that its payloads exceed its
     /// buffer, or its file was truncated meanwhile.
     pub fn write_snapshot(&self, out: impl Write, options: &SnapshotOptions) -> Result<SnapshotSummary, ReaderError> {
-        // The last seqno is taken from the header. It is at most the largest possible seqno, which a cursor can pass.
+        // The range ends at the header's last seqno at the latest. `info` never gives a seqno above the largest
+        // possible one, so the loop over the range ends even if the header is damaged.
         let last_seqno = self.info().last_seqno.min(options.last_seqno);
         let is_empty = last_seqno < options.first_seqno;
         let collected = collect::collect(self, options.first_seqno, last_seqno)?;

@@ -1,5 +1,5 @@
-//! The published layout, asserted at compile time: the derives compute offsets, and the assertions state the published
-//! offsets.
+//! Assertions at compile time that each payload struct has the published layout. The derives compute the offsets, and
+//! the assertions compare them with the published offsets.
 
 /// Asserts the size of a payload struct and the offset of each of its fields.
 macro_rules! assert_layout {

@@ -72,7 +72,7 @@ impl U256 {
         bytes
     }
 
-    /// Returns `self × factor + addend`; `None` if that needs more than 256 bits.
+    /// Returns `self × factor + addend`, or `None` if the result needs more than 256 bits.
     fn multiply_add(self, factor: u64, addend: u64) -> Option<Self> {
         let mut carry = u128::from(addend);
         let limbs = self.0.map(|limb| {
@@ -121,7 +121,7 @@ impl TryFrom<U256> for u128 {
 
     fn try_from(value: U256) -> Result<Self, Self::Error> {
         let [low, high, 0, 0] = value.0 else {
-            // Only a conversion that fails can make the error type of the standard library.
+            // The standard library has no public constructor of this error, so a conversion that fails makes it.
             return u128::try_from(-1i32);
         };
         Ok(u128::from(high) << 64 | u128::from(low))
