@@ -57,7 +57,7 @@ pub trait EventPayload: PayloadField {
         self.encode_field(out);
     }
 
-    /// Decodes the fixed struct, and returns it and the bytes that follow it: the trailing arrays.
+    /// Decodes the fixed struct. Returns the struct and the bytes that follow it, which hold the trailing arrays.
     ///
     /// # Errors
     /// The payload is too short, or a bool or enum in it has an invalid value.
@@ -115,15 +115,17 @@ impl EventPayload for () {
 /// - `content_type = N` is the `content_type` of its ring files. 1 to 3 are TEST, EXEC and PERF; programs use numbers
 ///   from 256.
 /// - `name = "…"` is the name of the content type; without it, the enum's own name (`MyEvents` is `MY_EVENTS`).
-/// - `version = N` (1) is the author's version number.
+/// - `version = N` is the author's version number. Default: 1.
 /// - `schema_hash = "…"` is the hash that others have published for this schema, in 64 hex digits.
 /// - `recorder = PATH` is the global recorder that `record!` uses for these events.
 /// - `ext(INDEX = NAME, …)` names extension words (see [`ExtWords`](super::ExtWords)), for `record!`,
 ///   [`ext_scope!`](crate::ext_scope), readers and exports. `INDEX = NAME: seqno` says that the word holds the seqno of
-///   an event of the same ring. `INDEX = NAME: index` says that the word holds an index plus one. 0 means none.
+///   an event of the same ring. `INDEX = NAME: index` says that the word holds an index plus one. In both cases the
+///   word is 0 if it names nothing.
 /// - `no_span` keeps word 3 for the program's own use. Without it, an event that `record!` or `recordv!` records inside
 ///   a `tracing` span carries the span's id in this word, and the schema text says so. The span must be one that the
-///   feature `tracing` records. If a call of the macro names the word itself, its value is taken.
+///   feature `tracing` records. If a call of the macro names the word `span`, the value in the call
+///   is recorded.
 /// - `payloads(NAME: DERIVE, …)` makes an enum of that name that holds the decoded payload of any event, with functions
 ///   that decode it; it needs the variant `RecordError = 1`.
 /// - `no_views` makes no views of payloads with trailing arrays.
@@ -136,8 +138,8 @@ impl EventPayload for () {
 ///   struct in it, `a.b`). A last array without `* COUNT` takes the rest of the payload. The derive makes a view of the
 ///   whole payload: `OrderFilledView` for `OrderFilled`, or the name that `view = NAME` gives. Its `decode` finds the
 ///   arrays; its fields are `fixed` and the arrays.
-/// - `carries(NAME, …)` lists the named extension words that the event takes from scopes; without this attribute, the
-///   event takes all of them.
+/// - `carries(NAME, …)` lists the named extension words that the event takes from scopes
+///   ([`ext_scope!`](crate::ext_scope)). Without this attribute, the event takes all of them.
 /// - `name = "…"` is its name in schema text.
 ///
 /// The first paragraphs of documentation comments become descriptions in the schema text. They do not enter the hash.
@@ -195,7 +197,8 @@ pub trait EventType: Copy + Sized + 'static {
     /// Returns the event's name (`ORDER_FILLED`).
     fn name(self) -> &'static str;
 
-    /// Returns the extension words that the event takes from the thread, besides the span, as bits: word 0 lowest.
+    /// Returns the extension words, besides the span, that the event takes from the scopes of the thread. Bit *n*
+    /// stands for word *n*.
     #[doc(hidden)]
     #[inline(always)]
     fn carried_words(self) -> u8 {
@@ -211,7 +214,8 @@ pub trait EventType: Copy + Sized + 'static {
     }
 }
 
-/// A type that is the fixed struct of event `CODE` of `E`; `()` for an event without payload.
+/// A type that is the fixed struct of the payload of event `CODE` of `E`. For an event without payload, the type is
+/// `()`.
 ///
 /// `#[derive(EventType)]` implements it. With it, `record!` refuses a payload of another event at compile time.
 #[diagnostic::on_unimplemented(

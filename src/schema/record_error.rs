@@ -33,7 +33,7 @@ pub struct RecordError {
 }
 
 impl RecordError {
-    /// Returns the reason; `None` for an unknown number.
+    /// Returns the reason. Returns `None` if the number is unknown.
     #[must_use]
     pub fn reason(&self) -> Option<ErrorType> {
         [ErrorType::Overflow4Gb, ErrorType::OverflowExpire, ErrorType::MissingEvent]
@@ -47,7 +47,8 @@ const fn field(name: &'static str, ty: FieldType, offset: usize, description: &'
     FieldInfo { name, ty, offset, bytes: ty.bytes(), redacted: false, description }
 }
 
-/// Written by hand, because it must exist without the feature `macros`.
+/// Description of the fixed struct. It is written by hand and not derived, because it must exist without the feature
+/// `macros`.
 const STRUCT: StructInfo = StructInfo {
     name: "RecordError",
     bytes: BYTES,
@@ -124,7 +125,7 @@ pub struct RecordErrorView<'a> {
     /// The fixed struct; `None` if stalled writers held all payload memory, so that not even the fixed struct was
     /// recorded.
     pub error: Option<RecordError>,
-    /// The beginning of the payload that did not fit.
+    /// The beginning of the payload of the event that could not be recorded.
     pub truncated_payload: &'a [u8],
 }
 

@@ -15,7 +15,8 @@ impl Serialize for Value<'_> {
             Value::Uint128(number) => serializer.collect_str(number),
             Value::Int128(number) => serializer.collect_str(number),
             Value::Uint256(limbs) => serializer.serialize_str(&decimal_digits(*limbs)),
-            // The shortest digits that are read back as the same f32: 0.1 stays 0.1.
+            // The number is converted by its shortest decimal digits, so that an `f32` of 0.1 is written as 0.1 and not
+            // as 0.10000000149011612.
             Value::F32(number) => serializer.serialize_f64(number.to_string().parse().unwrap_or(f64::NAN)),
             Value::F64(number) => serializer.serialize_f64(*number),
             Value::Bool(bool) => serializer.serialize_bool(*bool),

@@ -15,12 +15,12 @@ use super::model::{SchemaModel, SchemaTextError};
 /// The first line of every schema text. The number is the version of the grammar.
 pub(super) const FIRST_LINE: &str = "schema-text 1";
 
-/// The beginning of a line that names an extension word. The hash, and readers that do not know such a line, treat it
-/// as a comment. No description looks like such a line, because descriptions have a blank after the `#`.
+/// The beginning of a line that names an extension word. The line is a comment for readers that do not know it, and it
+/// does not enter the hash. No description looks like such a line, because descriptions have a blank after the `#`.
 pub(super) const EXT_WORD: &str = "#ext ";
 
-/// The first content type of programs. Texts of smaller content types name no word but the span's: `docs/FORMAT.md`
-/// names the others.
+/// The smallest content type that programs may use. Texts of smaller content types name only the word `span`, because
+/// `docs/FORMAT.md` names their other words.
 const FIRST_PROGRAM_CONTENT_TYPE: u16 = 256;
 
 /// The schema of a content type: its text and hash. [`EventType::schema`](super::EventType::schema) gives it.
@@ -59,8 +59,8 @@ impl Schema {
         self.info.name
     }
 
-    /// Returns the `schema_hash` of ring files with this schema: the published hash if there is any, else that of the
-    /// text.
+    /// Returns the `schema_hash` of ring files with this schema: the published hash if there is one, otherwise the hash
+    /// of the text.
     #[must_use]
     pub fn hash(&self) -> [u8; 32] {
         self.hash
@@ -98,7 +98,8 @@ impl Schema {
     }
 }
 
-/// Computes KECCAK-256 of a schema text without its comment lines: the schema hash, unless another one was published.
+/// Computes the KECCAK-256 of a schema text without its comment lines. This is the schema hash, unless another hash was
+/// published for the schema.
 #[must_use]
 pub fn schema_text_hash(text: &str) -> [u8; 32] {
     let mut hasher = Keccak::v256();
@@ -201,7 +202,8 @@ impl Writer {
         }
         let name = match definition {
             Definition::Struct(info) => {
-                // The inner types come before the name is chosen, because an inner type may have the same name.
+                // The definitions of inner types are written before a name is chosen for this type, because an inner
+                // type may take the same name.
                 let types: Vec<String> = info.fields.iter().map(|field| self.type_name(&field.ty)).collect();
                 let name = self.free_name(info.name);
                 self.struct_lines(&name, info, &types);

@@ -11,13 +11,13 @@ use super::utf8::Utf8;
 
 /// A trailing array of a payload. Its elements are decoded when they are asked for.
 ///
-/// The views that [`EventType`](super::EventType) derives have one for each array.
+/// The views that the derive of [`EventType`](super::EventType) makes have one field of this type for each array.
 pub struct ArrayView<'a, T> {
     bytes: &'a [u8],
     element: PhantomData<fn() -> T>,
 }
 
-// This is not derived, because a derive would ask for `T: Copy`, `T: PartialEq`.
+// These traits are not derived, because a derive would require the same traits of `T`.
 impl<T> Clone for ArrayView<'_, T> {
     fn clone(&self) -> Self {
         *self
@@ -49,7 +49,7 @@ impl<'a> ArrayView<'a, Utf8> {
 }
 
 impl<'a, T: PayloadField> ArrayView<'a, T> {
-    /// Returns the number of elements; 0 for elements of 0 bytes.
+    /// Returns the number of elements. Returns 0 if the elements have 0 bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes.len().checked_div(T::WIRE_BYTES).unwrap_or(0)
@@ -67,7 +67,7 @@ impl<'a, T: PayloadField> ArrayView<'a, T> {
         self.bytes
     }
 
-    /// Decodes the element at `index`; `None` past the end.
+    /// Decodes the element at `index`. Returns `None` if there is no such element.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<Result<T, DecodeError>> {
         let start = index.checked_mul(T::WIRE_BYTES)?;
@@ -77,7 +77,7 @@ impl<'a, T: PayloadField> ArrayView<'a, T> {
 
     /// Decodes the elements, one after the other.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Result<T, DecodeError>> + use<'a, T> {
-        // `max(1)`, because chunks of 0 bytes do not exist; an array of such elements is empty.
+        // An array of elements of 0 bytes is empty. `max(1)` is needed because a chunk size of 0 would panic.
         self.bytes.chunks_exact(T::WIRE_BYTES.max(1)).map(T::decode_field)
     }
 
@@ -103,7 +103,8 @@ pub(super) fn split_array<'a, T: PayloadField>(
     Ok((ArrayView { bytes: array, element: PhantomData }, rest))
 }
 
-/// Splits the array off whose count stands in the fixed struct, at the place that [`count_at`] gives. For the derives.
+/// Splits an array off the payload. Its count is in the fixed struct, at the place that [`count_at`] returns. The
+/// derives call this.
 #[doc(hidden)]
 pub fn split_counted<'a, T: PayloadField>(
     owner: &'static str,
@@ -115,7 +116,7 @@ pub fn split_counted<'a, T: PayloadField>(
     split_array(owner, field, rest, read_count(fixed, offset, scalar))
 }
 
-/// Splits off as many whole elements as there are. For the derives.
+/// Splits off an array of as many whole elements as the rest of the payload has. The derives call this.
 #[doc(hidden)]
 pub fn split_rest<'a, T: PayloadField>(
     owner: &'static str,
@@ -125,7 +126,8 @@ pub fn split_rest<'a, T: PayloadField>(
     split_array(owner, field, rest, (rest.len() / T::WIRE_BYTES.max(1)) as u64)
 }
 
-/// Returns offset and type of the count of a trailing array. For the derives, which have checked that it is a count.
+/// Returns the offset and type of the field that holds the count of a trailing array. The derives call this after they
+/// have checked that the field can be a count.
 #[doc(hidden)]
 #[must_use]
 pub const fn count_at(info: &StructInfo, path: &str) -> (usize, Scalar) {
@@ -138,7 +140,8 @@ pub const fn count_at(info: &StructInfo, path: &str) -> (usize, Scalar) {
     }
 }
 
-/// Reads the count of a trailing array from the fixed struct, of which it is known to be a part.
+/// Reads the count of a trailing array from the fixed struct. The caller has checked that the count lies within the
+/// struct.
 pub(super) fn read_count(fixed: &[u8], offset: usize, scalar: Scalar) -> u64 {
     let Some(bytes) = fixed.get(offset..offset + scalar.bytes()) else { return 0 };
     bytes.iter().rev().fold(0, |count, byte| count << 8 | u64::from(*byte))
@@ -167,7 +170,8 @@ pub fn expect_end(owner: &'static str, rest: &[u8]) -> Result<(), DecodeError> {
 
 /// Encodes a slice of elements, to record it as a trailing array.
 ///
-/// Slices of bytes need no encoding, and `[[u8; 32]]` has `as_flattened`.
+/// A slice of bytes need not be encoded, because it can be recorded as it is. A slice such as `[[u8; 32]]` becomes a
+/// slice of bytes by `as_flattened`.
 #[must_use]
 pub fn encode_array<T: PayloadField>(elements: &[T]) -> Vec<u8> {
     let mut bytes = vec![0; elements.len() * T::WIRE_BYTES];

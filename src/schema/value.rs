@@ -6,15 +6,15 @@ use std::fmt::{self, Write as _};
 use super::decimal::decimal_digits;
 use super::hex::write_hex;
 
-/// Byte strings up to this length are printed in full by `{}`, in bytes.
+/// The largest number of bytes of a byte string that `{}` prints in full.
 const SHOWN_BYTES: usize = 32;
-/// Arrays up to this length are printed in full by `{}`.
+/// The largest number of elements of an array that `{}` prints in full.
 const SHOWN_ELEMENTS: usize = 8;
 
 /// The decoded content of a payload, or of a part of it. [`SchemaModel::decode`](super::SchemaModel::decode) makes it.
 ///
-/// Borrows names from the schema and bytes from the payload. `{}` prints it on one line for people, with long byte
-/// strings and arrays shortened. `{:#}` prints everything. [`to_json`](Self::to_json) is for programs.
+/// A value borrows names from the schema and bytes from the payload. `{}` prints the value on one line for people, and
+/// shortens long byte strings and arrays. `{:#}` prints everything. [`to_json`](Self::to_json) is for programs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<'a> {
     /// An unsigned integer up to 64 bits.
@@ -39,7 +39,7 @@ pub enum Value<'a> {
     Text(Cow<'a, str>),
     /// A value of an enum.
     Enum {
-        /// Its name; `None` if the enum has no such value.
+        /// The name of the value, or `None` if the enum has no such value.
         name: Option<&'a str>,
         /// Its number.
         number: i128,
@@ -165,7 +165,8 @@ fn json_string(out: &mut String, text: &str) -> fmt::Result {
                 out.push(c);
             }
             '\n' => out.push_str("\\n"),
-            // These separators are no control characters, but they end a line in JavaScript.
+            // These two separators are not control characters, but they are escaped because they end a line in
+            // JavaScript.
             '\u{2028}' | '\u{2029}' => write!(out, "\\u{:04x}", u32::from(c))?,
             c if c.is_control() => write!(out, "\\u{:04x}", u32::from(c))?,
             c => out.push(c),
@@ -178,7 +179,7 @@ fn json_string(out: &mut String, text: &str) -> fmt::Result {
 impl fmt::Display for Value<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // The outermost struct has no braces.
+            // The outermost struct is printed without braces.
             Value::Struct(fields) => display_fields(f, fields),
             other => other.display(f),
         }
@@ -197,7 +198,7 @@ impl Value<'_> {
             Value::F64(number) => write!(f, "{number}"),
             Value::Bool(bool) => write!(f, "{bool}"),
             Value::Bytes(bytes) => display_bytes(f, bytes),
-            // Quoted and escaped, because text from a ring must not move a terminal's cursor.
+            // Text is quoted and escaped, because text from a ring must not be able to control the terminal.
             Value::Text(text) => write!(f, "{text:?}"),
             Value::Enum { name: Some(name), .. } => f.write_str(name),
             Value::Enum { name: None, number } => write!(f, "{number}"),

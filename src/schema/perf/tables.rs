@@ -2,18 +2,18 @@
 //!
 //! Each table is a sequence of entries that only grows. An entry is a header of [`ENTRY_HEADER_BYTES`] (bytes of the
 //! body, u32; id, u32), a body (the same bytes as the payload of CALL_SITE or THREAD_STARTED), and zeros up to a
-//! multiple of 8 bytes. The writer writes the bytes of an entry before the word "used" grows, which it stores with
-//! release. A reader that loads "used" with acquire reads whole entries below it.
+//! multiple of 8 bytes. The writer writes the bytes of an entry first, and then stores the new size of all entries to
+//! the word "used", with release. A reader loads "used" with acquire, so all bytes below this size are whole entries.
 //!
 //! A full table takes no more entries. Its word "overflows" counts the entries that did not fit. Such a call site or
 //! thread is known from its CALL_SITE or THREAD_STARTED event for as long as the event is in the ring, and by its id
 //! alone after that.
 
-/// First word of the context area once the tables exist.
+/// Value of the first word of the context area after the tables were made.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"EVRTABL1");
 /// Byte offset of [`MAGIC`] in the context area. All offsets here are in the context area, all words are u64.
 pub const MAGIC_OFFSET: u64 = 0;
-/// Offset of the word that counts shards that could not be created, so that their threads share another shard.
+/// Offset of the word that counts shards that could not be created. Their threads share other shards.
 pub const SHARD_FAILURES_OFFSET: u64 = 0x08;
 /// Offset of the word that counts spans that were not recorded because too many were open.
 pub const LOST_SPANS_OFFSET: u64 = 0x10;
@@ -23,12 +23,12 @@ pub const CALL_SITES: TableWords = TableWords { first: 0x40 };
 pub const THREADS: TableWords = TableWords { first: 0x80 };
 /// The smallest offset of a table.
 pub const TABLES_START: u64 = 0x1000;
-/// Bytes before each entry's body.
+/// Number of bytes of the header before each entry's body.
 pub const ENTRY_HEADER_BYTES: usize = 8;
 /// The largest body, in bytes.
 pub const BODY_BYTES_MAX: usize = 1 << 20;
 
-/// The places of the words of one table.
+/// The offsets of the words that describe one table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TableWords {
     first: u64,
@@ -69,7 +69,7 @@ pub struct Entry<'a> {
     pub body: &'a [u8],
 }
 
-/// Encodes an entry; `None` if the body is larger than [`BODY_BYTES_MAX`].
+/// Encodes an entry. Returns `None` if the body is larger than [`BODY_BYTES_MAX`].
 #[must_use]
 pub fn encode_entry(id: u32, body: &[u8]) -> Option<Vec<u8>> {
     if body.len() > BODY_BYTES_MAX {
@@ -83,8 +83,8 @@ pub fn encode_entry(id: u32, body: &[u8]) -> Option<Vec<u8>> {
     Some(entry)
 }
 
-/// Splits the first entry off `bytes`, which come from a file; `None` if no whole entry is there, or its size is
-/// invalid.
+/// Splits the first entry off `bytes`, which come from a file. Returns `None` if `bytes` does not begin with a whole
+/// entry, or the size in its header is invalid.
 #[must_use]
 pub fn split_entry(bytes: &[u8]) -> Option<(Entry<'_>, &[u8])> {
     let (&body_bytes, rest) = bytes.split_first_chunk::<4>()?;
