@@ -26,7 +26,7 @@ enum ReaderErrorSource {
 pub enum ReaderErrorKind {
     /// The file does not exist.
     NotFound,
-    /// The name cannot be that of a ring.
+    /// The given name cannot be the name of a ring.
     BadName,
     /// The operating system refused access.
     PermissionDenied,
@@ -127,7 +127,7 @@ impl ReaderError {
 }
 
 impl LostPages {
-    /// Returns what was found, what it means, and a remedy, for the end of a message.
+    /// Returns the end of an error message: the finding, its meaning, and a remedy.
     #[must_use]
     pub fn advice(self) -> String {
         let remedy = match self {

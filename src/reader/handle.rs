@@ -39,7 +39,7 @@ impl Reader {
         ReaderOptions::default()
     }
 
-    /// Opens the ring, or the snapshot, of that name or path, whatever its events are.
+    /// Opens the ring or snapshot of that name or path, whatever the content type of its events is.
     ///
     /// # Errors
     /// See [`ReaderOptions::open`].
@@ -67,8 +67,8 @@ impl Reader {
         options.open_successor(name)
     }
 
-    /// Checks that the ring's events are `E`, as [`Self::open_typed`] does. Call it for a ring that was opened without
-    /// this check and whose file may be gone by now.
+    /// Checks that the ring's events are `E`, as [`Self::open_typed`] does. Call this for a ring that was opened
+    /// without the check and cannot be opened again, because its file may have been removed.
     ///
     /// # Errors
     /// The ring has another content type, or another schema.
@@ -141,8 +141,8 @@ impl Reader {
         crate::schema::ext_words(self.info().content_type, self.schema().ok().as_deref())
     }
 
-    /// Returns whether anything will be recorded any more. Asks the operating system, so do not call this for every
-    /// event.
+    /// Returns the ring's state, which tells whether anything will be recorded any more. Asks the operating system, so
+    /// do not call this for every event.
     pub fn state(&self) -> RingState {
         self.source.state()
     }

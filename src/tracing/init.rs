@@ -21,8 +21,8 @@ pub const CONFIG_VARIABLE: &str = "EVENTRING_PERF";
 /// Environment variable with the filter, for [`init`], [`try_init`], [`try_init_from_env`] and
 /// [`RecorderLayer::try_from_env`].
 pub const FILTER_VARIABLE: &str = "EVENTRING_FILTER";
-/// Environment variable with names of fields that are not to be recorded, separated by commas, for the same functions;
-/// see [`PerfRecorderBuilder::redact_fields`].
+/// Environment variable with names of fields that are not to be recorded, separated by commas. The functions that read
+/// [`FILTER_VARIABLE`] also read it; see [`PerfRecorderBuilder::redact_fields`].
 pub const REDACT_VARIABLE: &str = "EVENTRING_REDACT";
 
 /// The process-wide recording that [`init`] has begun. It continues until the process ends, also if this value is

@@ -11,8 +11,8 @@ use crate::schema::perf::PerfEvent;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A recorder of spans and log records. Every few threads share a ring. A clone is another handle to the same recorder.
-/// The drop of the last handle closes the rings.
+/// A recorder of spans and log records. Threads share a ring only if there are more threads than rings. A clone is
+/// another handle to the same recorder. The drop of the last handle closes the rings.
 ///
 /// [`PerfRecorder::builder`] makes it. To use it, pass it to a [`RecorderSubscriber`](super::RecorderSubscriber) or a
 /// [`RecorderLayer`](super::RecorderLayer). [`init`](super::init) does all of this in one line.
