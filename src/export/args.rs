@@ -23,7 +23,8 @@ pub(super) enum ArgValue {
 pub(super) struct Arg {
     pub(super) name: Arc<str>,
     pub(super) value: ArgValue,
-    /// Set if the value is not whole: the number of bytes that it had, or another problem.
+    /// The reason why the value is not whole, if it is not: the number of bytes that the value had, or a word for the
+    /// problem.
     pub(super) cut: Option<ArgValue>,
 }
 
@@ -31,12 +32,12 @@ pub(super) struct Arg {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct Args(pub(super) Vec<Arg>);
 
-/// The name of the object that has, for each value that is not whole, the problem of the value. `watch` uses the same
-/// name.
+/// The name of the JSON object that describes incomplete values: each entry has the name of a value and its problem.
+/// The output of `watch` uses the same name.
 pub(super) const CUT: &str = "cut";
 
-/// The name of a flag: fields were recorded and are lost. The flag distinguishes such a span from a span without
-/// fields.
+/// The name of a flag on a span whose fields were recorded and are lost. Without the flag the span would look like a
+/// span without fields.
 const FIELDS_LOST: &str = "fields_lost";
 
 impl Args {
@@ -93,7 +94,8 @@ impl Args {
         for arg in &self.0 {
             match &arg.cut {
                 Some(cut) => cuts.insert(arg.name.to_string(), cut.to_json()),
-                // A later value of the same name may be whole.
+                // A value may come several times under one name, and the last one counts. If the last one is whole, the
+                // problem of an earlier one is removed.
                 None => cuts.remove(&*arg.name),
             };
         }

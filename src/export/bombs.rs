@@ -1,4 +1,5 @@
-//! Small captures that decompress to very much: exporting them takes no more memory than is promised.
+//! Small captures that decompress to very large ones ("bombs"): an export of them takes no more memory than is
+//! promised.
 
 use super::{Format, View, export, summarize};
 use crate::capture::CaptureFile;
@@ -32,8 +33,8 @@ fn of_losses(made: &mut CaptureFixture, _: u64) {
     made.event(1, 20, 1000, [0; 4], b"");
 }
 
-/// Adds a payload of 1 MiB. All blocks begin at the same time, so that no block can be exported before all are
-/// decompressed.
+/// Adds an event with a payload of 1 MiB. Every other event has the time 1, so all blocks begin at the same time, and
+/// no block can be exported before all of them are decompressed.
 fn of_payloads(made: &mut CaptureFixture, n: u64) {
     made.event(1, 20, if n.is_multiple_of(2) { 1 } else { u64::MAX / 2 }, [0; 4], &[0; 1 << 20]);
 }
@@ -59,7 +60,8 @@ fn of_tables(made: &mut CaptureFixture, n: u64) {
     made.tables(&block, 20_000);
 }
 
-/// A name, a function that records one element, the number of elements, and the number of elements in a block.
+/// A bomb: its name, the function that records one element, the number of elements, and the number of elements in a
+/// block.
 type Bomb = (&'static str, fn(&mut CaptureFixture, u64), u64, u64);
 const BOMBS: [Bomb; 7] = [
     ("spans", of_spans, 260_000, 10_000),
@@ -78,7 +80,7 @@ fn peak_bytes() -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }
 
-/// Exports a capture, in a process of its own, and writes down the memory that this took and the outcome.
+/// Plays a child process: exports a capture, and writes to a file how much memory the export took and how it ended.
 fn export_alone(path: &Path) {
     let before = peak_bytes();
     let outcome = CaptureFile::open(path).and_then(|capture| {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-/// Tracks that are no threads get numbers from here on, above those of any thread.
+/// Tracks that are not threads need numbers, too. These numbers begin here, above the number of any thread.
 const FIRST_FREE_TID: u64 = 1 << 32;
 
 /// The writer of a Chrome trace. It writes slices when they end, and other events immediately.
@@ -42,7 +42,8 @@ impl<'o> ChromeWriter<'o> {
         Self { out, base_nanos, rows: HashMap::new(), open: HashMap::new(), has_begun: false }
     }
 
-    /// Writes an event. `times` has its `ts` and `dur` as JSON text, because they need all their digits.
+    /// Writes an event. `times` is JSON text with the event's `ts` and `dur`: as JSON numbers of a [`Map`] they would
+    /// lose digits.
     fn write(&mut self, event: &Map<String, Value>, times: &str) -> io::Result<()> {
         if self.has_begun {
             self.out.write_all(b",\n")?;
@@ -52,13 +53,13 @@ impl<'o> ChromeWriter<'o> {
             self.has_begun = true;
         }
         let event = serde_json::to_string(event).map_err(io::Error::other)?;
-        // The object is never empty, so `times` can follow its last member.
+        // `event` ends with `}` and has at least one member. `times` begins with a comma, so it can replace the `}`.
         let open = event.strip_suffix('}').unwrap_or(&event);
         write!(self.out, "{open}{times}}}")
     }
 
     fn ts(&self, nanos: u64) -> String {
-        // A loss can begin before the first event.
+        // The base is the time of the first event, but a loss can begin earlier. Its time is then negative.
         match nanos.checked_sub(self.base_nanos) {
             Some(since) => format!(",\"ts\":{}", micros(since)),
             None => format!(",\"ts\":-{}", micros(self.base_nanos - nanos)),

@@ -55,7 +55,8 @@ fn innermost_times(recording: &CaptureRecording<'_>, timeline: &Timeline) -> Vec
             EntryContent::Gap { cause, .. } => {
                 let shard = recording.losing_shard(entry.ring, *cause);
                 replay.gap(shard);
-                // The thread was recording the uncommitted event when the program died, and stayed in its spans.
+                // The event was never committed: its thread was recording it when the program died, and stayed in its
+                // spans. So the loss hides no exit, and the time goes on.
                 if *cause != GapCause::NeverCommitted {
                     times.forget(process, shard, replay);
                 }
@@ -69,7 +70,7 @@ fn innermost_times(recording: &CaptureRecording<'_>, timeline: &Timeline) -> Vec
 /// The time for which each span was the innermost span of a thread.
 struct InnermostTimes<'t> {
     timeline: &'t Timeline,
-    /// By the index of the span.
+    /// The time of each span, by the index of the span in the timeline.
     nanos: Vec<u64>,
     threads: HashMap<(u32, ThreadKey), Innermost>,
 }
@@ -77,10 +78,10 @@ struct InnermostTimes<'t> {
 /// The innermost span of a thread.
 #[derive(Default)]
 struct Innermost {
-    /// `None` if the thread is in no span, or in a span that it entered before a loss.
+    /// The index of the span. `None` if the thread is in no span, or in a span that it entered before a loss.
     span: Option<usize>,
     since_nanos: u64,
-    /// The first slice after the last loss.
+    /// The id of the first slice that began after the last loss. Earlier slices do not count: their exits may be lost.
     first_counted: u64,
 }
 
@@ -94,8 +95,8 @@ impl InnermostTimes<'_> {
         innermost.since_nanos = nanos;
     }
 
-    /// Stops the time of the threads whose events a ring of the process may have lost: these threads may have left
-    /// their spans.
+    /// Stops the time of all threads whose events may be among the events that a ring of the process has lost: these
+    /// threads may have left their spans meanwhile.
     fn forget(&mut self, process: u32, shard: Option<(u32, u32)>, replay: &SpanReplay) {
         for ((of_process, thread), innermost) in &mut self.threads {
             if *of_process == process && self.timeline.concerns(process, shard, *thread) {
@@ -105,7 +106,7 @@ impl InnermostTimes<'_> {
         }
     }
 
-    /// Counts until the end of the recording.
+    /// Counts the time of each thread's innermost span until the end of the recording, and returns the times.
     fn finish(mut self) -> Vec<u64> {
         for innermost in self.threads.values() {
             innermost.count(self.timeline.last_nanos, &mut self.nanos);

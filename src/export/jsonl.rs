@@ -139,7 +139,8 @@ fn slice_object(slice: &SpanSlice) -> Value {
     })
 }
 
-/// Inserts fields in the form that `watch` has: the values in `fields`, and their problems beside it.
+/// Inserts fields as `watch` shows them: the values in `fields`, and beside it the problems of incomplete values in
+/// `cut`.
 fn insert_fields(object: &mut Value, fields: &Fields) {
     let mut args = Args::default();
     fields.values.iter().for_each(|field| args.push_field(field));
@@ -209,7 +210,7 @@ fn typed_object(
     let words = recording.words(ring);
     let named = words.iter_own().filter(|(_, word)| object.get(&*word.key()).is_none());
     let named: Vec<_> = named.map(|(index, word)| (word.key(), word.value(descriptor.content_ext[index]))).collect();
-    // Where each word has a key, the array would repeat them.
+    // If each extension word has a name, each is in the object already, and the array would repeat them.
     if named.len() + usize::from(words.has_span()) < descriptor.content_ext.len() {
         object["content_ext"] = json!(descriptor.content_ext);
     }

@@ -11,23 +11,24 @@ use crate::schema::perf::FieldValue;
 use crate::tracing::{Fields, PerfContent, PerfRecord, SpanId};
 use std::collections::{HashMap, HashSet};
 
-/// The number of bytes that may be kept of any capture.
+/// The number of bytes that an export may keep whatever the size of the capture.
 const BYTES_FREE: u64 = 128 << 20;
-/// The number of bytes that may be kept in addition for each byte of the file. Real captures need 5 to 30.
+/// The number of bytes that an export may keep in addition for each byte of the capture's file. Real captures need 5 to
+/// 30.
 const BYTES_PER_BYTE: u64 = 64;
 
 const SPAN_BYTES: u64 = 512;
 const SLICE_BYTES: u64 = 96;
 const FIELD_BYTES: u64 = 128;
 const THREAD_BYTES: u64 = 512;
-/// An event that leaves little in memory: a name that is not known, a loss.
+/// The estimate for a record of which little is kept, such as a loss, or a span that follows from another.
 const EVENT_BYTES: u64 = 128;
 
-/// The estimate for the events that were read.
+/// The estimate of the bytes that are kept of the events read so far, and its limit.
 pub(super) struct Kept {
     bytes: u64,
     bytes_max: u64,
-    /// The bytes that are kept of each span only until it is closed: its fields.
+    /// For each open span, the bytes of its fields. They are freed when the span is closed.
     open: HashMap<(u32, SpanId), u64>,
     threads: HashSet<(u32, u32)>,
 }
@@ -39,13 +40,13 @@ impl Kept {
         Self { bytes: 0, bytes_max, open: HashMap::new(), threads: HashSet::new() }
     }
 
-    /// Counts a payload with the names of a call site or a thread.
+    /// Adds the payload of a record that describes a call site or a thread: its names stay in memory.
     pub(super) fn learn(&mut self, payload_bytes: usize) {
         // The factor is 16, because even a name of one byte is kept as a separate string.
         self.bytes = self.bytes.saturating_add(SPAN_BYTES).saturating_add(16 * payload_bytes as u64);
     }
 
-    /// Counts an entry.
+    /// Adds what the export keeps of this entry.
     pub(super) fn count(&mut self, entry: &RecordingEntry) {
         match &entry.content {
             EntryContent::Perf { recorder, record } => self.record(entry.process, *recorder, record),
@@ -76,7 +77,7 @@ impl Kept {
                 }
                 return;
             }
-            // The other records are written immediately; only their names may be kept.
+            // Other records, such as log records, are written to the output immediately. At most their names are kept.
             _ => {
                 self.bytes = self.bytes.saturating_add(SLICE_BYTES);
                 return;

@@ -75,8 +75,9 @@ impl LossCollector {
         for loss in &mut self.losses {
             loss.until_nanos = loss.until_nanos.max(loss.from_nanos);
             if loss.from_nanos == 0 {
-                // The loss was before the first event of the ring, so it began when the ring was made. But a ring that
-                // was made a week ago must not make everything else too small to be seen.
+                // The ring lost its first events, so the loss began when the ring was made. But a loss that began a
+                // week ago would shrink everything else in a viewer to nothing, so the drawn loss is at most as long as
+                // the rest of the recording.
                 let created = recording.ring(loss.ring).created_epoch_nanos;
                 let earliest = loss.until_nanos.saturating_sub(length_nanos.max(1));
                 loss.from_nanos = created.clamp(earliest, loss.until_nanos);

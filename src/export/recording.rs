@@ -32,7 +32,7 @@ pub(super) struct RecordingEntry {
 }
 
 pub(super) enum EntryContent {
-    /// A record of a perf ring. `recorder` is the ring that is shard 0.
+    /// A record of a perf ring. `recorder` is the index of the ring that is shard 0 of the same recorder.
     Perf { recorder: u32, record: PerfRecord },
     /// An event of another ring.
     Typed { descriptor: Descriptor, payload: CapturedPayload },
@@ -45,7 +45,7 @@ pub(super) struct Entries<'r> {
     recording: &'r CaptureRecording<'r>,
     events: CaptureEvents<'r>,
     catalogs: HashMap<u32, Catalog>,
-    /// The counts for each ring.
+    /// The counts of lost payloads, by ring.
     payload_losses: Vec<PayloadLosses>,
     kept: Kept,
     /// The reason why the entries end early.
@@ -118,15 +118,16 @@ impl<'c> CaptureRecording<'c> {
         &self.words[ring as usize]
     }
 
-    /// Returns the recorder and the shard that lost events, if records of spans may be among the lost events. The cause
-    /// [`GapCause::NeverCommitted`] gives `None`: the thread was recording the event when the program died, and stayed
-    /// in its spans.
+    /// Returns the recorder and the index of the shard that lost events, if records of spans may be among the lost
+    /// events. Returns `None` for events that were never committed: the program died while a thread recorded such an
+    /// event, so that thread stayed in its spans and no other record is missing.
     pub(super) fn losing_shard(&self, ring: u32, cause: GapCause) -> Option<(u32, u32)> {
         let is_of_records = self.ring(ring).is_perf() && cause != GapCause::NeverCommitted;
         is_of_records.then(|| self.shard(ring))
     }
 
-    /// Returns the recorder of a perf ring, which is the ring that is its shard 0, and the index of the shard.
+    /// Returns two numbers for a perf ring: the index of the ring that is shard 0 of the same recorder, and the number
+    /// of the given ring among the recorder's shards.
     fn shard(&self, ring: u32) -> (u32, u32) {
         match self.ring(ring).role {
             RingRole::Shard { recorder, shard } => (recorder, shard),

@@ -2,7 +2,7 @@
 
 use crate::tracing::ThreadKey;
 
-/// The end of a slice whose thread was still in the span at the end of the recording.
+/// The value of [`Slice::end_nanos`] for a slice whose thread was still in the span at the end of the recording.
 pub(super) const OPEN: u64 = u64::MAX;
 
 /// A span slice, with an end.
@@ -12,22 +12,22 @@ pub(super) struct Slice {
     /// The id of the slice in the replay of its process.
     pub(super) id: u64,
     pub(super) start_nanos: u64,
-    /// The time of the exit. If the exit was lost: the last time at which the thread is known to have been in the span.
-    /// If the thread did not leave the span: [`OPEN`].
+    /// The time of the exit. If the exit was lost, this is the last time at which the thread is known to have been in
+    /// the span. If the thread was still in the span at the end of the recording, this is [`OPEN`].
     pub(super) end_nanos: u64,
 }
 
 impl Slice {
-    /// Returns the time at which an event is drawn that happened in the slice at `nanos`, if the slice is drawn from
-    /// `start_nanos` on. This time is before the slice's end, because the end is no part of a slice. (The clock has
-    /// ticks: an event can have the same time as the exit from its span.)
+    /// Returns the time at which an event of this slice is drawn. The event happened at `nanos`, and the slice is drawn
+    /// from `start_nanos` on. Viewers do not count the end of a slice as a part of it, so the returned time is before
+    /// the end. (The clock has ticks: an event can have the same time as the exit from its span.)
     pub(super) fn drawn(&self, start_nanos: u64, nanos: u64) -> u64 {
         nanos.min(drawn_end(start_nanos, self.end_nanos) - 1).max(start_nanos)
     }
 }
 
-/// Returns the time at which a slice is drawn to end. A slice that took no time is drawn with a nanosecond, so that
-/// events can lie in it.
+/// Returns the time at which the end of a slice is drawn. A slice that took no time is drawn one nanosecond long, so
+/// that events can lie in it.
 pub(super) fn drawn_end(start_nanos: u64, end_nanos: u64) -> u64 {
     end_nanos.max(start_nanos.saturating_add(1))
 }
@@ -43,9 +43,9 @@ impl Slices {
         Self(slices)
     }
 
-    /// Returns the slice in which an event lies that happened in the span at time `nanos`. If the thread of the event
-    /// is known, the slice is one of that thread. A slice that goes on is preferred to a slice that has just ended, and
-    /// a later slice to an earlier slice.
+    /// Returns the slice in which an event of the span lies, by the event's time `nanos`. If the event's thread is
+    /// known, only slices of that thread count. If several slices contain the time, a slice that goes on after `nanos`
+    /// is preferred to a slice that ends at `nanos`; among equals, the latest beginning wins.
     pub(super) fn at(&self, thread: Option<ThreadKey>, nanos: u64) -> Option<Slice> {
         let begun = &self.0[..self.0.partition_point(|slice| slice.start_nanos <= nanos)];
         let can_hold = |slice: &&Slice| slice.end_nanos >= nanos && thread.is_none_or(|thread| thread == slice.thread);

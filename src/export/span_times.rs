@@ -21,13 +21,13 @@ pub(super) struct SpanTimes {
     /// The last time at which the span is known to have existed: a record named it, something happened in it, or it got
     /// a child.
     pub(super) seen_nanos: u64,
-    /// The sum of the times that threads were in the span; for an open span, until the end of the recording. A thread
-    /// that is in the span twice at the same time counts once.
+    /// The sum of the times that threads were in the span. In an open span, slices without an exit count until the end
+    /// of the recording. A thread that is in the span twice at the same time counts once.
     pub(super) busy_nanos: u64,
     /// False if the span has no end and some of its records may have been lost.
     pub(super) is_busy_known: bool,
-    /// The time of the span without the time in which a child existed; for an open span, until the end of the
-    /// recording. `None` if the beginning or the end was lost.
+    /// The time in which the span existed and none of its children did. An open span counts until the end of the
+    /// recording. `None` if the beginning or the end of the span was lost.
     pub(super) self_nanos: Option<u64>,
     pub(super) slices: Slices,
     /// The track row among the spans of the process.
@@ -35,14 +35,15 @@ pub(super) struct SpanTimes {
 }
 
 impl SpanTimes {
-    /// Takes the times from a span; `end_of` says when a slice without an exit ended.
+    /// Takes the times from a span. `end_of` returns the end of a slice, by the slice's id, if the record of its exit
+    /// was lost.
     pub(super) fn new(process: u32, span: Span, last_nanos: u64, end_of: impl Fn(u64) -> Option<u64>) -> Self {
         let end_nanos = span.closed.as_ref().map(|closed| closed.epoch_nanos);
         let busy_nanos = if span.is_open() { span.busy_nanos_until(last_nanos) } else { span.busy_nanos() };
         let slice = |slice: &SpanSlice| {
             let (id, start_nanos) = (slice.id?, slice.entered_epoch_nanos?);
             let exited_nanos = slice.exited_epoch_nanos.filter(|_| !slice.is_cut);
-            // A slice that is not open was cut when the span was closed.
+            // A slice that has neither an exit nor an end from `end_of` was cut when the span was closed.
             let end_nanos = exited_nanos.or_else(|| end_of(id)).or(end_nanos).unwrap_or(start_nanos);
             Some(Slice { thread: slice.thread_key(), id, start_nanos, end_nanos })
         };
@@ -74,8 +75,8 @@ impl SpanTimes {
         self.end_nanos.is_none() && !self.is_end_lost
     }
 
-    /// Returns the time up to which the span is drawn: its end, or the last time at which it was seen. `None` for an
-    /// open span.
+    /// Returns the time up to which the span is drawn: its end, or the last time at which it was seen if its end was
+    /// lost. Returns `None` for a span that was open at the end of the recording.
     pub(super) fn drawn_end_nanos(&self) -> Option<u64> {
         let end = self.end_nanos.or(self.is_end_lost.then_some(self.seen_nanos))?;
         Some(end.max(self.start_nanos))

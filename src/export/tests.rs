@@ -67,10 +67,11 @@ fn json_lines() {
 #[test]
 fn folded() {
     let capture = everything();
-    // Request: 1001 less 2200 to 2900; queries: 510 and 600.
+    // Times in span view: the request lasts 1001, without the queries from 2200 to 2900; the queries last 510 and 600.
     // A second request is open for the last 100 nanoseconds.
     assert_eq!(exported(&capture, Format::Folded, View::Span), "shop;request 401\nshop;request;query 1110\n");
-    // Request: 2100 to 2400 and 2700 to 2800; queries: 300 and 400.
+    // Times in thread view: the request was innermost from 2100 to 2400 and from 2700 to 2800; the queries for 300 and
+    // 400.
     assert_eq!(exported(&capture, Format::Folded, View::Thread), "shop;request 400\nshop;request;query 700\n");
 }
 
@@ -141,7 +142,7 @@ fn a_ring_without_spans_and_a_schema_of_another_version_have_their_messages() {
     assert!(error.to_string().contains("has the schema 0909090909090909…, expected "), "{error}");
 }
 
-/// Returns the `busy_ns` of the span with that id from JSON lines, and from the Chrome file by span.
+/// Returns the `busy_ns` of the span with that id: from the JSON lines, and from the Chrome file in span view.
 fn busy_of(capture: &CaptureFile, id: u64) -> (serde_json::Value, Option<u64>) {
     let lines = exported(capture, Format::Jsonl, View::Thread);
     let mut lines = lines.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
@@ -195,8 +196,8 @@ fn span_line(capture: &CaptureFile, id: u64) -> serde_json::Value {
     lines(capture).into_iter().find(|line| line["type"] == "span" && line["id"] == id).unwrap()
 }
 
-/// Returns for each slice of a span in the Chrome file: the span, the phase (`X` or `B`), the duration in µs, and the
-/// end according to the arguments.
+/// Returns the drawn slices of spans from the Chrome file. Each has the id of its span, its phase (`X` for a slice with
+/// an end, `B` for one without), its duration in µs, and what its arguments say about the end.
 fn drawn(capture: &CaptureFile, view: View) -> Vec<(u64, String, Option<f64>, String)> {
     let chrome: serde_json::Value = serde_json::from_str(&exported(capture, Format::Chrome, view)).unwrap();
     let slices =
@@ -224,13 +225,14 @@ fn with_a_gap_in_one_shard() -> CaptureFile {
     made.in_shard(SHARD_1);
     made.thread(903, 2, "worker");
     made.in_shard(0);
-    // The ends of both spans may be in the gap. But thread 2 enters span 10 later and does not leave it.
+    // Thread 1 may have closed both spans in the gap. But thread 2 enters span 10 later and does not leave it, so span
+    // 10 is known to be open.
     made.span_new(1000, 1, (11, 0), 1, &[]);
     made.span(PerfEvent::SpanEnter, 1005, 1, 11, 1);
     made.span_new(1010, 1, (10, 0), 1, &[]);
     made.gap(0, 40, GapCause::Overwritten);
     made.in_shard(SHARD_1);
-    // The creation and the end of spans 7 and 8 were not seen.
+    // Neither the creation nor the end of spans 7 and 8 is in the recording.
     let late = PerfExt { span_id: 7, call_site_id: 1, thread_id: 2, field_count: 1, ..PerfExt::default() };
     made.perf(PerfEvent::SpanRecord, 2000, late, &int(0, 200));
     made.span(PerfEvent::SpanEnter, 2500, 2, 8, 1);
@@ -238,12 +240,12 @@ fn with_a_gap_in_one_shard() -> CaptureFile {
     made.perf(PerfEvent::Event, 2550, inside, &[]);
     made.span(PerfEvent::SpanExit, 2600, 2, 8, 1);
     made.perf(PerfEvent::Event, 2700, inside, &[]);
-    // A child is created in span 8.
+    // The creation of a child names span 8, so span 8 is known to exist at this time.
     made.span_new(2800, 2, (12, 8), 1, &[]);
     made.span(PerfEvent::SpanClose, 2900, 2, 12, 1);
     made.span(PerfEvent::SpanEnter, 3000, 2, 10, 1);
     made.in_shard(0);
-    // After the gap, all events are there.
+    // No event after the gap is lost.
     made.span(PerfEvent::SpanEnter, 5000, 1, 13, 1);
     made.span(PerfEvent::SpanExit, 5100, 1, 13, 1);
     made.span_new(6000, 1, (9, 0), 1, &[]);
@@ -307,7 +309,7 @@ fn open_time_ends_in_all_formats_with_the_last_event_of_any_ring_and_a_gap_stops
     made.span(PerfEvent::SpanEnter, 1100, 1, 1, 1);
     made.span_new(1200, 1, (2, 1), 1, &[]);
     made.span(PerfEvent::SpanEnter, 1300, 1, 2, 1);
-    // The last event is not about a span.
+    // The recording ends with an event that is not about spans.
     made.event(1, 20, 2000, [0; 4], b"");
     let capture = made.open();
     assert_eq!(exported(&capture, Format::Folded, View::Thread), "shop;job 200\nshop;job;job 700\n");
@@ -336,7 +338,7 @@ fn a_field_that_is_not_whole_keeps_its_name_and_says_beside_what_is_wrong_as_wat
     let inside =
         PerfExt { span_id: 1, call_site_id: 2, thread_id: 1, field_count: 1, missing_fields: 2, ..PerfExt::default() };
     made.perf(PerfEvent::Event, 1100, inside, &cut(0, "ab", u32::MAX));
-    // This value of `odd` is whole.
+    // The field `odd` is recorded a second time, now with a whole value, which replaces the cut one.
     let late = PerfExt { span_id: 1, call_site_id: 1, thread_id: 1, field_count: 1, ..PerfExt::default() };
     made.perf(PerfEvent::SpanRecord, 1200, late, &text(1, "y"));
     made.span(PerfEvent::SpanClose, 1300, 1, 1, 1);

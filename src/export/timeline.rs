@@ -106,8 +106,8 @@ impl Timeline {
         self.index_of((span.process, span.parent?))
     }
 
-    /// Returns true if the thread may have recorded the events that a ring of the process has lost. `None` stands for a
-    /// ring that is no perf ring.
+    /// Returns true if the thread may have recorded the events that a ring of the process has lost. `shard` names the
+    /// ring, or is `None` for a ring that is no perf ring.
     pub(super) fn concerns(&self, process: u32, shard: Option<(u32, u32)>, thread: ThreadKey) -> bool {
         self.ring_losses.get(&process).is_none_or(|losses| losses.concerns(shard, thread))
     }
@@ -165,7 +165,7 @@ impl Timeline {
     }
 }
 
-/// A slice that ended before slices that had begun later on its thread.
+/// A slice that ended before slices that had begun later on the same thread, so the slices do not nest.
 struct Overlapping {
     thread: ThreadKey,
     id: u64,

@@ -49,7 +49,7 @@ pub(super) struct Label<'a> {
 }
 
 impl<'a> Label<'a> {
-    /// Labels something with that name from that call site, if the call site is known.
+    /// Makes a label with that name. If the call site is known, it gives the category and the place in the source.
     pub(super) fn new(name: &'a str, call_site: Option<&'a CallSite>) -> Self {
         let Some(call_site) = call_site else { return Self { name, ..Self::default() } };
         let source = call_site.file.as_deref().map(|file| (file, call_site.line.unwrap_or(0)));
@@ -61,7 +61,7 @@ impl<'a> Label<'a> {
 pub(super) trait TraceWriter {
     fn track(&mut self, id: TrackId, track: &Track<'_>) -> io::Result<()>;
     fn begin(&mut self, track: TrackId, slice: SliceId, nanos: u64, label: Label<'_>, args: Args) -> io::Result<()>;
-    /// Ends a slice. A slice that is never ended is open.
+    /// Ends a slice. Viewers show a slice without an end as open.
     fn end(&mut self, track: TrackId, slice: SliceId, nanos: u64, args: Args) -> io::Result<()>;
     fn instant(&mut self, track: TrackId, nanos: u64, label: Label<'_>, args: Args) -> io::Result<()>;
     fn counter(&mut self, track: TrackId, nanos: u64, value: &FieldValue) -> io::Result<()>;

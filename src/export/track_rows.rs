@@ -18,7 +18,8 @@ impl Interval {
         self.end.unwrap_or(u64::MAX)
     }
 
-    /// Returns true if the interval lies strictly in `outer`, so that no order of equal times can tear the two apart.
+    /// Returns true if the interval begins after `outer` begins and ends before `outer` ends. Equal times do not count:
+    /// viewers may order them in either way, and then the two intervals would not nest.
     fn lies_in(&self, outer: &Self) -> bool {
         self.start > outer.start && (self.end() < outer.end() || outer.end.is_none())
     }
@@ -30,7 +31,7 @@ pub(super) fn assign(intervals: &[Interval]) -> Vec<u32> {
     let mut by_start: Vec<usize> = (0..intervals.len()).collect();
     by_start.sort_by_key(|index| (intervals[*index].start, Reverse(intervals[*index].end())));
     let mut row_of = vec![u32::MAX; intervals.len()];
-    // The open intervals of each row, from the outside in.
+    // For each row, the intervals that have not ended yet: the outermost first.
     let mut open: Vec<Vec<usize>> = Vec::new();
     let mut occupied: BinaryHeap<Reverse<(u64, u32)>> = BinaryHeap::new();
     let mut free: BinaryHeap<Reverse<u32>> = BinaryHeap::new();

@@ -1,5 +1,5 @@
-//! The rings of a capture, as they are made. Each ring is held open from the moment it is seen, so that its program may
-//! end and remove it.
+//! The rings of a capture, which may not exist yet when the capture begins. Each ring is opened as soon as it is found
+//! and stays open, so that its program may end and remove it.
 
 use super::program::Program;
 use crate::cli::advice;
@@ -14,31 +14,31 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The pause between two looks for a ring. It is short, because a program may live for milliseconds only.
+/// The pause between two searches for a ring. It is short, because a program may live for milliseconds only.
 const INTERVAL: Duration = Duration::from_millis(2);
-/// The pause between two looks for a ring of a program that this process has started.
+/// The pause between two searches for a ring of a program that this process has started.
 const SHORT_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The rings that the command line names.
 pub(super) struct AwaitedRings {
-    /// The program that makes them, if this process has started one.
+    /// The program that makes the rings, if this process has started one.
     pub(super) program: Option<Program>,
     /// Names of rings that do not exist yet.
     awaited: Vec<PathBuf>,
-    /// Rings that were opened and not handed to the capture yet.
+    /// Rings that were opened and that [`AwaitedRings::next`] has not returned yet.
     found: VecDeque<Reader>,
     /// All rings that were opened.
     opened: Vec<Reader>,
-    /// True once nobody can make the awaited rings any more.
+    /// True when no process can make the awaited rings any more.
     is_over: bool,
-    /// The error of a ring that exists and cannot be captured.
+    /// The first error of a ring that exists and cannot be captured.
     failed: Option<ReaderError>,
     next_look: Instant,
     silence: Silence,
 }
 
 impl AwaitedRings {
-    /// Makes a set of these names; the rings must be those of `program` if there is one. Opens no ring yet.
+    /// Makes a set of these names, and opens no ring yet. If `program` is given, only rings that it makes count.
     pub(super) fn new(names: &[PathBuf], program: Option<Program>) -> Self {
         Self {
             program,
@@ -60,7 +60,7 @@ impl AwaitedRings {
         Ok(())
     }
 
-    /// Waits until at least one ring exists. Returns true if that was so at the first look.
+    /// Waits until at least one ring exists. Returns true if a ring existed already at the first search.
     ///
     /// # Errors
     /// No ring was made; the error says why.
@@ -94,7 +94,8 @@ impl AwaitedRings {
         if self.program.is_some() { SHORT_INTERVAL } else { INTERVAL }
     }
 
-    /// Returns the next ring for the capture, which calls this often.
+    /// Returns the next ring for the capture. The capture calls this often, so the search is repeated only after a
+    /// pause.
     pub(super) fn next(&mut self) -> NextRing {
         let now = Instant::now();
         if self.found.is_empty() && !self.awaited.is_empty() && !self.is_over && now >= self.next_look {
@@ -108,9 +109,10 @@ impl AwaitedRings {
         }
     }
 
-    /// Opens the rings that were made since the last look.
+    /// Opens the rings that were made since the last search.
     fn look(&mut self) {
-        // The program's end is checked before the look, so that the look finds all rings that the program has made.
+        // The order matters: if the program has ended before the search begins, the search finds all rings that it has
+        // made.
         let has_ended = self.program.as_mut().is_some_and(Program::has_ended);
         for name in std::mem::take(&mut self.awaited) {
             match open(&name) {
@@ -118,13 +120,14 @@ impl AwaitedRings {
                     self.hold(reader)
                 }
                 Ok(_) => self.awaited.push(name),
-                // Nobody will ever make a ring of a name with sizes.
+                // A name with sizes is a recorder's configuration. No ring ever has such a name, so waiting would not
+                // end.
                 Err(error)
                     if error.kind() == ReaderErrorKind::NotFound && advice::instead_of_a_name(&name).is_none() =>
                 {
                     self.awaited.push(name);
                 }
-                // Waiting would not help.
+                // The ring exists and cannot be opened. Waiting would not help.
                 Err(error) => {
                     self.failed.get_or_insert(error);
                 }
@@ -150,7 +153,7 @@ impl AwaitedRings {
         &self.awaited
     }
 
-    /// Says on stderr which rings are awaited, if that has lasted for a while.
+    /// Prints on stderr which rings are awaited, once the wait has lasted for a while.
     pub(super) fn say_what_is_awaited(&mut self) {
         if !self.awaited.is_empty() && !self.is_over {
             let what = format!("waiting for {} to be made", self.those_awaited("", "").trim_end());
@@ -165,8 +168,8 @@ impl AwaitedRings {
         format!("the {rings} {} {verb}", names.join(", "))
     }
 
-    /// Returns the failure of rings that were not captured though others were; `outcome` describes the capture of the
-    /// other rings.
+    /// Returns the error if some rings were captured and others were not. `outcome` describes the capture of the rings
+    /// that were captured.
     pub(super) fn failure(&mut self, outcome: &str) -> Option<anyhow::Error> {
         match self.failed.take() {
             Some(error) => Some(error.into()),
@@ -196,7 +199,7 @@ impl AwaitedRings {
         Failure::new(Exit::NotFound, message).into()
     }
 
-    /// Removes the files of the program's rings that stayed for the capture only, after the program's end.
+    /// Removes the files of the program's rings after its end, if they stayed only for this capture.
     pub(super) fn remove_what_stayed_for_us(&self) {
         if let Some(program) = &self.program {
             program.remove_rings(&self.opened, &directories(&self.awaited));

@@ -108,7 +108,8 @@ impl Args {
         Ok(options)
     }
 
-    /// Returns the kind of `output`. The files of a row have names of their own, which are checked when they are made.
+    /// Returns the kind of `output`. A rotated capture makes files with numbered names instead; each of these is
+    /// checked when it is made.
     fn target(&self, output: &Path) -> anyhow::Result<OutputKind> {
         let is_row = self.rotate_size.is_some() || self.rotate_every.is_some();
         if is_row { Ok(OutputKind::File) } else { output::look(output, self.force) }
@@ -127,7 +128,7 @@ impl Args {
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let mut options = args.options()?;
     let output = args.output();
-    // Errors of the output are reported before the verb waits for rings or starts a program.
+    // The output is checked first: its errors must be reported before the verb waits for rings or starts a program.
     let target = match output::is_stdout(&output) {
         true => None,
         false => Some(args.target(&output)?),
@@ -149,7 +150,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         rings.open_all().map_err(with_advice_to_wait)?;
     } else {
         match rings.wait_for_first(&interrupt) {
-            // Rings that are made from now on are new as a whole.
+            // If no ring existed at the start, each ring is made during the capture, and all its events are new. So
+            // nothing is left out.
             Ok(is_at_once) => options = options.only_new(args.only_new && is_at_once),
             Err(error) => {
                 rings.remove_what_stayed_for_us();
@@ -180,7 +182,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     match code {
         _ if !summary.lost_pages.is_empty() => Ok(Exit::of_lost_pages(summary.lost_pages[0].1)),
         _ if args.strict && summary.stats.lost().saturating_add(summary.stats.lost_payloads()) > 0 => Ok(Exit::Lost),
-        // The program's exit code, as a shell would return it.
+        // `eventring` exits with the code of the program that it started, as a shell would.
         Some(code) if code != 0 => std::process::exit(code),
         _ => Ok(Exit::Done),
     }
@@ -194,7 +196,7 @@ fn copy(
     rings: &RefCell<AwaitedRings>,
     interrupt: &Interrupt,
 ) -> anyhow::Result<CaptureSummary> {
-    // The bar draws nothing where stderr is no terminal.
+    // On a stderr that is no terminal, the bar draws nothing.
     let bar = ProgressBar::new_spinner();
     if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
         bar.set_style(style);
@@ -212,7 +214,7 @@ fn copy(
         bar.finish_and_clear();
         summary.map_err(|error| match error.kind() {
             CaptureErrorKind::Ring => anyhow::Error::new(error),
-            // The error does not name the stream.
+            // The error of a stream does not name its file, so the message adds the name.
             _ => {
                 let message = format!("{}: {error}", place.display());
                 Failure::new(Exit::of(&error.into()), message).into()
@@ -242,7 +244,8 @@ fn parse_file_bytes(text: &str) -> Result<u64, String> {
 
 fn with_advice_to_wait(error: ReaderError) -> anyhow::Error {
     match error.kind() {
-        // A name that no ring can have is not waited for.
+        // Names that no ring can have, such as a name with sizes, are an error at once; for other missing rings the
+        // message says why they may be gone.
         ReaderErrorKind::NotFound if error.path().and_then(advice::instead_of_a_name).is_none() => {
             let why = error.path().map(advice::why_gone).unwrap_or_default();
             Failure::new(Exit::NotFound, format!("{error}, or have the capture wait for it (--wait){why}")).into()

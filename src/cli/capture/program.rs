@@ -19,14 +19,16 @@ pub(super) struct Program {
     child: Child,
     name: String,
     started_epoch_nanos: u64,
-    /// True if the rings stay after the program's end only because of the capture.
+    /// True if the capture has set `EVENTRING_KEEP` for the program: the rings then stay after its end only because of
+    /// the capture.
     keeps_for_us: bool,
     ended: Option<(ExitStatus, Instant)>,
 }
 
 impl Program {
-    /// Starts the program. Its rings stay when it ends, so that the capture cannot miss them. With `spares_stdout`, the
-    /// program's output goes to stderr.
+    /// Starts the program. Unless the user decides otherwise, the program's rings stay when it ends, so that the
+    /// capture cannot miss them. With `spares_stdout`, the program's output goes to stderr, because stdout is for the
+    /// capture's own output.
     pub(super) fn start(command: &[OsString], spares_stdout: bool) -> Result<Self, Failure> {
         let [program, arguments @ ..] = command else {
             return Err(Failure::new(
@@ -68,14 +70,14 @@ impl Program {
         self.ended.is_some()
     }
 
-    /// Returns true if the capture shall end because the program has ended, though another process still writes to its
-    /// rings.
+    /// Returns true if the program ended more than [`LINGER`] ago. The capture then ends even if another process still
+    /// writes to the program's rings.
     pub(super) fn is_long_gone(&mut self) -> bool {
         self.has_ended() && self.ended.is_some_and(|(_, when)| when.elapsed() > LINGER)
     }
 
-    /// Returns the exit code, as a shell would; `None` while the program runs. A program that has closed its rings is
-    /// given a moment to end.
+    /// Returns the program's exit code, as a shell would; `None` while the program runs. A program that has closed its
+    /// rings is about to end, so this function waits for it for a moment.
     pub(super) fn exit_code(&mut self, has_closed_its_rings: bool) -> Option<i32> {
         let begin = Instant::now();
         while !self.has_ended() && has_closed_its_rings && begin.elapsed() < LINGER {
@@ -85,7 +87,7 @@ impl Program {
         Some(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)))
     }
 
-    /// Returns true if the ring was made after the program was started, so that it is not an old one.
+    /// Returns true if the ring was made after the program was started: an older ring belongs to an earlier run.
     pub(super) fn is_creator_of(&self, reader: &Reader) -> bool {
         let created = reader.info().extension.map(|extension| extension.created_epoch_nanos);
         created.is_none_or(|created| created >= self.started_epoch_nanos)
@@ -100,13 +102,13 @@ impl Program {
     /// Returns the names of the rings in these directories that the program's process has made.
     pub(super) fn ring_names_in(&self, directories: &[PathBuf]) -> Vec<String> {
         let rings = self.rings_in(directories, |_| false);
-        // A perf recorder has the name of its shard 0.
+        // The shards of a perf recorder are called by the name of shard 0, so only shard 0 is listed.
         let is_named = |ring: &Reader| ring.info().extension.is_none_or(|extension| extension.shard_index == 0);
         rings.iter().filter(|(_, ring)| is_named(ring)).map(|(path, _)| path.display().to_string()).collect()
     }
 
-    /// Removes the files of rings that stayed for the capture only: captured rings, other rings of the same processes
-    /// beside them, and rings of the program itself in `directories`.
+    /// Removes the files of rings that stayed only for the capture. These are the captured rings, rings that the same
+    /// processes made in the same directories, and rings of the program itself in `directories`.
     pub(super) fn remove_rings(&self, captured: &[Reader], directories: &[PathBuf]) {
         if !self.keeps_for_us {
             return;
@@ -117,14 +119,16 @@ impl Program {
         let mut directories = directories.to_vec();
         directories.extend(beside.into_iter().map(Path::to_path_buf));
         for (path, ring) in self.rings_in(&directories, |its| writers.contains(its)) {
-            // Rings of a process that died stay, as they do without a capture.
+            // Only rings that ended normally are removed. The ring of a process that died stays, as it does without a
+            // capture.
             if ring.state() == RingState::Ended {
                 let _ = std::fs::remove_file(path);
             }
         }
     }
 
-    /// Returns the rings in these directories that the program's process has made, or that `is_other` accepts.
+    /// Returns the rings in these directories whose writer is the program's process, or a process that `is_other`
+    /// accepts.
     fn rings_in(&self, directories: &[PathBuf], is_other: impl Fn(&WriterInfo) -> bool) -> Vec<(PathBuf, Reader)> {
         let mut directories = directories.to_vec();
         directories.sort();

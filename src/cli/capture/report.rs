@@ -35,7 +35,7 @@ fn reason(reason: EndReason) -> &'static str {
     }
 }
 
-/// Returns the JSON object about a capture. `missing` are the rings that were never made.
+/// Returns the JSON object about a capture. `missing` names the rings that were never made.
 pub(super) fn object(summary: &CaptureSummary, missing: &[PathBuf]) -> serde_json::Value {
     let by_cause = |by: &dyn Fn(GapCause) -> u64| -> serde_json::Map<String, serde_json::Value> {
         let losses = GapCause::ALL.into_iter().filter(|cause| cause.is_loss());
@@ -73,7 +73,7 @@ pub(super) fn object(summary: &CaptureSummary, missing: &[PathBuf]) -> serde_jso
     })
 }
 
-/// The names of the losses of a perf recorder's tables, in JSON and for people.
+/// The losses in the tables of a perf recorder: the name of each in JSON, and its description for people.
 const TABLE_LOSSES: [(&str, &str); 4] = [
     (
         "call_sites",
@@ -98,7 +98,7 @@ fn sum(stats: &CaptureStats, count: impl Fn(&RingStats) -> u64) -> u64 {
 pub(super) fn report(summary: &CaptureSummary, is_of_now: bool, output: &Path) {
     let to = match summary.files.as_slice() {
         [] if is_stdout(output) => "stdout".into(),
-        // A pipe or a device.
+        // The capture was written to a pipe or a device, so the summary lists no files.
         [] => output.to_string_lossy().into_owned(),
         [file] => file.to_string_lossy().into_owned(),
         [first, .., last] => format!("{} files, {} to {}", summary.files.len(), first.display(), last.display()),

@@ -8,7 +8,7 @@ use eventring::schema::{EventType, RECORD_ERROR_CODE};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bit of the second extension word that distinguishes these events from the demo's.
+/// Bit of the second extension word that is set in the events of [`Stress`] and clear in the demo's events.
 const SOAK_EVENT: u64 = 1 << 63;
 
 /// Returns pseudo-random bytes, as many as the largest payload has.
@@ -72,7 +72,8 @@ impl Stress {
         reservation.commit();
     }
 
-    /// Returns the thread, the mark of these events, the turn, and the checksum.
+    /// Returns the extension words of an event of this turn: the thread, the mark [`SOAK_EVENT`], the turn, and the
+    /// checksum over type, words and payload.
     fn extension_words(&self, code: u16, payload: &[u8]) -> [u64; 4] {
         let mut sum = Checksum::new(code, [self.thread, SOAK_EVENT, self.turn], 0);
         sum.add(payload);
@@ -80,7 +81,9 @@ impl Stress {
     }
 }
 
-/// Returns true if the event's checksum is that of an event of [`Stress`] or of the demo.
+/// Returns true if the event is whole: its checksum, in the last extension word, matches its type, words and payload.
+/// The mark [`SOAK_EVENT`] tells how the checksum was computed: by [`Stress`], or by the demo's workload. A
+/// RECORD_ERROR has no checksum and counts as whole.
 pub(super) fn is_whole(event: &Descriptor, payload: &[u8]) -> bool {
     if event.event_type == RECORD_ERROR_CODE {
         return true;

@@ -33,7 +33,7 @@ impl Perf {
         Self { catalog: self.catalog.clone(), shard0: self.shard0.clone(), shard }
     }
 
-    /// Decodes an event. Any bytes give a record.
+    /// Decodes an event. Every payload gives a record, even if its bytes are damaged.
     pub(super) fn record(&self, event: &Descriptor, payload: PayloadRead<'_>) -> PerfRecord {
         let mut catalog = self.catalog.borrow_mut();
         let ext = PerfExt::from_words(event.content_ext);
@@ -59,8 +59,8 @@ pub(super) fn thread_label(thread: &Thread) -> String {
     }
 }
 
-/// Returns the record as the fields of a payload. Thread and span are among the fields only if `whole` is set:
-/// otherwise they are shown in columns of their own.
+/// Returns the record as a struct for the payload column. If `whole` is set, the struct includes the thread and the
+/// span; otherwise these two have columns of their own.
 pub(super) fn value(record: &PerfRecord, whole: bool) -> Value<'_> {
     let mut out = Vec::new();
     if whole {
@@ -112,7 +112,7 @@ pub(super) fn value(record: &PerfRecord, whole: bool) -> Value<'_> {
     Value::Struct(out)
 }
 
-/// A value that is `null` in JSON.
+/// A placeholder for an unknown value: JSON has no NaN, so this value is printed as `null`.
 const NOTHING: Value<'_> = Value::F64(f64::NAN);
 
 fn text(text: &str) -> Value<'_> {
@@ -163,7 +163,7 @@ fn push_fields<'r>(out: &mut Vec<(&'r str, Value<'r>)>, fields: &'r Fields) {
     out.push(("fields", Value::Struct(values)));
     let cut: Vec<_> = fields.values.iter().filter_map(|field| Some((&*field.name, cut(field.cut?)))).collect();
     if !cut.is_empty() {
-        // The struct has an entry for each field that was cut.
+        // `cut` is a struct with an entry for each field that was cut; the fields themselves are in `fields`.
         out.push(("cut", Value::Struct(cut)));
     }
     if fields.missing > 0 {
@@ -176,7 +176,8 @@ fn push_fields<'r>(out: &mut Vec<(&'r str, Value<'r>)>, fields: &'r Fields) {
     }
 }
 
-/// Returns the original number of bytes (`null` if it is not known), or another problem of the value.
+/// Returns the entry of a cut field in `cut`: the number of bytes that the value had before the recorder cut it, or the
+/// reason why the value could not be formatted. The entry is `null` if neither is known.
 fn cut(cut: Cut) -> Value<'static> {
     match cut {
         Cut::Limit { original_bytes: Some(bytes) } => Value::Uint(bytes.into()),

@@ -8,7 +8,7 @@ use crate::tracing::{Fields, FieldsProblem, SpanId};
 /// A span that has begun.
 #[derive(Default)]
 pub(super) struct DrawnSpan {
-    /// All fields that were recorded, in their order. (A field can be there twice.)
+    /// All fields that were recorded so far, in their order. A field that was recorded twice is there twice.
     pub(super) fields: Fields,
     /// The slice of the span in span view.
     pub(super) slice: Option<SliceId>,
@@ -19,12 +19,12 @@ pub(super) struct DrawnSpan {
 pub(super) struct DrawnSlice {
     pub(super) id: SliceId,
     pub(super) track: TrackId,
-    /// The time at which the slice is drawn to begin.
+    /// The time at which the beginning of the slice is drawn.
     pub(super) start_nanos: u64,
     pub(super) shown: Shown,
 }
 
-/// An instant in a slice that has not begun.
+/// An instant whose slice has not begun in the output.
 pub(super) struct Waiting {
     pub(super) slice: Slice,
     pub(super) nanos: u64,
@@ -34,7 +34,7 @@ pub(super) struct Waiting {
     pub(super) args: Args,
 }
 
-/// The part of its span's fields that a slice shows.
+/// The number of fields of its span that a slice shows already.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Shown {
     values: usize,
@@ -43,7 +43,7 @@ pub(super) struct Shown {
 }
 
 impl DrawnSpan {
-    /// Appends fields, so that slices can tell which fields they show already.
+    /// Appends fields. Fields are never replaced, so that a slice knows by a number which of them it shows already.
     pub(super) fn add_fields(&mut self, more: &Fields) {
         self.fields.values.extend(more.values.iter().cloned());
         self.fields.missing = self.fields.missing.saturating_add(more.missing);
@@ -76,7 +76,7 @@ impl Shown {
     }
 }
 
-/// Returns the arguments of a slice that may have gone on after its drawn end.
+/// Returns the arguments that mark a slice whose end was lost: it may have gone on after its drawn end.
 pub(super) fn lost_end() -> Args {
     let mut args = Args::default();
     args.push("end", ArgValue::Text("lost".into()));

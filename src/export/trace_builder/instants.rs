@@ -9,7 +9,7 @@ use crate::schema::decode_event;
 use crate::tracing::{PerfContent, PerfRecord, SpanId, Thread, ThreadKey};
 use std::io;
 
-/// The place where an instant was recorded. The instant is drawn there if it lies in no slice.
+/// The place where an instant was recorded. An instant that lies in no slice is drawn on the track of this place.
 #[derive(Clone, Copy)]
 enum Origin<'a> {
     Thread(ThreadKey, &'a Thread),
@@ -85,7 +85,8 @@ impl TraceBuilder<'_> {
         self.instant(process, Origin::Ring(ring), span, descriptor.record_epoch_nanos, label, args)
     }
 
-    /// Draws an instant in the slice of the span that it names, or on the track of its origin.
+    /// Draws an instant in the slice of its span at that time. If there is no such slice, the instant goes to the track
+    /// of its origin.
     fn instant(
         &mut self,
         process: u32,
@@ -118,7 +119,7 @@ impl TraceBuilder<'_> {
         self.writer.instant(track, nanos, label, args)
     }
 
-    /// Draws an instant in a slice, or keeps it until the slice begins.
+    /// Draws an instant in a slice. If the slice has not begun in the output, the instant waits until it begins.
     fn instant_in(&mut self, process: u32, slice: Slice, nanos: u64, label: Label<'_>, args: Args) -> io::Result<()> {
         let key = (process, slice.id);
         let has_begun = slice.id < self.replay(process).slices_begun();

@@ -65,15 +65,16 @@ struct TraceBuilder<'p> {
     slices_drawn: u64,
     /// The open spans.
     spans: HashMap<SpanKey, DrawnSpan>,
-    /// The slices that are drawn and have not ended.
+    /// The slices that have begun in the output and have not ended there.
     slices: HashMap<SliceKey, DrawnSlice>,
-    /// Instants of slices that have not begun in the output. The events of several rings can come in the wrong order by
-    /// some nanoseconds.
+    /// Instants that were read before the beginning of their slice. Events of different rings can be read in the wrong
+    /// order, by some nanoseconds.
     waiting: HashMap<SliceKey, Vec<Waiting>>,
-    /// The drawn beginning of slices that had to make room for an earlier slice.
+    /// The time at which a slice is drawn to begin, if this time is later than its true beginning: the slice had to
+    /// make room for an earlier slice that took no time.
     moved: HashMap<SliceKey, u64>,
-    /// The time from which the next slices of a thread can be drawn. It is kept for threads with slices that took no
-    /// time, because these are drawn a nanosecond long.
+    /// The time from which the next slice of a thread can be drawn. A thread has an entry only if one of its slices
+    /// took no time: such a slice is drawn one nanosecond long, so the next slice must begin later.
     free_from: HashMap<ThreadKey, u64>,
 }
 
@@ -96,7 +97,8 @@ impl TraceBuilder<'_> {
             SpanChange::Closed { span, cut } => {
                 self.see((process, span), nanos)?;
                 for slice in cut {
-                    // No thread is in a closed span, so the exit of this slice was lost.
+                    // No thread can be in a closed span. The slice is still open here, so the record of its exit was
+                    // lost.
                     self.end_slice(process, &slice, nanos, drawn::lost_end())?;
                 }
                 self.close((process, span), nanos)

@@ -13,7 +13,8 @@ impl TraceBuilder<'_> {
         }
         let key = (process, slice.id);
         let track_key = self.track_of_slice(slice.thread, key);
-        // The track of the thread comes before the track of the slices that overlap on it.
+        // The thread's own track must be made before the track of the slices that overlap on it, so that viewers show
+        // it first.
         self.thread_track(process, slice.thread, thread)?;
         let track = self.track(track_key, Some((process, thread)))?;
         let id = self.next_slice();
@@ -36,7 +37,8 @@ impl TraceBuilder<'_> {
             self.writer.instant(track, slice.drawn(start_nanos, nanos), label, args)?;
         }
         if let Some(seen_nanos) = self.timeline.lost_slices.get(&key) {
-            // The slice ends here in the output, so that events of the same time come after its end.
+            // The exit of this slice was lost. The slice is ended in the output immediately, so that its end comes
+            // before events with the same time.
             let end_nanos = self.end_nanos(slice.thread, start_nanos, *seen_nanos);
             return self.writer.end(track, id, end_nanos, lost_end());
         }
@@ -54,7 +56,8 @@ impl TraceBuilder<'_> {
         self.writer.end(drawn.track, drawn.id, end_nanos, args)
     }
 
-    /// Returns the track of a slice: that of its thread, or a row for slices that overlap.
+    /// Returns the track of a slice: the track of its thread, or a separate row if the slice overlaps others without
+    /// nesting.
     pub(super) fn track_of_slice(&self, thread: ThreadKey, slice: SliceKey) -> TrackKey {
         match self.timeline.overlapping.get(&slice) {
             Some(row) => TrackKey::Overlapping(thread, *row),
@@ -66,8 +69,8 @@ impl TraceBuilder<'_> {
         self.free_from.get(&thread).map_or(nanos, |free| nanos.max(*free))
     }
 
-    /// Returns the time at which a slice is drawn to end. If this time is later than the slice's end, the next slices
-    /// of the thread are drawn after it.
+    /// Returns the time at which the end of a slice is drawn, which is later than `nanos` if the slice would have no
+    /// length. In this case the next slices of the thread are drawn from that time on.
     fn end_nanos(&mut self, thread: ThreadKey, start_nanos: u64, nanos: u64) -> u64 {
         let end = drawn_end(start_nanos, self.free_from(thread, nanos));
         if end > nanos {

@@ -6,9 +6,11 @@ use crate::export::trace_writer::SliceId;
 use std::io;
 
 impl TraceBuilder<'_> {
-    /// Draws a span that a record names, because the record of its creation may have been lost.
+    /// Begins a span that a record names. Any record can be the first that is seen of a span, because the record of its
+    /// creation may have been lost.
     pub(super) fn see(&mut self, key: SpanKey, nanos: u64) -> io::Result<()> {
-        // Threads race: a thread may exit a span after another thread has closed the span and the span was drawn.
+        // Threads race: a thread may exit a span after another thread has closed it. The span is then drawn already and
+        // must not begin a second time.
         let is_over = self.timeline.get(key).and_then(|times| times.end_nanos).is_some_and(|end| end < nanos);
         if is_over && !self.spans.contains_key(&key) {
             return Ok(());
@@ -45,7 +47,8 @@ impl TraceBuilder<'_> {
 
     /// Ends the slice of a span that was closed.
     pub(super) fn close(&mut self, key: SpanKey, nanos: u64) -> io::Result<()> {
-        // If a thread exits the span later by some nanoseconds, its slice has no further fields.
+        // The span's fields are dropped here. If a thread exits the span some nanoseconds after the close, the end of
+        // that slice therefore shows no further fields.
         let Some(span) = self.spans.remove(&key) else { return Ok(()) };
         let (Some(slice), Some(times)) = (span.slice, self.timeline.get(key)) else { return Ok(()) };
         let mut args = Args::default();

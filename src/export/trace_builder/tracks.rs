@@ -10,9 +10,9 @@ use std::io;
 pub(super) enum TrackKey {
     Process(u32),
     Thread(ThreadKey),
-    /// One row for slices of a thread that overlap without nesting.
+    /// One row of slices that overlap other slices of the same thread without nesting.
     Overlapping(ThreadKey, u32),
-    /// One row of the spans of a process.
+    /// One row of the spans of a process, in span view.
     Spans {
         process: u32,
         row: u32,
@@ -31,8 +31,8 @@ impl TraceBuilder<'_> {
         self.track(TrackKey::Thread(thread), Some((process, described)))
     }
 
-    /// Returns the track with that key, and makes it if there is none. `thread` describes the thread of a thread's
-    /// track.
+    /// Returns the track with that key, and makes the track if it does not exist yet. For a track of a thread, `thread`
+    /// has the thread's process and its description, from which the new track gets its name.
     pub(super) fn track(&mut self, key: TrackKey, thread: Option<(u32, &Thread)>) -> io::Result<TrackId> {
         if let Some(id) = self.tracks.get(&key) {
             return Ok(*id);
