@@ -1,6 +1,7 @@
 //! The program `eventring`.
 //!
-//! It is compiled with the binary, not with the library: so the compiler sees to it that it uses the public API only.
+//! The program's modules are compiled with this binary and not with the library, so the compiler makes sure that the
+//! program uses only the public API.
 
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 #[path = "../cli/mod.rs"]
@@ -11,7 +12,7 @@ fn main() -> std::process::ExitCode {
     cli::main()
 }
 
-/// Says that this system has no event rings, by the exit code that the program has for this.
+/// Ends with the exit code for "not supported", because this system has no event rings.
 #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
 fn main() -> std::process::ExitCode {
     const UNSUPPORTED: u8 = 15;

@@ -1,5 +1,5 @@
-//! Advice that the command line adds to the errors of readers: the kind of file that was found instead of a ring, and
-//! the verb or option that helps.
+//! Advice that the command line adds to the errors of readers: it says which kind of file was found instead of a ring,
+//! and which verb or option helps.
 
 use super::directories;
 use super::exit::{Exit, Failure};
@@ -10,9 +10,9 @@ use eventring::capture::{CaptureError, CaptureFile};
 use eventring::reader::{Reader, ReaderError, ReaderErrorKind};
 use std::path::Path;
 
-/// Returns the error with advice if the program knows how the error can be avoided.
+/// Returns the error with advice if the program knows a remedy, and otherwise the error itself.
 pub(super) fn on(error: anyhow::Error) -> anyhow::Error {
-    // Only errors of stdout are plain I/O errors; the errors of files name their file.
+    // An error of a file names its file, so it is no plain I/O error. A plain one can only come from stdout.
     if let Some(stdout) = error.downcast_ref::<std::io::Error>() {
         return Failure::io("cannot write to stdout", stdout).into();
     }
@@ -30,8 +30,8 @@ pub(super) fn on(error: anyhow::Error) -> anyhow::Error {
     }
 }
 
-/// Warns if the ring is one shard of several, and names the ring that stands for all shards. `name` is the user's
-/// argument.
+/// Warns on stderr if the ring is one shard of several, and names the ring that stands for all of them. `name` is the
+/// argument that the user gave.
 pub(super) fn warn_of_shard(name: &Path, reader: &Reader) {
     let Some(index) = reader.info().extension.map(|extension| extension.shard_index).filter(|index| *index > 0) else {
         return;
@@ -47,7 +47,8 @@ pub(super) fn warn_of_shard(name: &Path, reader: &Reader) {
     );
 }
 
-/// Returns the name that the user would type: without the directory if that is a ring directory.
+/// Returns the name that the user would type for the ring at `path`: the bare file name if the ring is in a ring
+/// directory, and otherwise the whole path.
 fn short_name(path: &Path) -> Option<&str> {
     let is_in_ring_directory =
         |directory| RingDirectories::from_environment().for_reading().iter().any(|it| it == directory);
@@ -58,8 +59,8 @@ fn short_name(path: &Path) -> Option<&str> {
     name.to_str()
 }
 
-/// Returns the end of a message about a missing ring: which shards of it are left, or else why it may be gone and how
-/// to keep it. Empty if `path` is the name of a capture.
+/// Returns the last part of the message that no ring is at `path`. It names the shards that are left of the ring, or
+/// else says why the ring may be gone and how to keep it. The text is empty if `path` is the name of a capture.
 pub(super) fn why_gone(path: &Path) -> String {
     if path.extension().is_some_and(|extension| extension == "evc") {
         return String::new();
@@ -75,7 +76,7 @@ pub(super) fn why_gone(path: &Path) -> String {
     )
 }
 
-/// Returns the end of a message if shards of the missing ring are still there.
+/// Returns the last part of that message if shards of the missing ring are still there, and otherwise `None`.
 fn orphaned_shards(path: &Path) -> Option<String> {
     let orphans = directories::orphans_of(path);
     let first = short_name(orphans.first()?)?;

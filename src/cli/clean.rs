@@ -58,7 +58,7 @@ struct CleanedFile {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let (directories, files) = files(&args.targets)?;
-    // Shards are removed before shard 0: without shard 0 they would count as orphans.
+    // Shards are removed before their shard 0: a shard whose shard 0 is gone would be reported as an orphan.
     let mut done: Vec<CleanedFile> = files.iter().rev().filter_map(|path| args.clean_file(path)).collect();
     done.reverse();
     let mut out = anstream::stdout().lock();
@@ -105,7 +105,7 @@ fn files(targets: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<PathBuf>), Failure> {
     Ok((looked_into, meant))
 }
 
-/// Returns the directories that a target means, and the name of the ring there if the target names a ring.
+/// Returns the directories in which the target's files can be, and the ring's file name if the target names a ring.
 fn places(target: &Path) -> (Vec<PathBuf>, Option<&std::ffi::OsStr>) {
     let parent = target.parent().filter(|_| target.to_string_lossy().contains('/'));
     match (target.is_dir(), parent, target.file_name()) {
@@ -115,7 +115,8 @@ fn places(target: &Path) -> (Vec<PathBuf>, Option<&std::ffi::OsStr>) {
     }
 }
 
-/// Returns true if the file is the ring of that name, one of its shards, or an unfinished file of one of them.
+/// Returns true if the file is the ring of that name, one of its shards, or a file that was left while one of them was
+/// being made.
 fn belongs_to(file: &Path, ring: &std::ffi::OsStr) -> bool {
     let name = file.file_name().unwrap_or_default().as_encoded_bytes();
     let Some(rest) = name.strip_prefix(ring.as_encoded_bytes()) else { return false };
@@ -129,7 +130,8 @@ fn belongs_to(file: &Path, ring: &std::ffi::OsStr) -> bool {
 }
 
 impl Args {
-    /// Removes the file if a dead program has left it. Returns `None` if the file is not to be reported.
+    /// Removes the file if a dead program has left it. Returns the result for the report, or `None` if the file is not
+    /// reported.
     fn clean_file(&self, path: &Path) -> Option<CleanedFile> {
         let metadata = std::fs::symlink_metadata(path).ok().filter(std::fs::Metadata::is_file)?;
         let done =
@@ -137,7 +139,7 @@ impl Args {
         match StaleFile::lock_unfinished(path) {
             Ok(Some(stale)) => {
                 self.remove(stale);
-                // An unfinished file can be longer than the memory that it occupies.
+                // An unfinished file may be sparse, so its blocks are counted, not its length.
                 return Some(CleanedFile { bytes: metadata.blocks() * 512, ..done(true, Reason::Unfinished)? });
             }
             Ok(None) if directories::is_unfinished(path, &metadata) => return done(false, Reason::BeingCreated),
@@ -150,7 +152,7 @@ impl Args {
             Err(error) => return done(false, Reason::Problem(error.to_string())),
         };
         let (role, own_state) = (directories::shard_role(path, &reader.info()), reader.state());
-        // A shard is removed if and only if shard 0 is.
+        // The state of shard 0 decides about its shards: they are removed if and only if shard 0 is.
         let state = if let ShardRole::Shard(of_shard0) = role { of_shard0 } else { own_state };
         let why = match (state, own_state) {
             (_, RingState::Live) => Err(Reason::Live(writer(&reader).map(|(pid, _)| pid))),
@@ -163,12 +165,13 @@ impl Args {
         };
         let why = match why {
             Ok(why) => why,
-            // A recorder that is left is reported once, by its shard 0.
+            // A recorder that is left alone is reported once, by its shard 0. The other shards are not reported.
             Err(_) if matches!(role, ShardRole::Shard(_)) => return None,
             Err(why) => return done(false, why),
         };
         match StaleFile::lock_own(path) {
-            // The path leads to another ring that was created in the meantime.
+            // Another ring was created under this path in the meantime. It is not the ring that was judged, so it
+            // stays.
             Ok(Some(_)) if reader.was_replaced() => None,
             Ok(Some(stale)) => {
                 self.remove(stale);

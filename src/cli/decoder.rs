@@ -10,7 +10,7 @@ use eventring::schema::{EventType, RECORD_ERROR_CODE, SchemaModel, Value, decode
 /// text in the ring's file.
 pub(super) struct Decoder {
     model: RingModel,
-    /// Reason why payloads cannot be decoded.
+    /// The reason why payloads cannot be decoded; `None` if they can.
     problem: Option<String>,
 }
 
@@ -49,7 +49,7 @@ impl Decoder {
         }
     }
 
-    /// Returns the reason why payloads are shown as hex, if they are.
+    /// Returns the reason why payloads are shown as hex; `None` if they are decoded.
     pub(super) fn problem(&self) -> Option<&str> {
         self.problem.as_deref()
     }
@@ -58,7 +58,7 @@ impl Decoder {
     pub(super) fn name(&self, code: u16) -> Option<&str> {
         match self.model().and_then(|model| model.event(code)) {
             Some(event) => Some(event.name()),
-            // Every schema has this event.
+            // RECORD_ERROR has the same code in every schema, so it has a name even if the schema is not known.
             None => (code == RECORD_ERROR_CODE).then_some("RECORD_ERROR"),
         }
     }
@@ -80,7 +80,7 @@ impl Decoder {
     }
 }
 
-/// Returns the schema of `E` if the header names that schema.
+/// Returns the schema of the event type `E` if the ring has exactly this schema, by its content type and schema hash.
 fn known<E: EventType>(content_type: u16, schema_hash: [u8; 32]) -> Option<&'static SchemaModel> {
     (content_type == E::CONTENT_TYPE && schema_hash == E::schema_hash()).then(|| E::schema().model().ok())?
 }

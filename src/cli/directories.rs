@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// Mode bit of files that are not finished.
+/// The sticky bit of a file's mode, which marks rings that are still being created.
 const STICKY: u32 = 0o1000;
 
 /// Returns the directories that the command line names, or else the ring directories.
@@ -16,8 +16,8 @@ pub(super) fn named_or_usual(named: &[PathBuf]) -> Vec<PathBuf> {
     if named.is_empty() { RingDirectories::from_environment().for_reading() } else { named.to_vec() }
 }
 
-/// Returns all files in the directories, sorted by name. Directories that the user has named must exist. The ring
-/// directories need not: the first recorder creates them.
+/// Returns all files in the directories, sorted by name. A directory that the user has named must exist. The default
+/// ring directories need not exist: the first recorder creates them.
 pub(super) fn files(directories: &[PathBuf], are_named: bool) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
     for directory in directories {
@@ -45,8 +45,9 @@ pub(super) fn files(directories: &[PathBuf], are_named: bool) -> Result<Vec<Path
     Ok(files)
 }
 
-/// Returns true if the file is a ring that is still being created: its name is `<name>.~<pid>`, and its sticky bit is
-/// set. The bit alone is not enough: a finished ring has it for an instant after it was renamed.
+/// Returns true if the file is a ring that is still being created. Such a file is called `<name>.~<pid>` and has the
+/// sticky bit. The bit alone proves nothing, because a finished ring still has it for an instant after the file was
+/// renamed.
 pub(super) fn is_unfinished(path: &Path, metadata: &std::fs::Metadata) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let has_pid = |(_, pid): (&str, &str)| !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit());
@@ -60,7 +61,7 @@ pub(super) enum ShardRole {
     First,
     /// A shard whose shard 0 lies in the same directory and has this state.
     Shard(RingState),
-    /// A shard without a shard 0: that file was removed, or belongs to another recorder.
+    /// A shard without its shard 0: the file of shard 0 was removed, or now belongs to another recorder.
     Orphan,
 }
 
@@ -76,7 +77,7 @@ pub(super) fn shard_role(path: &Path, info: &RingInfo) -> ShardRole {
     }
 }
 
-/// Returns the paths of orphaned shards of a ring at `path`, which does not exist.
+/// Returns the paths of the shards that are left of a ring at `path` that does not exist.
 pub(super) fn orphans_of(path: &Path) -> Vec<PathBuf> {
     let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else { return Vec::new() };
     let prefix = format!("{}.", name.to_string_lossy());
@@ -91,8 +92,8 @@ pub(super) fn orphans_of(path: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Returns the state of the ring at `shard0` if the ring at `shard` is one of its shards. Readers use the same
-/// criteria.
+/// Returns the state of the ring at `shard0` if the ring at `shard` is one of its shards, and otherwise `None`. Readers
+/// decide by the same criteria.
 fn state_of_shard0(shard0: &Path, shard: &Path, info: &RingInfo) -> Option<RingState> {
     let owner = |path: &Path| std::fs::metadata(path).ok().map(|metadata| metadata.uid());
     if owner(shard0)? != owner(shard)? {

@@ -96,7 +96,8 @@ impl Failure {
         Self::new(exit, format!("cannot write {}: {error}{remedy}", output.display()))
     }
 
-    /// Returns the failure of a system call, with the matching code. `what` begins with "cannot".
+    /// Returns the failure of a system call, with the exit code for its error. `what` is the beginning of the message:
+    /// "cannot …".
     pub(super) fn io(what: impl fmt::Display, error: &io::Error) -> Self {
         Self::new(of_io(error), format!("{what}: {error}"))
     }
@@ -116,7 +117,7 @@ impl Exit {
         MEANINGS.iter().map(|(exit, _)| *exit).find(|exit| i32::from(*exit as u8) == code)
     }
 
-    /// Returns the code for a ring of which pages could not be read.
+    /// Returns the exit code for a ring with pages that could not be read.
     pub(super) fn of_lost_pages(lost: LostPages) -> Self {
         match lost {
             LostPages::NoMemory => Self::NoSpace,
@@ -125,7 +126,7 @@ impl Exit {
         }
     }
 
-    /// Returns the code for an error.
+    /// Returns the exit code for an error: the code of the first cause that has one.
     pub(super) fn of(error: &anyhow::Error) -> Self {
         let mut exits = error.chain().filter_map(|cause| {
             if let Some(failure) = cause.downcast_ref::<Failure>() {
@@ -150,7 +151,7 @@ impl Exit {
 
 fn of_io(error: &io::Error) -> Exit {
     match error.kind() {
-        // The reader of our output, such as `head`, has ended.
+        // The program that reads our output, such as `head`, has read enough and has ended.
         io::ErrorKind::BrokenPipe => Exit::Done,
         io::ErrorKind::NotFound => Exit::NotFound,
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Exit::PermissionDenied,
@@ -160,7 +161,7 @@ fn of_io(error: &io::Error) -> Exit {
     }
 }
 
-/// Returns the code, or `None` if the error's source determines it.
+/// Returns the exit code for a reader's error, or `None` if the cause of the error decides.
 fn of_reader(kind: ReaderErrorKind) -> Option<Exit> {
     Some(match kind {
         ReaderErrorKind::NotFound => Exit::NotFound,
@@ -180,7 +181,7 @@ fn of_reader(kind: ReaderErrorKind) -> Option<Exit> {
     })
 }
 
-/// Returns the code, or `None` if the error's source determines it.
+/// Returns the exit code for a capture's error, or `None` if the cause of the error decides.
 fn of_capture(kind: CaptureErrorKind) -> Option<Exit> {
     Some(match kind {
         CaptureErrorKind::NotFound => Exit::NotFound,

@@ -110,7 +110,8 @@ impl TimeFormat {
     fn shown(&self, epoch_nanos: u64, format: &str) -> String {
         match self.zoned(epoch_nanos) {
             Some(zoned) => zoned.strftime(format).to_string(),
-            // The time is after the year 9999: the file is damaged.
+            // The time is after the year 9999, which no clock shows, so the file is damaged. The number is shown as it
+            // is.
             None => format!("{epoch_nanos} ns"),
         }
     }

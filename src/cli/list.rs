@@ -30,7 +30,7 @@ struct ListedRing {
     state: RingState,
     content_type: u16,
     content_name: String,
-    /// Process id of the writer, and whether the process lives if that is known.
+    /// The process id of the writer, and true if that process lives; the second is `None` if this is not known.
     writer: Option<(u32, Option<bool>)>,
     program_name: Option<String>,
     shards: u64,
@@ -91,18 +91,19 @@ fn list_ring(path: &Path) -> Option<ListedRing> {
     };
     match role {
         ShardRole::Shard(_) => return None,
-        // The recorder is just removing its rings.
+        // The file has disappeared since it was opened: its recorder is removing its rings at this moment.
         ShardRole::Orphan if !path.exists() => return None,
         ShardRole::Orphan => found.is_orphaned = true,
         ShardRole::First => {
             found.shards = reader.shard_count();
-            // After a missing shard, the later ones are missing or damaged as well.
+            // Shards are made in the order of their numbers. After the first missing shard, later shards are missing or
+            // damaged as well.
             for index in 1..found.shards {
                 let mut file = path.as_os_str().to_os_string();
                 file.push(format!(".{index}"));
                 let Ok(shard) = Reader::options().header_only().open(&file) else { break };
                 let ShardRole::Shard(_) = directories::shard_role(file.as_ref(), &shard.info()) else { break };
-                // A damaged header can hold any number.
+                // The sum must not overflow, because a damaged header can hold any number.
                 found.recorded = found.recorded.saturating_add(recorded(&shard));
                 let bytes = shard.path().and_then(|path| path.metadata().ok()).map_or(0, |metadata| metadata.len());
                 found.file_bytes = found.file_bytes.saturating_add(bytes);

@@ -20,7 +20,7 @@ const TYPES: [AnsiColor; 6] = [
     AnsiColor::BrightGreen,
 ];
 
-/// Returns the colour of an event type: the same in every run.
+/// Returns the colour of an event type. A type has the same colour in every run.
 pub(super) fn event_type(code: u16) -> Style {
     if code == eventring::schema::RECORD_ERROR_CODE {
         return ERROR;

@@ -18,7 +18,7 @@ use std::time::Duration;
 /// A capture to read.
 pub(super) struct Saved {
     pub capture: CaptureFile,
-    /// The files that it was read from.
+    /// The files that the capture was read from; the output must not replace them.
     pub read: ReadFiles,
     /// Problems of a capture that was made from rings just now: shards that were left out.
     problems: Vec<String>,
@@ -29,7 +29,7 @@ pub(super) struct Saved {
 /// Opens the capture file, or the files of a rotated capture; or captures the present content of the rings of these
 /// names, together. With `needs_spans`, there must be a perf ring among them.
 pub(super) fn open(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved> {
-    // Opening a pipe would block until somebody writes to it.
+    // A pipe is refused before it is opened: the open would block until another process writes to the pipe.
     let is_stream = |name: &&PathBuf| std::fs::metadata(name).is_ok_and(|it| !it.is_file() && !it.is_dir());
     if let Some(name) = names.iter().find(is_stream) {
         let message = format!(
@@ -65,7 +65,8 @@ fn capture_now(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved> {
         rings.push(ring);
     }
     if needs_spans && !rings.iter().any(|ring| ring.info().content_type == CONTENT_TYPE_PERF) {
-        // The reader's message says what the ring holds instead.
+        // The capture would only say that there are no spans. The reader's message says in addition what the ring
+        // holds.
         for (name, ring) in names.iter().zip(&rings) {
             ring.check_events::<PerfEvent>().map_err(|error| advice::on_perf(name, error))?;
         }
@@ -97,8 +98,8 @@ impl Saved {
         Self { capture, read, problems: Vec::new(), lost_pages: None }
     }
 
-    /// Prints the problems of the input, including those of its export, and its lost payloads. Returns the exit code
-    /// for the problems.
+    /// Prints the problems of the input, the problems of its export, and the counts of lost payloads. Returns the exit
+    /// code for these problems.
     pub(super) fn report(&self, name: &Path, problems: &[String], payload_losses: &[PayloadLosses]) -> Exit {
         for problem in self.problems.iter().chain(problems) {
             anstream::eprintln!("{WARNING}{}: {}{WARNING:#}", name.display(), one_line(problem));

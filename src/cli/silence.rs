@@ -9,7 +9,7 @@ const DELAY: Duration = Duration::from_secs(1);
 /// A time without events.
 pub(super) struct Silence {
     is_quiet: bool,
-    /// First moment at which nothing had come.
+    /// The time at which the present silence began; `None` while events come.
     since: Option<Instant>,
     /// The notice that was printed last.
     last_notice: String,

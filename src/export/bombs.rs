@@ -33,8 +33,8 @@ fn of_losses(made: &mut CaptureFixture, _: u64) {
     made.event(1, 20, 1000, [0; 4], b"");
 }
 
-/// Adds an event with a payload of 1 MiB. Every other event has the time 1, so all blocks begin at the same time, and
-/// no block can be exported before all of them are decompressed.
+/// Adds an event with a payload of 1 MiB. All blocks begin at the same time, so that no block can be exported before
+/// all of them are decompressed.
 fn of_payloads(made: &mut CaptureFixture, n: u64) {
     made.event(1, 20, if n.is_multiple_of(2) { 1 } else { u64::MAX / 2 }, [0; 4], &[0; 1 << 20]);
 }

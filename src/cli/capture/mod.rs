@@ -244,8 +244,8 @@ fn parse_file_bytes(text: &str) -> Result<u64, String> {
 
 fn with_advice_to_wait(error: ReaderError) -> anyhow::Error {
     match error.kind() {
-        // Names that no ring can have, such as a name with sizes, are an error at once; for other missing rings the
-        // message says why they may be gone.
+        // A ring of this name can still be made, so the message advises to wait for it. (It does not if the name has
+        // sizes: no ring has such a name.)
         ReaderErrorKind::NotFound if error.path().and_then(advice::instead_of_a_name).is_none() => {
             let why = error.path().map(advice::why_gone).unwrap_or_default();
             Failure::new(Exit::NotFound, format!("{error}, or have the capture wait for it (--wait){why}")).into()

@@ -7,7 +7,7 @@ const FACTOR: u64 = 0xd6e8_feb8_6659_fd93;
 #[derive(Clone, Copy)]
 pub(in crate::cli) struct Checksum {
     state: u64,
-    /// Bytes of the last word, which is not full yet.
+    /// Bytes that were added since the last full word of eight.
     rest: u64,
     rest_bytes: u32,
     bytes: u64,

@@ -89,7 +89,7 @@ impl Child {
         });
         let stderr = std::thread::spawn(move || {
             let mut text = String::new();
-            // After an error, the text that was read so far is used.
+            // If reading fails, the text that was read so far is still worth showing.
             let _ = stderr.read_to_string(&mut text);
             text
         });

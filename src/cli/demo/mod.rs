@@ -22,9 +22,9 @@ pub(super) use writer::{DemoWriterArgs, print_line, run as run_writer};
 
 /// Time between two reports of a child.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// Default sizes of the demo's ring: 2^18 events, 128 MiB of payload.
+/// Default sizes of the demo's ring: 2^18 descriptors and 2^27 bytes (128 MiB) of payload.
 const SHIFTS: &str = ":18:27";
-/// Sizes if there is no room for the default, as in a container with 64 MiB of /dev/shm.
+/// Sizes of the demo's ring if there is no room for the default, as in a container with 64 MiB of /dev/shm.
 const SMALL_SHIFTS: &str = ":15:24";
 
 /// Record events in one process, read them live in another, and count the recorded, read, lost and torn events
@@ -173,7 +173,7 @@ fn wait_for(
                     return Ok(line);
                 }
             }
-            // An earlier child has ended.
+            // The line was the last one of another child, which has ended. The wait goes on.
             Ok(_) => {}
             Err(_) => return Err(child.failure()),
         }
@@ -192,7 +192,7 @@ fn follow(
     let mut read = None;
     loop {
         if interrupt.came() {
-            // This ends the writer; the reader ends with the ring.
+            // The end of its stdin ends the writer. The writer then ends the ring, and with the ring the reader ends.
             writer.close_stdin();
         }
         let line = match lines.recv_timeout(INTERVAL) {
@@ -221,7 +221,7 @@ fn follow(
     Ok(DemoOutcome {
         recorded: written.number("recorded"),
         read: read.number("read"),
-        // The reader counts holes as gaps, but no event was lost with them.
+        // The reader counts each hole as a gap. No event was lost with a hole, so holes are subtracted.
         lost: (read.number("gaps") + read.number("expired")).saturating_sub(holes),
         torn: read.number("torn"),
         holes,

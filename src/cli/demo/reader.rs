@@ -47,7 +47,7 @@ pub(in crate::cli) fn run(args: &ReaderArgs) -> anyhow::Result<Exit> {
             Followed::TimedOut => {}
             Followed::Ended => break,
         }
-        // Reading the clock for every event would slow the reader down.
+        // The clock is read only once in 64 rounds, because it would slow the reader down.
         if looks % 64 == 0 && Instant::now() >= next_report {
             next_report += INTERVAL;
             print_line(&counts.line(start, follower.cursor().lag(), false))?;

@@ -136,8 +136,8 @@ impl Screen {
         }
     }
 
-    /// Returns the number of recorded events, as far as both children have reported it. The reader's report of an event
-    /// can come before the writer's.
+    /// Returns the number of recorded events that the children's reports imply. An event that was read or lost was
+    /// recorded, so the reader's report counts as well: it can arrive before the writer's report of the same events.
     fn recorded(&self) -> u64 {
         self.recorded.count.max(self.read.count.saturating_add(self.lost))
     }
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn no_more_is_shown_as_read_than_as_recorded() {
         let mut screen = Screen::new(false, 1, "ring", (1, 2));
-        // The writer's line was written before the reader's.
+        // In this test the writer's report is older than the reader's, so the reader has seen more events.
         screen.recorded.update(10, 0.1);
         screen.read.update(12, 0.15);
         screen.lost = 3;

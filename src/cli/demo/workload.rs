@@ -13,7 +13,8 @@ const TRANSACTIONS_A_BLOCK: u64 = 200;
 /// Length of the largest byte array that follows a payload struct.
 const ARRAY_BYTES_MAX: usize = 70 << 10;
 
-/// Returns true if events of this type are recorded by a reservation, whose seqno goes into the checksum.
+/// Returns true if events of this type are recorded by a reservation. The writer of a reservation knows the seqno
+/// before it writes the payload, so the event's checksum includes the seqno.
 pub(super) fn knows_its_seqno(event_type: u16) -> bool {
     [ExecEvent::BlockStart as u16, ExecEvent::TxnHeaderStart as u16].contains(&event_type)
 }
@@ -23,7 +24,7 @@ pub(in crate::cli) struct Workload {
     recorder: Recorder,
     thread: u64,
     noise: Noise,
-    /// Seqno of the block's BLOCK_START.
+    /// Seqno of the BLOCK_START of the current block. All events of the block carry this seqno.
     block: u64,
     next_transaction: u64,
     /// Events recorded so far.
@@ -37,7 +38,8 @@ impl Workload {
         Self { recorder, thread, noise: Noise::new(thread), block: 0, next_transaction: 0, events: 0, payload_bytes: 0 }
     }
 
-    /// Records one transaction; before the first and after the last of a block also the block's own events.
+    /// Records one transaction. The first transaction of a block is preceded, and the last one followed, by the events
+    /// of the block itself.
     pub(in crate::cli) fn transaction(&mut self) {
         if self.next_transaction == 0 {
             let block_tag = BlockTag { id: self.noise.array().into(), block_number: self.thread };
@@ -87,8 +89,8 @@ impl Workload {
         self.record(ExecEvent::TxnEnd, [txn, 0], &(), &[]);
     }
 
-    /// Records an event with one call: from one buffer, or gathered from `fixed` and `arrays`. The checksum is stored
-    /// in the extension word of the span id.
+    /// Records an event with one call: from one buffer, or gathered from `fixed` and `arrays`. The checksum goes into
+    /// the extension word that otherwise holds the span id.
     fn record(&mut self, event: ExecEvent, [txn, account]: [u64; 2], fixed: &impl EventPayload, arrays: &[&[u8]]) {
         let (code, tags) = (event as u16, [self.block, txn, account]);
         let bytes = fixed.with_bytes(|fixed| {
@@ -107,7 +109,8 @@ impl Workload {
         self.count(bytes);
     }
 
-    /// Records an event by a reservation, and returns its seqno. BLOCK_START is tagged with its own seqno.
+    /// Records an event by a reservation, and returns its seqno. A BLOCK_START carries its own seqno as the number of
+    /// its block.
     fn reserve(&mut self, event: ExecEvent, txn: u64, fixed: &impl EventPayload, arrays: &[&[u8]]) -> u64 {
         let code = event as u16;
         let (seqno, bytes) = fixed.with_bytes(|fixed| {
@@ -159,7 +162,7 @@ impl Noise {
         self.state
     }
 
-    /// Returns a range of the bytes, mostly a short one.
+    /// Returns a part of the bytes, which is short in most calls.
     fn range(&mut self) -> std::ops::Range<usize> {
         let length = match self.draw() % 2000 {
             0 => ARRAY_BYTES_MAX as u64,
@@ -168,7 +171,7 @@ impl Noise {
             _ => self.draw() % 90,
         };
         let start = self.draw() % ARRAY_BYTES_MAX as u64;
-        // Both numbers are below 2^17.
+        // Both numbers are below 2^17, so the conversions lose nothing.
         start as usize..(start + length) as usize
     }
 

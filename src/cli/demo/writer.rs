@@ -32,7 +32,7 @@ pub(in crate::cli) fn run(args: &DemoWriterArgs) -> anyhow::Result<Exit> {
     let recorder = Recorder::builder(description).config(&args.config).compact(args.compact).keep(args.keep).build()?;
     print_line(&json!({ "ring": recorder.path().map(|path| path.to_string_lossy()) }))?;
 
-    // A line on stdin starts the threads. The end of stdin, which the parent's death causes too, ends them.
+    // The parent sends a line to start the threads. It closes stdin to end them, and its death closes stdin, too.
     let mut line = String::new();
     std::io::stdin().read_line(&mut line)?;
     let stop = OnceLock::new();
@@ -44,7 +44,7 @@ pub(in crate::cli) fn run(args: &DemoWriterArgs) -> anyhow::Result<Exit> {
             return Ok(());
         }
         let (work, stop) = (&work, &stop);
-        // A detached thread, because the scope would wait for a read that may never end.
+        // This thread is detached: the scope would wait for its read of stdin, which may never return.
         let (ended, end) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             let mut rest = String::new();

@@ -2,15 +2,15 @@
 
 use eventring::reader::{Reader, RingInfo};
 
-/// Upper bound of [`RingInfo::last_seqno`].
+/// Upper bound of [`RingInfo::last_seqno`] in a ring that is not damaged.
 const SEQNO_MAX: u64 = i64::MAX as u64;
 
 /// Returns a message if the numbers of the ring's header contradict each other.
 pub(super) fn of(reader: &Reader) -> Option<String> {
     problem(&reader.info())?;
-    // The words of a live header are read one after the other and may belong to different moments. Each word only
-    // grows, and a seqno is handed out before its payload bytes: a contradiction that is still there at a second look
-    // is real.
+    // The first contradiction may be none: the words of a live header are read one after the other, so they may belong
+    // to different moments. But each word only grows, and a writer hands out a seqno before it hands out payload bytes.
+    // So a contradiction that is still there at the second reading is real.
     problem(&reader.info())
 }
 

@@ -6,9 +6,10 @@ use eventring::reader::{Reader, RingSet, ShardError};
 
 /// The survey of a ring, or of a recorder with all its shards.
 pub(super) struct ShardedSurvey {
-    /// Sum over all shards. Its oldest and newest seqno are those of shard 0.
+    /// The sum over all shards. Its oldest and newest seqno are the seqnos of shard 0, because each shard counts by
+    /// itself.
     pub total: Survey,
-    /// All shards by index, from shard 0; empty if the ring is not sharded or is not shard 0.
+    /// All shards by index, from shard 0. Empty if the ring has no shards, or if it is a shard other than shard 0.
     pub shards: Vec<SurveyedShard>,
 }
 
@@ -51,7 +52,8 @@ impl ShardedSurvey {
                     ShardContent::Unreadable(problem)
                 }
             };
-            // A shard that cannot be read is found again as a missed shard when its recorder has ended.
+            // A shard that could not be opened is in the list already. If its recorder has ended, the set has the shard
+            // a second time, as a missed shard.
             if shards.iter().all(|known| known.index != ring.shard()) {
                 shards.push(SurveyedShard { index: ring.shard(), content });
             }

@@ -60,7 +60,8 @@ impl Survey {
                     counts.payload_bytes += u64::from(event.payload_size);
                 }
                 Next::Gap(_) => {}
-                // The last seqno of the header has shrunk, which happens only in a damaged file.
+                // The cursor is at the end although seqnos up to `last_seqno` were expected: the last seqno in the
+                // header has shrunk, which happens only in a damaged file.
                 Next::NotReady if cursor.lag() == 0 => break,
                 Next::NotReady => survey.being_written += cursor.pass_unready(last_seqno),
             }

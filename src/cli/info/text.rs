@@ -142,7 +142,7 @@ fn more(out: &mut impl Write, extension: &ExtensionInfo, all: &ShardedSurvey) ->
     };
     line(out, "clock", &clock)?;
     if extension.shard_limit > 0 {
-        // Only shard 0 has the number of shards.
+        // The number of shards is only in the header of shard 0, so it is not shown for another shard.
         match all.shards.is_empty() {
             true => line(out, "shard", &format!("number {} of a recorder, alone", extension.shard_index))?,
             false => line(out, "shards", &format!("{}, at most {}", extension.shard_count, extension.shard_limit))?,

@@ -30,8 +30,8 @@ impl Drop for SoakDirectory {
     }
 }
 
-/// Removes the directory that holds `ring` if it is a soak's. A writer calls this if its parent has died, or will die
-/// because the writer has failed.
+/// Removes the directory that holds `ring` if a soak has made it. A writer calls this if its parent is dead, or will
+/// end because the writer has failed; then no other process would remove the directory.
 pub(super) fn remove_directory_of(ring: &Path) {
     if let Some(directory) = ring.parent()
         && directory.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX))
@@ -58,7 +58,8 @@ mod tests {
     #[test]
     fn only_directories_of_dead_soaks_are_removed() {
         let parent = tempfile::tempdir().unwrap();
-        // No process has the largest pid.
+        // The names are of a soak that has ended (no process has the largest pid), of a soak that lives, and of another
+        // program.
         let names = [format!("{PREFIX}{}", u32::MAX), format!("{PREFIX}{}", std::process::id()), "other-1".into()];
         for name in &names {
             std::fs::create_dir(parent.path().join(name)).unwrap();

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// Time after which a reader that has not ended counts as hung.
+/// The time that a reader may take to end after its writer. A reader that takes longer counts as hung.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Counts of a follower.

@@ -24,7 +24,7 @@ pub(super) use writer::{SoakWriterArgs, run as run_writer};
 /// Sizes of the exec ring: small, so that it has many laps, and large enough for payloads of some MiB.
 const SHIFTS: &str = ":15:24";
 
-/// Suffix of the perf ring's file name, after the name of the exec ring.
+/// The suffix that makes the perf ring's file name from the exec ring's.
 const PERF_SUFFIX: &str = ".perf";
 
 /// Test small exec and perf rings under stress, and count the lost and torn events

@@ -13,7 +13,7 @@ pub(super) fn start(ring: &Path) -> anyhow::Result<FollowerThread> {
     Ok(FollowerThread::spawn(move || follow(reader)))
 }
 
-/// Position in one shard, to find seqnos that are left out.
+/// The position of the follower in one shard, by which it finds seqnos that the reader skips without a gap.
 #[derive(Clone, Copy, Default)]
 struct ShardPosition {
     /// The next seqno; `None` before the first event or gap.
@@ -21,7 +21,8 @@ struct ShardPosition {
 }
 
 impl ShardPosition {
-    /// Advances over `count` seqnos from `first_seqno`. Seqnos before the first are lost; a later jump is unaccounted.
+    /// Advances over `count` seqnos from `first_seqno`. If these are the first that come from the shard, all earlier
+    /// seqnos count as lost. Later, a jump over seqnos means that they are unaccounted.
     fn advance(&mut self, first_seqno: u64, count: u64, counts: &mut FollowCounts) {
         match self.next_seqno {
             None => counts.lost += first_seqno - 1,

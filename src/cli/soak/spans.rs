@@ -25,7 +25,7 @@ static LOG: DefaultCallsite = {
 static PROGRESS: Counter = Counter::new("progress");
 static MARK: Marker = Marker::new("mark");
 
-/// Upper bound of the length of a field's text: shorter than the length at which the recorder cuts.
+/// Upper bound of the length of a field's text. Longer texts would be cut by the recorder.
 const TEXT_BYTES_MAX: u64 = 1500;
 
 /// Recording state of one thread.
@@ -103,7 +103,7 @@ impl Drop for SpanStress {
     }
 }
 
-/// Returns a text, mostly a short one.
+/// Returns a text that is short in most turns.
 fn text(turn: u64) -> String {
     let bytes = if turn.is_multiple_of(16) { turn * 37 % TEXT_BYTES_MAX } else { turn % 60 };
     (0..bytes).map(|at| char::from(b'a' + (turn.wrapping_mul(31).wrapping_add(at * at) % 26) as u8)).collect()
@@ -155,7 +155,8 @@ pub(super) fn check(content: &PerfContent) -> Verdict {
             turn.parse().is_ok_and(|turn: u64| rest.ends_with(&format!(" {}", text(turn))))
         }),
         PerfContent::Unknown { .. } => false,
-        // The other events have no payload, or a payload that the reader of the tables decodes.
+        // Events of the other kinds have no payload with a checksum: their payload is empty, or the reader of the
+        // tables has decoded and checked it.
         _ => true,
     };
     if is_whole { Verdict::Whole } else { Verdict::Torn }

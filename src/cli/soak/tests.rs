@@ -12,7 +12,7 @@ fn recorder(directory: &tempfile::TempDir) -> Recorder {
     builder.compact(true).shifts(15, 24).build().unwrap()
 }
 
-/// Returns a follower's outcome of a recording in whose middle `also` is called.
+/// Returns the soak's counts for a recording in the middle of which `also` is called, to record a faulty event.
 fn outcome_of(also: impl FnOnce(&Recorder)) -> SoakOutcome {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let recorder = recorder(&directory);
@@ -35,7 +35,7 @@ fn outcome_of(also: impl FnOnce(&Recorder)) -> SoakOutcome {
 fn an_event_with_a_wrong_checksum_fails_the_soak() {
     let good = outcome_of(|_| {});
     assert!(good.events > 1000 && good.exit() == Exit::Done, "{good:?}");
-    // A torn event looks like this: half of its descriptor or payload belongs to another event.
+    // The event is torn: its descriptor and its payload do not belong together, so its checksum is wrong.
     let torn =
         outcome_of(|recorder| assert_ne!(recorder.record(ExecEvent::TxnLog as u16, [1, 2, 3, 4], b"nobody's"), 0));
     assert!(torn.torn == 1 && torn.exit() == Exit::Failed, "{torn:?}");

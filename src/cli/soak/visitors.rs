@@ -42,7 +42,7 @@ impl Visitors {
         self.stop.store(true, Ordering::Relaxed);
         let mut all = VisitCounts::default();
         for thread in self.threads {
-            // A panicked reader counts as hung.
+            // A visitor that has panicked counts as hung.
             let visited = thread.join().unwrap_or(VisitCounts { hung: 1, ..VisitCounts::default() });
             all.readers += visited.readers;
             all.kills += visited.kills;

@@ -60,7 +60,7 @@ impl Stress {
         self.recorder.record(code, self.extension_words(code, payload), payload);
     }
 
-    /// Holds a half-filled reservation open while the other threads record, then commits it.
+    /// Holds a half-filled reservation open while the other threads record, then fills and commits it.
     fn stall(&self) {
         let code = ExecEvent::TxnCallFrame as u16;
         let payload = &self.bytes[..1000];

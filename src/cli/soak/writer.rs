@@ -33,11 +33,12 @@ pub(in crate::cli) struct SoakWriterArgs {
 }
 
 pub(in crate::cli) fn run(args: &SoakWriterArgs) -> anyhow::Result<Exit> {
-    // The parent may die while it has this process stopped; the signal lets the process continue and find that out.
+    // The parent may die while this process is stopped. The kernel then sends SIGCONT, so that the process goes on and
+    // finds that its parent is dead.
     let _ = set_parent_process_death_signal(Some(Signal::CONT));
     let parent_lives = record_until_asked_to_end(args);
     if !matches!(parent_lives, Ok(true)) {
-        // The parent is dead, or will end because of the error, and cannot remove the directory.
+        // The parent cannot remove the directory: it is dead, or it will end because of this error.
         remove_directory_of(&args.ring);
     }
     parent_lives.map(|_| Exit::Done)
@@ -73,7 +74,8 @@ fn record_until_asked_to_end(args: &SoakWriterArgs) -> anyhow::Result<bool> {
                 }
             });
         }
-        // Threads that live for one transaction, or one span, each: payload cursors change threads.
+        // These threads live for one transaction, or one span, each, so that payload cursors pass from thread to
+        // thread.
         scope.spawn(move || {
             while !stop.load(Ordering::Relaxed) {
                 let (recorder, bytes) = (recorder.clone(), bytes.clone());
@@ -83,19 +85,20 @@ fn record_until_asked_to_end(args: &SoakWriterArgs) -> anyhow::Result<bool> {
                     Stress::new(recorder, SHORT_LIVED, bytes).turn()
                 });
                 if short.join().is_err() {
-                    // The parent sees the panic in the exit status, as it sees panics of the scope's own threads.
+                    // The thread has panicked. It does not belong to the scope, so its panic would not end the process.
+                    // The abort tells the parent by the exit status, as panics of the scope's own threads do.
                     std::process::abort();
                 }
             }
         });
-        // Repeated reports, so that the parent knows the count of a killed writer.
+        // The count is reported again and again, so that the parent knows it even if this process is killed.
         scope.spawn(move || {
             while !stop.load(Ordering::Relaxed) {
                 let _ = print_line(&json!({ "stalls": stalls.load(Ordering::Relaxed) }));
                 std::thread::sleep(Duration::from_millis(20));
             }
         });
-        // A line ends the recording, and so does the end of stdin, which the parent's death causes.
+        // A line ends the recording. The end of stdin ends it, too: the parent's death closes stdin.
         let mut line = String::new();
         let read = std::io::stdin().read_line(&mut line);
         stop.store(true, Ordering::Relaxed);

@@ -1,34 +1,35 @@
-//! The columns of a line and their widths. Columns are left out until the payload has room.
+//! The columns of a line and their widths. In a narrow terminal, columns are left out until the payload has enough
+//! room.
 
 use super::rings::Rings;
 
-/// The first width of the column of event names, and the largest first width if names are long. A longer name widens
-/// the column when it is first shown.
+/// The width with which the column of event names begins, and the largest width with which it begins if the ring's
+/// event names are long. A longer name widens the column when it is first shown.
 const NAME_WIDTH: usize = 12;
 const NAME_WIDTH_MAX: usize = 16;
 /// The width to which names of threads are cut; in a narrow terminal it is [`NARROW`].
 const THREAD_WIDTH: usize = 15;
 /// The width to which names of threads and rings are cut if the line has little room.
 const NARROW: usize = 11;
-/// The first width of the column of span ids.
+/// The width with which the column of span ids begins. A longer id widens the column.
 const SPAN_WIDTH: usize = 10;
-/// The width of a time to the nanosecond, `03:04:05.123456789`.
+/// The width of a time with nanoseconds, `03:04:05.123456789`.
 const TIME_WIDTH: usize = 18;
 /// The number of blanks between columns.
 const GAP: usize = 2;
 
-/// The columns before the payload. A value without a column is shown in the payload, or with `--full` only.
+/// The columns before the payload. A value that has no column is shown in the payload, or only with `--full`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Columns {
-    /// Number of digits of a second.
+    /// Number of digits after the decimal point of the seconds.
     pub time_digits: usize,
-    /// The ring.
+    /// The width of the column of rings; `None` if the column is left out. The same holds for the other widths.
     pub ring: Option<usize>,
     pub seqno: Option<usize>,
     pub event: usize,
-    /// The block and the transaction of execution events.
+    /// The width of the column of the block and the transaction of execution events.
     pub block: Option<usize>,
-    /// The account of execution events.
+    /// True if the account of execution events has a column.
     pub has_account: bool,
     pub thread: Option<usize>,
     pub span: Option<usize>,
@@ -36,8 +37,8 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// Makes the columns for a terminal of this width. Without a width, makes all columns, wide enough to align the
-    /// lines.
+    /// Makes the columns that fit a terminal of this width. Without a width the output is no terminal: all columns are
+    /// there, wide enough to align the lines.
     pub(super) fn new(rings: &Rings, width: Option<usize>) -> Self {
         let has_exec = rings.iter().any(|ring| ring.is_exec);
         let has_perf = rings.iter().any(|ring| ring.perf.is_some());
@@ -57,9 +58,9 @@ impl Columns {
         };
         let Some(width) = width else { return all };
         let newest = rings.iter().map(|ring| ring.reader.info().last_seqno).max().unwrap_or(0);
-        // The column has one digit more, because later numbers are larger.
+        // The column is one digit wider than the newest seqno, because the seqnos grow while the watch runs.
         let digits = (newest.to_string().len() + 1).max(5);
-        // Among the events of spans, only rare events have long names.
+        // In perf rings only rare events have long names, so the column begins narrow.
         let name =
             if rings.iter().all(|ring| ring.perf.is_some()) { NAME_WIDTH } else { all.event.min(NAME_WIDTH_MAX) };
         let fitted = Self { seqno: Some(digits), event: name, block: has_exec.then_some(digits), ..all };
@@ -72,7 +73,8 @@ impl Columns {
         let steps: [fn(&mut Self, bool); 9] = [
             |columns, _| columns.has_bytes = false,
             |columns, _| columns.time_digits = 6,
-            // A seqno says little without its shard.
+            // Each shard counts its own seqnos. So a seqno says little if the column with the shard is left out, and
+            // goes, too.
             |columns, is_one_recorder| {
                 if is_one_recorder && columns.ring.is_some() {
                     (columns.ring, columns.seqno) = (None, None);
@@ -109,7 +111,7 @@ impl Columns {
         self.time() + GAP + self.event + GAP + optional + txn + account + bytes
     }
 
-    /// Returns true if the columns are the same, whatever their widths.
+    /// Returns true if both have the same columns. Their widths may differ.
     pub(super) fn has_those_of(&self, other: &Self) -> bool {
         let shape = |columns: &Self| {
             let Self { time_digits, ring, seqno, event: _, block, has_account, thread, span, has_bytes } = columns;
@@ -120,7 +122,7 @@ impl Columns {
     }
 }
 
-/// Widens a column if a value needs it, so that the next lines are aligned again.
+/// Widens a column if `text` needs more room, so that this line and the next ones are aligned again.
 pub(super) fn fit(width: &mut usize, text: &str) -> usize {
     *width = (*width).max(text.chars().count());
     *width

@@ -15,7 +15,7 @@ const KEYS: [&str; 11] =
 pub(super) struct JsonLines {
     out: BufWriter<StdoutLock<'static>>,
     line: String,
-    /// True if each line names the event's ring.
+    /// True if each line names the event's ring, because there are several rings.
     says_ring: bool,
 }
 
@@ -29,7 +29,7 @@ impl JsonLines {
         let [a, b, c, d] = event.content_ext;
         write!(line, "{{\"seqno\":{},\"type\":{},\"name\":", event.seqno, event.event_type)?;
         match ring.decoder.name(event.event_type) {
-            // The name comes from the ring and may hold anything.
+            // The name comes from the ring's file and may hold any characters, so it is escaped.
             Some(name) => write!(line, "{}", json!(name))?,
             None => line.push_str("null"),
         }
@@ -38,7 +38,8 @@ impl JsonLines {
             ",\"ts_ns\":{},\"size\":{},\"ext\":[{a},{b},{c},{d}],",
             event.record_epoch_nanos, event.payload_size
         )?;
-        // A word that is called like a key of the line is in `ext` only, and so are the words of execution events.
+        // An extension word gets a key of its own in the line. A word whose name is a key of the line already is only
+        // in `ext`, and so are the words of execution events.
         for (index, word) in ring.words.iter_own().filter(|_| !ring.is_exec) {
             if !KEYS.contains(&&*word.key()) {
                 write!(line, "\"{}\":{},", word.key(), json!(word.value(event.content_ext[index])))?;

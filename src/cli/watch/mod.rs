@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use summary::WatchSummary;
 
-/// Longest wait for an item. After this time the output is flushed and Ctrl-C is checked.
+/// Longest wait for an event or a gap. After this time the output is flushed and Ctrl-C is checked.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Show events as they are recorded, or the events of a snapshot or of the ring of a dead program
@@ -78,9 +78,9 @@ trait Printer {
     /// Shows an event.
     fn event(&mut self, ring: &Ring, event: &eventring::reader::Descriptor, payload: PayloadRead<'_>)
     -> io::Result<()>;
-    /// Shows a loss, or numbers without an event.
+    /// Shows a gap: events that were lost, or seqnos that never had an event.
     fn gap(&mut self, ring: &Ring, gap: Gap) -> io::Result<()>;
-    /// Shows that another ring has taken this name, whose seqnos begin with 1 again.
+    /// Shows that the ring of this name is a new one. Its seqnos begin with 1 again.
     fn reopened(&mut self, ring: &Ring) -> io::Result<()>;
     /// Flushes the output.
     fn flush(&mut self, rings: &Rings) -> io::Result<()>;
@@ -137,14 +137,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
 /// The selection of events, and the printer that shows them.
 struct WatchOutput<'v> {
     selection: &'v mut Selection,
-    /// True if those events of perf rings are left out that only describe call sites and threads.
+    /// True if events that only describe call sites and threads are left out. Only perf rings have such events.
     hides_descriptions: bool,
     printer: &'v mut dyn Printer,
     summary: &'v mut WatchSummary,
     silence: &'v mut Silence,
 }
 
-/// Shows events until all rings have ended, the wanted number of events was shown, or the user stops it.
+/// Shows events until all rings have ended, or the wanted number of events was shown, or the user stops the watch.
 fn follow(
     rings: &mut Rings,
     output: &mut WatchOutput<'_>,
@@ -174,8 +174,8 @@ fn follow(
                 let payload = payload.read();
                 if let (true, Some(perf)) = (*hides_descriptions && perf::is_description(event.event_type), &ring.perf)
                 {
-                    // The decoder learns from the description even if it is not shown: other events need it if the
-                    // tables have no room for it.
+                    // The description is decoded even though it is not shown. Later events refer to it, and if the
+                    // tables had no room for it, this event is the only place that has it.
                     perf.record(&event, payload);
                     summary.description();
                     continue;
@@ -197,14 +197,14 @@ fn follow(
     }
 }
 
-/// Returns a text about what the watch waits for; empty if there is nothing to say.
+/// Returns a text about the event that the watch waits for. The text is empty if there is nothing to say.
 fn waits_for(rings: &Rings, summary: &WatchSummary) -> String {
     match rings.waits_for() {
         Some((next, last)) if next <= last => format!("event {} is still being written", grouped(next)),
         Some((next, last)) if next > last + 1 => {
             format!("waiting for event {}; the newest is {}", grouped(next), grouped(last))
         }
-        // If events were shown before, silence needs no message.
+        // Events have come already, so the user knows that the watch works, and silence needs no message.
         _ if summary.has_seen_events() => String::new(),
         Some((_, 0)) => "waiting for the first event".to_owned(),
         Some((_, 1)) => "waiting for events; 1 was recorded before".to_owned(),

@@ -26,15 +26,16 @@ const INTERVAL: Duration = Duration::from_millis(100);
 pub(super) struct Ring {
     pub reader: Reader,
     pub decoder: Decoder,
-    /// The name on the command line; for a shard with its number.
+    /// The name on the command line. A shard has its number added.
     pub label: String,
     /// True if the ring's events carry block, transaction and account.
     pub is_exec: bool,
     /// The names of its events' extension words.
     pub words: ExtWords,
-    /// The state of a perf ring; `None` for other rings.
+    /// The decoder of a perf ring; `None` for other rings.
     pub perf: Option<Perf>,
-    /// True if this entry stands for a shard that could not be opened. The other fields are then those of shard 0.
+    /// True if this entry stands for a shard that could not be opened. Its reader and the other fields are those of
+    /// shard 0.
     is_missed: bool,
 }
 
@@ -46,7 +47,7 @@ impl Ring {
         Self { reader, decoder, label, words, is_exec, perf, is_missed: false }
     }
 
-    /// Describes a ring of the command line.
+    /// Describes a ring that the command line names.
     fn named(reader: &Reader) -> Self {
         let info = reader.info();
         let is_perf = info.content_type == PerfEvent::CONTENT_TYPE && info.schema_hash == PerfEvent::schema_hash();
@@ -55,8 +56,8 @@ impl Ring {
         Self::new(reader.clone(), label, perf)
     }
 
-    /// Describes a shard, which may be a missed one. Its call sites and threads are in the tables of
-    /// `shard0`.
+    /// Describes a shard, which may be one that could not be opened. The call sites and threads of its events are in
+    /// the tables of `shard0`.
     fn shard(shard0: &Self, ring: &SetRing) -> Self {
         let perf = shard0.perf.as_ref().map(|perf| perf.of_shard(ring.shard()));
         match ring.reader() {
@@ -65,7 +66,7 @@ impl Ring {
         }
     }
 
-    /// Returns the id of the span that the event is about or lies in, 0 for none.
+    /// Returns the id of the span that the event is about or lies in, or 0 if there is no such span.
     pub(super) fn span_id(&self, event: &Descriptor) -> u64 {
         match &self.perf {
             Some(_) => PerfExt::from_words(event.content_ext).span_id,
@@ -74,18 +75,19 @@ impl Ring {
     }
 }
 
-/// All rings that are watched. Those of the command line come first, in its order, then their shards.
+/// All rings that are watched. First come the rings of the command line, in the order in which they are named there,
+/// and then their shards.
 pub(super) struct Rings {
     set: RingSet,
-    /// The rings of the set, by the same indices.
+    /// The descriptions of the set's rings, by the indices that the rings have in the set.
     rings: Vec<Ring>,
-    /// Number of the ring set's shard errors that were shown.
+    /// The number of errors about shards that were printed. The set keeps all such errors in a list.
     shown_shard_errors: usize,
 }
 
 impl Rings {
-    /// Opens all rings. With `wait`, waits for rings that do not exist yet, and passes a notice about them to
-    /// `silence`. Returns `None` if the user stops the wait.
+    /// Opens all rings. With `wait`, a ring that does not exist yet is awaited, and `silence` prints a notice about it.
+    /// Returns `None` if the user stops the wait.
     pub(super) fn open(
         names: &[PathBuf],
         expect: &Expect,
@@ -96,7 +98,7 @@ impl Rings {
     ) -> anyhow::Result<Option<Self>> {
         let mut set = RingSet::options().from_readers([]);
         for name in names {
-            // Nobody will ever make a ring of a name with sizes.
+            // A name with sizes is a recorder's configuration. No ring ever has such a name, so waiting would not end.
             let timeout = if wait && advice::instead_of_a_name(name).is_none() { INTERVAL } else { Duration::ZERO };
             let mut opened = expect.options().open(name);
             let is_new = opened.is_err();
@@ -122,7 +124,8 @@ impl Rings {
         Ok(Some(rings))
     }
 
-    /// Takes up the rings that the set has got since the last call.
+    /// Describes the rings that were added to the set since the last call, and prints the errors of shards that could
+    /// not be added.
     fn take_new(&mut self) {
         for error in &self.set.shard_errors()[self.shown_shard_errors..] {
             let why = one_line(&error.error.to_string());
@@ -133,14 +136,14 @@ impl Rings {
             let ring = match (ring.recorder(), ring.reader()) {
                 (Some(shard0), _) => Ring::shard(&self.rings[shard0], ring),
                 (None, Some(reader)) => Ring::named(reader),
-                // Only shards can be missed.
+                // This cannot happen: a ring without a reader is a missed shard, and a shard has a recorder.
                 (None, None) => return,
             };
             self.rings.push(ring);
         }
     }
 
-    /// Returns the next item, waiting for it at most `patience`; `None` if none came.
+    /// Returns the next event or gap. Waits at most `patience` and then returns `None`.
     pub(super) fn next(&mut self, patience: Duration) -> Option<RingItem> {
         let item = self.set.next_timeout(patience);
         if self.set.rings().len() > self.rings.len() || self.set.shard_errors().len() > self.shown_shard_errors {
@@ -149,7 +152,7 @@ impl Rings {
         item
     }
 
-    /// Returns true if everything was read and nothing will come.
+    /// Returns true if everything was read and no more events will come.
     pub(super) fn have_ended(&self) -> bool {
         self.set.has_ended()
     }
@@ -162,29 +165,29 @@ impl Rings {
         &self.rings[index]
     }
 
-    /// Returns a ring, and the payload of the event that came last.
+    /// Returns the ring with this index, and the payload of the event that [`Rings::next`] has returned last.
     pub(super) fn with_payload(&mut self, index: usize) -> (&Ring, LazyPayload<'_>) {
         (&self.rings[index], LazyPayload(&mut self.set))
     }
 
-    /// Returns true if a line must say which ring it is of.
+    /// Returns true if a line must name its ring, because there are several.
     pub(super) fn has_several(&self) -> bool {
         self.rings.iter().filter(|ring| !ring.is_missed).count() > 1
     }
 
-    /// Returns the rings of the command line.
+    /// Returns the rings that the command line names.
     fn named(&self) -> impl Iterator<Item = &Ring> {
         let named = self.set.rings().iter().zip(&self.rings).filter(|(ring, _)| ring.recorder().is_none());
         named.map(|(_, ring)| ring)
     }
 
-    /// Returns true if all are shards of one recorder.
+    /// Returns true if all rings are shards of one recorder, so that the command line names one ring.
     pub(super) fn are_of_one_name(&self) -> bool {
         self.named().count() == 1
     }
 
-    /// Returns the number of the event that the watch waits for, and the newest number that was handed out; `None` if
-    /// there are several rings, or can be.
+    /// Returns two seqnos: of the event that the watch waits for, and the last that the ring has handed out. Returns
+    /// `None` if there are several rings, or if shards may be added.
     pub(super) fn waits_for(&self) -> Option<(u64, u64)> {
         let [ring] = self.set.rings() else { return None };
         let info = ring.reader()?.info();
@@ -192,8 +195,8 @@ impl Rings {
         Some((ring.cursor()?.next_seqno(), info.last_seqno)).filter(|_| !is_sharded)
     }
 
-    /// Waits until a name leads to another ring than before, and goes on with the new ring. Returns the rings that are
-    /// new then; `None` if the user stops the wait, or nobody will make another ring.
+    /// Waits until one of the names leads to another ring than before, and goes on with the new ring. Returns the new
+    /// rings. Returns `None` if the user stops the wait, or if all rings are snapshots, which no program makes again.
     pub(super) fn wait_for_next(
         &mut self,
         interrupt: &Interrupt,
@@ -226,14 +229,15 @@ impl Rings {
         Ok(Some(self.rings[first..].iter().filter(|ring| !ring.is_missed)))
     }
 
-    /// Checks that all pages of the files could be read, and that no file was truncated.
+    /// Returns an error if a page of a ring's file could not be read, or if a file was truncated.
     pub(super) fn check_whole(&self) -> Result<(), Failure> {
         let lost = self.rings.iter().find_map(|ring| Some((ring, ring.reader.lost_pages()?)));
         let Some((ring, lost)) = lost else { return Ok(()) };
         Err(Failure::new(Exit::of_lost_pages(lost), format!("{}: {}", ring.label, lost.advice())))
     }
 
-    /// Returns the extension word that execution events call `word`, for `option`.
+    /// Returns the index of the extension word that execution events call `word`. The error names `option`, which needs
+    /// the word.
     pub(super) fn exec_word(&self, option: &str, word: &str) -> Result<usize, Failure> {
         self.need_exec(option)?;
         let exec = self.rings.iter().filter(|ring| ring.is_exec);
@@ -242,8 +246,8 @@ impl Rings {
         })
     }
 
-    /// Checks that `option` has a meaning: the content type EXEC gives `--block`, `--txn` and similar options their
-    /// meaning.
+    /// Returns an error if no ring has execution events. Options like `--block` and `--txn` have a meaning only for
+    /// these events.
     pub(super) fn need_exec(&self, option: &str) -> Result<(), Failure> {
         if self.rings.iter().any(|ring| ring.is_exec) {
             return Ok(());
@@ -255,7 +259,7 @@ impl Rings {
     }
 }
 
-/// The payload of the event that came last, which is read when it is asked for.
+/// The payload of the event that came last. It is copied out of the ring only when it is asked for.
 pub(super) struct LazyPayload<'r>(&'r mut RingSet);
 
 impl LazyPayload<'_> {

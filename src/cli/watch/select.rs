@@ -6,7 +6,7 @@ use eventring::reader::{Descriptor, EventFilter, PayloadRead};
 use eventring::schema::EventPayload as _;
 use eventring::schema::exec::{BlockStart, ExecEvent, FlowTags};
 
-/// The largest number of events of a schema that an error message names.
+/// The largest number of event names that an error message lists.
 const NAMED: usize = 12;
 
 /// The options that select the events to show.
@@ -35,18 +35,19 @@ pub(super) struct Selection {
     filter: EventFilter,
     block_number: Option<u64>,
     span: Option<u64>,
-    /// Seqnos of the BLOCK_STARTs with that number. There may be several, if several blocks were proposed for it.
+    /// Seqnos of the BLOCK_STARTs of blocks with the number `block_number`. There are several if several blocks were
+    /// proposed for that number.
     block_seqnos: Vec<u64>,
 }
 
 impl Select {
-    /// Returns true if types are named: then all events of these types are shown, also events that are left out by
-    /// default.
+    /// Returns true if the user has named types. All events of these types are then shown, also those that are left out
+    /// by default.
     pub(super) fn names_types(&self) -> bool {
         !self.types.is_empty()
     }
 
-    /// Returns the selection that the options mean for these rings.
+    /// Applies the options to these rings and returns the selection.
     pub(super) fn on(&self, rings: &Rings) -> Result<Selection, Failure> {
         let mut filter = EventFilter::new();
         for name in &self.types {
@@ -73,7 +74,8 @@ fn codes(rings: &Rings, name: &str) -> Result<Vec<u16>, Failure> {
         return Ok(vec![code]);
     }
     let all = || rings.iter().flat_map(|ring| ring.decoder.events());
-    // The event ORDER_SHIPPED is called OrderShipped in the program's source.
+    // A type may be named as in the ring, ORDER_SHIPPED, or as in the program's source, OrderShipped. Both are compared
+    // without underscores and in lower case.
     let plain = |name: &str| name.replace('_', "").to_ascii_lowercase();
     let is_called = |known: &str| known.eq_ignore_ascii_case(name);
     let is_called_in_source = |known: &str| plain(known) == plain(name);
@@ -96,7 +98,7 @@ fn codes(rings: &Rings, name: &str) -> Result<Vec<u16>, Failure> {
 }
 
 impl Selection {
-    /// Returns true if the event is shown. The payload is read only if the answer needs it.
+    /// Returns true if the event is to be shown. Reads the payload only if the selection depends on it.
     pub(super) fn accepts<'p>(
         &mut self,
         ring: &Ring,

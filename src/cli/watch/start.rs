@@ -29,15 +29,16 @@ pub(super) fn parse_start(text: &str) -> Result<Start, String> {
 }
 
 impl Start {
-    /// Returns where to begin in a ring. Without a `start`, that is the oldest event of a ring that has ended, and the
-    /// next event of a live ring. A ring that `is_new`, because it was made while the watch waited for it, is accounted
-    /// for from its first event on: events that it has overwritten already are a loss.
+    /// Returns where to begin in a ring. If the user gave no `start`, a ring that has ended begins with its oldest
+    /// event, and a live ring with its next event. If `is_new` is set, the ring was made while the watch waited for it:
+    /// the watch then accounts for all events since the first, and events that the ring has overwritten already are a
+    /// loss.
     pub(super) fn in_ring(start: Option<Self>, reader: &Reader, is_new: bool) -> Seek {
         match start {
             None | Some(Self::Oldest) if is_new => Seek::Seqno(1),
             Some(Self::Newest) => Seek::Newest,
             Some(Self::Oldest) => Seek::Oldest,
-            // In a ring without blocks beside a ring that has them, the watch begins at the newest event.
+            // `--from block` may name several rings. A ring whose events name no block begins at its newest event.
             Some(Self::Block) => reader.ext_words().index_of("block").map_or(Seek::Last(1), Seek::NamedByWord),
             Some(Self::Seqno(seqno)) => Seek::Seqno(seqno),
             Some(Self::Last(count)) => Seek::Last(count),
@@ -46,7 +47,7 @@ impl Start {
         }
     }
 
-    /// Checks that the start has a meaning for these rings.
+    /// Returns an error if this start has no meaning for these rings.
     pub(super) fn check(self, rings: &Rings) -> Result<(), Failure> {
         match self {
             Self::Block => rings.need_exec("--from block"),

@@ -8,7 +8,7 @@ use std::io::IsTerminal as _;
 use std::path::Path;
 use std::time::Instant;
 
-/// The reason of an end that the user has asked for.
+/// The reason of the end if the user has stopped the watch.
 pub(super) const STOPPED: &str = "stopped";
 
 /// The counts of a watch.
@@ -21,10 +21,10 @@ pub(super) struct WatchSummary {
     /// Events that had been overwritten before the watch began.
     overwritten_before: u64,
     lost: u64,
-    /// Seqnos that stand for no event.
+    /// Seqnos that were given up. They stand for no event, so they are no loss.
     given_up: u64,
     expired: u64,
-    /// The reason why no more events were shown; `None` if no more came.
+    /// The reason why the watch shows no more events, though more may come; `None` until then.
     reason: Option<&'static str>,
 }
 
@@ -92,7 +92,7 @@ impl WatchSummary {
     /// Prints the summary to stderr.
     pub(super) fn print(&self, rings: &Rings) {
         if self.reason == Some(STOPPED) && std::io::stderr().is_terminal() {
-            // Ends the line in which the terminal shows ^C.
+            // After Ctrl-C the terminal shows ^C. The summary begins on the next line.
             anstream::eprintln!();
         }
         let mut parts = vec![format!("{} shown", events(self.shown))];
@@ -107,7 +107,8 @@ impl WatchSummary {
         }
         parts.push(match self.lost {
             0 if rings.check_whole().is_err() => format!("{WARNING}the rest lost{WARNING:#}"),
-            // Events that were overwritten before are lost, too, but not by this watch.
+            // Events that were overwritten before the watch began are lost as well, but not to this watch. The text
+            // says "since".
             0 if self.overwritten_before > 0 => "none lost since".to_owned(),
             0 => "none lost".to_owned(),
             lost => format!("{WARNING}{} lost{WARNING:#}", grouped(lost)),
@@ -151,8 +152,8 @@ fn end(rings: &Rings) -> &'static str {
 /// The indent of each line.
 const INDENT: usize = 3;
 
-/// Returns the parts, with commas between them, and the end, in lines that fit a terminal of this width. The first line
-/// leaves room for a prefix as long as the indent of the others.
+/// Breaks the parts, with commas between them, and the end into lines that fit a terminal of this width. The first line
+/// leaves room for a prefix that is as long as the indent of the other lines.
 fn lines(parts: &[String], end: &str, width: Option<usize>) -> String {
     let shown = |text: &str| anstream::adapter::strip_str(text).to_string().chars().count();
     let last = parts.len().saturating_sub(1);

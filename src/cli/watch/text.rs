@@ -16,7 +16,7 @@ use std::io::{self, BufWriter, Write};
 pub(super) struct Lines<O: Write> {
     out: O,
     clock: TimeFormat,
-    /// Returns the width of the terminal; `None` if lines are not cut.
+    /// A function that returns the width of the terminal, or `None` if lines are not cut.
     ask_width: fn() -> Option<usize>,
     width: Option<usize>,
     full: bool,
@@ -26,8 +26,8 @@ pub(super) struct Lines<O: Write> {
     /// True if the columns have changed since the heading was shown.
     needs_heading: bool,
     line: Line,
-    /// Rings, and how many of their events had been overwritten before the watch began. They are shown together,
-    /// because there may be many shards.
+    /// The names of rings, each with the number of events that had been overwritten before the watch began. One message
+    /// shows them all, because there may be many shards.
     before: Vec<(String, u64)>,
 }
 
@@ -47,7 +47,7 @@ impl<O: Write> Lines<O> {
         Self { out, clock, ask_width, width, full, columns, date, needs_heading: true, line, before: Vec::new() }
     }
 
-    /// Shows how many events had been overwritten before. (The JSON output has a line for each ring.)
+    /// Prints how many events had been overwritten before the watch began. (The JSON output has a line for each ring.)
     fn say_before(&mut self) -> io::Result<()> {
         let of = match self.before.as_slice() {
             [] => return Ok(()),
@@ -106,7 +106,7 @@ impl<O: Write> Lines<O> {
         line.push(DIM, format!("{}  ", time.get(..columns.time()).unwrap_or(&time)));
         if let Some(width) = columns.ring {
             let label = one_line(&ring.label);
-            // If a path does not fit, only its end is shown, which distinguishes the rings.
+            // If a path does not fit, only its file name is shown: this part distinguishes the rings.
             let label =
                 if label.chars().count() > width { label.rsplit('/').next().unwrap_or_default() } else { &label };
             let label: String = label.chars().take(width).collect();
@@ -144,7 +144,7 @@ impl<O: Write> Lines<O> {
         if columns.has_bytes {
             line.push(PLAIN, format!("{:>7}  ", event.payload_size));
         }
-        // Values without a column are shown in the payload.
+        // A value whose column was left out is shown in the payload.
         if let Some(tags) = &tags {
             self.tag(self.columns.block.is_none(), "txn", &tags.txn);
             self.tag(!self.columns.has_account, "acct", &tags.account);
@@ -157,8 +157,8 @@ impl<O: Write> Lines<O> {
         }
     }
 
-    /// Shows the content of a perf event: level, name, fields, and last the target, which is often long. A log record
-    /// has its text in place of the name.
+    /// Shows the content of a perf event: its level, its name, its fields, and last its target, which is often long.
+    /// For a log record, the text of the record takes the place of the name.
     fn record(&mut self, record: &PerfRecord) {
         let site = perf::site(&record.content);
         if let Some(site) = site {
@@ -172,7 +172,7 @@ impl<O: Write> Lines<O> {
         for (name, value) in said {
             match value {
                 Value::Struct(fields) if name == "fields" => self.fields(&fields),
-                // These are shown before or after the fields, or are empty.
+                // These values are shown before or after the fields, or have no content.
                 _ if ["name", "target", "level", "parent"].contains(&name) => {}
                 Value::F64(number) if number.is_nan() => {}
                 value => self.fields(&[(name, value)]),
@@ -213,7 +213,7 @@ impl<O: Write> Lines<O> {
             let style = if *name == MALFORMED { WARNING } else { PLAIN };
             self.line.push(DIM, format!("{}=", one_line(name)));
             let value = match value {
-                // Only the outermost struct is shown without braces.
+                // Only the outermost struct is shown without braces. A struct within it has them.
                 Value::Struct(_) => format!("{{{}}} ", shown(value)),
                 _ => format!("{} ", shown(value)),
             };
@@ -221,7 +221,7 @@ impl<O: Write> Lines<O> {
         }
     }
 
-    /// Shows the extension words by name. Shows all of them as numbers if a word without a name is not 0.
+    /// Shows the extension words by their names. If a word without a name is not 0, shows all words as numbers as well.
     fn words(&mut self, ring: &Ring, event: &Descriptor) {
         let mut unnamed = event.content_ext;
         for (index, word) in ring.words.iter() {
@@ -274,7 +274,8 @@ impl<O: Write> Printer for Lines<O> {
 
     fn gap(&mut self, ring: &Ring, gap: Gap) -> io::Result<()> {
         if gap.cause == GapCause::OverwrittenBefore {
-            // Beside a fast writer, a cursor may report these events in two gaps.
+            // While a fast writer records, a cursor may report these events in two gaps, so the counts of a ring are
+            // added up.
             match self.before.iter_mut().find(|(label, _)| *label == ring.label) {
                 Some((_, count)) => *count = count.saturating_add(gap.count),
                 None => self.before.push((ring.label.clone(), gap.count)),
@@ -314,13 +315,13 @@ impl<O: Write> Printer for Lines<O> {
     }
 
     fn reopened(&mut self, _: &Ring) -> io::Result<()> {
-        // The message is on stderr.
+        // The message about the new ring is printed on stderr by the caller, so nothing goes to stdout.
         Ok(())
     }
 
     fn flush(&mut self, rings: &Rings) -> io::Result<()> {
         self.say_before()?;
-        // The terminal may have another size by now, and there may be more shards.
+        // The terminal may have a new size, and there may be more shards, so the columns are chosen again.
         self.width = (self.ask_width)();
         let columns = Columns::new(rings, self.width);
         if !columns.has_those_of(&self.columns) {

@@ -13,8 +13,7 @@ impl TraceBuilder<'_> {
         }
         let key = (process, slice.id);
         let track_key = self.track_of_slice(slice.thread, key);
-        // The thread's own track must be made before the track of the slices that overlap on it, so that viewers show
-        // it first.
+        // A row of overlapping slices lies in the thread's own track, so the thread's track is made first.
         self.thread_track(process, slice.thread, thread)?;
         let track = self.track(track_key, Some((process, thread)))?;
         let id = self.next_slice();

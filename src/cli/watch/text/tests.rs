@@ -25,7 +25,7 @@ fn text_field(index: u8, text: &str) -> Vec<u8> {
     [&[index, ValueType::Str as u8], &bytes[..], text.as_bytes()].concat()
 }
 
-/// Records a request as a service with long names does.
+/// Records a request to a service whose names are long.
 fn record_spans(recorder: &Recorder) {
     let record = |event: PerfEvent, ext: PerfExt, payload: &[u8]| {
         recorder.record(event.code(), ext.to_words(), payload);
@@ -80,8 +80,8 @@ fn open(paths: &[PathBuf]) -> Rings {
     Rings::open(paths, &Expect::default(), None, false, &interrupt, &mut Silence::new(true)).unwrap().unwrap()
 }
 
-/// Returns the output for these rings, one after the other, in a terminal of this width. Their events are a microsecond
-/// apart.
+/// Returns the output of a watch for these rings, one after the other, in a terminal of this width. All times are
+/// replaced: the events are a microsecond apart.
 fn shown(paths: &[PathBuf], ask_width: fn() -> Option<usize>, full: bool) -> String {
     let rings = open(paths);
     let mut lines = Lines::on(anstream::StripStream::new(Vec::new()), ask_width, &rings, full, TimeFormat::new(true));
@@ -94,7 +94,7 @@ fn shown(paths: &[PathBuf], ask_width: fn() -> Option<usize>, full: bool) -> Str
             nanos += 1_234;
             let payload = cursor.payload(&event, &mut buffer);
             if let (false, Some(perf)) = (full || !perf::is_description(event.event_type), &ring.perf) {
-                // `watch` does the same without `--full`.
+                // Descriptions are learned and not shown, as `watch` does without `--full`.
                 perf.record(&event, payload);
                 continue;
             }
@@ -177,7 +177,7 @@ fn a_window_that_changes_its_size_gets_other_columns_and_a_heading_that_says_so(
     }
     let shown = String::from_utf8(lines.out.into_inner()).unwrap();
     let headings: Vec<&str> = shown.lines().filter(|line| line.starts_with("TIME")).collect();
-    // In a terminal that is a little narrower, the columns are the same.
+    // A slightly narrower terminal has the same columns.
     insta::assert_snapshot!(headings.join("\n"), @r"
     TIME             SEQNO  EVENT         THREAD                 SPAN  PAYLOAD
     TIME             EVENT         THREAD       PAYLOAD
