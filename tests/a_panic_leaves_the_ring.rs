@@ -11,7 +11,7 @@ use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::ExecEvent;
 use std::path::Path;
 
-/// Reads the ring: the types of its events, and how it ended.
+/// Returns what a reader finds in the ring: the types of its events, and the state in which the ring was left.
 fn left_in(path: &Path) -> (Vec<u16>, RingState) {
     let reader = Reader::open(path).unwrap();
     let mut cursor = reader.cursor();
@@ -29,7 +29,7 @@ fn a_panicking_program_leaves_the_ring_of_its_global_recorder_and_a_returning_on
     if let Some(part) = part() {
         EXEC.try_init::<ExecEvent>(&format!("{}:16:27", place().display())).unwrap();
         record!(ExecEvent::TxnEnd);
-        // The test harness exits like a program whose `main` panics: with status 101.
+        // The process panics here. The test harness then exits with status 101, like a program whose `main` panics.
         assert_ne!(part, "panics", "as told");
         return;
     }

@@ -19,7 +19,7 @@ fn follower(path: &Path) -> Follower {
     Follower::new(cursor, WaitStrategy::Adaptive)
 }
 
-/// Returns the mark of the next event.
+/// Returns the mark of the next event: the first extension word, by which the test recognises the event.
 fn mark(follower: &mut Follower) -> u64 {
     match follower.next_blocking() {
         Followed::Event(event) => event.content_ext[0],
@@ -36,7 +36,7 @@ fn readers_learn_that_the_ring_ended_and_follow_to_the_new_one() {
         (0..3).for_each(|i| assert_eq!(recorder.record(2, [first + i, 0, 0, 0], b"x"), i + 1));
         say("recorded");
         wait_for_parent();
-        // The writer ended in good order.
+        // The parent has asked this writer to end normally.
         return;
     }
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();

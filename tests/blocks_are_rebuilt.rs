@@ -48,7 +48,7 @@ fn rebuild(reader: &Reader) -> BTreeMap<u64, Block> {
             continue;
         }
         let Some(block) = blocks.get_mut(&tags.block_seqno) else {
-            // Consensus events about blocks belong to no block.
+            // Events of consensus are about a block as a whole, and carry no block's seqno.
             assert!(matches!(
                 payload,
                 ExecPayload::BlockQc(_) | ExecPayload::BlockFinalized(_) | ExecPayload::BlockVerified(_)
@@ -119,7 +119,7 @@ fn assert_header(block: &Block, expected: &Value) {
     );
 }
 
-/// Compares a transaction and returns the gas that it used.
+/// Compares a rebuilt transaction with its published description, and returns the gas that it used.
 fn assert_transaction(transaction: &Transaction, index: u64, gas_before: u64, expected: &Value) -> u64 {
     let (start, data) = transaction.start.as_ref().unwrap();
     let output = transaction.output.as_ref().unwrap();

@@ -13,7 +13,8 @@ use program::run;
 
 const TEST: &str = "committed_events_of_a_killed_program_are_captured_and_open_spans_are_open";
 
-/// Records spans without end, nested one deeper after each thousand, and prints how many.
+/// Records spans without end, and prints how many there are. After each thousand, the spans are nested one level
+/// deeper.
 fn victim() -> ! {
     let builder = Recorder::builder(ContentDescription::of::<PerfEvent>()).config(child::place()).shifts(20, 27);
     let recorder = builder.prefault(false).build().unwrap();
@@ -58,7 +59,7 @@ fn committed_events_of_a_killed_program_are_captured_and_open_spans_are_open() {
     assert_eq!(captured["reason"], "writers_ended");
     let ring = &captured["rings"][0];
     let (events, lost) = (ring["events"].as_u64().unwrap(), ring["lost"].as_u64().unwrap());
-    // At most one event is missing: the event in which the program was killed.
+    // At most one event is missing: the event that the program was recording when it was killed.
     assert!(lost <= 1 && ring["lost_by_cause"]["never_committed"] == lost, "{captured}");
     assert_eq!(events + lost, ring["last_seqno"].as_u64().unwrap());
     assert_eq!(ring["unread"], 0);
@@ -84,8 +85,8 @@ fn committed_events_of_a_killed_program_are_captured_and_open_spans_are_open() {
             })
             .collect();
         shown.sort_unstable();
-        // If the program was killed between the creation of the last span and its entering, or after its exit, the span
-        // is open but no thread is in it.
+        // A span can be open without a thread in it: if the program was killed after it had created the span and before
+        // it entered it, or after it had exited the span.
         if view == "thread" {
             let entered: Vec<u64> = open.iter().copied().filter(|id| shown.contains(id) || id % 1000 == 0).collect();
             assert_eq!(shown, entered);

@@ -75,7 +75,7 @@ fn bytes_of(path: &Path) -> u64 {
     std::fs::metadata(path).unwrap().len()
 }
 
-/// Checks the counts of each file. Returns the number of events in all files.
+/// Checks that the counts in each file agree with the events in it. Returns the number of events in all files.
 fn check_account(files: &[PathBuf]) -> u64 {
     let mut events = 0;
     for file in files {
@@ -148,7 +148,7 @@ fn an_event_larger_than_the_files_has_a_file_of_its_own() {
     let ring = Ring::new(30, 6000);
     let summary = ring.capture(&CaptureOptions::new().rotate_bytes(1000));
     assert_eq!(check_account(&summary.files), ring.handed_out());
-    // Each file holds the descriptions that it must hold, and one event.
+    // Each file holds one event, and the descriptions without which the event cannot be read.
     assert!(summary.files.iter().all(|file| bytes_of(file) < 16_000));
 }
 
@@ -173,7 +173,8 @@ fn a_ring_that_is_held_open_is_captured_though_its_file_is_gone() {
         assert!(!path.exists());
         reader
     };
-    // The second ring appears when the first has long ended. All its events are new, too.
+    // The capture finds the second ring long after the first has ended. Although it takes only new events, it takes all
+    // events of the second ring, because this ring was made after the start.
     let mut rings = vec![NextRing::NoMore, NextRing::Ring(made("b")), NextRing::NotYet, NextRing::NotYet];
     rings.push(NextRing::Ring(made("a")));
     let output = directory.path().join("t.evc");
@@ -217,7 +218,7 @@ fn events_in_files_that_were_removed_are_counted_apart() {
             assert_eq!(ring.events + ring.removed + ring.given_up(), ring.last_seqno);
         }
         assert_eq!(account.events() + account.removed() + account.given_up(), ring.handed_out());
-        // The files themselves say this.
+        // The end of the last file has the same counts as the summary.
         let files = CaptureFile::open_parts(&summary.files).unwrap();
         let kept = &files.end().unwrap().stats;
         assert_eq!((kept.events(), kept.removed(), kept.lost()), (account.events(), account.removed(), 0));
@@ -251,7 +252,8 @@ fn payloads_that_share_their_bytes_do_not_make_a_capture_larger_than_the_ring() 
     let recorder = builder.prefault(false).keep(true).build().unwrap();
     (0..EVENTS).for_each(|_| assert_ne!(recorder.record(2, [0; 4], &noise(&mut 7, 8)), 0));
     drop(recorder);
-    // Every descriptor names the same bytes; in half of them the offset is a turn of the buffer later.
+    // All descriptors name the same bytes. In half of the descriptors the offset is one turn of the payload buffer
+    // later, which leads to the same bytes.
     let file = std::fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
     for index in 0..EVENTS {
         let place = HEADER_SECTION_BYTES + index * DESCRIPTOR_BYTES;
@@ -264,7 +266,7 @@ fn payloads_that_share_their_bytes_do_not_make_a_capture_larger_than_the_ring() 
     let output = directory.path().join("t.evc");
     let summary = capture(&[path], &output, &CaptureOptions::new(), &mut |_| ControlFlow::Continue(())).unwrap();
     let ring = &summary.stats.rings[0];
-    // Nothing of the descriptors is lost.
+    // All events were captured; only the payloads are damaged.
     assert_eq!((ring.events, ring.malformed_payloads, ring.lost()), (EVENTS, EVENTS - 1, 0));
     assert!(summary.problems[0].contains("1999 of its payloads share bytes"), "{:?}", summary.problems);
     let capture = CaptureFile::open(&output).unwrap();

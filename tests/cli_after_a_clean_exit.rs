@@ -46,7 +46,7 @@ fn every_verb_says_why_a_ring_may_be_gone_and_how_to_keep_it() {
             assert!(printed.err.contains(words), "{arguments:?}: {printed:?}");
         }
     }
-    // Neither of these names was ever a ring's name: one is like that of a capture, the other has sizes.
+    // These names can never have been a ring's: one is a name of captures, the other contains sizes. The error says so.
     for (name, words) in [("shop.evc", "neither a capture nor a ring"), ("shop:16:27", "give the name alone: shop")] {
         let printed = verb(&["summary", name]);
         assert!(printed.err.contains(words) && !printed.err.contains("EVENTRING_KEEP"), "{printed:?}");

@@ -14,7 +14,7 @@ use std::fs;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 
-/// The runs for one snapshot, without the parts that differ from run to run.
+/// A table of runs of the program and their output, without the parts that differ from run to run.
 struct Table {
     text: String,
     directory: String,
@@ -101,7 +101,7 @@ fn every_bad_input_has_its_line_and_its_code() {
     for verb in ["watch", "summary", "export", "capture"] {
         table.run(&[verb, argument(&dir.join("empty"))]);
     }
-    // This is a recorder's configuration: the ring's name with its sizes.
+    // The argument is a recorder's configuration, the ring's name with its sizes, and not a name.
     for verb in ["info", "watch", "snapshot", "capture", "summary", "export"] {
         table.run(&[verb, "missing:21:29"]);
     }

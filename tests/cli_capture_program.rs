@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 const EVENTS: u64 = 50;
 
-/// Records on two threads and ends at once.
+/// Plays a program that records on two threads and ends immediately.
 fn brief_program(part: &str) -> ! {
     // This part makes no ring.
     if part == "idle" {
@@ -46,8 +46,8 @@ fn capturing(test: &str, part: &str, place: &Path, arguments: &[&str]) -> Comman
     command
 }
 
-/// Plays the brief program, and does not return, in a process that the test has started. In the test itself, returns a
-/// folder with the paths of its ring and of a capture.
+/// In a process that the test has started, plays the brief program and does not return. In the test itself, returns a
+/// directory, and the paths of the ring and of the capture in it.
 fn brief() -> (TempDir, PathBuf, PathBuf) {
     if let Some(part) = part() {
         brief_program(&part);
@@ -66,7 +66,8 @@ const BRIEF: &str = "a_program_that_ends_at_once_is_captured_whole_and_its_exit_
 #[test]
 fn a_program_that_ends_at_once_is_captured_whole_and_its_exit_code_is_ours() {
     let (directory, place, file) = brief();
-    // A ring that another program has left there is not mistaken for the program's ring.
+    // Another program has left a ring of the same name. The capture must not mistake this ring for the ring of its own
+    // program.
     let left = Recorder::builder(ContentDescription::new(300, "OLD")).config(&place).shifts(16, 27).prefault(false);
     drop(left.keep(true).build().unwrap());
     let arguments = ["capture", argument(&place), "-o", argument(&file), "--json", "--strict"];
@@ -78,7 +79,7 @@ fn a_program_that_ends_at_once_is_captured_whole_and_its_exit_code_is_ours() {
     let logged =
         lines.iter().filter(|line| line["type"] == "event" && line["fields"]["message"] == "something").count();
     assert_eq!(logged as u64, 2 * EVENTS);
-    // The rings had stayed only for the capture.
+    // The program's rings had stayed only for the capture, so the capture has removed them: only its own file is left.
     let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
     assert_eq!(left, ["t.evc"]);
     assert!(ended.err.contains("the program's own words"), "{}", ended.err);
@@ -181,7 +182,7 @@ fn record_things(recorder: &Recorder, count: u64) {
     (0..count).for_each(|_| assert_ne!(recorder.record(2, [0; 4], b"thing"), 0));
 }
 
-/// Waits until the capture has begun: it creates its file when it has opened a ring.
+/// Waits until the capture has begun. The capture creates its file once it has opened a ring, so the file is the sign.
 fn wait_for(file: &Path) {
     while !file.exists() {
         std::thread::sleep(std::time::Duration::from_millis(2));
@@ -197,7 +198,7 @@ fn a_ring_is_read_while_another_is_awaited_and_may_be_gone_by_then() {
     let mut live = Live::start(&arguments);
     let recorder = things(&first);
     wait_for(&file);
-    // These are more events than the ring holds.
+    // The ring cannot hold this many events. Only a capture that reads while the program records gets them.
     for _ in 0..9 {
         record_things(&recorder, 10_000);
         std::thread::sleep(std::time::Duration::from_millis(100));
@@ -211,7 +212,8 @@ fn a_ring_is_read_while_another_is_awaited_and_may_be_gone_by_then() {
     assert!(printed.contains(&format!("waiting for the ring {} to be made ──", second.display())), "{printed}");
     let recorder = things(&second);
     record_things(&recorder, 10);
-    // The ring is opened as soon as it is seen. This test does not check whether that was before the first overwriting.
+    // The capture opens the ring as soon as it sees it. Whether this was before the ring overwrote its first events is
+    // not checked here.
     std::thread::sleep(std::time::Duration::from_secs(1));
     drop(recorder);
     let ended = live.end();
@@ -219,8 +221,8 @@ fn a_ring_is_read_while_another_is_awaited_and_may_be_gone_by_then() {
     let captured = captured(&ended);
     let number = |what: &str| captured[what].as_u64().unwrap();
     assert_eq!(number("events") + number("lost"), 90_010, "{captured}");
-    // On a busy machine the capture may miss some events. If it had begun only when both rings existed, it would have
-    // at most one ringful of the first.
+    // On a busy machine the capture may miss some events. But a capture that had begun only when both rings existed
+    // would have at most one ringful of the first ring.
     assert!(number("events") > (1 << 16) + 10, "{captured}");
     assert_eq!((&captured["reason"], &captured["missing"]), (&"writers_ended".into(), &serde_json::json!([])));
 }
@@ -287,7 +289,7 @@ const KEPT: &str = "a_ring_stays_after_an_exit_if_the_environment_says_so";
 fn a_ring_stays_after_an_exit_if_the_environment_says_so() {
     if let Some(part) = part() {
         if part == "built" {
-            // A variable that the user has set is not overruled.
+            // The user has set EVENTRING_KEEP for the program, and the capture does not change it.
             let builder = PerfRecorder::builder().config(place()).shifts(15, 21).prefault(false);
             Box::leak(Box::new(builder.build().unwrap()));
             std::process::exit(0);
@@ -303,7 +305,7 @@ fn a_ring_stays_after_an_exit_if_the_environment_says_so() {
         assert_eq!(status.code(), Some(if part == "built" { 0 } else { 7 }));
         assert_eq!(place.exists(), stays, "{part} {value}");
         if stays {
-            // This is no death: the program has ended in good order.
+            // The program has ended normally, so the ring's state is "ended" and not "the writer died".
             assert_eq!(Reader::open(&place).unwrap().state(), RingState::Ended);
             assert_eq!(run(&["info", argument(&place), "--json"]).json()["state"], "ended");
         }

@@ -26,7 +26,7 @@ fn rings_are_listed_with_their_writers_and_other_files_are_not() {
     fs::write(place(&directory, "letter"), "no ring").unwrap();
     fs::create_dir(place(&directory, "more")).unwrap();
 
-    // Bare names are looked up here.
+    // The name `EVENTRING_DIR` makes this directory the ring directory, in which the program looks for rings.
     let mut command = program(&["list", "--json"]);
     command.env("EVENTRING_DIR", directory.path());
     let list = finish(command).json();
@@ -53,7 +53,7 @@ fn rings_are_listed_with_their_writers_and_other_files_are_not() {
     );
     assert_eq!(rings[0]["file_bytes"], fs::metadata(place(&directory, "kept")).unwrap().len());
 
-    // This is the table for people, of a directory that is named.
+    // Without `--json` the program prints a table, here of a directory that the command line names.
     let run = run(&["list", argument(directory.path())]);
     assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
     let rows: Vec<Vec<&str>> = run.out.lines().map(|line| line.split_whitespace().collect()).collect();
@@ -96,7 +96,7 @@ fn of_a_snapshot_only_the_header_is_decompressed() {
     let image = zstd::decode_all(fs::File::open(program::KEPT).unwrap()).unwrap();
     let mut encoder = zstd::Encoder::new(Vec::new(), 1).unwrap();
     encoder.write_all(&image[..HEADER_BYTES]).unwrap();
-    // The bytes after the header cannot be decompressed.
+    // Only the header of this snapshot can be decompressed: the bytes after it are damaged.
     encoder.flush().unwrap();
     let mut snapshot = encoder.get_ref().clone();
     snapshot.extend([0xff; 1000]);

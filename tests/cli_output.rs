@@ -102,7 +102,8 @@ fn a_device_stays_a_device() {
     let ring = place(&directory, "ring");
     let _recorder = recorder_at(&ring, 2);
     for verb in verbs(&ring) {
-        // /dev/full is written to like a pipe, and is always full. (The test does not put /dev/null at risk.)
+        // The device /dev/full accepts writes like a pipe, and each write fails because it is full. (/dev/null is not
+        // used: a fault in the program could replace it.)
         let run = run(&[&verb[..], &["-o", "/dev/full", "--force"]].concat());
         assert_eq!(run.code, Some(12), "{run:?}");
         assert!(fs::symlink_metadata("/dev/full").unwrap().file_type().is_char_device());

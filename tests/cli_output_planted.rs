@@ -56,7 +56,8 @@ fn assert_ring_is_whole(path: &Path, events: u64) {
 
 const PLANTS: [&str; 5] = ["symlink", "dangling symlink", "hard link", "fifo", "directory"];
 
-/// Puts something at `at`. A pipe is returned with a reading end, so that writers do not wait.
+/// Puts a file, a link or a pipe at `at`, as an enemy would. If it is a pipe, returns its reading end, so that writers
+/// do not wait.
 fn plant(scene: &Scene, what: &str, at: &Path) -> Option<File> {
     match what {
         "symlink" => symlink(&scene.precious, at).unwrap(),
@@ -92,7 +93,7 @@ fn a_rotated_capture_writes_through_nothing_that_stands_in_the_place_of_its_file
             scene.assert_nothing_is_harmed(what);
             let now = fs::symlink_metadata(&first).unwrap();
             if what == "hard link" && options == ["--force"] {
-                // The name is now the new file's; the old file keeps its other name.
+                // The name now leads to the new file. The old file is still there under its other name.
                 assert_eq!((run.code, now.is_file(), now.nlink()), (Some(0), true, 1), "{run:?}");
                 assert_eq!(CaptureFile::open(&first).unwrap().events().count(), 2);
             } else {
@@ -101,7 +102,7 @@ fn a_rotated_capture_writes_through_nothing_that_stands_in_the_place_of_its_file
             }
             uproot(&first);
         }
-        // This is the control: where nothing is planted, a file is made.
+        // This is the control: if nothing is planted, the program makes its file.
         assert_eq!(run(&arguments).code, Some(0));
         assert_eq!(CaptureFile::open(&first).unwrap().events().count(), 2);
         uproot(&first);
@@ -156,7 +157,7 @@ fn what_is_planted_between_look_and_open_is_not_written_through() {
     let is_over = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            // Exchanges files and links as fast as possible, under both names that are written.
+            // This thread exchanges files and links as fast as it can, under both names to which the program writes.
             for at in [&output, &first].into_iter().cycle() {
                 if is_over.load(std::sync::atomic::Ordering::Relaxed) {
                     return;
@@ -179,7 +180,7 @@ fn what_is_planted_between_look_and_open_is_not_written_through() {
             }
         }
         is_over.store(true, std::sync::atomic::Ordering::Relaxed);
-        // Some of the runs met a file, some a link.
+        // Each run ends in one of two ways: it met a file and succeeded, or it met a link and refused.
         assert!(codes.iter().all(|code| [Some(0), Some(14)].contains(code)), "{codes:?}");
     });
     let _ = fs::remove_file(place(&scene.directory, "staged"));
@@ -188,7 +189,7 @@ fn what_is_planted_between_look_and_open_is_not_written_through() {
 
 fn assert_refused(run: &Run, path: &Path) {
     assert_eq!(run.code, Some(14), "{run:?}");
-    // A warning about the other shards comes first.
+    // The error is the last line; a warning about the other shards precedes it.
     let last = run.err.lines().last().unwrap();
     assert!(last.starts_with(&format!("error: cannot write {}: ", path.display())), "{run:?}");
 }
@@ -203,7 +204,7 @@ fn a_ring_is_not_written_over_by_what_is_read_of_it() {
             assert_refused(&run(&[&verb[..], &["--force", "-o", argument(output)]].concat()), output);
             assert_ring_is_whole(&scene.ring, 2);
         }
-        // The ring is not written over through stdout either, nor if it is one of two rings that are read.
+        // A ring that is read is not overwritten through stdout either, even if it is only one of two rings.
         let out = File::options().append(true).open(&scene.ring).unwrap();
         let run = program::finish({
             let mut command = program::program(&[&verb[..], &["-o", "-"]].concat());
@@ -212,14 +213,14 @@ fn a_ring_is_not_written_over_by_what_is_read_of_it() {
         });
         assert!(run.err.starts_with("error: cannot write stdout: "), "{run:?}");
     }
-    // These are the files of a rotated capture.
+    // The ring gets the name of the second file that a rotated capture would write.
     let rows_ring = place(&scene.directory, "t.0001.evc");
     fs::rename(&scene.ring, &rows_ring).unwrap();
     let output = place(&scene.directory, "t.evc");
     let rotated = ["--rotate-size", "1M", "--force", "-o", argument(&output)];
     assert_refused(&run(&[&["capture", argument(&rows_ring), "--now"][..], &rotated].concat()), &rows_ring);
     assert_ring_is_whole(&rows_ring, 2);
-    // The ring is live: events that are recorded now are read.
+    // The ring still works: a live writer's next event can be read from it.
     scene.recorder.record(ExecEvent::TxnEnd as u16, [0; 4], b"");
     assert_ring_is_whole(&rows_ring, 3);
 }
@@ -281,7 +282,7 @@ fn no_ring_that_a_living_process_writes_is_replaced_even_if_nobody_reads_it() {
         assert_refused(&run(&[&verb[..], &["--force", "-o", argument(&scene.ring)]].concat()), &scene.ring);
         scene.assert_nothing_is_harmed("a living ring that is no input");
     }
-    // Once the writer is gone, the file is like any other file.
+    // When its writer is gone, the ring's file is a file like any other, and may be replaced.
     scene.recorder.keep(true);
     drop(scene.recorder);
     let run = run(&[&read.verbs()[0][..], &["--force", "-o", argument(&scene.ring)]].concat());

@@ -20,8 +20,8 @@ fn log(recorder: &PerfRecorder, events: u64) {
     });
 }
 
-/// Records in shard 0. When its parent sends a line, records in three new shards, prints how many seqnos all shards
-/// have handed out, and exits.
+/// Plays a program. It records in shard 0 until its parent sends a line. Then it records in three new shards, prints
+/// how many seqnos each shard has handed out, and exits.
 fn program() -> ! {
     let builder = PerfRecorder::builder().config(place()).shifts(15, 21).tables_shift(16).shards(8).prefault(false);
     // Nothing drops the recorder.
@@ -30,7 +30,7 @@ fn program() -> ! {
     std::thread::spawn(move || {
         log(recorder, 5);
         drop(logged);
-        // The end of this thread would be recorded, so the thread never ends.
+        // The end of this thread would be recorded as another event, so the thread never ends.
         loop {
             std::thread::park();
         }
@@ -57,8 +57,9 @@ fn program() -> ! {
     std::process::exit(0);
 }
 
-/// Starts the program, and `look` at it. If `is_stopped`, the look is stopped while the program makes its shards and
-/// exits. Returns the number of seqnos that each shard had handed out, and how the look ended.
+/// Starts the program, and the command `look` that reads its rings. If `is_stopped`, the command is stopped while the
+/// program makes its new shards and exits. Returns the number of seqnos that each shard has handed out, and the result
+/// of the command.
 fn look_at(test: &str, place: &Path, look: &[&str], is_there: impl Fn(), is_stopped: bool) -> (Vec<u64>, program::Run) {
     let mut talk = Talk::with(play(test, "program", place));
     assert_eq!(talk.hear(), "recording");
@@ -99,7 +100,8 @@ fn events_that_a_late_capture_misses_are_counted_exactly() {
     let place = program::place(&directory, "ring");
     let file = program::place(&directory, "t.evc");
     let arguments = ["capture", argument(&place), "-o", argument(&file), "--json", "--strict"];
-    // The file exists when the ring is open.
+    // The capture makes its file before it has opened the ring completely. A file of this length shows that the ring is
+    // open.
     let is_there = || wait_until(|| std::fs::metadata(&file).is_ok_and(|file| file.len() > 500));
     let (handed_out, ended) = look_at(CAPTURED, &place, &arguments, is_there, true);
     assert_eq!(ended.code, Some(16), "{ended:?}");
@@ -132,7 +134,8 @@ fn events_that_a_late_watch_misses_are_counted_exactly() {
     let directory = directory();
     let place = program::place(&directory, "ring");
     let out = ["watch", argument(&place), "--json", "--from", "oldest", "--strict"];
-    // The watch has its place in the ring a moment after its start. The test is about the events that it does not see.
+    // A moment after its start, the watch has begun at the next event. The test is about later events, which the watch
+    // does not see.
     let is_there = || std::thread::sleep(Duration::from_millis(300));
     let (handed_out, ended) = look_at(WATCHED, &place, &out, is_there, true);
     let missed: u64 = handed_out[1..].iter().sum();

@@ -11,7 +11,7 @@ use std::process::Stdio;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The lock of the tests of this file: one soak alone takes all processors.
+/// The lock that lets only one test of this file run at a time: a single soak uses all processors.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
@@ -21,7 +21,7 @@ fn alone() -> MutexGuard<'static, ()> {
 #[test]
 fn a_second_of_everything_is_accounted_for_and_nothing_is_torn() {
     let _alone = alone();
-    // The soak gets more seconds if other programs use the processors.
+    // A soak needs longer if other programs use the processors, so the test repeats it with more seconds.
     for seconds in ["1", "4", "16", "64"] {
         let soak = run(&["soak", "--seconds", seconds, "--threads", "2", "--json"]);
         assert_eq!(soak.code, Some(0), "{soak:?}");
@@ -56,7 +56,7 @@ fn soak_with_rings() -> Live {
     live
 }
 
-/// Kills a soak. Its writer notices this and cleans up.
+/// Kills a soak and waits until its writer has noticed this and has removed the rings.
 fn kill_and_wait_until_cleared_up(mut soak: Live) {
     let rings = rings(&soak);
     soak.child.kill().unwrap();
@@ -72,7 +72,8 @@ fn kill_and_wait_until_cleared_up(mut soak: Live) {
 #[test]
 fn a_soak_that_is_killed_leaves_no_ring_behind() {
     let _alone = alone();
-    // The soak is killed at once, when its writer may not have reported that it is ready, and later.
+    // The soak is killed at different times: immediately, when its writer may not have reported yet that it is ready,
+    // and later.
     for later in [0, 30, 300] {
         let soak = soak_with_rings();
         std::thread::sleep(Duration::from_millis(later));
@@ -87,7 +88,7 @@ fn a_soak_that_is_killed_while_it_has_its_writer_stopped_leaves_no_ring_behind()
     let ring = std::fs::File::open(rings(&soak).join("ring.perf")).unwrap();
     let LockState::Held { pid: Some(writer) } = lock_state(&ring) else { panic!("nobody writes") };
     let writer = Pid::from_raw(writer.try_into().unwrap()).unwrap();
-    // The soak is killed first, so that it does not release the writer.
+    // The soak is stopped before its writer, because a running soak would wake the writer up again.
     kill_process(Pid::from_child(&soak.child), Signal::STOP).unwrap();
     kill_process(writer, Signal::STOP).unwrap();
     kill_and_wait_until_cleared_up(soak);
@@ -102,7 +103,7 @@ fn a_writer_whose_soak_is_dead_before_it_is_ready_clears_up() {
     let (nobody, out) = std::io::pipe().unwrap();
     drop(nobody);
     let status = writer.stdout(out).stderr(Stdio::null()).status().unwrap();
-    // This is the exit code of a program whose output pipe was closed.
+    // The program ends with code 0, as it does when the reader of its output has ended.
     assert_eq!(status.code(), Some(0));
     let cleared_up = !rings.exists();
     let _ = std::fs::remove_dir_all(&rings);

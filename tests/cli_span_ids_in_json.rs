@@ -13,7 +13,7 @@ use tracing_subscriber::prelude::*;
 
 const SPANS: usize = 5_500;
 
-/// Returns the number that a double makes of a number.
+/// Returns the number that remains of an id when a program reads it into a double.
 fn as_double(id: u64) -> u64 {
     id as f64 as u64
 }
@@ -93,7 +93,7 @@ fn a_double_holds_every_span_id_of_every_export_and_of_watch() {
         }
         assert!(first_words.len() >= SPANS && first_words.iter().all(|id| as_double(*id) == *id));
 
-        // This is the control: times are documented as larger, and a double holds only some of them.
+        // This is the control: times are larger than 2^53, as documented, so doubles do not hold all of them.
         let mut times = HashSet::new();
         watched.iter().for_each(|line| numbers(line, &["ts_ns"], &mut times));
         assert!(times.iter().any(|nanos| as_double(*nanos) != *nanos));

@@ -41,7 +41,8 @@ fn sparse_ring(path: &Path, shift: u32, last_seqno: u64) -> File {
     file
 }
 
-/// Writes an event as any program may: payload, descriptor, then its seqno, then the header.
+/// Writes an event as any writer does: first the payload, then the descriptor, then the seqno in the descriptor, and
+/// last the header.
 fn write_event(file: &File, shift: u32, seqno: u64, payload_at: u64, payload: &[u8]) {
     let payloads = HEADER_SECTION_BYTES + (DESCRIPTOR_BYTES << shift);
     let slot = HEADER_SECTION_BYTES + ((seqno - 1) % (1 << shift)) * DESCRIPTOR_BYTES;
@@ -71,10 +72,10 @@ fn holes_of_the_file_take_neither_memory_nor_time() {
     for (shift, is_locked) in [(24, false), (24, true), (32, false), (32, true)] {
         let last_seqno = 1 << shift;
         let file = sparse_ring(&ring, shift, last_seqno);
-        // One event lies in the middle of holes.
+        // A single event lies between two holes of the file.
         write_event(&file, shift, last_seqno / 2, 1 << 26, b"here");
         file.write_all_at(&last_seqno.to_le_bytes(), LAST_SEQNO as u64).unwrap();
-        // If a ring is locked, more events may come.
+        // A lock makes the ring look live: readers must expect that more events come.
         rustix::fs::flock(&file, if is_locked { FlockOperation::LockExclusive } else { FlockOperation::Unlock })
             .unwrap();
         let blocks = file.metadata().unwrap().blocks();
@@ -140,16 +141,16 @@ fn what_is_written_into_holes_while_they_are_read_is_read() {
     let reader = Reader::open(&path).unwrap();
     let mut cursor = reader.cursor();
     let mut buffer = Vec::new();
-    // Seqnos that go round the descriptors in large steps would be gaps, so all of them are written. The last ones lie
-    // in other holes.
+    // All seqnos are written, because a reader would report missing ones as gaps. The last events lie in holes that the
+    // first ones did not touch.
     for seqno in 1..=EVENTS {
-        // Each payload is in a page of its own, with a hole before it. Some payloads cross the end of a page, one
-        // crosses the end of the buffer.
+        // Each payload is in a page of its own, behind a hole. Some payloads cross the end of a page, and one crosses
+        // the end of the buffer.
         let payload = vec![seqno as u8 | 1; 3000 + (seqno % 3) as usize * 1000];
         let payload_at =
             if seqno == EVENTS { PAYLOAD_BUF_BYTES - 100 } else { (1 << 20) + (seqno - 1) * 3 * 4096 + 64 };
         if seqno % 500 == 0 {
-            // A cursor looks before the event is there.
+            // The cursor looks for the event before it is written, and must find it later.
             assert_eq!(cursor.next(), Next::NotReady);
         }
         write_event(&file, SHIFT, seqno, payload_at, &payload);
@@ -163,7 +164,7 @@ fn what_is_written_into_holes_while_they_are_read_is_read() {
         assert_eq!(event.seqno, seqno);
         assert!(cursor.payload(&event, &mut buffer).valid() == Some(&payload[..]), "seqno {seqno}");
     }
-    // The events are read from the beginning by new cursors, and by the cursor that was there before.
+    // Two kinds of cursors read the events from the beginning: new ones, and the one that was made before the events.
     for mut cursor in [cursor, Reader::open(&path).unwrap().cursor()] {
         cursor.seek(Seek::Oldest);
         for seqno in 1..=EVENTS {
@@ -180,7 +181,7 @@ fn a_copy_with_holes_is_read_as_its_original() {
     let builder = Recorder::builder(ContentDescription::of::<ExecEvent>()).config(&ring).shifts(16, 27);
     let recorder = builder.prefault(false).keep(true).build().unwrap();
     for n in 0..5000_u64 {
-        // These zeros become holes in the middle of payloads.
+        // A copy with holes turns these zeros into holes in the middle of payloads.
         let payload = if n % 50 == 0 { vec![0; 20_000] } else { n.to_le_bytes().to_vec() };
         assert_ne!(recorder.record(ExecEvent::TxnEnd as u16, [n; 4], &payload), 0);
     }
@@ -216,7 +217,8 @@ fn a_page_for_which_there_is_no_memory_is_no_cut() {
         (LostPages::Truncated, RingState::Truncated, ReaderErrorKind::Truncated, EndReason::Truncated),
     ] {
         let file = File::options().read(true).write(true).open(&path).unwrap();
-        // A file without holes is mapped as a whole. Holes that somebody punches later are not our matter.
+        // A file without holes is mapped as a whole. If somebody punches holes into it later, reading them may allocate
+        // memory, which is not promised otherwise.
         let reader = Reader::open(&path).unwrap();
         let full = directory.path().join("full");
         if lost == LostPages::NoMemory {

@@ -104,7 +104,8 @@ fn losses_are_lines_of_their_own_are_counted_and_strict_makes_them_an_error() {
     let mut capacity = 0;
     kept_ring(&path, ContentDescription::of::<ExecEvent>(), |recorder| {
         capacity = recorder.geometry().descriptor_capacity();
-        // The events go round the ring's descriptors, and the payloads of the last events go round its payload buffer.
+        // The events go round the descriptors once and overwrite the oldest events. The payloads of the last events go
+        // round the payload buffer, too.
         for i in 0..capacity + 10 {
             recorder.record(ExecEvent::TxnEnd as u16, [0, i, 0, 0], b"");
         }
@@ -157,10 +158,10 @@ fn events_overwritten_before_the_start_are_reported_and_are_not_losses() {
         assert_eq!(lines[0], json!({ "gap": { "first_seqno": 1, "count": 13, "cause": "overwritten_before" } }));
         assert_eq!((lines.len(), &lines[1]["seqno"]), (4, &json!(14)));
     }
-    // The words are those of `capture`.
+    // The watch describes overwritten events in the same words as the capture.
     let capture = run(&["capture", argument(&path), "-o", argument(&place(&directory, "ring.evc"))]);
     assert!(capture.err.contains("13 events had been overwritten before the capture began"), "{capture:?}");
-    // Three of the events that were asked for were overwritten.
+    // The watch is asked for three events more than the ring still has.
     let wanted = (capacity + 3).to_string();
     let last = watch(&["--last", &wanted, "--json"]);
     assert_eq!(
@@ -179,7 +180,7 @@ fn holes_that_a_killed_writer_left_are_gaps() {
     let path = place(&directory, "ring");
     kept_ring(&path, ContentDescription::of::<ExecEvent>(), |recorder| {
         recorder.record(20, [0; 4], b"");
-        // The reservation is neither committed nor dropped, as if its thread had been killed.
+        // This reservation is neither committed nor dropped, like that of a thread that was killed.
         std::mem::forget(recorder.reserve(20, [0; 4], 0));
         recorder.record(20, [0; 4], b"");
     });
@@ -250,7 +251,7 @@ fn several_rings_are_merged_by_time_and_lines_say_which_ring_they_are_of() {
     let found: Vec<usize> =
         lines.iter().map(|line| rings.iter().position(|ring| line["ring"] == *ring).unwrap()).collect();
     assert_eq!(found, order);
-    // These are the last events of all rings together, whichever ring they are in.
+    // The watch must show the last events of all rings together, whichever rings hold them.
     for last in 0..=order.len() + 1 {
         let last_lines = program::run(&[&arguments[..], &["--last", &last.to_string()]].concat()).json_lines();
         assert!(last_lines == lines[order.len().saturating_sub(last)..], "{last}: {last_lines:?}");

@@ -21,7 +21,7 @@ fn a_live_ring_is_followed_from_its_newest_event_until_its_writer_ends_it() {
     let recorder = exec_ring(&path);
     record(&recorder, 1);
     let mut live = Live::start(&["watch", argument(&path), "--json"]);
-    // The test cannot know when the watch has its place in the ring, so it records until the watch shows something.
+    // The test cannot know when the watch has begun at the next event. So it records until the watch shows an event.
     let (shown, seen) = channel();
     let watcher = std::thread::spawn(move || {
         let first = live.json_line();
@@ -142,7 +142,7 @@ fn reopen_waits_for_the_ring_and_follows_to_the_next_one_from_its_oldest_event()
             let line = live.json_line();
             assert_eq!(line["ext"][1], mark);
         }
-        // The last event of the old ring comes before the first event of the new one.
+        // The watch shows the last event of the old ring before the first event of the new ring.
         record(&recorder, round + 20);
         drop(recorder);
         assert_eq!(live.json_line()["ext"][1], round + 20);

@@ -22,7 +22,7 @@ fn next_notice(live: &mut Live) -> String {
     line
 }
 
-/// Returns the next line of stderr, and interrupts the program.
+/// Returns the first notice that the program prints on stderr, and interrupts the program.
 fn only_notice(arguments: &[&str]) -> String {
     let mut live = Live::start(arguments);
     let line = next_notice(&mut live);
@@ -88,7 +88,7 @@ fn losses_before_a_reopen_are_counted() {
     let directory = directory();
     let path = place(&directory, "ring");
     let mut live = Live::start(&["watch", argument(&path), "--reopen", "--json", "--strict"]);
-    // The program has waited for the ring, so it must account for all its events.
+    // The watch was there before the ring, so it must account for every event of the ring.
     assert!(next_notice(&mut live).contains("waiting for the ring"));
     let mut anew = Vec::new();
     for _ in 0..2 {
@@ -108,7 +108,7 @@ fn losses_before_a_reopen_are_counted() {
     live.interrupt();
     let run = live.end();
     assert_eq!(run.code, Some(16), "{run:?}");
-    // A line says where the seqnos begin again.
+    // One line of the output says that a new ring was made, whose seqnos begin with 1 again.
     assert_eq!(anew.len(), 1);
     assert_eq!(
         (&anew[0]["made_anew"]["name"], &anew[0]["made_anew"]["pid"]),
@@ -138,7 +138,8 @@ fn a_given_up_seqno_is_shown_and_is_not_a_loss() {
     let path = place(&directory, "ring");
     let recorder = exec_ring(&path);
     let capacity = recorder.geometry().descriptor_capacity();
-    // This reservation stalls in the slot of the last of these events; the event then takes the next seqno.
+    // This reservation stalls in the slot of the last of these events. That event finds the slot taken and gets the
+    // next seqno.
     let stalled = recorder.reserve(ExecEvent::TxnEnd as u16, [0; 4], 0).unwrap();
     record(&recorder, capacity);
     drop(stalled);

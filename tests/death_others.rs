@@ -33,7 +33,7 @@ fn from_the_start(reader: &Reader) -> Cursor {
     cursor
 }
 
-/// Reads the events that are there.
+/// Reads and judges the events that are in the ring now.
 fn read_on(cursor: &mut Cursor, verdict: &mut Verdict) {
     let mut buffer = Vec::new();
     loop {
@@ -84,7 +84,7 @@ fn readers_that_are_killed_leave_writer_and_other_readers_alone() {
     println!("{kills} readers killed: {verdict}");
     assert_eq!((verdict.read, verdict.lost, verdict.wrong()), (20_000, 0, 0), "{verdict}");
     drop(recorder);
-    // A reader holds nothing that keeps the name in use.
+    // This recorder gets the name, because a reader holds nothing that keeps the name in use.
     self::recorder(&path);
 }
 
@@ -169,7 +169,8 @@ fn a_writer_that_was_stopped_counts_as_live_and_goes_on() {
     assert_eq!((verdict.read + verdict.lost, verdict.wrong()), (reader.info().last_seqno, 0), "{verdict}");
     assert_eq!(reader.info().last_seqno, 60_000 + given_up);
     assert!(writer.end().success());
-    // The recorder's end removed the file. A reader that has the file open still knows the state.
+    // The end of the recorder has removed the file. The reader still has the file open, and sees that the ring has
+    // ended.
     assert_eq!(reader.state(), RingState::Ended);
 }
 
@@ -292,7 +293,8 @@ fn panics_in_the_middle_of_reservations_become_errors_and_nothing_else() {
         match cursor.next() {
             Next::Event(event) if event.event_type == 1 => {
                 let payload = cursor.payload(&event, &mut buffer).valid().unwrap();
-                // The payload says: missing event, of type 9, no bytes of it.
+                // The payload of a RECORD_ERROR begins with the reason, the type of the event that is missing, 9, and
+                // the number of its bytes that follow, 0.
                 assert_eq!((payload.len(), &payload[..8]), (16, &[3, 0, 9, 0, 0, 0, 0, 0][..]));
                 errors += 1;
             }
@@ -324,8 +326,9 @@ fn threads_that_record_until_their_last_breath_are_all_read() {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let path = directory.path().join("ring");
     let recorder = recorder(&path);
-    // One of the two destructors runs before the thread gives its payload cursor back, the other after. (There are few
-    // threads so that no payload expires: without a payload cursor, each event takes a chunk of its own.)
+    // One of the two destructors runs before the thread gives its payload cursor back, and the other one after. An
+    // event that is recorded without a payload cursor takes a chunk of its own, so there are only as many threads as
+    // can record without overwriting a payload.
     for _ in 0..120 {
         let recorder = recorder.clone();
         let thread = std::thread::spawn(move || {

@@ -27,7 +27,7 @@ fn start(test: &str, part: &str, path: &Path) -> (Child, JoinHandle<Vec<u64>>) {
     (child, reported)
 }
 
-/// Kills a writer some time after its start: before, while or after it creates its ring.
+/// Kills a writer a short time after its start: before, while or after it creates its ring.
 fn kill_early(path: &Path, random: &mut Random) {
     let (mut child, reported) = start(TEST, "writer", path);
     std::thread::sleep(Duration::from_micros(random.below(20_000)));
@@ -51,7 +51,7 @@ fn kill_while_recording(
     let (mut child, reported) = start(test, part, path);
     let reader = loop {
         match Reader::open(path) {
-            // The ring of the previous writer is there, whole, until it is replaced.
+            // Until the new writer has made its ring, the ring of the previous writer is there, and it must be whole.
             Ok(reader) if reader.state() == RingState::Live => break reader,
             Ok(_) => {}
             Err(error) => assert_eq!(error.kind(), ReaderErrorKind::NotFound, "{error}"),
@@ -83,7 +83,7 @@ fn committed_events_survive_a_kill_and_no_event_is_half_written() {
         return death::write_until_killed(&place(), death::record_and_tell);
     }
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    // The rows run side by side, because most of the time goes into waiting until the follower checks whether the
+    // Four rows of kills run side by side. Each spends most of its time waiting until the follower checks whether the
     // writer lives.
     let rows: Vec<Findings> = std::thread::scope(|scope| {
         let rows: Vec<_> = (0..4)

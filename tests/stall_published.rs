@@ -9,8 +9,8 @@ use std::time::Duration;
 
 #[test]
 fn the_published_algorithm_shows_events_that_nobody_wrote() {
-    // Chance decides when a fault shows, so there are several rounds. A round in which an event has only vanished is
-    // repeated.
+    // The published algorithm has the faults, but chance decides when they show, so there are several rounds. A round
+    // in which the only fault is a vanished event is repeated.
     for _ in 0..30 {
         let figures = run_rounds(Published::new, 4, seconds(3.0).min(Duration::from_secs(5)));
         println!("published: {figures} {:#?}", figures.verdict.examples);

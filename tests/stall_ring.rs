@@ -18,6 +18,7 @@ fn no_event_is_torn_misattributed_or_unaccounted_while_writers_are_stalled() {
         "{:#?}",
         figures.verdict.examples
     );
-    // The run was a real one: writers were stopped while they recorded, and the others went on.
+    // These numbers show that the run tested something: writers were stopped while they recorded, and the others went
+    // on.
     assert!(figures.stalls_inside >= 10 && figures.laps >= 5 && figures.threads >= 12, "{figures}");
 }

@@ -15,7 +15,7 @@ use tracing::subscriber::{Interest, Subscriber};
 use tracing::{Dispatch, Level, Metadata, info_span};
 use tracing_subscriber::layer::{Layer, SubscriberExt as _};
 
-/// Locks out the other tests of this file, because `tracing` has process-wide state.
+/// Returns a guard that keeps the other tests of this file waiting, because `tracing` has process-wide state.
 fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -65,12 +65,14 @@ impl Program {
 }
 
 thread_local! {
-    /// Channels of a thread that pauses: it reports that it is asked for the first call site, and then waits.
+    /// The channels of a thread that is to pause. When `tracing` asks about the first call site, the thread reports
+    /// this through one channel and waits for a message from the other.
     static PAUSE: Cell<Option<(SyncSender<()>, Receiver<()>)>> = const { Cell::new(None) };
 }
 
-/// Makes the `first` change on one thread, which is held up while its call sites are being asked, until another thread
-/// has made the `second` change or cannot make it.
+/// Makes two changes at the same time. The `first` change is made on one thread, which pauses while `tracing` asks
+/// about its call sites. It goes on when another thread has made the `second` change, or when that change has to wait
+/// for it.
 fn race(program: &Program, first: impl FnOnce() + Send, second: impl FnOnce() + Send) {
     let (says_paused, is_paused) = sync_channel(1);
     let (says_done, is_done) = sync_channel(1);
@@ -90,7 +92,7 @@ fn pausing() -> Program {
         || {
             if let Some((says_paused, is_done)) = PAUSE.take() {
                 says_paused.send(()).unwrap();
-                // This times out if the second change has to wait for the first one.
+                // If the second change waits for the first one, no message comes, and the pause ends by this timeout.
                 let _ = is_done.recv_timeout(Duration::from_millis(500));
             }
         }
@@ -113,13 +115,13 @@ fn a_filter_that_is_changed_beside_a_switch_does_not_leave_recording_off() {
         race(&program, || program.recorder.set_enabled(true), || program.filter.set(filter("info")));
         assert!(program.records_a_span(), "the filter was left as it was");
     }
-    // Control: a change that asks the call sites without waiting for its turn leaves recording off.
+    // This is the control: a change that asks about the call sites without waiting for its turn leaves recording off.
     program.run(|| program.recorder.set_enabled(false));
     race(&program, tracing::callsite::rebuild_interest_cache, || program.recorder.set_enabled(true));
     assert!(!program.records_a_span());
 }
 
-/// Runs the program on a thread of its own, which must come to an end.
+/// Runs the program on a thread of its own. Fails if the program hangs.
 fn ends(program: impl FnOnce() + Send + 'static) {
     let (says_done, is_done) = sync_channel(1);
     let thread = std::thread::spawn(move || {
@@ -194,7 +196,8 @@ fn a_value_that_switches_while_it_is_formatted_hangs_nobody() {
     let _turn = turn();
     ends(|| {
         let program = Program::new(|_, _| || ());
-        // If there is another subscriber, call sites are asked whichever subscriber is current.
+        // While a second subscriber exists, `tracing` asks every call site's filter at each change, whichever
+        // subscriber is current on the thread.
         let _other = Dispatch::new(tracing_subscriber::registry());
         let has_ended = AtomicBool::new(false);
         std::thread::scope(|scope| {

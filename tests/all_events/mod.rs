@@ -115,7 +115,7 @@ fn two_blocks() {
     record!(ExecEvent::BlockReject, BlockReject { reason: 2 });
 }
 
-/// Makes a private ring that holds them.
+/// Makes a ring in anonymous memory that holds the two blocks.
 pub fn recorded() -> Recorder {
     let recorder =
         Recorder::builder(ContentDescription::of::<ExecEvent>()).anonymous().prefault(false).build().unwrap();

@@ -1,5 +1,5 @@
-//! Tests that play a second part in a process of its own: the test starts its own executable again, with itself as the
-//! only test.
+//! Tests that need a second process. The test starts its own executable again, tells it to run only this test, and
+//! names the part that the new process is to play.
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 
@@ -15,12 +15,12 @@ pub fn part() -> Option<String> {
     std::env::var(PART).ok()
 }
 
-/// Returns the path that the parent handed over.
+/// Returns the path that the parent process has handed over.
 pub fn place() -> std::path::PathBuf {
     std::env::var_os(PLACE).expect("the parent sets it").into()
 }
 
-/// Makes a command that runs only `test` of this executable, in the given part.
+/// Makes the command that starts this executable again, to play the given part of `test` and no other test.
 pub fn play(test: &str, part: &str, place: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", test, "--nocapture", "--test-threads=1"]);
@@ -29,8 +29,7 @@ pub fn play(test: &str, part: &str, place: &Path) -> Command {
     command
 }
 
-/// A child process whose messages are read line by line. The child ends when this value is dropped, or by
-/// [`Talk::end`].
+/// A child process whose messages the parent reads line by line. [`Talk::end`], or dropping this value, ends the child.
 pub struct Talk {
     pub child: Child,
     lines: BufReader<ChildStdout>,
@@ -41,7 +40,7 @@ const MARK: &str = "talk: ";
 
 /// Sends a message to the parent.
 pub fn say(line: impl std::fmt::Display) {
-    // The harness may have begun a line.
+    // The message begins a new line, because the harness may have printed part of a line.
     println!("\n{MARK}{line}");
 }
 

@@ -1,4 +1,5 @@
-//! A writer that is killed, and the events that its readers find: the examination that all tests of death share.
+//! A writer process is killed, and the events that its readers find are examined. All tests of killed writers share
+//! this examination.
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 
@@ -16,23 +17,24 @@ use std::time::Duration;
 /// The number of recording threads of a writer.
 pub const WRITERS: u64 = 3;
 
-/// Function with which a writer records one event: writer, count, words, payload.
+/// A function with which a writer records one event. Its arguments are the recorder, the writer's number, the event's
+/// count, its words and its payload.
 pub type Recording = fn(&Recorder, u64, Count, [u64; 3], &[u8]);
 
-/// Makes the ring at `path`.
+/// Makes the ring at `path` that a writer records to.
 pub fn recorder(path: &Path) -> Recorder {
     let description = ContentDescription::new(300, "DEATH");
     Recorder::builder(description).config(path).compact(true).shifts(15, 21).build().unwrap()
 }
 
-/// Reports to the parent, over stderr, that this seqno was committed.
+/// Reports to the parent process, over stderr, that the event with this seqno was committed.
 pub fn tell(seqno: u64) {
     // One write of less than PIPE_BUF bytes arrives whole or not at all.
     std::io::stderr().write_all(&seqno.to_le_bytes()).unwrap();
 }
 
-/// Records, then reports the seqno. The first writer reports each of its events. The others spend their time recording,
-/// and report every 50th event.
+/// Records an event and then reports its seqno. The first writer reports each of its events. The others report only
+/// every 50th event, so that they spend their time recording.
 pub fn record_and_tell(recorder: &Recorder, writer: u64, count: Count, words: [u64; 3], payload: &[u8]) {
     let seqno = record(recorder, count, words, payload);
     if writer == 0 || count.is_multiple_of(50) {
@@ -40,7 +42,7 @@ pub fn record_and_tell(recorder: &Recorder, writer: u64, count: Count, words: [u
     }
 }
 
-/// Reports the seqno before it commits, which is wrong.
+/// Reports a seqno before its event is committed. This is a deliberate fault, which the examination must find.
 pub fn tell_and_record(recorder: &Recorder, writer: u64, count: Count, words: [u64; 3], payload: &[u8]) {
     if writer > 0 {
         return record_and_tell(recorder, writer, count, words, payload);
@@ -53,7 +55,7 @@ pub fn tell_and_record(recorder: &Recorder, writer: u64, count: Count, words: [u
     reservation.commit();
 }
 
-/// Commits when half of the payload is written, which is wrong.
+/// Commits an event when half of its payload is written. This is a deliberate fault, which the examination must find.
 pub fn record_half(recorder: &Recorder, _: u64, _: Count, words: [u64; 3], payload: &[u8]) {
     let ext = [words[0], words[1], words[2], seal::seal(0, WITHOUT_SEQNO, payload.len(), words)];
     let mut reservation = recorder.reserve(WITHOUT_SEQNO, ext, payload.len() as u64).unwrap();
@@ -78,7 +80,7 @@ pub fn write_until_killed(path: &Path, recording: Recording) {
     });
 }
 
-/// Collects every seqno that the child reports until its end.
+/// Collects all seqnos that the child reports until it ends.
 pub fn listen(child: &mut Child) -> JoinHandle<Vec<u64>> {
     let mut pipe = child.stderr.take().unwrap();
     std::thread::spawn(move || {
@@ -88,12 +90,12 @@ pub fn listen(child: &mut Child) -> JoinHandle<Vec<u64>> {
     })
 }
 
-/// Returns how long a reader may wait before the test calls it stuck: EVENTRING_PATIENCE seconds, or a minute.
+/// Returns how long a reader may wait before the test counts it as stuck: EVENTRING_PATIENCE seconds, or a minute.
 fn patience() -> Duration {
     Duration::from_secs(std::env::var("EVENTRING_PATIENCE").map_or(60, |text| text.parse().expect("seconds")))
 }
 
-/// Follows the ring to its end and checks all events. Returns the cursor and the counts.
+/// Follows the ring to its end and checks all events. Returns the cursor, which is then at the end, and the verdict.
 pub fn follow(reader: &Reader) -> (Cursor, Verdict) {
     let mut cursor = reader.cursor();
     cursor.seek(Seek::Seqno(1));
@@ -109,7 +111,8 @@ pub fn follow(reader: &Reader) -> (Cursor, Verdict) {
     }
 }
 
-/// Reads the ring of a dead writer. Returns the seqnos of its events, and the verdict on the events.
+/// Reads the ring of a dead writer from its oldest event. Returns the seqnos of the events that are there, and the
+/// verdict on these events.
 pub fn post_mortem(reader: &Reader) -> (HashSet<u64>, Verdict) {
     let mut cursor = reader.cursor();
     cursor.seek(Seek::Seqno(reader.info().last_seqno.saturating_sub(1 << 15) + 1));
@@ -126,25 +129,26 @@ pub fn post_mortem(reader: &Reader) -> (HashSet<u64>, Verdict) {
     }
 }
 
-/// The findings about killed writers.
+/// The results of all kills together.
 #[derive(Default)]
 pub struct Findings {
     /// Writers that were killed.
     pub kills: u64,
-    /// Writers that were killed around the time when they made their ring.
+    /// Writers that were killed before, while or after they made their ring.
     pub while_creating: u64,
-    /// Seqnos that were reported before the kill, that are not older than the ring's oldest event, and whose events
-    /// were found.
+    /// Seqnos that a writer reported before it was killed, that are not older than the ring's oldest event, and whose
+    /// events are in the ring.
     pub told_and_found: u64,
-    /// Seqnos like those of `told_and_found`, whose events were not found.
+    /// The same seqnos, if their events are not in the ring. Each of these is a fault: a committed event was lost.
     pub told_and_missing: u64,
-    /// Seqnos without an event in the ring that were not reported either.
+    /// Seqnos that have no event in the ring and that no writer reported.
     pub never_committed: u64,
-    /// The verdict of the follower and of the reader after the end together.
+    /// The verdicts of both readers together: of the follower, and of the reader that read the ring after the kill.
     pub verdict: Verdict,
 }
 
-/// Examines the ring of a killed writer. `following` is the result of a reader that was attached before the kill.
+/// Examines the ring of a killed writer. `following` is the result of a reader that followed the ring from before the
+/// kill to its end; `reported` are the seqnos that the writer has reported.
 pub fn examine(reader: &Reader, following: (Cursor, Verdict), reported: &[u64], findings: &mut Findings) {
     let (cursor, followed) = following;
     let last = reader.info().last_seqno;
@@ -160,7 +164,8 @@ pub fn examine(reader: &Reader, following: (Cursor, Verdict), reported: &[u64], 
             false => findings.told_and_missing += 1,
         }
     }
-    // Each writer can have died inside one event. Other seqnos are given up only if a writer stalls for a lap.
+    // Each writer can have died inside one event, whose seqno then has no event. Other seqnos are given up only if a
+    // writer stalls for a lap.
     let stats = reader.info().extension.unwrap();
     assert!(verdict.lost <= WRITERS + stats.refused_claims + stats.lapped_claims, "{verdict}");
     findings.never_committed += verdict.lost;

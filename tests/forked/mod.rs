@@ -2,8 +2,8 @@
 
 use rustix::process::{Pid, WaitOptions, waitpid};
 
-/// Forks. The child runs `body` and exits without any clean-up, with the result of `body`, or with 101 if it panics.
-/// Returns the child's exit code.
+/// Forks. The child runs `body` and exits without any clean-up: with the code that `body` returns, or with 101 if
+/// `body` panics. Returns the child's exit code.
 ///
 /// The caller's test must be alone in its process, so that no other thread holds a lock at the moment of the fork.
 pub fn in_child(body: impl FnOnce() -> i32) -> i32 {

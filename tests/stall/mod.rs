@@ -27,9 +27,10 @@ pub const PAYLOAD_SHIFT: u32 = 21;
 pub trait Subject: Sync {
     /// Records event `count` of a writer, with its words and its sealed payload. Returns its seqno, 0 if it was lost.
     fn record(&self, count: Count, words: [u64; 3], payload: &[u8]) -> u64;
-    /// Reads and judges every event from the first on, until `done` is set and all events have been read.
+    /// Reads and judges all events, from the first one on. Returns when `done` is set and all events have been read.
     fn read(&self, done: &AtomicBool, verdict: &mut Verdict);
-    /// Reads and judges the events in the ring when all writers have ended. Calls `seen` for each seqno that is there.
+    /// Reads and judges the events that are in the ring after all writers have ended. Calls `seen` for each seqno that
+    /// has an event.
     fn read_post_mortem(&self, verdict: &mut Verdict, seen: &mut dyn FnMut(u64));
     /// Returns the last seqno that was handed out.
     fn last_seqno(&self) -> u64;
@@ -47,9 +48,9 @@ pub struct Figures {
     pub recorded: u64,
     pub laps: u64,
     pub given_up: u64,
-    /// Events whose recording has returned, and that are missing after the end although they should be in the ring.
+    /// Missing events: `record` has returned their seqno, and they should still be in the ring at the end, but are not.
     pub vanished: u64,
-    /// Seqnos that a reader neither returned nor counted as lost, or that it returned or counted twice.
+    /// Seqnos that a reader neither returned nor counted as lost, and seqnos that it returned or counted twice.
     pub unaccounted: u64,
     pub verdict: Verdict,
 }
@@ -71,8 +72,8 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Sleeps wherever the thread happens to be. Async-signal-safe: it uses atomics, nanosleep, and a thread-local without
-/// destructor.
+/// Handles the signal: sleeps, wherever the thread was interrupted. The function is async-signal-safe: it uses only
+/// atomics, nanosleep, and a thread-local without a destructor.
 extern "C" fn stall(_: libc::c_int) {
     // SAFETY: the call returns the address of this thread's errno.
     let errno_place = unsafe { libc::__errno_location() };
@@ -104,7 +105,8 @@ fn install_handler() {
     assert_eq!(unsafe { libc::sigaction(libc::SIGUSR1, &action, std::ptr::null_mut()) }, 0);
 }
 
-/// Kernel ids of the writers' present threads, or of threads that have just ended; 0 before the first.
+/// The kernel's ids of the threads on which the writers record at present, or of threads that have just ended. The id
+/// is 0 before the writer's first thread.
 type Threads = [AtomicI32];
 
 /// The largest number of events that a thread records before another thread takes its place.
@@ -122,11 +124,11 @@ fn watchdog(limit: Duration) -> std::sync::mpsc::Sender<()> {
     alive
 }
 
-/// The length of a round, without its end.
+/// The length of a round, not counting the time that its threads take to end.
 const ROUND: Duration = Duration::from_millis(300);
 
-/// Repeats [`run`] on rings that `make` makes, for `time` and until there were some stalls and laps (a loaded machine
-/// takes longer). Stops early if something is wrong.
+/// Repeats [`run`] with rings that `make` makes. The repetition ends after `time`, if there were enough stalls and laps
+/// by then (a loaded machine takes longer). It ends early if a fault is found.
 pub fn run_rounds<S: Subject>(make: impl Fn() -> S, writers: u64, time: Duration) -> Figures {
     let end = Instant::now() + time;
     let mut all = Figures::default();
@@ -137,8 +139,7 @@ pub fn run_rounds<S: Subject>(make: impl Fn() -> S, writers: u64, time: Duration
     all
 }
 
-/// Runs `subject` for `time` with two readers and `writers` writers, of which up to all but one are stalled at any
-/// moment.
+/// Runs `writers` writers and two readers on `subject` for `time`. At any moment, all writers but one may be stalled.
 pub fn run(subject: &impl Subject, writers: u64, time: Duration) -> Figures {
     install_handler();
     let alive = watchdog(time + Duration::from_secs(120));
@@ -178,7 +179,7 @@ pub fn run(subject: &impl Subject, writers: u64, time: Duration) -> Figures {
         done.store(true, Ordering::Release);
         for reader in reading {
             let verdict = reader.join().unwrap();
-            // Each reader by itself accounts for every seqno.
+            // Each reader must account for every seqno: it has read the event or counted it as lost.
             figures.unaccounted += (verdict.read + verdict.lost).abs_diff(subject.last_seqno());
             figures.verdict.add(&verdict);
         }
@@ -201,7 +202,7 @@ pub fn run(subject: &impl Subject, writers: u64, time: Duration) -> Figures {
     figures
 }
 
-/// Records until `stop` is set, on one thread after another. Returns the seqnos of its last events.
+/// Records until `stop` is set, on one thread after another. Returns the seqnos of the writer's last events.
 fn write(subject: &impl Subject, writer: u64, stop: &AtomicBool, thread: &AtomicI32) -> Vec<u64> {
     let mut random = seal::Random::from_time();
     let mut last = vec![0; 1 << DESCRIPTOR_SHIFT];
@@ -209,14 +210,14 @@ fn write(subject: &impl Subject, writer: u64, stop: &AtomicBool, thread: &Atomic
     while !stop.load(Ordering::Relaxed) {
         let end = count + 1 + random.below(THREAD_EVENTS);
         let write = || write_on_this_thread(subject, writer, stop, thread, &mut last, count..end);
-        // When the next thread of the scope begins, this thread may still run its destructors, which give up its
-        // payload cursor.
+        // When the next iteration starts a thread, the previous thread may still run its destructors, which give up its
+        // payload cursor. The new thread may take over that cursor.
         count = std::thread::scope(|scope| scope.spawn(write).join().unwrap());
     }
     last
 }
 
-/// Records these events until `stop` is set. Returns the count of the next event.
+/// Records the writer's events from `count` on until `stop` is set. Returns the count of the next event.
 fn write_on_this_thread(
     subject: &impl Subject,
     writer: u64,
@@ -253,7 +254,7 @@ fn control(writers: usize, end: Instant, threads: &Threads) {
         if ASLEEP.load(Ordering::Relaxed) + 1 >= writers {
             continue;
         }
-        // Most stalls are short. Some are so long that the others go round the ring many times.
+        // Most stalls are short. One in four is so long that the other writers go round the ring many times.
         let micros = if random.below(4) == 0 { 20_000 + random.below(100_000) } else { random.below(3000) };
         SLEEP_MICROS.store(micros, Ordering::Relaxed);
         send_stall(&threads[random.below(writers as u64) as usize]);
@@ -269,7 +270,8 @@ fn send_stall(thread: &AtomicI32) {
     assert!(sent == 0 || std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH));
 }
 
-/// Stalls all writers but one until that one has gone round the ring, so that the others wake up in its events.
+/// Stalls all writers but one until this one has gone round the ring. The others then wake up in slots that hold its
+/// events.
 fn stall_all_but_one(subject: &impl Subject, threads: &Threads) {
     SLEEP_MICROS.store(10_000_000, Ordering::Relaxed);
     threads[1..].iter().for_each(send_stall);

@@ -1,7 +1,7 @@
-//! Stops at chosen steps: a writer is parked at a named step of recording while others go round the ring many times.
-//! Then it goes on step by step, and at each step the whole ring is read.
+//! Stops at chosen steps: a writer is parked at a named step of recording while other writers go round the ring many
+//! times. Then the parked writer goes on step by step, and the whole ring is read after each step.
 //!
-//! The code under test calls [`at`] at its steps. Chance decides only which event is parked.
+//! The code under test calls [`at`] at each of its steps. The step is chosen; which event is parked depends on chance.
 
 use super::seal::{self, Random, Verdict};
 use super::{DESCRIPTOR_SHIFT, Figures, Subject};
@@ -10,11 +10,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 const CAPACITY: u64 = 1 << DESCRIPTOR_SHIFT;
-/// The number of writers. As many as a [`Plan`] has steps are parked.
+/// The number of writers. A [`Plan`] parks one of them for each of its steps; at least one goes on.
 const WRITERS: u64 = 3;
-/// The largest size of usual payloads. With it, payload memory goes round before the descriptors do.
+/// The largest size of most payloads. With payloads of up to this size, the payload buffer goes round before the
+/// descriptors do.
 const USUAL_BYTES: u64 = 128;
-/// An upper limit for a run: if a step is never reached or a thread hangs, the run fails.
+/// The time that a run may wait. If a step is not reached or a thread hangs for this long, the run fails.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The value of [`ARMED`] with which no writer parks.
@@ -24,17 +25,17 @@ const ANYWHERE: usize = usize::MAX - 1;
 
 /// The step at which the next writer parks.
 static ARMED: AtomicUsize = AtomicUsize::new(NOWHERE);
-/// The number of times that the step is passed before a writer parks.
+/// The number of times that writers pass the armed step before one of them parks there.
 static PASSES: AtomicU64 = AtomicU64::new(0);
 /// The number of parked writers.
 static PARKED: AtomicUsize = AtomicUsize::new(0);
-/// A number for whose change parked writers wait.
+/// A number that parked writers watch: a change of it sends them on.
 static TURN: AtomicU64 = AtomicU64::new(0);
-/// Steps that were walked with [`ANYWHERE`].
+/// The number of steps that parked writers have walked while [`ARMED`] was [`ANYWHERE`].
 static WALKED: AtomicU64 = AtomicU64::new(0);
 
-/// Marks that the calling writer is at the step of this number, and parks it if it is its turn. The code under test
-/// calls this.
+/// Parks the calling writer if [`ARMED`] names the step with this number and enough writers have passed it. The code
+/// under test calls this at each step.
 pub fn at(step: usize) {
     let armed = ARMED.load(Ordering::Relaxed);
     if armed == NOWHERE {
@@ -65,25 +66,26 @@ pub fn parked() -> usize {
     PARKED.load(Ordering::Acquire)
 }
 
-/// The things to do to the writers.
+/// A plan: the steps at which writers park, and how far the others go meanwhile.
 pub struct Plan<'a> {
-    /// The steps at which writers park, one after the other; at most two.
+    /// The steps at which writers park, one writer after the other. There are at most two.
     pub steps: &'a [usize],
     /// A function that names the steps.
     pub names: &'a dyn Fn(usize) -> String,
-    /// The number of laps that the others go round the ring meanwhile.
+    /// The number of laps that the other writers go round the ring while writers are parked.
     pub laps: u64,
 }
 
 /// The state that all threads of a run share.
 struct Run<'a, S> {
     subject: &'a S,
-    /// True if the writers are to end after their event.
+    /// True if the writers are to end after the event that they are recording.
     stop: AtomicBool,
-    /// True if writers record small events of one size, to go round fast.
+    /// True if writers record only small events of one size, so that they go round the ring fast.
     hurry: AtomicBool,
     running: AtomicUsize,
-    /// Next count of each writer, and the seqnos of its last events.
+    /// For each writer, the count of its next event and the seqnos of its last events. The writer holds the lock while
+    /// it runs.
     writers: [Mutex<(seal::Count, Vec<u64>)>; WRITERS as usize],
 }
 
@@ -111,21 +113,23 @@ pub fn run(subject: &impl Subject, plan: &Plan<'_>, random: &mut Random) -> Figu
             verdict
         });
         run.start(scope);
-        // The steps are in the first lap, or in a later one.
+        // A random number of laps comes first, so that the steps are sometimes in the first lap and sometimes in a
+        // later one.
         run.go_on_for(random.below(4));
         for step in plan.steps {
             run.park_one(*step, plan, random);
         }
         run.hurry.store(true, Ordering::Relaxed);
         run.go_on_for(plan.laps);
-        // The events that the late writers could spoil are of every kind again.
+        // The other writers record events of every kind again. These are the events that the parked writers could spoil
+        // when they go on.
         run.hurry.store(false, Ordering::Relaxed);
         run.go_on_for(2);
         run.end_but(plan.steps.len());
-        // The slots and chunks that the parked writers hold are more than a lap old: no reader may have to wait for
-        // them.
+        // The parked writers hold slots and chunks that are more than a lap old, so no reader may have to wait for
+        // them: the expected number of stuck seqnos is 0.
         run.look(&mut figures, 0);
-        // The parked writers go on one step at a time.
+        // Each change of [`TURN`] lets the parked writers take one step.
         ARMED.store(ANYWHERE, Ordering::Relaxed);
         while run.running.load(Ordering::Acquire) > 0 {
             PARKED.store(0, Ordering::Relaxed);
@@ -134,7 +138,7 @@ pub fn run(subject: &impl Subject, plan: &Plan<'_>, random: &mut Random) -> Figu
             run.look(&mut figures, run.running.load(Ordering::Acquire) as u64);
         }
         ARMED.store(NOWHERE, Ordering::Relaxed);
-        // All writers record again.
+        // At the end all writers record again, to show that the ring still works.
         run.stop.store(false, Ordering::Relaxed);
         run.start(scope);
         run.go_on_for(1);
@@ -172,7 +176,7 @@ impl<S: Subject> Run<'_, S> {
         let (count, last) = &mut *mine;
         let mut is_last = false;
         while !is_last {
-            // A writer that was parked records another event after the event in which it was parked.
+            // A writer that was parked does not end with the event in which it was parked: it records one more event.
             is_last = self.stop.load(Ordering::Relaxed);
             if is_last && ARMED.load(Ordering::Relaxed) != ANYWHERE {
                 break;
@@ -200,7 +204,7 @@ impl<S: Subject> Run<'_, S> {
         self.wait_for("the ring to go round", || self.subject.last_seqno() >= enough);
     }
 
-    /// Ends the writers that are not parked.
+    /// Ends all writers except the `parked` ones.
     fn end_but(&self, parked: usize) {
         self.stop.store(true, Ordering::Relaxed);
         self.wait_for("the writers' end", || self.running.load(Ordering::Acquire) == parked);
@@ -210,7 +214,7 @@ impl<S: Subject> Run<'_, S> {
         let deadline = Instant::now() + PATIENCE;
         while !is_so() {
             if Instant::now() > deadline {
-                // A panic would wait for the threads of the scope.
+                // A panic would wait for the threads of the scope, which hang. So the process is aborted.
                 eprintln!("HUNG: waited in vain for {what}");
                 std::process::abort();
             }
@@ -218,14 +222,15 @@ impl<S: Subject> Run<'_, S> {
         }
     }
 
-    /// Reads the ring while all writers stand still, `inside` of them inside of an event of this lap.
+    /// Reads the whole ring while all writers stand still. `inside` is the number of writers that are parked inside an
+    /// event of the current lap; readers wait for the seqnos of these events, so as many stuck seqnos are no fault.
     fn look(&self, figures: &mut Figures, inside: u64) {
         let last = self.subject.last_seqno();
         let oldest = last.saturating_sub(CAPACITY) + 1;
         let mut seen = vec![false; CAPACITY as usize];
         let mut verdict = Verdict::default();
         self.subject.read_post_mortem(&mut verdict, &mut |seqno| seen[(seqno - oldest) as usize] = true);
-        // Only the events of writers that have ended are checked: a parked writer holds its lock.
+        // A parked writer holds its lock, so only the events of writers that have ended are checked.
         for writer in &self.writers {
             let Ok(mine) = writer.try_lock() else { continue };
             let is_missing = |seqno: &&u64| **seqno >= oldest && !seen[(**seqno - oldest) as usize];

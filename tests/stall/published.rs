@@ -18,7 +18,7 @@ const WINDOW_INCR: u64 = PAYLOAD_BYTES / 8;
 /// Steps at which a writer can be parked by [`parking`].
 pub const STEPS: [&str; 6] = ["reserved", "zeroed", "allocated", "window moved", "half described", "described"];
 
-/// A ring on the heap.
+/// A ring of the published algorithm, on the heap.
 pub struct Published {
     last_seqno: AtomicU64,
     next_payload_byte: AtomicU64,
@@ -47,7 +47,7 @@ impl Published {
         &self.payload[(offset / 8 + index as u64) as usize % self.payload.len()]
     }
 
-    /// Looks at `seqno` once and judges its event. If another seqno is there, returns that seqno as the error.
+    /// Reads the event of `seqno` once and judges it. If the slot holds another seqno, returns that seqno as the error.
     fn look(&self, seqno: u64, verdict: &mut Verdict) -> Result<(), u64> {
         let slot = self.slot(seqno);
         let seen = slot[0].load(Ordering::Acquire);
@@ -61,7 +61,7 @@ impl Published {
             return Err(seen);
         }
         let [type_and_size, offset, ext @ ..] = words;
-        // A torn descriptor may hold any size.
+        // The size in a torn descriptor may be any number, so it is limited to the buffer.
         let bytes = (type_and_size as u32 as usize).min(PAYLOAD_BYTES as usize);
         let mut payload: Vec<u8> = (0..bytes.div_ceil(8))
             .flat_map(|index| self.payload_word(offset, index).load(Ordering::Relaxed).to_le_bytes())
@@ -90,8 +90,8 @@ impl Subject for Published {
         let end = offset + aligned;
         let start = self.window_start.load(Ordering::Relaxed);
         if end.wrapping_sub(start) > PAYLOAD_BYTES - WINDOW_INCR {
-            // The subtraction is unsigned, as published: the difference of a late writer wraps, and so does the value
-            // computed from it.
+            // The subtraction is unsigned and wraps, as in the published algorithm. For a late writer, `end` is small,
+            // so `to` becomes a wrong number.
             let to = (end.wrapping_sub(PAYLOAD_BYTES) & !(WINDOW_INCR - 1)).wrapping_add(2 * WINDOW_INCR);
             let _ = self.window_start.compare_exchange(start, to, Ordering::Relaxed, Ordering::Relaxed);
             fence(Ordering::Release);
@@ -126,7 +126,8 @@ impl Subject for Published {
                 }
                 std::thread::sleep(Duration::from_micros(100));
             } else if was_done || last - next >= CAPACITY {
-                // The event is overwritten, or will never come. The reader goes on to where events may still be.
+                // The event was overwritten, or will never be committed. The reader goes on to the oldest seqno whose
+                // event may still be in the ring.
                 let to = (next + 1).max(last.saturating_sub(CAPACITY - CAPACITY / 8));
                 verdict.lost += to - next;
                 next = to;

@@ -7,10 +7,12 @@ use eventring::recorder::{ContentDescription, Recorder};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The time after the end of the last writer after which a waiting reader counts as stuck.
+/// The time that a reader may wait for a seqno after the last writer has ended. A reader that waits longer counts as
+/// stuck.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Records a sealed event, in turn as one slice, gathered, and in place with the seqno in the seal.
+/// Records a sealed event. The count decides in which of three ways: as one slice, gathered from several, or in place
+/// with the seqno in the seal.
 pub fn record(recorder: &Recorder, count: Count, words: [u64; 3], payload: &[u8]) -> u64 {
     let [a, b, c] = words;
     let ext = || [a, b, c, seal::seal(0, WITHOUT_SEQNO, payload.len(), words)];
@@ -63,9 +65,13 @@ impl Subject for EventRing {
             match cursor.next() {
                 Next::Event(event) => judge(&cursor, &event, &mut buffer, verdict),
                 Next::Gap(gap) => verdict.lost += gap.count,
-                // The next seqno may be a hole. A cursor at the end learns this after a moment.
+                // All writers have ended, and this cursor has read every event that they committed. The last seqnos may
+                // still be holes, but the cursor needs a moment to see that, so `read` returns without waiting for
+                // them.
                 Next::NotReady if was_done && cursor.lag() == 0 => return,
-                // No writer will ever commit this seqno or report it as a hole.
+                // Some events are unread, and the cursor has waited for PATIENCE since the last writer ended. No writer
+                // can commit this seqno any more, and the cursor does not report it as a hole: a real reader would wait
+                // for ever.
                 Next::NotReady if done_since.is_some_and(|since| since.elapsed() > PATIENCE) => {
                     verdict.stuck += 1;
                     cursor.seek(Seek::Seqno(cursor.next_seqno() + 1));
@@ -109,7 +115,8 @@ pub fn judge(cursor: &Cursor, event: &eventring::reader::Descriptor, buffer: &mu
     let payload = match cursor.payload(event, buffer) {
         PayloadRead::Valid(payload) => Some(payload),
         PayloadRead::Expired => None,
-        // The tested recorder writes no malformed descriptor.
+        // The tested recorder never writes a malformed descriptor. An empty payload makes the verdict count the event
+        // as wrong.
         PayloadRead::Malformed => Some(&[][..]),
     };
     verdict.event(event.seqno, event.event_type, event.payload_size as usize, event.content_ext, payload);

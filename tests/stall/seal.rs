@@ -1,6 +1,6 @@
 //! Events that can be checked: a checksum covers every word of the descriptor and every byte of the payload.
 
-/// The number of an event among those of its writer, from 0.
+/// The number of an event among the events of its writer, from 0.
 pub type Count = u64;
 
 /// Generator of pseudo-random numbers (SplitMix64).
@@ -43,12 +43,12 @@ pub fn checksum(bytes: &[u8]) -> u64 {
     mix(sum)
 }
 
-/// Event type of events whose seal contains their seqno.
+/// The type of events whose seal covers their seqno.
 pub const WITH_SEQNO: u16 = 3;
-/// Event type of events whose seal contains 0 instead.
+/// The type of events whose seal covers 0 instead of their seqno, because the writer did not know the seqno in advance.
 pub const WITHOUT_SEQNO: u16 = 2;
 
-/// Fills `payload` for the event and returns the extension words, except for the last one, which is [`seal`].
+/// Fills `payload` for the event and returns the first three extension words. The fourth word is the [`seal`].
 ///
 /// Sizes are small, so that descriptors and payload memory go round about as fast. Some payloads take several chunks.
 pub fn fill(writer: u64, count: Count, payload: &mut Vec<u8>) -> [u64; 3] {
@@ -74,8 +74,8 @@ pub fn fill_up_to(usual_bytes: u64, writer: u64, count: Count, payload: &mut Vec
     [writer, count, checksum(payload)]
 }
 
-/// Returns the checksum of everything: seqno or 0, type, payload size and the three words, one of which is the
-/// payload's checksum.
+/// Returns the checksum over seqno (or 0), type, payload size and the three words. One of the words is the payload's
+/// checksum, so the seal covers the whole event.
 pub fn seal(seqno: u64, event_type: u16, payload_bytes: usize, words: [u64; 3]) -> u64 {
     let mut bytes = [0; 48];
     let all = [seqno, event_type.into(), payload_bytes as u64, words[0], words[1], words[2]];
@@ -90,17 +90,17 @@ pub fn seal(seqno: u64, event_type: u16, payload_bytes: usize, words: [u64; 3]) 
 pub struct Verdict {
     /// Events that the reader returned.
     pub read: u64,
-    /// Returned events whose payload had expired, as the reader was told.
+    /// Returned events whose payload had expired, according to the reader.
     pub expired: u64,
     /// Seqnos that were counted as lost.
     pub lost: u64,
-    /// Descriptors that no writer wrote so.
+    /// Descriptors with a wrong seal: no writer has written these words together.
     pub torn: u64,
     /// Payloads that do not belong to their descriptor.
     pub misattributed: u64,
-    /// Events of a writer that came twice, or out of order.
+    /// Events that came twice, or before an earlier event of the same writer.
     pub disordered: u64,
-    /// Seqnos that a reader would wait for without end: neither an event nor given up.
+    /// Seqnos for which a reader would wait for ever: they have no event and are not reported as given up.
     pub stuck: u64,
     /// Descriptions of the first few faults.
     pub examples: Vec<String>,
@@ -108,7 +108,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Checks one event; `payload` is `None` if the reader reported that it has expired.
+    /// Checks one event. `payload` is `None` if the reader has reported that the payload has expired.
     pub fn event(&mut self, seqno: u64, event_type: u16, payload_bytes: usize, ext: [u64; 4], payload: Option<&[u8]>) {
         self.read += 1;
         self.expired += u64::from(payload.is_none());
