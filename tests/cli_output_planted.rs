@@ -213,7 +213,7 @@ fn a_ring_is_not_written_over_by_what_is_read_of_it() {
         });
         assert!(run.err.starts_with("error: cannot write stdout: "), "{run:?}");
     }
-    // The ring gets the name of the second file that a rotated capture would write.
+    // The ring gets the name of the first file that a rotated capture would write.
     let rows_ring = place(&scene.directory, "t.0001.evc");
     fs::rename(&scene.ring, &rows_ring).unwrap();
     let output = place(&scene.directory, "t.evc");

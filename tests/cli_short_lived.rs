@@ -100,7 +100,7 @@ fn events_that_a_late_capture_misses_are_counted_exactly() {
     let place = program::place(&directory, "ring");
     let file = program::place(&directory, "t.evc");
     let arguments = ["capture", argument(&place), "-o", argument(&file), "--json", "--strict"];
-    // The capture makes its file before it has opened the ring completely. A file of this length shows that the ring is
+    // The capture writes to its file only when it has opened the ring, so a file of this length shows that the ring is
     // open.
     let is_there = || wait_until(|| std::fs::metadata(&file).is_ok_and(|file| file.len() > 500));
     let (handed_out, ended) = look_at(CAPTURED, &place, &arguments, is_there, true);

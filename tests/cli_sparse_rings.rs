@@ -181,7 +181,7 @@ fn a_copy_with_holes_is_read_as_its_original() {
     let builder = Recorder::builder(ContentDescription::of::<ExecEvent>()).config(&ring).shifts(16, 27);
     let recorder = builder.prefault(false).keep(true).build().unwrap();
     for n in 0..5000_u64 {
-        // A copy with holes turns these zeros into holes in the middle of payloads.
+        // `cp --sparse=always` turns these zeros into holes in the middle of payloads.
         let payload = if n % 50 == 0 { vec![0; 20_000] } else { n.to_le_bytes().to_vec() };
         assert_ne!(recorder.record(ExecEvent::TxnEnd as u16, [n; 4], &payload), 0);
     }
@@ -217,8 +217,8 @@ fn a_page_for_which_there_is_no_memory_is_no_cut() {
         (LostPages::Truncated, RingState::Truncated, ReaderErrorKind::Truncated, EndReason::Truncated),
     ] {
         let file = File::options().read(true).write(true).open(&path).unwrap();
-        // A file without holes is mapped as a whole. If somebody punches holes into it later, reading them may allocate
-        // memory, which is not promised otherwise.
+        // The file has no holes yet, so the reader maps it as a whole. Below, the test makes some of its pages
+        // unreadable: it punches a hole and fills the file system, or it truncates the file.
         let reader = Reader::open(&path).unwrap();
         let full = directory.path().join("full");
         if lost == LostPages::NoMemory {

@@ -1,5 +1,6 @@
-//! A reader that begins when the ring has already gone round: its cursor first reports the events that were overwritten
-//! before. So every seqno since 1 is accounted for, and these events are counted apart from the reader's own losses.
+//! A reader that begins after the ring has gone round. Its cursor first reports the events that were overwritten before
+//! the reader began. So the reader accounts for every seqno since 1, and these events are counted apart from the events
+//! that it loses itself.
 
 use eventring::reader::{
     Cursor, Followed, Follower, Gap, GapCause, Next, Reader, RingItem, RingSet, RingState, Seek, WaitStrategy,
@@ -11,7 +12,7 @@ use std::time::Duration;
 
 const GONE: u64 = 1000;
 
-/// Makes a ring that holds the last of the recorded events. `GONE` events more were recorded than it can hold.
+/// Makes a ring to which more events were recorded than it can hold: the first `GONE` events are overwritten.
 fn gone_round() -> (Recorder, Reader, u64) {
     let builder = Recorder::builder(ContentDescription::new(300, "SHOP")).anonymous().compact(true);
     let recorder = builder.shifts(15, 21).prefault(false).build().unwrap();
@@ -61,7 +62,7 @@ fn from_the_oldest_event_on_every_seqno_is_accounted_for() {
         assert_eq!(cursor.next(), before(1, GONE), "{state:?}");
         assert_eq!(account(&mut cursor), [last - GONE, 0, 0, 0], "{state:?}");
         assert_eq!((cursor.read_count(), cursor.lost_count()), (last - GONE, GONE));
-        // The cursor does it again.
+        // The cursor reports the overwritten events again each time it goes to the oldest event.
         cursor.seek(Seek::Oldest);
         assert_eq!(account(&mut cursor), [last - GONE, GONE, 0, 0], "{state:?}");
         recorder.take();
@@ -110,7 +111,7 @@ fn every_way_to_read_tells_it() {
 #[test]
 fn the_gap_begins_at_the_requested_seqno() {
     let (recorder, reader, last) = gone_round();
-    // The cursor begins before the oldest event: some of the events that it was asked for are gone.
+    // The cursor is to begin ten events before the oldest event. These ten are gone, so they are reported first.
     let mut cursor = cursor(&reader, Seek::Last(last - GONE + 10));
     assert_eq!(cursor.next_seqno(), GONE - 9);
     assert_eq!(cursor.next(), before(GONE - 9, 10));
@@ -121,7 +122,7 @@ fn the_gap_begins_at_the_requested_seqno() {
         cursor.seek(Seek::Last(wanted));
         assert_eq!(cursor.next_seqno(), seqno);
     }
-    // A cursor that was sent to a seqno has lost the events from that seqno on.
+    // A cursor that was sent to seqno 5 wanted the events from there on, so the overwritten ones are a loss.
     cursor.seek(Seek::Seqno(5));
     let gap = Gap { first_seqno: 5, count: GONE - 4, cause: GapCause::Overwritten };
     assert_eq!(cursor.next(), Next::Gap(gap));
@@ -145,7 +146,8 @@ fn events_overwritten_after_the_start_are_the_readers_losses() {
     assert_eq!(reader.state(), RingState::Ended);
     let first = Gap { first_seqno: GONE + 2, count: last - GONE - 1 + (last - GONE), cause: GapCause::Overwritten };
     assert_eq!(oldest.next(), Next::Gap(first));
-    // No event that this cursor was asked for was gone when it began.
+    // This cursor began at the newest event. All events after it were still in the ring at that time, so none of them
+    // counts as overwritten before the start.
     let [read, before, lost, given_up] = account(&mut newest);
     assert_eq!((read + lost, before, given_up), (more, 0, 0));
     assert!(lost > 0);
@@ -189,7 +191,8 @@ fn beside_a_writer_that_is_faster_it_is_exact_too() {
                 next_seqno += count;
             }
             assert_eq!(cursor.read_count() + cursor.lost_count(), next_seqno - 1);
-            // The count is at least the events that were gone at the beginning, and none that was recorded later.
+            // The count includes all events that were gone when the cursor began, and no event that was recorded
+            // afterwards.
             let gone_at_least = last.saturating_sub(recorder.geometry().descriptor_capacity());
             assert!((gone_at_least..=later).contains(&gone), "{gone} of {last} to {later}");
         }

@@ -12,6 +12,6 @@ fn a_sleep_of_an_hour_ends_with_a_timeout_of_milliseconds() {
     let mut follower = Follower::new(cursor, WaitStrategy::Sleep(Duration::from_secs(3600)));
     let start = Instant::now();
     assert!(matches!(follower.next_timeout(Duration::from_millis(20)), Followed::TimedOut));
-    // This is no measurement: the follower's sleep would be an hour.
+    // This is not a measurement of the timeout. Without the timeout, the follower would sleep for an hour.
     assert!(start.elapsed() < Duration::from_secs(600));
 }

@@ -49,6 +49,6 @@ fn parent_and_child_record_into_rings_of_their_own() {
     assert_eq!(code, 0);
     record!(ExecEvent::BlockVerified, BlockVerified { block_number: 5 });
     assert_eq!((block_numbers(&path), block_numbers(&child_path)), (vec![1, 5], vec![3, 4]));
-    // In the parent, a recorder is installed already.
+    // The parent still has its recorder installed, so it cannot install another one.
     assert_eq!(EXEC.try_init_with(builder(&path)).unwrap_err().kind(), InitErrorKind::AlreadyInstalled);
 }

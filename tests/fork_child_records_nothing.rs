@@ -40,7 +40,7 @@ fn a_child_leaves_its_parents_rings_alone() {
             return 4;
         }
         drop(dropped.take());
-        // The parent lives and holds the lock.
+        // The parent lives and holds the ring's lock, so the child cannot make a ring of this name.
         if recorder_at(&path).is_ok() {
             return 5;
         }
@@ -50,7 +50,7 @@ fn a_child_leaves_its_parents_rings_alone() {
     assert_eq!(code, 0);
     assert!(image == std::fs::read(&path).unwrap(), "a byte of the ring has changed");
 
-    // The parent continues where it was.
+    // The reservation of the parent is still open, and the parent goes on with it.
     let mut open = open.unwrap();
     open.append(b"done");
     assert_eq!(open.commit(), 2);

@@ -21,7 +21,8 @@ fn recorder(path: &Path) -> Recorder {
     Recorder::builder(description).config(path).compact(true).shifts(15, 21).prefault(false).build().unwrap()
 }
 
-/// Forks. The child runs `child` and exits through the exit handlers. Waits for the child.
+/// Forks, and waits for the child. The child runs `child` and exits through the exit handlers, which must not remove
+/// the parent's rings.
 fn fork(child: impl FnOnce()) {
     // SAFETY: this is the only active thread of the process (the harness's main thread waits).
     let pid = unsafe { libc::fork() };
@@ -37,7 +38,7 @@ fn fork(child: impl FnOnce()) {
     assert_eq!(status, 0);
 }
 
-/// Makes the next child process 1 of a new pid namespace.
+/// Arranges that the next child process is process 1 of a new pid namespace. Returns false if that is not permitted.
 fn begin_namespace() -> bool {
     // SAFETY: the call only changes the namespace of the next child.
     unsafe { libc::unshare(libc::CLONE_NEWPID) == 0 }
@@ -62,7 +63,7 @@ fn parent() {
     });
     say(format!("{stay:?} {}", ring.record(2, [0; 4], b"of the parent")));
     drop(dropped);
-    // This is the control: in the process itself the files go.
+    // This is the control: in the process that made the rings, the files are removed.
     say(format!("{:?}", place().with_extension("dropped").exists()));
 }
 

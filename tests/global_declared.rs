@@ -36,7 +36,8 @@ fn a_global_recorder_refuses_events_of_other_types() {
     // A `main` that returns the error prints this text.
     assert_eq!(format!("{error:?}"), error.to_string());
     assert!(OTHERS.installed().is_none() && std::fs::read_dir(directory.path()).unwrap().next().is_none());
-    // The same holds for a configuration from the environment. PATH is a variable that is set wherever tests run.
+    // A configuration from an environment variable fails in the same way. PATH is set wherever tests run, so it stands
+    // for such a variable.
     let error = OTHERS.try_init_from_env::<Shop>("PATH").unwrap_err();
     assert_eq!(error.kind(), InitErrorKind::OtherRecorder);
 }
@@ -52,7 +53,7 @@ fn its_events_go_into_its_own_ring_and_are_decoded_by_the_ring_alone() {
     let order = Order { id: 7, items: 2 };
     assert_eq!(recordv!(Shop::OrderPlaced, &order, [b"in a hurry"]; ext[3] = 5), 1);
     assert_eq!(record!(Shop::DayEnded), 2);
-    // The recorder `EXEC` is not affected.
+    // The failed calls have not installed anything in the recorder `EXEC`.
     assert!(EXEC.installed().is_none());
 
     let reader = Reader::open_typed::<Shop>(&path).unwrap();
@@ -101,17 +102,19 @@ fn two_event_types_do_not_share_a_recorder_though_they_name_the_same() {
     assert_eq!(error.kind(), InitErrorKind::OtherEvents);
     insta::assert_snapshot!(error, @"initialise the global recorder `shared` for the events DOORS: it records the events LAMPS, whose schema is another, expected one schema for each recorder; give each event type a recorder of its own: `#[event(recorder = …)]` on the enum");
 
-    // The order of the events does not matter, and the refusal repeats after the ring's own event was seen.
+    // The ring takes only events of the type for which it was made, in whatever order both kinds are recorded. An event
+    // of the other type is refused each time, also after an event of the right type.
     for _ in 0..3 {
         assert_eq!(record!(Door::Opened), 0);
         assert_ne!(record!(Lamp::SwitchedOn), 0);
     }
     assert_eq!((recorder.stats().last_seqno, recorder.stats().foreign_events), (3, 3));
-    // Readers see the count.
+    // The ring's header counts the refused events, so readers see the number.
     let reader = Reader::options().open_fd(recorder.as_fd()).unwrap();
     assert_eq!(reader.info().extension.unwrap().foreign_events, 3);
 
-    // An override does not help, nor does installing a recorder that was made for other events.
+    // Two ways around the check fail as well: an override with another recorder, and the installation of a recorder
+    // that was made for other events.
     let lamps = || Recorder::builder(ContentDescription::of::<Lamp>()).anonymous().prefault(false).build().unwrap();
     let other = lamps();
     {
@@ -150,7 +153,8 @@ fn a_named_recorder_takes_no_events_of_another_schema() {
     assert_eq!(recordv!(recorder => Shop::OrderPlaced, &Order { id: 1, items: 0 }, [b"no"]), 0);
     assert_eq!(evaluated.get(), 0);
     assert_eq!((recorder.stats().last_seqno, recorder.stats().foreign_events), (2, 5));
-    // Raw events, whose type is not known, are not checked. A ring without a schema hash takes every event.
+    // The check needs a type and a schema hash. Raw events have no type, so they are not checked; and a ring without a
+    // schema hash takes every event.
     assert_eq!(recordv!(recorder => raw(9), [b"anything"]), 3);
     let description = ContentDescription::new(301, "THINGS");
     let recorder = Recorder::builder(description).anonymous().prefault(false).build().unwrap();

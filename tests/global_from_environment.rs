@@ -51,9 +51,10 @@ fn the_variable_names_the_ring_and_without_it_nothing_happens() {
     let Next::Event(event) = cursor.next() else { panic!() };
     assert_eq!((event.event_type, event.content_ext[1]), (ExecEvent::TxnEnd as u16, 5));
     assert!(service.end().success());
-    // The exit has ended the ring and removed the file, although the recorder is in a static.
+    // The program has exited normally, so its ring was ended and the file removed, although nothing drops a recorder in
+    // a static.
     assert!(!path.exists());
-    // A reader that has the ring open knows that this was no death.
+    // The reader still has the ring open, and sees that the program has ended normally and has not died.
     assert_eq!(reader.state(), RingState::Ended);
 
     let mut service = serve(Some("service:3:27".into()));

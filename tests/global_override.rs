@@ -1,4 +1,4 @@
-//! A scoped override: one thread records to another recorder for a while; other threads do not notice.
+//! A scoped override: for a while, one thread records to another recorder, and the other threads are not affected.
 #![cfg(feature = "exec")]
 
 use eventring::global::EXEC;
@@ -19,7 +19,7 @@ fn an_override_is_of_its_thread_nests_and_ends_with_its_guard() {
     let (installed, outer, inner) = (recorder(), recorder(), recorder());
     let all = [&installed, &outer, &inner];
     {
-        // An override works where no recorder is installed.
+        // An override does not need an installed recorder.
         let _outer = EXEC.override_with(outer.clone());
         assert!(EXEC.is_enabled());
         record!(ExecEvent::TxnEnd);
@@ -51,7 +51,7 @@ fn an_override_is_of_its_thread_nests_and_ends_with_its_guard() {
     let guard = EXEC.override_with(outer.clone());
     drop(inner_guard);
 
-    // Switching the global recorder off does not affect an override, which is for tests.
+    // The global recorder is switched off. An override is for tests, so it goes on recording.
     EXEC.set_enabled(false);
     record!(ExecEvent::TxnEnd);
     drop(guard);

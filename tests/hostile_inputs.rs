@@ -7,7 +7,7 @@ mod hostile;
 #[test]
 fn inputs_that_were_kept_are_an_error_or_a_counted_loss() {
     let package = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    // The crate with the deliberate faults is a neighbour of the crate of fuzz targets.
+    // If the tests are compiled in the crate with the deliberate faults, the fuzz targets are in the crate beside it.
     let seeds = [package.join("tests/fuzz/seeds"), package.join("../fuzz/seeds")];
     let seeds = seeds.iter().find(|seeds| seeds.is_dir()).unwrap();
     for (name, target) in hostile::TARGETS {
@@ -17,7 +17,7 @@ fn inputs_that_were_kept_are_an_error_or_a_counted_loss() {
             let input = std::fs::read(&path).unwrap();
             println!("{}", path.display());
             target(&input);
-            // Half of an input is a hostile input, too.
+            // The first half of an input is another hostile input, which is cut off in the middle.
             target(&input[..input.len() / 2]);
             count += 1;
         }

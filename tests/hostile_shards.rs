@@ -19,7 +19,8 @@ use std::time::Duration;
 const CAPACITY: u64 = 64;
 const PAYLOAD_BYTES: u64 = 4096;
 
-/// Makes a perf ring of `events` events that its writer has ended, and then sets these words of its header.
+/// Makes a perf ring with `events` events that its writer has ended. Then sets the given words of its header, each by
+/// its offset.
 fn ring(path: &Path, events: u64, words: &[(usize, u64)]) -> File {
     let file = File::options().read(true).write(true).create(true).truncate(true).open(path).unwrap();
     file.set_len((2 << 20) + CAPACITY * 64 + PAYLOAD_BYTES).unwrap();
@@ -44,7 +45,7 @@ fn ring(path: &Path, events: u64, words: &[(usize, u64)]) -> File {
     file
 }
 
-/// Writes a SPAN_NEW into its slot.
+/// Writes a SPAN_NEW into the slot of its seqno.
 fn event(file: &File, seqno: u64, epoch_nanos: u64) {
     file.write_all_at(&descriptor(seqno, epoch_nanos), (2 << 20) + (seqno - 1) % CAPACITY * 64).unwrap();
 }
@@ -59,7 +60,7 @@ fn shards(index: u64, count: u64) -> [(usize, u64); 3] {
     [(ext::SHARD_INDEX, index), (ext::SHARD_COUNT, count), (ext::SHARD_LIMIT, count)]
 }
 
-/// Returns the error with which shard 1 of the ring at `path` is refused.
+/// Returns the error with which a ring set refuses shard 1 of the ring at `path`.
 fn refused(path: &Path) -> (ReaderErrorKind, String) {
     let set = RingSet::open([path]).unwrap();
     let [refused] = set.shard_errors() else { panic!("{set:?}") };
@@ -73,7 +74,7 @@ fn only_a_file_that_declares_itself_the_shard_is_read_as_the_shard() {
     let path = place(&directory, "r");
     ring(&path, 5, &shards(0, 2));
     let shard = place(&directory, "r.1");
-    // The file is shard 0 once more; its events would count twice.
+    // This file is shard 0 under the name of shard 1. If readers took it for shard 1, its events would count twice.
     std::fs::hard_link(&path, &shard).unwrap();
     let other_file = "is not shard 1 of the recorder that is read";
     assert!(refused(&path).1.contains(other_file), "{:?}", refused(&path));
@@ -81,7 +82,7 @@ fn only_a_file_that_declares_itself_the_shard_is_read_as_the_shard() {
     let events = watched.json_lines().into_iter().filter(|line| line.get("seqno").is_some()).count();
     assert_eq!((watched.code, events), (Some(0), 5), "{watched:?}");
     assert!(watched.err.contains("shard 1 is left out"), "{watched:?}");
-    // The verbs that count spans report it, too.
+    // The verbs `summary` and `export` report the refused shard, too.
     let summary = run(&["summary", argument(&path), "--json"]);
     assert!(summary.err.contains("shard 1 is left out"), "{summary:?}");
     let export = run(&["export", argument(&path), "--format", "jsonl", "-o", "-"]);
@@ -93,7 +94,7 @@ fn only_a_file_that_declares_itself_the_shard_is_read_as_the_shard() {
     let found: Vec<_> =
         set.rings().iter().map(|ring| (ring.shard(), ring.reader().unwrap().info().last_seqno)).collect();
     assert_eq!(found, [(0, 5), (1, 5)]);
-    // The file is refused if it is of another process, or holds other events.
+    // A file is no shard of this recorder if another process has written it, or if it holds other events.
     other.write_all_at(&4711u64.to_le_bytes(), ext::WRITER_PID as u64).unwrap();
     assert!(refused(&path).1.contains(other_file), "{:?}", refused(&path));
     other.write_all_at(&0u64.to_le_bytes(), ext::WRITER_PID as u64).unwrap();
@@ -131,8 +132,8 @@ fn a_header_that_claims_any_number_of_shards_does_not_cost_much() {
     let watched = run(&["watch", argument(&path), "--json"]);
     let events = watched.json_lines().into_iter().filter(|line| line.get("seqno").is_some()).count();
     assert_eq!((watched.code, events), (Some(0), 5), "{}", watched.err.len());
-    // There are many names of one file, each of which claims many shards. Work that grows with the square of their
-    // number would take minutes.
+    // One file has many names, and under each name claims to have many shards. If the work grew with the square of this
+    // number, it would take minutes.
     for index in 1..count {
         std::fs::hard_link(&path, place(&directory, &format!("r.{index}"))).unwrap();
     }
@@ -156,7 +157,7 @@ fn counts_that_add_up_to_too_much_are_listed_all_the_same() {
 fn events_beyond_the_end_of_a_truncated_file_are_reported_as_missing() {
     let directory = directory();
     let path = place(&directory, "r");
-    // The ring was not ended and somebody holds its lock, so it is a live ring.
+    // The ring's state is live and somebody holds its lock, so readers take it for a live ring.
     let file = ring(&path, 40, &[(ext::STATE, ext::STATE_LIVE)]);
     rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).unwrap();
     let reader = Reader::open(&path).unwrap();
@@ -170,7 +171,7 @@ fn events_beyond_the_end_of_a_truncated_file_are_reported_as_missing() {
     let capture = capture.end();
     assert_eq!(capture.code, Some(6), "{capture:?}");
     assert!(capture.err.contains("was truncated while it was read"), "{capture:?}");
-    // The ring's program has not ended.
+    // The capture ended because of the truncation; the ring's program may still run.
     assert!(capture.err.contains(" (the file of a ring was truncated)\n"), "{capture:?}");
     let saved = CaptureFile::open(&output).unwrap();
     let end = saved.end().unwrap();

@@ -23,7 +23,7 @@ mod published {
         pub event_type: u16,
         pub epoch_nanos: u64,
         pub content_ext: [u64; 4],
-        /// The payload, or `None` if it has expired.
+        /// The payload's bytes, or `None` if the payload has expired.
         pub payload: Option<Vec<u8>>,
     }
 
@@ -57,7 +57,7 @@ mod published {
             self.word(64)
         }
 
-        /// Returns the event with that seqno, if it is there.
+        /// Returns the event with that seqno, or `None` if its slot holds another event.
         pub fn event(&self, seqno: u64) -> Option<Event> {
             let slot = (seqno - 1) % self.capacity;
             let descriptor = self.bytes((2 << 20) + slot * 64, 64);
@@ -112,8 +112,8 @@ fn a_reader_of_the_published_format_reads_what_we_record() {
     let ring = Ring::open(&path, 2, HASH);
     assert_eq!((ring.last_seqno(), ring.event(1)), (0, None));
 
-    // There are more events than descriptors and more bytes than the payload buffer holds, payloads of all sizes, and
-    // several threads.
+    // Several threads record more events than the ring has descriptors, and more bytes than its payload buffer holds.
+    // The payloads are of all sizes.
     let sizes = [0, 1, 15, 16, 17, 4096, 70_000, 5 << 20];
     let mut expected = BTreeMap::new();
     for index in 0..70_000u64 {

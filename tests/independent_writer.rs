@@ -1,5 +1,6 @@
-//! This crate's reader reads a file that another writer wrote: live, lapped, and after its writer has gone. The writer
-//! follows the published algorithm, transcribed from the facts in `docs/FORMAT.md`, and does not use this crate.
+//! This crate's reader reads a file that another writer has written: while it is live, after it was lapped, and after
+//! its writer has gone. That writer does not use this crate. It follows the published algorithm, by the facts in
+//! `docs/FORMAT.md`.
 #![cfg(feature = "exec")]
 
 use eventring::reader::{Followed, Follower, Gap, GapCause, Next, PayloadRead, Reader, RingState, Seek, WaitStrategy};
@@ -43,8 +44,8 @@ impl Writer {
         self.file.write_all_at(&value.to_le_bytes(), offset).unwrap();
     }
 
-    /// Reserves an event and writes all but the seqno. Returns the offset of the descriptor and the seqno, for the
-    /// commit.
+    /// Reserves an event and writes all of it except the seqno. Returns the offset of the descriptor and the seqno,
+    /// with which the event can be committed.
     fn begin(&mut self, event_type: u16, ext: [u64; 4], payload: &[u8]) -> (u64, u64) {
         self.last_seqno += 1;
         self.put(64, self.last_seqno);
@@ -107,13 +108,13 @@ fn a_live_file_of_another_writer_is_followed_to_its_end() {
     let mut buffer = Vec::new();
     assert_eq!(follower.cursor().payload(&event, &mut buffer), PayloadRead::Valid(b"some payload"));
 
-    // This event is reserved, and not committed for a while.
+    // This event is reserved, and committed only later. Until then the reader must wait.
     let begun = writer.begin(19, [0; 4], b"");
     assert_eq!(follower.cursor_mut().next(), Next::NotReady);
     writer.commit(begun);
     assert!(matches!(follower.cursor_mut().next(), Next::Event(event) if event.seqno == 2));
 
-    // The writer goes away without ending the ring, in the middle of an event.
+    // The writer goes away in the middle of an event, and without ending the ring.
     writer.begin(19, [0; 4], b"never finished");
     writer.record(20, [0; 4], b"");
     drop(writer);
@@ -168,7 +169,7 @@ fn payloads_that_straddle_the_end_and_those_that_have_expired_are_told_apart() {
 fn a_ring_that_has_gone_round_gives_an_exact_gap() {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let path = directory.path().join("ring");
-    // Older files of the same magic have this payload alignment.
+    // Older files with the same magic aligned payloads to 8 bytes. They must be readable.
     let mut writer = Writer::create(&path, 2, &exec_hash(), (16, 27), 8);
     let reader = Reader::open(&path).unwrap();
     let mut cursor = reader.cursor();

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 const SNAPSHOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/all-exec-events.snapshot.zst");
 
-/// An event's seqno, type, extension and payload: all of it except the time.
+/// All parts of an event except the time: its seqno, its type, its extension words and its payload.
 type Event = (u64, u16, [u64; 4], Vec<u8>);
 
 fn events(reader: &Reader) -> Vec<Event> {
@@ -39,7 +39,8 @@ fn what_an_earlier_build_recorded_is_read_and_recorded_alike_today() {
     }
     let kept = Reader::open_typed::<ExecEvent>(SNAPSHOT).unwrap();
     assert_eq!(events(&kept), events(&today));
-    // Comments, and lines that look like comments, may differ: the hash does not cover them.
+    // The texts may differ in comments, and in lines that look like comments, because the schema hash does not cover
+    // these.
     let text = kept.schema_text().unwrap();
     let lines: String = text.lines().filter(|line| !line.starts_with('#')).flat_map(|line| [line, "\n"]).collect();
     assert_eq!(lines, ExecEvent::schema().canonical_text());

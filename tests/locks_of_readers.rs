@@ -1,5 +1,5 @@
-//! The locks that users who may only read a ring can take on it: the owner notices none of them. Needs root to play two
-//! users.
+//! A user who may only read a ring can take some locks on its file. The owner of the ring must not be affected by any
+//! of them. These tests need root, to act as two users.
 
 #![cfg(not(any(loom, shuttle)))]
 
@@ -65,7 +65,7 @@ fn own() {
     }
 }
 
-/// Tries to take a lock of that kind on all bytes that a file can have.
+/// Tries to take a lock of that kind on all bytes that a file can have. Returns true if it was granted.
 fn lock_bytes(file: &File, kind: i32) -> bool {
     // SAFETY: the structure has only integers, for which 0 is a value. Zeros mean: from the first byte, without an end.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
@@ -74,8 +74,8 @@ fn lock_bytes(file: &File, kind: i32) -> bool {
     unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock) == 0 }
 }
 
-/// Plays the reader: opens the ring and takes the locks that it can get, once while its writer lives and once when the
-/// parent asks for it.
+/// Plays the reader. It opens the ring and takes all locks that are granted: once while the ring's writer lives, and
+/// again when the parent asks for it.
 fn read(locks: &str) {
     become_user(READER);
     let error = File::options().read(true).write(true).open(place()).unwrap_err();
@@ -107,13 +107,13 @@ fn go_on(talk: &mut Talk) {
     talk.child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
 }
 
-/// Makes a ring whose owner was killed, and a reader that holds these locks on it.
+/// Makes a ring whose owner is killed, and starts a reader that holds these locks on the ring. Returns the reader.
 fn dead_and_locked(test: &str, path: &Path, locks: &str) -> Talk {
     let mut owner = Talk::with(play(test, "owner", path));
     assert_eq!(owner.hear(), "recorded 1");
     let mut reader = Talk::with(play(test, locks, path));
     assert_eq!(reader.hear(), "while it lives: []");
-    // This is the control: a live ring is not replaced.
+    // This is the control: while its owner lives, the ring is not replaced.
     assert_eq!(Talk::with(play(test, "owner", path)).hear(), "already owned");
     owner.child.kill().unwrap();
     owner.child.wait().unwrap();
@@ -138,7 +138,8 @@ fn a_reader_cannot_keep_the_owner_from_replacing_a_dead_ring() {
         let mut next = Talk::with(play(TEST, "owner", &path));
         assert_eq!(next.hear(), "recorded 1", "{locks}");
         assert_eq!(names(directory.path()), ["ring"]);
-        // The published programs see the lock as before: it covers all of the file, and its owner is known.
+        // Other programs see only the lock of the published system. This lock still covers all of the file, and names
+        // its owner.
         let pid = Some(next.child.id());
         assert_eq!(
             eventring::__internals::shm::lock_state(File::open(&path).unwrap()),
@@ -171,7 +172,8 @@ fn a_readers_lock_does_not_make_a_dead_ring_live() {
     if plays() {
         return;
     }
-    // Removes the writer's identity from the header: a process in another pid namespace cannot use it either.
+    // This closure clears the writer's identity in the header. Readers must then decide by the locks, as in another pid
+    // namespace, where the identity means nothing.
     let forget_writer = |path: &Path| {
         let ring = File::options().read(true).write(true).open(path).unwrap();
         ring.write_all_at(&[0; ext::CREATED_EPOCH_NANOS - ext::WRITER_START_TICKS], ext::WRITER_START_TICKS as u64)
@@ -181,7 +183,7 @@ fn a_readers_lock_does_not_make_a_dead_ring_live() {
     let mut reader = dead_and_locked(TEST, &path, "flockbytes");
     forget_writer(&path);
     assert_eq!(Reader::open(&path).unwrap().state(), RingState::WriterDied);
-    // This is the control: a live writer without an identity still counts as live.
+    // This is the control: without an identity in the header, a ring with a live writer still counts as live.
     let mut next = Talk::with(play(TEST, "owner", &path));
     assert_eq!(next.hear(), "recorded 1");
     forget_writer(&path);

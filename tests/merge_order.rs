@@ -1,4 +1,5 @@
-//! The merged order: no event comes after a later one of another ring, even if a ring seems silent.
+//! The merged order of several rings: an event is never returned after a later event of another ring, even if its ring
+//! was silent for a while.
 
 use eventring::reader::{Gap, GapCause, Reader, RingItem, RingSet, Seek};
 use eventring::recorder::{ContentDescription, Recorder};
@@ -9,13 +10,14 @@ fn ring() -> Recorder {
     Recorder::builder(description).anonymous().compact(true).shifts(15, 21).prefault(false).build().unwrap()
 }
 
-/// Returns a set of these rings that begins at their next events.
+/// Returns a set of these rings. Each cursor begins at the next event of its ring.
 fn newest<const N: usize>(recorders: [&Recorder; N]) -> RingSet {
     let readers = recorders.map(|recorder| Reader::options().open_fd(recorder.as_fd()).unwrap());
     RingSet::options().start(Seek::Newest).from_readers(readers)
 }
 
-/// Waits longer than an event normally takes from its time stamp to its commit.
+/// Sleeps longer than an event normally takes from its time stamp to its commit. The set waits for such events only
+/// that long.
 fn outlast_the_slack() {
     std::thread::sleep(Duration::from_millis(4));
 }
@@ -40,7 +42,8 @@ fn next(rings: &mut RingSet) -> Given {
 fn a_given_up_seqno_does_not_hide_an_earlier_event_of_another_ring() {
     let (first, second) = (ring(), ring());
     let capacity = first.geometry().descriptor_capacity();
-    // A reservation stalls in the first slot while the ring goes round: the next seqno of that slot is given up.
+    // This reservation stalls in the first slot while the ring goes round. The seqno that comes to this slot in the
+    // next lap is given up.
     let stalled = first.reserve(2, [0; 4], 0).unwrap();
     (1..capacity).for_each(|_| assert_ne!(first.record(3, [0; 4], b""), 0));
     let mut rings = newest([&first, &second]);
@@ -64,7 +67,8 @@ fn the_merge_waits_for_an_event_that_is_being_recorded_and_for_later_ones() {
     second.record(4, [0; 4], b"");
     outlast_the_slack();
     let given = next(&mut rings);
-    // If the machine stood still meanwhile, the set may have waited for the event long enough.
+    // If the machine stood still for so long, the set may have stopped waiting for the event. So the result counts only
+    // if little time has passed.
     if begun.elapsed() < Duration::from_millis(20) {
         assert_eq!(given, Given::Nothing);
     }
@@ -91,7 +95,7 @@ fn a_writer_that_stalls_does_not_hold_up_the_other_rings() {
         }
     }
     assert_eq!(given, [Given::Event(1, 4), Given::Event(1, 5)]);
-    // The event comes late, but it comes.
+    // The event was committed after a later event was returned. It is late, but it is not lost.
     stalled.commit();
     assert_eq!(next(&mut rings), Given::Event(0, 2));
 }

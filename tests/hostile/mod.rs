@@ -1,6 +1,7 @@
-//! The handling of hostile bytes: the bodies of the fuzz targets, which the tests run on all kept inputs.
+//! Hostile bytes, given to every function that reads files. These functions are the bodies of the fuzz targets; the
+//! tests run them on all inputs that are kept.
 //!
-//! For every input, nothing here may panic, hang or exceed the memory limit.
+//! No input may cause a panic, a hang, or more memory use than the limit.
 
 #![allow(dead_code, reason = "each user uses some of it")]
 
@@ -12,7 +13,7 @@ use eventring::schema::SchemaModel;
 use eventring::tracing::{Catalog, decode_record};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// A fuzz target: its name, which is also the name of its directory of inputs, and its body.
+/// A fuzz target: its name, by which the directory of its inputs is called, and its body.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All fuzz targets.
@@ -37,7 +38,7 @@ fn memory_file(bytes: &[u8]) -> OwnedFd {
     file.into()
 }
 
-/// Takes the bytes as the length and the start of a ring file.
+/// Treats the bytes as a ring file: the first four are its length, the others its beginning.
 pub fn ring_open(data: &[u8]) {
     let Some((length, bytes)) = data.split_first_chunk::<4>() else { return };
     let file = std::fs::File::from(memory_file(bytes));
@@ -47,7 +48,7 @@ pub fn ring_open(data: &[u8]) {
     }
 }
 
-/// Takes the bytes as changes to a good ring; see [`script`].
+/// Treats the bytes as changes to a valid ring; see [`script`].
 pub fn ring_events(data: &[u8]) {
     let file = memory_file(&script::image(data));
     if let Ok(reader) = Reader::options().open_fd(&file) {
@@ -55,7 +56,7 @@ pub fn ring_events(data: &[u8]) {
     }
 }
 
-/// Takes the bytes as schema text, and a payload after the first NUL.
+/// Treats the bytes before the first NUL as schema text, and the bytes after it as a payload to decode by that schema.
 pub fn schema_text(data: &[u8]) {
     let mut parts = data.splitn(2, |byte| *byte == 0);
     let Some(Ok(text)) = parts.next().map(std::str::from_utf8) else { return };
@@ -72,20 +73,20 @@ fn decode_all(model: &SchemaModel, payload: &[u8]) {
     let mut json = String::new();
     for event in model.events().iter().take(64) {
         model.decode(event.code(), payload).write_json(&mut json);
-        // The output grows with the payload, whatever the schema says.
+        // The output is bounded by the size of the payload, whatever the schema says.
         assert!(json.len() <= 100_000 + payload.len() * 4096, "{} bytes of JSON", json.len());
         json.clear();
     }
 }
 
-/// Takes the bytes as a context area, and as the bodies of entries and fields.
+/// Treats the bytes as a context area, and again as the bodies of table entries and of fields.
 pub fn perf_tables(data: &[u8]) {
     let mut catalog = Catalog::new();
     catalog.update_from_bytes(data);
     for _ in 0..2 {
         catalog.learn_call_site(1, data);
         catalog.learn_thread(1, data);
-        // The catalog that was filled is used now.
+        // The catalog is not empty now: new bytes are added to what it holds.
         catalog.update_from_bytes(data);
     }
     let mut words = data.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap()));
@@ -100,8 +101,8 @@ pub fn perf_tables(data: &[u8]) {
     }
 }
 
-/// Takes the bytes as a compressed snapshot, or (if the first byte is odd) as a script of changes to a ring that is
-/// then compressed.
+/// Treats the bytes after the first as a compressed snapshot. If the first byte is odd, they are instead a script of
+/// changes to a ring, which is then compressed.
 pub fn snapshot(data: &[u8]) {
     let Some((kind, data)) = data.split_first() else { return };
     let frame = if kind & 1 == 0 { data.to_vec() } else { zstd::encode_all(&script::image(data)[..], 1).unwrap() };
@@ -111,14 +112,15 @@ pub fn snapshot(data: &[u8]) {
     if let Ok(reader) = Reader::options().snapshot_bytes_max(BYTES_MAX).open(path) {
         assert!(reader.info().geometry.file_bytes() <= BYTES_MAX, "a snapshot that is larger than allowed");
         exercise(&reader, 100);
-        // This costs a tenth of a second, because the image has the size of a published ring.
+        // Only few inputs take this path, because writing a snapshot takes a tenth of a second: the image has the size
+        // of a published ring.
         if kind & 0x70 == 0x70 {
             let _ = reader.write_snapshot(std::io::sink(), &SnapshotOptions::new().compression_level(1));
         }
     }
 }
 
-/// Takes the bytes as a capture file.
+/// Treats the bytes as a capture file.
 pub fn capture(data: &[u8]) {
     let Ok(capture) = CaptureFile::from_file(memory_file(data).into()) else { return };
     let _ = format!("{:?} {:?} {:?} {}", capture.rings(), capture.end(), capture.problems(), capture.is_truncated());
@@ -129,7 +131,7 @@ pub fn capture(data: &[u8]) {
     }
 }
 
-/// Does with an opened ring everything that a program may do.
+/// Calls every function that a program may call on an open ring.
 pub fn exercise(reader: &Reader, steps: usize) {
     let info = reader.info();
     let _ = format!("{info:?} {:?} {:?} {:?}", reader.state(), reader.path(), reader.was_replaced());
@@ -163,7 +165,7 @@ pub fn exercise(reader: &Reader, steps: usize) {
     }
 }
 
-/// Reads on from the position of the cursor, and checks that every step makes progress.
+/// Reads on from the position of the cursor for `steps` steps, and checks that the cursor advances with each step.
 fn walk(cursor: &mut Cursor, steps: usize, schema: Option<&SchemaModel>, catalog: &mut Catalog) {
     let mut buffer = Vec::new();
     for _ in 0..steps {

@@ -1,4 +1,4 @@
-//! A good little ring, and changes to it: inputs that pass the first checks.
+//! A small valid ring, and changes to it. Such inputs pass a reader's first checks and reach the code after them.
 
 use eventring::__internals::layout::descriptor::{
     WORD_PAYLOAD_OFFSET, WORD_SEQNO, WORD_TYPE_AND_SIZE, pack_type_and_size,

@@ -1,4 +1,5 @@
-//! Turns the chosen feature into the `cfg` that the protocol's sources know, for this crate alone.
+//! Turns the feature that chooses the model checker into the `cfg` that the sources of the protocol test. The `cfg` is
+//! set for this crate only.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

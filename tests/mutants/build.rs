@@ -1,4 +1,4 @@
-//! Builds the deliberate faults in.
+//! Sets the `cfg`s that build the deliberate faults into this crate.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -65,9 +65,9 @@ impl Subject for EventRing {
             match cursor.next() {
                 Next::Event(event) => judge(&cursor, &event, &mut buffer, verdict),
                 Next::Gap(gap) => verdict.lost += gap.count,
-                // All writers have ended, and this cursor has read every event that they committed. The last seqnos may
-                // still be holes, but the cursor needs a moment to see that, so `read` returns without waiting for
-                // them.
+                // All writers have ended, and the cursor has read everything that they committed. The next seqno may
+                // still be a hole, which a cursor reports only after a moment. A hole is no event, so `read` does not
+                // wait for it.
                 Next::NotReady if was_done && cursor.lag() == 0 => return,
                 // Some events are unread, and the cursor has waited for PATIENCE since the last writer ended. No writer
                 // can commit this seqno any more, and the cursor does not report it as a hole: a real reader would wait

@@ -1,5 +1,5 @@
-//! The checker's atomics, for `src/sync.rs`. Before each access there is a hook at which a thread can be stopped, or
-//! can run a signal handler.
+//! The atomics of the model checker, which replace those of `src/sync.rs`. Before each access there is a step at which
+//! the checker can stop the thread, or a test can run a signal handler on it.
 
 #[cfg(loom)]
 use loom::{sync::atomic as checked, thread_local};
@@ -16,22 +16,23 @@ pub(crate) use checked::Ordering;
 type Interrupt = Box<dyn FnOnce()>;
 
 thread_local! {
-    /// The interrupt of this thread, and the number of accesses before it.
+    /// The interrupt that is planned for this thread, and the number of atomic accesses before it.
     static PENDING: RefCell<Option<(u64, Interrupt)>> = RefCell::new(None);
 }
 
-/// Calls `interrupt` on this thread before its atomic access number `accesses`, counted from 0.
+/// Plans an interrupt of this thread: calls `interrupt` before the thread's atomic access number `accesses`, counted
+/// from 0.
 pub(crate) fn interrupt_before(accesses: u64, interrupt: impl FnOnce() + 'static) {
     PENDING.with(|pending| *pending.borrow_mut() = Some((accesses, Box::new(interrupt))));
 }
 
-/// Takes back the interrupt of this thread. Returns true if it was still pending.
+/// Cancels the planned interrupt of this thread. Returns true if it had not run yet.
 pub(crate) fn cancel_interrupt() -> bool {
     PENDING.with(|pending| pending.borrow_mut().take()).is_some()
 }
 
 fn step() {
-    // Thread-local storage is gone while a thread ends. No interrupt is pending then.
+    // While a thread ends, its thread-local storage is gone. No interrupt is planned then.
     let due = PENDING.with(|pending| {
         let mut pending = pending.borrow_mut();
         match pending.as_mut() {
@@ -54,7 +55,7 @@ pub(crate) fn fence(order: Ordering) {
     checked::fence(order);
 }
 
-/// Does nothing but the step: compilers do not reorder the code that a checker runs.
+/// Takes a step and needs no fence: a compiler does not reorder code that runs in a checker.
 pub(crate) fn compiler_fence(_: Ordering) {
     step();
 }

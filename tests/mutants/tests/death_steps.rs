@@ -1,5 +1,5 @@
-//! A writer that is killed at any named step, immediately or after other writers have gone round the ring, leaves no
-//! half event and no reader that waits.
+//! A writer is killed at each named step: immediately, or after other writers have gone round the ring. It must leave
+//! no half-written event, and no seqno for which a reader waits.
 
 #[path = "../../child/mod.rs"]
 mod child;
@@ -17,7 +17,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// The numbers of laps of the other writers between the parking of a writer and the kill.
+/// The numbers of laps that the other writers go round between the parking of a writer and the kill.
 const LAPS: [u64; 2] = [0, 2];
 
 fn wait_until(is_so: impl Fn() -> bool) {
@@ -26,14 +26,15 @@ fn wait_until(is_so: impl Fn() -> bool) {
     }
 }
 
-/// Records, parks a writer, reports this to the parent, and waits to be killed. `part` is step, passes, laps.
+/// Plays the process to be killed: records, parks a writer, reports this to the parent, and waits. `part` holds the
+/// step, the passes before it, and the laps after it.
 fn write_and_park(part: &str, path: &Path) {
     let words: Vec<u64> = part.split(' ').map(|word| word.parse().unwrap()).collect();
     let [step, passes, laps] = words[..] else { panic!("{part}") };
     step::set_hook(|step| parking::at(step as usize));
     let step = step::ALL[step as usize];
     let path = path.to_owned();
-    // The parent gets its message only when the ring exists.
+    // The parent opens the ring when it gets the message, so the message comes only when the ring exists.
     let watched = path.clone();
     std::thread::spawn(move || death::write_until_killed(&path, death::record_and_tell));
     wait_until(|| Reader::open(&watched).is_ok());
@@ -42,7 +43,8 @@ fn write_and_park(part: &str, path: &Path) {
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).unwrap();
     if matches!(step, Step::Refused | Step::HolePublished) {
-        // Only a writer that meets another writer inside its slot comes to this step.
+        // A writer comes to this step only if another writer is inside the slot that it wants. So another writer is
+        // parked first, with a claimed slot.
         parking::arm(Step::Claimed as usize, passes);
         wait_until(|| parking::parked() == 1);
     }

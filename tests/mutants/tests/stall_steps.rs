@@ -1,5 +1,5 @@
-//! A writer that stops at any named step, for any time, spoils nobody's events, neither while it stands nor at any step
-//! that it takes afterwards.
+//! A writer is parked at each named step, for any time. It must spoil no event of another writer: not while it is
+//! parked, and not at any step that it takes afterwards.
 
 #[path = "../../stall/mod.rs"]
 mod stall;
@@ -16,8 +16,8 @@ fn laps() -> u64 {
     std::env::var("EVENTRING_STALL_LAPS").map_or(40, |told| told.parse().expect("a number of laps"))
 }
 
-/// Parks a writer at each step of a ring of its own. Before that, other writers are parked at the steps that `first`
-/// names.
+/// Makes a ring for each step and parks a writer there. Before that, other writers are parked at the steps that `first`
+/// returns for this step.
 fn run_all<S: Subject>(
     make: impl Fn() -> S,
     steps: usize,
@@ -48,7 +48,8 @@ fn step_name(step: usize) -> String {
 fn a_writer_that_is_parked_at_any_step_spoils_nothing_then_and_later() {
     step::set_hook(|step| parking::at(step as usize));
     let first = |step: usize| match step::ALL[step] {
-        // Only a writer that meets another writer inside its slot, or its chunk, comes to these steps.
+        // A writer comes to these steps only if another writer is inside its slot, or its chunk. So another writer is
+        // parked there first.
         step::Step::Refused | step::Step::HolePublished => vec![step::Step::Claimed as usize],
         _ => Vec::new(),
     };
