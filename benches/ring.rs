@@ -57,7 +57,8 @@ fn read(c: &mut Criterion) {
         cursor.seek(Seek::Oldest);
         b.iter(|| match cursor.next() {
             Next::Event(event) => black_box(event.record_epoch_nanos),
-            // The cursor is at the end. The events that are gone are reported first.
+            // The cursor is at the end and goes back to the oldest event. There it first reports the events that are
+            // gone.
             Next::NotReady => {
                 cursor.seek(Seek::Oldest);
                 0

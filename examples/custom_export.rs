@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             // Events of this shard were lost: a span without an end may have ended.
             PerfItem::Gap { source: PerfSource::Shard(shard), .. } => replay.gap(Some((0, shard))),
             PerfItem::Gap { source: PerfSource::TypedEvents, .. } => replay.gap(None),
-            // Typed events, if the reader was given their ring by `with_typed_events`.
+            // Typed events come only if the reader was given their ring by `with_typed_events`.
             PerfItem::TypedEvent(_) => {}
         }
         // Each span is written soon after it has ended, so memory holds only the open spans.

@@ -83,7 +83,7 @@ async fn compare(options: &Options, switch: &dyn Fn(bool)) -> Result<(), Box<dyn
     let address = open().await?;
     let mut pairs = Vec::new();
     for round in 0..=options.rounds {
-        // The two cases take turns in being first.
+        // The case that comes first alternates from round to round.
         let mut per_second = [0.0; 2];
         for is_on in [round % 2 == 0, round % 2 == 1] {
             switch(is_on);

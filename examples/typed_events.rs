@@ -44,7 +44,7 @@ enum Shop {
     // The struct is followed by `parcel_count` parcel numbers, and then by a text to the payload's end.
     #[event(payload = OrderShipped, trailing(parcels: u64 * parcel_count, note: Utf8))]
     OrderShipped = 3,
-    // An event without a payload.
+    // This event has no payload.
     DayEnded = 4,
 }
 

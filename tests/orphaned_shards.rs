@@ -1,4 +1,5 @@
-//! The shards that a crashed recorder with many threads leaves, when the next recorder of that name has few threads.
+//! The shards that are left when a recorder with many threads crashes, and the next recorder of that name has few
+//! threads.
 #![cfg(feature = "cli")]
 
 mod child;
@@ -13,7 +14,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 
-/// The number of shards, and of the threads that record at the same time.
+/// The number of shards that a recorder may have, and of the threads that record at the same time.
 const MANY: usize = 4;
 
 /// Plays a program that records on `threads` threads at the same time, keeps its rings if `keep` is set, and then waits
@@ -26,8 +27,8 @@ fn record(threads: usize, keep: bool) {
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                // A thread that meets other recording threads, or another thread that makes a shard, asks again until
-                // it has a shard of its own.
+                // A thread may get no shard of its own at first, because other threads record, or because another
+                // thread is making a shard. So it records until there are enough shards.
                 tracing::dispatcher::with_default(&dispatch, || {
                     while recorder.shard_count() < threads {
                         tracing::info_span!("work").in_scope(|| ());
@@ -44,15 +45,15 @@ fn record(threads: usize, keep: bool) {
     wait_for_parent();
 }
 
-/// Starts a process of this test that plays `part`, and waits until it records to `shards` shards.
+/// Starts a child process that plays `part` of `test`, and waits until it has `shards` shards.
 fn recording(test: &str, part: &str, ring: &Path, shards: usize) -> Talk {
     let mut talk = Talk::with(play(test, part, ring));
     assert_eq!(talk.hear(), shards.to_string());
     talk
 }
 
-/// Plays the part of the child, if this process is one. The name of the part says on how many threads it records, and
-/// whether it keeps its rings.
+/// Plays the child's part and returns true if this process is a child. The name of the part says on how many threads it
+/// records, and whether it keeps its rings.
 fn plays() -> bool {
     let part = part();
     match part.as_deref() {
@@ -64,14 +65,14 @@ fn plays() -> bool {
     part.is_some()
 }
 
-/// Leaves a recorder with many shards at `ring` that was killed.
+/// Makes a recorder with many shards at `ring` and kills its process, so that the files stay.
 fn crash(test: &str, ring: &Path) {
     let mut many = recording(test, "many", ring, MANY);
     many.child.kill().unwrap();
     many.child.wait().unwrap();
 }
 
-/// Makes a ring of this process that is not a shard.
+/// Makes a ring that this process owns and that is no shard.
 fn plain(path: &Path) -> Recorder {
     let description = ContentDescription::new(300, "OTHER");
     Recorder::builder(description).config(path).compact(true).shifts(15, 21).prefault(false).build().unwrap()
@@ -109,11 +110,11 @@ fn the_next_recorder_of_the_name_removes_the_shards_of_a_dead_one_and_nothing_el
     std::fs::copy(shard(&ring, ".3"), shard(&ring, ".03")).unwrap();
     std::fs::write(shard(&ring, ".8"), "no ring").unwrap();
     std::fs::copy(shard(&ring, ".1"), shard(&ring, "2.1")).unwrap();
-    // The lock is that of another implementation, which has only the `flock`.
+    // This lock is held as another implementation holds it: with `flock` alone.
     let locked = std::fs::File::options().read(true).write(true).open(shard(&ring, ".3")).unwrap();
     locked.write_all_at(&[0; 8], eventring::__internals::shm::WRITE_LOCK_OFFSET).unwrap();
     rustix::fs::flock(&locked, rustix::fs::FlockOperation::LockExclusive).unwrap();
-    // A process died while it made this shard; no process has that number.
+    // The file was left by a process that died while it made this shard. The name has a process id that no process has.
     let unfinished = shard(&ring, ".5.~4194305");
     std::fs::write(&unfinished, "").unwrap();
     let left = ["shop", "shop.03", "shop.2", "shop.3", "shop.7", "shop.8", "shop2.1"];
@@ -122,7 +123,7 @@ fn the_next_recorder_of_the_name_removes_the_shards_of_a_dead_one_and_nothing_el
     assert_eq!(names(directory.path()), left);
     assert!(few.end().success());
     assert_eq!(names(directory.path()), left[1..]);
-    // This is the control: the shard goes as soon as nobody has its lock.
+    // This is the control: the shard is removed as soon as nobody holds its lock.
     drop(locked);
     drop(plain(&ring));
     assert_eq!(names(directory.path()), ["shop.03", "shop.2", "shop.7", "shop.8", "shop2.1"]);
@@ -171,7 +172,7 @@ fn shards_without_their_recorder_are_listed_as_such_and_those_of_a_recorder_coun
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let ring = directory.path().join("shop");
     crash(TEST, &ring);
-    // This is the control: beside their shard 0 they are no orphans.
+    // This is the control: if their shard 0 is there, these shards are no orphans.
     let listed = run(&["list", "--json", argument(directory.path())]).json();
     assert_eq!(listed["rings"].as_array().unwrap().len(), 1, "{listed:#}");
     assert_eq!((&listed["rings"][0]["shards"], &listed["rings"][0]["orphaned"]), (&MANY.into(), &false.into()));
@@ -226,7 +227,7 @@ fn clean_removes_what_dead_programs_left_and_says_why_the_rest_stays() {
     std::fs::copy(program::KEPT, at("saved.zst")).unwrap();
     let before = names(directory.path());
 
-    // Verbs that read a ring name the first shard of a recorder without shard 0.
+    // If shard 0 is missing, the error of each verb that reads a ring names the first shard that is left.
     for verb in ["info", "watch", "summary"] {
         let missing = run(&[verb, argument(&at("gone"))]);
         assert_eq!(missing.code, Some(3), "{missing:?}");
@@ -292,7 +293,7 @@ fn clean_leaves_the_rings_of_other_users() {
     assert_eq!(paths(&cleaned["removed"]), ["shop.2", "shop.3"]);
     assert!(cleaned["left"][0]["message"].as_str().unwrap().contains("it belongs to user 4711"), "{cleaned:#}");
     assert_eq!(names(directory.path()), ["shop.1"]);
-    // A recorder does not remove it, either.
+    // A new recorder does not remove the file either.
     drop(plain(&ring));
     assert_eq!(names(directory.path()), ["shop.1"]);
 }

@@ -22,7 +22,8 @@ struct Found {
     payloads: u64,
     /// Events whose payload has expired.
     expired: u64,
-    /// Bytes that were recorded after the newest expired payload, with each payload rounded up to 16.
+    /// Bytes of the payloads that were recorded after the newest expired payload. Each size is rounded up to a multiple
+    /// of 16.
     since_newest_expired: u64,
 }
 
@@ -67,7 +68,7 @@ fn random(state: &mut u64) -> u64 {
 /// A function that returns the size of the next payload for a random number.
 type NextSize = fn(u64) -> u64;
 
-/// Kinds of traffic.
+/// Kinds of traffic: each has a name and the sizes of its payloads.
 const TRAFFIC: [(&str, NextSize); 9] = [
     ("tiny", |_| 16),
     ("small", |random| 1 + random % 200),
@@ -80,7 +81,7 @@ const TRAFFIC: [(&str, NextSize); 9] = [
     ("mostly small, of any order of magnitude", |random| 1 + random % (1 << (4 + random / 7 % 14))),
 ];
 
-/// Bytes that the traffic tests record: several times the payload buffer.
+/// The number of bytes that each traffic test records: several times the size of the payload buffer.
 const TURNS_BYTES: u64 = 24 << 20;
 
 #[test]
@@ -116,7 +117,7 @@ fn what_a_few_threads_recorded_at_a_time_is_readable_until_half_of_the_buffer_wa
                         let size = size(random(&mut state));
                         bytes += size.next_multiple_of(16);
                         recorder.record(2, [0; 4], &payload[..size as usize]);
-                        // The threads take turns, however few processors there are.
+                        // The thread yields now and then, so that threads take turns even on a single processor.
                         if random(&mut state).is_multiple_of(4) {
                             std::thread::yield_now();
                         }
@@ -216,7 +217,8 @@ mod spans {
             let recorder = default_recorder();
             let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
             let turn = Barrier::new(THREADS);
-            // The threads record half of the buffers, less the space of the THREAD_STARTED events.
+            // The number of rounds fills half of the payload buffers. The space of the THREAD_STARTED events is
+            // subtracted.
             let rounds = (shards * (8 << 20) / 2 - (1 << 20)) / (THREADS * (2 * text.len() + 96));
             std::thread::scope(|scope| {
                 for _ in 0..THREADS {

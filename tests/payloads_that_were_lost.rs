@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 const SPANS: u64 = 4000;
-/// A size so large that the payload buffer holds far fewer payloads than the ring has descriptors.
+/// The size of each payload. It is so large that the payload buffer holds far fewer payloads than the ring has
+/// descriptors.
 const TEXT_BYTES: usize = 2000;
 
 struct Recorded {
@@ -25,7 +26,7 @@ struct Recorded {
     orders: PathBuf,
 }
 
-/// Records spans and events with payloads of that length, and returns the rings, which still hold all descriptors.
+/// Records spans and events whose payloads have this length. Returns the rings, which still hold all descriptors.
 fn recorded(text_bytes: usize) -> Recorded {
     let directory = program::directory();
     let [spans, orders] = ["shop", "shop-orders"].map(|name| program::place(&directory, name));

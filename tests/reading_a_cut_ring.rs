@@ -53,7 +53,7 @@ fn payloads_beyond_the_new_end_are_expired_and_never_zeros() {
 #[test]
 fn a_writer_whose_descriptors_are_gone_does_not_search_all_of_them_for_each_event() {
     let (_place, path, recorder) = ring();
-    // The ring is beyond its first lap, in which an empty slot is a free slot.
+    // The ring is in its second lap. In the first lap, an empty slot would be a free slot for the writer.
     (0..70_000).for_each(|n| assert!(recorder.record(2, [n; 4], &PAYLOAD) > 0));
     File::options().write(true).open(&path).unwrap().set_len(2 << 20).unwrap();
     let before = recorder.stats().last_seqno;

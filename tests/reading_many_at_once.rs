@@ -54,7 +54,7 @@ fn batches_give_the_same_events_and_gaps_as_single_reads() {
     let (mut each, mut next) = (reader.cursor(), reader.cursor());
     record(&recorder, 100);
     assert_eq!(at_once(&mut each, |_| false), one_by_one(&mut next));
-    // The cursors were lapped: both begin with the same gap.
+    // A writer has lapped both cursors, so both must begin with the same gap.
     record(&recorder, CAPACITY + 5_000);
     let found = at_once(&mut each, |_| false);
     assert!(found[0].contains("Overwritten"), "{}", found[0]);
@@ -113,7 +113,7 @@ fn a_loop_around_next_ends_with_the_writer_and_not_before_its_last_event_and_hol
         for burst in 0..20 {
             record(&recorder, 500);
             if burst == 10 {
-                // This hole in the middle holds the reader up until the end.
+                // This reservation is never committed. Both readers stop at its seqno until the ring has ended.
                 std::mem::forget(recorder.reserve(2, [0; 4], 8));
             }
             std::thread::sleep(std::time::Duration::from_millis(1));

@@ -56,9 +56,10 @@ struct Run {
     recording: Recording,
     /// Sizes of the ring.
     shifts: (u32, u32),
-    /// The number of threads, which record in turns, so that the order of events is that of the original.
+    /// The number of recording threads. They take turns, so that the events keep the order of the original.
     threads: u32,
-    /// True if payloads are decoded and encoded again. This clears the padding, which is not zero in the original.
+    /// True if payloads are decoded and encoded again before they are recorded. This sets padding bytes to zero, which
+    /// they are not in the original.
     encodes: bool,
 }
 
@@ -91,7 +92,8 @@ fn write(ring: &Path, run: Run) {
     say("done");
 }
 
-/// Reads to the end of the ring and compares. Prints how many events it read and lost.
+/// Plays a reader: reads to the end of the ring, compares each event with the original, and prints how many events it
+/// read and lost.
 fn read(ring: &Path, run: Run) {
     let originals = originals(run.recording);
     let mut cursor = Reader::open_typed::<ExecEvent>(ring).unwrap().cursor();
@@ -106,7 +108,7 @@ fn read(ring: &Path, run: Run) {
                 assert_eq!(event.seqno, expected);
                 expected += 1;
                 let (original, original_payload) = &originals[event.seqno as usize - 1];
-                // Payload offset and time belong to the new recording.
+                // The payload offset and the time differ from the original, so they are not compared.
                 let like_original = Descriptor {
                     payload_buf_offset: original.payload_buf_offset,
                     record_epoch_nanos: original.record_epoch_nanos,
@@ -140,7 +142,8 @@ fn read(ring: &Path, run: Run) {
     say(format_args!("{read} {}", lost + expired));
 }
 
-/// Plays the part of this process, or starts the three others. Returns how many events the two readers read and lost.
+/// Plays the part of this process if it is a child. Otherwise starts a writer and two readers, and returns how many
+/// events each reader read and lost.
 fn perform(test: &str, run: Run) -> Option<Vec<(u64, u64)>> {
     match part().as_deref() {
         Some("writer") => write(&place(), run),

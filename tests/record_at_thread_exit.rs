@@ -37,8 +37,8 @@ fn destructors_of_thread_locals_record_before_and_after_the_recorders_own() {
         let recorder = recorder.clone();
         let ended = std::thread::spawn(move || {
             let last = || Some(Last { recorder: recorder.clone(), thread });
-            // Thread-locals are destroyed in an order of their own. One of these is initialised before those that
-            // recording makes, one after.
+            // The order in which thread-locals are destroyed depends on the order in which they were initialised. So
+            // one value is initialised before the thread-locals that recording makes, and one after them.
             BEFORE.set(last());
             if thread % 3 > 0 {
                 recorder.record(2, [thread, 0, 0, 0], b"alive");

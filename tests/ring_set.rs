@@ -19,19 +19,19 @@ fn recorder_at(path: &Path) -> Recorder {
     Recorder::builder(ContentDescription::new(300, "THINGS")).config(path).compact(true).shifts(15, 21).build().unwrap()
 }
 
-/// Records `count` events with this mark.
+/// Records `count` events. `mark` is their first extension word, by which the test recognises them.
 fn record(recorder: &Recorder, mark: u64, count: u64) {
     (0..count).for_each(|_| assert_ne!(recorder.record(2, [mark, 0, 0, 0], b"x"), 0));
 }
 
-/// Records a ringful and `more` events, in the process that is the writer.
+/// Records as many events as the ring has descriptors, and `more`. Only the process that writes the ring calls this.
 fn record_ringful(recorder: &Recorder, more: u64) -> u64 {
     let count = recorder.geometry().descriptor_capacity() + more;
     record(recorder, 7, count);
     count
 }
 
-/// Returns the ring and the mark of the next event of the set.
+/// Returns the next event of the set: the index of its ring, and its mark.
 fn mark(rings: &mut RingSet) -> (usize, u64) {
     match rings.next_timeout(LONG) {
         Some(RingItem::Event { ring, event }) => {
@@ -73,7 +73,7 @@ fn a_ring_that_does_not_exist_yet_is_waited_for_and_is_read_from_its_first_event
         let path = path.clone();
         move || options.open([path])
     });
-    // The thread most likely waits by now. The writer makes the ring when its input ends.
+    // By now the thread most likely waits for the ring. The writer makes the ring when its input ends.
     std::thread::sleep(Duration::from_millis(50));
     assert!(!opened.is_finished());
     assert!(writer.end().success());
@@ -82,9 +82,10 @@ fn a_ring_that_does_not_exist_yet_is_waited_for_and_is_read_from_its_first_event
     let ring = &rings.rings()[0];
     let handed_out = ring.reader().unwrap().info().last_seqno;
     let stats = ring.stats();
-    // Events that were overwritten before the ring was opened are a loss, because this reader was there first.
+    // This reader was there before the ring. So events that were overwritten before it could open the ring count as
+    // lost.
     assert_eq!((stats.read + stats.lost, stats.overwritten_before, stats.given_up), (handed_out, 0, 0));
-    // A ring that holds other events is an error, not a reason to wait on.
+    // A ring of that name with other events is an error. The reader does not wait for another ring.
     let other = Reader::options().expect_events::<TestEvent>().wait(LONG);
     assert!(matches!(other.open(&path).unwrap_err().kind(), ReaderErrorKind::WrongContentType { .. }));
 }
@@ -147,7 +148,7 @@ fn the_next_ring_of_a_name_takes_the_place_of_the_one_that_ended_and_the_others_
     let mut marks: Vec<_> = (0..4).map(|_| mark(&mut rings)).collect();
     marks.sort_unstable();
     assert_eq!(marks, [(0, 10), (0, 10), (1, 50), (1, 50)]);
-    // All writers live, so no next ring is looked for.
+    // The set looks for a next ring only when a writer has ended. All writers live.
     assert_eq!(rings.reopen(Duration::ZERO).unwrap(), None);
     first.child.kill().unwrap();
     first.child.wait().unwrap();
@@ -158,7 +159,7 @@ fn the_next_ring_of_a_name_takes_the_place_of_the_one_that_ended_and_the_others_
     let names: Vec<_> = rings.rings().iter().map(|ring| ring.reader().unwrap().name().unwrap()).collect();
     assert_eq!(names, [&other_path, &path]);
     assert_eq!([mark(&mut rings), mark(&mut rings)], [(1, 20), (1, 20)]);
-    // A ring that has ended is read to its end before the next one takes its place.
+    // The set reads the ended ring to its end before it opens the next ring of that name.
     assert!(second.end().success());
     let mut third = start("30", &path);
     assert_eq!(rings.reopen(Duration::ZERO).unwrap(), None);

@@ -82,7 +82,7 @@ fn a_forked_child_neither_removes_the_file_nor_keeps_the_lock() {
         let dropped = make(&place().with_extension("dropped"), false).unwrap();
         let guard = ForkGuard::new().unwrap();
         let mut dropped = Some(dropped);
-        // One child exits through the exit handlers, after a drop.
+        // The first child drops a ring of its parent and then exits through the exit handlers. The files must stay.
         let pid = fork(|| {
             assert!(!guard.is_original_process());
             drop(dropped.take());
@@ -92,12 +92,12 @@ fn a_forked_child_neither_removes_the_file_nor_keeps_the_lock() {
         wait_for(pid);
         assert!(place().exists() && place().with_extension("dropped").exists());
         assert_eq!(lock_state(RING.get().unwrap()), LockState::Held { pid: Some(std::process::id()) });
-        // Another child outlives us, as a daemon outlives the process that started it. Its own ring takes over the
-        // name.
+        // The second child outlives the parent, as a daemon outlives the process that started it. It makes a ring of
+        // the same name.
         let path = place();
         fork(|| {
-            // Only now has the child surely let go of the lock: a fork returns in the parent before the child's
-            // handlers have run.
+            // The message comes from the child: a fork can return in the parent before the child's handlers have
+            // released the lock.
             say("forked");
             wait_for_parent();
             let taken_over = make(&path, false);
@@ -112,8 +112,8 @@ fn a_forked_child_neither_removes_the_file_nor_keeps_the_lock() {
     let path = directory.path().join("ring");
     let mut owner = Talk::with(play(TEST, "owner", &path));
     assert_eq!(owner.hear(), "forked");
-    // The test waits for the owner's end, but not for the end of the owner's child, which has our pipe. `end` waits for
-    // the rest.
+    // The test waits until the owner has ended. The owner's child has inherited the pipe, so the end of the pipe comes
+    // later: [`Talk::end`] waits for that.
     let pid = i32::try_from(owner.child.id()).ok().and_then(Pid::from_raw).unwrap();
     waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap();
     assert!(!path.with_extension("dropped").exists());
@@ -156,7 +156,7 @@ fn a_killed_owner_is_noticed_and_its_file_is_read_and_replaced() {
     while identity.liveness() == Liveness::Alive && std::time::Instant::now() < deadline {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
-    // The owner counts as dead even before its parent has waited for it.
+    // The owner has not been waited for by its parent, so it is a zombie. It counts as dead nevertheless.
     for identity in [Some(&identity), None] {
         assert_eq!(writer_liveness(&file, identity), Liveness::Dead);
     }
@@ -175,7 +175,7 @@ fn a_program_that_closes_every_descriptor_keeps_its_locks_and_ends_in_good_order
         let read = open(&place());
         // SAFETY: the descriptors that it closes are used only by rings, which this test is about.
         assert_eq!(unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) }, 0);
-        // The descriptor numbers are used again, for files that no other code may close.
+        // New files get the descriptor numbers of the closed rings. The end of the rings must not close these files.
         let others = [(); 16].map(|()| std::fs::File::open("/dev/null").unwrap());
         let (me, gone) =
             (ProcessIdentity::current(), ProcessIdentity { pid: u32::MAX >> 1, ..ProcessIdentity::current() });

@@ -24,7 +24,8 @@ const SECTIONS: Sections =
     Sections { header_bytes: 4096, descriptor_bytes: 4096, payload_bytes: 64 << 10, context_bytes: 0 };
 const WORDS: usize = 9216;
 
-/// Makes the file and fills every word of it with the same number, which is not 0, slowly enough for others to look.
+/// Makes the file, and writes the same number, which is not 0, to each word. This is slow enough for other processes to
+/// see a file that is not finished.
 fn make(path: &Path) -> Result<(OwnedRingFile, Mapping), ShmError> {
     let place = RingDirectories::from_environment().location_for_writing(&RingName::new(path)?);
     let options = CreateOptions { replace_prefix: b"RING", ..CreateOptions::default() };
@@ -118,15 +119,15 @@ fn of_many_processes_exactly_one_owns_the_ring_and_readers_see_whole_files_only(
             assert_eq!(winners.len(), 1, "round {round}: {printed:?}");
             let pids: Vec<_> = children.iter().map(|child| child.child.id()).collect();
             for (index, printed) in printed.iter().enumerate().filter(|(index, _)| *index != winners[0]) {
-                // A process that replaces a stale file holds its lock for an instant. A loser may therefore name
-                // another loser, but never an unrelated process.
+                // Each process that replaces a stale file holds its lock for an instant. So a loser may name another
+                // loser as the owner, but never a process that does not take part.
                 let named = pids.iter().any(|pid| *printed == format!("lost to {pid}"));
                 assert!(named, "round {round}, process {}: {printed}", pids[index]);
             }
             fs::remove_file(&start).unwrap();
             let winner = &mut children[winners[0]];
             if round % 3 < 2 {
-                // The next round finds a stale file.
+                // The kill leaves a stale file for the next round.
                 winner.child.kill().unwrap();
                 assert_eq!(winner.end().signal(), Some(libc::SIGKILL));
                 assert!(path.exists());
@@ -156,7 +157,7 @@ fn of_many_threads_exactly_one_owns_the_ring() {
                 std::thread::spawn(move || {
                     barrier.wait();
                     let made = make(&path);
-                    // No thread lets go before all have tried.
+                    // No thread releases its ring before all threads have tried.
                     barrier.wait();
                     made.map(drop)
                 })
@@ -251,7 +252,7 @@ fn a_maker_that_is_killed_at_any_moment_leaves_nothing_in_the_way() {
         let part = if round % 2 == 0 { "maker" } else { "replacer" };
         let mut maker = Talk::with(play(TEST, part, &path));
         assert_eq!(maker.hear(), "ready");
-        // The end comes at a different moment of the loop each time.
+        // The maker is ended at a different moment of its loop each time.
         std::thread::sleep(Duration::from_micros(u64::from(begin.elapsed().subsec_nanos()) % 997));
         drop(maker);
         drop(make(&path).unwrap());

@@ -165,7 +165,7 @@ fn a_damaged_last_seqno_costs_a_gap_and_not_an_endless_loop() {
     let mut cursor = reader.cursor();
     cursor.seek(Seek::Oldest);
     assert!((0..1 << 20).any(|_| cursor.next() == Next::NotReady && cursor.lag() == 0));
-    // A header that claims a later seqno than this one is read as if it claimed this one.
+    // The header claims a later seqno than any ring can have. The reader limits the claim to this seqno.
     let last = i64::MAX as u64;
     // The first slot's event is there, whatever the header says.
     assert_eq!((summary.events, summary.lost, summary.last_seqno), (1, last - 1, last));

@@ -50,7 +50,7 @@ const SHARED_TYPE_NAMES: [(&str, &str); 2] = [
     ("Inner", "the boxed content of an error: private to its module"),
 ];
 
-/// Endings of the names of files that define the same types as another file, for other systems or machines.
+/// Names of files that define the same types as another file does, for other operating systems or machines.
 const TWIN_FILES: [&str; 2] = ["unsupported.rs", "portable.rs"];
 
 /// Beginnings of doc comments that name no thing and no action.

@@ -90,7 +90,8 @@ fn a_scoped_subscriber_inside_another_one_has_its_own_current_span() {
                         tracing::info!("second");
                         // A typed event belongs to the span that was entered last, whichever subscriber it belongs to.
                         assert!(current_span_id() != 0 && current_span_id() != id_outside);
-                        // The span of the outer subscriber disturbs nothing.
+                        // The span of the outer subscriber is current, too, and does not change what the inner one
+                        // records.
                         span.in_scope(|| tracing::info!("third"));
                     });
                 });

@@ -245,7 +245,7 @@ fn a_value_is_formatted_once_and_once_more_if_the_fields_need_the_large_buffer()
             formatted.set(0);
             tracing::info!(value = ?Counting(&formatted), text);
             assert_eq!(formatted.take(), expected, "log record with {bytes} bytes");
-            // These are more spans at a time than a thread keeps cells for.
+            // These are more open spans than a thread keeps free cells for.
             let spans: Vec<_> = (0..300)
                 .map(|_| {
                     let span = tracing::info_span!("counting", value = ?Counting(&formatted), text);

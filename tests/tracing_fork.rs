@@ -28,7 +28,7 @@ fn work(who: &'static str) {
     FORKED.mark_with(who);
     let other = std::thread::spawn(move || {
         let _span = tracing::info_span!("other thread", who).entered();
-        // These are more open spans than a block has cells.
+        // These are more open spans than a block of the span slab has cells.
         let open: Vec<_> = (0..2000u64).map(|n| tracing::debug_span!("open", n)).collect();
         drop(open);
     });

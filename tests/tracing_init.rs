@@ -19,7 +19,7 @@ const VARIABLES: [&str; 3] = ["EVENTRING_PERF", "EVENTRING_FILTER", "EVENTRING_R
 
 static SEEN: Counter = Counter::new("seen");
 
-/// Plays a program that reports how its set-up went, works, and lives until its parent ends it.
+/// Plays a program. It reports the result of its set-up, records some events, and lives until its parent ends it.
 fn serve(set_up: impl FnOnce() -> Result<bool, String>) {
     say(match set_up() {
         Ok(true) => "recording".to_owned(),
@@ -44,7 +44,7 @@ fn command(test: &str, directory: &Path, variables: &[(&str, &str)]) -> Command 
     command
 }
 
-/// Returns the program's report of its set-up, and the log records that are in its rings then.
+/// Returns the program's report of its set-up, and the log records that are then in its rings.
 fn outcome(test: &str, directory: &Path, variables: &[(&str, &str)]) -> (String, Vec<String>) {
     let mut talk = Talk::with(command(test, directory, variables));
     let printed = talk.hear();
@@ -120,7 +120,7 @@ fn a_service_is_switched_on_by_its_environment_and_otherwise_costs_nothing() {
         printed.contains("`loud=loud`") && printed.contains("EVENTRING_FILTER") && recorded.is_empty(),
         "{printed}"
     );
-    // A filter that would match nothing, and names that no field has.
+    // Each of these values is a mistake: a filter that matches nothing, or a name that no field can have.
     for (variable, value) in
         [("EVENTRING_FILTER", "inof"), ("EVENTRING_FILTER", " ,"), ("EVENTRING_REDACT", "password;token")]
     {
@@ -167,7 +167,7 @@ fn a_layer_from_the_environment_has_the_environments_filter_for_itself() {
                 .with(layer)
                 .with(tracing_subscriber::fmt::layer().with_writer(std::io::sink));
             tracing::subscriber::set_global_default(stack).unwrap();
-            // The other layers see the same as before.
+            // The filter of the recorder's layer does not affect other layers: they still see every level.
             assert_eq!(LevelFilter::current(), LevelFilter::TRACE);
             Ok(true)
         });

@@ -17,9 +17,9 @@ use std::sync::Barrier;
 const TEST: &str = "every_committed_event_of_a_killed_program_is_captured_and_its_open_spans_are_open";
 const THREADS: u64 = 5;
 const SHARDS: usize = 3;
-/// The number of steps after which each thread first reports to the parent.
+/// The number of steps after which each thread reports to the parent for the first time.
 const STEPS_TOLD: u64 = 100;
-/// The number of steps after which each thread waits to be killed; the rings hold all of them.
+/// The number of steps after which each thread stops and waits to be killed. The rings have room for all these steps.
 const STEPS_MAX: u64 = 8_000;
 
 /// Performs steps without end, in a span that is never exited.
@@ -99,7 +99,7 @@ fn every_committed_event_of_a_killed_program_is_captured_and_its_open_spans_are_
     for worker in &workers {
         let thread = number(&worker["fields"]["thread"]);
         let steps: Vec<_> = of("span", "step").into_iter().filter(|step| step["parent"] == worker["id"]).collect();
-        // Each step is there, in order, as far as the thread got.
+        // The steps of a thread are complete and in order, up to the last step that it recorded.
         let numbers: Vec<u64> = steps.iter().map(|step| number(&step["fields"]["n"])).collect();
         assert!(numbers.iter().copied().eq(1..=numbers.len() as u64), "a step is missing in {numbers:?}");
         assert!(

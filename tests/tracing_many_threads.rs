@@ -48,7 +48,8 @@ fn threads_that_begin_at_the_same_moment_get_a_shard_each_and_keep_the_order_of_
             let body = move || {
                 begin.wait();
                 let log = |n| tracing::dispatcher::with_default(dispatch, || tracing::info!(n));
-                // A thread that arrives while another thread makes a shard shares a shard until its next event.
+                // If another thread is making a shard when this thread records its first event, this thread shares a
+                // shard until its next event. So it records until it has a shard of its own.
                 for n in 0.. {
                     log(n);
                     if recorder.shard_count() == THREADS && n > 50 || Instant::now() > deadline {
@@ -129,7 +130,7 @@ fn a_shard_that_cannot_be_made_is_counted_and_its_threads_share() {
             scope.spawn(move || {
                 tracing::dispatcher::with_default(dispatch, || tracing::info!(n));
                 barrier.wait();
-                // A thread that shared a shard only provisionally asks again.
+                // The thread shares a shard for now and asks again for one of its own with its next event.
                 tracing::dispatcher::with_default(dispatch, || tracing::info!(n));
             });
         }

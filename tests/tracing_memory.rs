@@ -51,8 +51,8 @@ fn recorder() -> PerfRecorder {
     PerfRecorder::builder().anonymous().shifts(15, 21).tables_shift(16).shards(2).prefault(false).build().unwrap()
 }
 
-/// Opens `count` spans at a time and closes them, `ROUNDS` times. Returns for each round the bytes for each span by
-/// which the heap had grown while the spans were open.
+/// Opens `count` spans and closes them all, `ROUNDS` times. Returns, for each round, the growth of the heap while the
+/// spans were open, in bytes for each span.
 fn open_spans<const ROUNDS: usize>(count: usize, dispatch: &Dispatch) -> [usize; ROUNDS] {
     let mut spans: Vec<Span> = Vec::with_capacity(count);
     let before = heap_bytes();
@@ -150,7 +150,7 @@ fn threads_that_only_close_spans_while_nothing_is_recorded_give_their_cells_back
             })
         })
         .collect();
-    // Only the chain that is being filled may be new.
+    // The cells of closed spans are used again. Only the chain of cells that is being filled may be new.
     let (first, last) = (highest_cells[0], highest_cells[5]);
     assert!(last < first + 1_000, "{highest_cells:?}");
 }
@@ -164,7 +164,7 @@ fn a_recorder_takes_16_bytes_for_each_payload_chunk_and_128_for_each_thread_that
     let description = ContentDescription::new(300, "MEMORY");
     let recorder = Recorder::builder(description).anonymous().shifts(16, 27).prefault(false).build().unwrap();
     let of_chunks = heap_bytes() - before;
-    // The thread of the test before this one may free some of its own memory meanwhile.
+    // The thread of the previous test may free some memory at the same time, so the result can be a little too low.
     let expected = 16 * CHUNKS - 1_024..=16 * CHUNKS + 16_384;
     assert!(expected.contains(&of_chunks), "{of_chunks} bytes for {CHUNKS} chunks");
 
@@ -181,8 +181,8 @@ fn a_recorder_takes_16_bytes_for_each_payload_chunk_and_128_for_each_thread_that
     let threads: Vec<_> = (0..THREADS).map(|_| std::thread::spawn(body())).collect();
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     let of_threads = heap_bytes() - before;
-    // The memory comes in steps of 32 KiB. Added to it is what ended threads leave in any program, with the list of
-    // payload cursors that they gave back.
+    // The memory is allocated in steps of 32 KiB. In addition there is the memory that ended threads leave in any
+    // program, and the list of payload cursors that they gave back.
     let most = (128 * THREADS).next_multiple_of(32_768) + 16 * THREADS;
     assert!((128 * THREADS..=most).contains(&of_threads), "{of_threads} bytes for {THREADS} threads");
 }

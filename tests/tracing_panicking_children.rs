@@ -48,8 +48,8 @@ fn recorder() -> PerfRecorder {
     PerfRecorder::builder().anonymous().shifts(17, 22).tables_shift(16).prefault(false).build().unwrap()
 }
 
-/// Makes parents with a child whose value panics if `panics` is set: a child in the thread's current span, a child in a
-/// parent that is named, and a child between spans that only the `Registry` has.
+/// Makes parents, each with a child whose value panics if `panics` is set. There are three kinds of children: in the
+/// thread's current span, in a parent that is named, and between spans that only the `Registry` knows.
 fn run(panics: bool) {
     let try_child = |child: &dyn Fn()| {
         assert_eq!(catch_unwind(AssertUnwindSafe(child)).is_err(), panics);
@@ -94,7 +94,7 @@ fn stack(recorder: &PerfRecorder) -> Dispatch {
     Dispatch::new(tracing_subscriber::registry().with(layer).with(Upset))
 }
 
-/// The file has one test, because global state stays.
+/// This file has only one test, because the test changes global state.
 #[test]
 fn a_parent_whose_childs_value_panicked_is_closed_when_its_last_handle_is_gone() {
     let say = std::panic::take_hook();

@@ -25,7 +25,7 @@ impl fmt::Debug for Chatty {
     }
 }
 
-/// A value that logs itself when it is formatted, without end unless it is stopped.
+/// A value whose formatting logs the value itself, which goes on without end unless the recorder stops it.
 struct Endless;
 
 impl fmt::Debug for Endless {
@@ -50,8 +50,8 @@ fn records(recorder: &PerfRecorder) -> Vec<PerfRecord> {
     reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()))
 }
 
-/// Runs `check` in a process of its own for a global subscriber, and again for a global layer, which record the actions
-/// of `program`.
+/// Runs `program` in two processes of their own: with a global subscriber, and with a global layer. Calls `check` with
+/// the records of each process.
 fn globally(test: &str, program: impl FnOnce(), check: impl FnOnce(&[PerfRecord])) {
     match part() {
         Some(kind) => {
@@ -141,7 +141,7 @@ fn spans_that_a_layer_adopts_make_no_time_fall() {
 fn a_value_that_logs_itself_ends_after_a_few_rounds_and_the_deepest_one_says_that_it_was_not_formatted() {
     let program = || {
         tracing::info!(me = ?Endless, "first");
-        // The guard was given back.
+        // The mark that formatting is in progress was removed, so this value is formatted again.
         tracing::info!(value = ?Some(1), "after");
     };
     globally(
@@ -153,7 +153,8 @@ fn a_value_that_logs_itself_ends_after_a_few_rounds_and_the_deepest_one_says_tha
             let endless = FieldValue::Debug("endless".into());
             let me: Vec<_> = events.iter().map(|fields| fields.get("me")).collect();
             assert_eq!(me, [Some(&nested), Some(&endless), Some(&endless), Some(&endless), None]);
-            // A message is formatted like any value, and nobody knows whether its formatting ends.
+            // A message is formatted like any other value, and its formatting may log again without end. So it is cut
+            // short, too.
             let messages = events.iter().map(|fields| fields.get("message").unwrap().to_string());
             assert_eq!(messages.collect::<Vec<_>>(), ["<not formatted>", "again", "again", "first", "after"]);
             assert_eq!(events[4].get("value"), Some(&FieldValue::Debug("Some(1)".into())));

@@ -98,7 +98,7 @@ fn a_shard_is_found_with_the_next_look() {
     let mut reader = PerfReader::open(&place).unwrap();
     log_on_threads(&recorder, 3, 10);
     let handed_out = handed_out(&recorder);
-    // One look opens the shards that are there. From then on their files may go.
+    // This call opens all shards that exist. Their files may then be removed.
     let _ = reader.next();
     let shards = recorder.shard_count();
     drop(recorder);
@@ -107,8 +107,8 @@ fn a_shard_is_found_with_the_next_look() {
     assert_eq!((&records[1..], gaps), (&handed_out[..], Vec::new()));
 }
 
-/// Plays the program: records, waits for the message that it has a reader, records in three more shards, prints how
-/// much, and ends by `end`.
+/// Plays the program. It records, waits until the parent says that a reader is there, records in three more shards,
+/// prints how many seqnos they handed out, and ends by `end`.
 fn record_and(end: fn() -> !) -> ! {
     // Nothing drops the recorder.
     let recorder: &'static PerfRecorder = Box::leak(Box::new(recorder(&place(), false)));
@@ -120,8 +120,8 @@ fn record_and(end: fn() -> !) -> ! {
     end()
 }
 
-/// Runs such a program, the child part of `test`. Returns a reader that did not look while three shards appeared, the
-/// numbers of seqnos that these have handed out, and how the program ended.
+/// Runs the child part of `test`. Returns a reader that did nothing while three shards were made, the number of seqnos
+/// that each of them handed out, and how the program ended.
 fn left_by(test: &str, place: &Path) -> (PerfReader, Vec<u64>, ExitStatus) {
     let mut talk = Talk::with(play(test, "program", place));
     assert_eq!(talk.hear(), "recording");
@@ -174,7 +174,7 @@ fn a_shard_of_another_recorder_is_not_read_and_the_loss_is_counted() {
     log_on_threads(&first, 2, 10);
     let handed_out = handed_out(&first);
     drop(first);
-    // The second recorder takes over all the names.
+    // The second recorder takes the names of all files of the first.
     let second = recorder(&place, false);
     log(&second, 1);
     log_on_threads(&second, 4, 7);

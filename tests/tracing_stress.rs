@@ -25,7 +25,7 @@ fn layer_and_reference(recorder: PerfRecorder, collected: Collected) -> Dispatch
     Dispatch::new(tracing_subscriber::registry().with(layers))
 }
 
-/// Plays the program: does everything, and then writes the reference's account to a file beside the rings.
+/// Plays the program: uses spans in all ways, and then writes the facts of the reference to a file beside the rings.
 fn program(place: &Path, dispatch: fn(PerfRecorder, Collected) -> Dispatch) {
     let recorder = PerfRecorder::builder().config(place).shifts(17, 23).shards(6).prefault(false).build().unwrap();
     let collected = Collected::default();
@@ -39,7 +39,7 @@ fn program(place: &Path, dispatch: fn(PerfRecorder, Collected) -> Dispatch) {
     wait_for_parent();
 }
 
-/// Reads all records until no more come after the program `is_done`.
+/// Reads records until the program `is_done` and no more records come.
 fn follow(mut reader: PerfReader, is_done: &AtomicBool) -> Vec<PerfRecord> {
     let mut records = Vec::new();
     loop {

@@ -47,13 +47,13 @@ fn run(recorder: &PerfRecorder, is_layer: bool) -> usize {
     let late = info_span!("late");
     let still = still.entered();
     recorder.set_enabled(true);
-    // The child is made in a span that was entered while nothing was recorded.
+    // The parent of this child was entered while recording was off.
     drop(info_span!("child"));
     drop(still);
     drop((often, twice));
     late.in_scope(|| ());
     drop(late);
-    // The layer adopts `late`.
+    // `late` was made while recording was off. Only the layer records it when it is entered later.
     50 + 6 + usize::from(is_layer)
 }
 
@@ -77,7 +77,7 @@ fn spans_end_while_recording_is_off_and_new_spans_are_not_recorded() {
             match &*name {
                 "deep" | "across" | "twice" => assert_eq!(ends, [(true, true)], "{name}"),
                 "often" | "elsewhere" | "child" => assert_eq!(ends, [], "{name}"),
-                // The entering was not recorded, and the reader says so.
+                // The enter was not recorded. The reader shows the exit alone and says that the span may have losses.
                 "still" => assert_eq!((ends, span.may_have_losses), (vec![(false, true)], true)),
                 "late" => assert_eq!(ends, [(true, true)]),
                 other => panic!("{other}"),
@@ -110,7 +110,8 @@ fn a_switch_that_is_turned_beside_threads_full_of_spans_leaves_none_of_them_open
                 })
                 .collect();
             scope.spawn(|| {
-                // `tracing` asks the only subscriber of a program through the default subscriber of the calling thread.
+                // A program with one subscriber: `tracing` asks it through the default subscriber of the calling
+                // thread, so this thread has it as its default.
                 tracing::dispatcher::with_default(&dispatch, || {
                     while !has_ended.load(Ordering::Relaxed) {
                         recorder.set_enabled(false);
@@ -164,7 +165,7 @@ fn no_export_and_no_summary_has_them_open() {
             for view in [View::Thread, View::Span] {
                 let mut out = Vec::new();
                 let reported = export(&capture, format, view, &mut out).unwrap();
-                // Control: an open span is reported.
+                // This is the control: a span that did not end is reported as open.
                 assert_eq!((reported.open_spans, reported.lost_ends), (1, 0), "{format:?}");
                 let text = String::from_utf8_lossy(&out);
                 if format == Format::Jsonl || format == Format::Chrome {

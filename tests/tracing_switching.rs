@@ -196,8 +196,8 @@ fn a_value_that_switches_while_it_is_formatted_hangs_nobody() {
     let _turn = turn();
     ends(|| {
         let program = Program::new(|_, _| || ());
-        // While a second subscriber exists, `tracing` asks every call site's filter at each change, whichever
-        // subscriber is current on the thread.
+        // If a program has only one subscriber, `tracing` asks it through the current subscriber of the thread. This
+        // second subscriber makes `tracing` ask all subscribers at each change, whichever is current on the thread.
         let _other = Dispatch::new(tracing_subscriber::registry());
         let has_ended = AtomicBool::new(false);
         std::thread::scope(|scope| {

@@ -31,8 +31,8 @@ fn read(place: &Path) -> (Vec<PerfRecord>, CatalogLosses) {
     (records, reader.catalog_losses())
 }
 
-/// Counts events: from a call site with an entry and from one without; from a thread with an entry and from one
-/// without.
+/// Returns four numbers of events: from call sites with and without an entry in the table, and from threads with and
+/// without an entry.
 fn known_and_unknown(records: &[PerfRecord]) -> [usize; 4] {
     let mut counts = [0; 4];
     for record in records {
@@ -68,7 +68,7 @@ fn entries_that_do_not_fit_the_tables_are_known_by_events_then_by_id_and_are_cou
     assert!((10..60).contains(&losses.threads), "{losses:?}");
     assert_eq!((losses.shards, losses.spans), (0, 0));
 
-    // The entry of this thread did not fit. The thread fills the ring.
+    // The table had no room for this thread. Its events overwrite the descriptions in the ring.
     std::thread::scope(|scope| {
         scope.spawn(|| (0..2000).for_each(|_| log()));
     });

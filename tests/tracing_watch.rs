@@ -127,8 +127,8 @@ fn check_lines(lines: &[Value], place: &Path) {
     assert_eq!(rings, BTreeSet::from(expected));
 }
 
-/// Checks the merged stream: each typed event was recorded while its thread was in its span. (The check compares the
-/// times of both rings, because in a ring that threads share an event may come after an event with a later time.)
+/// Checks the merged stream: each typed event comes while its thread is in the event's span. (The check compares times
+/// and not the order, because threads that share a ring may record an event after another event with a later time.)
 fn check_merged(place: &Path) {
     let exec = Reader::open_typed::<ExecEvent>(exec_place(place)).unwrap();
     let mut reader = PerfReader::open(place).unwrap().with_typed_events(&exec);
@@ -190,10 +190,10 @@ fn a_live_program_is_watched_on_all_its_shards_and_its_typed_events_name_their_s
     let mut talk = Talk::with(play(TEST, "program", &place));
     assert_eq!(talk.hear(), "ticking");
     let mut live = Live::start(&["watch", argument(&place), argument(&exec_place(&place)), "--json"]);
-    // The watch has its place in the rings, so the program may go to work, on shards that do not exist yet.
+    // The watch has shown an event, so it has begun. Now the program may make its shards and record its work.
     let tick = live.json_line();
     assert_eq!((&tick["name"], &tick["payload"]["fields"]["message"]), (&"EVENT".into(), &"tick".into()));
-    // The output is read at once; otherwise the watch would have to wait.
+    // A thread reads the output at the same time. Otherwise the pipe would be full, and the watch would have to wait.
     let watched = std::thread::spawn(|| live.end());
     std::io::Write::write_all(talk.child.stdin.as_mut().unwrap(), b"work\n").unwrap();
     assert_eq!(talk.hear(), "worked");

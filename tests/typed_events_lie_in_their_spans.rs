@@ -50,7 +50,8 @@ fn record_spans(spans: &Path, orders: &Path) {
     });
 }
 
-/// Changes the times in a ring file without a writer to those of a clock with such ticks.
+/// Changes the times in a ring file that has no writer: each becomes a multiple of `nanos`, as if the clock had such
+/// ticks.
 fn with_ticks(ring: &Path, nanos: u64) {
     let mut bytes = std::fs::read(ring).unwrap();
     let capacity = Reader::open(ring).unwrap().info().geometry.descriptor_capacity() as usize;
@@ -114,8 +115,8 @@ fn each_typed_event_and_log_record_lies_in_a_slice_of_the_span_that_it_names() {
     let [spans, orders, trace] = ["shop", "shop-orders", "trace"].map(|name| program::place(&directory, name));
     record_spans(&spans, &orders);
     let expected = (THREADS * SPANS_EACH * EVENTS_EACH) as usize;
-    // Each ring is the first argument once. The times are as recorded, or those of coarser clocks, with which many of
-    // the spans take no time.
+    // Each of the two rings is once the first argument. The times are as recorded, or those of coarser clocks, by which
+    // many spans take no time.
     let in_order: [&PathBuf; 2] = [&spans, &orders];
     let cases = [(in_order, 1), (in_order, 250), ([&orders, &spans], 250), (in_order, 1000), ([&orders, &spans], 4000)];
     for ([first, second], ticks) in cases {

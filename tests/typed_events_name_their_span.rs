@@ -65,7 +65,7 @@ fn program() {
             record!(Shop::OrderPlaced, &Order { id });
             tracing::info_span!("payment").in_scope(|| drop(tracing::info_span!("other")));
             recordv!(Shop::OrderNoted, &Order { id: 10 + id }, [b"in a hurry"]);
-            // An event for a recorder that the macro names has the span, too.
+            // The macro names the recorder here, and the event names its span all the same.
             record!(SHOP.installed().unwrap() => Shop::OrderPlaced, &Order { id: 20 + id });
             // A span id in the macro's arguments comes first, even if it is 0, which means no span.
             record!(Shop::OrderPlaced, &Order { id: 30 + id }; span = 0, ext[0] = 7);
@@ -107,7 +107,7 @@ fn check_merged(place: &Path) {
         }
         let Some((id, _)) = payload.split_first_chunk() else { continue };
         let id = u64::from_le_bytes(*id);
-        // Stock events are left out: their span word is 0.
+        // Stock events have 0 in that extension word, which is their own, so they are left out.
         if record.span.is_some() || id >= 30 {
             named.insert(id, record.span.map(|span| span.get()));
         }

@@ -107,7 +107,7 @@ fn a_payload_above_4_gib_becomes_an_error_without_being_allocated() {
 fn a_reservation_is_filled_in_place_and_what_is_not_written_is_zero() {
     let recorder = recorder();
     let mut cursor = oldest(&recorder);
-    // This payload leaves bytes that are not zero in the memory that the reservation gets.
+    // This payload fills the memory of the next reservation with bytes that are not zero.
     recorder.record(2, EXT, &[0xff; 4096]);
     let mut reservation = recorder.reserve(5, EXT, 600).unwrap();
     assert_eq!(reservation.seqno(), 2);
@@ -160,7 +160,7 @@ fn recording_inside_a_reservation_nests() {
     let recorder = recorder();
     let mut cursor = oldest(&recorder);
     let mut outer = recorder.reserve(5, EXT, 8).unwrap();
-    // These payloads are more than a chunk, so the thread changes chunks during the open reservation.
+    // These payloads need more than a chunk. So the thread changes chunks while its reservation is open.
     for i in 0..100u8 {
         assert_eq!(recorder.record(6, EXT, &[i; 1000]), 2 + u64::from(i));
     }

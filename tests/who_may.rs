@@ -79,7 +79,7 @@ fn a_store_through_a_readers_mapping_is_a_fault() {
     }
 }
 
-/// Returns what this process has mapped of the file: start, bytes, permissions.
+/// Returns the parts of the file that this process has mapped: start, number of bytes, permissions.
 fn mapped(path: &Path) -> Vec<(usize, usize, String)> {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let ours = maps.lines().filter(|line| line.ends_with(path.to_str().unwrap()));
@@ -131,7 +131,7 @@ fn what_a_reader_has_mapped_cannot_be_made_writable() {
 
 const STRANGER: u32 = 54_321;
 
-/// Returns the permissions on the file of an unprivileged user of this group, and of no other: (read, write).
+/// Returns whether an unprivileged user of this group, and of no other group, may read and may write the file.
 fn may(path: &Path, group: u32) -> (bool, bool) {
     let path = path.to_owned();
     let asked = std::thread::spawn(move || {

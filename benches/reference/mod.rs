@@ -72,7 +72,7 @@ impl ReferenceRing {
     /// mapped once: the benchmarks' payloads never cross its end.
     pub fn new(descriptor_shift: u32, payload_shift: u32) -> Self {
         let slack = 1 << 16;
-        // The step is smaller than the published one if the buffer is smaller than any published buffer.
+        // If the buffer is smaller than any published buffer, the step must be smaller than the published step.
         let window_incr = WINDOW_INCR.min(1 << (payload_shift - 3));
         Self {
             control: prefaulted(4096).cast(),

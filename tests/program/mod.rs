@@ -37,7 +37,7 @@ impl Run {
 pub fn program(arguments: &[&str]) -> Command {
     let mut command = Command::new(PROGRAM);
     command.args(arguments).stdin(Stdio::null());
-    // The user's own settings must not affect the tests.
+    // The user's own settings for colours and the time zone must not affect the tests.
     command.env("NO_COLOR", "1").env("TZ", "UTC").env_remove("CLICOLOR_FORCE");
     command
 }
@@ -55,7 +55,7 @@ pub fn run(arguments: &[&str]) -> Run {
     finish(program(arguments))
 }
 
-/// A run whose output is read while it continues.
+/// A run of the program whose output is read while the program continues.
 pub struct Live {
     pub child: Child,
     pub out: BufReader<ChildStdout>,

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
-/// A span: everything that both sides know of it.
+/// The facts about a span that both sides know: the reference and the ring.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpanFacts {
     pub name: String,
@@ -64,7 +64,7 @@ impl Facts {
     }
 }
 
-/// Reads the clock until it is calibrated. For some hundred microseconds after that, the clock needs no system call.
+/// Reads the clock until it is calibrated. Then the clock needs no system call for some hundred microseconds.
 pub fn ask_the_time_often() {
     (0..100).for_each(|_| {
         std::hint::black_box(eventring::__internals::clock::Clock::global().now_epoch_nanos());

@@ -1,5 +1,5 @@
-//! Two references: a layer that asks the `Registry`, and a subscriber around another subscriber that keeps its own
-//! account.
+//! Two references: a layer that asks the `Registry` for the parents of spans, and a subscriber around another
+//! subscriber, which keeps its own record of parents and handles.
 
 use super::{Collected, EventFacts, SpanFacts, os_thread_id};
 use std::cell::RefCell;
@@ -171,7 +171,8 @@ struct Open {
 }
 
 thread_local! {
-    /// The spans that the thread is in. The flag is true if the thread was in the span already.
+    /// The spans that the thread is in, innermost last. The flag is true if the thread had entered the same span
+    /// before.
     static ENTERED: RefCell<Vec<(u64, bool)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -263,8 +264,8 @@ impl<R: Subscriber> Subscriber for ReferenceTee<R> {
     }
 
     fn try_close(&self, id: Id) -> bool {
-        // The lock is held: the thread that drops the last handle here must also drop the last one in the inner
-        // subscriber.
+        // The lock is held during the call. So the thread that drops the last handle here is also the thread that drops
+        // the last handle in the inner subscriber.
         let mut open = self.open.lock().unwrap();
         let span = open.get_mut(&id.into_u64()).expect("an open span");
         span.handles -= 1;

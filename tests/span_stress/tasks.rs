@@ -34,7 +34,7 @@ async fn request(n: u64) {
     for step in 0..n % 5 {
         query(n, step).await;
     }
-    // These children outlive the span that was current when they were made.
+    // The task may run longer than the span that is current here, which becomes the parent of its events.
     let orphan = tokio::spawn(
         async move {
             tokio::time::sleep(Duration::from_micros(n % 7 * 100)).await;

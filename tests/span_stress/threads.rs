@@ -8,7 +8,7 @@ use tracing::span::EnteredSpan;
 
 const STEPS: usize = 2500;
 
-/// Does one thing after another, in any order.
+/// Uses spans in a random order of actions.
 pub fn any_order(dice: &mut Dice, shared: &Shared) {
     let mut entered: Vec<EnteredSpan> = Vec::new();
     let mut held: Vec<Span> = Vec::new();
@@ -27,7 +27,7 @@ pub fn any_order(dice: &mut Dice, shared: &Shared) {
                     entered.clear();
                 }
             }
-            // The span is entered a second time, or at the same time as on another thread.
+            // The span is one that this thread or another thread may have entered already.
             7 => {
                 let known = entered.last().map(|span| Span::clone(span));
                 let Some(span) = shared.borrow(dice).or(known) else { continue };
@@ -58,7 +58,8 @@ pub fn any_order(dice: &mut Dice, shared: &Shared) {
                 }
             }
             14 => {
-                // The span is one that no other thread has: otherwise the order of the values would depend on chance.
+                // Both values go to a new span that no other thread has. On a shared span, chance would decide which
+                // value is the last.
                 let fresh = new_span(dice);
                 fresh.record("late", dice.roll());
                 fresh.record("late", "in the end");
@@ -125,7 +126,8 @@ pub fn threads_that_end_inside() {
             match n % 3 {
                 0 => std::mem::forget(span),
                 1 => sender.send(span).unwrap(),
-                // A subscriber must keep a span that was closed while it was entered from doing harm by its id.
+                // The last handle of this span is dropped while the span is still entered on a thread that has ended.
+                // The subscriber must not mistake a later span for it.
                 _ => {
                     below.in_scope(|| tracing::info!(uid = next_uid(), "last words"));
                     sender.send(span).unwrap();

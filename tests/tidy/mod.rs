@@ -12,7 +12,7 @@ pub struct Source {
     /// Path below `src/`: `ring/memory.rs`.
     pub path: String,
     pub lines: usize,
-    /// Text without comments, content of strings, and test modules.
+    /// Text without comments, without the content of strings, and without test modules.
     pub code: String,
 }
 
@@ -53,7 +53,8 @@ pub fn sources() -> Vec<Source> {
         .collect()
 }
 
-/// Returns files, or beginnings of paths, of all modules that the files declare under a `cfg` with `test`.
+/// Returns the paths of all modules that are compiled only for tests, because the files declare them under a `cfg` with
+/// `test`. A path is a file, or the beginning of the paths in a folder.
 pub fn for_tests<'a>(files: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<String> {
     files.flat_map(|(path, text)| test_files(path, text)).collect()
 }

@@ -11,7 +11,7 @@ use tracing_subscriber::layer::{Context, Layer};
 
 /// The work that is done at each call.
 pub trait Work: Send + Sync + 'static {
-    /// Does the work of a span's call: its creation without fields, enter, exit, close.
+    /// Does the work for one call about a span: its creation without fields, an enter, an exit, or its close.
     fn span(&self, what: u16, id: u64);
     /// Does the work of a new span with fields, after the fields were visited.
     fn span_with_fields(&self, seen: u64);

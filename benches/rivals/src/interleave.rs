@@ -66,7 +66,7 @@ pub fn fastest(name: &str) -> String {
     format!("{name}{FASTEST}")
 }
 
-/// The ending of such names.
+/// The ending of the names that [`fastest`] returns.
 pub const FASTEST: &str = " (fastest 5 %)";
 
 /// Returns the median of the samples.

@@ -43,7 +43,7 @@ fn of(ring: &Scanned, suffix: &str, rounds: usize) -> Medians {
         }
         _ => cursor.seek(Seek::Seqno(1)),
     });
-    // This is the same with `each_ready`, which keeps the position in a register.
+    // This case reads with `each_ready`, which keeps the position in a register.
     let mut cursor = ring.cursor_at(part());
     cases.add_batch(format!("scan_each{suffix}"), OPERATIONS, move |operations| {
         timed(&mut cursor, operations, |event| {
@@ -63,7 +63,7 @@ fn of(ring: &Scanned, suffix: &str, rounds: usize) -> Medians {
             black_box(event.payload(&mut buffer).valid());
         })
     });
-    // This is the work that a reader must do, in memory that nobody writes to.
+    // This case does only the work that every reader must do, in memory that nobody writes to.
     let mut cursor = FloorCursor::new(ring.descriptors, part());
     cases.add(format!("scan_floor_next{suffix}"), OPERATIONS, move || {
         if let Some(event) = cursor.next() {

@@ -62,12 +62,12 @@ pub fn measure(rounds: usize) -> Medians {
     let layer = Registry::default().with(RecorderLayer::new(perf_recorder()));
     add(&mut cases, "layer", 4_000, Dispatch::new(layer));
     add(&mut cases, "registry", 4_000, Dispatch::new(Registry::default()));
-    // These are floors: the least that the parts of the work cost.
+    // These cases are floors: the least cost of each part of the work.
     add(&mut cases, "floor_nothing", 4_000, Dispatch::new(Floor(Nothing)));
     add(&mut cases, "floor_stamps", 4_000, Dispatch::new(Floor(Stamps)));
     add(&mut cases, "floor_records", 4_000, Dispatch::new(Floor(Records(warm_shard()))));
     add(&mut cases, "floor_unclaimed", 4_000, Dispatch::new(Floor(Unclaimed(warm_reference_shard()))));
-    // These are the same through a layer.
+    // These cases are the same floors, through a layer.
     add(&mut cases, "layer_floor_nothing", 4_000, Dispatch::new(Registry::default().with(Floor(Nothing))));
     add(&mut cases, "layer_floor_stamps", 4_000, Dispatch::new(Registry::default().with(Floor(Stamps))));
     add(
@@ -78,8 +78,8 @@ pub fn measure(rounds: usize) -> Medians {
     );
     crate::third_party::add_tracy(&mut cases);
     let mut medians = cases.measure(rounds);
-    // This is a filter that refuses every call site, and no subscriber at all. They come after the others, which all
-    // want everything: while two subscribers disagree, `tracing` asks the current one at each call.
+    // The last cases are a filter that refuses every call site, and no subscriber at all. They come last because all
+    // other subscribers want everything: while two subscribers disagree, `tracing` asks the current one at each call.
     let mut cases = Cases::default();
     cases.add_batch("span_off", 20_000, |operations| run("span_*_0f", operations));
     let off = Registry::default().with(tracing_subscriber::filter::LevelFilter::OFF);
