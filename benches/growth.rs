@@ -123,8 +123,8 @@ fn readers() {
                 recorder.record(2, EXT, black_box(&[7; 82]));
             };
             let flat_out = median(|| timed(100_000, record));
-            // Each event takes its turn in time, and only its recording is timed. The time includes one further reading
-            // of the clock.
+            // One event is recorded every two microseconds, and only the recording is timed. The time includes one
+            // further reading of the clock.
             let paced = median(|| {
                 let mut spent = Duration::ZERO;
                 for _ in 0..5_000 {
