@@ -113,7 +113,7 @@ fn a_forked_child_neither_removes_the_file_nor_keeps_the_lock() {
     let mut owner = Talk::with(play(TEST, "owner", &path));
     assert_eq!(owner.hear(), "forked");
     // The test waits until the owner has ended. The owner's child has inherited the pipe, so the end of the pipe comes
-    // later: [`Talk::end`] waits for that.
+    // later: `Talk::end` waits for that.
     let pid = i32::try_from(owner.child.id()).ok().and_then(Pid::from_raw).unwrap();
     waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap();
     assert!(!path.with_extension("dropped").exists());

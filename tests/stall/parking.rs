@@ -129,7 +129,7 @@ pub fn run(subject: &impl Subject, plan: &Plan<'_>, random: &mut Random) -> Figu
         // The parked writers hold slots and chunks that are more than a lap old, so no reader may have to wait for
         // them: the expected number of stuck seqnos is 0.
         run.look(&mut figures, 0);
-        // Each change of [`TURN`] lets the parked writers take one step.
+        // Each change of `TURN` lets the parked writers take one step.
         ARMED.store(ANYWHERE, Ordering::Relaxed);
         while run.running.load(Ordering::Acquire) > 0 {
             PARKED.store(0, Ordering::Relaxed);

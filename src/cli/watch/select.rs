@@ -74,8 +74,8 @@ fn codes(rings: &Rings, name: &str) -> Result<Vec<u16>, Failure> {
         return Ok(vec![code]);
     }
     let all = || rings.iter().flat_map(|ring| ring.decoder.events());
-    // A type may be named as in the ring, ORDER_SHIPPED, or as in the program's source, OrderShipped. Both are compared
-    // without underscores and in lower case.
+    // A type may be named as in the ring, ORDER_SHIPPED, or as in the program's source, OrderShipped. If no event has
+    // the name as it is, names are compared without underscores. Upper and lower case never matter.
     let plain = |name: &str| name.replace('_', "").to_ascii_lowercase();
     let is_called = |known: &str| known.eq_ignore_ascii_case(name);
     let is_called_in_source = |known: &str| plain(known) == plain(name);
