@@ -21,6 +21,6 @@ pub(crate) use global_recorder::{Installable, NotInstalled};
 pub use init::{InitError, InitErrorKind};
 pub use overrides::OverrideGuard;
 
-/// The global recorder of execution events. Events that are recorded through it carry the calling thread's ambient flow
-/// tags and the id of its current span, see [`ambient_ext`].
+/// The global recorder of execution events: those of the published EXEC schema. An event that is recorded through it
+/// carries the extension words that scopes of the calling thread have set ([`ExtScope`]), and the id of the current span.
 pub static EXEC: GlobalRecorder = GlobalRecorder::new("exec");
