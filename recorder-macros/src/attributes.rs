@@ -7,6 +7,7 @@ use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Ident, LitInt, LitStr, Path, Result, Token, Type, parenthesized};
 
+use crate::names;
 use crate::payloads::Payloads;
 
 /// The keys of all `#[event(...)]` attributes of an item, a field or a variant. Each of these places allows some of the
@@ -156,6 +157,18 @@ pub fn checked_name(text: &LitStr, first: fn(&char) -> bool, expected: &str) -> 
     let is_name =
         name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && name.chars().next().as_ref().is_some_and(first);
     if is_name { Ok(name) } else { Err(syn::Error::new(text.span(), format!("expected {expected}"))) }
+}
+
+/// Returns the name that `#[event(name = "…")]` gives to a schema or to an event, or `ident` in capitals.
+pub fn screaming_name(name: Option<&LitStr>, ident: &Ident) -> Result<String> {
+    match name {
+        Some(text) => checked_name(
+            text,
+            char::is_ascii_alphabetic,
+            "a name of ASCII letters, digits and `_` that begins with a letter",
+        ),
+        None => names::screaming(ident),
+    }
 }
 
 /// Refuses `#[repr(packed)]`, at the attribute. Fields are borrowed to encode them, and packed fields cannot be

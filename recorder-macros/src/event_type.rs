@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{Data, DeriveInput, Expr, ExprLit, Fields, Ident, Lit, Result, Type, Variant};
 
-use crate::attributes::{EventAttributes, Trailing, checked_name, repr_integer};
+use crate::attributes::{EventAttributes, Trailing, repr_integer, screaming_name};
 use crate::ext_words::ExtWords;
 use crate::names;
 use crate::payloads;
@@ -152,14 +152,7 @@ fn read_event(variant: &Variant) -> Result<Event<'_>> {
         Some((_, other)) => return Err(syn::Error::new_spanned(other, "expected the event code as a number")),
         None => return Err(syn::Error::new(variant.ident.span(), "expected the event code: `= N`, from 2")),
     };
-    let name = match &attributes.name {
-        Some(text) => checked_name(
-            text,
-            char::is_ascii_alphabetic,
-            "a name of ASCII letters, digits and `_` that begins with a letter",
-        )?,
-        None => names::screaming(&variant.ident)?,
-    };
+    let name = screaming_name(attributes.name.as_ref(), &variant.ident)?;
     if code == 0 {
         return Err(syn::Error::new_spanned(variant, "event code 0 means no event; codes begin at 2"));
     }

@@ -5,7 +5,7 @@ use quote::{quote, quote_spanned};
 use syn::spanned::Spanned as _;
 use syn::{DeriveInput, LitStr, Result};
 
-use crate::attributes::{EventAttributes, Trailing, checked_name};
+use crate::attributes::{EventAttributes, Trailing, screaming_name};
 use crate::event_type::{Event, RECORD_ERROR_CODE};
 use crate::ext_words::ExtWords;
 use crate::names;
@@ -26,14 +26,7 @@ pub fn schema_info(
     if content_type.base10_parse::<u16>()? == 0 {
         return Err(syn::Error::new(content_type.span(), "content type 0 means no content"));
     }
-    let name = match &attributes.name {
-        Some(text) => checked_name(
-            text,
-            char::is_ascii_alphabetic,
-            "a name of ASCII letters, digits and `_` that begins with a letter",
-        )?,
-        None => names::screaming(&input.ident)?,
-    };
+    let name = screaming_name(attributes.name.as_ref(), &input.ident)?;
     let version = match &attributes.version {
         Some(version) => version.base10_parse::<u32>()?,
         None => 1,
