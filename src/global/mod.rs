@@ -22,5 +22,6 @@ pub use init::{InitError, InitErrorKind};
 pub use overrides::OverrideGuard;
 
 /// The global recorder of execution events: those of the published EXEC schema. An event that is recorded through it
-/// carries the extension words that scopes of the calling thread have set ([`ExtScope`]), and the id of the current span.
+/// carries the extension words that scopes of the calling thread have set ([`ExtScope`]), and the id of the current
+/// span.
 pub static EXEC: GlobalRecorder = GlobalRecorder::new("exec");

@@ -14,10 +14,10 @@
 //! also needs other layers (`fmt`, OpenTelemetry, …) adds a [`RecorderLayer`] to its stack. Both record to a
 //! [`PerfRecorder`], which has several rings: threads share a ring only if there are not enough rings.
 //!
-//! Of a span the following is recorded: its creation, with fields, parent and call site; the enters and exits of
-//! threads; fields that are added later; the spans that it follows from; and the drop of its last handle. Log records
-//! with their fields, threads, [`Counter`]s and [`Marker`]s are recorded, too. Typed events that are recorded inside a
-//! span carry its id ([`current_span_id`](crate::global::current_span_id)).
+//! A span is recorded with its creation (fields, parent and call site), the enters and exits of threads, the fields
+//! that are added later, the spans that it follows from, and the drop of its last handle. Log records with their
+//! fields, threads, [`Counter`]s and [`Marker`]s are recorded, too. Typed events that are recorded inside a span carry
+//! its id ([`current_span_id`](crate::global::current_span_id)).
 //!
 //! Recording does not allocate and never waits. It formats only `Debug` and `Display` values, up to a length; this can
 //! be switched off. The docs of [`PerfRecorder`] have the memory that it takes. The first event of a thread takes
