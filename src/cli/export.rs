@@ -21,10 +21,10 @@ pub(super) struct Args {
     names: Vec<PathBuf>,
     /// Format of the output
     #[arg(short = 't', long, value_name = "FORMAT", default_value = "perfetto")]
-    format: Formats,
+    format: Format,
     /// Tracks of the trace: threads with their slices, or spans from creation to close
     #[arg(long, value_name = "VIEW", default_value = "thread")]
-    view: Views,
+    view: View,
     /// Where to write; `-` for stdout [default: FILE with another extension; folded and jsonl: stdout]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -39,37 +39,16 @@ pub(super) struct Args {
     strict: bool,
 }
 
-#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq)]
-enum Formats {
-    /// Perfetto trace: ui.perfetto.dev, trace_processor
-    Perfetto,
-    /// Chrome's trace JSON: chrome://tracing, the Firefox Profiler, speedscope
-    Chrome,
-    /// Folded stacks with self times: inferno, flamegraph.pl, speedscope
-    Folded,
-    /// A JSON object a line
-    Jsonl,
-}
-
-#[derive(clap::ValueEnum, Clone, Copy)]
-enum Views {
-    /// A track for each thread, with its span slices
-    Thread,
-    /// A slice for each span from creation to close, whichever threads worked on it
-    Span,
-}
-
 impl Args {
     fn output(&self) -> PathBuf {
         if let Some(output) = &self.output {
             return output.clone();
         }
-        let extension = match self.format {
-            Formats::Perfetto => ".perfetto-trace",
-            Formats::Chrome => ".chrome.json",
-            Formats::Folded | Formats::Jsonl => return PathBuf::from("-"),
+        let first = match (self.format, self.names.first()) {
+            // These formats are usually piped into another program.
+            (Format::Folded | Format::Jsonl, _) | (_, None) => return PathBuf::from("-"),
+            (_, Some(first)) => first,
         };
-        let Some(first) = self.names.first() else { return PathBuf::from("-") };
         let mut name = if first.extension().is_some_and(|extension| extension == "evc") {
             first.with_extension("")
         } else {
@@ -82,7 +61,7 @@ impl Args {
             name.set_extension("");
         }
         let mut name = name.into_os_string();
-        name.push(extension);
+        name.push(self.format.file_extension());
         PathBuf::from(name)
     }
 }
@@ -93,12 +72,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     if is_stdout && args.json {
         return Err(stdout_twice().into());
     }
-    if is_stdout && args.format == Formats::Perfetto && io::stdout().is_terminal() {
+    if is_stdout && args.format.is_binary() && io::stdout().is_terminal() {
         let message = "a Perfetto trace is not for a terminal; send it into a file or a pipe";
         return Err(Failure::new(Exit::Usage, message).into());
     }
     let target = if is_stdout { None } else { Some(output::look(&output, args.force)?) };
-    let saved = open(&args.names, args.format == Formats::Folded)?;
+    let saved = open(&args.names, args.format.has_only_spans())?;
     let write_to = |file: &File| {
         write(args, &saved.capture, &mut BufWriter::new(file)).map_err(|error| match error.io_error() {
             Some(io) => Failure::writing(&output, io).into(),
@@ -124,17 +103,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
 }
 
 fn write(args: &Args, capture: &CaptureFile, out: &mut dyn io::Write) -> Result<ExportSummary, CaptureError> {
-    let format = match args.format {
-        Formats::Perfetto => Format::Perfetto,
-        Formats::Chrome => Format::Chrome,
-        Formats::Folded => Format::Folded,
-        Formats::Jsonl => Format::Jsonl,
-    };
-    let view = match args.view {
-        Views::Thread => View::Thread,
-        Views::Span => View::Span,
-    };
-    export(capture, format, view, out)
+    export(capture, args.format, args.view, out)
 }
 
 fn report(args: &Args, output: &Path, summary: &ExportSummary) -> anyhow::Result<()> {

@@ -5,7 +5,7 @@ use super::exit::Exit;
 use super::format::{bytes, content_name, grouped, one_line};
 use super::paint::{DIM, WARNING};
 use super::state::{json_name, short_word, writer};
-use eventring::reader::{Reader, ReaderErrorKind, RingState};
+use eventring::reader::{Reader, ReaderErrorKind, RingState, shard_path};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -99,10 +99,9 @@ fn list_ring(path: &Path) -> Option<ListedRing> {
             // Shards are made in the order of their numbers. After the first missing shard, later shards are missing or
             // damaged as well.
             for index in 1..found.shards {
-                let mut file = path.as_os_str().to_os_string();
-                file.push(format!(".{index}"));
+                let file = shard_path(path, index);
                 let Ok(shard) = Reader::options().header_only().open(&file) else { break };
-                let ShardRole::Shard(_) = directories::shard_role(file.as_ref(), &shard.info()) else { break };
+                let ShardRole::Shard(_) = directories::shard_role(&file, &shard.info()) else { break };
                 // The sum must not overflow, because a damaged header can hold any number.
                 found.recorded = found.recorded.saturating_add(recorded(&shard));
                 let bytes = shard.path().and_then(|path| path.metadata().ok()).map_or(0, |metadata| metadata.len());

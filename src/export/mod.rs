@@ -49,28 +49,63 @@ use std::io::Write;
 use timeline::Timeline;
 use trace_builder::draw;
 
+// The command line takes the names of formats and views, and their help texts, from these two types.
+
 /// A format that [`export`] writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 #[non_exhaustive]
 pub enum Format {
-    /// A Perfetto trace (protobuf), for ui.perfetto.dev and trace_processor.
+    /// Perfetto trace: ui.perfetto.dev, trace_processor
     Perfetto,
-    /// JSON for Chrome's trace viewer, which many tools read.
+    /// Chrome's trace JSON: chrome://tracing, the Firefox Profiler, speedscope
     Chrome,
-    /// Lines for flame graphs: each has a stack of spans and its self time in nanoseconds.
+    /// Folded stacks with self times in nanoseconds: inferno, flamegraph.pl, speedscope
     Folded,
-    /// JSON objects, one a line: spans, log records, typed events, counters, losses.
+    /// A JSON object a line: spans, log records, typed events, counters, losses
     Jsonl,
+}
+
+impl Format {
+    /// Returns the usual end of a file name of this format, `.perfetto-trace` for example.
+    #[must_use]
+    pub fn file_extension(self) -> &'static str {
+        match self {
+            Self::Perfetto => ".perfetto-trace",
+            Self::Chrome => ".chrome.json",
+            Self::Folded => ".folded",
+            Self::Jsonl => ".jsonl",
+        }
+    }
+
+    /// Returns true if the format is binary, and false if it is text.
+    #[must_use]
+    pub fn is_binary(self) -> bool {
+        match self {
+            Self::Perfetto => true,
+            Self::Chrome | Self::Folded | Self::Jsonl => false,
+        }
+    }
+
+    /// Returns true if an export in this format shows nothing but spans. It needs a perf ring.
+    #[must_use]
+    pub fn has_only_spans(self) -> bool {
+        match self {
+            Self::Folded => true,
+            Self::Perfetto | Self::Chrome | Self::Jsonl => false,
+        }
+    }
 }
 
 /// The tracks of a trace: threads or spans.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 #[non_exhaustive]
 pub enum View {
-    /// A track for each thread, with its span slices.
+    /// A track for each thread, with its span slices
     #[default]
     Thread,
-    /// A slice for each span from creation to close, whichever threads worked on it: the true time of async spans.
+    /// A slice for each span from creation to close, whichever threads worked on it
     Span,
 }
 
@@ -118,7 +153,7 @@ impl ExportSummary {
 ///
 /// # Errors
 /// The capture would take too much memory, writing fails ([`CaptureError::io_error`]), a perf ring has a schema of
-/// another version, or [`Format::Folded`] is asked for and there is no perf ring.
+/// another version, or the format has only spans and there is no perf ring.
 pub fn export(
     capture: &CaptureFile,
     format: Format,
@@ -126,7 +161,7 @@ pub fn export(
     out: &mut dyn Write,
 ) -> Result<ExportSummary, CaptureError> {
     let recording = CaptureRecording::new(capture)?;
-    if format == Format::Folded {
+    if format.has_only_spans() {
         recording.expect_spans()?;
     }
     let timeline = Timeline::of(&recording)?;

@@ -177,7 +177,7 @@ impl Reader {
 
     /// Returns true if the ring is the first shard of a sharded recorder. A reader of another shard reads that shard
     /// alone.
-    pub(crate) fn is_shard_0(&self) -> bool {
+    pub fn is_shard_0(&self) -> bool {
         self.info().extension.is_some_and(|extension| extension.shard_limit > 0 && extension.shard_index == 0)
     }
 

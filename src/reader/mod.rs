@@ -33,9 +33,7 @@ pub use handle::Reader;
 pub use info::{ClockInfo, ExtensionInfo, RingInfo, RingState, WriterInfo};
 pub use open::ReaderOptions;
 pub use payload::PayloadRead;
-#[cfg(feature = "tracing")]
-pub(crate) use ring_set::shard_path;
-pub use ring_set::{RingItem, RingSet, RingSetOptions, SetRing, ShardError};
+pub use ring_set::{RingItem, RingSet, RingSetOptions, SetRing, ShardError, shard_path};
 #[cfg(feature = "snapshot")]
 pub use snapshot::{SnapshotOptions, SnapshotSummary};
 pub use wait::WaitStrategy;

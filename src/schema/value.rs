@@ -14,7 +14,15 @@ const SHOWN_ELEMENTS: usize = 8;
 /// The decoded content of a payload, or of a part of it. [`SchemaModel::decode`](super::SchemaModel::decode) makes it.
 ///
 /// A value borrows names from the schema and bytes from the payload. `{}` prints the value on one line for people, and
-/// shortens long byte strings and arrays. `{:#}` prints everything. [`to_json`](Self::to_json) is for programs.
+/// shortens long byte strings and arrays. `{:#}` prints everything.
+///
+/// With the feature `serde`, a value implements `serde::Serialize`:
+///
+/// - Integers up to 64 bits are numbers. Larger integers are strings of decimal digits.
+/// - Byte strings are strings of `0x` and hex digits.
+/// - Enums are their names, or numbers if they have no name.
+/// - Redacted fields are null. In JSON, NaN and infinities are null, too.
+/// - Malformed parts are maps of `malformed` (the problem as a text) and `rest` (the bytes as hex digits).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<'a> {
     /// An unsigned integer up to 64 bits.
@@ -79,101 +87,6 @@ impl<'a> Value<'a> {
             _ => false,
         }
     }
-
-    /// Appends JSON on one line to `out`.
-    ///
-    /// - Integers up to 64 bits are numbers; larger integers are strings of decimal digits.
-    /// - Byte strings are strings of `0x` and hex digits.
-    /// - Enums are their names, or numbers if they have none.
-    /// - Redacted fields, and floats without a JSON form (NaN, infinities), are `null`.
-    /// - Malformed parts are objects of `malformed` (text) and `rest` (hex).
-    pub fn write_json(&self, out: &mut String) {
-        // Writing to a String does not fail.
-        let _ = self.json(out);
-    }
-
-    /// Returns JSON on one line, as [`write_json`](Self::write_json) writes it.
-    #[must_use]
-    pub fn to_json(&self) -> String {
-        let mut out = String::new();
-        self.write_json(&mut out);
-        out
-    }
-
-    fn json(&self, out: &mut String) -> fmt::Result {
-        match self {
-            Value::Uint(number) => write!(out, "{number}"),
-            Value::Int(number) => write!(out, "{number}"),
-            Value::Uint128(number) => write!(out, "\"{number}\""),
-            Value::Int128(number) => write!(out, "\"{number}\""),
-            Value::Uint256(limbs) => write!(out, "\"{}\"", decimal_digits(*limbs)),
-            Value::F32(number) if number.is_finite() => write!(out, "{number:?}"),
-            Value::F64(number) if number.is_finite() => write!(out, "{number:?}"),
-            Value::F32(_) | Value::F64(_) | Value::Redacted => out.write_str("null"),
-            Value::Bool(bool) => write!(out, "{bool}"),
-            Value::Bytes(bytes) => json_hex(out, bytes),
-            Value::Text(text) => json_string(out, text),
-            Value::Enum { name: Some(name), .. } => json_string(out, name),
-            Value::Enum { name: None, number } => write!(out, "{number}"),
-            Value::List(elements) => {
-                out.push('[');
-                for (i, element) in elements.iter().enumerate() {
-                    if i > 0 {
-                        out.push(',');
-                    }
-                    element.json(out)?;
-                }
-                out.push(']');
-                Ok(())
-            }
-            Value::Struct(fields) => {
-                out.push('{');
-                for (i, (name, value)) in fields.iter().enumerate() {
-                    if i > 0 {
-                        out.push(',');
-                    }
-                    json_string(out, name)?;
-                    out.push(':');
-                    value.json(out)?;
-                }
-                out.push('}');
-                Ok(())
-            }
-            Value::Malformed { problem, rest } => {
-                out.write_str("{\"malformed\":")?;
-                json_string(out, problem)?;
-                out.write_str(",\"rest\":")?;
-                json_hex(out, rest)?;
-                out.write_str("}")
-            }
-        }
-    }
-}
-
-fn json_hex(out: &mut String, bytes: &[u8]) -> fmt::Result {
-    out.write_str("\"0x")?;
-    write_hex(out, bytes)?;
-    out.write_str("\"")
-}
-
-fn json_string(out: &mut String, text: &str) -> fmt::Result {
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => {
-                out.push('\\');
-                out.push(c);
-            }
-            '\n' => out.push_str("\\n"),
-            // These two separators are not control characters, but they are escaped because they end a line in
-            // JavaScript.
-            '\u{2028}' | '\u{2029}' => write!(out, "\\u{:04x}", u32::from(c))?,
-            c if c.is_control() => write!(out, "\\u{:04x}", u32::from(c))?,
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    Ok(())
 }
 
 impl fmt::Display for Value<'_> {

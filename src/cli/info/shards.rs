@@ -33,8 +33,7 @@ impl ShardedSurvey {
     /// Surveys the ring, and its other shards if it is shard 0 of a recorder.
     pub(super) fn of(shard0: &Reader) -> Self {
         let survey = Survey::of(shard0);
-        let extension = shard0.info().extension;
-        if !extension.is_some_and(|extension| extension.shard_limit > 0 && extension.shard_index == 0) {
+        if !shard0.is_shard_0() {
             return Self { total: survey, shards: Vec::new() };
         }
         let set = RingSet::options().from_readers([shard0.clone()]);

@@ -3,6 +3,7 @@
 use super::rings::{Ring, Rings};
 use super::{Printer, perf};
 use eventring::reader::{Descriptor, Gap, PayloadRead};
+use eventring::schema::Value;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, StdoutLock, Write};
@@ -55,7 +56,7 @@ impl JsonLines {
         match payload {
             payload if ring.perf.is_some() => {
                 if let Some(perf) = &ring.perf {
-                    perf::value(&perf.record(event, payload), true).write_json(line);
+                    line.push_str(&to_json(&perf::value(&perf.record(event, payload), true)));
                 }
                 line.push_str(match payload {
                     PayloadRead::Valid(_) => "",
@@ -63,7 +64,7 @@ impl JsonLines {
                     PayloadRead::Malformed => ",\"malformed\":true",
                 });
             }
-            PayloadRead::Valid(payload) => ring.decoder.decode(event.event_type, payload).write_json(line),
+            PayloadRead::Valid(payload) => line.push_str(&to_json(&ring.decoder.decode(event.event_type, payload))),
             PayloadRead::Expired => line.push_str("null,\"expired\":true"),
             PayloadRead::Malformed => line.push_str("null,\"malformed\":true"),
         }
@@ -80,6 +81,12 @@ impl JsonLines {
         self.line.clear();
         Ok(())
     }
+}
+
+/// Returns the value as JSON on one line.
+fn to_json(value: &Value<'_>) -> String {
+    // No value of this type fails: keys of maps are strings, and every number has a JSON form.
+    serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
 }
 
 impl Printer for JsonLines {

@@ -21,8 +21,7 @@ mod shards;
 pub use grow::ShardError;
 pub use options::RingSetOptions;
 pub use ring::SetRing;
-#[cfg(feature = "tracing")]
-pub(crate) use shards::shard_path;
+pub use shards::shard_path;
 
 use super::cursor::{Next, Seek};
 use super::error::ReaderError;

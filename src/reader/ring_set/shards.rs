@@ -130,8 +130,9 @@ impl ShardFinder {
     }
 }
 
-/// Returns the file of shard `index` (from 1) of the recorder whose shard 0 is at `path`.
-pub(crate) fn shard_path(path: &Path, index: u64) -> PathBuf {
+/// Returns the path of shard `index` (from 1) of the recorder whose shard 0 is at `path`: `path`, a dot, and the index.
+#[must_use]
+pub fn shard_path(path: &Path, index: u64) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(format!(".{index}"));
     name.into()
