@@ -1,4 +1,4 @@
-//! `RecorderBuilder`: makes a recorder's ring, with its sizes, path, file and header.
+//! `RecorderBuilder`: the configuration of a new recorder (sizes, path, clock), and the making of its ring.
 
 use super::config::ContentDescription;
 use super::core::Core;
@@ -21,11 +21,11 @@ use std::path::PathBuf;
 /// Default shifts of an anonymous ring.
 const ANONYMOUS_SHIFTS: (u32, u32) = (16, 27);
 
-/// Name of the environment variable that makes the files of rings stay when the process exits (`EVENTRING_KEEP=1`), for
-/// programs that end before their rings are read.
+/// Name of the environment variable that keeps ring files when the process exits (`EVENTRING_KEEP=1`). It is for
+/// programs that end before anybody has read their rings.
 ///
-/// The functions that make a recorder for the whole process read it: `EXEC.try_init`, `eventring::tracing::init` and
-/// similar functions. [`RecorderBuilder::build`] does not.
+/// The functions that make a recorder for the whole process obey this variable: `EXEC.try_init`,
+/// `eventring::tracing::init` and similar functions. [`RecorderBuilder::build`] ignores it.
 pub const KEEP_VARIABLE: &str = "EVENTRING_KEEP";
 
 /// Configuration of a new recorder. [`Recorder::builder`] makes the configuration; [`Self::build`] makes the ring.
@@ -34,7 +34,8 @@ pub const KEEP_VARIABLE: &str = "EVENTRING_KEEP";
 pub struct RecorderBuilder {
     description: ContentDescription,
     config: Option<OsString>,
-    /// Path of the ring if it is a shard: a file beside shard 0. This path replaces the path in `config`.
+    /// Path of the ring file if the ring is a shard: a file in the directory of shard 0. This path replaces the path
+    /// in `config`.
     shard_path: Option<PathBuf>,
     default_shifts: Option<(u32, u32)>,
     descriptor_shift: Option<u32>,
@@ -65,21 +66,23 @@ impl RecorderBuilder {
         }
     }
 
-    /// Sets the ring's path and size, as `<name-or-path>[:<descriptor-shift>:<payload-shift>]`.
+    /// Sets the name or path of the ring, and its size, as `<name-or-path>[:<descriptor-shift>:<payload-shift>]`.
     ///
-    /// A name without `/` is a file in the ring directory: `event-rings/` on the hugetlbfs mount, or
-    /// `/dev/shm/event-rings` where there are no huge pages, or the directory in the environment variable
-    /// `EVENTRING_DIR`. A name with a `/` is used as written. There are 2^descriptor-shift descriptors of 64 bytes (16
-    /// to 32, default 21) and 2^payload-shift bytes of payload (27 to 40, default 29): 642 MiB by default.
-    /// `docs/CLI.md`, "Sizes of rings", has the limits of all kinds of rings. Shifts that are set with [`Self::shifts`]
-    /// override the shifts of the string.
+    /// A name without `/` is a file in the ring directory. This is the directory in the environment variable
+    /// `EVENTRING_DIR`. Without this variable, it is `event-rings/` on the hugetlbfs mount, or `/dev/shm/event-rings`
+    /// if there are no huge pages. A name with a `/` is a path, used as written.
+    ///
+    /// The ring has 2^descriptor-shift descriptors of 64 bytes (shift 16 to 32, default 21). Its payload buffer has
+    /// 2^payload-shift bytes (shift 27 to 40, default 29). With both defaults the file has 642 MiB. `docs/CLI.md`,
+    /// "Sizes of rings", has the limits of all kinds of rings. Shifts that are set with [`Self::shifts`] override the
+    /// shifts of the string.
     pub fn config(mut self, config: impl AsRef<OsStr>) -> Self {
         self.config = Some(config.as_ref().to_os_string());
         self
     }
 
-    /// Makes a private ring in anonymous memory (a memfd), which other processes reach by its file descriptor only.
-    /// This is the default. The default shifts are 16 and 27.
+    /// Makes a private ring in anonymous memory (a memfd). Other processes can open the ring only if they get its file
+    /// descriptor. This is the default. The default shifts of such a ring are 16 (descriptors) and 27 (payload).
     pub fn anonymous(mut self) -> Self {
         self.config = None;
         self
@@ -91,55 +94,57 @@ impl RecorderBuilder {
         self
     }
 
-    /// Allows smaller rings than the published limits: descriptor shifts from 15, payload shifts from 21. Readers of
-    /// the published system may refuse them.
+    /// Sets whether the ring may be smaller than the published C event system allows: descriptor shifts from 15,
+    /// payload shifts from 21. Readers of that system may refuse such a ring.
     pub fn compact(mut self, compact: bool) -> Self {
         self.compact = compact;
         self
     }
 
-    /// Adds a context area of 2^shift bytes (12 to 40), for tables. Default: none.
+    /// Adds a context area of 2^shift bytes (shift 12 to 40). The context area is for tables that readers need.
+    /// Default: none.
     pub fn context_shift(mut self, shift: u32) -> Self {
         self.context_shift = Some(shift);
         self
     }
 
-    /// Sets whether all memory is touched at creation. Default: true. With false, the first event on each page takes
-    /// longer: an event of 82 bytes takes 3 times as long on average, an event of 4 KiB 14 times as long.
+    /// Sets whether `build` touches all memory of the ring. Default: true. With false, the first event on each page
+    /// takes longer, because the kernel must map the page. An event of 82 bytes then takes 3 times as long on average,
+    /// an event of 4 KiB 14 times as long.
     pub fn prefault(mut self, prefault: bool) -> Self {
         self.prefault = prefault;
         self
     }
 
-    /// Sets whether the file stays when the recorder ends. The recorder ends when its last handle is dropped or the
-    /// process exits. Default: false. After a crash the file always stays. A crash is an end by a signal or an abort, a
-    /// panic that drops the last handle, and (with glibc) a panic of `main`.
+    /// Sets whether the file stays when the recorder ends: when its last handle is dropped, or when the process exits.
+    /// Default: false. After a crash the file always stays. A crash is an end by a signal or an abort, a panic that
+    /// drops the last handle, and (with glibc) a panic of `main`.
     pub fn keep(mut self, keep: bool) -> Self {
         self.options.keep = keep;
         self
     }
 
-    /// Makes the file stay if the environment variable [`KEEP_VARIABLE`] is set to a value other than `0`; otherwise
+    /// Makes the file stay if the environment variable [`KEEP_VARIABLE`] has a value other than `0`. Otherwise this
     /// changes nothing.
     pub(crate) fn keep_from_env(self) -> Self {
         let value = std::env::var_os(KEEP_VARIABLE).unwrap_or_default();
         if value.is_empty() || value == "0" { self } else { self.keep(true) }
     }
 
-    /// Sets the permission bits of the file. Default: 0640, the owner writes and the group reads.
+    /// Sets the permission bits of the file. Default: 0640 (the owner may write, the group may read).
     pub fn file_mode(mut self, mode: u32) -> Self {
         self.options.file_mode = mode;
         self
     }
 
-    /// Sets the permission bits of a ring directory that has to be made. Default: 0750. A directory that the group or
-    /// other users may write to also gets the sticky bit.
+    /// Sets the permission bits of the ring directory, if `build` has to make this directory. Default: 0750. If the
+    /// group or other users may write to the directory, it also gets the sticky bit.
     pub fn directory_mode(mut self, mode: u32) -> Self {
         self.options.directory_mode = mode;
         self
     }
 
-    /// Sets the clock. Default: the tick counter where it is usable, otherwise CLOCK_REALTIME.
+    /// Sets the clock. Default: the processor's tick counter if it is reliable, otherwise CLOCK_REALTIME.
     pub fn clock(mut self, kind: ClockKind) -> Self {
         self.clock_kind = Some(kind);
         self
@@ -152,25 +157,25 @@ impl RecorderBuilder {
         self
     }
 
-    /// Sets the path of the ring, instead of the path in the configuration string.
+    /// Sets the path of the ring file. This path replaces the path in the configuration string.
     #[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "the perf recorder's business"))]
     pub(crate) fn at(mut self, path: PathBuf) -> Self {
         self.shard_path = Some(path);
         self
     }
 
-    /// Sets the shifts of a ring whose configuration string has none.
+    /// Sets the shifts that apply if neither [`Self::shifts`] nor the configuration string gives them.
     #[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "the perf recorder's business"))]
     pub(crate) fn default_shifts(mut self, descriptor_shift: u32, payload_shift: u32) -> Self {
         self.default_shifts = Some((descriptor_shift, payload_shift));
         self
     }
 
-    /// Makes the ring and opens it for recording. Readers see either the whole ring or no ring.
+    /// Makes the ring and opens it for recording. No reader ever sees an unfinished ring: the file gets its name last.
     ///
     /// # Errors
     /// The configuration is malformed, another process owns the ring, a permission is missing, or there is too little
-    /// memory. (In the last case the message names the memory pool and says how to enlarge it.)
+    /// memory. (If memory is missing, the message names the memory pool and says how to enlarge it.)
     pub fn build(self) -> Result<Recorder, RecorderError> {
         if self.description.content_type() == 0 {
             let message = "the content type is 0, which no ring may have; expected 1 to 3 for published events, or a number of your own from 256";
@@ -201,8 +206,8 @@ impl RecorderBuilder {
         Ok(Recorder::from_core(Core::new(memory, file, fork_guard, clock, self.description)))
     }
 
-    /// Returns the ring's name and both shifts. The name is `None` if the ring is anonymous. The caller checks the
-    /// shifts.
+    /// Returns the ring's name and both shifts. The name is `None` if the ring is anonymous. This function does not
+    /// check shifts that a setter has set; the caller must.
     fn name_and_shifts(&self) -> Result<(Option<shm::RingName>, (u32, u32)), RecorderError> {
         let or = |(descriptor, payload)| {
             (self.descriptor_shift.unwrap_or(descriptor), self.payload_shift.unwrap_or(payload))

@@ -3,10 +3,10 @@
 use crate::layout::extension::{CONTENT_NAME_BYTES, SCHEMA_TEXT_MAX_BYTES};
 
 /// Description of the events of a ring. The content type and the schema hash are stored in the ring's fixed header,
-/// which every reader checks. The name and the schema text are stored in the header extension, so that tools can decode
-/// a ring whose types they do not have.
+/// which every reader checks. The name and the schema text are stored in the header extension. With them a tool can
+/// decode the events of a ring even if it was built without their types.
 ///
-/// `ContentDescription::of::<MyEvents>()` makes the description from an event-type enum.
+/// `ContentDescription::of::<MyEvents>()` makes the description from an enum of event types.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ContentDescription {
     pub(super) content_type: u16,
@@ -16,9 +16,9 @@ pub struct ContentDescription {
 }
 
 impl ContentDescription {
-    /// Creates a description from a content type number (1 TEST, 2 EXEC, 3 PERF, from 256 a program's own) and a name.
-    /// A longer name is cut to 64 bytes. The schema hash is zero until [`Self::schema_hash`] sets it, and the schema
-    /// text is empty until [`Self::schema_text`] sets it.
+    /// Creates a description from a content type number and a name. The number is 1 for TEST, 2 for EXEC and 3 for
+    /// PERF; programs use numbers from 256 for their own events. A name of more than 64 bytes is cut. The schema hash
+    /// is zero until [`Self::schema_hash`] sets it, and the schema text is empty until [`Self::schema_text`] sets it.
     pub fn new(content_type: u16, content_name: impl Into<String>) -> Self {
         let mut content_name = content_name.into();
         truncate_at_char(&mut content_name, CONTENT_NAME_BYTES);
@@ -32,8 +32,8 @@ impl ContentDescription {
         self
     }
 
-    /// Sets the schema text (see `docs/FORMAT.md`). A text of more than 2,031,616 bytes does not fit the header section
-    /// and is left out.
+    /// Sets the schema text (see `docs/FORMAT.md`). A text of more than 2,031,616 bytes does not fit into the header
+    /// section. Instead of such a text, an empty text is set.
     #[must_use]
     pub fn schema_text(mut self, text: impl Into<String>) -> Self {
         self.schema_text = text.into();
@@ -64,7 +64,7 @@ impl std::fmt::Debug for ContentDescription {
     }
 }
 
-/// Truncates the text to at most `bytes` bytes, between characters.
+/// Cuts the text to at most `bytes` bytes, at the end of a character.
 pub(super) fn truncate_at_char(text: &mut String, bytes: usize) {
     let mut end = bytes.min(text.len());
     while !text.is_char_boundary(end) {

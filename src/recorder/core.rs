@@ -11,20 +11,20 @@ use crate::ring::writer::RingWriter;
 use crate::shm;
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
 
-/// The state that all handles of one recorder share. The fields that recording an event needs come first: together with
-/// the writer's fields they take three cache lines.
+/// The state that all handles of one recorder share. The fields that every recording call needs come first. Together
+/// with the fields of `writer` that it needs, they take three cache lines.
 #[repr(C)]
 pub(crate) struct Core {
     enabled: AtomicBool,
-    /// Number that no other recorder of this process ever has. Threads find their payload cursor for this recorder by
-    /// the number.
+    /// Number that no other recorder of this process ever has. By this number a thread finds its payload cursor for
+    /// this recorder.
     pub(super) id: u64,
     pub(super) clock: &'static Clock,
-    /// Largest payload, before rounding, that can be recorded: less than 2^32.
+    /// Largest size in bytes, before padding, of a payload that can be recorded. It is less than 2^32.
     pub(super) payload_bytes_max: u64,
     fork_guard: shm::ForkGuard,
     pub(super) writer: RingWriter<MappedMemory>,
-    /// Smallest rounded size of a payload that could expire before it is read.
+    /// Smallest padded size in bytes of a payload that is too large for the buffer: it could expire before it is read.
     overflow_expire_bytes: u64,
     pub(super) file: shm::OwnedRingFile,
     description: ContentDescription,
@@ -45,8 +45,8 @@ impl Core {
         Self {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             overflow_expire_bytes,
-            // A size up to `limit - align` rounds up to at most `limit - align`. A larger size rounds up to the limit
-            // or more, and is not recorded.
+            // `payload_bytes_max` lies one alignment step below the limit. A size up to this maximum is still below
+            // the limit after padding. Any larger size is padded to the limit or more, and is not recorded.
             payload_bytes_max: overflow_expire_bytes.min(1 << 32) - PAYLOAD_ALIGN,
             writer,
             clock,
@@ -58,21 +58,21 @@ impl Core {
         }
     }
 
-    /// Returns true if recording is switched on and this process surely owns the ring. If the answer would need a
-    /// system call, returns false, also in the process that owns the ring. Fast paths call this function, because they
-    /// must not make system calls.
+    /// Returns true if recording is switched on, and this process is known to own the ring. Never makes a system call,
+    /// so fast paths can call this function. On old kernels only a system call could tell the owner from a forked
+    /// child; there this function returns false in every process.
     #[inline(always)]
     pub(super) fn may_surely_record(&self) -> bool {
         self.is_switched_on() && self.is_surely_original_process()
     }
 
-    /// Returns true if recording is switched on, in the process that owns the ring.
+    /// Returns true if recording is switched on and this process owns the ring. In a forked child it returns false.
     #[inline(always)]
     pub(crate) fn may_record(&self) -> bool {
         self.is_switched_on() && self.is_original_process()
     }
 
-    /// Returns true if this process is known, without a system call, not to be a forked child.
+    /// Returns true if the fork guard knows, without a system call, that this process is not a forked child.
     #[inline(always)]
     pub(super) fn is_surely_original_process(&self) -> bool {
         self.fork_guard.is_surely_original_process()
@@ -100,7 +100,7 @@ impl Core {
         &self.description
     }
 
-    /// Returns the kind of overflow that a payload of `bytes` is, or `None` if it can be recorded.
+    /// Returns the reason why a payload of `bytes` bytes is too large to record, or `None` if it can be recorded.
     pub(super) fn overflow(&self, bytes: u64) -> Option<ErrorType> {
         let rounded = bytes.checked_next_multiple_of(PAYLOAD_ALIGN);
         match rounded {
@@ -123,7 +123,8 @@ impl Core {
         }
     }
 
-    /// Stores a word of the header extension with release ordering, whether events are recorded now or not.
+    /// Stores a word of the header extension with release ordering, also while recording is switched off. In a forked
+    /// child this does nothing.
     pub(crate) fn publish_header_word(&self, offset: usize, value: u64) {
         if self.is_original_process() {
             self.writer.memory().header_word(offset).store(value, Ordering::Release);
@@ -133,7 +134,8 @@ impl Core {
 
 impl Drop for Core {
     fn drop(&mut self) {
-        // Release: a reader that sees the state "ended" also sees every event of the recorder.
+        // Release, pairs with the reader's acquire load of the state word: a reader that sees the state "ended" also
+        // sees every event of the recorder.
         self.publish_header_word(extension::STATE, extension::STATE_ENDED);
     }
 }

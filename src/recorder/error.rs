@@ -1,4 +1,4 @@
-//! The error of making a recorder. Recording itself never fails.
+//! The error that making a recorder can return. Recording itself never fails.
 
 use crate::shm::{ShmError, ShmErrorKind};
 use std::fmt;
@@ -16,12 +16,12 @@ pub struct RecorderError {
 pub enum RecorderErrorKind {
     /// A configuration string, shift or mode that is malformed or out of range.
     BadConfig,
-    /// A ring that another process (or another recorder of this process) owns.
+    /// A ring that already has an owner: another process, or another recorder of this process.
     AlreadyOwned {
         /// Process id of the owner, if the system shows it.
         pid: Option<u32>,
     },
-    /// A name that belongs to a file that is not a ring. Such a file is never replaced.
+    /// A name that an existing file has, and this file is not a ring. Such a file is never replaced.
     Occupied,
     /// A file system or pool of huge pages that is too small.
     NoSpace,
@@ -29,8 +29,8 @@ pub enum RecorderErrorKind {
     PermissionDenied,
     /// A directory that does not exist.
     NotFound,
-    /// A missing ability of the operating system or the file system that a ring needs. Every operation on systems other
-    /// than Linux fails with this kind.
+    /// A missing ability of the operating system or the file system that a ring needs. On systems other than Linux,
+    /// every attempt to make a recorder fails with this kind.
     Unsupported,
     /// Anything else that the operating system reported.
     Io,

@@ -1,4 +1,4 @@
-//! The typed events that a recorder accepts: the events of its ring's schema.
+//! The check that a recorder gets typed events of its ring's own schema, and no others.
 
 use super::config::ContentDescription;
 use super::handle::Recorder;
@@ -6,15 +6,16 @@ use crate::layout::extension;
 use crate::ring::memory::MappedMemory;
 use crate::sync::{AtomicUsize, Ordering};
 
-/// Identity of one type of events. The identity is a constant, so that recording an event only compares an address.
+/// Identity of one type of events. It is a constant, so a recorder only compares its address `id` for each event.
 pub(crate) struct EventsIdentity {
-    /// Address that identifies the type: no other type of the process has it.
+    /// Address that identifies the type. No other type of the process has this address.
     pub(crate) id: *const (),
     pub(crate) content_type: u16,
     pub(crate) schema_hash: fn() -> [u8; 32],
 }
 
-/// The type of events that a recorder accepted last, so that schemas are not compared for each event.
+/// The `id` of the type of events that a recorder accepted last, or 0. With it, most events need no comparison of
+/// schemas.
 #[derive(Debug)]
 pub(super) struct TakenEvents(AtomicUsize);
 
@@ -34,11 +35,12 @@ impl ContentDescription {
 }
 
 impl Recorder {
-    /// Returns true if the ring was made for these events. For the type that was accepted last, the check is a load and
-    /// a comparison.
+    /// Returns true if the ring was made for events of the type `events`. If this type was also the last one accepted,
+    /// the check costs one load and one comparison.
     #[inline(always)]
     pub(crate) fn takes(&self, events: &'static EventsIdentity) -> bool {
-        // Relaxed: no other memory depends on this word. The description, by which a slow path decides, never changes.
+        // Relaxed: no other memory depends on this word. The slow path decides by the description, which never
+        // changes.
         self.core.taken_events.0.load(Ordering::Relaxed) == events.id.addr() || self.takes_slow(events)
     }
 
@@ -52,7 +54,7 @@ impl Recorder {
         takes
     }
 
-    /// Counts an event that was not recorded because the ring holds events of another schema.
+    /// Counts an event that `record!` did not record, because the ring holds events of another schema.
     #[cold]
     pub(crate) fn refuse_event(&self) {
         self.core.add_to_counter(extension::COUNT_FOREIGN_EVENTS, 1);

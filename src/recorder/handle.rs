@@ -13,16 +13,16 @@ use crate::sync::Ordering;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Handle through which a program records events to one ring. A clone is another handle to the same ring. The drop of
-/// the last handle closes the ring.
+/// Handle through which a program records events to one ring. A clone is another handle to the same ring. When the
+/// last handle is dropped, the ring is closed.
 ///
-/// All methods take `&self` and may be called from any thread at any time, also between a reservation and its commit,
-/// and while the thread ends. No method waits for a reader or another writer, and no method fails: an event that cannot
-/// be recorded becomes a RECORD_ERROR event. A signal handler may record on threads that have recorded to the ring
-/// before, because the first event of a thread allocates memory.
+/// All methods take `&self` and may be called from any thread at any time, also while a reservation is open, and also
+/// while the thread ends. No method waits for a reader or another writer. Recording does not fail: an event whose
+/// payload cannot be recorded becomes a RECORD_ERROR event. The first event that a thread records to a ring allocates
+/// memory. Therefore a signal handler may record only on threads that have recorded to the ring before.
 ///
-/// In a forked child a recorder is disabled for good: its ring belongs to the parent. Create a new recorder in the
-/// child.
+/// In a forked child the recorder is disabled for good, because its ring belongs to the parent. The child may create a
+/// recorder of its own.
 ///
 /// ```
 /// use eventring::recorder::{ContentDescription, Recorder};
@@ -37,44 +37,51 @@ pub struct Recorder {
     pub(crate) core: Arc<Core>,
 }
 
-/// Counts of a recorder since its ring was created. The counters are in the ring's header, where readers see them.
+/// Counters of a recorder since its ring was created. They are stored in the ring's header, where readers see them,
+/// too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecorderStats {
-    /// Last sequence number handed out: events recorded, plus holes.
+    /// Newest sequence number handed out. It is the number of recorded events plus the number of holes (seqnos given
+    /// up).
     pub last_seqno: u64,
-    /// Holes: seqnos given up because another writer was stalled inside their slot. Their events got later seqnos.
+    /// Number of seqnos given up (holes) because another writer was stalled inside their slot. The event that should
+    /// have had such a seqno got a later one.
     pub refused_claims: u64,
-    /// Holes: seqnos given up because the ring was already a lap further when their writer tried to claim the slot.
+    /// Number of seqnos given up (holes) because their writer tried to claim the slot too late: the ring had already
+    /// gone round by a whole lap.
     pub lapped_claims: u64,
-    /// Attempts to take payload memory that failed because a stalled writer held one of the chunks.
+    /// Number of attempts to take payload memory that failed because a stalled writer held one of the chunks.
     pub skipped_chunks: u64,
     /// Events that became RECORD_ERROR.
     pub record_errors: u64,
-    /// Events that `record!` refused because the ring was made for events of another schema. They have no seqno.
+    /// Number of events that `record!` refused because the ring was made for events of another schema. Such events
+    /// have no seqno.
     pub foreign_events: u64,
 }
 
 impl Recorder {
-    /// Starts the configuration of a recorder for the events that `description` names.
+    /// Starts the configuration of a recorder. `description` describes the events that the recorder will record.
     pub fn builder(description: ContentDescription) -> RecorderBuilder {
         RecorderBuilder::new(description)
     }
 
-    /// Records an event with one buffer of payload, which may be empty, and returns its sequence number, or 0 if the
-    /// recorder is disabled.
+    /// Records an event with one buffer of payload, which may be empty. Returns the event's sequence number, or 0 if
+    /// the recorder is disabled.
     ///
-    /// `event_type` is the event's code, `content_ext` its four extension words.
+    /// `event_type` is the event's code. `content_ext` holds its four extension words.
     ///
-    /// A payload that is too large becomes a RECORD_ERROR event with its first 8,176 bytes. The limits are 4 GiB, and
-    /// the size of the payload buffer less twice the step of its window. Twice the step is 32 MiB; in buffers below 128
-    /// MiB it is a sixteenth of the buffer. Payloads are padded to 16 bytes.
+    /// A payload that is too large becomes a RECORD_ERROR event with the first 8,176 bytes of the payload. A payload
+    /// is too large if its size, padded to a multiple of 16 bytes, reaches 4 GiB, or reaches the size of the payload
+    /// buffer minus a reserve. The reserve is 32 MiB. In payload buffers smaller than 128 MiB it is a sixteenth of the
+    /// buffer.
     #[inline(always)]
     pub fn record(&self, event_type: u16, content_ext: [u64; 4], payload: &[u8]) -> u64 {
         self.core.record(event_type, content_ext, payload)
     }
 
-    /// Records an event whose payload is gathered from several buffers, in order, without an allocation.
+    /// Records an event whose payload consists of several buffers, in order. No memory is allocated to join the
+    /// buffers.
     ///
     /// In all other respects this method is like [`Self::record`].
     #[inline]
@@ -82,11 +89,11 @@ impl Recorder {
         self.core.recordv(event_type, content_ext, payload)
     }
 
-    /// Reserves an event with `payload_bytes` bytes of payload, to be filled in place and committed.
+    /// Reserves an event with `payload_bytes` bytes of payload. The caller fills the event in place and commits it.
     ///
-    /// The event gets its seqno and its time now. A reservation that is dropped without commit becomes a RECORD_ERROR
-    /// event. Reservations may be nested. A reservation cannot be sent to another thread. Returns `None` if the
-    /// recorder is disabled.
+    /// The event gets its seqno and its time from this call. If the reservation is dropped without a commit, a
+    /// RECORD_ERROR event is recorded in its place. A thread may have several reservations open, but cannot send a
+    /// reservation to another thread. Returns `None` if the recorder is disabled.
     #[inline]
     pub fn reserve(&self, event_type: u16, content_ext: [u64; 4], payload_bytes: u64) -> Option<Reservation<'_>> {
         self.core.reserve_in_place(event_type, content_ext, payload_bytes)
@@ -103,18 +110,19 @@ impl Recorder {
         self.core.set_enabled(enabled);
     }
 
-    /// Returns true if this process made the recorder and did not inherit it by a fork.
+    /// Returns true if this process made the recorder. Returns false in a forked child, which has inherited the
+    /// recorder.
     pub fn belongs_to_this_process(&self) -> bool {
         self.core.is_original_process()
     }
 
-    /// Returns a warning about the ring's place, for example that it has no huge pages. The recorder works
-    /// nevertheless.
+    /// Returns a warning about the ring's location, for example that the ring has no huge pages. With a warning, too,
+    /// the recorder works. Returns `None` if there is nothing to warn about.
     pub fn warning(&self) -> Option<&shm::HugePageWarning> {
         self.core.file.warning()
     }
 
-    /// Sets whether the file stays when the recorder ends, instead of the builder's setting.
+    /// Sets whether the file stays when the recorder ends. This replaces the setting of [`RecorderBuilder::keep`].
     pub fn keep(&self, keep: bool) {
         self.core.file.keep(keep);
     }
@@ -124,8 +132,8 @@ impl Recorder {
         self.core.file.path()
     }
 
-    /// Returns a file descriptor of the ring, to send to another process. Any process that has the descriptor and the
-    /// permission may map the ring.
+    /// Returns a file descriptor of the ring, which the program may send to another process. Any process that has this
+    /// descriptor may map the ring for reading and writing.
     pub fn as_fd(&self) -> shm::BorrowedFd<'_> {
         self.core.file.descriptor()
     }
@@ -145,7 +153,8 @@ impl Recorder {
         self.core.clock
     }
 
-    /// Returns true if another program truncated the ring file. Events recorded since then are lost.
+    /// Returns true if an access found that a part of the ring file is gone, for example because another program
+    /// truncated the file. Events that were recorded since then may be lost.
     pub fn was_truncated(&self) -> bool {
         self.core.writer.memory().mapping().was_truncated()
     }
@@ -163,14 +172,15 @@ impl Recorder {
         }
     }
 
-    /// Copies `bytes` into the ring's context area, which holds tables of the ring's content type. Returns false if the
-    /// bytes do not fit.
+    /// Copies `bytes` to `offset` of the ring's context area, which holds tables for readers. Returns false, without
+    /// effect, if the bytes do not fit into the area or the recorder is disabled.
     pub fn write_context(&self, offset: u64, bytes: &[u8]) -> bool {
         self.core.may_record() && self.core.writer.memory().store_context_bytes(offset, bytes)
     }
 
-    /// Publishes a word of the context area with release ordering, after the bytes that it announces. Returns false if
-    /// the word is outside of the area or unaligned.
+    /// Stores a word of the context area with release ordering. Call this after [`Self::write_context`] has written
+    /// the bytes that the word announces. Returns false if the word is outside of the area or unaligned, or the
+    /// recorder is disabled.
     pub fn publish_context_word(&self, offset: u64, value: u64) -> bool {
         if !self.core.may_record() {
             return false;
@@ -190,8 +200,8 @@ impl Recorder {
         Self { core }
     }
 
-    /// Registers `hook`, which the exiting thread calls if the process exits normally while the recorder exists. Other
-    /// threads may still record during that call.
+    /// Registers `hook`. If the process exits normally while the recorder exists, the exiting thread calls `hook`.
+    /// Other threads may still record during that call.
     #[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "the perf recorder's business"))]
     pub(crate) fn at_exit(&self, hook: impl Fn() + Send + Sync + 'static) {
         self.core.file.at_exit(hook);

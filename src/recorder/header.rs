@@ -13,17 +13,17 @@ use crate::sync::Ordering;
 pub(crate) struct Shard {
     /// Index of the ring.
     pub(crate) index: u64,
-    /// Largest number of shards that the recorder may have, or 0 if the ring is not a shard.
+    /// Largest number of shards that the recorder may have. 0 if the ring is not a shard.
     pub(crate) limit: u64,
-    /// Number that all shards of the recorder share. No ring of another recorder has it.
+    /// Number that all shards of one recorder share. Rings of other recorders have other numbers.
     pub(crate) group: u64,
 }
 
-// The operating-system layer locks the byte at `WRITE_LOCK_OFFSET` and knows nothing of the file format. This assertion
-// checks that the format has its word `WRITER_LOCK` there.
+// `shm` locks the byte at `WRITE_LOCK_OFFSET`, but does not know the file format. This assertion checks that the
+// format's word `WRITER_LOCK` begins at this byte.
 const _: () = assert!(ext::WRITER_LOCK as u64 == WRITE_LOCK_OFFSET);
 
-/// Writes the whole header. The file is not visible to readers yet, so no store here needs an order.
+/// Writes the whole header. No reader can see the file yet, so the stores here need no ordering.
 pub(super) fn write(
     memory: &MappedMemory,
     description: &ContentDescription,

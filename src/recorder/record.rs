@@ -1,11 +1,12 @@
 //! Recording one event: the fast paths, and the slow paths for all other cases.
 //!
-//! A fast path handles the common case: recording is on, the clock's segment has the time, the thread's payload cursor
-//! has room and the next slot is free. It is inlined where the event is recorded. All other cases are handled by
-//! `record_slow` or `record_empty_slow`.
+//! A fast path handles the common case: recording is on, the clock's current segment covers this moment, the thread's
+//! payload cursor has room, and the next slot is free. It is inlined where the event is recorded. All other cases are
+//! handled by `record_slow` or `record_empty_slow`.
 //!
-//! Arrays of extension words are passed as four single words between functions that are not inlined: an array would be
-//! put into memory word by word and read from there in halves, for which the processor waits.
+//! Functions that are not inlined get the four extension words as four arguments, not as an array. An array would pass
+//! through memory: the caller would store single words, and the callee would load two words at a time. The processor
+//! would have to wait for such a load.
 
 use super::core::Core;
 use super::payload::{Payload, total_bytes};
@@ -17,12 +18,12 @@ use crate::ring::payload_cursor::PayloadCursor;
 use crate::ring::writer::Unfinished;
 use std::sync::Arc;
 
-/// The point at which a fast path stopped without recording its event. The slow path continues from this point.
+/// The point at which a fast path stopped without recording its event. The slow path continues from there.
 enum Stopped<'c> {
     /// A stop before the reservation: nothing has been changed.
     BeforeReserving,
-    /// A stop during the reservation. The slow path finishes this reservation, and records the event with the time that
-    /// the fast path has read.
+    /// A stop during the reservation. The slow path finishes this reservation. It records the event with
+    /// `epoch_nanos`, the time that the fast path has read.
     WhileReserving { cursor: &'c PayloadCursor, unfinished: Unfinished, epoch_nanos: u64 },
 }
 
@@ -33,11 +34,11 @@ impl Core {
         self.record_one(|| self.try_now(), event_type, content_ext, payload)
     }
 
-    /// Records an event at the time `epoch_nanos`, which [`Self::try_now`] returned.
+    /// Records an event with the time `epoch_nanos`. The caller has got this time from [`Self::try_now`].
     ///
-    /// Reading the clock takes long. If the caller reads the clock before it makes the payload, the processor does both
-    /// at the same time. The same thread should not record another event between the two calls, because that event
-    /// would have an earlier seqno and a later time.
+    /// Reading the clock takes long. A caller that reads the clock first and then makes the payload lets the processor
+    /// do both at the same time. Between [`Self::try_now`] and this call, the thread should record no other event.
+    /// That event would get an earlier seqno, but a later time.
     #[cfg(feature = "tracing")]
     #[inline(always)]
     pub(crate) fn record_stamped(
@@ -99,7 +100,8 @@ impl Core {
         self.clock.try_now_epoch_nanos()
     }
 
-    /// Records an event with `bytes` bytes of payload, at least one byte. This is the fast path of [`Self::recordv`].
+    /// Records an event with `bytes` bytes of payload, which must not be 0. This is the fast path of
+    /// [`Self::recordv`].
     #[inline(always)]
     fn try_record<'c>(
         &'c self,
@@ -113,9 +115,9 @@ impl Core {
             return Err(Stopped::BeforeReserving);
         }
         let Some(cursor) = thread_cursors::remembered(self) else { return Err(Stopped::BeforeReserving) };
-        // The clock is read before the locked instructions. Reading the tick counter takes longer than all other work
-        // of this function. In this order the processor does the other work at the same time. If a locked instruction
-        // came first, the processor would read the counter only after that instruction.
+        // The clock is read before `try_reserve`, which executes a locked instruction. Reading the tick counter takes
+        // longer than all other work of this function, and in this order the processor does the other work at the same
+        // time. After a locked instruction, the reading of the counter would have to wait for that instruction.
         let Some(epoch_nanos) = now() else { return Err(Stopped::BeforeReserving) };
         let claim = match self.writer.try_reserve(cursor, bytes) {
             Ok(claim) => claim,
@@ -128,8 +130,8 @@ impl Core {
         Ok(seqno)
     }
 
-    /// Records an event without payload on the fast path. The caller has checked that recording is switched on. If this
-    /// returns `None`, call [`Self::record_empty_slow`].
+    /// Records an event without payload on the fast path. The caller has checked that recording is switched on.
+    /// Returns `None` if the common case does not apply; then call [`Self::record_empty_slow`].
     #[inline(always)]
     pub(crate) fn try_record_empty(&self, event_type: u16, ext0: u64, ext1: u64, ext2: u64, ext3: u64) -> Option<u64> {
         if !self.is_surely_original_process() {
@@ -158,7 +160,7 @@ impl Core {
         seqno
     }
 
-    /// Records an event with one buffer of payload on the slow path.
+    /// Records an event with one buffer of payload, after the fast path has stopped at `stopped`.
     #[cold]
     #[inline(never)]
     #[expect(clippy::too_many_arguments, reason = "four words instead of an array, see the module")]
@@ -175,7 +177,7 @@ impl Core {
         self.record_slow(stopped, event_type, [ext0, ext1, ext2, ext3], &[payload])
     }
 
-    /// Records an event with payload in every case. Continues where the fast path stopped.
+    /// Records an event with payload, in every case. Continues at the point where the fast path stopped.
     #[cold]
     #[inline(never)]
     fn record_slow(
@@ -211,7 +213,7 @@ impl Core {
         seqno
     }
 
-    /// Records the RECORD_ERROR that stands for a payload too large to record.
+    /// Records a RECORD_ERROR in place of an event whose payload is too large.
     #[cold]
     fn record_oversized(
         self: &Arc<Self>,
@@ -227,8 +229,8 @@ impl Core {
         reservation.commit()
     }
 
-    /// Commits a claim that found no payload memory, because stalled writers hold every chunk, as a RECORD_ERROR
-    /// without payload.
+    /// Commits an event that got no payload memory, because stalled writers hold every chunk. The event becomes a
+    /// RECORD_ERROR without payload.
     #[cold]
     pub(super) fn commit_without_payload(
         &self,

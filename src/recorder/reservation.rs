@@ -9,15 +9,15 @@ use crate::ring::payload_cursor::PayloadCursor;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// An event that has its slot and payload memory, and is being filled.
+/// An event that has its slot and, normally, its payload memory, and that the program is filling.
 ///
-/// [`Recorder::reserve`](super::Recorder::reserve) makes reservations. Readers do not go past the event until it is
-/// committed, so fill the event without delay. (Other writers are not delayed.) If the reservation is dropped instead
-/// (by an early return or a panic), a RECORD_ERROR event is committed.
+/// [`Recorder::reserve`](super::Recorder::reserve) makes reservations. Readers wait at this event until it is
+/// committed, so fill it without delay. (Other writers do not wait.) If the reservation is dropped without a commit,
+/// by an early return or a panic, a RECORD_ERROR event is committed instead.
 ///
 /// Payload bytes that are not written are zero.
 ///
-/// A reservation belongs to the process that made it: in a forked child all its methods, and its drop, do nothing.
+/// A reservation belongs to the process that made it. In a forked child, all its methods and its drop do nothing.
 #[must_use = "a reservation that is dropped records an error in its place"]
 pub struct Reservation<'r> {
     core: &'r Arc<Core>,
@@ -27,10 +27,10 @@ pub struct Reservation<'r> {
     fields: DescriptorFields,
     /// Payload bytes that the caller may write, from `start` on.
     capacity: u64,
-    /// Offset of the caller's bytes in the payload. If the event is oversized, they come after the error struct;
-    /// otherwise the offset is 0.
+    /// Offset in the payload at which the caller's bytes begin. It is 0, except in an oversized event: there the
+    /// caller's bytes come after the error struct.
     start: u64,
-    /// Number of bytes, from the payload's start, that have been stored.
+    /// Number of the caller's bytes, from `start` on, that have been stored, including zeros that fill gaps.
     written: u64,
     requested: u64,
     overflow: Option<ErrorType>,
@@ -56,9 +56,10 @@ impl Core {
         };
         let epoch_nanos = self.clock.now_epoch_nanos();
         let cursor = thread_cursors::of_this_thread(self);
-        // The size has room for the error struct, in case the reservation is dropped.
+        // The claim has room for the error struct at least, because a dropped reservation becomes a RECORD_ERROR.
         let claim = self.writer.reserve(cursor, (start + capacity).max(record_error::FIXED_BYTES as u64));
-        // The sum fits 32 bits: if the caller asked for too many bytes, `overflow` has limited the capacity.
+        // The sum fits into 32 bits: if the caller asked for too many bytes, `overflow` is set and `capacity` is
+        // small.
         let reserved_bytes = (start + capacity) as u32;
         Some(Reservation {
             core: self,
@@ -81,16 +82,17 @@ impl Reservation<'_> {
         self.claim.as_ref().map_or(0, |claim| claim.seqno)
     }
 
-    /// Returns how many bytes can be written: the requested number, or 8,176 if the request was too large, or 0 if
-    /// stalled writers hold every chunk of payload memory.
+    /// Returns how many bytes can be written. This is the requested number, but 8,176 if the request was too large,
+    /// and 0 if stalled writers hold every chunk of payload memory.
     ///
-    /// If the number is 0, all written bytes are lost, and the event becomes a RECORD_ERROR without payload. The
-    /// RECORD_ERROR has the time and the extension words of the event, but neither its type nor its size.
+    /// If it is 0 although bytes were requested, all bytes that the program writes are lost. The event then becomes a
+    /// RECORD_ERROR without payload, which has the time and the extension words of the event, but neither its type nor
+    /// its size.
     pub fn payload_bytes(&self) -> u64 {
         self.capacity
     }
 
-    /// Returns the number of bytes up to the end of the written bytes. [`Self::append`] continues there.
+    /// Returns the offset at which the written bytes end. [`Self::append`] continues there.
     pub fn written_bytes(&self) -> u64 {
         self.written
     }
@@ -103,14 +105,15 @@ impl Reservation<'_> {
         self.fields.content_ext[index] = value;
     }
 
-    /// Appends as many of the bytes as have room before the end of [`Self::payload_bytes`], and returns their number.
+    /// Appends `bytes`, or as many of them as fit before the end of [`Self::payload_bytes`]. Returns how many were
+    /// appended.
     #[inline]
     pub fn append(&mut self, bytes: &[u8]) -> usize {
         self.write_at(self.written, bytes)
     }
 
-    /// Writes as many of the bytes at `offset` of the payload as have room, and returns their number. A gap before
-    /// `offset` is filled with zeros.
+    /// Writes `bytes` at `offset` of the payload, or as many of them as fit. Returns how many were written. If there
+    /// is a gap between the bytes written before and `offset`, the gap is filled with zeros.
     #[inline]
     pub fn write_at(&mut self, offset: u64, bytes: &[u8]) -> usize {
         if offset >= self.capacity || !self.core.is_original_process() {
@@ -127,7 +130,7 @@ impl Reservation<'_> {
         room as usize
     }
 
-    /// Publishes the event and returns its seqno. An oversized event, or an event without payload memory, becomes a
+    /// Publishes the event and returns its seqno. An event that is oversized or has no payload memory becomes a
     /// RECORD_ERROR.
     #[inline]
     pub fn commit(mut self) -> u64 {
@@ -135,8 +138,8 @@ impl Reservation<'_> {
         self.publish()
     }
 
-    /// Publishes the event with only the written bytes as its payload, and returns its seqno. An oversized event is
-    /// published as [`Self::commit`] does.
+    /// Publishes the event and returns its seqno. The payload ends where the written bytes end. An oversized event is
+    /// published in the same way as by [`Self::commit`].
     #[inline]
     pub fn commit_written(mut self) -> u64 {
         if self.overflow.is_none() {
@@ -171,7 +174,8 @@ impl Reservation<'_> {
         seqno
     }
 
-    /// Gives the payload cursor back, for the next thread, if its own thread has ended while this reservation was open.
+    /// Gives the payload cursor back, so that another thread can use it, if the cursor's own thread has ended while
+    /// this reservation was open.
     fn give_back_cursor(&mut self) {
         if let Some(cursor) = self.cursor.take() {
             self.core.writer.give_back_orphan(cursor);

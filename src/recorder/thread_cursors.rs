@@ -1,4 +1,4 @@
-//! The payload cursors of each thread, one for each ring that the thread records to.
+//! The payload cursors of each thread. A thread has one payload cursor for each ring that it records to.
 
 use super::core::Core;
 use crate::ring::payload_cursor::{CursorId, PayloadCursor};
@@ -6,8 +6,8 @@ use std::cell::{Cell, RefCell};
 use std::ptr;
 use std::sync::{Arc, Weak};
 
-/// Number of recently used rings whose payload cursors a thread finds without a search. Most programs record to one or
-/// two rings.
+/// Number of places in which a thread remembers its payload cursors, to find them without a search. The recorder's id
+/// modulo this number selects the place. Most programs record to one or two rings.
 const REMEMBERED: usize = 4;
 
 #[derive(Clone, Copy)]
@@ -25,32 +25,34 @@ struct Held {
     cursor: CursorId,
 }
 
-/// All payload cursors of this thread; they are given back when the thread ends.
+/// The payload cursors that this thread holds. They are given back when the thread ends.
 struct HeldCursors(RefCell<Vec<Held>>);
 
 thread_local! {
-    // The thread-local has no destructor. So access needs no check, and works until the thread's last instruction.
+    // `REMEMBER` has no destructor. So an access needs no check whether it still exists, and works until the thread's
+    // last instruction.
     static REMEMBER: [Cell<Remembered>; REMEMBERED] = const { [const { Cell::new(NOTHING) }; REMEMBERED] };
     static HELD: HeldCursors = const { HeldCursors(RefCell::new(Vec::new())) };
 }
 
-/// Returns the calling thread's payload cursor of `core` if it is one of the few that the thread used last. This is the
-/// fast path of [`of_this_thread`].
+/// Returns the calling thread's payload cursor of `core` if the thread remembers it. Otherwise returns `None`. This is
+/// the fast path of [`of_this_thread`].
 #[inline(always)]
 pub(super) fn remembered(core: &Core) -> Option<&PayloadCursor> {
     let remembered = REMEMBER.with(|slots| slots[core.id as usize % REMEMBERED].get());
     if remembered.core_id != core.id {
         return None;
     }
-    // SAFETY: the pointer was made from a `&PayloadCursor` of the core with this id (ids are never used twice); payload
-    // cursors live, at the same address, as long as their core, which is borrowed.
+    // SAFETY: the pointer was made from a `&PayloadCursor` of the core with this id. Ids are never used twice, so it
+    // is this core. Payload cursors live, at the same address, as long as their core, which is borrowed.
     Some(unsafe { &*remembered.cursor })
 }
 
 /// Returns the calling thread's payload cursor of `core`.
 ///
-/// Returns `None` if the thread is at its end, if all payload cursors of the recorder are in use, or in a signal
-/// handler that interrupted this function. Recording without a payload cursor works, but costs more.
+/// Returns `None` if the thread is at its end, if all payload cursors of the recorder are in use, or if a signal
+/// handler has interrupted this function and calls it again. Without a payload cursor an event can be recorded, too,
+/// but at higher cost.
 pub(super) fn of_this_thread(core: &Arc<Core>) -> Option<&PayloadCursor> {
     if let Some(cursor) = remembered(core) {
         return Some(cursor);
@@ -76,10 +78,12 @@ impl HeldCursors {
 
 impl Drop for HeldCursors {
     fn drop(&mut self) {
-        // Other destructors of this thread may still record; they do so without a payload cursor.
+        // Other destructors of this thread may still record after this one. They then find no payload cursor and
+        // record without one.
         REMEMBER.with(|slots| slots.iter().for_each(|slot| slot.set(NOTHING)));
         for held in self.0.get_mut().drain(..) {
-            // In a forked child, a thread that exists only in the parent may hold the lock of the payload cursors.
+            // A forked child must not call `give_back`, which takes a lock: a thread of the parent may have held this
+            // lock at the fork, and this thread does not exist in the child.
             let Some(core) = held.core.upgrade().filter(|core| core.is_original_process()) else { continue };
             let Some(cursor) = core.writer.cursors().get(held.cursor) else { continue };
             core.writer.give_back(cursor);
