@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The identity of a file, which a rename does not change: device and inode.
+/// The identity of a file: its device and its inode. A file keeps its identity when it is renamed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileId {
     /// The device of the file system.
@@ -18,27 +18,29 @@ pub enum LockState {
     Free,
     /// A lock that a process holds.
     Held {
-        /// The process that took it, in the caller's pid namespace. `None` if the kernel does not show the process: it
-        /// is in another namespace, it has exited and left the lock to a child, or the file system hides its device.
+        /// The process that took the lock, as an id in the caller's pid namespace. `None` if the kernel does not show
+        /// this process. For example, it is in another namespace, it has exited and left the lock to a child, or the
+        /// file system hides its device number.
         pid: Option<u32>,
     },
     /// A state that the operating system does not show to this process.
     Unknown,
 }
 
-/// The identity of a process, which no later process with the same process id has.
+/// The identity of a process. A later process with the same process id has another identity.
 ///
-/// The writer stores its identity in its ring, and a reader asks whether that process lives. All fields are plain
-/// numbers, because they are stored in a file; 0 means "unknown".
+/// The writer of a ring stores its identity in the ring's file. A reader then asks whether the process with this
+/// identity still lives. All fields are plain numbers, because they are stored in a file. In each of them, 0 means
+/// "unknown".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ProcessIdentity {
     /// The process id in the process's own pid namespace.
     pub pid: u32,
-    /// The start time of the process, in clock ticks since boot (field 22 of `/proc/PID/stat`).
+    /// The time at which the process started, in clock ticks since boot (field 22 of `/proc/PID/stat`).
     pub start_ticks: u64,
     /// The inode of the pid namespace of the process.
     pub pid_namespace: u64,
-    /// The inode of the time namespace of the process, which shifts `start_ticks`.
+    /// The inode of the time namespace of the process. `start_ticks` counts in this namespace.
     pub time_namespace: u64,
     /// The kernel's random id of this boot.
     pub boot_id: [u8; 16],
@@ -49,7 +51,7 @@ pub struct ProcessIdentity {
 pub enum Liveness {
     /// Process that runs, or is stopped.
     Alive,
-    /// Process that has ended, or is a zombie, which cannot write any more.
+    /// Process that has ended. A zombie counts as ended, because it cannot write any more.
     Dead,
     /// Process whose state the caller cannot find out.
     Unknown,

@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 pub enum ShmErrorKind {
     /// A file or directory that does not exist.
     NotFound,
-    /// An access that the operating system refused, or a file or directory that is refused because it belongs to
-    /// another user.
+    /// An access that the operating system refused. Or a file or directory that this library refuses, because it
+    /// belongs to another user.
     PermissionDenied,
-    /// A name that belongs to a symbolic link, a directory, a pipe or a device.
+    /// A path that leads to a symbolic link, a directory, a pipe or a device.
     NotARegularFile,
-    /// A name that belongs to a file that is not a ring. Such a file is never replaced.
+    /// A name that an existing file has, and this file is not a ring. Such a file is never replaced.
     Occupied,
     /// A ring whose writer's lock is held.
     AlreadyOwned {
@@ -29,7 +29,7 @@ pub enum ShmErrorKind {
     NoHugePages,
     /// A configuration string or setting that is malformed or out of range.
     BadConfig,
-    /// Sizes of sections that do not fit together, the page size or the address space.
+    /// Sizes of sections that overflow, that do not fit the page size, or that exceed the address space.
     BadSections,
     /// A file that is shorter than its sections.
     Truncated,
@@ -41,7 +41,7 @@ pub enum ShmErrorKind {
 
 /// An error of the operating-system layer.
 ///
-/// The message names the operation, the file, what was found and how to mend it.
+/// The message names four things: the operation, the file, what was found, and how to mend it.
 pub struct ShmError(Box<Inner>);
 
 struct Inner {
@@ -53,10 +53,11 @@ struct Inner {
     source: Option<io::Error>,
 }
 
-// These functions are not inlined, because errors are made seldom but in many places of the code. Inlined code would
-// take a quarter of a KiB in each place.
+// Errors are made seldom, but in many places of the code. These functions are not inlined, because inlined code would
+// take about 250 bytes in each of these places.
 impl ShmError {
-    /// Makes an error of this kind. `operation` is a verb phrase that follows "cannot".
+    /// Makes an error of this kind. `operation` is a verb phrase: the message begins with "cannot" and this phrase.
+    /// `found` is the cause.
     #[cold]
     #[inline(never)]
     pub(crate) fn new(kind: ShmErrorKind, operation: &'static str, found: impl fmt::Display) -> Self {

@@ -1,5 +1,5 @@
-//! Types of file descriptors. On systems without file descriptors these types have no values, so that functions have
-//! the same signatures on every system.
+//! Types of file descriptors. On systems without file descriptors, these types exist, too, but have no values. So
+//! functions that take a descriptor have the same signatures on every system.
 
 #[cfg(unix)]
 pub use std::os::fd::{AsFd, BorrowedFd};
@@ -12,14 +12,15 @@ mod absent {
     use std::convert::Infallible;
     use std::marker::PhantomData;
 
-    /// A file descriptor that somebody else owns. This system has no file descriptors.
+    /// A file descriptor that somebody else owns. No value of this type exists, because this system has no file
+    /// descriptors.
     #[derive(Clone, Copy, Debug)]
     pub struct BorrowedFd<'fd> {
         never: Infallible,
         owner: PhantomData<&'fd ()>,
     }
 
-    /// Owners of a file descriptor. This system has no file descriptors.
+    /// Owners of a file descriptor. No such owner exists, because this system has no file descriptors.
     pub trait AsFd {
         /// Borrows the file descriptor.
         fn as_fd(&self) -> BorrowedFd<'_>;

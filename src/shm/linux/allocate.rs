@@ -1,4 +1,5 @@
-//! The allocation of all memory of a new file in advance, so that no later access lacks a page.
+//! The allocation of all memory of a new file when the file is made. So no later access to the file finds memory
+//! missing.
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -12,11 +13,12 @@ use super::room::{Mebibytes, Room};
 
 pub(super) const OPERATION: &str = "allocate ring file";
 
-/// The number of bytes that one call of `fallocate` allocates. tmpfs undoes a whole call when a signal arrives. So
-/// under a profiler with timer signals, a call for a large file would never succeed.
+/// The number of bytes that one call of `fallocate` allocates. If a signal arrives during a call on tmpfs, the kernel
+/// undoes the whole call. A profiler sends signals all the time, so a single call for a large file would never
+/// succeed.
 const STEP_BYTES: u64 = 64 << 20;
 
-/// Sets the file's length to `bytes`, a multiple of its page size, and allocates all of it.
+/// Sets the file's length to `bytes` and allocates all of its memory. `bytes` is a multiple of the file's page size.
 pub(super) fn allocate(
     file: BorrowedFd<'_>,
     bytes: u64,
@@ -26,8 +28,8 @@ pub(super) fn allocate(
     if let Some(limit) = getrlimit(Resource::Fsize).current
         && bytes > limit
     {
-        // The file would be larger than the process's limit (RLIMIT_FSIZE). Making it so large would raise SIGXFSZ,
-        // which kills the process.
+        // The process may not write files of this size (RLIMIT_FSIZE). The attempt would raise SIGXFSZ, which kills
+        // the process.
         return Err(ShmError::new(
             ShmErrorKind::NoSpace,
             OPERATION,
@@ -36,8 +38,8 @@ pub(super) fn allocate(
         .at(path)
         .mend("raise the limit (ulimit -f) or choose smaller shifts"));
     }
-    // The free room is checked before anything is allocated. Otherwise all steps before the failing step would take
-    // memory, and other processes would have none left.
+    // The free room is compared with `bytes` before any memory is allocated. Otherwise an allocation that cannot
+    // succeed would take all free memory until its last step fails, and other processes would find none.
     let room = Room::now(file, huge_page_bytes);
     if room.bytes().is_some_and(|free| free < bytes) {
         return Err(room.no_space(bytes, Errno::NOSPC).at(path));
@@ -63,7 +65,7 @@ fn allocate_steps(file: BorrowedFd<'_>, bytes: u64) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Allocates the file by writing zeros, on file systems that have no `fallocate`.
+/// Allocates the file by writing zeros to it. This is for file systems that have no `fallocate`.
 fn write_zeros(file: BorrowedFd<'_>, bytes: u64) -> Result<(), Errno> {
     let zeros = vec![0; 1 << 20];
     let mut offset = 0;

@@ -1,26 +1,28 @@
-//! The making of a ring file, in five steps. They guarantee that no other process ever sees an unfinished ring, and
-//! that a ring has only one owner.
+//! The making of a ring file, in five steps. The steps guarantee that no other process ever sees an unfinished ring,
+//! and that a ring has only one owner.
 //!
-//! 1. The temporary file `<name>.~<pid>` is made with `O_EXCL`, locked, and given all of its memory. Its mode has the
-//!    sticky bit, which no ring with events has. So an unfinished file of a killed process differs from a ring that
-//!    happens to be called `x.~123`.
+//! 1. This process makes the temporary file `<name>.~<pid>` with `O_EXCL`, locks it, and allocates all of its memory.
+//!    The file's mode has the sticky bit, which no ring with events has. The bit tells an unfinished file of a killed
+//!    process from a ring that happens to be called `x.~123`.
 //! 2. The caller fills the file.
-//! 3. The file gets its final permissions and is renamed to `<name>`, without replacing anything.
-//! 4. If `<name>` exists already, the lock of that file decides. If the lock is held, the ring has an owner, and the
-//!    error names the process. If the lock is free, the file is stale. This process locks the stale file, checks that
-//!    the name still leads to it, gives it the sticky bit, and exchanges the two files in one step. The file that
-//!    leaves the name is checked again before it is removed. So even a process that ignores the lock loses no file.
+//! 3. The file gets its final permissions, and is renamed to `<name>` if no file has this name.
+//! 4. If a file has the name already, the lock of that file decides. If the lock is held, the ring has an owner, and
+//!    the error names the owner's process. If the lock is free, the file is stale. This process then locks the stale
+//!    file, checks that the name still leads to it, and gives it the sticky bit. It exchanges the names of the two
+//!    files in one step, and removes the old file. Before the removal it checks once more that this is the stale file.
+//!    So even a process that ignores the lock loses no file.
 //! 5. The new file loses the sticky bit before any event can be recorded.
 //!
-//! A process may die at any of these steps. The file that stays at the temporary name then has the sticky bit, or is
-//! still empty (between the first two steps), and the next maker removes it. This holds because the new file loses the
-//! bit only after it has its name, and a stale file gets the bit before it leaves its name. If a death leaves the bit
-//! on `<name>` itself, nothing is lost: the ring has no event yet, or was about to be removed.
+//! If this process dies at any of these steps, a file stays at the temporary name. This file has the sticky bit, or is
+//! still empty (between the first two steps), so the next maker removes it. There is no moment without such a mark:
+//! the new file loses the bit only after it has its final name, and a stale file gets the bit before it loses its
+//! name. If a death leaves the bit on the file `<name>` itself, nothing is lost. That ring has no event yet, or was
+//! about to be removed.
 //!
-//! A file is renamed and removed by its name, so a name must not pass to another file in between. Hence the rule: only
-//! the owner of the file that has a name may take the name from that file. An owner holds the file's lock, or has
-//! locked the file because it had no owner (see [`replacer`](super::replacer)). All threads of a process share one
-//! temporary name.
+//! Files are renamed and removed by name. So the name must not pass to another file between a check and the rename.
+//! Hence the rule: only the owner of the file that has a name may take the name from that file. An owner holds the
+//! file's lock. A process becomes the owner of a stale file by locking it (see [`replacer`](super::replacer)). All
+//! threads of a process share one temporary name.
 
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -46,14 +48,14 @@ use super::stale::StaleFile;
 
 pub(super) const OPERATION: &str = "create ring file";
 
-/// The mode of an unfinished file: the sticky bit, and access for its owner only.
+/// The mode of an unfinished file: the sticky bit, and reading and writing for its owner only.
 const UNFINISHED_MODE: u32 = 0o1600;
 pub(super) const STICKY: u32 = 0o1000;
 
-/// The number of attempts while other processes change the same names at the same time.
+/// The largest number of attempts. An attempt fails if another process changes the same name at the same time.
 pub(super) const ATTEMPTS: u32 = 100;
 
-/// A file of its final size, full of zeros, which no other process sees yet.
+/// A file of its final size that is full of zeros. No other process can see the file yet.
 #[derive(Debug)]
 pub struct UnpublishedFile<'a> {
     file: BorrowedFd<'a>,
@@ -68,21 +70,21 @@ impl<'a> UnpublishedFile<'a> {
         Self { file: owned.descriptor(), bytes: owned.bytes, page_bytes: owned.page_bytes, is_locked_for_writing }
     }
 
-    /// Returns true if the owner holds the second lock, which no reader can hold. Then the caller should store a word
-    /// that is not 0 at [`WRITE_LOCK_OFFSET`](super::super::WRITE_LOCK_OFFSET) of the file. The word tells other
-    /// processes that the second lock alone decides whether the file has an owner.
+    /// Returns true if the owner holds the second lock, which no reader can hold. In this case the caller should store
+    /// a non-zero word at [`WRITE_LOCK_OFFSET`](super::super::WRITE_LOCK_OFFSET) of the file. From this word other
+    /// processes know that the second lock alone decides whether the file has an owner.
     #[must_use]
     pub fn is_locked_for_writing(&self) -> bool {
         self.is_locked_for_writing
     }
 
-    /// Returns the length of the file: the bytes that were asked for, rounded up to whole pages.
+    /// Returns the length of the file in bytes: the requested length, rounded up to whole pages.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Returns the size of the file's pages: 4096, or 2 MiB on hugetlbfs.
+    /// Returns the size of the file's pages in bytes: 2 MiB on hugetlbfs, otherwise the system's page size.
     #[must_use]
     pub fn page_bytes(&self) -> u64 {
         self.page_bytes
@@ -95,17 +97,20 @@ impl AsFd for UnpublishedFile<'_> {
     }
 }
 
-/// Makes a ring file of at least `bytes` bytes at `place`, lets `initialise` fill it, and publishes it.
+/// Makes a ring file of at least `bytes` bytes at `place`. Lets `initialise` fill the file, then gives the file its
+/// name.
 ///
-/// `initialise` must write through a mapping, because hugetlbfs knows no `write`. If `initialise` fails or panics, no
-/// file stays.
+/// `initialise` must write through a mapping, because files on hugetlbfs cannot be written with `write`. If
+/// `initialise` fails or panics, the file is removed.
 ///
 /// # Errors
-/// [`AlreadyOwned`](ShmErrorKind::AlreadyOwned), [`NoSpace`](ShmErrorKind::NoSpace),
-/// [`PermissionDenied`](ShmErrorKind::PermissionDenied), [`NotFound`](ShmErrorKind::NotFound) if the directory of a
-/// path is missing, [`NotARegularFile`](ShmErrorKind::NotARegularFile) or [`Occupied`](ShmErrorKind::Occupied) if the
-/// name belongs to a file that is not a ring, [`BadConfig`](ShmErrorKind::BadConfig) for a mode that is not allowed,
-/// and the errors of `initialise`.
+/// - [`AlreadyOwned`](ShmErrorKind::AlreadyOwned), [`NoSpace`](ShmErrorKind::NoSpace),
+///   [`PermissionDenied`](ShmErrorKind::PermissionDenied).
+/// - [`NotFound`](ShmErrorKind::NotFound) if the directory of a path is missing.
+/// - [`NotARegularFile`](ShmErrorKind::NotARegularFile) or [`Occupied`](ShmErrorKind::Occupied) if the name belongs to
+///   a file that is not a ring.
+/// - [`BadConfig`](ShmErrorKind::BadConfig) for a mode that is not allowed.
+/// - The errors of `initialise`.
 pub fn create<T, E: From<ShmError>>(
     place: &RingLocation,
     bytes: u64,
@@ -147,8 +152,8 @@ impl Unpublished {
     fn allocated(place: &RingLocation, bytes: u64, options: &CreateOptions) -> Result<Self, ShmError> {
         for _ in 0..ATTEMPTS {
             let target = Destination::open(place, options)?;
-            // The most frequent error is a ring that has an owner already. It is found here, before memory is taken for
-            // the new file.
+            // The most frequent error is that the ring has an owner already. `StaleFile::lock` finds this error here,
+            // before any memory is taken for the new file.
             drop(StaleFile::lock(&target.finished, options)?);
             remove_leftovers(&target.finished);
             let Some(mut unpublished) = Self::make(target)? else {
@@ -169,12 +174,12 @@ impl Unpublished {
                 Some(HugePageWarning::SmallPages { path: place.path.clone() })
             };
             match unpublished.allocate(&place.path, huge) {
-                // The memory may be missing because the stale ring still holds it, for example in a pool of huge pages
-                // that suffices for one ring only. Then the stale ring is removed first.
+                // The stale ring may still hold the memory that is missing. For example, a pool of huge pages may have
+                // room for one ring only. So the stale ring is removed, and the allocation is tried once more.
                 Err(error) if error.kind() == ShmErrorKind::NoSpace => {
                     match StaleFile::lock(&unpublished.target.finished, options)? {
-                        // The ring of a crashed process is removed only if its memory makes enough room for the new
-                        // ring. Otherwise it would be lost for nothing.
+                        // The stale ring is removed only if the new ring then fits into memory. Otherwise the events
+                        // of a crashed process would be lost for nothing.
                         Some(stale) if unpublished.would_fit_with(stale.bytes, huge) => {
                             stale.remove();
                             unpublished.allocate(&place.path, huge)?;
@@ -193,33 +198,37 @@ impl Unpublished {
         allocate(self.owned.descriptor(), self.owned.bytes, huge, path)
     }
 
-    /// Returns true if the file would fit into memory with `freed` more free bytes, or if this is not known.
+    /// Returns true if the file would fit into memory after `freed` more bytes have been freed. Also returns true if
+    /// the free memory is not known.
     fn would_fit_with(&self, freed: u64, huge: Option<u64>) -> bool {
-        // This frees the memory that the failed allocation has taken, so that it counts as free below.
+        // The failed allocation has taken a part of the memory. Cutting the file frees this part, so that it counts as
+        // free below.
         let _ = ftruncate(&self.owned, 0);
         let free = Room::now(self.owned.descriptor(), huge).bytes();
         free.is_none_or(|free| free.saturating_add(freed) >= self.owned.bytes)
     }
 
-    /// Makes the temporary file and locks it. Returns `None` if another process changed the names; the caller begins
-    /// again.
+    /// Makes the temporary file and locks it. Returns `None` if another process has changed a name meanwhile; the
+    /// caller then begins again.
     fn make(target: Destination) -> Result<Option<Self>, ShmError> {
         let place = &target.temporary;
-        // Messages name the final path, because users do not know the temporary path.
+        // Messages name the final path, because the user does not know the temporary path.
         let failed = |errno| ShmError::from_errno(OPERATION, errno).at(&target.finished.path);
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR;
         let file = match place.open(flags, Mode::from_raw_mode(0o600)) {
             Ok(file) => file,
             Err(Errno::EXIST) => {
-                // The temporary name exists: a dead process had the same process id, or another thread of this process
-                // is making the same ring. Only a dead process's file can be removed.
+                // The temporary name is taken. Either a dead process with the same process id left the file, or
+                // another thread of this process is making the same ring. `remove_leftover` removes the file of a dead
+                // process only.
                 return if remove_leftover(place) {
                     Ok(None)
                 } else {
                     Err(already_owned(OPERATION, &target.finished.path, Some(std::process::id())))
                 };
             }
-            // Another process has removed the ring directory because it was empty. The caller makes it again.
+            // Another process has removed the ring directory, because the directory was empty. The caller begins again
+            // and makes the directory anew.
             Err(Errno::NOENT) if place.in_ring_directory => return Ok(None),
             Err(Errno::NOENT) => {
                 let found = "its directory is gone, or takes no files, as /proc does";
@@ -233,14 +242,15 @@ impl Unpublished {
         };
         let file = OwnDescriptor::new(file).map_err(failed)?;
         let id = file.file();
-        // The lock is held by a second open file description. Callers never get this description, so they cannot pass
-        // the lock on.
+        // A second open file description holds the lock. Callers get a descriptor of the first description only, so
+        // they cannot pass the lock on.
         let lock = match place.open(OFlags::RDWR, Mode::empty()) {
             Ok(lock) => lock,
             Err(Errno::NOENT) => return Ok(None),
             Err(errno) => {
-                // The second opening failed, so the file must be removed. Files are removed only under their lock. Here
-                // the first description may take the lock, because it is closed immediately afterwards.
+                // The second opening failed, so the file must be removed, and only a file's lock holder may remove it.
+                // So the first description takes the lock here. It is closed immediately afterwards, and the lock ends
+                // with it.
                 if try_lock(&file).is_ok() {
                     place.remove(id);
                 }
@@ -249,28 +259,30 @@ impl Unpublished {
         };
         match try_lock(&lock) {
             Ok(()) => {}
-            // A process that removes leftovers has locked the file meanwhile and removes it. This process must not
-            // remove the file, because the name may belong to another process by then.
+            // A process that removes leftovers has locked the file meanwhile, and will remove it. This process must
+            // not remove the file: when it would do so, the name may already belong to a file of another process.
             Err(TryLockError::Held { .. }) => return Ok(None),
             Err(TryLockError::System(errno)) => {
-                // The file system has no locks, so no other process can have locked the file, and it may be removed.
+                // The file system has no locks, so no other process can have locked the file. This process may remove
+                // it.
                 place.remove(id);
                 return Err(failed(errno).mend("use a file system that supports flock"));
             }
         }
         let locked = fstat(&lock).map_err(failed)?;
         if FileId::of(&locked) != id {
-            // Our first file was removed meanwhile, and this second opening has opened and locked a new file of another
-            // maker. That maker finds its file locked, supposes that the holder will remove it, and begins again. So it
-            // must be removed here. (It cannot be a published ring, because a published ring no longer has the
-            // temporary name.)
+            // Our own file was removed meanwhile, and another maker has made a new file with the same name. The second
+            // opening has opened this new file, and we have locked it. The other maker finds its file locked, expects
+            // that the lock holder removes it, and begins again. So we must remove the file here. (It is not a
+            // published ring, because a published ring no longer has the temporary name.)
             place.remove(FileId::of(&locked));
             return Ok(None);
         }
         if place.current() != Some(id) {
             return Ok(None);
         }
-        // From here on, the registration removes the file after a failure. The registration is dropped before `lock`.
+        // From here on, `registration` removes the file if a later step fails. It is dropped before `lock`, so the
+        // file is still locked when it is removed.
         let registration = Registration::new(Some(Arc::clone(place)), id);
         let held = HeldLock::keep(&lock).map_err(failed)?;
         fchmod(&file, Mode::from_raw_mode(UNFINISHED_MODE)).map_err(failed)?;
@@ -287,8 +299,9 @@ impl Unpublished {
         set_mode(options.file_mode | STICKY)?;
         self.take_name(options, &failed)?;
         self.owned.registration.set_place(Arc::clone(finished));
-        // The mode is set after the rename. If the process died between the two steps in the other order, a file
-        // without the bit would stay at the temporary name and look like a ring.
+        // The sticky bit is cleared only after the rename. In the other order, a process that died between the two
+        // steps would leave a file without the bit at the temporary name. Such a file looks like a ring, and nobody
+        // removes it.
         set_mode(options.file_mode)
     }
 
@@ -316,7 +329,7 @@ impl Unpublished {
         let (from, to) = (&*self.target.temporary, &*self.target.finished);
         match rename(from, to, RenameFlags::NOREPLACE) {
             Err(Errno::INVAL | Errno::NOSYS) => {
-                // The file system does not know the flag. A hard link does not replace anything, either.
+                // The file system does not know NOREPLACE. A hard link fails, too, if the new name exists.
                 linkat(&from.directory, &from.name, &to.directory, &to.name, AtFlags::empty())?;
                 unlinkat(&from.directory, &from.name, AtFlags::empty())
             }
@@ -324,12 +337,13 @@ impl Unpublished {
         }
     }
 
-    /// Exchanges this file with the stale file. Returns false if the name leads to another file by now, which the
-    /// caller has to check.
+    /// Exchanges the names of this file and the stale file, and removes the stale file. Returns false if this file did
+    /// not get the name, because the name led to another file or to none; the caller then begins again.
     fn replace(&self, stale: StaleFile) -> Result<bool, Errno> {
         let (ours, finished) = (&*self.target.temporary, &*self.target.finished);
-        // If this process dies after the exchange, the stale file stays under the temporary name. It needs the mark of
-        // unfinished files there, so that the next maker removes it.
+        // After the exchange the stale file has the temporary name. If this process dies at that moment, the next
+        // maker removes the file, but only if it has the mark of unfinished files. So the mark is set before the
+        // exchange.
         stale.mark_unfinished(true);
         match rename(ours, finished, RenameFlags::EXCHANGE) {
             Ok(()) => {}
@@ -339,8 +353,8 @@ impl Unpublished {
             }
             Err(Errno::INVAL | Errno::NOSYS) => {
                 // The file system cannot exchange two names (hugetlbfs before Linux 5.16). So the stale file is
-                // removed, and the caller then gives its name to the new file. Between the two steps the name does not
-                // exist.
+                // removed here, and the caller then renames the new file. Between these two steps no file has the
+                // name.
                 stale.remove();
                 return Ok(false);
             }
@@ -353,8 +367,8 @@ impl Unpublished {
             ours.remove(stale.id);
             return Ok(true);
         }
-        // A process that ignores the lock has given the name to its own file just before the exchange. The second
-        // exchange gives that file its name back.
+        // The exchange has met another file than the stale file: a process that ignores the lock has given the name to
+        // its own file at the last moment. A second exchange gives that file its name back.
         rename(ours, finished, RenameFlags::EXCHANGE)?;
         Ok(false)
     }

@@ -1,9 +1,9 @@
 //! File descriptors that the program may have closed.
 //!
-//! A program that becomes a daemon often closes every descriptor that it did not open itself. The number of a
-//! descriptor that this library has opened may then be invalid, or belong to another file of the program. Closing the
-//! number again would close that other file, and the standard library's `OwnedFd` aborts a debug build that closes a
-//! closed descriptor.
+//! A program that becomes a daemon often closes every descriptor that it did not open itself, and so the descriptors
+//! of this library. The number of such a descriptor is then invalid, or it soon belongs to another file of the
+//! program. If the library closed the number again, it would close that other file. Besides, the standard library's
+//! `OwnedFd` aborts a debug build if the number is invalid.
 
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,7 +13,8 @@ use rustix::io::Errno;
 
 use super::answers::FileId;
 
-/// A file descriptor that is closed on drop only if its number still leads to the file that it was opened for.
+/// A file descriptor that checks, before it is closed on drop, that its number still leads to the file for which it
+/// was opened. If not, it is not closed.
 #[derive(Debug)]
 pub(super) struct OwnDescriptor {
     fd: ManuallyDrop<OwnedFd>,
@@ -48,7 +49,7 @@ impl AsFd for OwnDescriptor {
 impl Drop for OwnDescriptor {
     fn drop(&mut self) {
         if self.checked().is_some() {
-            // SAFETY: dropped once, here; nothing uses the field afterwards.
+            // SAFETY: the value is dropped only here, and only once. Nothing uses the field afterwards.
             unsafe { ManuallyDrop::drop(&mut self.fd) };
         }
     }

@@ -1,4 +1,4 @@
-//! The directory in which a ring is made, and its names in that directory.
+//! The directory in which a ring is made, and the ring's final and temporary names there.
 
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
@@ -58,7 +58,8 @@ fn directory_error(directory: &Path, errno: Errno) -> ShmError {
         .mend("make it, or choose another path")
 }
 
-/// Opens the ring directory, and makes it if it is missing. Refuses links and directories that strangers control.
+/// Opens the ring directory. Makes it if it is missing. Refuses a link, and a directory in which other users can
+/// replace files.
 fn open_ring_directory(path: &Path, options: &CreateOptions) -> Result<OwnedFd, ShmError> {
     const OPERATION: &str = "use ring directory";
     let failed = |errno| ShmError::from_errno(OPERATION, errno).at(path);
@@ -87,14 +88,15 @@ fn open_ring_directory(path: &Path, options: &CreateOptions) -> Result<OwnedFd, 
         trust::check_writable(OPERATION, &directory, &stat, path)?;
         return Ok(directory);
     }
-    // At each of the attempts another process removed the directory again, because it was empty.
+    // The directory was made in every attempt, but each time another process removed it again, because it was empty.
     Err(too_much_traffic(path))
 }
 
 /// Makes the directory and its missing parents.
 fn make_ring_directory(path: &Path, options: &CreateOptions) -> Result<(), ShmError> {
     if let Some(parent) = paths::parent(path).filter(|parent| paths::stat(parent).is_err()) {
-        // The parents get the mode that the umask gives, because only the last directory has rings in it.
+        // The parents get the mode that the umask gives. `directory_mode` is only for the last directory, which has
+        // the rings.
         paths::make_directories(parent).map_err(|errno| {
             ShmError::from_errno("make ring directory", errno)
                 .at(path)
@@ -102,14 +104,16 @@ fn make_ring_directory(path: &Path, options: &CreateOptions) -> Result<(), ShmEr
         })?;
     }
     let made = paths::make_directory(path, 0o700).and_then(|()| {
-        // The mode is set by descriptor, so that only the new directory gets it, whatever the umask is.
+        // The mode is set through a descriptor, so no other directory can get it. `mkdir` would subtract the umask
+        // from it.
         let made = paths::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW)?;
-        // If others may make files in the directory, the sticky bit keeps them from exchanging this user's files.
+        // If other users may make files in the directory, the sticky bit keeps them from replacing this user's files.
         let sticky = if options.directory_mode & 0o022 != 0 { STICKY } else { 0 };
         fchmod(made, Mode::from_raw_mode(options.directory_mode | sticky))
     });
     match made {
-        // Another process has made the directory, or has removed it again.
+        // Another process has made the directory meanwhile (EXIST), or has removed it again (NOENT). The caller looks
+        // anew.
         Ok(()) | Err(Errno::EXIST) => Ok(()),
         Err(Errno::NOENT) if path.parent().is_some_and(|parent| paths::stat(parent).is_ok()) => Ok(()),
         Err(errno) => Err(ShmError::from_errno("make ring directory", errno)

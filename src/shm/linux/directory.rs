@@ -1,9 +1,9 @@
 //! The directories of rings with bare names.
 //!
-//! The environment variable `EVENTRING_DIR` names the only directory. Without it, rings are made in `event-rings/` on
-//! the first hugetlbfs mount with 2 MiB pages that has pages and lets this process write. Without such a mount they are
-//! made in `/dev/shm/event-rings/`, with a warning only, because huge pages merely make a ring faster. Readers search
-//! the same directories in the same order.
+//! If the environment variable `EVENTRING_DIR` is set, it names the only directory. Otherwise rings are made in
+//! `event-rings/` on a hugetlbfs mount with 2 MiB pages: the first mount to which this process may write, if the pool
+//! has pages. If there is none, rings are made in `/dev/shm/event-rings/`. This causes only a warning, because a ring
+//! works without huge pages, too, but more slowly. Readers search the same directories in the same order.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use super::paths;
 
 const FALLBACK: &str = "/dev/shm/event-rings";
 
-/// The directories in which rings with bare names are made and found, for one machine at one time.
+/// The directories in which rings with bare names are made and found. The value describes one machine at one time.
 #[derive(Clone, Debug)]
 pub struct RingDirectories {
     /// The directory that replaces all others.
@@ -29,7 +29,7 @@ pub struct RingDirectories {
 }
 
 impl RingDirectories {
-    /// Returns the directories that the environment and the machine offer now.
+    /// Returns the directories that the environment variable and the mounts of this machine give now.
     #[must_use]
     pub fn from_environment() -> Self {
         match std::env::var_os(DIRECTORY_VARIABLE).filter(|directory| !directory.is_empty()) {
@@ -49,12 +49,12 @@ impl RingDirectories {
         }
     }
 
-    /// Returns the directories of a machine with these mounts, pool and fallback.
+    /// Returns the directories of a machine that has these mounts, this pool and this fallback directory.
     pub(super) fn of_machine(mounts: Vec<PathBuf>, pool: HugePagePool, fallback: PathBuf) -> Self {
         Self { only: None, mounts: mounts.into_iter().filter(|mount| has_huge_pages(mount)).collect(), pool, fallback }
     }
 
-    /// Returns the directories that readers search, best first. They need not exist.
+    /// Returns the directories that readers search, in the order of the search. They need not exist.
     #[must_use]
     pub fn for_reading(&self) -> Vec<PathBuf> {
         match &self.only {
@@ -63,7 +63,7 @@ impl RingDirectories {
         }
     }
 
-    /// Returns the files that `name` may mean to a reader, best first.
+    /// Returns the paths at which a reader looks for the ring `name`, in the order of the search.
     #[must_use]
     pub fn paths_for_reading(&self, name: &RingName) -> Vec<PathBuf> {
         match name {
@@ -72,7 +72,7 @@ impl RingDirectories {
         }
     }
 
-    /// Returns the place at which a writer makes the ring `name`. Lack of huge pages is a warning, never an error.
+    /// Returns the place at which a writer makes the ring `name`. If huge pages are missing, the place has a warning.
     #[must_use]
     pub fn location_for_writing(&self, name: &RingName) -> RingLocation {
         match name {
@@ -111,7 +111,8 @@ impl RingDirectories {
     }
 }
 
-/// Returns true if this process may make files in the mount's ring directory, or make that directory.
+/// Returns true if this process may make files in the mount's ring directory, or may make this directory if it is
+/// missing.
 fn is_usable(mount: &Path) -> bool {
     let subdirectory = mount.join(SUBDIRECTORY);
     let directory =

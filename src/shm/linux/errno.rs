@@ -5,7 +5,7 @@ use rustix::io::Errno;
 use super::error::{ShmError, ShmErrorKind};
 
 impl ShmError {
-    /// Makes the error of a failed system call, with the kind that the error number suggests.
+    /// Makes the error for a failed system call. The error number determines the kind of the error.
     #[cold]
     #[inline(never)]
     pub(crate) fn from_errno(operation: &'static str, errno: Errno) -> Self {

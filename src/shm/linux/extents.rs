@@ -1,9 +1,10 @@
 //! The parts of a sparse file that have data.
 //!
-//! A load from a hole of a mapped tmpfs file makes the kernel allocate a page for the hole, also in a private mapping.
-//! A file of 4 KiB can have a length of a terabyte, and reading all of it would take all memory. Therefore a reader
-//! maps only the parts with data, and zero pages, which take no memory, over the holes. Data that is written into a
-//! hole later is mapped when a reader asks for the data: see [`SparseFile::reach`].
+//! If a process loads from a hole of a mapped tmpfs file, the kernel allocates a page for the hole, also if the
+//! mapping is private. A file that takes 4 KiB of memory can have a length of a terabyte, and a process that reads all
+//! of it would fill the memory. Therefore a reader maps only the parts with data. Over the holes it maps zero pages,
+//! which take no memory. If data is written into a hole later, [`SparseFile::reach`] maps this data when the reader
+//! asks for it.
 
 use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -17,7 +18,7 @@ use super::error::{ShmError, ShmErrorKind};
 use super::paths;
 use super::plan::OPERATION;
 
-/// The largest number of parts that are mapped. The system allows a process 65,530 mappings.
+/// The largest number of parts that are mapped. By default, Linux allows a process 65,530 mappings.
 const EXTENTS_MAX: usize = 8192;
 
 /// A file with holes, and the parts of it that are mapped.
@@ -25,7 +26,7 @@ const EXTENTS_MAX: usize = 8192;
 pub(super) struct SparseFile {
     file: OwnDescriptor,
     page_bytes: u64,
-    /// The mapped parts: in order, with gaps between them, in whole pages.
+    /// The mapped parts in file order. Each part consists of whole pages, and there is a gap between any two parts.
     mapped: Mutex<Vec<Range<u64>>>,
 }
 
@@ -41,8 +42,8 @@ pub(super) enum Reached {
 }
 
 impl SparseFile {
-    /// Returns the file as a sparse file if it has holes. Returns `None` if it has no holes, or if the file system does
-    /// not show them, as hugetlbfs.
+    /// Returns the file as a sparse file if it has holes. Returns `None` if it has no holes, or if the file system
+    /// does not show them (hugetlbfs, for example).
     pub(super) fn of(file: BorrowedFd<'_>, page_bytes: u64) -> Result<Option<Self>, ShmError> {
         let failed = |errno| ShmError::from_errno(OPERATION, errno);
         let stat = fstat(file).map_err(failed)?;
@@ -50,7 +51,8 @@ impl SparseFile {
         if is_whole || page_bytes != rustix::param::page_size() as u64 {
             return Ok(None);
         }
-        // The file offset of `file` may have other users, so the calls below need their own open file description.
+        // `seek` moves the file offset of an open file description, and others may use the description of `file`. So
+        // the calls below need a description of their own.
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         let own = match paths::open(path.as_ref(), OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY) {
             Ok(own) => own,
@@ -58,15 +60,15 @@ impl SparseFile {
         };
         match seek(&own, SeekFrom::Data(0)) {
             Ok(_) | Err(Errno::NXIO) => {}
-            // The file system cannot tell where the holes are. The whole file is mapped then.
+            // The file system cannot tell where the holes are. So the caller maps the whole file.
             Err(_) => return Ok(None),
         }
         let file = OwnDescriptor::new(own).map_err(failed)?;
         Ok(Some(Self { file, page_bytes, mapped: Mutex::new(Vec::new()) }))
     }
 
-    /// Finds the data in the range `wanted` that is not mapped yet, and calls `map` for each part of it. A part may
-    /// reach past the end of `wanted`, up to the next hole of the file.
+    /// Finds the data in the range `wanted` that is not mapped yet, and calls `map` for each part of it. A part ends
+    /// at the next hole of the file, which may lie beyond the end of `wanted`.
     pub(super) fn reach(&self, wanted: Range<u64>, mut map: impl FnMut(BorrowedFd<'_>, Range<u64>) -> bool) -> Reached {
         let mut mapped = self.mapped.lock().unwrap_or_else(PoisonError::into_inner);
         let mut at = wanted.start - wanted.start % self.page_bytes;
@@ -99,7 +101,8 @@ impl SparseFile {
         reached
     }
 
-    /// Returns the start of the next data at or after `offset`, or `None` if no data follows.
+    /// Returns the offset of the first data at or after `offset`. Returns `None` if there is no such data, or if the
+    /// program has closed the file's descriptor.
     pub(super) fn next_data(&self, offset: u64) -> Option<u64> {
         self.data_from(self.file.checked()?, offset).map(|data| data.start)
     }
@@ -112,7 +115,7 @@ impl SparseFile {
     }
 }
 
-/// Inserts `found` before the part at `index`, and joins it with its neighbours if there is no gap.
+/// Inserts `found` before the part at `index`. If there is no gap between `found` and a neighbour, joins the two.
 fn insert(mapped: &mut Vec<Range<u64>>, index: usize, found: Range<u64>) {
     let (start, end) = (found.start, found.end);
     mapped.insert(index, found);
@@ -145,8 +148,8 @@ mod tests {
 
     const PAGE: u64 = 4096;
 
-    /// Calls [`SparseFile::reach`]. Returns its result and a list of the parts that it mapped: for each part its first
-    /// page, and the first page after it.
+    /// Calls [`SparseFile::reach`]. Returns its result and the parts that it mapped. Each part is given by its first
+    /// page and the page after its last.
     fn reach(sparse: &SparseFile, wanted: Range<u64>) -> (Reached, Vec<(u64, u64)>) {
         let mut found = Vec::new();
         let reached = sparse.reach(wanted, |_, part| {

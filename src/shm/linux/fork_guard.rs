@@ -1,13 +1,13 @@
-//! The check whether the caller still runs in the process that made a value, or in a forked child of that process.
+//! The check whether the calling process is the process that made a value, and not a forked child of it.
 //!
-//! A forked child inherits a writable mapping of its parent's ring and must not write to it. Each call that records
-//! must notice the fork, and this check may cost no more than one load. The kernel helps: a page that is marked
-//! `MADV_WIPEONFORK` holds zeros in a child. Kernels before 4.14 do not know this mark. But all kernels know
-//! `MADV_DONTFORK`, with which a child does not have the page at all. A system call can check for the page without a
-//! fault.
+//! A forked child inherits a writable mapping of its parent's ring, and must not write to it. So each call that
+//! records must notice a fork. The check may cost no more than one load. For this the kernel offers `MADV_WIPEONFORK`:
+//! a page with this mark holds zeros in a child. Kernels before 4.14 do not know the mark. All kernels know
+//! `MADV_DONTFORK`: a child does not have a page with this mark at all. Whether the page exists is found out by a
+//! system call, because a load would fault.
 //!
-//! The process id is not enough for the check. A child in its own pid namespace can have its parent's process id, and
-//! so can a grandchild whose grandparent has ended.
+//! Comparing process ids is not enough. A child in a pid namespace of its own can have the same process id as its
+//! parent. So can a grandchild, after its grandparent has ended.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ptr::{self, NonNull};
@@ -20,35 +20,36 @@ use super::error::ShmError;
 
 /// The value of the word in the process that made the guard.
 const ORIGINAL: u32 = 1;
-/// The value of the word if the kernel cannot wipe the page. The *witness*, a page that no child inherits, then
-/// decides: only the original process has it.
+/// The value of the word if the kernel cannot wipe the page. In this case the *witness* decides, a page that no child
+/// inherits: only the original process has it.
 const ASK_WITNESS: u32 = 2;
 
-/// The content of the guard's page. A child has a copy of the content, or zeros.
+/// The content of the guard's page. In a forked child the page holds a copy of the content, or zeros.
 #[repr(C)]
 struct Page {
     word: AtomicU32,
-    /// A page that no child has and that begins with the guard's cookie. Null if the word alone decides.
+    /// A page that no child inherits. It begins with the guard's cookie. Null if `word` alone decides.
     witness: AtomicPtr<u32>,
 }
 
 /// A word that is non-zero only in the process that made it.
 ///
-/// Before Linux 4.14 every check costs a system call. A `vfork` child shares its parent's memory until it calls `exec`,
-/// and counts as the original process.
+/// On kernels before 4.14, every check makes a system call. A `vfork` child shares its parent's memory until it calls
+/// `exec`, so it counts as the original process.
 #[derive(Debug)]
 #[repr(C)]
 pub struct ForkGuard {
     page: NonNull<Page>,
     page_bytes: usize,
-    /// A random number that distinguishes the witness from another page that a child may have at the same address.
+    /// A random number at the start of the witness. A child may have another page at the address of the witness, and
+    /// this page does not begin with the number.
     cookie: u32,
 }
 
-// SAFETY: the guard owns its pages; they hold atomics and a number that does not change, and may be unmapped from any
-// thread.
+// SAFETY: the guard owns its pages, and any thread may unmap them. They hold atomics and a number that does not
+// change.
 unsafe impl Send for ForkGuard {}
-// SAFETY: through `&self` the page is only read, by atomic loads, and the witness by the kernel.
+// SAFETY: through `&self`, the guard's page is only read, by atomic loads. The witness is only read by the kernel.
 unsafe impl Sync for ForkGuard {}
 
 impl ForkGuard {
@@ -60,20 +61,20 @@ impl ForkGuard {
         Self::make(true).map_err(|errno| ShmError::from_errno("map a page for the fork guard", errno))
     }
 
-    /// Makes a guard. Without `may_wipe`, the guard works as on a kernel that cannot wipe a page.
+    /// Makes a guard. If `may_wipe` is false, the guard works as on a kernel that cannot wipe a page.
     pub(super) fn make(may_wipe: bool) -> Result<Self, Errno> {
         let page_bytes = rustix::param::page_size();
         let page = map_page(page_bytes)?;
         let cookie = RandomState::new().build_hasher().finish() as u32;
         let guard = Self { page: page.cast(), page_bytes, cookie };
-        // SAFETY: exactly the page just mapped, which holds nothing yet.
+        // SAFETY: the range is exactly the page that was mapped above. Nothing is stored in it yet.
         let is_wiped = may_wipe && unsafe { madvise(page.as_ptr(), page_bytes, Advice::LinuxWipeOnFork) }.is_ok();
         if is_wiped {
             guard.page().word.store(ORIGINAL, Ordering::Relaxed);
             return Ok(guard);
         }
         let witness = map_page(page_bytes)?.cast::<u32>();
-        // SAFETY: the page is mapped, aligned, and not known to anyone else.
+        // SAFETY: the page is mapped and aligned, and no other code knows its address yet.
         unsafe { witness.write(cookie) };
         // From now on the drop of the guard unmaps the witness.
         guard.page().witness.store(witness.as_ptr(), Ordering::Relaxed);
@@ -84,15 +85,17 @@ impl ForkGuard {
     }
 
     fn page(&self) -> &Page {
-        // SAFETY: the page is mapped, aligned, zeroed by the kernel and ours until drop; all accesses to it are atomic.
+        // SAFETY: the page is mapped and aligned, the kernel has zeroed it, and it is ours until drop. All accesses to
+        // it are atomic.
         unsafe { self.page.as_ref() }
     }
 
-    /// Returns true if the caller runs in the process that made the guard. This takes one relaxed load.
+    /// Returns true if the caller runs in the process that made the guard. On kernels that can wipe a page, this takes
+    /// one relaxed load.
     #[inline]
     #[must_use]
     pub fn is_original_process(&self) -> bool {
-        // Relaxed: the value changes only by a fork, and everything before a fork happens before everything in the
+        // Relaxed: the word changes only by a fork, and everything before the fork happens before everything in the
         // child.
         match self.page().word.load(Ordering::Relaxed) {
             ORIGINAL => true,
@@ -101,8 +104,8 @@ impl ForkGuard {
         }
     }
 
-    /// Returns true if the word alone shows that the caller runs in the process that made the guard. This never makes a
-    /// system call. On kernels that cannot wipe a page it always returns false.
+    /// Returns true if the word alone shows that the caller runs in the process that made the guard. Never makes a
+    /// system call. On kernels that cannot wipe a page, it returns false in every process.
     #[inline(always)]
     #[must_use]
     pub fn is_surely_original_process(&self) -> bool {
@@ -110,14 +113,16 @@ impl ForkGuard {
         self.page().word.load(Ordering::Relaxed) == ORIGINAL
     }
 
-    /// Returns true if the witness exists and has the guard's cookie in it. A child has nothing at the address, or
-    /// another page.
+    /// Returns true if the witness exists and begins with the guard's cookie. A child has no page at this address, or
+    /// a page with other content.
     #[cold]
     fn has_witness(&self) -> bool {
         let witness = self.page().witness.load(Ordering::Relaxed);
-        // This futex call only makes the kernel compare the word at the address with the cookie. It wakes no thread and
-        // moves no waiter. If no page is at the address, the call fails, while a load would kill the process. SAFETY:
-        // the kernel reads at the address if it may, else fails; it writes nothing and wakes nobody.
+        // A load from a missing page would kill the process. This futex call lets the kernel load the word and compare
+        // it with the cookie; if the page is missing, the call only fails. With these arguments it wakes no thread and
+        // moves no waiter.
+        // SAFETY: the kernel reads the word at the address if it can, otherwise the call fails. The call writes
+        // nothing.
         let asked = unsafe {
             libc::syscall(
                 libc::SYS_futex,
@@ -145,7 +150,8 @@ impl Drop for ForkGuard {
     fn drop(&mut self) {
         let witness = self.page().witness.load(Ordering::Relaxed);
         if !witness.is_null() && self.has_witness() {
-            // SAFETY: our own page, which only `self` knows; in a child it is not there.
+            // SAFETY: the page is our own, and only `self` knows its address. In a forked child the page does not
+            // exist, and `has_witness` has returned false.
             let _ = unsafe { munmap(witness.cast(), self.page_bytes) };
         }
         // SAFETY: our own page; no reference to it outlives `self`.
@@ -184,8 +190,8 @@ mod tests {
             let asked = same_pid::fork_with_parents_pid(
                 || ForkGuard::make(may_wipe).unwrap(),
                 |guard| {
-                    // The child maps pages, of which one may lie at the address of the parent's witness. The guard must
-                    // not take such a page for the witness.
+                    // The child maps pages. One of them may lie at the address of the parent's witness. The guard must
+                    // not mistake such a page for the witness.
                     let others = [(); 64].map(|()| map_page(guard.page_bytes));
                     u8::from(others.iter().all(Result::is_ok) && !guard.is_original_process())
                 },

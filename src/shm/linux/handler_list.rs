@@ -1,6 +1,6 @@
-//! A process-wide list whose entries signal handlers and exit handlers can visit.
+//! A process-wide list. Signal handlers and exit handlers can go through its entries.
 //!
-//! The list grows, and never shrinks or moves, so that visiting its entries takes no lock.
+//! The list only grows, and its entries never move. So a handler needs no lock to go through them.
 
 use std::sync::OnceLock;
 
@@ -13,8 +13,8 @@ pub(super) trait ListEntry: Sync + 'static {
     fn try_claim(&self) -> bool;
 }
 
-/// Number of entries in a block. It is small, because the first block is part of every program's file: an empty
-/// `OnceLock` is not all zeros.
+/// Number of entries in a block. The first block is part of a static. An empty `OnceLock` is not all zeros, so the
+/// program's file stores this static in full. Therefore the block is small.
 const BLOCK_ENTRIES: usize = 8;
 
 /// A list of entries in blocks. A full block gets a successor.
@@ -39,7 +39,7 @@ impl<S: ListEntry> HandlerList<S> {
         }
     }
 
-    /// Returns all entries, also free entries. Takes no lock and does not allocate.
+    /// Returns all entries, including free ones. Takes no lock and allocates no memory.
     pub(super) fn iter(&'static self) -> impl Iterator<Item = &'static S> {
         std::iter::successors(Some(self), |list| list.next.get().map(|next| &**next)).flat_map(|list| &list.block)
     }

@@ -21,7 +21,7 @@ pub struct HugePagePool {
 }
 
 impl HugePagePool {
-    /// Asks the kernel for the pool. A pool that the kernel does not show counts as empty.
+    /// Asks the kernel how many pages the pool has. If the kernel does not show the pool, it counts as empty.
     #[must_use]
     pub fn of_this_machine() -> Self {
         let count = |file: &str| -> Option<u64> {
@@ -37,8 +37,8 @@ impl HugePagePool {
         }
     }
 
-    /// Reads the pool from `/proc/meminfo`, which shows only the pool of the default page size. This is for containers
-    /// in which no other file shows the pool.
+    /// Reads the pool from `/proc/meminfo`. This file shows only the pool of the default page size. In some containers
+    /// it is the only file that shows a pool.
     fn from_meminfo(text: &str) -> Self {
         let field = |name: &str| meminfo_field(text, name).unwrap_or(0);
         if field("Hugepagesize") != HUGE_PAGE_BYTES as u64 / 1024 {
@@ -58,14 +58,15 @@ impl HugePagePool {
     }
 }
 
-/// Returns the mount points of hugetlbfs with 2 MiB pages, in the kernel's order, as the calling thread sees them.
+/// Returns the mount points of hugetlbfs with 2 MiB pages, as the calling thread sees them. They have the order of the
+/// kernel's list.
 #[must_use]
 pub fn huge_page_mounts() -> Vec<PathBuf> {
     paths::read(Path::new("/proc/thread-self/mountinfo")).map(|text| parse_mountinfo(&text)).unwrap_or_default()
 }
 
-/// Reads lines of `mountinfo`: id, parent, device, root, mount point, options, optional fields, `-`, type, source,
-/// super options.
+/// Reads the lines of a `mountinfo` file. The fields of a line are: id, parent, device, root, mount point, options,
+/// optional fields, `-`, type, source, super options.
 fn parse_mountinfo(text: &[u8]) -> Vec<PathBuf> {
     let mut mounts = Vec::new();
     for line in text.split(|&byte| byte == b'\n') {
@@ -86,7 +87,7 @@ fn parse_mountinfo(text: &[u8]) -> Vec<PathBuf> {
     mounts
 }
 
-/// Undoes the kernel's octal escapes of blank, tab, newline and backslash.
+/// Replaces the octal escapes by which the kernel writes blanks, tabs, newlines and backslashes.
 fn unescape(field: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;
@@ -101,7 +102,8 @@ fn unescape(field: &[u8]) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes))
 }
 
-/// Returns true if the directory is on hugetlbfs with 2 MiB pages now. (Another mount may cover the mount point.)
+/// Returns true if the directory is on hugetlbfs with 2 MiB pages now. (It may not be: another mount may cover the
+/// mount point.)
 pub(super) fn has_huge_pages(directory: &Path) -> bool {
     use rustix::fs::OFlags;
     paths::open(directory, OFlags::PATH | OFlags::DIRECTORY).and_then(|directory| huge_page_bytes(directory.as_fd()))

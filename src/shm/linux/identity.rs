@@ -1,4 +1,5 @@
-//! Identities of processes. A process id alone does not identify a process, because it is used again after a while.
+//! Identities of processes. A process id alone does not identify a process, because the kernel gives the id to another
+//! process after a while.
 
 use std::path::Path;
 
@@ -10,7 +11,7 @@ use super::decimal::digits;
 use super::paths::{self, field};
 
 impl ProcessIdentity {
-    /// Returns the identity of the calling process. Fields that `/proc` does not show are 0.
+    /// Returns the identity of the calling process. A field that `/proc` does not show is 0.
     #[must_use]
     pub fn current() -> Self {
         Self {
@@ -24,8 +25,8 @@ impl ProcessIdentity {
 
     /// Returns whether the process with this identity still runs.
     ///
-    /// A process of another boot is dead. A process of another pid namespace, or with missing fields, is unknown. A
-    /// stopped process is alive.
+    /// If the process is of an earlier boot, it is dead. If it is in another pid namespace, or fields are missing, its
+    /// state is unknown. A stopped process is alive.
     #[must_use]
     pub fn liveness(&self) -> Liveness {
         let boot_id = boot_id();
@@ -42,8 +43,8 @@ impl ProcessIdentity {
         if test_kill_process(pid) == Err(Errno::SRCH) {
             return Liveness::Dead;
         }
-        // A process with this process id exists. If the system hides its state (mount option hidepid), it may be
-        // another process that has got the same id.
+        // A process with this process id exists. It may be another process that has got the same id. If the system
+        // hides the state of the process (mount option hidepid), the answer is "unknown".
         match ProcessStat::of(pid) {
             Some(stat) if stat.is_zombie => Liveness::Dead,
             Some(_) if self.time_namespace != namespace("time") => Liveness::Unknown,
@@ -68,8 +69,8 @@ struct ProcessStat {
 }
 
 impl ProcessStat {
-    /// Reads the state of the process with that id. Returns `None` if `/proc` belongs to another pid namespace, where
-    /// the id means another process.
+    /// Reads the state of the process `pid`. Returns `None` if `/proc` belongs to another pid namespace. In that
+    /// namespace the same id means another process.
     fn of(pid: Pid) -> Option<Self> {
         let me = rustix::fs::readlink(c"/proc/self", Vec::new()).ok()?;
         let is_ours = digits(me.to_bytes()) == Some(std::process::id().into());
@@ -77,13 +78,13 @@ impl ProcessStat {
     }
 
     fn read(process: &str) -> Option<Self> {
-        // The file is read as bytes and not by `read_text`, because the name of a process need not be UTF-8.
+        // The file is read as bytes and not by `read_text`, because a process may have a name that is not UTF-8.
         let text = paths::read(Path::new(&format!("/proc/{process}/stat")))?;
         Self::parse(&String::from_utf8_lossy(&text))
     }
 
-    /// Reads a line of `stat`. Its second field is the name in parentheses. The name may contain blanks and
-    /// parentheses; the fields after it do not.
+    /// Reads a line of a `stat` file. Its second field is the name of the process, in parentheses. The name may
+    /// contain blanks and parentheses itself. The fields after it contain none.
     fn parse(text: &str) -> Option<Self> {
         let (_, rest) = text.rsplit_once(')')?;
         let state = field(rest, 0)?;
@@ -91,7 +92,7 @@ impl ProcessStat {
         let start_ticks = field(rest, 19)?.parse().ok()?;
         Some(Self {
             start_ticks,
-            // If only the main thread has ended, the process shows as a zombie while its other threads run.
+            // A process with other threads is still alive, although it shows as a zombie if its main thread has ended.
             is_zombie: matches!(state, "Z" | "X") && threads <= 1,
         })
     }
