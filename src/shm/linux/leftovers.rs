@@ -1,4 +1,5 @@
-//! Files that dead processes left beside a ring: unfinished files, and the files of its shards.
+//! Files that dead processes have left in the directory of a ring: unfinished files, and the files of the ring's
+//! shards.
 
 use std::ffi::CStr;
 use std::path::Path;
@@ -17,7 +18,8 @@ use super::replacer;
 use super::stale::{StaleFile, open_existing};
 use super::trust;
 
-/// Removes the unfinished files of killed processes for this name.
+/// Removes the unfinished files of the ring `finished`, and its replacer's lock file, if killed processes have left
+/// them.
 pub(super) fn remove_leftovers(finished: &DirectoryEntry) {
     finished.for_each_name_beside(|name| {
         let Some(rest) = behind(name, &finished.name) else { return };
@@ -29,10 +31,11 @@ pub(super) fn remove_leftovers(finished: &DirectoryEntry) {
     });
 }
 
-/// Removes the files `<path>.<n>`, *n* from 1, that dead owners of `path` left, and unfinished files of these names.
+/// Removes the shard files `<path>.<n>` (*n* from 1) that dead owners of `path` have left. Also removes unfinished
+/// files of these names.
 ///
-/// A file is removed if it belongs to this user, has no owner, and `is_part` recognises it by *n* and its bytes. The
-/// caller must own `path`.
+/// A shard file is removed only if it belongs to this user and has no owner, and if `is_part`, called with *n* and the
+/// file, returns true. The caller must own `path`.
 pub(crate) fn remove_dead_parts(path: &Path, is_part: impl Fn(u64, &RingFile) -> bool) {
     let Ok(whole) = DirectoryEntry::of(path) else { return };
     whole.for_each_name_beside(|name| {
@@ -51,7 +54,7 @@ pub(crate) fn remove_dead_parts(path: &Path, is_part: impl Fn(u64, &RingFile) ->
 
 fn remove_dead_part(place: &Arc<DirectoryEntry>, is_part: impl Fn(&RingFile) -> bool) {
     let Ok(Some((file, _))) = open_existing(place, OPERATION) else { return };
-    // The file of a dead owner does not change any more, so it may be read before it is locked.
+    // The file of a dead owner does not change any more, so `is_part` may read it before it is locked.
     if let Ok(file) = RingFile::from_descriptor(file)
         && is_part(&file)
         && let Ok(Some(stale)) = StaleFile::lock_own_at(place)
@@ -66,29 +69,31 @@ fn behind<'a>(name: &'a CStr, ring: &CStr) -> Option<&'a [u8]> {
     name.to_bytes().strip_prefix(ring.to_bytes())
 }
 
-/// Returns the number that `text` consists of. Returns `None` if `text` is not a number, or begins with 0.
+/// Returns the number that `text` consists of. Returns `None` if `text` is not a decimal number, or begins with 0.
 fn part_index(text: &[u8]) -> Option<u64> {
     if text.starts_with(b"0") { None } else { digits(text) }
 }
 
-/// Returns the process id in the ending `.~<pid>` of a temporary name. Returns `None` if the ending is different.
+/// Returns the process id if the text is the ending `.~<pid>` of a temporary name. Otherwise returns `None`.
 fn leftover_pid(behind_name: &[u8]) -> Option<i32> {
     digits(behind_name.strip_prefix(b".~")?)?.try_into().ok()
 }
 
-/// Removes an unfinished file that no process has locked. Returns true if it removed the file.
+/// Removes the file at `place` if it is unfinished and no process has locked it. Returns true if it was removed.
 pub(super) fn remove_leftover(place: &Arc<DirectoryEntry>) -> bool {
     lock_if_unfinished(place, |_| true).map(StaleFile::remove).is_some()
 }
 
-/// Removes an unfinished file whose maker may not have locked it yet.
+/// Removes the file at `place` if it is unfinished and its maker, the process `pid`, has died. A file that is still
+/// empty is also removed if it is old.
 fn remove_abandoned(place: &Arc<DirectoryEntry>, pid: i32) {
     let _ = lock_if_unfinished(place, |stat| is_gone(pid) || is_old(stat)).map(StaleFile::remove);
 }
 
 impl StaleFile {
-    /// Locks the file at `path` if it is an unfinished ring file of this user, `<name>.~<pid>`, whose maker has died,
-    /// or the lock of a dead replacer, `<name>.~lock`. Returns `None` if it is another file, or if its maker lives.
+    /// Locks the file at `path` if a dead process of this user has left it. The file must be an unfinished ring file
+    /// (`<name>.~<pid>`) or the lock file of a replacer (`<name>.~lock`). Returns `None` if it is another file, or if
+    /// its maker lives.
     ///
     /// # Errors
     /// The file cannot be opened, or is another user's.
@@ -114,30 +119,31 @@ fn is_marked(stat: &Stat) -> bool {
     stat.st_mode & STICKY != 0
 }
 
-/// Returns true if the file has the mark of unfinished files (the sticky bit), or is empty. A file is empty until its
-/// maker has locked and marked it, and stays empty if the maker dies before that.
+/// Returns true if the file has the mark of unfinished files (the sticky bit), or is empty. A new file is empty until
+/// its maker has locked and marked it. If the maker dies before that, the file stays empty.
 fn is_unfinished(stat: &Stat) -> bool {
     is_marked(stat) || stat.st_size == 0
 }
 
-/// Locks the file of that name if it is unfinished and its maker has died.
+/// Locks the file at `place` if it is unfinished and its maker has died. Otherwise returns `None`.
 ///
-/// The lock shows whether the maker lives, because a maker holds the lock as long as the file has the mark. A file
-/// without the mark may belong to a maker that lives and has not taken the lock yet. For such a file `is_abandoned`
-/// must return true, too. (The process id in the name may belong to a zombie or to a stranger by now.)
+/// If the file has the mark, the lock shows whether the maker lives: a maker holds the lock as long as the file has
+/// the mark. If the file has no mark, its maker may be alive, but may not have taken the lock yet. In that case
+/// `is_abandoned` must confirm that the maker has died. (The process id in the name is not enough for a marked file:
+/// another process or a zombie may have the same id by now.)
 fn lock_if_unfinished(place: &Arc<DirectoryEntry>, is_abandoned: impl FnOnce(&Stat) -> bool) -> Option<StaleFile> {
     let (file, stat) = open_existing(place, OPERATION).ok()??;
     if !(is_marked(&stat) || (is_unfinished(&stat) && is_abandoned(&stat))) {
         return None;
     }
     let locked = StaleFile::try_lock(place, file, &stat, OPERATION).ok()?;
-    // This is checked again under the lock, because the maker could finish the file before the lock was taken.
+    // The mark is checked again under the lock, because the maker may have finished the file before we locked it.
     let is_still = fstat(locked.descriptor()).is_ok_and(|stat| is_unfinished(&stat));
     (is_still && place.current() == Some(locked.id)).then_some(locked)
 }
 
-/// Returns true if the file is so old that its maker must be dead, because a maker that lives locks its file
-/// immediately. (If the maker lives nevertheless, it notices the removal and begins again.)
+/// Returns true if the file is more than a minute old. A living maker locks its file immediately, so the maker must be
+/// dead. (Should it live nevertheless, it notices the removal and begins again.)
 fn is_old(stat: &Stat) -> bool {
     const SECONDS: u64 = 60;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();

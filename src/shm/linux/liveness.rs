@@ -5,12 +5,16 @@ use std::os::fd::AsFd;
 use super::answers::{Liveness, LockState, ProcessIdentity};
 use super::lock::lock_state;
 
-/// Returns whether the writer of `file` lives and still owns the file.
+/// Returns whether the writer of `file` is alive and still owns the file.
 ///
-/// `identity` is the identity of the writer that the file's header states, or `None` if the header has none, as in
-/// files of other implementations. If the identified process is dead, the writer is dead: a lock that is still held may
-/// have been inherited by a forked child. If the process lives, it must hold the lock, too; otherwise it has closed the
-/// ring. If the identity is missing, or is from another pid namespace, the lock decides.
+/// `identity` is the writer's identity, which is stored in the file's header. It is `None` if the header has none, as
+/// in files of other implementations.
+///
+/// - If the process with this identity is dead, the writer is dead. If the lock is still held, a forked child has
+///   inherited it.
+/// - If the process lives, it must also hold the lock. Otherwise it has closed the ring, and the writer counts as
+///   dead.
+/// - If the identity is missing, or is from another pid namespace, the lock alone decides.
 #[must_use]
 pub fn writer_liveness(file: impl AsFd, identity: Option<&ProcessIdentity>) -> Liveness {
     let by_identity = identity.map_or(Liveness::Unknown, ProcessIdentity::liveness);

@@ -1,13 +1,15 @@
 //! The writer's lock: `flock` on the ring file, and its holder.
 //!
-//! A lock belongs to an open file description, not to a process: a descriptor that is passed on or inherited carries
-//! the lock along. Therefore the owner opens a description for the lock only, maps a page of it that no forked child
-//! inherits, and closes the descriptor. The mapping keeps the description open, and with it the lock: see [`HeldLock`].
+//! A `flock` belongs to an open file description, not to a process. A process that inherits a descriptor, or gets it
+//! from another process, holds the lock, too. Therefore the owner opens a description for the lock only. It maps a
+//! page of this description, which no forked child inherits, and closes the descriptor. The mapping keeps the
+//! description open, and so the lock stays held: see [`HeldLock`].
 //!
-//! A process that may read a file may also lock it, and so make a dead ring seem to be written. Therefore the owner's
-//! description holds a second lock, which readers cannot hold, and a word of the file shows that it does: see
-//! [`write_lock`](super::write_lock). If the word is set, the second lock alone decides, and `flock` is held for other
-//! implementations only.
+//! A process that may read a file may also lock it with `flock`. So it can make a dead ring look as if it had a
+//! writer. Therefore the owner's description holds a second lock, which readers cannot hold: see
+//! [`write_lock`](super::write_lock). A word of the file shows that the owner holds it. If this word is set, the
+//! second lock alone decides whether the file has an owner. The owner holds the `flock` only for other
+//! implementations.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
@@ -31,9 +33,9 @@ impl FileId {
 
 /// Returns the state of the exclusive lock on `file`.
 ///
-/// If the word of the file shows that its owner holds the second lock, the second lock decides, because all other
-/// holders are readers. Otherwise this reads `/proc/locks`, which disturbs no process. If `/proc/locks` shows no
-/// holder, this tries a shared lock for an instant.
+/// If the word of the file shows that the owner holds a second lock, the second lock decides. Whoever holds the
+/// `flock` without it is a reader. If the word is 0, this function looks into `/proc/locks`, which disturbs no
+/// process. If no holder is shown there, it tries to take a shared lock for an instant.
 #[must_use]
 pub fn lock_state(file: impl AsFd) -> LockState {
     let file = file.as_fd();
@@ -48,8 +50,8 @@ pub fn lock_state(file: impl AsFd) -> LockState {
     if let Some(pid) = fstat(file).ok().and_then(|stat| holder(FileId::of(&stat))) {
         return LockState::Held { pid: Some(pid) };
     }
-    // With the description of `file` itself, the attempt could weaken or drop a lock that other users of the
-    // description hold.
+    // The attempt below uses a new description. With the description of `file` it could weaken or release a lock that
+    // other users of this description hold.
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     let Ok(fresh) = paths::open(path.as_ref(), flags) else {
@@ -62,13 +64,13 @@ pub fn lock_state(file: impl AsFd) -> LockState {
     }
 }
 
-/// Returns the process that `/proc/locks` shows as the exclusive holder of the file's `flock`.
+/// Returns the process that holds the file's `flock` exclusively, as `/proc/locks` shows it.
 pub(super) fn holder(file: FileId) -> Option<u32> {
     find_holder(&paths::read_text("/proc/locks")?, file)
 }
 
-/// Finds the holder in lines such as `1: FLOCK  ADVISORY  WRITE 1234 00:1a:5678 0 EOF`. A line with `->` is of a
-/// process that waits for the lock.
+/// Finds the holder in the text of `/proc/locks`, in lines such as `1: FLOCK  ADVISORY  WRITE 1234 00:1a:5678 0 EOF`.
+/// Lines with `->` are skipped: they are for processes that wait for a lock.
 fn find_holder(locks: &str, file: FileId) -> Option<u32> {
     let place = format!("{:02x}:{:02x}:{}", major(file.device), minor(file.device), file.inode);
     locks.split('\n').find_map(|line| {
@@ -77,8 +79,8 @@ fn find_holder(locks: &str, file: FileId) -> Option<u32> {
     })
 }
 
-/// The number and the length of the pauses in which an owner waits until other processes end their shared locks.
-/// [`lock_state`] takes such a lock for an instant.
+/// The number of attempts to take the lock, and the pause between two of them. The lock may fail because a reader
+/// holds a shared lock at that moment, as [`lock_state`] does for an instant.
 pub(super) const ATTEMPTS: u32 = 20;
 pub(super) const PAUSE: Duration = Duration::from_millis(1);
 
@@ -95,7 +97,8 @@ pub(super) fn try_lock(file: impl AsFd) -> Result<(), TryLockError> {
                 if pid.is_some() || attempt == ATTEMPTS {
                     return Err(TryLockError::Held { pid });
                 }
-                // No process holds the lock exclusively, so a reader is checking whether the writer lives.
+                // No process holds the lock exclusively. A reader holds a shared lock for an instant, to check whether
+                // the writer lives.
                 std::thread::sleep(PAUSE);
             }
             Err(errno) => return Err(TryLockError::System(errno)),
@@ -104,8 +107,8 @@ pub(super) fn try_lock(file: impl AsFd) -> Result<(), TryLockError> {
     Err(TryLockError::Held { pid: None })
 }
 
-/// Gives back a lock that was taken for a while. Closing the descriptor is not enough: a child that another thread
-/// forks at this moment has a copy of the descriptor until it calls `exec`, and the lock would last as long.
+/// Releases a lock that was taken for a short time. Closing the descriptor would not be enough. If another thread
+/// forks at this moment, the child has a copy of the descriptor, and with it the lock, until it calls `exec`.
 pub(super) fn unlock(file: impl AsFd) {
     // This fails only if the number is not a descriptor.
     let _ = flock(file, FlockOperation::Unlock);
@@ -117,11 +120,11 @@ pub(super) enum TryLockError {
     System(Errno),
 }
 
-/// The lock of an owner, which lasts until this value is dropped.
+/// The lock of an owner. The owner holds the lock until this value is dropped.
 ///
-/// An open file description and its lock live as long as a descriptor or a mapping refers to the description. This
-/// value is a mapping of one page without access rights. A program that closes all of its descriptors does not lose the
-/// lock. A forked child does not hold the lock, because it does not inherit the page.
+/// An open file description, and with it the lock, lives as long as a descriptor or a mapping refers to it. This value
+/// is a mapping of one page of the file, without access rights. So a program that closes all of its descriptors keeps
+/// the lock. A forked child does not get the lock, because it does not inherit the mapping.
 #[derive(Debug)]
 pub(super) struct HeldLock {
     page: NonNull<std::ffi::c_void>,
@@ -130,19 +133,20 @@ pub(super) struct HeldLock {
     is_for_writing: bool,
 }
 
-// SAFETY: the page is owned, never touched, and may be unmapped from any thread.
+// SAFETY: the value owns the page, nobody accesses the page, and any thread may unmap it.
 unsafe impl Send for HeldLock {}
 // SAFETY: as above, and no method reads or writes the page.
 unsafe impl Sync for HeldLock {}
 
 impl HeldLock {
-    /// Keeps the lock on `file`, also after `file` is closed. Also takes and keeps the second lock, if the file system
-    /// knows such locks. The caller must call this before others can open the file.
+    /// Keeps the lock that the description of `file` holds, also after `file` is closed. Also takes the second lock,
+    /// if the file system supports such locks, and keeps it. Call this before other processes can open the file.
     pub(super) fn keep(file: &OwnedFd) -> Result<Self, Errno> {
         let is_for_writing = try_lock_for_writing(file);
         let page_bytes = usize::try_from(page_bytes(file.as_fd())?).map_err(|_| Errno::NOMEM)?;
-        // NORESERVE is set so that no page is taken from the pool of huge pages. The file may still be empty, because
-        // the page is never accessed. SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
+        // With NORESERVE the mapping takes no page from the pool of huge pages. The file may still be empty, because
+        // the page is never accessed.
+        // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
         let page = unsafe {
             let flags = MapFlags::SHARED | MapFlags::NORESERVE;
             mmap(ptr::null_mut(), page_bytes, ProtFlags::empty(), flags, file, 0)
@@ -206,7 +210,7 @@ bad line
         try_lock(&owner).unwrap();
         let pid = std::process::id();
         assert_eq!(lock_state(file.as_file()), LockState::Held { pid: Some(pid) });
-        // A call of `lock_state` with the owner's own descriptor must not drop the lock.
+        // Asked with the owner's own descriptor, `lock_state` must not release the owner's lock.
         assert_eq!(lock_state(&owner), LockState::Held { pid: Some(pid) });
         let other: OwnedFd = file.reopen().unwrap().into();
         assert!(matches!(try_lock(&other), Err(TryLockError::Held { pid: Some(p) }) if p == pid));
@@ -217,8 +221,9 @@ bad line
 
     #[test]
     fn a_readers_short_shared_lock_does_not_keep_a_writer_away() {
-        // A caller that tries only once fails each time. (A single failure may have other causes: a busy machine, or
-        // another test's forked child that has inherited the lock.)
+        // If `try_lock` tried only once, every round would fail, and so the test. One successful round is enough,
+        // because single rounds can fail for other reasons: the machine is busy, or a child that another test has
+        // forked holds the lock.
         let succeeds = || {
             let file = tempfile::NamedTempFile::new_in("/dev/shm").unwrap();
             let reader: OwnedFd = file.reopen().unwrap().into();

@@ -1,13 +1,13 @@
-//! One ring file in the address space: header, descriptors, the payload buffer twice, context.
+//! A mapping of one ring file: header, descriptors, the payload buffer twice, context area.
 //!
 //! ```text
 //! guard │ header │ descriptors │ payload │ payload again │ context │ guard
 //!       └ file offset 0 ───────────────┘ └ same pages ─┘
 //! ```
 //!
-//! The pages of the payload buffer are mapped twice, one copy right after the other. So a payload that runs over the
-//! end of the buffer is contiguous in memory. The whole range is reserved first, and the parts are mapped over the
-//! reservation: no other thread's mapping can get between them.
+//! The pages of the payload buffer are mapped twice, the second copy directly after the first. So a payload that runs
+//! over the end of the buffer is contiguous in memory. First the whole range of addresses is reserved, then the parts
+//! of the file are mapped over the reservation. So no mapping of another thread can get between the parts.
 
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -25,15 +25,15 @@ use super::reservation::{AddressReservation, too_large};
 use super::sections::Sections;
 use super::sigbus;
 
-/// A ring file in memory. Dropping it unmaps it and does not touch the file.
+/// A mapping of a ring file. Dropping it removes the mapping and leaves the file as it is.
 ///
 /// Its methods return raw pointers only. Other processes write the same pages, so no Rust reference to them may exist.
-/// All pointers are valid for loads (and stores, with [`Access::ReadWrite`]) over the stated lengths for as long as the
-/// mapping lives.
+/// Each pointer is valid for loads over the stated length, for as long as the mapping lives. With
+/// [`Access::ReadWrite`] it is also valid for stores.
 #[derive(Debug)]
 pub struct Mapping {
-    // The registration is dropped before the reservation, because the signal handler must not know the range any more
-    // when its addresses become free.
+    // This field is dropped before `reservation`. The signal handler must forget the range before its addresses become
+    // free for other mappings.
     protection: Option<sigbus::RangeRegistration>,
     reservation: AddressReservation,
     plan: Plan,
@@ -47,8 +47,8 @@ pub struct Mapping {
 impl Mapping {
     /// Maps the file of the descriptor `file`.
     ///
-    /// The file must reach to the page in which its last section ends. If it ends inside of that page, the rest of the
-    /// page reads as zeros.
+    /// The file must reach at least into the page in which its last section ends. If the file ends inside of that
+    /// page, the rest of the page reads as zeros.
     ///
     /// # Errors
     /// [`BadSections`](ShmErrorKind::BadSections) if the sizes overflow or do not fit the file system's page size,
@@ -101,8 +101,8 @@ impl Mapping {
     /// Makes the sections known to the signal handler.
     fn protect(&self) -> sigbus::RangeRegistration {
         let plan = &self.plan;
-        // The signal handler gets the addresses as numbers and makes pointers from them. Exposing the provenance makes
-        // this allowed.
+        // The signal handler gets the addresses as numbers and makes pointers from them. This is allowed only for
+        // addresses whose provenance was exposed.
         let start = self.reservation.at(0).as_ptr().expose_provenance();
         sigbus::register(sigbus::Range {
             edges: [0, plan.descriptors, plan.payload, plan.mirror, plan.context, plan.end].map(|edge| start + edge),
@@ -111,18 +111,20 @@ impl Mapping {
         })
     }
 
-    /// Maps a part of the file, in whole pages, at each of its places.
+    /// Maps the part `part` of the file, which consists of whole pages. Payload pages are mapped at both of their
+    /// places.
     fn map_part(&self, file: BorrowedFd<'_>, part: Range<u64>) -> Result<(), ShmError> {
         let plan = &self.plan;
-        // Each entry is a range of the mapping, and the file offset that its first byte has. The mapping has the
-        // payload twice, the file once, so the context's file offset is smaller than its offset in the mapping.
+        // Each entry has the start and the end of a range of the mapping, and the file offset of the range's first
+        // byte. The mapping has the payload twice, the file has it once. So the context area begins earlier in the
+        // file than in the mapping.
         let copies =
             [(0, plan.mirror, 0), (plan.mirror, plan.context, plan.payload), (plan.context, plan.end, plan.mirror)];
         for (start, end, file_offset) in copies {
             let first = part.start.max(file_offset as u64);
             let last = part.end.min((file_offset + (end - start)) as u64);
             if first < last {
-                // Both are offsets of the plan, which are `usize`, so the cast loses nothing.
+                // `first` and `last` lie between offsets of the plan, which are `usize`, so the casts lose nothing.
                 let offset = start + (first as usize - file_offset);
                 self.reservation.map_file(offset, (last - first) as usize, file, first, self.access)?;
             }
@@ -130,16 +132,17 @@ impl Mapping {
         Ok(())
     }
 
-    /// Returns true if the file has holes and only a part of it is mapped.
+    /// Returns true if the file has holes, so that only its parts with data are mapped.
     #[must_use]
     pub fn is_sparse(&self) -> bool {
         self.sparse.is_some()
     }
 
-    /// Maps the parts of a sparse file, within `bytes` from `file_offset`, that were written since they were mapped
-    /// last.
+    /// Maps the data of a sparse file that is not mapped yet, within `bytes` bytes from `file_offset`. A writer may
+    /// have written such data into holes of the file.
     ///
-    /// Returns true if there were such parts. Returns `None` if a part cannot be mapped and reads as zeros.
+    /// Returns `Some(true)` if new data was found and mapped, and `Some(false)` if there is no new data. Returns
+    /// `None` if some of the data cannot be mapped. That data reads as zeros.
     pub fn reach(&self, file_offset: u64, bytes: u64) -> Option<bool> {
         let Some(sparse) = &self.sparse else { return Some(false) };
         let end = file_offset.saturating_add(bytes).min(self.plan.file_end());
@@ -151,8 +154,8 @@ impl Mapping {
         }
     }
 
-    /// Returns the start of the next data of a sparse file, at or after `file_offset`. Returns `None` if no data
-    /// follows.
+    /// Returns the file offset of the first data at or after `file_offset`. Returns `None` if no data follows. If the
+    /// file is not sparse, returns `file_offset` itself.
     #[must_use]
     pub fn next_data(&self, file_offset: u64) -> Option<u64> {
         match &self.sparse {
@@ -173,14 +176,14 @@ impl Mapping {
         self.reservation.at(self.plan.descriptors)
     }
 
-    /// Returns the first byte of the payload buffer. It is valid for *twice*
-    /// [`payload_bytes`](Self::payload_bytes): the second half is the same memory again.
+    /// Returns the first byte of the payload buffer. The pointer is valid for *twice*
+    /// [`payload_bytes`](Self::payload_bytes) bytes: the second half shows the same memory as the first.
     #[must_use]
     pub fn payload(&self) -> NonNull<u8> {
         self.reservation.at(self.plan.payload)
     }
 
-    /// Returns the first byte of the context area, which may have 0 bytes.
+    /// Returns the first byte of the context area. The area may be empty.
     #[must_use]
     pub fn context(&self) -> NonNull<u8> {
         self.reservation.at(self.plan.context)
@@ -217,7 +220,7 @@ impl Mapping {
         self.sections
     }
 
-    /// Returns the size of the mapped pages: 4096, or 2 MiB on hugetlbfs.
+    /// Returns the size of the mapped pages in bytes: 2 MiB on hugetlbfs, otherwise the system's page size.
     #[must_use]
     pub fn page_bytes(&self) -> usize {
         self.page_bytes
@@ -229,18 +232,18 @@ impl Mapping {
         self.access
     }
 
-    /// Returns true if an access has found no page, for one of the reasons in [`LostPages`].
+    /// Returns true if an access has found a page missing. [`LostPages`] has the possible reasons.
     ///
-    /// From that access on, the lost part of the file reads as zeros, and stores to it do not reach the file. A
-    /// truncation is noticed only when an access meets the missing part. Without [`MapOptions::survive_truncation`]
-    /// this always returns false.
+    /// After that access, the lost part of the file reads as zeros, and stores to this part do not reach the file. If
+    /// a file is truncated, this is noticed only when an access meets the missing part. Without
+    /// [`MapOptions::survive_truncation`] this function always returns false.
     #[must_use]
     pub fn was_truncated(&self) -> bool {
         self.protection.as_ref().is_some_and(sigbus::RangeRegistration::was_truncated)
     }
 
-    /// Returns the reason why an access to the mapping found no page, or `None` if every access has found its page.
-    /// `file` is the file that was mapped.
+    /// Returns the reason why an access to the mapping found a page missing, or `None` if no access has found one
+    /// missing. `file` is the file that is mapped.
     #[must_use]
     pub fn lost_pages(&self, file: impl AsFd) -> Option<LostPages> {
         self.was_truncated().then(|| {

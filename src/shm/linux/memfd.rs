@@ -1,4 +1,5 @@
-//! Rings without a name, for tests, for private use, and for programs that pass the descriptor to another process.
+//! Rings without a name. They are for tests, for private use, and for programs that send the file descriptor to
+//! another process.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
@@ -19,15 +20,16 @@ use super::paths;
 
 const OPERATION: &str = "create anonymous ring";
 
-/// Makes an anonymous file of at least `bytes` bytes and lets `initialise` fill it.
+/// Makes an anonymous file of at least `bytes` bytes. Then lets `initialise` fill the file.
 ///
-/// `name` is only for people who look into `/proc/PID/maps`. The file is sealed: it can neither shrink nor grow any
-/// more. So a process that gets the descriptor cannot cut the file while the writer uses it. The file lives until the
-/// last descriptor and mapping are gone.
+/// `name` is only for people who look into `/proc/PID/maps`. The file is sealed, so it can neither shrink nor grow. A
+/// process that gets the descriptor therefore cannot cut the file while the writer uses it. The file lives until its
+/// last descriptor is closed and its last mapping is gone.
 ///
 /// # Errors
-/// [`NoSpace`](ShmErrorKind::NoSpace), [`NoHugePages`](ShmErrorKind::NoHugePages) if huge pages are requested and the
-/// pool is empty, and the errors of `initialise`.
+/// - [`NoSpace`](ShmErrorKind::NoSpace).
+/// - [`NoHugePages`](ShmErrorKind::NoHugePages) if huge pages are requested and the pool is empty.
+/// - The errors of `initialise`.
 pub fn create_memfd<T, E: From<ShmError>>(
     name: &str,
     bytes: u64,
@@ -49,8 +51,8 @@ fn make(name: &str, bytes: u64, options: &MemfdOptions) -> Result<OwnedRingFile,
             .mend("fill it (`sysctl vm.nr_hugepages=N`), or do without huge pages"));
     }
     let file = open_memfd(name, options.huge_pages).map_err(failed)?;
-    // The second description, for the lock, is opened before the file gets its final mode, because that mode may forbid
-    // opening the file.
+    // The second description, which will hold the lock, is opened before the file gets its final mode. That mode may
+    // forbid to open the file.
     let lock = open_for_lock(&file)
         .map_err(|errno| failed(errno).mend("mount /proc: the lock of an anonymous ring needs /proc/self/fd"))?;
     fchmod(&file, Mode::from_raw_mode(options.file_mode)).map_err(failed)?;
@@ -92,8 +94,8 @@ fn open_memfd(name: &str, huge_pages: bool) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// Opens a second description for the lock. The lock is not taken by the description of `file`, because the program may
-/// pass that description to other processes, which would then hold the lock, too.
+/// Opens a second description of `file`, for the lock. The first description must not hold the lock: the program may
+/// send a descriptor of it to other processes, and these would then hold the lock, too.
 fn open_for_lock(file: &OwnedFd) -> Result<OwnedFd, Errno> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     paths::open(path.as_ref(), OFlags::RDWR)

@@ -1,23 +1,23 @@
 //! The memory that a file on tmpfs can still take.
 //!
-//! tmpfs does not check this memory: it gives pages up to its own limit. When the machine or the container has no more
-//! memory, the kernel kills processes. So this library checks the memory before it takes any.
+//! tmpfs has only its own limit and does not check this memory. If a file takes more memory than the machine or the
+//! container has, the kernel kills processes. So this library checks the memory before it takes any.
 
 use std::path::Path;
 
 use super::decimal::digits;
 use super::paths::{field, read_number, read_text};
 
-/// Returns the number of bytes of memory that the machine and the control group of this process can still give. Returns
-/// `None` if the system does not show it.
+/// Returns how many bytes of memory this process can still get. This is the smaller of two numbers: the free memory of
+/// the machine, and the limit of the control group. Returns `None` if the system does not show the machine's memory.
 pub(super) fn available_bytes() -> Option<u64> {
     let meminfo = read_text("/proc/meminfo")?;
     let swap = meminfo_bytes(&meminfo, "SwapFree").unwrap_or(0);
     let machine = meminfo_bytes(&meminfo, "MemAvailable")?.saturating_add(swap);
     let group = read_text("/proc/self/cgroup").and_then(|text| group_limit(Path::new("/sys/fs/cgroup"), &text));
     Some(match group {
-        // The limit counts as a whole. The memory that the group uses now is not subtracted, because most of it may be
-        // cache, which the kernel can free. So only a file that can never fit is refused.
+        // The whole limit counts, and what the group uses now is not subtracted: most of it may be cache, which the
+        // kernel can free. So a file is refused only if it can never fit.
         Some(limit) => machine.min(limit.saturating_add(swap)),
         None => machine,
     })
@@ -27,16 +27,16 @@ fn meminfo_bytes(meminfo: &str, name: &str) -> Option<u64> {
     meminfo_field(meminfo, name)?.checked_mul(1024)
 }
 
-/// Returns a number of `/proc/meminfo`, whose lines are such as `MemAvailable:   22804000 kB` or `HugePages_Total:
-/// 0`.
+/// Returns the number in the line `name` of `/proc/meminfo`. Lines are such as `MemAvailable: 22804000 kB`. The unit
+/// after the number is not applied.
 #[inline(never)]
 pub(super) fn meminfo_field(meminfo: &str, name: &str) -> Option<u64> {
     let rest = meminfo.split('\n').find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     digits(field(rest, 0)?.as_bytes())
 }
 
-/// Returns the smallest `memory.max` from the process's control group up to the root. (In control groups version 2 the
-/// line `0::/path` names the group.)
+/// Returns the smallest limit `memory.max` of the process's control group and of all groups above it. (The line
+/// `0::/path` names the group; it exists in control groups version 2 only.)
 fn group_limit(root: &Path, proc_cgroup: &str) -> Option<u64> {
     let path = proc_cgroup.split('\n').find_map(|line| line.strip_prefix("0::/"))?;
     let group = root.join(path);

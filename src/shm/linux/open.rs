@@ -18,8 +18,8 @@ use super::trust;
 
 const OPERATION: &str = "open ring file";
 
-/// A ring file that is open for reading, with the answers of the file system about it. This type does not check the
-/// content of the file.
+/// A ring file that is open for reading. It holds what the file system knows about the file. The content of the file
+/// is not checked.
 #[derive(Debug)]
 pub struct RingFile {
     file: OwnDescriptor,
@@ -29,7 +29,8 @@ pub struct RingFile {
 }
 
 impl RingFile {
-    /// Opens a ring. A path is used as written; a bare name is opened in the first directory that has it.
+    /// Opens the ring `name`. A path is opened as written. A bare name is opened in the first directory that has such
+    /// a file.
     ///
     /// # Errors
     /// [`NotFound`](ShmErrorKind::NotFound), [`PermissionDenied`](ShmErrorKind::PermissionDenied),
@@ -44,8 +45,8 @@ impl RingFile {
             };
             match opened {
                 Err(error) if error.kind() == ShmErrorKind::NotFound => {}
-                // The error is kept and the search continues, because a directory that this process may not read can
-                // come before the directory that has the ring.
+                // The first error is kept for the end, and the search goes on. A directory that this process may not
+                // read can come before the directory that has the ring.
                 Err(error) => {
                     first_error.get_or_insert(error);
                 }
@@ -69,7 +70,8 @@ impl RingFile {
     /// The errors of [`open`](Self::open).
     pub fn open_path(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self, ShmError> {
         let path = path.as_ref();
-        // NONBLOCK and NOCTTY: opening a pipe must not wait, and a terminal must not become the controlling one.
+        // With NONBLOCK, opening a pipe does not wait. With NOCTTY, a terminal does not become the controlling
+        // terminal.
         let mut flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         if !options.follow_symlinks {
             flags |= OFlags::NOFOLLOW;
@@ -78,7 +80,7 @@ impl RingFile {
         Self::from_open(file, Some(path.to_path_buf()))
     }
 
-    /// Takes a descriptor that the caller has opened or was given, such as that of a memfd.
+    /// Takes an open file descriptor, for example that of a memfd, or one that another process has sent.
     ///
     /// # Errors
     /// [`NotARegularFile`](ShmErrorKind::NotARegularFile).
@@ -96,8 +98,8 @@ impl RingFile {
         Ok(Self { file, path, stat, huge_page_bytes })
     }
 
-    /// Reads from `offset` until `buffer` is full or the file ends. Returns the number of bytes, which is 0 after the
-    /// end.
+    /// Reads from `offset` until `buffer` is full or the file ends. Returns the number of bytes that were read. It is
+    /// 0 if `offset` is not before the end of the file.
     ///
     /// # Errors
     /// [`Io`](ShmErrorKind::Io).
@@ -120,7 +122,7 @@ impl RingFile {
         Ok(filled)
     }
 
-    /// Returns the path by which the file was opened, or `None` if the file came as a descriptor.
+    /// Returns the path by which the file was opened. Returns `None` if the file was given as a descriptor.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
@@ -132,14 +134,15 @@ impl RingFile {
         u64::try_from(self.stat.st_size).unwrap_or(0)
     }
 
-    /// Returns the length of the file when it was opened, rounded up to whole pages. A mapping can reach so many bytes.
-    /// Files of other writers may be some bytes shorter than their sections.
+    /// Returns the length that the file had when it was opened, rounded up to whole pages. A mapping can have that
+    /// many bytes. The rounding matters for files of other writers, which may be some bytes shorter than their
+    /// sections.
     #[must_use]
     pub fn mappable_bytes(&self) -> u64 {
         self.bytes().checked_next_multiple_of(self.page_bytes()).unwrap_or(self.bytes())
     }
 
-    /// Returns the size of the file's pages: 4096, or 2 MiB on hugetlbfs.
+    /// Returns the size of the file's pages in bytes: 2 MiB on hugetlbfs, otherwise the system's page size.
     #[must_use]
     pub fn page_bytes(&self) -> u64 {
         self.huge_page_bytes.unwrap_or(rustix::param::page_size() as u64)
@@ -169,32 +172,34 @@ impl RingFile {
         self.stat.st_gid
     }
 
-    /// Returns the permission bits, without the sticky bit, which a new ring loses just after it has its name.
+    /// Returns the permission bits of the file. The sticky bit is left out, because a new ring may still have this bit
+    /// for a moment after it has got its name.
     #[must_use]
     pub fn mode(&self) -> u32 {
         self.stat.st_mode & 0o777
     }
 
-    /// Returns true if `path` leads to this file now. Follows links.
+    /// Returns true if `path` leads to this file now. Symbolic links are followed.
     #[must_use]
     pub fn is_same_file(&self, path: impl AsRef<Path>) -> bool {
         stat(path.as_ref()).is_ok_and(|stat| FileId::of(&stat) == self.id())
     }
 
-    /// Returns true if the path by which the file was opened still leads to the file, or if there is no path.
+    /// Returns true if the path by which the file was opened still leads to the file. Also returns true if there is no
+    /// path.
     #[must_use]
     pub fn is_still_at_its_path(&self) -> bool {
         self.path.as_ref().is_none_or(|path| self.is_same_file(path))
     }
 
-    /// Returns true if the file has become shorter since it was opened.
+    /// Returns true if the file is shorter now than when it was opened.
     #[must_use]
     pub fn was_truncated(&self) -> bool {
         self.file.checked().and_then(|file| fstat(file).ok()).is_some_and(|now| now.st_size < self.stat.st_size)
     }
 
-    /// Returns whether the writer lives, like [`writer_liveness`]. If the program has closed the descriptor, its number
-    /// may belong to another file by now; then the identity alone decides.
+    /// Returns whether the writer is alive, as [`writer_liveness`] does. If the program has closed the file's
+    /// descriptor, the lock cannot be asked, and `identity` alone decides.
     #[must_use]
     pub fn writer_liveness(&self, identity: Option<&ProcessIdentity>) -> Liveness {
         match self.file.checked() {

@@ -1,9 +1,9 @@
-//! The owner's side of a ring file: the owner holds the lock, and removes the file at its end.
+//! The owner's side of a ring file. The owner holds the lock, and removes the file when it ends.
 //!
-//! A recorder often is in a static, which Rust never drops. So an exit handler removes the files, too. A process that
-//! dies without exiting (by a signal, `_exit`, `abort` or `exec`) leaves its file for readers after the crash, and the
-//! next owner replaces it. A panic is a crash, too: an owner that is dropped while its thread unwinds leaves the file,
-//! and so does a program whose `main` panics, which exits with status 101.
+//! A recorder often is in a static, which Rust never drops. Therefore an exit handler removes files, too. If a process
+//! dies without exiting (by a signal, `_exit`, `abort` or `exec`), its file stays. Readers can read the file after the
+//! crash, and the next owner replaces it. A panic is a crash, too: the file stays if the owner is dropped while its
+//! thread unwinds, and also if `main` panics, so that the program exits with status 101.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -23,23 +23,24 @@ use super::lock::HeldLock;
 use super::paths;
 use super::process::ThisProcess;
 
-/// A file name in an open directory. Because the directory is open, the entry still means the same file after the
-/// process has changed its working directory, or after the directory was renamed.
+/// A file name in an open directory. Because the directory is open, the name still means the same file after the
+/// process has changed its working directory, and after the directory was renamed.
 #[derive(Debug)]
 pub(super) struct DirectoryEntry {
     pub directory: Arc<OwnDescriptor>,
     pub name: CString,
     /// The path, for messages and for the removal of the directory.
     pub path: PathBuf,
-    /// The same path, if it is absolute. The entry is found by this path if the program has closed the directory's
-    /// descriptor.
+    /// The same path if it is absolute, otherwise `None`. If the program has closed the directory's descriptor, the
+    /// file is found by this path.
     absolute: Option<CString>,
     pub in_ring_directory: bool,
     pub remove_empty_directory: bool,
 }
 
 impl DirectoryEntry {
-    /// Makes the entry `name` of a directory, whose path is `parent`, and which is not removed when it becomes empty.
+    /// Makes the entry for `name` in `directory`. `parent` is the path of the directory. The directory stays when it
+    /// becomes empty.
     pub(super) fn new(directory: &Arc<OwnDescriptor>, parent: &Path, name: CString, in_ring_directory: bool) -> Self {
         let path = parent.join(OsStr::from_bytes(name.to_bytes()));
         Self {
@@ -66,7 +67,7 @@ impl DirectoryEntry {
         Self::new(&self.directory, parent, name, self.in_ring_directory)
     }
 
-    /// Calls `each` with every name in the directory. Does nothing if this process may not list the directory.
+    /// Calls `each` with every name in the directory. If this process may not list the directory, this does nothing.
     pub(super) fn for_each_name_beside(&self, mut each: impl FnMut(&CStr)) {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let Ok(directory) = openat(&self.directory, c".", flags, Mode::empty()) else { return };
@@ -77,7 +78,7 @@ impl DirectoryEntry {
         }
     }
 
-    /// Opens or makes the file that has the name. A link is not followed.
+    /// Opens or makes the file that has this name. If the name is a symbolic link, this fails.
     #[inline(never)]
     pub(super) fn open(&self, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
         openat(&self.directory, &self.name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, mode)
@@ -89,8 +90,8 @@ impl DirectoryEntry {
         statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok().map(|stat| FileId::of(&stat))
     }
 
-    /// Returns the directory and the name in it. Returns `None` if the program has closed the directory's descriptor
-    /// and the path does not lead to the directory, either.
+    /// Returns a directory and the name in it, for a system call. If the program has closed the directory's
+    /// descriptor, it is the absolute path instead of the name. Returns `None` if there is no absolute path, either.
     fn here(&self) -> Option<(BorrowedFd<'_>, &CStr)> {
         match self.directory.checked() {
             Some(directory) => Some((directory, &self.name)),
@@ -100,8 +101,8 @@ impl DirectoryEntry {
 
     /// Removes the name if it still leads to `file`.
     ///
-    /// No process that keeps the protocol can give the name to another file between the check and the removal, because
-    /// it would need the lock that this process holds.
+    /// Between the check and the removal, no process that keeps the protocol can give the name to another file: it
+    /// would need the lock that this process holds.
     pub(super) fn remove(&self, file: FileId) {
         if self.current() != Some(file) {
             return;
@@ -118,7 +119,7 @@ impl DirectoryEntry {
     }
 }
 
-/// A function that is called for an owner when the process exits.
+/// A function that the exit handler calls for an owner when the process exits.
 #[derive(Clone)]
 struct ExitHook(Arc<dyn Fn() + Send + Sync>);
 
@@ -141,8 +142,9 @@ struct FileCleanup {
 }
 
 impl FileCleanup {
-    /// Removes the file, unless it is to be kept or another process made it. In a crash a published file stays, because
-    /// it holds events; a file that is still being made holds no events.
+    /// Removes the file, unless its owner wants to keep it, or another process made it. `crashes` is true if a panic
+    /// ends the owner. In that case a published file stays, because it holds events. An unfinished file holds none and
+    /// is removed.
     fn remove_file(&self, crashes: bool) {
         if self.process.is_this()
             && !self.keep
@@ -154,8 +156,8 @@ impl FileCleanup {
     }
 }
 
-/// An entry of the list, with its own lock. The exit handler only tries the lock, because in a forked child the thread
-/// that holds it may not exist.
+/// An entry of the exit handler's list, with a lock of its own. The exit handler does not wait for this lock: in a
+/// forked child, the thread that holds it may not exist.
 #[derive(Debug)]
 struct FileEntry {
     claimed: AtomicBool,
@@ -166,8 +168,8 @@ impl ListEntry for FileEntry {
     const EMPTY: Self = Self { claimed: AtomicBool::new(false), entry: Mutex::new(None) };
 
     fn try_claim(&self) -> bool {
-        // The flag only prevents two threads from claiming the same entry. The entry's mutex orders the accesses to its
-        // content.
+        // `claimed` only prevents two threads from claiming the same entry. The mutex `entry` orders all accesses to
+        // the content of the entry. The acquire pairs with the release in `Registration::drop`.
         !self.claimed.load(Ordering::Relaxed) && !self.claimed.swap(true, Ordering::Acquire)
     }
 }
@@ -178,7 +180,7 @@ static ENTRIES: HandlerList<FileEntry> = HandlerList::new();
 #[cfg(target_env = "gnu")]
 const PANIC_STATUS: libc::c_int = 101;
 
-// The `atexit` of glibc and BSD that passes the exit status on. The crate `libc` does not declare it.
+// glibc's variant of `atexit`, which passes the exit status to the handler. The crate `libc` does not declare it.
 #[cfg(target_env = "gnu")]
 unsafe extern "C" {
     fn on_exit(
@@ -195,11 +197,11 @@ extern "C" fn remove_files_unless_panicked(status: libc::c_int, _: *mut libc::c_
 /// Installs the exit handler that removes the files.
 fn listen_for_exit() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: the handler is a plain function that does not unwind, and does not use its argument.
+    // SAFETY: the handler is a plain function that does not unwind, and it does not use its argument.
     unsafe {
         on_exit(remove_files_unless_panicked, std::ptr::null_mut())
     };
-    // This `atexit` does not pass the exit status, so a panic of `main` looks like any other end.
+    // `atexit` does not pass the exit status to the handler. So a panic of `main` looks like a normal exit.
     #[cfg(not(target_env = "gnu"))]
     // SAFETY: the handler is a plain function that does not unwind.
     unsafe {
@@ -212,7 +214,7 @@ extern "C" fn remove_files_at_exit() {
     remove_files(false);
 }
 
-/// Calls the exit hooks of all owners. The exit handler calls this function before it removes any file.
+/// Calls the exit hooks of all owners. The exit handler calls this function before it removes any files.
 fn tell_owners() {
     for slot in ENTRIES.iter() {
         let Ok(entry) = slot.entry.try_lock() else { continue };
@@ -220,8 +222,8 @@ fn tell_owners() {
             Some(entry) if entry.process.is_this() => entry.at_exit.clone(),
             _ => continue,
         };
-        // The lock is released before the hooks are called, because a hook may drop the owner, and this drop takes the
-        // lock.
+        // The lock is released before the hooks are called. A hook may drop the owner, and dropping the owner takes
+        // the same lock.
         drop(entry);
         hooks.iter().for_each(|hook| (hook.0)());
     }
@@ -240,8 +242,8 @@ fn remove_files(crashes: bool) {
     }
 }
 
-/// The registration of an owned file with the exit handler. Dropping it removes the file, unless the file is kept or
-/// the thread panics.
+/// The registration of an owned file with the exit handler. Dropping it removes the file, unless the file is to be
+/// kept, or the thread is panicking and the file is published.
 #[derive(Debug)]
 pub(super) struct Registration {
     slot: &'static FileEntry,
@@ -283,8 +285,8 @@ impl Registration {
         }
     }
 
-    /// Locks the entry. Returns `None` in a forked child, where the lock may be held by a thread that the child does
-    /// not have.
+    /// Locks the entry. Returns `None` in a forked child. There the lock could be held forever, by a thread that
+    /// exists only in the parent.
     #[inline(never)]
     fn entry(&self) -> Option<MutexGuard<'_, Option<FileCleanup>>> {
         self.process.is_this().then(|| self.slot.entry.lock().unwrap_or_else(PoisonError::into_inner))
@@ -305,13 +307,12 @@ impl Drop for Registration {
 
 /// A ring file that this process made and owns.
 ///
-/// While it lives, it holds the writer's lock. On drop, or when the process exits, the file is removed if its name
-/// still leads to it. The file stays if [`keep`](Self::keep) was called, or if the end is a panic of the dropping
-/// thread or (with glibc) of `main`. In a forked child, a copy of the value neither holds the lock nor removes
-/// anything.
+/// While the value lives, it holds the writer's lock. When it is dropped, or the process exits, the file is removed if
+/// its name still leads to it. The file stays if [`keep`](Self::keep) was called, if the dropping thread panics, or
+/// (with glibc) if `main` panics. In a forked child, the copy of the value does not hold the lock and removes nothing.
 #[derive(Debug)]
 pub struct OwnedRingFile {
-    // The registration is dropped before the lock, so that the file is removed while the lock is held.
+    // The registration is dropped before the lock, so that the lock is still held when the file is removed.
     pub(super) registration: Registration,
     pub(super) file: OwnDescriptor,
     pub(super) lock: HeldLock,
@@ -322,19 +323,19 @@ pub struct OwnedRingFile {
 }
 
 impl OwnedRingFile {
-    /// Sets whether the file stays when its owner ends. For a memfd this has no effect.
+    /// Sets whether the file stays when its owner ends. This has no effect on a memfd.
     pub fn keep(&self, keep: bool) {
         self.registration.set_keep(keep);
     }
 
-    /// Registers `hook`, which is called when the process exits normally while this value lives. The call is made on
-    /// the exiting thread, before any file is removed; other threads may still run. In a crash and in a forked child,
-    /// `hook` is not called.
+    /// Registers `hook`. If the process exits normally while this value lives, the exiting thread calls `hook`, before
+    /// any file is removed. Other threads may still run at that time. In a crash, and in a forked child, `hook` is not
+    /// called.
     pub(crate) fn at_exit(&self, hook: impl Fn() + Send + Sync + 'static) {
         self.registration.at_exit(ExitHook(Arc::new(hook)));
     }
 
-    /// Returns the path of the file, or `None` if it is a memfd, which has no path.
+    /// Returns the path of the file. Returns `None` if the file is a memfd, which has no path.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
@@ -346,13 +347,13 @@ impl OwnedRingFile {
         self.file.file()
     }
 
-    /// Returns the length of the file: the bytes that were asked for, rounded up to whole pages.
+    /// Returns the length of the file in bytes: the requested length, rounded up to whole pages.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Returns the size of the file's pages: 4096, or 2 MiB on hugetlbfs.
+    /// Returns the size of the file's pages in bytes: 2 MiB on hugetlbfs, otherwise the system's page size.
     #[must_use]
     pub fn page_bytes(&self) -> u64 {
         self.page_bytes
@@ -364,7 +365,8 @@ impl OwnedRingFile {
         self.warning.as_ref()
     }
 
-    /// Returns the descriptor, which is open for reading and writing. It does not carry the lock and may be passed on.
+    /// Returns the descriptor, which is open for reading and writing. The program may send it to other processes,
+    /// because it does not hold the lock.
     #[must_use]
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.file.as_fd()

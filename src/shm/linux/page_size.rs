@@ -5,24 +5,25 @@ use std::path::PathBuf;
 
 use rustix::fs::{StatFs, fstatfs};
 
-/// The huge pages that rings use, and the alignment of every section of a ring file.
+/// The size in bytes of the huge pages that rings use. Every mapping of a ring file starts at a multiple of this size.
 pub(super) const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// `statfs` type of hugetlbfs, from the kernel's `magic.h`.
 const HUGETLBFS_MAGIC: u64 = 0x9584_58f6;
 
-/// `statfs` types of file systems whose files are memory: tmpfs (memfd and `/dev/shm` too) and ramfs, from the same
-/// header.
+/// The types that `statfs` reports for file systems whose files are in memory. `TMPFS_MAGIC` is for tmpfs, including
+/// memfd and `/dev/shm`, and `RAMFS_MAGIC` for ramfs. Both numbers are from `magic.h`, too.
 const TMPFS_MAGIC: u64 = 0x0102_1994;
 const RAMFS_MAGIC: u64 = 0x8584_58f6;
 
-/// Returns the size of the pages of the file's mappings: the huge page size on hugetlbfs, otherwise the system's page
-/// size.
+/// Returns the size in bytes of the pages of a mapping of the file. On hugetlbfs this is the huge page size, otherwise
+/// the system's page size.
 pub(super) fn page_bytes(file: BorrowedFd<'_>) -> Result<u64, rustix::io::Errno> {
     Ok(huge_page_bytes(file)?.unwrap_or(rustix::param::page_size() as u64))
 }
 
-/// Returns the size of the huge pages if the file is on hugetlbfs, as a memfd of huge pages is.
+/// Returns the size of the file's huge pages in bytes. Returns `None` if the file is not on hugetlbfs. A memfd of huge
+/// pages counts as a file on hugetlbfs.
 #[inline(never)]
 pub(super) fn huge_page_bytes(file: BorrowedFd<'_>) -> Result<Option<u64>, rustix::io::Errno> {
     let statfs = fstatfs(file)?;
@@ -30,22 +31,23 @@ pub(super) fn huge_page_bytes(file: BorrowedFd<'_>) -> Result<Option<u64>, rusti
     Ok(is_huge.then(|| u64::try_from(statfs.f_bsize).unwrap_or(HUGE_PAGE_BYTES as u64)))
 }
 
-/// Returns true if the file has small pages in memory that only swap backs.
+/// Returns true if the file is on tmpfs or ramfs: its pages are small pages in memory, which no disk file backs.
 pub(super) fn is_in_memory(file: BorrowedFd<'_>) -> bool {
     fstatfs(file).is_ok_and(|statfs| matches!(magic(&statfs), TMPFS_MAGIC | RAMFS_MAGIC))
 }
 
-/// Returns true if the file's pages are in memory, small or huge.
+/// Returns true if the file's pages are in memory, whether they are small or huge.
 pub(super) fn has_memory_pages(file: BorrowedFd<'_>) -> bool {
     is_in_memory(file) || matches!(huge_page_bytes(file), Ok(Some(_)))
 }
 
-/// Returns the type of the file system. `f_type` is signed on some machines; the magic numbers fit 32 bits.
+/// Returns the type of the file system. `f_type` is signed on some machines, so only its low 32 bits are used. All
+/// magic numbers fit into them.
 fn magic(statfs: &StatFs) -> u64 {
     (statfs.f_type as u64) & 0xffff_ffff
 }
 
-/// Returns the path that the kernel shows for a descriptor, for messages only.
+/// Returns the path that the kernel shows for a descriptor. The path is for messages only.
 pub(super) fn path_of(file: BorrowedFd<'_>) -> Option<PathBuf> {
     std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()
 }

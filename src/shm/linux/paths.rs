@@ -1,8 +1,8 @@
 //! System calls about paths, each with one purpose.
 //!
-//! Each call is in one function, to keep programs small. rustix makes a C string of a path in every function that gets
-//! a path, with separate code for short and for long paths. Reading a line of `/proc` does not need the larger code of
-//! the standard library's files.
+//! Each call has one function here that is not inlined, to keep programs small. In every function that passes a path
+//! to rustix, rustix would put its code for making a C string. The functions that read files are here because the code
+//! of the standard library's files is larger.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -31,7 +31,7 @@ pub(super) fn make_directory(path: &Path, mode: u32) -> Result<(), Errno> {
     rustix::fs::mkdir(path, Mode::from_raw_mode(mode))
 }
 
-/// Makes a directory and its missing parents, with the mode that the umask gives.
+/// Makes a directory and its missing parents. The umask determines their mode.
 pub(super) fn make_directories(path: &Path) -> Result<(), Errno> {
     let made = match (make_directory(path, 0o777), parent(path)) {
         (Err(Errno::NOENT), Some(parent)) => {
@@ -40,7 +40,7 @@ pub(super) fn make_directories(path: &Path) -> Result<(), Errno> {
         }
         (made, _) => made,
     };
-    // If the name belongs to a file that is not a directory, the next step fails.
+    // EXIST is no error here. If the existing file is not a directory, the next use of the path fails.
     if made == Err(Errno::EXIST) { Ok(()) } else { made }
 }
 
@@ -75,7 +75,7 @@ pub(super) fn read_text(path: impl AsRef<Path>) -> Option<String> {
     String::from_utf8(read(path.as_ref())?).ok()
 }
 
-/// Returns the nth field of a line of `/proc`, from 0. Blanks separate fields.
+/// Returns field `n` of a line of a `/proc` file, counted from 0. Blanks separate the fields.
 #[inline(never)]
 pub(super) fn field(line: &str, n: usize) -> Option<&str> {
     line.split_ascii_whitespace().nth(n)
@@ -100,7 +100,7 @@ mod tests {
             assert_eq!(read(&path).unwrap(), content);
         }
         assert_eq!(read(&directory.path().join("nothing")), None);
-        // This path is so long that rustix allocates memory for it. It leads to a directory, which cannot be read.
+        // This path is so long that rustix allocates memory for it. It leads to a directory, which `read` cannot read.
         assert_eq!(read(&directory.path().join("./".repeat(200))), None);
     }
 

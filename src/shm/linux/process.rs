@@ -1,21 +1,21 @@
-//! A number for each process, by which a forked child distinguishes itself from the processes whose memory it
-//! inherited.
+//! A number for each process. A forked child has another number than the processes whose memory it has inherited.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use super::fork_guard::ForkGuard;
 
-/// Returns the number of this process, which is not 0. It differs from the numbers of the parent, the grandparent and
-/// all other processes whose memory this process inherited by forks.
+/// Returns the number of this process, which is not 0. The parent, the grandparent, and all other processes whose
+/// memory this process has inherited by forks, have other numbers.
 #[must_use]
 pub(crate) fn process_number() -> u64 {
     static THIS: Numbered = Numbered::new(true);
     THIS.number()
 }
 
-/// The process in which the value was made. A forked child differs from it, whatever its process id is. So does a
-/// process that shares this memory and has another process id.
+/// The process in which the value was made. A forked child counts as another process, even if it has the same process
+/// id. A process that shares this memory (a `vfork` child) counts as another process, because it has another process
+/// id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ThisProcess {
     number: u64,
@@ -35,9 +35,10 @@ impl ThisProcess {
 
 /// The source of the numbers.
 struct Numbered {
-    /// The guard and the number of the newest process. They are never freed, so any process may read them.
+    /// The guard and the number of the newest process, or null before the first call. The box is never freed, so any
+    /// thread may read it at any time.
     newest: AtomicPtr<(ForkGuard, u64)>,
-    /// The largest number so far. A child has a copy of it and continues from there.
+    /// The largest number so far. A forked child inherits this value, and counts on from it.
     given: AtomicU64,
     may_wipe: bool,
 }
@@ -48,7 +49,8 @@ impl Numbered {
     }
 
     fn number(&self) -> u64 {
-        // Acquire, pairs with the release in `number_slow`, so that the guard is complete.
+        // Acquire, pairs with the release in `number_slow`: a thread that loads the pointer also sees the complete
+        // guard.
         let newest = self.newest.load(Ordering::Acquire);
         // SAFETY: null, or a box that was leaked below.
         match unsafe { newest.as_ref() } {
@@ -57,12 +59,12 @@ impl Numbered {
         }
     }
 
-    /// Makes the number of this process, at the first call in the process.
+    /// Makes the number of this process. This happens at the first call in each process.
     #[cold]
     fn number_slow(&self, old: *mut (ForkGuard, u64)) -> u64 {
         let Ok(guard) = ForkGuard::make(self.may_wipe) else {
-            // There is no memory for a guard page. So the number is the process id, with a bit that no counted number
-            // has.
+            // There is no memory for a guard page. So the number is made from the process id. Bit 63 is set, which no
+            // counted number has.
             return 1 << 63 | u64::from(std::process::id());
         };
         let number = self.given.fetch_add(1, Ordering::Relaxed) + 1;
@@ -70,7 +72,7 @@ impl Numbered {
         match self.newest.compare_exchange(old, made, Ordering::AcqRel, Ordering::Relaxed) {
             Ok(_) => number,
             Err(_) => {
-                // SAFETY: the box was made above, and no other thread has the pointer.
+                // SAFETY: the box was made above, and no other thread has got the pointer to it.
                 drop(unsafe { Box::from_raw(made) });
                 // Another thread of this process was faster.
                 self.number()
@@ -79,7 +81,7 @@ impl Numbered {
     }
 }
 
-/// Forked children for tests, some with the process id of their parent.
+/// Forked children for tests. Some of these children have the same process id as their parent.
 #[cfg(test)]
 pub(crate) mod same_pid {
     /// The answer of a child, as its exit code.
@@ -97,13 +99,13 @@ pub(crate) mod same_pid {
 
     /// Runs `answer` in a forked child.
     pub(crate) fn fork(answer: impl FnOnce() -> u8) -> ChildExitCode {
-        // SAFETY: the child calls only functions that are made for forked children, touches no lock that another thread
-        // might hold, and leaves by `_exit`.
+        // SAFETY: the child calls only functions that may be called in a forked child. It touches no lock that another
+        // thread might hold, and it ends by `_exit`.
         let pid = unsafe { libc::fork() };
         assert!(pid >= 0);
         if pid == 0 {
             let code = i32::from(answer());
-            // SAFETY: ends the child without running the test harness's exit handlers.
+            // SAFETY: `_exit` ends the child. It does not run the test harness's exit handlers.
             unsafe { libc::_exit(code) };
         }
         let mut status = 0;
@@ -113,15 +115,15 @@ pub(crate) mod same_pid {
         ChildExitCode(libc::WEXITSTATUS(status))
     }
 
-    /// Makes the next child begin a pid namespace, in which it is process 1.
+    /// Puts the next child into a new pid namespace, in which the child is process 1.
     fn begin_namespace() -> bool {
         // SAFETY: the call only changes the namespace of the next child.
         unsafe { libc::unshare(libc::CLONE_NEWPID) == 0 }
     }
 
-    /// Runs `prepare` in a process. Then runs `answer` with its result in a child of that process, which has the same
-    /// process id. Finally runs the check of the parent. Prints a line and returns `None` if the system does not permit
-    /// this.
+    /// Runs `prepare` in a process, and then `answer`, with the result of `prepare`, in a child of it that has the
+    /// same process id. At the end, runs `is_well` in the parent. If the system does not permit this, prints a line
+    /// and returns `None`.
     pub(crate) fn fork_with_parents_pid<T>(
         prepare: impl FnOnce() -> T,
         answer: impl FnOnce(&T) -> u8,

@@ -1,9 +1,9 @@
 //! The right to take the name of a file without an owner.
 //!
-//! A process that replaces or removes such a file must exclude other processes that would do the same. The file's own
-//! `flock` cannot do that, because readers can hold it. So the process makes `<name>.~lock` beside the file, which only
-//! its user may open, locks it, and removes it at the end. If the process dies, the empty lock file stays, and the next
-//! process takes it.
+//! The process that replaces or removes such a file must exclude other processes that want to do the same. The `flock`
+//! of the file cannot exclude them, because readers can hold it, too. So the process makes a lock file `<name>.~lock`
+//! in the same directory, which only its own user may open. It locks this file, and removes it at the end. If the
+//! process dies, the lock file stays, empty and unlocked, and the next process takes it.
 
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
@@ -20,7 +20,7 @@ use super::write_lock::has_writer;
 
 pub(super) const SUFFIX: &[u8] = b".~lock";
 
-/// The right to replace a file. It excludes other replacers until it is dropped.
+/// The right to replace a file. While this value lives, no other process gets the right.
 #[derive(Debug)]
 pub(super) struct Replacer {
     place: DirectoryEntry,
@@ -28,11 +28,11 @@ pub(super) struct Replacer {
     id: FileId,
 }
 
-/// Takes the right to replace `file`, which has the name `place`, if the file has no writer. If it has a writer, the
-/// error names the operation `wanted`.
+/// Takes the right to replace `file`, whose name is `place`. If the file has a writer, returns an error, in which
+/// `wanted` is the name of the failed operation.
 ///
-/// Returns `None` if the file's word shows that its writer held no second lock. Then the `flock` on the file itself is
-/// the right to replace it, and the caller holds it.
+/// Returns `Ok(None)` if the file's word is 0, that is, its writer held no second lock. In this case the `flock` on
+/// the file itself is the right to replace it, and this process now holds the `flock`.
 pub(super) fn try_take(
     place: &DirectoryEntry,
     file: &OwnedFd,
@@ -42,7 +42,7 @@ pub(super) fn try_take(
         TryLockError::Held { pid } => already_owned(wanted, &place.path, pid),
         TryLockError::System(errno) => ShmError::from_errno(wanted, errno).at(&place.path),
     };
-    // The `flock` is always taken, for implementations that know no other lock.
+    // The `flock` is taken in every case, because other implementations know no other lock.
     let locked = try_lock(file);
     let taken = match has_writer(file) {
         None => return locked.map(|()| None).map_err(failed),
@@ -55,8 +55,8 @@ pub(super) fn try_take(
     taken.map(Some)
 }
 
-/// Returns the process that has the lock. If no process is shown, the query is repeated for a while, as in
-/// [`try_lock`].
+/// Returns the process that holds the lock, as `/proc/locks` shows it. If no process is shown, looks again for a
+/// while, as [`try_lock`] does.
 fn pid_of_writer(file: &OwnedFd) -> Option<u32> {
     let id = FileId::of(&fstat(file).ok()?);
     (0..lock::ATTEMPTS).find_map(|attempt| {
@@ -90,8 +90,9 @@ impl Replacer {
                 Err(TryLockError::System(errno)) => return Err(failed(errno)),
             }
             let replacer = Self { place: place.beside(place.name.clone()), file, id: FileId::of(&stat) };
-            // The previous replacer may have removed the file before the lock was taken. Then this lock is on a file
-            // without a name, which excludes no other replacer, and the loop tries again.
+            // The previous replacer may have removed the lock file before this process locked it. A lock on a file
+            // without a name excludes nobody. So the loop checks the name, and begins again if it does not lead to
+            // this file.
             if replacer.place.current() == Some(replacer.id) {
                 return Ok(replacer);
             }
@@ -102,7 +103,8 @@ impl Replacer {
 
 impl Drop for Replacer {
     fn drop(&mut self) {
-        // The file is removed before it is unlocked, so that it cannot belong to another replacer when it is removed.
+        // The lock file is removed while it is still locked. If it were unlocked first, it could already belong to
+        // another replacer when it is removed.
         self.place.remove(self.id);
         unlock(&self.file);
     }

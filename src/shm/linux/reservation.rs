@@ -1,4 +1,4 @@
-//! A range of addresses that no other mapping gets. The parts of a ring file are mapped over it.
+//! A range of addresses that no other mapping gets. The parts of a ring file are mapped over this range.
 
 use std::ffi::c_void;
 use std::os::fd::BorrowedFd;
@@ -11,8 +11,8 @@ use super::error::{ShmError, ShmErrorKind};
 use super::options::Access;
 use super::plan::OPERATION;
 
-/// A reserved range without access rights, with guard pages before and after the part that is used. Dropping it unmaps
-/// everything in it.
+/// A reserved range of addresses without access rights. Before and after the part that is used, at least one page
+/// stays without access rights as a guard. Dropping the value unmaps the whole range.
 #[derive(Debug)]
 pub(super) struct AddressReservation {
     start: NonNull<u8>,
@@ -22,16 +22,16 @@ pub(super) struct AddressReservation {
     used_bytes: usize,
 }
 
-// SAFETY: a reservation is memory of the process, not of a thread; any thread may unmap it.
+// SAFETY: a reservation is memory of the process, not of one thread, and any thread may unmap it.
 unsafe impl Send for AddressReservation {}
-// SAFETY: the methods that take `&self` hand out addresses only, or map within the range; the kernel orders such calls.
+// SAFETY: the methods that take `&self` only return addresses, or map within the range. The kernel orders such calls.
 unsafe impl Sync for AddressReservation {}
 
 impl AddressReservation {
-    /// Reserves `bytes` from a multiple of `alignment`, which is a multiple of `page_bytes`.
+    /// Reserves `bytes` bytes whose start is a multiple of `alignment`. `alignment` is a multiple of `page_bytes`.
     pub(super) fn new(bytes: usize, alignment: usize, page_bytes: usize) -> Result<Self, ShmError> {
-        // Two additional units of the alignment are enough for three things: the bytes before the aligned start, the
-        // guard page before it, and the guard page after the end.
+        // Twice the alignment is added to `bytes`. This is enough for the bytes that are skipped to reach an aligned
+        // start, the guard page before this start, and the guard page after the end.
         let reserved_bytes =
             alignment.checked_mul(2).and_then(|slack| slack.checked_add(bytes)).ok_or_else(too_large)?;
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
@@ -40,15 +40,15 @@ impl AddressReservation {
             .map_err(no_address_space)?;
         let start = NonNull::new(start.cast::<u8>()).ok_or_else(too_large)?;
         let skipped = (start.addr().get() + page_bytes).next_multiple_of(alignment) - start.addr().get();
-        // SAFETY: `skipped` < 2 * alignment, so that `skipped + bytes` lies within the reservation.
+        // SAFETY: `skipped` < 2 * alignment, so `skipped + bytes` lies within the reservation.
         let base = unsafe { start.add(skipped) };
         Ok(Self { start, reserved_bytes, base, used_bytes: bytes })
     }
 
-    /// Returns the address at `offset`, which is at most the number of reserved bytes.
+    /// Returns the address at `offset` of the used part. `offset` is at most the length of the used part.
     pub(super) fn at(&self, offset: usize) -> NonNull<u8> {
         debug_assert!(offset <= self.used_bytes);
-        // SAFETY: the callers' offsets are at most `used_bytes`, and all of these lie within the reservation.
+        // SAFETY: the callers' offsets are at most `used_bytes`, and all such offsets lie within the reservation.
         unsafe { self.base.add(offset) }
     }
 
@@ -56,7 +56,8 @@ impl AddressReservation {
         self.at(offset).as_ptr().cast()
     }
 
-    /// Checks that `bytes` from `offset` lie within the used part, because MAP_FIXED must not hit memory of others.
+    /// Checks that the range of `bytes` bytes from `offset` lies within the used part. With MAP_FIXED, a range outside
+    /// of it would replace other mappings of the process.
     fn require_inside(&self, offset: usize, bytes: usize) -> Result<(), ShmError> {
         let is_inside = offset.checked_add(bytes).is_some_and(|end| end <= self.used_bytes);
         if is_inside { Ok(()) } else { Err(too_large()) }
@@ -76,10 +77,10 @@ impl AddressReservation {
             Access::ReadOnly => ProtFlags::READ,
             Access::ReadWrite => ProtFlags::READ | ProtFlags::WRITE,
         };
-        // NORESERVE is set because ring files on hugetlbfs have their pages already, and a reader of another user's
-        // sparse file must not take pages from the pool for its holes.
+        // NORESERVE: a reader of another user's sparse file on hugetlbfs must not take pages from the pool for the
+        // holes of the file. Ring files that this process makes have their pages already.
         let flags = MapFlags::SHARED | MapFlags::FIXED | MapFlags::NORESERVE;
-        // SAFETY: the range lies within this reservation, so that MAP_FIXED replaces only pages that nobody else uses.
+        // SAFETY: the range lies within this reservation, so MAP_FIXED replaces only pages that nobody else uses.
         match unsafe { mmap(self.address(offset), bytes, rights, flags, file, file_offset) } {
             Ok(_) => Ok(()),
             Err(Errno::NOMEM) => Err(no_address_space(Errno::NOMEM)),
@@ -87,16 +88,15 @@ impl AddressReservation {
         }
     }
 
-    /// Maps zero pages, which take no memory, over the whole used part.
+    /// Maps zero pages over the whole used part. These pages take no memory.
     pub(super) fn map_zeros(&self) -> Result<(), ShmError> {
         let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE;
-        // SAFETY: the used part lies within this reservation, so that MAP_FIXED replaces only pages that nobody else
-        // uses.
+        // SAFETY: the used part lies within this reservation, so MAP_FIXED replaces only pages that nobody else uses.
         let mapped = unsafe { mmap_anonymous(self.address(0), self.used_bytes, ProtFlags::READ, flags) };
         mapped.map(|_| ()).map_err(no_address_space)
     }
 
-    /// Makes the kernel map the pages of a part now, so that no access faults later.
+    /// Makes the kernel map the pages of a range now. Later accesses to the range then cause no page fault.
     pub(super) fn prefault(&self, offset: usize, bytes: usize, access: Access) -> Result<(), ShmError> {
         if bytes == 0 {
             return Ok(());
@@ -107,10 +107,11 @@ impl AddressReservation {
             Access::ReadWrite => Advice::LinuxPopulateWrite,
         };
         loop {
-            // SAFETY: the range lies within this reservation; populating changes no content.
+            // SAFETY: the range lies within this reservation. Populating its pages changes no content.
             let populated = unsafe { madvise(self.address(offset), bytes, advice) };
             match populated {
-                // Kernels before 5.14 return INVAL. The file has its pages, but each first access takes a fault.
+                // Kernels before 5.14 return INVAL. The file has its pages nevertheless, but the first access to each
+                // page causes a page fault.
                 Ok(()) | Err(Errno::INVAL) => return Ok(()),
                 Err(Errno::INTR | Errno::AGAIN) => {}
                 Err(errno @ (Errno::FAULT | Errno::NOMEM)) => {
@@ -130,8 +131,9 @@ impl AddressReservation {
 
 impl Drop for AddressReservation {
     fn drop(&mut self) {
-        // SAFETY: the range is this reservation with what was mapped over it; the pointers into it are documented to
-        // end with it. If the process has too many mappings, the range stays mapped, which does no harm.
+        // SAFETY: the range is this reservation, with everything that was mapped over it. By their documentation,
+        // pointers into it are valid only while it lives. If the process has too many mappings, `munmap` fails and the
+        // range stays mapped, which does no harm.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.reserved_bytes) };
     }
 }

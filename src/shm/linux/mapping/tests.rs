@@ -13,7 +13,7 @@ fn ring(sections: Sections) -> (OwnedRingFile, Mapping) {
 }
 
 fn store(place: NonNull<u8>, offset: usize, byte: u8) {
-    // SAFETY: the tests pass places and offsets within a writable mapping.
+    // SAFETY: the tests pass an offset that lies within a writable mapping.
     let place = unsafe { place.add(offset) };
     // SAFETY: as above; no other thread uses the byte.
     unsafe { place.write_volatile(byte) };
@@ -102,7 +102,7 @@ fn sizes_beyond_the_address_space_are_an_error() {
         let error = Mapping::map(&file, sections, MapOptions::reader()).unwrap_err();
         assert!(matches!(error.kind(), ShmErrorKind::BadSections | ShmErrorKind::Truncated), "{error}");
     }
-    // A sparse file can have a length of 2^60 bytes, but the address space is too small to map it.
+    // A sparse file can have a length of 2^60 bytes. The address space is too small to map such a file.
     let sparse = tempfile::tempfile_in("/dev/shm").unwrap();
     let sections = Sections { payload_bytes: 1 << 60, ..SECTIONS };
     sparse.set_len(sections.file_bytes().unwrap()).unwrap();
@@ -114,7 +114,7 @@ fn sizes_beyond_the_address_space_are_an_error() {
 fn a_dropped_mapping_leaves_nothing_in_the_address_space() {
     let (file, map) = ring(SECTIONS);
     let start = map.header().addr().get();
-    // Other tests may map their own files at the same place meanwhile.
+    // After `drop(map)`, other tests may map their own files at `start`. So `is_mapped` compares the inode, too.
     let inode = rustix::fs::fstat(&file).unwrap().st_ino.to_string();
     let is_mapped = || {
         std::fs::read_to_string("/proc/self/maps").unwrap().lines().any(|line| {
