@@ -3,13 +3,13 @@
 use std::fmt;
 use std::path::PathBuf;
 
-/// The environment variable that replaces the search for a ring directory.
+/// The environment variable that names the ring directory. If it is set, no other directory is searched or used.
 pub const DIRECTORY_VARIABLE: &str = "EVENTRING_DIR";
 
-/// The directory of rings below a hugetlbfs mount point, as in the published system.
+/// The name of the ring directory on a hugetlbfs mount. The published C event system uses the same name.
 pub(super) const SUBDIRECTORY: &str = "event-rings";
 
-/// The reason why a ring does not use huge pages. The ring works nevertheless, with more TLB misses.
+/// The reason why a ring does not use huge pages. The ring works nevertheless, but the processor has more TLB misses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HugePageWarning {
@@ -20,7 +20,7 @@ pub enum HugePageWarning {
         /// A mount that would be used if the pool had pages.
         mount: PathBuf,
     },
-    /// A mount that has pages, but to which this user may not write.
+    /// A hugetlbfs mount whose pool has pages, but to which this user may not write.
     MountNotWritable {
         /// The mount.
         mount: PathBuf,
@@ -58,15 +58,16 @@ impl fmt::Display for HugePageWarning {
     }
 }
 
-/// The path of a ring file to be made, and the rules for making it.
+/// The path at which a ring file is to be made, and rules for making it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RingLocation {
     /// The path of the file.
     pub path: PathBuf,
-    /// True if the file is in a ring directory. Such a directory is made if it is missing. Directories and files of
-    /// strangers are refused.
+    /// True if the file is in a ring directory. A missing ring directory is made. A ring directory or file that
+    /// belongs to a stranger is refused.
     pub in_ring_directory: bool,
-    /// True if the directory is removed when it becomes empty. Only `/dev/shm/event-rings` is removed.
+    /// True if the directory is removed when its last ring file has been removed. Only `/dev/shm/event-rings` is
+    /// removed.
     pub remove_empty_directory: bool,
     /// A warning for the user.
     pub warning: Option<HugePageWarning>,

@@ -1,10 +1,11 @@
-//! The operating system: the places, owners, locks and mappings of ring files.
+//! The operating-system layer: where ring files are, who owns them, how they are locked and mapped.
 //!
-//! This layer knows bytes and files, and nothing of the ring format. Callers give it the sizes of the sections.
+//! This layer knows only bytes and files. It does not know the format of a ring: callers pass the sizes of the
+//! sections.
 //!
-//! Ring files work on Linux only; `linux/` has the implementation. On other systems, and with `--cfg
-//! eventring_unsupported`, a stand-in with the same items takes its place. Its functions that would make, open or map a
-//! ring file fail with [`ShmErrorKind::Unsupported`]. The layers above compile unchanged.
+//! Ring files work on Linux only. `linux/` has the implementation. On other systems, and with `--cfg
+//! eventring_unsupported`, `unsupported.rs` takes its place. It has the same items, so the layers above compile
+//! unchanged. Its functions that would make, open or map a ring file fail with [`ShmErrorKind::Unsupported`].
 //!
 //! | file | idea |
 //! |---|---|
@@ -60,6 +61,6 @@ pub(crate) use linux::same_pid;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub use linux::{HugePagePool, StaleFile, huge_page_mounts, writer_liveness};
 
-/// The offset of the byte that a writer locks with its second lock. A word there that is not 0 shows that the file's
-/// writer holds that lock.
+/// The offset of the byte in a ring file on which the writer takes its second lock. If the word at this offset is not
+/// 0, the writer of the file holds that lock.
 pub const WRITE_LOCK_OFFSET: u64 = 0x198;

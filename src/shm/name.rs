@@ -1,8 +1,9 @@
 //! The configuration string of a ring: `<name-or-path>[:<descriptor-shift>:<payload-shift>]`.
 //!
-//! The rules are those of the published system. Fields are separated by `:`, and the first field is required. A shift
-//! that is missing or empty takes its default (`f::30`); a shift *s* means 2^*s* descriptors or bytes. A first field
-//! without `/` is the name of a ring in the ring directory. With a `/` it is a path, used as written.
+//! The rules are those of the published C event system. Fields are separated by `:`. The first field is required. If
+//! it has no `/`, it is the name of a ring in the ring directory. If it has a `/`, it is a path, used as written. The
+//! other fields are shifts: a shift *s* means 2^*s* descriptors, or 2^*s* bytes of payload. A shift that is missing or
+//! empty, as in `f::30`, has its default value.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -11,8 +12,8 @@ use std::path::{Path, PathBuf};
 use super::decimal::digits;
 use super::error::{ShmError, ShmErrorKind};
 
-/// Largest number of bytes in a name. File systems allow 255 bytes. While a ring is being created, its name ends with
-/// `.~` and a process id. (With `.` alone it would be the name of a shard.)
+/// Largest number of bytes in a name. File systems allow 255 bytes. While a ring is being made, its file has a longer
+/// name, which ends with `.~` and the process id. (A name that ends with `.` and a number is the name of a shard.)
 const NAME_BYTES_MAX: usize = 255 - ".~4294967295".len();
 
 /// The limits of a shift, and its default.
@@ -59,8 +60,8 @@ impl RingName {
     /// Reads a name or path.
     ///
     /// # Errors
-    /// [`BadConfig`](ShmErrorKind::BadConfig) if the name is empty, `.` or `..`, ends in `/`, `/.` or `/..`, holds a
-    /// NUL byte, or if its last component has more than 243 bytes.
+    /// [`BadConfig`](ShmErrorKind::BadConfig) if the name is empty, holds a NUL byte, or names a directory (`.`, `..`,
+    /// or an ending `/`, `/.` or `/..`), or if its last component has more than 243 bytes.
     pub fn new(name: impl AsRef<OsStr>) -> Result<Self, ShmError> {
         let name = name.as_ref();
         Self::understand(name).map_err(|found| {
@@ -101,7 +102,7 @@ impl RingName {
         }
     }
 
-    /// Returns the name with `suffix` appended: `perf` and `.3` give `perf.3`.
+    /// Returns the name with `suffix` appended. For example, `perf` and `.3` give `perf.3`.
     ///
     /// # Errors
     /// As [`RingName::new`], if the longer name is not allowed.
@@ -130,10 +131,10 @@ pub struct RingConfig {
 }
 
 impl RingConfig {
-    /// Reads a configuration string. A configuration string cannot name a path with a `:`.
+    /// Reads a configuration string. A path in it cannot contain a `:`, because `:` separates the fields.
     ///
     /// # Errors
-    /// [`BadConfig`](ShmErrorKind::BadConfig), naming the string, the field and what is allowed.
+    /// [`BadConfig`](ShmErrorKind::BadConfig). The message names the string, the bad field, and what is allowed.
     pub fn parse(config: impl AsRef<OsStr>, limits: &ConfigLimits) -> Result<Self, ShmError> {
         let config = config.as_ref();
         let bad = |found: fmt::Arguments<'_>| {
@@ -144,7 +145,7 @@ impl RingConfig {
         let mut fields = config.as_encoded_bytes().split(|&byte| byte == b':');
         let mut field = || fields.next().unwrap_or_default();
         let (name, descriptor, payload) = (field(), field(), field());
-        // SAFETY: the bytes are those of an `OsStr` up to its end or to a `:`, which is valid UTF-8.
+        // SAFETY: the bytes are the start of an `OsStr`. They end at its end or before a `:`, which is valid UTF-8.
         let name = unsafe { OsStr::from_encoded_bytes_unchecked(name) };
         let more = fields.count();
         if more > 0 {
@@ -167,7 +168,8 @@ impl RingConfig {
     }
 }
 
-/// Reads a decimal number within the limits. Signs and blanks are no digits.
+/// Reads a shift, a decimal number. An empty field gives the default. Returns `None` if the field is not a number
+/// (signs and blanks are not allowed), or if the number is outside of the limits.
 fn parse_shift(field: &[u8], limits: &ShiftLimits) -> Option<u8> {
     if field.is_empty() {
         return Some(limits.default);

@@ -3,20 +3,20 @@
 /// Options for making a ring file.
 #[derive(Clone, Copy, Debug)]
 pub struct CreateOptions {
-    /// The mode of the file, whatever the umask is. The default is 0640: the owner writes and the group reads. Only
-    /// permission bits are allowed, and the owner's bits for reading and writing are required.
+    /// The permission bits of the file. The umask does not change them. The default is 0640: the owner may write, the
+    /// group may read. Other mode bits are not allowed, and the owner must be allowed to read and write.
     pub file_mode: u32,
-    /// The mode of a ring directory that has to be made, whatever the umask is. The default is 0750. If the group or
-    /// other users may write to the directory, it also gets the sticky bit. Without this bit they could exchange the
-    /// ring files in it. A directory that exists keeps its mode.
+    /// The permission bits of the ring directory, if it has to be made. The umask does not change them. The default is
+    /// 0750. If the group or other users may write to the directory, it also gets the sticky bit. Without this bit
+    /// they could replace the ring files in it. A directory that exists keeps its mode.
     pub directory_mode: u32,
     /// True if the file stays when its owner ends.
     pub keep: bool,
-    /// True if, for a bare name, the ring directory and a stale file in it may belong to a user other than the caller
-    /// and root.
+    /// True if the ring directory, and a stale file in it, may belong to any user. By default they must belong to the
+    /// caller or to root. This concerns bare names only.
     pub allow_foreign_owner: bool,
-    /// The first bytes that a stale file must have to be replaced, unless the file is empty. Because of this check, a
-    /// mistyped path does not destroy a file.
+    /// The bytes with which a stale file must begin, or it is not replaced. (An empty file is always replaced.)
+    /// Because of this check, a mistyped path does not destroy a file.
     pub replace_prefix: &'static [u8],
 }
 
@@ -29,7 +29,7 @@ impl Default for CreateOptions {
 /// Options for making an anonymous ring.
 #[derive(Clone, Copy, Debug)]
 pub struct MemfdOptions {
-    /// The mode of the file, which matters when a process opens `/proc/PID/fd/N`. The default is 0640.
+    /// The permission bits of the file. They apply when a process opens `/proc/PID/fd/N`. The default is 0640.
     pub file_mode: u32,
     /// True if the file consists of 2 MiB huge pages.
     pub huge_pages: bool,
@@ -41,13 +41,14 @@ impl Default for MemfdOptions {
     }
 }
 
-/// Options for opening a ring file. By default links are refused, and so are strangers' files in a ring directory.
+/// Options for opening a ring file. By default, symbolic links are refused. In a ring directory, files of strangers
+/// are refused, too.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpenOptions {
-    /// True if a symbolic link in the last component is followed. (`/proc/PID/fd/N` is such a link.)
+    /// True if the last component of the path may be a symbolic link. (`/proc/PID/fd/N` is one.)
     pub follow_symlinks: bool,
-    /// True if, for a bare name, the file may belong to a user other than the caller and root, and to none of the
-    /// caller's groups. Files that are given by a path are never checked.
+    /// True if the file may belong to any user. By default it must belong to the caller, to root, or to a group of the
+    /// caller. This concerns bare names only: a file that is given by its path may always belong to any user.
     pub allow_foreign_owner: bool,
 }
 
@@ -60,31 +61,33 @@ pub enum Access {
     ReadWrite,
 }
 
-/// Options for mapping; start from [`MapOptions::reader`] or [`MapOptions::writer`].
+/// Options for mapping a ring file. Start from [`MapOptions::reader`] or [`MapOptions::writer`].
 #[derive(Clone, Copy, Debug)]
 pub struct MapOptions {
     /// The access that the mapping allows.
     pub access: Access,
-    /// True if every page is mapped now, so that no access faults later. On kernels before 5.14 this does nothing.
+    /// True if every page is mapped immediately. Later accesses then cause no page fault. On kernels before 5.14 this
+    /// has no effect.
     pub prefault: bool,
-    /// True if accesses survive a truncation of the file by another program; see
+    /// True if accesses survive a truncation of the file by another program. See
     /// [`Mapping::was_truncated`](super::Mapping::was_truncated).
     pub survive_truncation: bool,
-    /// True if the holes of a sparse file are mapped, too. A load from a mapped hole gives the file a page. If holes
-    /// are not mapped, they read as zeros and take no memory, and later writes to them are visible after
-    /// [`Mapping::reach`](super::Mapping::reach). A writable or prefaulted mapping always has its holes mapped.
+    /// True if the holes of a sparse file are mapped, too. A load from a mapped hole makes the kernel allocate a page.
+    /// Holes that are not mapped read as zeros and take no memory. If a writer fills such a hole later,
+    /// [`Mapping::reach`](super::Mapping::reach) makes the data visible. If a mapping is writable or prefaulted, its
+    /// holes are always mapped.
     pub map_holes: bool,
 }
 
 impl MapOptions {
-    /// Returns options for readers: read-only, not prefaulted, surviving truncation, without the holes of a sparse
-    /// file.
+    /// Returns the options for readers: read-only and not prefaulted. The mapping survives truncation. The holes of a
+    /// sparse file are not mapped.
     #[must_use]
     pub const fn reader() -> Self {
         Self { access: Access::ReadOnly, prefault: false, survive_truncation: true, map_holes: false }
     }
 
-    /// Returns options for writers: writable, prefaulted, surviving truncation.
+    /// Returns the options for writers: writable and prefaulted. The mapping survives truncation.
     #[must_use]
     pub const fn writer() -> Self {
         Self { access: Access::ReadWrite, prefault: true, survive_truncation: true, map_holes: true }

@@ -1,8 +1,8 @@
 //! The sizes of a ring file's sections, and arithmetic on them that cannot overflow.
 
-/// The four sections of a ring file in file order, each in bytes.
+/// The sizes of the four sections of a ring file, in bytes. The fields have the order of the file.
 ///
-/// There are no gaps between the sections. The sizes may come from an untrusted file, so nothing is assumed about them.
+/// There are no gaps between the sections. The sizes may come from an untrusted file, so they can have any value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sections {
     /// The header section, from file offset 0.
@@ -16,7 +16,7 @@ pub struct Sections {
 }
 
 impl Sections {
-    /// Returns the length that the file needs, or `None` if it does not fit 64 bits.
+    /// Returns the length in bytes that the file needs. Returns `None` if the length does not fit into 64 bits.
     #[must_use]
     pub fn file_bytes(&self) -> Option<u64> {
         self.context_offset()?.checked_add(self.context_bytes)

@@ -1,6 +1,8 @@
-//! The stand-in for systems other than Linux: ring files cannot be made, opened or mapped here.
+//! The stand-in for the Linux implementation on other systems. On these systems, ring files cannot be made, opened or
+//! mapped.
 //!
-//! A value that only a successful call could return has a type without values. So its methods need no implementation.
+//! Types of which only a successful call could return a value, such as [`Mapping`], have no values here. So their
+//! methods are never called and need no implementation.
 
 use std::convert::Infallible;
 use std::fs::File;
@@ -27,7 +29,7 @@ fn unsupported_io() -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, "event rings and captures need Linux")
 }
 
-/// The guard of a process that is never forked while it records, because it never records.
+/// The guard that notices a fork. Here it never has to, because no process of this system records events.
 #[derive(Debug)]
 pub struct ForkGuard;
 
@@ -53,7 +55,7 @@ impl ForkGuard {
     }
 }
 
-/// A new ring file, before others see it. There is none on this system.
+/// A new ring file that no other process can see yet. No value of this type exists on this system.
 #[derive(Debug)]
 pub struct UnpublishedFile<'a> {
     never: Infallible,
@@ -61,7 +63,7 @@ pub struct UnpublishedFile<'a> {
 }
 
 impl UnpublishedFile<'_> {
-    /// Returns true if the owner holds the lock that no reader can hold.
+    /// Returns true if the owner holds the second lock, which no reader can hold.
     #[must_use]
     pub fn is_locked_for_writing(&self) -> bool {
         match self.never {}
@@ -74,7 +76,7 @@ impl AsFd for UnpublishedFile<'_> {
     }
 }
 
-/// A ring file that this process owns. There is none on this system.
+/// A ring file that this process owns. No value of this type exists on this system.
 #[derive(Debug)]
 pub struct OwnedRingFile(Infallible);
 
@@ -158,7 +160,7 @@ impl RingDirectories {
         vec![self.only.clone()]
     }
 
-    /// Returns the place at which a writer would make the ring `name`.
+    /// Returns the place at which a writer would make the ring `name`, if rings could be made.
     #[must_use]
     pub fn location_for_writing(&self, name: &RingName) -> RingLocation {
         RingLocation {
@@ -170,7 +172,7 @@ impl RingDirectories {
     }
 }
 
-/// A ring file that is open for reading. There is none on this system.
+/// A ring file that is open for reading. No value of this type exists on this system.
 #[derive(Debug)]
 pub struct RingFile(Infallible);
 

@@ -1,4 +1,4 @@
-//! The free memory or file space for a new file, and the error if it is not enough.
+//! The free memory or file space for a new file, and the error if a file needs more.
 
 use std::fmt;
 use std::os::fd::BorrowedFd;
@@ -12,17 +12,17 @@ use super::huge_pages::HugePagePool;
 use super::memory;
 use super::page_size::is_in_memory;
 
-/// The memory or file space that is free for a new file, as far as the system shows it.
+/// The memory or file space that is free for a new file. A part that the system does not show is `None`.
 #[derive(Debug)]
 pub(super) enum Room {
     HugePages {
         page_bytes: u64,
         pool: HugePagePool,
-        /// The pages that the mount's `size=` option leaves, or `None` if the mount has no such option.
+        /// The number of pages that the mount's option `size=` still allows. `None` if the mount has no such option.
         mount_pages: Option<u64>,
     },
     SmallPages {
-        /// Free bytes on the file system, or `None` if the file system has no limit.
+        /// The number of free bytes on the file system. `None` if the file system has no limit.
         file_system: Option<u64>,
         /// Free bytes in memory, if the file is in memory.
         memory: Option<u64>,
@@ -46,11 +46,11 @@ impl Room {
         }
     }
 
-    /// Returns the largest number of bytes that fits, if that is known.
+    /// Returns the size in bytes of the largest file that fits. Returns `None` if this is not known.
     pub(super) fn bytes(&self) -> Option<u64> {
         match *self {
-            // The pool looks empty, but that is also so if this process cannot see it. Since the room is not known, the
-            // allocation is tried, and the kernel decides.
+            // An empty pool also stands for a pool that this process cannot see. So the room is not known. The caller
+            // then tries the allocation, and the kernel decides.
             Self::HugePages { pool, .. } if pool.is_empty() => None,
             Self::HugePages { page_bytes, pool, mount_pages } => {
                 let pages = pool.available.saturating_add(pool.overcommit);
@@ -104,7 +104,8 @@ impl Room {
     }
 }
 
-/// A size whose display is like `644 MiB`. Sizes are rounded up to whole mebibytes; small sizes are displayed in bytes.
+/// A size in bytes that is displayed like `644 MiB`, rounded up to whole mebibytes. A size below 1 MiB is displayed in
+/// bytes.
 pub(super) struct Mebibytes(pub(super) u64);
 
 impl fmt::Display for Mebibytes {

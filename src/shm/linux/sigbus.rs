@@ -1,18 +1,20 @@
-//! Survival of the truncation of a mapped file by another program.
+//! Protection against the truncation of a mapped file by another program.
 //!
-//! An access beyond the new end of a mapped file raises SIGBUS, which kills the process. A program with a recorder, or
-//! a reader, should not die because another program has cut the file. So the first mapping installs a signal handler.
-//! The handler maps anonymous zero pages over the missing part of the section and marks the mapping as truncated. The
-//! interrupted access then reads zeros, and all checks of the layers above (sequence numbers, magic) find nothing
-//! there.
+//! An access beyond the new end of a truncated file raises SIGBUS, which kills the process. A recorder or a reader
+//! should not die because another program has truncated its file. So the first mapping installs a signal handler. The
+//! handler replaces the missing pages, up to the end of their section, by anonymous zero pages, and marks the mapping
+//! as truncated. The interrupted access then reads zeros. The layers above check everything they read (sequence
+//! numbers, magic numbers), so they find no event there.
 //!
 //! Limits:
-//! - A SIGBUS of any other cause goes to the handler that was installed before, or to the default action.
-//! - The handler is not called if the program installs its own SIGBUS handler later and does not call the previous one.
-//! - Memory errors of the hardware (`BUS_MCEERR_*`) are not hidden: the content of such a page is lost, and every
+//! - If a SIGBUS has any other cause, the handler passes it to the handler that was installed before, or takes the
+//!   default action.
+//! - If the program installs its own SIGBUS handler later, and that handler does not call the previous handler, the
+//!   handler of this module is never called.
+//! - Memory errors of the hardware (`BUS_MCEERR_*`) are not hidden. The content of such a page is lost, and every
 //!   process that uses the page must notice.
-//! - A writer whose file was cut continues to write into private pages, which take as much memory as the missing part
-//!   is large.
+//! - A writer whose file was truncated continues to write, into private pages. These take as much memory as the
+//!   missing part of the file had.
 
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -23,10 +25,11 @@ use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
 use super::handler_list::{HandlerList, ListEntry};
 
-/// The number of section borders of a mapping: header, descriptors, payload, mirror, context, end.
+/// The number of section borders that a mapping has. They are the starts of header, descriptors, payload, mirror and
+/// context, and the end.
 const EDGES: usize = 6;
 
-/// An address range that may lose its file, with the addresses of its section borders.
+/// The address range of a mapping whose file may be truncated. `edges` holds the addresses of its section borders.
 pub(super) struct Range {
     pub edges: [usize; EDGES],
     pub page_bytes: usize,
@@ -35,8 +38,9 @@ pub(super) struct Range {
 
 /// An entry of the handler's list, which holds a [`Range`].
 ///
-/// `version` makes the entry a sequence lock: it is odd while the entry changes. The handler never waits. An entry that
-/// is changing cannot be the entry of the faulting access, because the faulting thread borrows its mapping.
+/// `version` makes the entry a sequence lock: it is odd while `set` changes the entry. The signal handler does not
+/// wait for such an entry, but skips it. That is safe: the faulting thread borrows its mapping, so the entry of this
+/// mapping is complete and not being changed.
 struct RangeEntry {
     claimed: AtomicBool,
     version: AtomicUsize,
@@ -57,20 +61,20 @@ impl ListEntry for RangeEntry {
     };
 
     fn try_claim(&self) -> bool {
-        // Acquire, pairs with the release in `Registration::drop`: the previous claimant's stores happen before the
-        // stores of this claimant.
+        // Acquire, pairs with the release in `RangeRegistration::drop`: the stores of the previous claimant happen
+        // before the stores of this claimant.
         !self.claimed.load(Ordering::Relaxed) && !self.claimed.swap(true, Ordering::Acquire)
     }
 }
 
 impl RangeEntry {
-    /// Changes the entry. Only the claimant calls this, so that `version` has one writer.
+    /// Stores a new range in the entry. Only the claimant calls this, so `version` has only one writer.
     #[inline(never)]
     fn set(&self, range: &Range) {
         let version = self.version.load(Ordering::Relaxed);
         self.version.store(version.wrapping_add(1), Ordering::Relaxed);
-        // Release, pairs with the acquire fence in `find`: a handler that reads a changed field also reads the odd
-        // version.
+        // Release fence, pairs with the acquire fence in `find`: a handler that reads a changed field also reads the
+        // odd version.
         fence(Ordering::Release);
         for (slot, edge) in self.edges.iter().zip(range.edges) {
             slot.store(edge, Ordering::Relaxed);
@@ -78,11 +82,13 @@ impl RangeEntry {
         self.page_bytes.store(range.page_bytes, Ordering::Relaxed);
         self.writable.store(range.writable, Ordering::Relaxed);
         self.truncated.store(false, Ordering::Relaxed);
-        // Release, pairs with the first load in `find`: a handler that reads the even version reads these fields.
+        // Release, pairs with the acquire load in `find`: a handler that reads this even version also reads these
+        // fields.
         self.version.store(version.wrapping_add(2), Ordering::Release);
     }
 
-    /// Returns the range if it holds `address` and is not being changed.
+    /// Returns the range of the entry. Returns `None` if `address` is not in the range, or if the entry is being
+    /// changed.
     fn find(&self, address: usize) -> Option<Range> {
         let before = self.version.load(Ordering::Acquire);
         if before % 2 == 1 {
@@ -93,7 +99,8 @@ impl RangeEntry {
             page_bytes: self.page_bytes.load(Ordering::Relaxed),
             writable: self.writable.load(Ordering::Relaxed),
         };
-        // Acquire: the loads above happen before the second load of the version.
+        // Acquire fence, pairs with the release fence in `set`: if a load above has read a field of a newer range, the
+        // load below reads a newer version.
         fence(Ordering::Acquire);
         let is_same = self.version.load(Ordering::Relaxed) == before;
         (is_same && range.edges[0] <= address && address < range.edges[EDGES - 1]).then_some(range)
@@ -115,7 +122,7 @@ impl std::fmt::Debug for RangeEntry {
 }
 
 impl RangeRegistration {
-    /// Returns true if the handler had to replace pages of the range.
+    /// Returns true if the signal handler has replaced pages of the range.
     pub(super) fn was_truncated(&self) -> bool {
         // Acquire, pairs with the release in `replace_lost_pages`.
         self.slot.truncated.load(Ordering::Acquire)
@@ -129,7 +136,7 @@ impl Drop for RangeRegistration {
     }
 }
 
-/// Makes accesses to the range survive truncation. The first call installs the handler.
+/// Registers the range, so that accesses to it survive a truncation of the file. The first call installs the handler.
 pub(super) fn register(range: Range) -> RangeRegistration {
     install();
     let slot = RANGES.claim();
@@ -143,13 +150,13 @@ static PREVIOUS: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 static PREVIOUS_FLAGS: AtomicI32 = AtomicI32::new(0);
 
 fn install() {
-    // This does not wait for another thread that is installing the handler, because after a fork that thread may not
-    // exist. The installation takes only a few system calls.
+    // If another thread is installing the handler at this moment, this call does not wait for it: after a fork, that
+    // thread may not exist. It takes only a few system calls until the handler is installed.
     if INSTALLED.swap(true, Ordering::AcqRel) {
         return;
     }
     let mut old = MaybeUninit::<libc::sigaction>::uninit();
-    // SAFETY: a null new action only asks; `old` is writable for one action.
+    // SAFETY: with a null new action, the call only asks for the present action. `old` has room for one action.
     let asked = unsafe { libc::sigaction(libc::SIGBUS, ptr::null(), old.as_mut_ptr()) };
     if asked != 0 {
         return;
@@ -160,20 +167,21 @@ fn install() {
     PREVIOUS_FLAGS.store(old.sa_flags, Ordering::Relaxed);
     let mut new = old;
     new.sa_sigaction = on_sigbus as *const () as usize;
-    // The previous mask and SA_NODEFER stay, because this handler may call the previous one. SA_ONSTACK is for threads
-    // with a small or overflowed stack.
+    // The mask, SA_NODEFER and SA_RESTART of the previous handler are kept, because this handler may call the previous
+    // one. SA_ONSTACK is set for threads whose stack is small or has overflowed.
     new.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | (old.sa_flags & (libc::SA_NODEFER | libc::SA_RESTART));
-    // SAFETY: `on_sigbus` has the signature that SA_SIGINFO requires. It is async-signal-safe, because it uses atomics,
-    // mmap, sigaction and raise only.
+    // SAFETY: `on_sigbus` has the signature that SA_SIGINFO requires. It is async-signal-safe, because it uses only
+    // atomics, mmap, sigaction and raise.
     unsafe { libc::sigaction(libc::SIGBUS, &new, ptr::null_mut()) };
 }
 
 extern "C" fn on_sigbus(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
-    // SAFETY: under SA_SIGINFO the kernel passes a valid record, which lives on this stack until we return.
+    // SAFETY: under SA_SIGINFO the kernel passes a valid record. The record is on this stack, and lives until we
+    // return.
     let cause = unsafe { &*info };
     let code = cause.si_code;
     if code == libc::BUS_ADRERR {
-        // SAFETY: a SIGBUS with a code of the kernel carries an address.
+        // SAFETY: with a code of the kernel, a SIGBUS carries an address.
         let address = unsafe { cause.si_addr() }.addr();
         if replace_lost_pages(address) {
             return;
@@ -182,7 +190,8 @@ extern "C" fn on_sigbus(signal: c_int, info: *mut siginfo_t, context: *mut c_voi
     call_previous(signal, code, info, context);
 }
 
-/// Maps zero pages from the faulting page to the end of its section. This function is async-signal-safe.
+/// Maps zero pages over the range from the faulting page to the end of its section. Returns false if the address is in
+/// no registered range, or the mapping fails. This function is async-signal-safe.
 fn replace_lost_pages(address: usize) -> bool {
     let Some((slot, range)) = RANGES.iter().find_map(|slot| Some((slot, slot.find(address)?))) else {
         return false;
@@ -191,25 +200,27 @@ fn replace_lost_pages(address: usize) -> bool {
         return false;
     };
     let start = address & !(range.page_bytes - 1);
-    // If the descriptor section ends inside a page, the page belongs to both sections.
+    // The header section may end inside a page. This page also holds the first descriptors, and is replaced as a
+    // whole.
     let end = end.next_multiple_of(range.page_bytes);
     let rights = if range.writable { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
     let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE;
     let place = ptr::with_exposed_provenance_mut::<c_void>(start);
-    // The flag is set before the pages change: a reader that reads the zeros can then also read the flag.
+    // Release, pairs with the acquire in `was_truncated`. The flag is set before the pages change: a reader that has
+    // read the zeros can then also read the flag.
     slot.truncated.store(true, Ordering::Release);
     // SAFETY: [start, end) lies within one registered mapping, which is alive because the faulting thread uses it. The
-    // contract of the mapping announces that its pages may be replaced, and nobody holds Rust references into it.
+    // documentation of `Mapping` says that its pages may be replaced, and nobody holds Rust references into it.
     let mapped = unsafe { mmap_anonymous(place, end - start, rights, flags) };
     mapped.is_ok()
 }
 
-/// Calls the previous handler, or takes the default action, as if this handler did not exist.
+/// Calls the handler that was installed before this one. If there was none, takes the default action.
 fn call_previous(signal: c_int, code: c_int, info: *mut siginfo_t, context: *mut c_void) {
     let previous = PREVIOUS.load(Ordering::Relaxed);
     let flags = PREVIOUS_FLAGS.load(Ordering::Relaxed);
-    // A code of 0 or below means that a process sent the signal, by `kill` or `sigqueue`. Then no instruction has
-    // faulted, and none will fault again after our return.
+    // A code of 0 or below means that a process sent the signal, by `kill` or `sigqueue`. No instruction has faulted,
+    // so none will fault again when this handler has returned.
     let was_sent = code <= 0;
     if previous == libc::SIG_IGN && was_sent {
         return;
@@ -217,31 +228,32 @@ fn call_previous(signal: c_int, code: c_int, info: *mut siginfo_t, context: *mut
     if previous == libc::SIG_DFL || previous == libc::SIG_IGN {
         restore_default(signal);
         if was_sent {
-            // SAFETY: raise is async-signal-safe. The signal is blocked until we return, then it kills.
+            // SAFETY: `raise` is async-signal-safe. The signal is blocked until the handler returns. Then it kills the
+            // process.
             unsafe { libc::raise(signal) };
         }
-        // If an instruction has faulted, it faults again after our return, and the default action then kills the
-        // process.
+        // If an instruction has faulted, it is executed again when the handler has returned, and faults again. The
+        // default action then kills the process.
         return;
     }
     if flags & libc::SA_RESETHAND != 0 {
         PREVIOUS.store(libc::SIG_DFL, Ordering::Relaxed);
     }
     if flags & libc::SA_SIGINFO != 0 {
-        // SAFETY: with SA_SIGINFO the stored word is a function of this type.
+        // SAFETY: with SA_SIGINFO, the stored word is the address of a function of this type.
         let handler =
             unsafe { std::mem::transmute::<usize, extern "C" fn(c_int, *mut siginfo_t, *mut c_void)>(previous) };
         handler(signal, info, context);
     } else {
-        // SAFETY: without SA_SIGINFO, and being neither SIG_DFL nor SIG_IGN, the stored word is a function of this
-        // type.
+        // SAFETY: without SA_SIGINFO, the stored word is the address of a function of this type. It is neither SIG_DFL
+        // nor SIG_IGN, as checked above.
         let handler = unsafe { std::mem::transmute::<usize, extern "C" fn(c_int)>(previous) };
         handler(signal);
     }
 }
 
 fn restore_default(signal: c_int) {
-    // SAFETY: all-zero bytes are a valid action: SIG_DFL, no flags, an empty mask.
+    // SAFETY: all-zero bytes are a valid action: SIG_DFL without flags, with an empty mask.
     let default: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
     // SAFETY: `default` is a valid action.
     unsafe { libc::sigaction(signal, &default, ptr::null_mut()) };

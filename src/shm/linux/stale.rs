@@ -18,8 +18,8 @@ use super::trust;
 
 const REMOVE: &str = "remove ring file";
 
-/// A file without an owner, which this process has locked so that no other process replaces or removes it. Dropping the
-/// value gives the lock back.
+/// A file without an owner. This process has locked it, so no other process can replace or remove it. Dropping the
+/// value releases the lock.
 #[derive(Debug)]
 pub struct StaleFile {
     place: Arc<DirectoryEntry>,
@@ -31,12 +31,13 @@ pub struct StaleFile {
 }
 
 impl StaleFile {
-    /// Locks the file at `path` if it has no owner. The file must belong to this user. Returns `None` if there is no
-    /// such file.
+    /// Locks the file at `path` if it has no owner. The file must belong to this user. Returns `None` if `path` leads
+    /// to no file.
     ///
     /// # Errors
-    /// [`AlreadyOwned`](ShmErrorKind::AlreadyOwned), [`PermissionDenied`](ShmErrorKind::PermissionDenied) also if the
-    /// file is another user's, [`NotARegularFile`](ShmErrorKind::NotARegularFile).
+    /// - [`AlreadyOwned`](ShmErrorKind::AlreadyOwned).
+    /// - [`PermissionDenied`](ShmErrorKind::PermissionDenied), also if the file belongs to another user.
+    /// - [`NotARegularFile`](ShmErrorKind::NotARegularFile).
     pub fn lock_own(path: impl AsRef<Path>) -> Result<Option<Self>, ShmError> {
         let path = path.as_ref();
         match DirectoryEntry::of(path) {
@@ -50,7 +51,8 @@ impl StaleFile {
         Self::lock_current(place, REMOVE, REMOVE, |stat| trust::check_own(REMOVE, stat, &place.path))
     }
 
-    /// Locks the file that has the name now, to replace it. Returns `None` if there is no such file.
+    /// Locks the file at `place`, in order to replace it. Returns `None` if there is no file. Returns an error if the
+    /// file has an owner.
     pub(super) fn lock(place: &Arc<DirectoryEntry>, options: &CreateOptions) -> Result<Option<Self>, ShmError> {
         const OPERATION: &str = "replace stale ring file";
         let stale = Self::lock_current(place, OPERATION, create::OPERATION, |stat| {
@@ -76,7 +78,7 @@ impl StaleFile {
             };
             check(&stat)?;
             let stale = Self::try_lock(place, file, &stat, wanted)?;
-            // The name may have passed to another file before the lock was taken.
+            // The name may have passed to another file before this file was locked. Then the loop begins again.
             if place.current() == Some(stale.id) {
                 return Ok(Some(stale));
             }
@@ -84,7 +86,7 @@ impl StaleFile {
         Err(too_much_traffic(&place.path))
     }
 
-    /// Locks an open file. Its name may lead to another file by now.
+    /// Locks an open file whose name was `place`. By now the name may lead to another file; the caller checks this.
     pub(super) fn try_lock(
         place: &Arc<DirectoryEntry>,
         file: OwnedFd,
@@ -112,8 +114,8 @@ impl StaleFile {
         self.place.remove(self.id);
     }
 
-    /// Sets or clears the mark of an unfinished file. If the file belongs to another user, its mode cannot be changed,
-    /// and this function has no effect.
+    /// Sets or clears the mark of an unfinished file. This has no effect on another user's file, because its mode
+    /// cannot be changed.
     pub(super) fn mark_unfinished(&self, is_unfinished: bool) {
         let mode = if is_unfinished { self.mode | STICKY } else { self.mode };
         let _ = fchmod(&self.locked, Mode::from_raw_mode(mode));
@@ -130,7 +132,7 @@ pub(super) fn open_existing(
     place: &DirectoryEntry,
     operation: &'static str,
 ) -> Result<Option<(OwnedFd, Stat)>, ShmError> {
-    // NONBLOCK and NOCTTY: opening a pipe must not wait, and a terminal must not become the controlling one.
+    // With NONBLOCK, opening a pipe does not wait. With NOCTTY, a terminal does not become the controlling terminal.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     let failed = |errno| ShmError::from_errno(operation, errno).at(&place.path);
     let file = match place.open(flags, Mode::empty()) {

@@ -1,4 +1,4 @@
-//! System calls for other layers: threads, clocks, and a few files that are not rings.
+//! System calls that other layers need, for threads, clocks, and a few files that are not rings.
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -11,7 +11,7 @@ pub(crate) fn current_thread_name() -> Option<String> {
     rustix::thread::name().ok().map(|name| name.to_string_lossy().into_owned())
 }
 
-/// Returns the number that the system has for the calling thread.
+/// Returns the id that the system has for the calling thread.
 #[cfg(feature = "tracing")]
 pub(crate) fn current_thread_id() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
@@ -23,7 +23,7 @@ pub(crate) fn realtime_nanos() -> u64 {
     nanos(ClockId::Realtime)
 }
 
-/// Returns the time since boot, with the time that the machine slept.
+/// Returns the time since boot in nanoseconds. It includes the time for which the machine was suspended.
 #[cfg(feature = "capture")]
 pub(crate) fn boottime_nanos() -> u64 {
     nanos(ClockId::Boottime)
@@ -38,19 +38,20 @@ pub(crate) fn monotonic_nanos() -> u64 {
 #[inline]
 fn nanos(clock: ClockId) -> u64 {
     let now = clock_gettime(clock);
-    // Times before 1970 become 0. Times after the year 2554 do not fit 64 bits and become the largest value.
+    // A time before 1970 becomes 0. A time after the year 2554 does not fit into 64 bits, and becomes the largest
+    // value.
     let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
     seconds.saturating_mul(1_000_000_000).saturating_add(now.tv_nsec as u64)
 }
 
-/// Opens a file for reading. Does not wait if the file is a pipe that nobody writes to.
+/// Opens a file for reading. If the file is a pipe, the call does not wait for a writer.
 #[cfg(feature = "capture")]
 pub(crate) fn open_for_reading(path: &std::path::Path) -> std::io::Result<File> {
     use rustix::fs::OFlags;
     Ok(super::paths::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?.into())
 }
 
-/// Fills `buffer` from `offset` of the file, without moving the file's own offset.
+/// Fills `buffer` with the bytes at `offset` of the file. The file's own offset does not move.
 #[cfg(feature = "capture")]
 pub(crate) fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
@@ -61,7 +62,7 @@ pub(crate) fn duplicate(file: impl AsFd) -> std::io::Result<File> {
     file.as_fd().try_clone_to_owned().map(File::from)
 }
 
-/// Makes an empty file in memory, which has no name that others could open.
+/// Makes an empty file in memory. The file has no path, so no other process can open it.
 #[cfg(feature = "snapshot")]
 pub(crate) fn memory_file(label: &str) -> std::io::Result<File> {
     Ok(rustix::fs::memfd_create(label, rustix::fs::MemfdFlags::CLOEXEC)?.into())

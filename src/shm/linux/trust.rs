@@ -1,4 +1,4 @@
-//! The owners whose files and directories are accepted in a ring directory.
+//! The check whether the owner of a file or directory is accepted in a ring directory.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -9,7 +9,7 @@ use rustix::process::{getegid, geteuid, getgroups};
 
 use super::error::{ShmError, ShmErrorKind};
 
-/// Mode bits: everybody may write, the group may write, only owners delete.
+/// Mode bits. In this order: every user may write, the group may write, a file may be deleted by its owner only.
 const WORLD_WRITABLE: u32 = 0o002;
 const GROUP_WRITABLE: u32 = 0o020;
 const STICKY: u32 = 0o1000;
@@ -36,7 +36,8 @@ fn stranger(operation: &'static str, stat: &Stat, path: &Path) -> ShmError {
     )
 }
 
-/// Checks that other users can neither replace files in the directory nor add files.
+/// Checks that no stranger can replace files in the directory. Its owner must be this user or root. If its group or
+/// every user may write to it, it must have the sticky bit.
 pub(super) fn check_directory(operation: &'static str, stat: &Stat, path: &Path) -> Result<(), ShmError> {
     for (bit, found, mend) in [
         (WORLD_WRITABLE, "everybody may replace files in it", "remove the write permission of others: `chmod o-w`"),
@@ -77,12 +78,12 @@ pub(super) fn check_writable(
     }
 }
 
-/// Checks that a directory or file belongs to this user or to root. Any other owner could exchange or change a ring.
+/// Checks that a directory or file belongs to this user or to root. Any other owner could replace or change a ring.
 pub(super) fn check_ours(operation: &'static str, stat: &Stat, path: &Path) -> Result<(), ShmError> {
     if is_ours_or_roots(stat) { Ok(()) } else { Err(stranger(operation, stat, path)) }
 }
 
-/// Checks that a file that is to be removed belongs to this user.
+/// Checks that a file belongs to this user. The caller wants to remove the file.
 pub(super) fn check_own(operation: &'static str, stat: &Stat, path: &Path) -> Result<(), ShmError> {
     if stat.st_uid == geteuid().as_raw() {
         return Ok(());
@@ -91,13 +92,13 @@ pub(super) fn check_own(operation: &'static str, stat: &Stat, path: &Path) -> Re
     Err(ShmError::new(ShmErrorKind::PermissionDenied, operation, found).at(path).mend("let its owner remove it"))
 }
 
-/// Checks that a file to be read belongs to this user, to root, or to a group of this user. (Rings are made with mode
-/// 0640 so that the group can read them.)
+/// Checks that a file belongs to this user, to root, or to a group of this user. The caller wants to read the file. (A
+/// group is enough, because rings have mode 0640 so that their group can read them.)
 pub(super) fn check_read_file(operation: &'static str, stat: &Stat, path: &Path) -> Result<(), ShmError> {
     if is_ours_or_roots(stat) || is_of_our_groups(stat) { Ok(()) } else { Err(stranger(operation, stat, path)) }
 }
 
-/// Checks that the file is a regular file, and not a link, directory, pipe or device.
+/// Checks that the file is a regular file. Links, directories, pipes and devices are refused.
 pub(super) fn check_regular_file(operation: &'static str, stat: &Stat, path: &Path) -> Result<(), ShmError> {
     let found = match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => return Ok(()),

@@ -1,11 +1,13 @@
-//! The writer's second lock, which no reader can hold. It is a lock for writing on one byte of the ring file, and
-//! belongs to an open file description.
+//! The writer's second lock, which no reader can hold. It is a write lock on one byte of the ring file
+//! (`F_OFD_SETLK`). Like a `flock`, it belongs to an open file description.
 //!
-//! The kernel gives a lock for writing only to processes that have the file open for writing. A reader can lock the
-//! byte for reading, and so keep others from *taking* the lock for writing. Therefore a writer takes its lock before
-//! others can open the file. So a file has a writer if the byte is locked for writing, whatever locks readers hold. The
-//! word that begins at this byte is not 0 if the file's writer holds the second lock. Files of other implementations
-//! hold 0 there, and only `flock` decides about them.
+//! The kernel grants a write lock only if the file is open for writing, so a reader cannot get it. But a reader can
+//! take a read lock on the byte, and then nobody else can *take* the write lock. Therefore a writer takes the write
+//! lock before other processes can open the file. As a result, a file has a writer exactly if the byte has a write
+//! lock.
+//!
+//! The word that begins at this byte is not 0 if the file's writer holds the write lock. In files of other
+//! implementations the word is 0. For such files only the `flock` decides whether they have a writer.
 
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -14,7 +16,7 @@ use rustix::io::{Errno, pread};
 use super::super::WRITE_LOCK_OFFSET;
 
 fn lock_of(kind: libc::c_int) -> libc::flock {
-    // SAFETY: the structure consists of integers, for which 0 is a valid value.
+    // SAFETY: the structure consists of integers only, and 0 is a valid value of each.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     // The constants fit the types on every machine.
     lock.l_type = kind as libc::c_short;
@@ -25,29 +27,29 @@ fn lock_of(kind: libc::c_int) -> libc::flock {
 }
 
 fn control(file: impl AsFd, command: libc::c_int, lock: &mut libc::flock) -> Result<(), Errno> {
-    // SAFETY: the descriptor is open, and the kernel may read and write the structure.
+    // SAFETY: the descriptor is open. The kernel may read and write the structure.
     let done = unsafe { libc::fcntl(file.as_fd().as_raw_fd(), command, std::ptr::from_mut(lock)) };
     let failed = || Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO);
     if done == -1 { Err(failed()) } else { Ok(()) }
 }
 
-/// Takes the lock for the description of `file`, which must be open for writing. Returns true if it has the lock now.
-/// Not every file system knows such locks.
+/// Takes the write lock for the open file description of `file`, which must be open for writing. Returns true if the
+/// description has the lock now. Returns false, for example, if the file system does not support such locks.
 pub(super) fn try_lock_for_writing(file: impl AsFd) -> bool {
     control(file, libc::F_OFD_SETLK, &mut lock_of(libc::F_WRLCK)).is_ok()
 }
 
-/// Returns whether an open file description other than the description of `file` holds the lock. Returns `None` if the
-/// system does not show this.
+/// Returns `Some(true)` if the byte has a write lock that belongs to another open file description than that of
+/// `file`. Returns `None` if the system does not show this.
 fn is_locked_for_writing(file: impl AsFd) -> Option<bool> {
-    // A lock for reading is refused only while another description holds the lock for writing.
+    // This asks whether a read lock could be taken. Only a write lock of another description prevents it.
     let mut lock = lock_of(libc::F_RDLCK);
     control(file, libc::F_OFD_GETLK, &mut lock).ok()?;
     Some(lock.l_type != libc::F_UNLCK as libc::c_short)
 }
 
-/// Returns whether a writer has the file open, if the second lock decides about this. Returns `None` if the file's word
-/// is 0, so that the `flock` decides.
+/// Returns `Some(true)` if the file has a writer, and `Some(false)` if it has none. Returns `None` if the file's word
+/// is 0. In this case the second lock says nothing, and the `flock` decides.
 pub(super) fn has_writer(file: impl AsFd) -> Option<bool> {
     let file = file.as_fd();
     let mut word = [0; 8];
