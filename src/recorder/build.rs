@@ -75,7 +75,7 @@ impl RecorderBuilder {
     /// The ring has 2^descriptor-shift descriptors of 64 bytes (shift 16 to 32, default 21). Its payload buffer has
     /// 2^payload-shift bytes (shift 27 to 40, default 29). With both defaults the file has 642 MiB. `docs/CLI.md`,
     /// "Sizes of rings", has the limits of all kinds of rings. Shifts that are set with [`Self::shifts`] override the
-    /// shifts of the string.
+    /// shifts of the configuration string.
     pub fn config(mut self, config: impl AsRef<OsStr>) -> Self {
         self.config = Some(config.as_ref().to_os_string());
         self
@@ -206,8 +206,8 @@ impl RecorderBuilder {
         Ok(Recorder::from_core(Core::new(memory, file, fork_guard, clock, self.description)))
     }
 
-    /// Returns the ring's name and both shifts. The name is `None` if the ring is anonymous. This function does not
-    /// check shifts that a setter has set; the caller must.
+    /// Returns the ring's name and both shifts. The name is `None` if the ring is anonymous. The caller must still
+    /// check that the shifts are within the limits.
     fn name_and_shifts(&self) -> Result<(Option<shm::RingName>, (u32, u32)), RecorderError> {
         let or = |(descriptor, payload)| {
             (self.descriptor_shift.unwrap_or(descriptor), self.payload_shift.unwrap_or(payload))

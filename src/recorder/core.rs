@@ -12,7 +12,7 @@ use crate::shm;
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
 
 /// The state that all handles of one recorder share. The fields that every recording call needs come first. Together
-/// with the fields of `writer` that it needs, they take three cache lines.
+/// with those fields of `writer` that such a call needs, they take three cache lines.
 #[repr(C)]
 pub(crate) struct Core {
     enabled: AtomicBool,

@@ -116,8 +116,8 @@ impl Recorder {
         self.core.is_original_process()
     }
 
-    /// Returns a warning about the ring's location, for example that the ring has no huge pages. With a warning, too,
-    /// the recorder works. Returns `None` if there is nothing to warn about.
+    /// Returns a warning about the ring's location, for example that the ring has no huge pages. The recorder works in
+    /// spite of the warning. Returns `None` if there is nothing to warn about.
     pub fn warning(&self) -> Option<&shm::HugePageWarning> {
         self.core.file.warning()
     }

@@ -11,8 +11,8 @@ pub(super) fn remove(path: &Path) {
     remove_dead_parts(path, |index, file| is_shard(index, file).unwrap_or(false));
 }
 
-/// Returns `Some(true)` if the file's header states that the file is shard `index` of a recorder. Returns `None` if
-/// the header cannot be read or is too short.
+/// Returns `Some(true)` if the file's header states that the file is shard `index` of a recorder, otherwise
+/// `Some(false)`. Returns `None` if the header cannot be read or is too short.
 fn is_shard(index: u64, file: &RingFile) -> Option<bool> {
     let mut header = [0; ext::SHARD_LIMIT + 8];
     let read = file.read_at(&mut header, 0).ok()?;

@@ -9,7 +9,7 @@ use crate::ring::payload_cursor::PayloadCursor;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// An event that has its slot and, normally, its payload memory, and that the program is filling.
+/// An event that the program is filling. It has its slot already, and normally also its payload memory.
 ///
 /// [`Recorder::reserve`](super::Recorder::reserve) makes reservations. Readers wait at this event until it is
 /// committed, so fill it without delay. (Other writers do not wait.) If the reservation is dropped without a commit,
@@ -85,9 +85,9 @@ impl Reservation<'_> {
     /// Returns how many bytes can be written. This is the requested number, but 8,176 if the request was too large,
     /// and 0 if stalled writers hold every chunk of payload memory.
     ///
-    /// If it is 0 although bytes were requested, all bytes that the program writes are lost. The event then becomes a
-    /// RECORD_ERROR without payload, which has the time and the extension words of the event, but neither its type nor
-    /// its size.
+    /// If the result is 0 although bytes were requested, all bytes that the program writes are lost. The event then
+    /// becomes a RECORD_ERROR without payload, which has the time and the extension words of the event, but neither
+    /// its type nor its size.
     pub fn payload_bytes(&self) -> u64 {
         self.capacity
     }

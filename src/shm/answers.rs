@@ -23,7 +23,7 @@ pub enum LockState {
         /// file system hides its device number.
         pid: Option<u32>,
     },
-    /// A state that the operating system does not show to this process.
+    /// A lock whose state the operating system does not show to this process.
     Unknown,
 }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 pub enum ShmErrorKind {
     /// A file or directory that does not exist.
     NotFound,
-    /// An access that the operating system refused. Or a file or directory that this library refuses, because it
+    /// An access that the operating system refused, or a file or directory that this library refused because it
     /// belongs to another user.
     PermissionDenied,
     /// A path that leads to a symbolic link, a directory, a pipe or a device.

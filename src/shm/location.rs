@@ -63,8 +63,8 @@ impl fmt::Display for HugePageWarning {
 pub struct RingLocation {
     /// The path of the file.
     pub path: PathBuf,
-    /// True if the file is in a ring directory. A missing ring directory is made. A ring directory or file that
-    /// belongs to a stranger is refused.
+    /// True if the file is in a ring directory. A missing ring directory is made. A ring directory or file of another
+    /// user is refused, unless the options allow it.
     pub in_ring_directory: bool,
     /// True if the directory is removed when its last ring file has been removed. Only `/dev/shm/event-rings` is
     /// removed.

@@ -1,8 +1,8 @@
 //! The stand-in for the Linux implementation on other systems. On these systems, ring files cannot be made, opened or
 //! mapped.
 //!
-//! Types of which only a successful call could return a value, such as [`Mapping`], have no values here. So their
-//! methods are never called and need no implementation.
+//! Values of some types, such as [`Mapping`], come only from calls that fail here. So these types have no values.
+//! Their methods are never called, and need no implementation.
 
 use std::convert::Infallible;
 use std::fs::File;
@@ -109,7 +109,7 @@ impl OwnedRingFile {
     }
 }
 
-/// Fails.
+/// Fails on this system.
 ///
 /// # Errors
 /// Always [`Unsupported`](ShmErrorKind::Unsupported).
@@ -122,7 +122,7 @@ pub fn create<T, E: From<ShmError>>(
     Err(unsupported("create ring file").at(&location.path).into())
 }
 
-/// Fails.
+/// Fails on this system.
 ///
 /// # Errors
 /// Always [`Unsupported`](ShmErrorKind::Unsupported).
@@ -177,7 +177,7 @@ impl RingDirectories {
 pub struct RingFile(Infallible);
 
 impl RingFile {
-    /// Fails.
+    /// Fails on this system.
     ///
     /// # Errors
     /// Always [`Unsupported`](ShmErrorKind::Unsupported).
@@ -185,7 +185,7 @@ impl RingFile {
         Err(unsupported("open ring file").at(name.as_os_str().as_ref()))
     }
 
-    /// Fails.
+    /// Fails on this system.
     ///
     /// # Errors
     /// Always [`Unsupported`](ShmErrorKind::Unsupported).
@@ -193,7 +193,7 @@ impl RingFile {
         Err(unsupported("open ring file").at(path.as_ref()))
     }
 
-    /// Fails.
+    /// Fails on this system.
     ///
     /// # Errors
     /// Always [`Unsupported`](ShmErrorKind::Unsupported).
@@ -258,12 +258,12 @@ impl RingFile {
     }
 }
 
-/// A ring file in memory. There is none on this system.
+/// A mapping of a ring file. No value of this type exists on this system.
 #[derive(Debug)]
 pub struct Mapping(Infallible);
 
 impl Mapping {
-    /// Fails.
+    /// Fails on this system.
     ///
     /// # Errors
     /// Always [`Unsupported`](ShmErrorKind::Unsupported).

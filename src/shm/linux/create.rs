@@ -2,15 +2,15 @@
 //! and that a ring has only one owner.
 //!
 //! 1. This process makes the temporary file `<name>.~<pid>` with `O_EXCL`, locks it, and allocates all of its memory.
-//!    The file's mode has the sticky bit, which no ring with events has. The bit tells an unfinished file of a killed
-//!    process from a ring that happens to be called `x.~123`.
+//!    The file's mode has the sticky bit, which no ring with events has. By this bit, an unfinished file of a killed
+//!    process differs from a ring that happens to be called `x.~123`.
 //! 2. The caller fills the file.
 //! 3. The file gets its final permissions, and is renamed to `<name>` if no file has this name.
 //! 4. If a file has the name already, the lock of that file decides. If the lock is held, the ring has an owner, and
 //!    the error names the owner's process. If the lock is free, the file is stale. This process then locks the stale
 //!    file, checks that the name still leads to it, and gives it the sticky bit. It exchanges the names of the two
-//!    files in one step, and removes the old file. Before the removal it checks once more that this is the stale file.
-//!    So even a process that ignores the lock loses no file.
+//!    files in one step. Then it checks whether the file that has left the name is the stale file. If so, it removes
+//!    that file, else it gives it the name back. So even a process that ignores the lock loses no file.
 //! 5. The new file loses the sticky bit before any event can be recorded.
 //!
 //! If this process dies at any of these steps, a file stays at the temporary name. This file has the sticky bit, or is
@@ -19,10 +19,10 @@
 //! name. If a death leaves the bit on the file `<name>` itself, nothing is lost. That ring has no event yet, or was
 //! about to be removed.
 //!
-//! Files are renamed and removed by name. So the name must not pass to another file between a check and the rename.
-//! Hence the rule: only the owner of the file that has a name may take the name from that file. An owner holds the
-//! file's lock. A process becomes the owner of a stale file by locking it (see [`replacer`](super::replacer)). All
-//! threads of a process share one temporary name.
+//! Files are renamed and removed by name. So the name must not pass to another file between a check of the name and
+//! the rename or removal. Hence the rule: only the owner of the file that has a name may take the name from that file.
+//! An owner holds the file's lock. A process becomes the owner of a stale file by locking it (see
+//! [`replacer`](super::replacer)). All threads of a process share one temporary name.
 
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -260,7 +260,7 @@ impl Unpublished {
         match try_lock(&lock) {
             Ok(()) => {}
             // A process that removes leftovers has locked the file meanwhile, and will remove it. This process must
-            // not remove the file: when it would do so, the name may already belong to a file of another process.
+            // not remove the file, too: the name may then belong to a file of another process.
             Err(TryLockError::Held { .. }) => return Ok(None),
             Err(TryLockError::System(errno)) => {
                 // The file system has no locks, so no other process can have locked the file. This process may remove
@@ -367,8 +367,8 @@ impl Unpublished {
             ours.remove(stale.id);
             return Ok(true);
         }
-        // The exchange has met another file than the stale file: a process that ignores the lock has given the name to
-        // its own file at the last moment. A second exchange gives that file its name back.
+        // The exchange has moved another file than the stale file: a process that ignores the lock has given the name
+        // to its own file at the last moment. A second exchange gives that file its name back.
         rename(ours, finished, RenameFlags::EXCHANGE)?;
         Ok(false)
     }

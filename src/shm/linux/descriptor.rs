@@ -1,7 +1,7 @@
 //! File descriptors that the program may have closed.
 //!
-//! A program that becomes a daemon often closes every descriptor that it did not open itself, and so the descriptors
-//! of this library. The number of such a descriptor is then invalid, or it soon belongs to another file of the
+//! A program that becomes a daemon often closes every descriptor that it did not open itself. It then also closes
+//! descriptors of this library. The number of such a descriptor is invalid, or it soon belongs to another file of the
 //! program. If the library closed the number again, it would close that other file. Besides, the standard library's
 //! `OwnedFd` aborts a debug build if the number is invalid.
 

@@ -112,8 +112,8 @@ fn make_ring_directory(path: &Path, options: &CreateOptions) -> Result<(), ShmEr
         fchmod(made, Mode::from_raw_mode(options.directory_mode | sticky))
     });
     match made {
-        // Another process has made the directory meanwhile (EXIST), or has removed it again (NOENT). The caller looks
-        // anew.
+        // Another process has made the directory meanwhile (EXIST), or has removed it again (NOENT). The caller tries
+        // to open it once more.
         Ok(()) | Err(Errno::EXIST) => Ok(()),
         Err(Errno::NOENT) if path.parent().is_some_and(|parent| paths::stat(parent).is_ok()) => Ok(()),
         Err(errno) => Err(ShmError::from_errno("make ring directory", errno)

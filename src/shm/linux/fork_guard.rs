@@ -3,11 +3,11 @@
 //! A forked child inherits a writable mapping of its parent's ring, and must not write to it. So each call that
 //! records must notice a fork. The check may cost no more than one load. For this the kernel offers `MADV_WIPEONFORK`:
 //! a page with this mark holds zeros in a child. Kernels before 4.14 do not know the mark. All kernels know
-//! `MADV_DONTFORK`: a child does not have a page with this mark at all. Whether the page exists is found out by a
-//! system call, because a load would fault.
+//! `MADV_DONTFORK`: a child does not have a page with this mark at all. On old kernels a system call finds out whether
+//! the page exists, because a load from a missing page would kill the process.
 //!
 //! Comparing process ids is not enough. A child in a pid namespace of its own can have the same process id as its
-//! parent. So can a grandchild, after its grandparent has ended.
+//! parent. A grandchild can have the id of its grandparent, after the grandparent has ended.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ptr::{self, NonNull};
@@ -109,12 +109,12 @@ impl ForkGuard {
     #[inline(always)]
     #[must_use]
     pub fn is_surely_original_process(&self) -> bool {
-        // Relaxed, as above.
+        // Relaxed, as in `is_original_process`.
         self.page().word.load(Ordering::Relaxed) == ORIGINAL
     }
 
-    /// Returns true if the witness exists and begins with the guard's cookie. A child has no page at this address, or
-    /// a page with other content.
+    /// Returns true if the witness exists and begins with the guard's cookie. In a child, there is no page at this
+    /// address, or a page with other content.
     #[cold]
     fn has_witness(&self) -> bool {
         let witness = self.page().witness.load(Ordering::Relaxed);
@@ -151,7 +151,7 @@ impl Drop for ForkGuard {
         let witness = self.page().witness.load(Ordering::Relaxed);
         if !witness.is_null() && self.has_witness() {
             // SAFETY: the page is our own, and only `self` knows its address. In a forked child the page does not
-            // exist, and `has_witness` has returned false.
+            // exist, so `has_witness` returns false there.
             let _ = unsafe { munmap(witness.cast(), self.page_bytes) };
         }
         // SAFETY: our own page; no reference to it outlives `self`.

@@ -92,7 +92,8 @@ impl ProcessStat {
         let start_ticks = field(rest, 19)?.parse().ok()?;
         Some(Self {
             start_ticks,
-            // A process with other threads is still alive, although it shows as a zombie if its main thread has ended.
+            // If the main thread has ended, the process shows as a zombie. It is alive nevertheless as long as it has
+            // other threads.
             is_zombie: matches!(state, "Z" | "X") && threads <= 1,
         })
     }

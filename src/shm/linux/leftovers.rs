@@ -18,8 +18,8 @@ use super::replacer;
 use super::stale::{StaleFile, open_existing};
 use super::trust;
 
-/// Removes the unfinished files of the ring `finished`, and its replacer's lock file, if killed processes have left
-/// them.
+/// Removes files that killed processes have left: unfinished files of the ring `finished`, and the lock file of a
+/// replacer.
 pub(super) fn remove_leftovers(finished: &DirectoryEntry) {
     finished.for_each_name_beside(|name| {
         let Some(rest) = behind(name, &finished.name) else { return };
@@ -54,7 +54,7 @@ pub(crate) fn remove_dead_parts(path: &Path, is_part: impl Fn(u64, &RingFile) ->
 
 fn remove_dead_part(place: &Arc<DirectoryEntry>, is_part: impl Fn(&RingFile) -> bool) {
     let Ok(Some((file, _))) = open_existing(place, OPERATION) else { return };
-    // The file of a dead owner does not change any more, so `is_part` may read it before it is locked.
+    // The file of a dead owner does not change any more, so `is_part` may read the file before it is locked.
     if let Ok(file) = RingFile::from_descriptor(file)
         && is_part(&file)
         && let Ok(Some(stale)) = StaleFile::lock_own_at(place)
@@ -128,9 +128,9 @@ fn is_unfinished(stat: &Stat) -> bool {
 /// Locks the file at `place` if it is unfinished and its maker has died. Otherwise returns `None`.
 ///
 /// If the file has the mark, the lock shows whether the maker lives: a maker holds the lock as long as the file has
-/// the mark. If the file has no mark, its maker may be alive, but may not have taken the lock yet. In that case
-/// `is_abandoned` must confirm that the maker has died. (The process id in the name is not enough for a marked file:
-/// another process or a zombie may have the same id by now.)
+/// the mark. (The process id in the name proves less: it may belong to a zombie or to another process by now.) If the
+/// file has no mark, its maker may be alive, but may not have taken the lock yet. In that case `is_abandoned` must
+/// confirm that the maker has died.
 fn lock_if_unfinished(place: &Arc<DirectoryEntry>, is_abandoned: impl FnOnce(&Stat) -> bool) -> Option<StaleFile> {
     let (file, stat) = open_existing(place, OPERATION).ok()??;
     if !(is_marked(&stat) || (is_unfinished(&stat) && is_abandoned(&stat))) {

@@ -2,8 +2,8 @@
 //!
 //! A `flock` belongs to an open file description, not to a process. A process that inherits a descriptor, or gets it
 //! from another process, holds the lock, too. Therefore the owner opens a description for the lock only. It maps a
-//! page of this description, which no forked child inherits, and closes the descriptor. The mapping keeps the
-//! description open, and so the lock stays held: see [`HeldLock`].
+//! page of the file through this description, and closes the descriptor. The mapping keeps the description open, and
+//! so the lock stays held. A forked child does not inherit the mapping, and so not the lock: see [`HeldLock`].
 //!
 //! A process that may read a file may also lock it with `flock`. So it can make a dead ring look as if it had a
 //! writer. Therefore the owner's description holds a second lock, which readers cannot hold: see
@@ -33,8 +33,8 @@ impl FileId {
 
 /// Returns the state of the exclusive lock on `file`.
 ///
-/// If the word of the file shows that the owner holds a second lock, the second lock decides. Whoever holds the
-/// `flock` without it is a reader. If the word is 0, this function looks into `/proc/locks`, which disturbs no
+/// If the word of the file shows that the owner holds a second lock, the second lock decides. A process that holds
+/// only the `flock` is then a reader. If the word is 0, this function looks into `/proc/locks`, which disturbs no
 /// process. If no holder is shown there, it tries to take a shared lock for an instant.
 #[must_use]
 pub fn lock_state(file: impl AsFd) -> LockState {
@@ -79,8 +79,8 @@ fn find_holder(locks: &str, file: FileId) -> Option<u32> {
     })
 }
 
-/// The number of attempts to take the lock, and the pause between two of them. The lock may fail because a reader
-/// holds a shared lock at that moment, as [`lock_state`] does for an instant.
+/// The number of attempts to take the lock, and the pause between two attempts. An attempt can fail because a reader
+/// holds a shared lock at that moment. [`lock_state`] takes such a lock for an instant.
 pub(super) const ATTEMPTS: u32 = 20;
 pub(super) const PAUSE: Duration = Duration::from_millis(1);
 
@@ -210,7 +210,7 @@ bad line
         try_lock(&owner).unwrap();
         let pid = std::process::id();
         assert_eq!(lock_state(file.as_file()), LockState::Held { pid: Some(pid) });
-        // Asked with the owner's own descriptor, `lock_state` must not release the owner's lock.
+        // Here `lock_state` gets the owner's own descriptor. It must not release the owner's lock.
         assert_eq!(lock_state(&owner), LockState::Held { pid: Some(pid) });
         let other: OwnedFd = file.reopen().unwrap().into();
         assert!(matches!(try_lock(&other), Err(TryLockError::Held { pid: Some(p) }) if p == pid));

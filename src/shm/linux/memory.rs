@@ -9,7 +9,8 @@ use super::decimal::digits;
 use super::paths::{field, read_number, read_text};
 
 /// Returns how many bytes of memory this process can still get. This is the smaller of two numbers: the free memory of
-/// the machine, and the limit of the control group. Returns `None` if the system does not show the machine's memory.
+/// the machine, and the limit of the control group. Free swap space is added to both. Returns `None` if the system
+/// does not show the machine's memory.
 pub(super) fn available_bytes() -> Option<u64> {
     let meminfo = read_text("/proc/meminfo")?;
     let swap = meminfo_bytes(&meminfo, "SwapFree").unwrap_or(0);

@@ -134,8 +134,8 @@ impl RingFile {
         u64::try_from(self.stat.st_size).unwrap_or(0)
     }
 
-    /// Returns the length that the file had when it was opened, rounded up to whole pages. A mapping can have that
-    /// many bytes. The rounding matters for files of other writers, which may be some bytes shorter than their
+    /// Returns the length that the file had when it was opened, rounded up to whole pages. A mapping of the file can
+    /// reach that far. The rounding matters for files of other writers, which may be some bytes shorter than their
     /// sections.
     #[must_use]
     pub fn mappable_bytes(&self) -> u64 {

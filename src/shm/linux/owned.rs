@@ -1,4 +1,4 @@
-//! The owner's side of a ring file. The owner holds the lock, and removes the file when it ends.
+//! The owner's side of a ring file. The owner holds the file's lock. When the owner ends, it removes the file.
 //!
 //! A recorder often is in a static, which Rust never drops. Therefore an exit handler removes files, too. If a process
 //! dies without exiting (by a signal, `_exit`, `abort` or `exec`), its file stays. Readers can read the file after the
@@ -39,8 +39,8 @@ pub(super) struct DirectoryEntry {
 }
 
 impl DirectoryEntry {
-    /// Makes the entry for `name` in `directory`. `parent` is the path of the directory. The directory stays when it
-    /// becomes empty.
+    /// Makes the entry for `name` in `directory`. `parent` is the path of the directory. The directory is not removed
+    /// when it becomes empty.
     pub(super) fn new(directory: &Arc<OwnDescriptor>, parent: &Path, name: CString, in_ring_directory: bool) -> Self {
         let path = parent.join(OsStr::from_bytes(name.to_bytes()));
         Self {
@@ -90,8 +90,8 @@ impl DirectoryEntry {
         statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok().map(|stat| FileId::of(&stat))
     }
 
-    /// Returns a directory and the name in it, for a system call. If the program has closed the directory's
-    /// descriptor, it is the absolute path instead of the name. Returns `None` if there is no absolute path, either.
+    /// Returns a directory and a name in it, for a system call. If the program has closed the directory's descriptor,
+    /// the name is the entry's absolute path. Returns `None` if there is no absolute path, either.
     fn here(&self) -> Option<(BorrowedFd<'_>, &CStr)> {
         match self.directory.checked() {
             Some(directory) => Some((directory, &self.name)),

@@ -12,7 +12,7 @@ pub(super) const HUGE_PAGE_BYTES: usize = 2 << 20;
 const HUGETLBFS_MAGIC: u64 = 0x9584_58f6;
 
 /// The types that `statfs` reports for file systems whose files are in memory. `TMPFS_MAGIC` is for tmpfs, including
-/// memfd and `/dev/shm`, and `RAMFS_MAGIC` for ramfs. Both numbers are from `magic.h`, too.
+/// memfd and `/dev/shm`, and `RAMFS_MAGIC` for ramfs. Both numbers are from the kernel's `magic.h`.
 const TMPFS_MAGIC: u64 = 0x0102_1994;
 const RAMFS_MAGIC: u64 = 0x8584_58f6;
 

@@ -1,8 +1,8 @@
 //! System calls about paths, each with one purpose.
 //!
-//! Each call has one function here that is not inlined, to keep programs small. In every function that passes a path
-//! to rustix, rustix would put its code for making a C string. The functions that read files are here because the code
-//! of the standard library's files is larger.
+//! For each system call on a path, there is one function here that is not inlined. This keeps programs small: rustix
+//! puts code for making a C string into every function that passes a path to it. The functions that read files are
+//! here because the code of the standard library's files is larger.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;

@@ -51,7 +51,7 @@ impl Plan {
             let context = mirror.checked_add(sections.payload_bytes)?;
             let context_bytes = sections.context_bytes.checked_next_multiple_of(page_bytes)?;
             let end = context.checked_add(context_bytes)?;
-            // The length of the file must also fit into a signed 64-bit number, which file offsets are.
+            // The length of the file must fit into a signed 64-bit number, too, because file offsets are signed.
             i64::try_from(sections.file_bytes()?).ok()?;
             isize::try_from(end).ok()?;
             Some(Self {

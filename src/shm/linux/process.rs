@@ -121,9 +121,9 @@ pub(crate) mod same_pid {
         unsafe { libc::unshare(libc::CLONE_NEWPID) == 0 }
     }
 
-    /// Runs `prepare` in a process, and then `answer`, with the result of `prepare`, in a child of it that has the
-    /// same process id. At the end, runs `is_well` in the parent. If the system does not permit this, prints a line
-    /// and returns `None`.
+    /// Runs `prepare` in a process. Then runs `answer`, with the result of `prepare`, in a child of this process that
+    /// has the same process id. At the end, runs `is_well` in the parent. If the system does not permit this, prints a
+    /// line and returns `None`.
     pub(crate) fn fork_with_parents_pid<T>(
         prepare: impl FnOnce() -> T,
         answer: impl FnOnce(&T) -> u8,

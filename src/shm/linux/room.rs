@@ -12,7 +12,7 @@ use super::huge_pages::HugePagePool;
 use super::memory;
 use super::page_size::is_in_memory;
 
-/// The memory or file space that is free for a new file. A part that the system does not show is `None`.
+/// The memory or file space that is free for a new file. An amount that the system does not show is `None`.
 #[derive(Debug)]
 pub(super) enum Room {
     HugePages {
@@ -49,8 +49,8 @@ impl Room {
     /// Returns the size in bytes of the largest file that fits. Returns `None` if this is not known.
     pub(super) fn bytes(&self) -> Option<u64> {
         match *self {
-            // An empty pool also stands for a pool that this process cannot see. So the room is not known. The caller
-            // then tries the allocation, and the kernel decides.
+            // The pool looks empty. A pool that this process cannot see looks empty, too, so the room is not known.
+            // The caller then tries the allocation, and the kernel decides.
             Self::HugePages { pool, .. } if pool.is_empty() => None,
             Self::HugePages { page_bytes, pool, mount_pages } => {
                 let pages = pool.available.saturating_add(pool.overcommit);

@@ -9,8 +9,8 @@
 //! Limits:
 //! - If a SIGBUS has any other cause, the handler passes it to the handler that was installed before, or takes the
 //!   default action.
-//! - If the program installs its own SIGBUS handler later, and that handler does not call the previous handler, the
-//!   handler of this module is never called.
+//! - If the program installs its own SIGBUS handler later, and that handler does not call the previous one, the
+//!   handler of this module is not called any more.
 //! - Memory errors of the hardware (`BUS_MCEERR_*`) are not hidden. The content of such a page is lost, and every
 //!   process that uses the page must notice.
 //! - A writer whose file was truncated continues to write, into private pages. These take as much memory as the
@@ -215,7 +215,8 @@ fn replace_lost_pages(address: usize) -> bool {
     mapped.is_ok()
 }
 
-/// Calls the handler that was installed before this one. If there was none, takes the default action.
+/// Does what would happen without this handler: calls the previous handler, ignores the signal, or takes the default
+/// action.
 fn call_previous(signal: c_int, code: c_int, info: *mut siginfo_t, context: *mut c_void) {
     let previous = PREVIOUS.load(Ordering::Relaxed);
     let flags = PREVIOUS_FLAGS.load(Ordering::Relaxed);

@@ -9,7 +9,8 @@ use rustix::process::{getegid, geteuid, getgroups};
 
 use super::error::{ShmError, ShmErrorKind};
 
-/// Mode bits. In this order: every user may write, the group may write, a file may be deleted by its owner only.
+/// Mode bits of a directory: every user may write to it, its group may write to it, and (sticky) only the owner of a
+/// file may delete the file.
 const WORLD_WRITABLE: u32 = 0o002;
 const GROUP_WRITABLE: u32 = 0o020;
 const STICKY: u32 = 0o1000;
@@ -36,8 +37,8 @@ fn stranger(operation: &'static str, stat: &Stat, path: &Path) -> ShmError {
     )
 }
 
-/// Checks that no stranger can replace files in the directory. Its owner must be this user or root. If its group or
-/// every user may write to it, it must have the sticky bit.
+/// Checks that no other user can replace files in the directory. The directory must belong to this user or to root. If
+/// its group or every user may write to it, it must have the sticky bit.
 pub(super) fn check_directory(operation: &'static str, stat: &Stat, path: &Path) -> Result<(), ShmError> {
     for (bit, found, mend) in [
         (WORLD_WRITABLE, "everybody may replace files in it", "remove the write permission of others: `chmod o-w`"),

@@ -3,11 +3,12 @@
 //!
 //! The kernel grants a write lock only if the file is open for writing, so a reader cannot get it. But a reader can
 //! take a read lock on the byte, and then nobody else can *take* the write lock. Therefore a writer takes the write
-//! lock before other processes can open the file. As a result, a file has a writer exactly if the byte has a write
+//! lock before other processes can open the file. As a result, a file has a writer if and only if the byte has a write
 //! lock.
 //!
-//! The word that begins at this byte is not 0 if the file's writer holds the write lock. In files of other
-//! implementations the word is 0. For such files only the `flock` decides whether they have a writer.
+//! The 8 bytes from the locked byte on are a word of the file. The word is not 0 if the file's writer holds the write
+//! lock. In files of other implementations the word is 0. For such files only the `flock` decides whether they have a
+//! writer.
 
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -49,7 +50,7 @@ fn is_locked_for_writing(file: impl AsFd) -> Option<bool> {
 }
 
 /// Returns `Some(true)` if the file has a writer, and `Some(false)` if it has none. Returns `None` if the file's word
-/// is 0. In this case the second lock says nothing, and the `flock` decides.
+/// is 0, or if the system does not show the lock. In both cases the `flock` decides.
 pub(super) fn has_writer(file: impl AsFd) -> Option<bool> {
     let file = file.as_fd();
     let mut word = [0; 8];
