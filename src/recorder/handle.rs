@@ -53,7 +53,7 @@ pub struct RecorderStats {
     pub lapped_claims: u64,
     /// Number of attempts to take payload memory that failed because a stalled writer held one of the chunks.
     pub skipped_chunks: u64,
-    /// Events that became RECORD_ERROR.
+    /// Number of events that became RECORD_ERROR events.
     pub record_errors: u64,
     /// Number of events that `record!` refused because the ring was made for events of another schema. Such events
     /// have no seqno.

@@ -94,7 +94,7 @@ impl Core {
         self.record_empty_slow(event_type, ext0, ext1, ext2, ext3)
     }
 
-    /// Returns the time if the clock's segment has it.
+    /// Returns the present time if the clock's current segment covers it, otherwise `None`.
     #[inline(always)]
     pub(crate) fn try_now(&self) -> Option<u64> {
         self.clock.try_now_epoch_nanos()
@@ -145,7 +145,7 @@ impl Core {
         Some(seqno)
     }
 
-    /// Records an event without payload in every case.
+    /// Records an event without payload. This slow path handles every case.
     #[cold]
     #[inline(never)]
     pub(crate) fn record_empty_slow(&self, event_type: u16, ext0: u64, ext1: u64, ext2: u64, ext3: u64) -> u64 {

@@ -25,7 +25,7 @@ pub struct Reservation<'r> {
     /// The claim, until commit or drop takes it.
     claim: Option<Claim<'r>>,
     fields: DescriptorFields,
-    /// Payload bytes that the caller may write, from `start` on.
+    /// Number of payload bytes that the caller may write, from `start` on.
     capacity: u64,
     /// Offset in the payload at which the caller's bytes begin. It is 0, except in an oversized event: there the
     /// caller's bytes come after the error struct.

@@ -1,4 +1,4 @@
-//! Errors between this library and the operating system.
+//! Errors of the operating-system layer.
 
 use std::fmt;
 use std::io;

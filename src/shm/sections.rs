@@ -11,7 +11,7 @@ pub struct Sections {
     pub descriptor_bytes: u64,
     /// The payload buffer, which is mapped twice.
     pub payload_bytes: u64,
-    /// The context area; may be 0.
+    /// The context area. Its size may be 0.
     pub context_bytes: u64,
 }
 

@@ -195,7 +195,7 @@ mod tests {
                     let others = [(); 64].map(|()| map_page(guard.page_bytes));
                     u8::from(others.iter().all(Result::is_ok) && !guard.is_original_process())
                 },
-                // Counter-check: the parent.
+                // The parent must still be the original process.
                 |guard| guard.is_original_process(),
             );
             if let Some(asked) = asked {

@@ -9,14 +9,14 @@ use super::memory::meminfo_field;
 use super::page_size::{HUGE_PAGE_BYTES, huge_page_bytes};
 use super::paths;
 
-/// The kernel's pool of 2 MiB pages, in pages.
+/// The kernel's pool of 2 MiB pages. All numbers count pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HugePagePool {
-    /// Pages in the pool.
+    /// The number of pages in the pool.
     pub total: u64,
-    /// Pages that are neither used nor reserved.
+    /// The number of pages that are neither used nor reserved.
     pub available: u64,
-    /// Pages that the kernel may add when asked.
+    /// The number of pages that the kernel may add to the pool on demand.
     pub overcommit: u64,
 }
 

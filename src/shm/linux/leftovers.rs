@@ -64,7 +64,7 @@ fn remove_dead_part(place: &Arc<DirectoryEntry>, is_part: impl Fn(&RingFile) -> 
     }
 }
 
-/// Returns the part of a name after the ring's name.
+/// Returns the rest of `name` after the ring's name. Returns `None` if it does not begin with the ring's name.
 fn behind<'a>(name: &'a CStr, ring: &CStr) -> Option<&'a [u8]> {
     name.to_bytes().strip_prefix(ring.to_bytes())
 }

@@ -84,7 +84,7 @@ fn find_holder(locks: &str, file: FileId) -> Option<u32> {
 pub(super) const ATTEMPTS: u32 = 20;
 pub(super) const PAUSE: Duration = Duration::from_millis(1);
 
-/// Takes the exclusive lock, or returns its holder.
+/// Takes the exclusive lock. If another process holds it, returns an error with the holder.
 pub(super) fn try_lock(file: impl AsFd) -> Result<(), TryLockError> {
     let file = file.as_fd();
     for attempt in 1.. {
@@ -110,7 +110,7 @@ pub(super) fn try_lock(file: impl AsFd) -> Result<(), TryLockError> {
 /// Releases a lock that was taken for a short time. Closing the descriptor would not be enough. If another thread
 /// forks at this moment, the child has a copy of the descriptor, and with it the lock, until it calls `exec`.
 pub(super) fn unlock(file: impl AsFd) {
-    // This fails only if the number is not a descriptor.
+    // Unlocking fails only if `file` is not an open descriptor.
     let _ = flock(file, FlockOperation::Unlock);
 }
 

@@ -53,7 +53,7 @@ impl DirectoryEntry {
         }
     }
 
-    /// Opens the directory of a path, for the name in it.
+    /// Opens the directory in which `path` lies, and returns the entry for the last component of `path`.
     pub(super) fn of(path: &Path) -> Result<Self, Errno> {
         let name = CString::new(path.file_name().ok_or(Errno::INVAL)?.as_bytes()).map_err(|_| Errno::INVAL)?;
         let parent = paths::parent(path).unwrap_or(Path::new("."));

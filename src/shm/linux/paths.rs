@@ -50,7 +50,7 @@ pub(super) fn remove_directory(path: &Path) -> Result<(), Errno> {
     unlinkat(CWD, path, AtFlags::REMOVEDIR)
 }
 
-/// Returns the parent directory, if the path names it.
+/// Returns the parent directory of the path. Returns `None` if the path is only a file name.
 pub(super) fn parent(path: &Path) -> Option<&Path> {
     path.parent().filter(|parent| !parent.as_os_str().is_empty())
 }

@@ -63,7 +63,7 @@ impl AddressReservation {
         if is_inside { Ok(()) } else { Err(too_large()) }
     }
 
-    /// Maps `bytes` of the file from `file_offset` at `offset`.
+    /// Maps `bytes` bytes of the file, from `file_offset` on, at `offset` of the used part.
     pub(super) fn map_file(
         &self,
         offset: usize,

@@ -68,7 +68,7 @@ impl StaleFile {
     fn lock_current(
         place: &Arc<DirectoryEntry>,
         operation: &'static str,
-        // The operation that the error names if the file has an owner.
+        // If the file has an owner, the error names this operation.
         wanted: &'static str,
         check: impl Fn(&Stat) -> Result<(), ShmError>,
     ) -> Result<Option<Self>, ShmError> {

@@ -17,7 +17,7 @@ pub(crate) fn current_thread_id() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
 }
 
-/// Returns the time since the epoch by `CLOCK_REALTIME`.
+/// Returns the time since the epoch in nanoseconds, by `CLOCK_REALTIME`.
 #[inline]
 pub(crate) fn realtime_nanos() -> u64 {
     nanos(ClockId::Realtime)
@@ -29,7 +29,7 @@ pub(crate) fn boottime_nanos() -> u64 {
     nanos(ClockId::Boottime)
 }
 
-/// Returns the time of the monotonic clock.
+/// Returns the time of the monotonic clock in nanoseconds.
 #[cfg(feature = "capture")]
 pub(crate) fn monotonic_nanos() -> u64 {
     nanos(ClockId::Monotonic)
