@@ -13,11 +13,11 @@
 //! | `options` | how ring files are made, opened and mapped |
 //! | `location` | where a ring file is to be made |
 //! | `sections` | the sizes of a ring file's sections |
-//! | `answers` | answers of the operating system about files and processes |
+//! | `answers` | types for what the operating system answers about files and processes |
 //! | `error` | errors of this layer |
-//! | `fd` | file descriptors, on systems that have them or not |
-//! | `linux/` | the work |
-//! | `unsupported` | the stand-in |
+//! | `fd` | types of file descriptors, also for systems that have none |
+//! | `linux/` | the implementation for Linux |
+//! | `unsupported` | the stand-in for other systems |
 
 mod answers;
 mod decimal;

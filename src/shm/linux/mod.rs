@@ -1,23 +1,23 @@
-//! The work on Linux.
+//! The implementation of the operating-system layer for Linux.
 //!
 //! | file | idea |
 //! |---|---|
-//! | `directory`, `huge_pages` | the directory of a bare name |
+//! | `directory`, `huge_pages` | the directory for rings with bare names |
 //! | `create`, `destination`, `stale`, `leftovers` | ring files: making, replacing, removing after a death |
 //! | `allocate`, `room`, `memory` | memory for a file, or the reason why there is none |
 //! | `owned` | owning and removing a ring file |
 //! | `memfd` | a ring without a name |
 //! | `open` | opening a ring file for reading |
-//! | `trust` | owners whose files are accepted |
-//! | `plan`, `page_size`, `reservation`, `mapping` | the file in memory, payload twice |
+//! | `trust` | which owners of files are accepted |
+//! | `plan`, `page_size`, `reservation`, `mapping` | mapping a ring file, with the payload buffer twice |
 //! | `extents` | the parts of a sparse file that have data |
 //! | `sigbus` | surviving truncation of a mapped file |
 //! | `lock`, `write_lock`, `identity`, `liveness` | the writing process, and whether it lives |
-//! | `replacer` | the right to take a dead file's name |
+//! | `replacer` | the right to replace a file without an owner |
 //! | `descriptor` | file descriptors that the program may have closed |
-//! | `paths`, `errno`, `system` | single questions to the system, and their errors |
+//! | `paths`, `errno`, `system` | single system calls, and their errors |
 //! | `fork_guard`, `process` | noticing a fork |
-//! | `handler_list` | the list that signal and exit handlers walk |
+//! | `handler_list` | the list that signal handlers and exit handlers go through |
 
 use super::{answers, decimal, error, fd, location, name, options, sections};
 
