@@ -1,4 +1,5 @@
-//! The relation of ticks to nanoseconds since the epoch, to be kept beside recorded times.
+//! The calibration of a clock: how its ticks relate to nanoseconds since the epoch. Readers keep it beside the
+//! recorded times.
 
 /// The source of a clock's times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -10,13 +11,14 @@ pub enum ClockKind {
     Realtime,
 }
 
-/// A clock's newest segment, from ticks to nanoseconds since the Unix epoch.
+/// The newest conversion of a clock from ticks to nanoseconds since the Unix epoch.
 ///
-/// `epoch_nanos = epoch_nanos0 + (ticks - ticks0) * mult / 2^shift`. The segment is accurate for the half millisecond
-/// for which it was made. After that time its error grows by the difference of the clocks' rates: some microseconds a
-/// second, or up to 500 microseconds a second while the system's clock is being slewed.
+/// `epoch_nanos = epoch_nanos0 + (ticks - ticks0) * mult / 2^shift`. The clock makes such a conversion (a *segment*)
+/// for the next half millisecond, and it is accurate for that time. Later its error grows with the difference between
+/// the rates of the two clocks: by a few microseconds a second, or by up to 500 microseconds a second while the system
+/// slews its clock.
 ///
-/// For a [`ClockKind::Realtime`] clock a tick is a nanosecond since the epoch.
+/// For a [`ClockKind::Realtime`] clock, one tick is one nanosecond, and the count is the time since the epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Calibration {
@@ -26,18 +28,19 @@ pub struct Calibration {
     pub ticks0: u64,
     /// Nanoseconds since the Unix epoch where the segment starts.
     pub epoch_nanos0: u64,
-    /// Nanoseconds per tick, times two to the power of `shift`. The number has 30 significant bits.
+    /// Nanoseconds per tick, multiplied by 2^`shift`. The value has about 30 significant bits.
     pub mult: u32,
     /// Binary exponent of `mult`; below 64.
     pub shift: u32,
-    /// Rate of the counter, measured against the real-time clock. The measurement takes a quarter of a second or more,
-    /// and less only while the clock is newer than that.
+    /// Rate of the counter, measured against the real-time clock. The rate is measured over a quarter of a second or
+    /// more. Only a clock that is newer than that measures it over a shorter time.
     pub ticks_per_second: u64,
-    /// Largest distance of a time of this segment from `CLOCK_REALTIME` while neither clock changes its rate: the width
-    /// of the sample, the drift of the rate, and the remainder of earlier errors.
+    /// The largest possible error of a time of this segment: its distance from `CLOCK_REALTIME` in nanoseconds. The
+    /// bound holds as long as neither clock changes its rate. It is the sum of the error of the newest measurement,
+    /// the drift of the rate, and the error that is left from earlier segments.
     pub error_bound_nanos: u64,
-    /// Number of steps of `CLOCK_REALTIME` (or of the counter) that this clock has met. After a step backwards this
-    /// clock runs at half the rate or less until the real-time clock has caught up.
+    /// How many steps of `CLOCK_REALTIME` (or of the counter) this clock has met. After a step backwards, this clock
+    /// runs at half the rate or less until the real-time clock has caught up.
     pub steps: u64,
 }
 
@@ -52,8 +55,8 @@ impl ClockKind {
 }
 
 impl Calibration {
-    /// Returns the nanoseconds since the Unix epoch at `ticks`, which may be before `ticks0`. Saturates at 0 and
-    /// [`u64::MAX`].
+    /// Returns the time at the tick count `ticks`, in nanoseconds since the Unix epoch. `ticks` may be before
+    /// `ticks0`. The result saturates at 0 and [`u64::MAX`].
     #[must_use]
     pub fn epoch_nanos(&self, ticks: u64) -> u64 {
         let elapsed = i128::from(ticks) - i128::from(self.ticks0);

@@ -1,84 +1,90 @@
-//! The estimator: the counter's rate against the real-time clock, and the next segment.
+//! The estimator: it measures the counter's rate against the real-time clock, and computes the next segment (the line
+//! that converts ticks to nanoseconds).
 //!
 //! Pure arithmetic over a few samples: no clock is read here.
 //!
-//! - The **start** of a segment comes from the newest sample alone, so an error never outlives a segment.
-//! - The **rate** comes from a baseline of a quarter of a second or more, so that the noise of a sample (some 15 ns)
-//!   does not disturb it. A sample that the rate does not explain starts a new baseline at the sample before it. So the
-//!   next segment follows a change of the real-time clock's rate.
-//! - A difference that no rate explains is a **step** of the real-time clock. After a step forward, the next segment
-//!   starts at the real-time clock's time. After a step backward, segments run at half the rate until the real-time
-//!   clock has caught up, because time must not fall.
+//! - The **start** of a segment comes from the newest sample alone. So an error of one segment is not carried on to
+//!   the next.
+//! - The **rate** is measured over a *baseline*: the time between an older sample and the newest one, a quarter of a
+//!   second or more. A single sample has an error of about 15 ns, and over a long baseline this error matters little.
+//!   If the measured rate does not explain a new sample, a new baseline begins at the sample before it. So the next
+//!   segment follows a change of the real-time clock's rate.
+//! - A difference that is too large for any change of the rate is a **step** of the real-time clock. After a step
+//!   forward, the next segment starts at the real-time clock's time. After a step backward, segments run at half the
+//!   rate until the real-time clock has caught up, because time must not fall.
 
 use super::segment::{Segment, is_possible, mult_for};
 
-/// Length of the longest segment. A change of the rate by 500 ppm, the most that NTP does, puts the end of a segment a
-/// quarter of a microsecond off. A change from one extreme of NTP to the other puts it half a microsecond off.
+/// Length of the longest segment. NTP changes the rate of the real-time clock by at most 500 ppm. Such a change makes
+/// the end of a segment wrong by a quarter of a microsecond. A change from NTP's one extreme to the other makes it
+/// wrong by half a microsecond.
 const SEGMENT_NANOS_MAX: f64 = 500_000.0;
 
-/// Length of the shortest segment, unless the calibration itself was held up.
+/// Length of the shortest segment. A segment is shorter only if its thread was interrupted during the calibration.
 const SEGMENT_NANOS_MIN: f64 = 20_000.0;
 
-/// Largest error that the uncertainty of the rate may cause in a segment. A segment is made so short that its end has
-/// no larger error.
+/// Largest error at the end of a segment that the uncertainty of the rate may cause. A less certain rate gives a
+/// shorter segment, so that the error stays below this limit.
 const DRIFT_NANOS_MAX: f64 = 200.0;
 
-/// Time between the starts of two baselines. The estimator uses the older of the two newest baselines, which is
-/// therefore at least this long (after the first such time).
+/// Time between the starts of two baselines. The rate is measured from the start of the second newest baseline. So it
+/// is measured over at least this time, once the clock has run for that long.
 const BASELINE_NANOS: f64 = 250_000_000.0;
 
-/// Largest change of the rate that is not a step: one and a half times the distance of NTP's two extremes.
+/// Largest relative change of the rate that the estimator does not take for a step: 1500 ppm. The difference between
+/// NTP's two extremes (-500 ppm and +500 ppm) is 1000 ppm.
 const SLEW_MAX: f64 = 1.5e-3;
 
-/// Smallest deviation of the real-time clock from its expected time that counts as a step.
+/// Smallest deviation of the real-time clock from its expected time that can count as a step.
 const STEP_NANOS_MIN: f64 = 1_000.0;
 
-/// Error of a difference of two samples that comes from rounding their times to whole nanoseconds.
+/// Largest error of the difference between two samples because their times are rounded to whole nanoseconds.
 const ROUNDING_NANOS: f64 = 2.0;
 
-/// Part of its start's error that a segment corrects by its rate. A segment does not correct the whole error, because
-/// segments should not follow noise.
+/// Part of its starting error that a segment corrects: its rate is changed so that half of the error is gone at its
+/// end. The other half stays, so that segments do not follow the noise of samples.
 const STEERING_GAIN: f64 = 0.5;
 
-/// Largest part of its rate by which steering slows a segment down.
+/// Largest relative change of a segment's rate for the correction of its starting error.
 const SLOWDOWN_MAX: f64 = 0.5;
 
-/// A reading of the real-time clock that was made between two reads of the counter.
+/// A sample: a reading of the real-time clock between two reads of the counter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Sample {
     /// The middle of the two counts.
     pub(super) ticks: u64,
     /// Time of the real-time clock, nanoseconds since the epoch.
     pub(super) nanos: u64,
-    /// Ticks between the two counts. The sample can be off by half of this width. Some nanoseconds of the width are the
-    /// cost of reading the clock.
+    /// Ticks between the two counts. The sample can be wrong by half of this width. A few nanoseconds of the width are
+    /// the cost of reading the real-time clock.
     pub(super) width_ticks: u64,
 }
 
-/// Rate of the counter, and the samples that it comes from. See the [module](self).
+/// The rate of the counter, and the samples from which it was measured. See the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Estimator {
     /// Start of the baseline in use.
     anchor: Sample,
-    /// Start of the next baseline, which replaces the baseline in use when it is long enough.
+    /// Start of the next baseline. When the next baseline is long enough, it replaces the baseline in use.
     next_anchor: Sample,
     /// The newest sample.
     last: Sample,
     /// The rate of the counter: nanoseconds for one tick.
     nanos_per_tick: f64,
-    /// Largest relative error of `nanos_per_tick`, if the real rate was constant during the baseline.
+    /// Largest relative error of `nanos_per_tick`, provided that the real rate was constant during the baseline.
     rate_uncertainty: f64,
-    /// Distance of the newest segment's start from the real-time clock, in nanoseconds.
+    /// Nanoseconds by which the start of the newest segment is ahead of the real-time clock. Negative if it is late.
     offset_nanos: f64,
-    /// Steps of the real-time clock (or of the counter) seen so far.
+    /// How many steps of the real-time clock (or of the counter) the estimator has seen so far.
     steps: u64,
-    /// True if the newest sample is the first after a step. The next sample then gives a new rate, measured from this
-    /// sample on.
+    /// True if the newest sample is the first one after a step. Then the next sample gives a new rate, which is
+    /// measured between these two samples.
     after_step: bool,
 }
 
 impl Estimator {
-    /// Creates an estimator from two samples. Returns `None` if they give no sensible rate.
+    /// Creates an estimator from two samples. Returns `None` if time or ticks did not grow between them, or if the
+    /// rate is impossible.
     pub(super) fn new(first: Sample, second: Sample) -> Option<Self> {
         let mut estimator = Self {
             anchor: first,
@@ -99,7 +105,7 @@ impl Estimator {
     /// Takes a newer sample into account.
     pub(super) fn observe(&mut self, sample: Sample) {
         if sample.ticks <= self.last.ticks {
-            // The counter was set back, because the machine was suspended or restored.
+            // The counter was set back: the machine was suspended or restored.
             self.step_to(sample);
             return;
         }
@@ -110,8 +116,8 @@ impl Estimator {
             + elapsed_nanos * self.rate_uncertainty
             + ROUNDING_NANOS;
         if self.after_step {
-            // This is the second sample after a step. It is not checked against the old rate. `take_rate` below
-            // measures the rate from the step on.
+            // This is the second sample after a step. The old rate may be wrong, so the sample is not compared with
+            // it. `take_rate` below measures the new rate between the first sample after the step and this one.
             self.after_step = false;
         } else if deviation > noise + elapsed_nanos * SLEW_MAX + STEP_NANOS_MIN {
             self.step_to(sample);
@@ -128,14 +134,14 @@ impl Estimator {
         }
     }
 
-    /// Counts a step, and begins a new baseline at `sample`. The rate stays until the next sample.
+    /// Counts a step, and begins a new baseline at `sample`. The old rate stays in use until the next sample.
     fn step_to(&mut self, sample: Sample) {
         self.steps += 1;
         self.restart(sample);
     }
 
-    /// Begins a new baseline at `sample`, and forgets the older samples, which may be wrong. The rate stays until the
-    /// next sample.
+    /// Begins a new baseline at `sample`, and forgets the older samples, which may be wrong. The old rate stays in use
+    /// until the next sample.
     pub(super) fn restart(&mut self, sample: Sample) {
         self.anchor = sample;
         self.next_anchor = sample;
@@ -143,9 +149,9 @@ impl Estimator {
         self.after_step = true;
     }
 
-    /// Computes the rate over the baseline, and uses it from now on if it is possible and certain enough: as certain as
-    /// the present rate, or certain enough for a segment of the largest length. (A sample that was interrupted at every
-    /// try gives no rate that is certain enough.)
+    /// Computes the rate over the baseline. Uses this rate from now on if it is possible and certain enough: at least
+    /// as certain as the present rate, or certain enough for a segment of the largest length. (The rate is not certain
+    /// enough if all tries to take a sample were interrupted.)
     fn take_rate(&mut self) {
         let rate = nanos_between(self.anchor, self.last) / ticks_between(self.anchor, self.last);
         let uncertainty = self.uncertainty_since(self.anchor);
@@ -162,17 +168,18 @@ impl Estimator {
     }
 
     fn half_width_nanos(&self, sample: Sample) -> f64 {
-        // One tick is added, because the counter shows the same count during a whole tick. With a slow counter a tick
-        // is many nanoseconds.
+        // One tick is added, because the counter shows the same count during a whole tick. With a slow counter, one
+        // tick lasts many nanoseconds.
         (sample.width_ticks as f64 / 2.0 + 1.0) * self.nanos_per_tick
     }
 
-    /// Returns the length that a segment may have, from the newest sample on.
+    /// Returns the length in nanoseconds that a segment from the newest sample on may have, given the uncertainty of
+    /// the rate.
     fn segment_nanos(&self) -> f64 {
         (DRIFT_NANOS_MAX / self.rate_uncertainty).clamp(SEGMENT_NANOS_MIN, SEGMENT_NANOS_MAX)
     }
 
-    /// Returns true if the newest sample is too old at `ticks` to start a segment there.
+    /// Returns true if the newest sample is too old for a segment that starts at `ticks`.
     pub(super) fn is_stale_at(&self, ticks: u64) -> bool {
         let age_nanos = self.ticks_since_sample(ticks) * self.nanos_per_tick;
         !(-SEGMENT_NANOS_MIN..=self.segment_nanos() / 2.0).contains(&age_nanos)
@@ -182,18 +189,20 @@ impl Estimator {
         ticks.wrapping_sub(self.last.ticks) as i64 as f64
     }
 
-    /// Returns the segment that starts at `ticks`, after the segment `old`. The time of its start is at least
-    /// `lowest_nanos`.
+    /// Returns the next segment, which starts at the count `ticks` and follows the segment `old`. It starts at the
+    /// time `lowest_nanos` or later.
     pub(super) fn segment(&mut self, ticks: u64, old: Option<&Segment>, lowest_nanos: u64, shift: u32) -> Segment {
         let since_sample = self.ticks_since_sample(ticks) * self.nanos_per_tick;
-        // The time is rounded down. If a segment is late, the next segment can jump forward to the right time. If a
-        // segment is early, the next segments must run slower, because time must not fall.
+        // `truth` is the real-time clock's time at `ticks`, rounded down. Rounding down is the safe direction. If a
+        // segment is behind the real-time clock, the next segment can jump forward. If a segment is ahead, the next
+        // segments must run slower, because time must not fall.
         let truth = self.last.nanos.wrapping_add_signed(since_sample.floor() as i64);
 
-        // The new segment continues the line of the old segment as far as the sample allows, so that times do not jump
-        // by the noise of samples. If the old line is within the sample's uncertainty, the start is on the old line. If
-        // it is a little outside, the start is at the border of the uncertainty. If it is far outside, the old line is
-        // wrong, and the start is the sample's time.
+        // If the old segment is nearly right, the new segment continues its line, so that times do not jump by the
+        // noise of samples. `offset` is the distance of the old line from the sample's time. If `offset` is within the
+        // sample's uncertainty (`half_width`), the new segment starts on the old line. If it is up to twice as large,
+        // the new segment starts at the border of the uncertainty. If it is larger still, the old line is wrong, and
+        // the new segment starts at the sample's time.
         let half_width = self.half_width_nanos(self.last);
         let kept = old.map_or(0.0, |old| {
             let old_elapsed = ticks.wrapping_sub(old.ticks0) as i64 as f64 * old.nanos_per_tick(shift);
@@ -202,7 +211,8 @@ impl Estimator {
             if offset.abs() > 2.0 * half_width {
                 return 0.0;
             }
-            // `clamp` is not used, because its panic formats floats and adds 20 KiB to every program.
+            // `clamp` is not used here: it can panic, and the panic message formats floats, which adds 20 KiB to every
+            // program.
             offset.max(-half_width).min(half_width)
         });
         let nanos0 = truth.wrapping_add_signed(kept.floor() as i64).max(lowest_nanos);
@@ -214,13 +224,14 @@ impl Estimator {
             ticks0: ticks,
             nanos0,
             mult: mult_for(self.nanos_per_tick * (1.0 - slowdown), shift),
-            // The cast saturates, but no counter makes 2^32 ticks in half a millisecond.
+            // The cast saturates if the length does not fit. No counter makes 2^32 ticks in half a millisecond, so it
+            // always fits.
             span: ((length / self.nanos_per_tick) as u32).max(1),
         }
     }
 
-    /// Returns the largest distance of the newest segment's times from the real-time clock, if that clock keeps its
-    /// rate.
+    /// Returns the largest distance in nanoseconds of the newest segment's times from the real-time clock, as long as
+    /// the real-time clock keeps its rate.
     pub(super) fn error_bound_nanos(&self) -> f64 {
         self.half_width_nanos(self.last)
             + self.offset_nanos.abs()
@@ -233,7 +244,7 @@ impl Estimator {
         self.nanos_per_tick
     }
 
-    /// Returns the number of steps of the real-time clock seen so far.
+    /// Returns how many steps of the real-time clock the estimator has seen so far.
     pub(super) fn steps(&self) -> u64 {
         self.steps
     }
@@ -251,7 +262,7 @@ fn nanos_between(from: Sample, to: Sample) -> f64 {
 pub(super) const ESTIMATOR_WORDS: usize = 14;
 
 impl Estimator {
-    /// Returns the estimator as words, so that the caller can store it in atomics.
+    /// Returns the estimator as words, which the caller can store in atomics.
     pub(super) fn to_words(self) -> [u64; ESTIMATOR_WORDS] {
         let [a, n, l] =
             [self.anchor, self.next_anchor, self.last].map(|sample| [sample.ticks, sample.nanos, sample.width_ticks]);
@@ -294,7 +305,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Returns a sample at `nanos` of a counter that began at 0, with a read that takes no time.
+    /// Returns a sample that was taken at `nanos`. The counter began at 0, and the read of the clock takes no time.
     fn sample_at(nanos: u64, nanos_per_tick: f64) -> Sample {
         Sample { ticks: (nanos as f64 / nanos_per_tick) as u64, nanos: nanos + (1 << 60), width_ticks: 0 }
     }
@@ -332,8 +343,8 @@ mod tests {
 
         #[test]
         fn an_estimator_survives_its_words(words in any::<[u32; 13]>(), after_step: bool) {
-            // The test needs words that are the same after a conversion to floats and back. Small integers are exact as
-            // floats, and none of them is a NaN, which would not equal itself.
+            // The test compares words after a conversion to floats and back. Small integers are exact as floats. They
+            // are no NaN either, and a NaN would not be equal to itself.
             let words: [u64; ESTIMATOR_WORDS] =
                 std::array::from_fn(|word| words.get(word).map_or(u64::from(after_step), |&word| word.into()));
             prop_assert_eq!(Estimator::from_words(words).to_words(), words);

@@ -1,37 +1,38 @@
 //! The latch, which publishes the current segment to all threads.
 //!
-//! The latch has two segments and one word that names the current segment. The word holds a count of published segments
-//! and the **overrun**. The lowest bit of the count is the index of the current segment. Threads may ask for the time
-//! after the end of the current segment, while the next segment is not published yet. They then get times past the
-//! segment's end. The overrun is the distance from the segment's end to the highest such time.
+//! The latch holds two segments and one word. The word has two parts: a count of published segments, and the
+//! **overrun**. The lowest bit of the count is the index of the current segment. After the end of the current segment,
+//! threads may ask for the time before the next segment is published. They then get times past the segment's end. The
+//! overrun is the distance from the segment's end to the highest such time.
 //!
-//! - Readers load the segment that the word names, and then load the word again. Only the other segment is ever
-//!   written. So a publisher that stalls half way (preempted, or interrupted by a signal handler that asks for the
-//!   time) disturbs no reader. The kernel calls this scheme a sequence count latch.
-//! - One compare-exchange publishes a segment *and* ends the overrun of the segment before. So a new segment always
-//!   starts at or above every time that a thread got before. If a thread raises the overrun first, the publisher's
-//!   exchange fails, and the publisher makes a segment that starts later. If the publisher is first, the thread's
-//!   exchange fails, and the thread uses the new segment.
+//! - A reader loads the segment that the word names, and then loads the word again. A publisher writes only to the
+//!   other segment. So a publisher that stalls half way disturbs no reader. (It may be preempted, or interrupted by a
+//!   signal handler that asks for the time.) The Linux kernel calls this scheme a sequence count latch.
+//! - One compare-exchange of the word publishes a segment *and* ends the overrun of the old segment. So a new segment
+//!   always starts at or above every time that a thread got before. Suppose that a thread raises the overrun at the
+//!   same moment. If the thread is first, the publisher's exchange fails, and the publisher makes a segment that
+//!   starts later. If the publisher is first, the thread's exchange fails, and the thread uses the new segment.
 //!
-//! The count has 32 bits. To mistake one segment for another, a reader would have to sleep between two adjacent loads
-//! for exactly a multiple of 2^32 segments (24 days at two segments a millisecond).
+//! The count has 32 bits and can come round. To take a new segment for an old one, a reader would have to sleep
+//! between two adjacent loads while exactly 2^32 segments (or a multiple) are published. At two segments a
+//! millisecond, 2^32 segments take 24 days.
 
 use super::const_fn::const_except_in_models;
 use super::segment::Segment;
 use crate::sync::{AtomicU64, Ordering, fence};
 
 /// Step of the overrun in nanoseconds. (The overrun is the distance past a segment's end up to which threads got
-/// times.) Overruns are rounded up to whole steps, so the latch's word changes at most once in each step, however many
-/// threads ask for the time. So the publisher's compare-exchange, which fails if the word changes, succeeds soon.
+/// times.) Overruns are rounded up to whole steps. So the latch's word changes at most once in 64 ns, even if many
+/// threads ask for the time. This leaves time for the publisher's compare-exchange, which fails if the word changes.
 const OVERRUN_STEP_NANOS: u64 = 64;
 
-/// Largest overrun in steps: 274 seconds. If no new segment is published for longer than that after a segment's end,
-/// the times of all threads stay at the end of this largest overrun.
+/// Largest overrun, in steps: 274 seconds. If no new segment is published for longer than 274 seconds after a
+/// segment's end, time stands still for all threads at the largest overrun.
 const OVERRUN_STEPS_MAX: u64 = u32::MAX as u64;
 
 const SEGMENTS_SHIFT: u32 = 32;
 
-/// Value of the latch's word: the count that names the current segment, and the overrun of this segment.
+/// A value of the latch's word: the count, which names the current segment, and the overrun of this segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Edition(u64);
 
@@ -51,13 +52,13 @@ impl Edition {
         self.segments() == other.segments()
     }
 
-    /// Returns true if nothing has been published yet. Then the current segment is the empty segment of a new latch.
+    /// Returns true if no segment has been published yet. Then the current segment is the empty segment that a new
+    /// latch has.
     pub(super) fn is_first(self) -> bool {
         self.segments() == 0
     }
 
-    /// Returns the overrun: the nanoseconds from the end of the segment to the highest time that a thread got past this
-    /// end.
+    /// Returns the overrun: how many nanoseconds past the segment's end the highest time lies that a thread got.
     pub(super) fn overrun_nanos(self) -> u64 {
         (self.0 & OVERRUN_STEPS_MAX) * OVERRUN_STEP_NANOS
     }
@@ -99,7 +100,7 @@ pub(super) struct Latch {
 
 impl Latch {
     const_except_in_models! {
-        /// Creates a latch with the empty segment: every tick is past its end.
+        /// Creates a latch with the empty segment. No tick is on this segment: every tick is past its end.
         pub(super) fn new() -> Self {
             Self {
                 edition: AtomicU64::new(0),
@@ -109,24 +110,24 @@ impl Latch {
         }
     }
 
-    /// Returns the time at `ticks()` if the current segment has that time and was not replaced meanwhile. This is the
-    /// fast path.
+    /// Returns the time at the count `ticks()`. This is the fast path. Returns `None` if the count is not on the
+    /// current segment, or if another segment was published meanwhile.
     #[inline(always)]
     pub(super) fn try_nanos_at(&self, ticks: impl FnOnce() -> u64) -> Option<u64> {
         let (edition, ticks0, nanos0, mult_and_span) = self.read_unconfirmed();
         if mult_and_span == 0 {
-            // This is the empty segment, which has no time for any count. Returning here saves a read of the tick
+            // This is the empty segment, which gives no time for any count. Returning here avoids a read of the tick
             // counter, which costs more than all other work of this function.
             return None;
         }
         let segment = Segment::from_words(ticks0, nanos0, mult_and_span);
-        // The words of `segment` may belong to two segments until `confirms` has returned true. Until then they are
-        // used only in wrapping arithmetic, which cannot panic.
+        // If a segment was published meanwhile, the words of `segment` may belong to two segments. `confirms` below
+        // detects this. Until then the words are used only in wrapping arithmetic, which cannot panic.
         let nanos = segment.nanos_at(ticks(), self.shift())?;
         self.confirms(edition).then_some(nanos)
     }
 
-    /// Returns the current segment. Repeats only when another segment was published meanwhile.
+    /// Returns the current segment and its edition. Repeats the loads only if another segment was published meanwhile.
     pub(super) fn read(&self) -> (Edition, Segment) {
         loop {
             let (edition, ticks0, nanos0, mult_and_span) = self.read_unconfirmed();
@@ -138,9 +139,9 @@ impl Latch {
 
     #[inline(always)]
     fn read_unconfirmed(&self) -> (Edition, u64, u64, u64) {
-        // Acquire, pairs with the release of the compare-exchange in `publish`: the loads below give words of this
-        // edition or of later editions. (A later compare-exchange in `overrun` continues the release sequence of the
-        // compare-exchange in `publish`.)
+        // Acquire, pairs with the release of the compare-exchange in `publish`: the loads below return words of this
+        // edition or of a later one. (A compare-exchange in `overrun` may have changed the word since. It is a
+        // read-modify-write, so it continues the release sequence of the compare-exchange in `publish`.)
         let edition = Edition(self.edition.load(Ordering::Acquire));
         let words = &self.segments[edition.index()];
         // Relaxed: the caller confirms the words or discards them.
@@ -150,12 +151,12 @@ impl Latch {
         (edition, ticks0, nanos0, mult_and_span)
     }
 
-    /// Returns true if the words that were loaded for `edition` belong to it.
+    /// Returns true if the words that the caller has loaded for `edition` all belong to it.
     #[inline(always)]
     fn confirms(&self, edition: Edition) -> bool {
-        // Pairs with the release fence in `publish`: the next segment is in the other words, and the segment after it
-        // overwrites our words. If one of the loads before this fence saw an overwritten word, the load after this
-        // fence sees that the next segment was published, and we return false.
+        // Pairs with the release fence in `publish`. The publisher writes the next segment to the other words, and the
+        // segment after that over the words that the caller has loaded. If a load before this fence returned such an
+        // overwritten word, the load after this fence sees that the next segment was published. We then return false.
         fence(Ordering::Acquire);
         self.edition.load(Ordering::Relaxed) == edition.0
     }
@@ -163,9 +164,9 @@ impl Latch {
     /// Returns the shift of every segment of this clock.
     #[inline(always)]
     pub(super) fn shift(&self) -> u32 {
-        // Relaxed: the shift is stored once, before the first segment is published. So every thread that has acquired
-        // an edition with a segment sees the shift. Before that the value does not matter, because the empty segment
-        // gives no time with any shift.
+        // Relaxed: the calibrating thread stores the shift once, before it publishes the first segment with release.
+        // So every thread that has acquired an edition with a segment sees the shift. Before that the value does not
+        // matter, because the empty segment gives no time with any shift.
         self.shift.load(Ordering::Relaxed) as u32
     }
 
@@ -174,36 +175,37 @@ impl Latch {
         self.shift.store(u64::from(shift), Ordering::Relaxed);
     }
 
-    /// Sets the end of the empty segment, unless it has been set before. Threads that ask for the time before the first
-    /// segment is published get times past this end.
+    /// Sets the end of the empty segment, unless the end is set already. A thread that asks for the time before the
+    /// first segment is published gets a time past this end.
     ///
-    /// Read the segment again after this call: another segment may have been published.
+    /// The caller must read the current segment again afterwards, because another thread may have published a segment.
     pub(super) fn set_empty_segment_start(&self, nanos: u64) {
-        // Relaxed: no other memory depends on the value. Only the first call finds 0 here. The word is never 0
-        // afterwards, so a thread that comes late cannot change a later segment in these words.
+        // Relaxed: no other memory depends on the value. The word is 0 only until the first call. After that it is
+        // never 0, so a call that comes late cannot change a segment that was published in these words.
         let word = &self.segments[0].nanos0;
         let _ = word.compare_exchange(0, nanos.max(1), Ordering::Relaxed, Ordering::Relaxed);
     }
 
     /// Returns a time past the end of the segment of `edition`, and raises the overrun to this time. The time is
-    /// `wanted`. But if the overrun has reached that time already, a thread may have got a later time than `wanted`, so
-    /// the time is the highest time of the overrun.
+    /// `wanted`, unless the overrun reaches `wanted` already. In that case another thread may have got a time later
+    /// than `wanted`, so the returned time is the end of the overrun.
     ///
     /// Returns `None` if a new segment was published meanwhile.
     pub(super) fn overrun(&self, mut edition: Edition, end_nanos: u64, wanted: u64) -> Option<u64> {
         loop {
             let grown = edition.with_overrun_of_at_least(wanted.saturating_sub(end_nanos));
             if grown == edition {
-                // The overrun has reached the wanted time already, so it need not be raised. The publisher of the next
-                // segment knows this overrun, so that segment starts at or above this time. This thread has not got a
-                // time of that segment, because `edition` is the newest edition that it has read.
+                // The overrun has reached the wanted time already and need not be raised. The next segment starts at
+                // or above this overrun, because its publisher sees the overrun. This thread has not got a time of the
+                // next segment, because `edition` is the newest edition that it has read. So the returned time is not
+                // too low.
                 return Some(end_nanos + edition.overrun_nanos());
             }
             // Relaxed: the new overrun is in the word itself, and this thread has stored nothing else that readers
-            // need. (A read-modify-write continues the release sequence of the publisher. So readers that acquire the
-            // new value still get the segment's words.)
+            // need. (A read-modify-write continues the publisher's release sequence. So a reader that acquires the new
+            // value still sees the words of the segment.)
             match self.edition.compare_exchange(edition.0, grown.0, Ordering::Relaxed, Ordering::Relaxed) {
-                // The overrun is limited, so its end may be below the wanted time.
+                // The overrun has a maximum. At the maximum, its end may be below the wanted time.
                 Ok(_) => return Some(wanted.min(end_nanos + grown.overrun_nanos())),
                 Err(found) if Edition(found).segments() == edition.segments() => edition = Edition(found),
                 Err(_) => return None,
@@ -211,26 +213,26 @@ impl Latch {
         }
     }
 
-    /// Publishes a new segment, which `make` makes. `make` gets the lowest time at which the segment may start. It is
-    /// called again with a higher time if threads raised the overrun meanwhile. Only the calibrating thread may call
-    /// this function.
+    /// Publishes the new segment that `make` returns. `make` gets the lowest time at which the segment may start. If a
+    /// thread raises the overrun meanwhile, `make` is called again with a higher time. Only the calibrating thread may
+    /// call this function.
     pub(super) fn publish(&self, mut make: impl FnMut(u64) -> Segment) -> Segment {
         let (mut edition, old) = self.read();
         let end_nanos = old.end_nanos(self.shift());
         loop {
             let segment = make(end_nanos + edition.overrun_nanos());
             let next = edition.next();
-            // Pairs with the acquire fence in `confirms`: a reader that sees a word stored after this fence also sees
-            // that the older edition, whose segment these words held, is no longer current. (The thread that stored the
-            // current edition is this thread, or a thread that held the right to calibrate before. Release and acquire
-            // of that right order its store before this fence.)
+            // Pairs with the acquire fence in `confirms`. The words that are stored below held an older segment. A
+            // reader that sees one of the new words also sees that the older segment's edition is no longer current.
+            // (The current edition was stored by this thread, or by a thread that held the right to calibrate before.
+            // Release and acquire of that right order the store of the edition before this fence.)
             fence(Ordering::Release);
             let words = &self.segments[next.index()];
             words.ticks0.store(segment.ticks0, Ordering::Relaxed);
             words.nanos0.store(segment.nanos0, Ordering::Relaxed);
             words.mult_and_span.store(segment.mult_and_span(), Ordering::Relaxed);
             // Release, pairs with the acquire in `read_unconfirmed`: the stores above happen before the loads of a
-            // reader that acquires the new edition. The exchange fails if the overrun grew.
+            // reader that acquires the new edition. The exchange fails if another thread has raised the overrun.
             match self.edition.compare_exchange(edition.0, next.0, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return segment,
                 Err(found) => edition = Edition(found),

@@ -1,27 +1,28 @@
 //! The clock: from a tick counter to nanoseconds since the Unix epoch.
 //!
-//! Every event carries the time of its recording. Asking the operating system for the time costs 20 to 30 ns, more than
-//! everything else in recording an event. So [`Clock`] reads the processor's tick counter and converts the count by a
-//! multiplication, a shift and an addition. The numbers for the conversion are a *segment*, which is used for half a
-//! millisecond at most. The next thread that asks for the time compares the counter with `CLOCK_REALTIME` and makes a
-//! new segment (half a microsecond of work). If the time is asked for so seldom that this does not pay, the clock reads
-//! `CLOCK_REALTIME` instead. There is no background thread, and no thread waits for another.
+//! Every event carries the time of its recording. Asking the operating system for the time costs 20 to 30 ns. That is
+//! more than all other work of recording an event. So [`Clock`] reads the processor's tick counter, and converts the
+//! count by a multiplication, a shift and an addition. The numbers for the conversion are a *segment*, which is used
+//! for half a millisecond at most. The next thread that asks for the time compares the counter with `CLOCK_REALTIME`
+//! and makes a new segment, which takes half a microsecond. If calls are so far apart that a new segment does not pay,
+//! the clock reads `CLOCK_REALTIME` instead. There is no background thread, and no thread waits for another.
 //!
 //! `tick_clock.rs` has the algorithm, `latch.rs` shares the current segment, and `estimator.rs` computes the next
 //! segment.
 //!
 //! Promises about a clock's times:
 //!
-//! - Within a thread times never fall, whatever happens to the system's clock.
-//! - Times stay within 1 µs of `CLOCK_REALTIME` as long as the program runs, also while NTP slews it by up to 500 ppm,
-//!   and after any idle time. (Typically within 50 ns. If a thread is preempted inside the call, it gets the time of
-//!   some moment between the call and the return.)
+//! - Within a thread, times never fall, whatever happens to the system's clock.
+//! - Times stay within 1 µs of `CLOCK_REALTIME` as long as the program runs. This holds after any idle time, and while
+//!   NTP slews `CLOCK_REALTIME` by up to 500 ppm. (Typically times are within 50 ns. If a thread is preempted inside
+//!   the call, it gets the time of some moment between the call and the return.)
 //! - When `CLOCK_REALTIME` is stepped forward, times follow within half a millisecond. When it is stepped back, times
 //!   run at half the rate or less until it has caught up.
-//! - Hence times of different threads, rings and processes on one machine are comparable to within a microsecond.
+//! - Hence times of different threads, rings and processes on one machine can be compared: they agree to within about
+//!   a microsecond.
 //!
-//! If the tick counter is not reliable ([`TickCounter`] has the reason), the clock is `CLOCK_REALTIME` itself, read
-//! through the vDSO. The promises are the same, and the cost is two to three times as high.
+//! If the tick counter is not reliable ([`TickCounter`] has the reason), the clock reads `CLOCK_REALTIME` itself,
+//! through the vDSO. It then gives the same promises, and a call costs two to three times as much.
 //!
 //! ```
 //! use eventring::recorder::Clock;
@@ -54,24 +55,25 @@ use tick_clock::TickClock;
 
 /// A clock that gives nanoseconds since the Unix epoch.
 ///
-/// Use [`Clock::global`]; each clock of your own costs a calibration.
+/// Use [`Clock::global`] where you can. Each further clock has to be calibrated separately.
 #[derive(Debug)]
 pub struct Clock {
     tick_clock: TickClock<Machine>,
-    /// State of the tick counter: 0 if it has not been checked yet, otherwise a [`TickCounter`] that [`encode`] has
-    /// converted.
+    /// State of the tick counter. 0 if it has not been checked yet, otherwise a [`TickCounter`] as a number that
+    /// [`encode`] has made.
     tick_counter: AtomicU64,
     wanted: ClockKind,
-    /// Number of steps back that threads saw in `CLOCK_REALTIME` while this clock read it.
+    /// How many times a thread found that `CLOCK_REALTIME` was set back, while this clock read `CLOCK_REALTIME`
+    /// directly.
     realtime_steps: AtomicU64,
 }
 
 impl Clock {
     /// Creates a clock.
     ///
-    /// With [`ClockKind::TickCounter`] the clock reads the tick counter if the counter is usable, and `CLOCK_REALTIME`
-    /// otherwise; [`Clock::kind`] returns the choice. With [`ClockKind::Realtime`] the clock always reads
-    /// `CLOCK_REALTIME`.
+    /// With [`ClockKind::TickCounter`] the clock reads the tick counter if the counter is usable. If it is not, the
+    /// clock reads `CLOCK_REALTIME`; [`Clock::kind`] returns which one it reads. With [`ClockKind::Realtime`] the
+    /// clock always reads `CLOCK_REALTIME`.
     #[must_use]
     pub const fn new(kind: ClockKind) -> Self {
         Self {
@@ -104,8 +106,8 @@ impl Clock {
         }
     }
 
-    /// Checks the tick counter and measures its rate. This takes some 50 µs; without this call, the first use of the
-    /// clock does it.
+    /// Checks the tick counter and measures its rate, which takes about 50 µs. Without this call, the first call that
+    /// asks for the time does this work.
     ///
     /// Nothing happens if the clock has been used already.
     pub fn init_once(&self) -> &Self {
@@ -115,8 +117,8 @@ impl Clock {
 
     /// Returns the present time in nanoseconds since the Unix epoch.
     ///
-    /// The time is never below a time that the same thread got before. This function may be called in a signal handler
-    /// and in a forked child.
+    /// The time is never below a time that the same thread got before. A signal handler and a forked child may call
+    /// this function.
     #[inline]
     pub fn now_epoch_nanos(&self) -> u64 {
         match self.try_now_epoch_nanos() {
@@ -125,14 +127,15 @@ impl Clock {
         }
     }
 
-    /// Returns the present time if the current segment has it. This is the fast path, for callers with their own slow
-    /// path.
+    /// Returns the present time, or `None` if the tick count is past the end of the current segment. This is the fast
+    /// path, for callers that have their own slow path.
     #[inline(always)]
     pub(crate) fn try_now_epoch_nanos(&self) -> Option<u64> {
         self.tick_clock.try_nanos()
     }
 
-    /// Returns the present time if the current segment has ended or the clock has no segments.
+    /// Returns the present time when the fast path has none: the current segment has ended, or the clock does not use
+    /// the tick counter.
     #[cold]
     #[inline(never)]
     fn now_epoch_nanos_slow(&self) -> u64 {
@@ -161,13 +164,13 @@ impl Clock {
 
     /// Returns whether the machine's tick counter is usable, and the reason if it is not.
     pub fn tick_counter(&self) -> TickCounter {
-        // Relaxed: no other memory depends on the value. A thread that loads 0 checks the counter itself, with the same
-        // result.
+        // Relaxed: no other memory depends on the value. A thread that loads 0 checks the counter itself, and gets the
+        // same result as any other thread.
         if let Some(known) = decode(self.tick_counter.load(Ordering::Relaxed)) {
             return known;
         }
         let found = TickCounter::find_out();
-        // The compare-exchange does not overwrite a `NoRate` that another thread has found meanwhile.
+        // If another thread has stored `NoRate` meanwhile, the compare-exchange fails, and `NoRate` stays.
         match self.tick_counter.compare_exchange(0, encode(found), Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => found,
             Err(other) => decode(other).unwrap_or(found),
@@ -178,10 +181,10 @@ impl Clock {
         self.tick_counter.store(encode(found), Ordering::Relaxed);
     }
 
-    /// Returns the current relation of ticks to nanoseconds, to be kept beside recorded events.
+    /// Returns how ticks relate to nanoseconds at present. Keep this calibration beside recorded events.
     ///
-    /// If another thread is in the middle of the clock's first calibration, this call waits for it (some 50 µs). Do not
-    /// call it in a signal handler.
+    /// If another thread is making the clock's first calibration, this call waits until that thread is done (about 50
+    /// µs). Do not call it in a signal handler.
     pub fn calibration(&self) -> Calibration {
         self.init_once();
         loop {

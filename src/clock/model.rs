@@ -1,5 +1,5 @@
-//! Loom models of the latch. They run every interleaving, up to a number of preemptions, of one thread that publishes
-//! and threads that ask for the time.
+//! Loom models of the latch. In each model one thread publishes segments, and other threads ask for the time. Loom
+//! runs every interleaving of these threads, up to a number of preemptions.
 //!
 //! Part of the crate `models`; `.ci/models` runs it.
 
@@ -9,7 +9,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
-/// Shift of one nanosecond per tick, which makes the segments below easy to read.
+/// The shift of the segments below: one tick is one nanosecond, so the numbers are easy to read.
 const SHIFT: u32 = 0;
 
 /// Returns a segment of ten ticks and ten nanoseconds that starts at `ticks0`, at time `nanos0`.
@@ -26,8 +26,8 @@ fn begun() -> Latch {
     latch
 }
 
-/// Returns the time at tick `ticks` as `TickClock` does for a thread that does not get the right to calibrate. `truth`
-/// is the time of the real-time clock at that tick.
+/// Returns the time at tick `ticks`. It gets the time in the same way as `TickClock` does for a thread that is not
+/// allowed to calibrate. `truth` is the real-time clock's time at that tick.
 fn ask(latch: &Latch, ticks: u64, truth: u64) -> u64 {
     if let Some(nanos) = latch.try_nanos_at(|| ticks) {
         return nanos;
@@ -44,8 +44,8 @@ fn ask(latch: &Latch, ticks: u64, truth: u64) -> u64 {
     }
 }
 
-/// Runs the model. In each model the publisher is the thread that runs first, because loom lets a load return an older
-/// value than another thread's store only if loom executed that store first.
+/// Runs the model. In each model, the publisher is the thread that runs first. Otherwise loom would miss cases: loom
+/// lets a load return an old value instead of another thread's store only if loom executed that store first.
 fn check(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     let deeper = std::env::var("EVENTRING_MODEL_DEPTH").map_or(0, |depth| depth.parse::<usize>().unwrap());
     let mut builder = loom::model::Builder::new();
@@ -61,8 +61,9 @@ fn time_never_falls_while_another_thread_publishes() {
             let latch = Arc::clone(&latch);
             move || {
                 let mut last = 0;
-                // The ticks are on the first segment, past its end (with a real time after, at and before the end), and
-                // on later segments.
+                // Tick 15 is on the first segment. Ticks 21 and 22 are past its end, or on the second segment if that
+                // is published already. Tick 41 is past the end of both, or on the third segment. The last real time
+                // is lower than the one before it: the real-time clock was set back.
                 for (ticks, truth) in [(15, 1005), (21, 1200), (22, 1201), (41, 1100)] {
                     let nanos = ask(&latch, ticks, truth);
                     assert!(last <= nanos, "fell from {last} to {nanos} at tick {ticks}");
@@ -70,8 +71,8 @@ fn time_never_falls_while_another_thread_publishes() {
                 }
             }
         });
-        // By the real-time clock the first segment should have ended at 1000, so it was early. The next should start at
-        // 1100, which is after its predecessor's end, so it was late.
+        // The first segment ends at 1010. By the real-time clock the second segment would start at 1000, but it may
+        // not start before 1010. The third segment starts at 1100, or later if the other thread got a higher time.
         latch.publish(|lowest| segment(20, lowest.max(1000)));
         latch.publish(|lowest| segment(40, lowest.max(1100)));
         asker.join().unwrap();
@@ -89,8 +90,8 @@ fn a_segment_starts_above_what_two_threads_were_given_past_the_last_ones_end() {
             let (latch, highest) = (Arc::clone(&latch), Arc::clone(&highest));
             thread::spawn(move || {
                 let given = ask(&latch, ticks, truth);
-                // The main thread later publishes a segment that starts at tick 100, which must start at or above every
-                // time that was given before.
+                // The segment that the main thread publishes last must start at or above every time that was given
+                // before. `highest` is the highest of these times.
                 highest.fetch_max(given, Ordering::Relaxed);
                 let again = ask(&latch, ticks + 2, truth + 1);
                 assert!(given <= again, "fell from {given} to {again}");
@@ -105,7 +106,8 @@ fn a_segment_starts_above_what_two_threads_were_given_past_the_last_ones_end() {
     });
 }
 
-/// Checks that a reader never mixes the words of two segments. Only words of the same segment give a correct time here.
+/// Checks that a reader never combines the words of two segments. Here the words give a correct time only if they
+/// belong to the same segment.
 #[test]
 fn no_reader_takes_words_of_two_segments_for_one() {
     check(4, || {

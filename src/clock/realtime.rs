@@ -1,4 +1,4 @@
-//! Times of `CLOCK_REALTIME` that never fall within a thread, also when the system's clock is set back.
+//! Times from `CLOCK_REALTIME` that never fall within a thread, even if the system's clock is set back.
 
 use std::cell::Cell;
 
@@ -6,19 +6,20 @@ thread_local! {
     static KEPT: Cell<LastReading> = const { Cell::new(LastReading { raw_nanos: 0, ahead_nanos: 0 }) };
 }
 
-/// The state that a thread needs from its last reading of the real-time clock.
+/// What a thread remembers of its last reading of the real-time clock.
 #[derive(Clone, Copy, Debug, Default)]
 struct LastReading {
     /// Time that the real-time clock showed.
     raw_nanos: u64,
-    /// Nanoseconds by which the returned time was ahead of `raw_nanos`; 0 unless the clock was set back.
+    /// How many nanoseconds the time that was returned is ahead of `raw_nanos`. 0 unless the clock was set back.
     ahead_nanos: u64,
 }
 
 impl LastReading {
-    /// Returns the state after a reading of `raw_nanos`, and the time to return for it.
+    /// Takes a new reading `raw_nanos` of the real-time clock. Returns the new state, and the time to return to the
+    /// caller.
     ///
-    /// When the clock was set back, time continues from the last returned time, at half the rate, until the clock has
+    /// If the clock was set back, time continues from the last returned time, at half the rate, until the clock has
     /// caught up. The tick clock does the same.
     fn advance(self, raw_nanos: u64) -> (Self, Reading) {
         let (ahead_nanos, stepped_back) = match raw_nanos.checked_sub(self.raw_nanos) {
@@ -39,10 +40,10 @@ pub(super) struct Reading {
     pub(super) stepped_back: bool,
 }
 
-/// Converts `raw_nanos`, which the calling thread has just read from the real-time clock, to a time that is not below
-/// the times that this thread got before. The thread-local state remembers the last of these times.
+/// Converts `raw_nanos` to a time that is not below any time that this thread got before. The calling thread has just
+/// read `raw_nanos` from the real-time clock. The thread-local `KEPT` remembers the thread's last reading.
 pub(super) fn never_falling(raw_nanos: u64) -> Reading {
-    // `with` cannot panic while the thread ends: the thread-local cell has no destructor, so it exists until the
+    // `with` cannot panic, even while the thread ends. The thread-local cell has no destructor, so it exists until the
     // thread's last instruction.
     KEPT.with(|kept| {
         let (next, reading) = kept.get().advance(raw_nanos);

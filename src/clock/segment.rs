@@ -1,11 +1,11 @@
 //! A segment: a straight line from ticks to nanoseconds since the epoch, for the time in which it is accurate.
 
-/// Number of bits of a [`Segment`]'s length in ticks, and number of bits of its slope. So the product of length and
-/// slope fits in 64 bits.
+/// How many bits a [`Segment`] uses for its length in ticks, and how many for its slope. A product of the two fits in
+/// 64 bits.
 const WORD_BITS: u32 = 32;
 
-/// Significant bits of a slope near the expected slope. The slope can double twice before it saturates, and one unit of
-/// the slope is 2 parts in a thousand million.
+/// How many significant bits the expected slope has. The word has 32 bits, so the slope can double twice before it
+/// saturates. One unit of the slope is at most 2 parts in 1,000,000,000 of it.
 const SLOPE_BITS: u32 = 30;
 
 /// A line `epoch_nanos(ticks) = nanos0 + ((ticks - ticks0) * mult >> shift)` for `ticks0 <= ticks < ticks0 + span`.
@@ -19,7 +19,7 @@ pub(super) struct Segment {
     pub(super) nanos0: u64,
     /// The slope: nanoseconds per tick, times two to the `shift`.
     pub(super) mult: u32,
-    /// The segment's length in ticks. Ticks beyond it get no time from this segment.
+    /// The segment's length in ticks. Ticks at or past the end get no time from this segment.
     pub(super) span: u32,
 }
 
@@ -28,29 +28,29 @@ pub(super) struct Segment {
 pub(super) enum Position {
     /// Position on the segment, at this time.
     On(u64),
-    /// Position just before the segment. The counter was read before the segment was made, or on a core whose counter
-    /// lags a little. The value is the time of the segment's start. It is right for such a count, because times of
-    /// earlier segments are not above it, and times of this segment are not below it.
+    /// A position shortly before the segment. Either the counter was read before the segment was made, or it was read
+    /// on a core whose counter lags a little. The value is the time of the segment's start. This time is right for
+    /// such a count: times of earlier segments are not above it, and times of this segment are not below it.
     Before(u64),
-    /// Position past the end, or so far before the start that the counter must have been set back.
+    /// A position past the end, or so far before the start that the counter must have been set back.
     Off,
 }
 
-/// Largest lag of a core's counter, in lengths of the segment. A count that is further before the start means that the
-/// counter was set back.
+/// Largest lag of a core's counter, in lengths of the segment. If a count is further before the start, the counter was
+/// set back.
 const LAG_SPANS: u64 = 16;
 
 impl Segment {
-    /// Returns the time at the segment's end. It is above every time that the segment gives, or equal to the last such
-    /// time.
+    /// Returns the time at the segment's end. No time that the segment gives is above it.
     pub(super) fn end_nanos(&self, shift: u32) -> u64 {
         self.nanos0.wrapping_add(scale(u64::from(self.span), self.mult, shift))
     }
 
-    /// Returns the time if `ticks` is on the segment. This is the fast path.
+    /// Returns the time at the count `ticks`, or `None` if the count is not on the segment. This is the fast path.
     #[inline(always)]
     pub(super) fn nanos_at(&self, ticks: u64, shift: u32) -> Option<u64> {
-        // One unsigned comparison checks both ends: if `ticks` is before the start, `elapsed` wraps to a large number.
+        // One unsigned comparison checks both ends. If `ticks` is before the start, `elapsed` wraps to a large number,
+        // which is not below `span`.
         let elapsed = ticks.wrapping_sub(self.ticks0);
         (elapsed < u64::from(self.span)).then(|| self.nanos0.wrapping_add(scale(elapsed, self.mult, shift)))
     }
@@ -62,8 +62,8 @@ impl Segment {
         }
         let lag = self.ticks0.wrapping_sub(ticks);
         if lag <= u64::from(self.span) * LAG_SPANS {
-            // `lag` is 0 here only if the span is 0. In that case no count is on the segment, and no count may be just
-            // before it.
+            // A span of 0 means the empty segment. No count is on it, and `lag` may be 0. No count is treated as
+            // shortly before it either.
             if self.span > 0 {
                 return Position::Before(self.nanos0);
             }
@@ -76,7 +76,7 @@ impl Segment {
         f64::from(self.mult) / two_to_the(shift)
     }
 
-    /// Returns slope and length in one word, so that two segments fit in one cache line.
+    /// Returns the slope and the length packed into one word, so that two segments fit in one cache line.
     pub(super) fn mult_and_span(&self) -> u64 {
         u64::from(self.mult) << WORD_BITS | u64::from(self.span)
     }
@@ -91,7 +91,7 @@ impl Segment {
 /// Converts `ticks` to nanoseconds. `ticks` is below 2^32, so the product cannot overflow.
 #[inline(always)]
 fn scale(ticks: u64, mult: u32, shift: u32) -> u64 {
-    // `shift_for` returns at most 63. The mask spares the overflow check of the shift.
+    // `shift_for` returns at most 63, so the mask changes nothing. It removes the check for a shift that is too large.
     (ticks * u64::from(mult)) >> (shift & 63)
 }
 
@@ -103,7 +103,8 @@ pub(super) fn is_possible(nanos_per_tick: f64) -> bool {
     SLOPES.contains(&nanos_per_tick)
 }
 
-/// Returns the shift that gives a slope of `nanos_per_tick` 30 significant bits, or `None` for an impossible slope.
+/// Returns the shift with which a slope of `nanos_per_tick` has 30 significant bits. Returns `None` for an impossible
+/// slope.
 pub(super) fn shift_for(nanos_per_tick: f64) -> Option<u32> {
     if !is_possible(nanos_per_tick) {
         return None;
@@ -112,14 +113,15 @@ pub(super) fn shift_for(nanos_per_tick: f64) -> Option<u32> {
     u32::try_from(SLOPE_BITS as i32 - 1 - exponent).ok()
 }
 
-/// Returns 2^`shift` exactly, and at less cost than `exp2`. A shift is below 64 by [`shift_for`].
+/// Returns 2^`shift`. This is exact, and cheaper than `exp2`. The shift is below 64, see [`shift_for`].
 fn two_to_the(shift: u32) -> f64 {
     (1u64 << (shift & 63)) as f64
 }
 
-/// Returns the slope as a segment's word. It is at least 1, so that time does not stand still for ever.
+/// Returns the slope as the number that a segment stores in `mult`. It is at least 1, because with 0 time would stand
+/// still for ever.
 pub(super) fn mult_for(nanos_per_tick: f64, shift: u32) -> u32 {
-    // The cast saturates at both ends, and gives 0 for a NaN, so it needs no check.
+    // The cast saturates at both ends, and turns a NaN into 0. So no check is needed before it.
     ((nanos_per_tick * two_to_the(shift)).round() as u32).max(1)
 }
 

@@ -1,4 +1,4 @@
-//! The source of ticks and real time: the machine, or a simulation of it.
+//! The source of ticks and real time: the machine, or a simulated machine.
 
 use super::estimator::Sample;
 use crate::arch::ticks;
@@ -9,10 +9,10 @@ pub(super) trait TimeSource {
     fn ticks(&self) -> u64;
     /// Reads the counter after all earlier loads.
     fn ticks_after_loads(&self) -> u64;
-    /// Reads the system's real-time clock, in nanoseconds since the Unix epoch.
+    /// Reads the system's real-time clock: nanoseconds since the Unix epoch.
     fn realtime_nanos(&self) -> u64;
-    /// Returns a number for this process; not 0. A forked child's number differs from its parent's number, whatever the
-    /// child's process id is.
+    /// Returns a number for this process, never 0. A forked child has another number than its parent, even if both
+    /// have the same process id.
     fn process_number(&self) -> u64;
 }
 
@@ -40,12 +40,12 @@ impl TimeSource for Machine {
     }
 }
 
-/// Largest number of tries to get a narrow sample; a wide sample was interrupted. After the last try the narrowest
-/// sample is taken.
+/// How often a sample is taken at most. A wide sample was interrupted, so it is taken again. After the last try the
+/// narrowest sample is used.
 const SAMPLE_TRIES: u32 = 5;
 
-/// Reads the real-time clock between two reads of the counter. Repeats this until the two counts are at most
-/// `good_width_ticks` apart, but at most [`SAMPLE_TRIES`] times. Returns the sample with the smallest width.
+/// Takes a sample: reads the real-time clock between two reads of the counter. Repeats this, at most [`SAMPLE_TRIES`]
+/// times, until the two counts are at most `good_width_ticks` apart. Returns the sample with the smallest width.
 pub(super) fn sample(source: &impl TimeSource, good_width_ticks: u64) -> Sample {
     let mut narrowest = sample_once(source);
     for _ in 1..SAMPLE_TRIES {
@@ -63,8 +63,8 @@ pub(super) fn sample(source: &impl TimeSource, good_width_ticks: u64) -> Sample 
 fn sample_once(source: &impl TimeSource) -> Sample {
     let before = source.ticks_after_loads();
     let nanos = source.realtime_nanos();
-    // If the counter falls between the two reads, the width wraps to a very large number, so that the sample is not
-    // chosen.
+    // If the counter falls between the two reads, the width wraps to a very large number. `sample` then prefers any
+    // other sample.
     let width_ticks = source.ticks_after_loads().wrapping_sub(before);
     Sample { ticks: before.wrapping_add(width_ticks / 2), nanos, width_ticks }
 }

@@ -2,35 +2,37 @@
 //!
 //! # Why time never falls within a thread
 //!
-//! A thread gets each of its times from a segment. The times of one thread never fall, for these reasons:
+//! A thread gets all of its times from segments. A segment is a line that converts ticks to nanoseconds. The times of
+//! one thread never fall, for two reasons:
 //!
 //! **Between segments.** Threads may also get times past the end of a segment, from [`Latch::overrun`]. Let *E* be the
 //! end of a segment, or the highest time past this end that any thread got. The next segment starts at or above *E*:
-//! the compare-exchange that publishes it fails if *E* has grown, and is then repeated with a later start. So no time
-//! of a later segment is below a time of an earlier segment. A thread never goes back to an earlier segment, because
-//! one atomic word names the current segment, and loads of one word by a thread never go back.
+//! if *E* has grown, the compare-exchange that publishes the segment fails, and is repeated with a later start. So no
+//! time of a later segment is below a time of an earlier segment. A thread never goes back to an earlier segment,
+//! because one atomic word names the current segment, and a thread's later load of one word never returns an older
+//! value.
 //!
-//! **Within a segment.** Time is a rising function of the counter. The counter does not run backwards for a thread,
-//! because the clock uses only counters that are invariant and synchronised between processors. Past the end of the
-//! segment, the thread gets a time of at least *E*, and *E* grows to it. If the counter was read before the segment was
-//! published, the count may be before the start of the segment. The thread then gets the time of the segment's start,
-//! which is neither below the times of earlier segments nor above other times of this segment.
+//! **Within a segment.** The time grows with the count. The counter does not run backwards for a thread, because the
+//! clock uses only counters that are invariant and synchronised between processors. Past the segment's end, the thread
+//! gets a time of at least *E*, and *E* is raised to this time. If the counter was read before the segment was
+//! published, the count may be before the segment's start. The thread then gets the time of the start. This time is
+//! not below the times of earlier segments, and not above the other times of this segment.
 //!
 //! # Why no thread waits
 //!
 //! To *calibrate* is to compare the counter with the real-time clock and to publish a new segment. Only one thread
-//! calibrates at a time: it holds the word `calibrating`, which other threads try to take without waiting. A thread
-//! that does not get `calibrating` reads the real-time clock, publishes that time as a time past the end of the current
-//! segment (its *overrun*), and returns it. So the thread neither waits nor gets a wrong time, even if the calibrating
-//! thread is preempted for seconds. The same holds before the first segment, and for a signal handler that interrupts
-//! the calibrating thread.
+//! calibrates at a time, and the word `calibrating` holds its process number. Other threads try to take this word
+//! without waiting. A thread that does not get it reads the real-time clock and returns that time, which is a time
+//! past the end of the current segment. Before it returns, the thread publishes how far past the end the time is (the
+//! *overrun*). So the thread neither waits nor gets a wrong time, even if the calibrating thread is preempted for
+//! seconds. The same holds before the first segment, and for a signal handler that interrupts the calibrating thread.
 //!
 //! # Why time stays with the real-time clock
 //!
-//! A segment is used for at most half a millisecond of ticks, and starts at a fresh sample. After any idle time the
-//! first call finds that the segment has ended. If calls are far apart, a new segment would serve only one call. So
-//! each of these calls reads the real-time clock and raises the overrun to that time. The first call that follows soon
-//! after another call makes a new segment.
+//! A segment is used for at most half a millisecond, and starts at a fresh sample of the real-time clock. After any
+//! idle time, the first call finds that the segment has ended. If calls are far apart, a new segment would serve only
+//! one call. So each of these calls reads the real-time clock and raises the overrun to that time. When a call soon
+//! follows another call, it makes a new segment.
 
 use super::calibration::{Calibration, ClockKind};
 use super::estimator::{ESTIMATOR_WORDS, Estimator, Sample};
@@ -39,27 +41,28 @@ use super::segment::{Position, Segment, shift_for};
 use super::source::{TimeSource, sample};
 use crate::sync::{AtomicU64, Ordering};
 
-/// Time over which the first rate is measured. It is short, because a caller waits. A short time makes the first rate
-/// less certain, and so the first segments shorter.
+/// Time over which the first rate is measured. It is short, because a caller waits. A rate that is measured over a
+/// short time is less certain, so the first segments are shorter.
 const FIRST_BASELINE_NANOS: u64 = 20_000;
 
-/// Largest number of samples for the first rate, each some 50 ns. All of them fail only if the real-time clock is
-/// stepped all the time, or stands still.
+/// How many samples are taken at most for the first rate; each takes about 50 ns. The number is reached only if the
+/// real-time clock is stepped all the time, or stands still.
 const FIRST_BASELINE_TRIES: u32 = 100_000;
 
-/// Time between calls from which it is cheaper to read the real-time clock in each call than to make a new segment. A
-/// segment costs as much as some seven readings, and lasts half a millisecond.
+/// Pause between two calls from which a new segment does not pay. A new segment costs about as much as seven reads of
+/// the real-time clock, and lasts half a millisecond. If calls are further apart than this pause, a segment would
+/// serve fewer than eight calls, so each call reads the real-time clock instead.
 const SELDOM_NANOS: u64 = 64_000;
 
-/// Time after a segment's end from which a call always makes a new segment, also if calls are far apart: one minute.
-/// Times past a segment's end are possible only for 274 seconds (see [`Latch::overrun`]).
+/// Time after a segment's end from which a call always makes a new segment, even if calls are far apart: one minute.
+/// Without a limit, the overrun would reach its maximum of 274 seconds (see [`Latch::overrun`]).
 const OLD_NANOS: u64 = 60_000_000_000;
 
-/// Largest number of samples for one segment. More than one sample is needed only if the thread was held up before it
-/// could publish.
+/// How many samples are taken at most for one segment. More than one is needed only if the thread is held up before it
+/// can publish the segment.
 const SEGMENT_TRIES: u32 = 4;
 
-/// A clock that follows the source's real-time clock by its tick counter. See the module.
+/// A clock that converts the ticks of its source to times of the source's real-time clock. See the module.
 #[derive(Debug)]
 pub(super) struct TickClock<S> {
     latch: Latch,
@@ -67,26 +70,26 @@ pub(super) struct TickClock<S> {
     source: S,
 }
 
-/// The words for calibrations, which only the calibrating thread changes. They lie in another cache line than the
-/// segment, so that these changes do not slow down the threads that read the segment.
+/// The words that only the calibrating thread changes. They are not in the cache line of the segments. So a
+/// calibration does not slow down the threads that read the current segment.
 #[derive(Debug)]
 #[repr(align(64))]
 struct Calibrator {
     /// The number of the process whose thread is calibrating, or 0.
     calibrating: AtomicU64,
-    /// Words of the estimator. Only a thread that calibrates relies on them. `calibration` reads them at any time, as
-    /// information only.
+    /// The words of the estimator. Only a calibrating thread relies on them. The function `calibration` reads them at
+    /// any time, but only reports them.
     estimator: [AtomicU64; ESTIMATOR_WORDS],
     /// Largest width of a sample that counts as not interrupted.
     good_width_ticks: AtomicU64,
 }
 
-/// A counter that cannot be used, because it stands still or has an impossible rate.
+/// The error that a counter cannot be used: it stands still, or has an impossible rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NoRate;
 
 impl<S> TickClock<S> {
-    /// Creates a clock without a segment. The first use makes a segment.
+    /// Creates a clock without a segment. The first call that asks for the time makes a segment.
     pub(super) const fn new(source: S) -> Self {
         Self {
             latch: Latch::new(),
@@ -111,7 +114,8 @@ impl<S: TimeSource> TickClock<S> {
     pub(super) fn nanos(&self) -> Result<u64, NoRate> {
         loop {
             let (edition, segment) = self.latch.read();
-            // The ticks are read after the segment, so that `Before` happens only where a core's counter lags.
+            // The counter is read after the segment is loaded. So the count is before the segment (`Before`) only if
+            // the counter of this core lags.
             match segment.position(self.source.ticks_after_loads(), self.latch.shift()) {
                 Position::On(nanos) | Position::Before(nanos) => return Ok(nanos),
                 Position::Off => {}
@@ -124,19 +128,19 @@ impl<S: TimeSource> TickClock<S> {
                 return Ok(nanos);
             }
             if segment.nanos0 == 0 {
-                // This is the empty segment, and it has no start from which an overrun could be counted. The start is
-                // set here, and the loop reads the segment again.
+                // This is the empty segment. Its start is not set yet, and an overrun can be counted only from a
+                // start. So the start is set here, and the loop reads the segment again.
                 self.latch.set_empty_segment_start(now);
             } else if let Some(nanos) = self.latch.overrun(edition, end_nanos, now) {
                 return Ok(nanos);
             }
-            // Another thread has published a segment meanwhile, or the empty segment has got its start. The loop uses
-            // the newest segment.
+            // Another thread has published a segment meanwhile, or the empty segment now has a start. The loop tries
+            // again with the newest segment.
         }
     }
 
-    /// Makes a new segment and returns its start, if this thread gets the right to calibrate and the segment of `ended`
-    /// is still the newest.
+    /// Makes a new segment, and returns the time at which it starts. Returns `None` if another thread is calibrating,
+    /// or if the segment of `ended` is no longer the newest.
     fn try_calibrate(&self, ended: Edition) -> Result<Option<u64>, NoRate> {
         let Some(right) = Right::try_take(&self.calibrator.calibrating, &self.source) else {
             return Ok(None);
@@ -149,7 +153,7 @@ impl<S: TimeSource> TickClock<S> {
     }
 
     fn first_segment(&self) -> Result<Segment, NoRate> {
-        // Other threads that ask for the time during this first calibration count their overrun from here.
+        // Other threads may ask for the time during this first calibration. They count their overrun from here.
         self.latch.set_empty_segment_start(self.source.realtime_nanos());
         let mut first = sample(&self.source, 0);
         let good_width_ticks = self.learn_good_width(first);
@@ -188,7 +192,8 @@ impl<S: TimeSource> TickClock<S> {
         newest
     }
 
-    /// Sets the width of a good sample to twice the width of this sample. (A few ticks are added for slow counters.)
+    /// Sets the largest width of a good sample to twice the width of `sample`. (Two ticks are added for slow
+    /// counters.)
     fn learn_good_width(&self, sample: Sample) -> u64 {
         let good_width_ticks = sample.width_ticks.saturating_mul(2).saturating_add(2);
         self.calibrator.good_width_ticks.store(good_width_ticks, Ordering::Relaxed);
@@ -196,8 +201,8 @@ impl<S: TimeSource> TickClock<S> {
     }
 
     fn publish(&self, mut estimator: Estimator, old: Option<&Segment>) -> Segment {
-        // The estimator is stored before the segment is published, and again afterwards with its last changes. The
-        // first store is needed because a thread that sees the first segment must find an estimator.
+        // The estimator is stored twice: before the segment is published, because a thread that sees the first segment
+        // must find an estimator; and again afterwards, with the changes that `publish` made.
         self.keep(&estimator);
         let shift = self.latch.shift();
         let mut tries = 1;
@@ -221,8 +226,8 @@ impl<S: TimeSource> TickClock<S> {
     }
 
     fn kept(&self) -> Estimator {
-        // Relaxed: a calibrating thread sees the words of the previous calibration, because it holds `Right`. Other
-        // threads may get words of two calibrations.
+        // Relaxed: a calibrating thread sees all words of the previous calibration, because it has acquired `Right`.
+        // Other threads may get a mixture of the words of two calibrations.
         Estimator::from_words(std::array::from_fn(|word| self.calibrator.estimator[word].load(Ordering::Relaxed)))
     }
 
@@ -243,24 +248,24 @@ impl<S: TimeSource> TickClock<S> {
     }
 }
 
-/// Returns true if the time is asked for so seldom that reading the real-time clock is cheaper than a new segment.
+/// Returns true if calls are so far apart that reading the real-time clock is cheaper than a new segment.
 ///
-/// The pause since the last call is measured by the real-time clock: the edition's overrun has the highest time past
-/// the segment's end that a call got. A measurement by the counter, with the segment's rate, would have an error that
-/// grows with the pause.
+/// The pause since the last call is measured by the real-time clock. The overrun of `edition` shows the highest time
+/// past the segment's end that a call got, so it shows when the last call was. The counter and the segment's rate
+/// would give an error that grows with the pause.
 fn is_asked_seldom(edition: Edition, end_nanos: u64, now: u64) -> bool {
     let since_end = now.saturating_sub(end_nanos);
     let since_asked = since_end.saturating_sub(edition.overrun_nanos());
-    // If the real-time clock was set back, it is below the times that threads already got. Then `since_asked` is 0,
-    // this function returns false, and the caller makes a segment that continues from those times.
+    // If the real-time clock was set back, `now` is below times that threads already got. Then `since_asked` is 0, and
+    // this function returns false. The caller makes a segment that continues from those times.
     !edition.is_first() && since_asked >= SELDOM_NANOS && since_end < OLD_NANOS
 }
 
 /// The right to calibrate. Its drop gives the right back.
 ///
-/// If a process is forked while another thread of its parent is calibrating, the right is held by a thread that does
-/// not exist in the child. The child sees this by the holder's process number, which is not its own, and takes the
-/// right over.
+/// A process may be forked while another thread of it is calibrating. In the child, the right is then held by a thread
+/// that does not exist there. The child sees this by the process number in the word, which is not its own, and takes
+/// the right over.
 struct Right<'a> {
     holder: &'a AtomicU64,
     inherited: bool,
@@ -269,7 +274,8 @@ struct Right<'a> {
 impl<'a> Right<'a> {
     fn try_take(holder: &'a AtomicU64, source: &impl TimeSource) -> Option<Self> {
         let this_process = source.process_number();
-        // Relaxed: this load only keeps threads from taking the cache line away from a thread that calibrates.
+        // Relaxed: this load only avoids a compare-exchange that would fail. Such an exchange would take the cache
+        // line away from the thread that calibrates.
         let found = holder.load(Ordering::Relaxed);
         if found == this_process {
             return None;
@@ -281,7 +287,8 @@ impl<'a> Right<'a> {
             .map(|_| Self { holder, inherited: found != 0 })
     }
 
-    /// Returns true if the right was taken over from a thread that may have been in the middle of a calibration.
+    /// Returns true if the right was taken over from the parent process. Its thread may have been in the middle of a
+    /// calibration.
     fn is_inherited(&self) -> bool {
         self.inherited
     }
@@ -305,12 +312,13 @@ mod tests {
         let asked = same_pid::fork_with_parents_pid(
             || {
                 let clock = TickClock::new(Machine);
-                // As if a thread of the parent were in the middle of a calibration when the process forks.
+                // The right is never given back, as if a thread of the parent were in the middle of a calibration when
+                // the process forks.
                 std::mem::forget(Right::try_take(&clock.calibrator.calibrating, &Machine));
                 clock
             },
             |clock| u8::from(clock.nanos().is_ok() && clock.calibration().is_some()),
-            // Counter-check: in the parent the right is held, so no thread can calibrate, but threads still get times.
+            // Counter-check: in the parent the right is held, so no thread can calibrate. Threads still get times.
             |clock| clock.nanos().is_ok() && clock.calibration().is_none(),
         );
         if let Some(asked) = asked {

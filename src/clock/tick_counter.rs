@@ -1,4 +1,4 @@
-//! The check whether the machine's tick counter can serve as a clock.
+//! The check whether the machine's tick counter can be used as a clock.
 
 use crate::arch::ticks;
 use std::fmt;
@@ -9,16 +9,16 @@ use std::fmt;
 pub enum TickCounter {
     /// A counter that can serve as a clock.
     Usable,
-    /// No known counter: the crate knows no tick counter of this architecture, or was built with `--cfg
-    /// eventring_portable`.
+    /// A counter that this build does not know: the crate supports no tick counter of this architecture, or was built
+    /// with `--cfg eventring_portable`.
     Unknown,
     /// A counter that the process may not read (`PR_SET_TSC`).
     Forbidden,
-    /// A counter for which the processor does not promise the same rate in all power and sleep states (CPUID leaf
-    /// 0x8000_0007, EDX bit 8).
+    /// A counter that may change its rate: the processor does not promise the same rate in all power and sleep states
+    /// (CPUID leaf 0x8000_0007, EDX bit 8).
     NotInvariant,
-    /// A counter that Linux does not offer as a clock source: the cores' counters disagree, or it was found to be
-    /// unreliable. Details are in the kernel log.
+    /// A counter that Linux does not offer as a clock source. Linux found that the counters of the cores disagree, or
+    /// that the counter is unreliable. Details are in the kernel log.
     MarkedUnstable,
     /// A counter that stands still, or has an impossible rate.
     NoRate,
@@ -31,7 +31,8 @@ impl TickCounter {
         self == Self::Usable
     }
 
-    /// Asks the machine and the operating system. Makes a few system calls, and no allocation.
+    /// Asks the machine and the operating system whether the counter is usable. Makes a few system calls, and does not
+    /// allocate.
     pub(super) fn find_out() -> Self {
         if !ticks::EXISTS {
             Self::Unknown
@@ -60,15 +61,15 @@ impl fmt::Display for TickCounter {
     }
 }
 
-/// Returns true if Linux does not list the counter as a clock source: it found the counter unstable, or the cores'
-/// counters disagreed at boot.
+/// Returns true if Linux does not list the counter as a clock source. In this case Linux found that the counter is
+/// unstable, or that the counters of the cores disagreed at boot.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn kernel_rejects() -> bool {
     use rustix::fs::{CWD, Mode, OFlags, openat};
 
     let path = c"/sys/devices/system/clocksource/clocksource0/available_clocksource";
-    // If the list cannot be read (in a sandbox, or on another kernel with the same interface), the counter is not
-    // rejected. Then only the processor's promise of an invariant rate decides.
+    // The list may be unreadable in a sandbox, or on another kernel with the same system calls. The counter is then
+    // not rejected. Only the processor's promise of an invariant rate decides.
     let Ok(file) = openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) else {
         return false;
     };

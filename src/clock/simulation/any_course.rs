@@ -1,4 +1,4 @@
-//! Tests with random courses of events: pauses, slews, steps and interruptions of the machine, in any order.
+//! Tests with random sequences of happenings: pauses, slews, steps and interruptions of the machine, in any order.
 
 use super::{Simulation, calibration, now, now_with_error, simulated};
 use proptest::prelude::*;
@@ -16,7 +16,7 @@ fn undisturbed() -> impl Strategy<Value = Happening> {
     prop_oneof![
         4 => (1u32..300, 0u64..5_000).prop_map(|(count, apart_nanos)| Happening::Readings { count, apart_nanos }),
         2 => (1u32..60, 0u64..2_000_000).prop_map(|(count, apart_nanos)| Happening::Readings { count, apart_nanos }),
-        // Pauses from a nanosecond to over an hour, each order of magnitude equally often.
+        // Pauses from a nanosecond to over an hour. Each order of magnitude is equally likely.
         2 => (0u32..42, any::<u64>()).prop_map(|(bits, random)| Happening::Idle(random & ((1 << bits) - 1))),
         2 => (-500.0f64..=500.0).prop_map(Happening::Slew),
         1 => prop_oneof![Just(-500.0), Just(500.0), Just(0.0)].prop_map(Happening::Slew),
@@ -33,7 +33,8 @@ fn disturbed() -> impl Strategy<Value = Happening> {
     ]
 }
 
-/// Applies the event. Returns the number of readings of the clock to make afterwards, and the time between them.
+/// Applies the happening. Returns how many readings of the clock to make afterwards, and the time between two
+/// readings.
 fn befall(simulation: &Simulation, happening: Happening) -> (u32, u64) {
     match happening {
         Happening::Readings { count, apart_nanos } => return (count, apart_nanos),
@@ -44,7 +45,7 @@ fn befall(simulation: &Simulation, happening: Happening) -> (u32, u64) {
     (1, 0)
 }
 
-/// Returns rates of counters, from a slow aarch64 timer to a fast time stamp counter.
+/// Generates rates of counters, from a slow aarch64 timer to a fast time stamp counter.
 fn any_ticks_per_second() -> impl Strategy<Value = u64> {
     prop_oneof![Just(19_200_000u64), Just(1_000_000_000), Just(2_596_150_000), 1_000_000_000u64..6_000_000_000]
 }

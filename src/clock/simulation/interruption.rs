@@ -1,11 +1,11 @@
-//! Tests of interruptions: other threads, signal handlers and forks come at the worst moments of a calibration.
+//! Tests of interruptions: other threads, signal handlers and forks interrupt a calibration at the worst moments.
 
 use super::{calibration, largest_error, now, now_with_error, simulated};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Asks for the time in the middle of a calibration, on the calibrating thread, as a signal handler would. To the
-/// clock, any other thread that asks meanwhile is the same.
+/// Asks for the time in the middle of a calibration, on the calibrating thread, as a signal handler would. For the
+/// clock there is no difference between such a call and a call by another thread.
 #[test]
 fn whoever_comes_during_a_calibration_gets_the_truth_and_never_waits() {
     let (simulation, clock) = simulated(2_596_150_000, 13);
@@ -13,7 +13,8 @@ fn whoever_comes_during_a_calibration_gets_the_truth_and_never_waits() {
     static GIVEN: Mutex<Vec<(u64, i64)>> = Mutex::new(Vec::new());
     static READS: AtomicU64 = AtomicU64::new(0);
     simulation.intrude(Box::new(|| {
-        // Only one read in three is interrupted. The clock repeats an interrupted sample, but only a few times.
+        // Only one read in three is interrupted. The clock repeats an interrupted sample a few times, and one of these
+        // tries has to succeed.
         if !READS.fetch_add(1, Ordering::Relaxed).is_multiple_of(3) || INSIDE.swap(true, Ordering::Relaxed) {
             return;
         }
@@ -27,7 +28,8 @@ fn whoever_comes_during_a_calibration_gets_the_truth_and_never_waits() {
     }));
     for _ in 0..200 {
         simulation.idle(600_000);
-        // The second call finds that the segment has just ended, and makes a new segment.
+        // The first call comes after a long pause, so it reads the real-time clock. The second call follows at once,
+        // and makes a new segment.
         for _ in 0..2 {
             let given = now_with_error(simulation, clock);
             GIVEN.lock().unwrap().push(given);
@@ -40,8 +42,8 @@ fn whoever_comes_during_a_calibration_gets_the_truth_and_never_waits() {
     assert!(largest < 1_000, "{largest} ns");
 }
 
-/// Checks a thread that reads the latch before the first segment, sleeps, and continues after the second segment has
-/// been published.
+/// Checks a thread that reads the latch before the first segment is published, sleeps, and continues after the second
+/// segment has been published.
 #[test]
 fn a_thread_that_sleeps_through_the_first_segments_gets_the_truth_when_it_wakes() {
     use std::sync::mpsc::channel;
@@ -51,14 +53,14 @@ fn a_thread_that_sleeps_through_the_first_segments_gets_the_truth_when_it_wakes(
     let (asleep, second_is_asleep) = channel::<()>();
     let (latch, two_segments_are_published) = channel::<()>();
     thread_local! {
-        /// The action of the thread when it next reads the real-time clock.
+        /// What this thread does when it next reads the real-time clock.
         static NEXT: std::cell::Cell<Option<Box<dyn FnOnce()>>> = const { std::cell::Cell::new(None) };
     }
     simulation.intrude(Box::new(|| NEXT.take().into_iter().for_each(|next| next())));
 
     let second = std::thread::spawn(move || {
         first_is_calibrating.recv().unwrap();
-        // The thread publishes times past the end of the empty segment.
+        // The first thread holds the right to calibrate. So both calls get times past the end of the empty segment.
         now(clock);
         simulation.idle(2_000_000);
         now(clock);
@@ -85,7 +87,7 @@ fn a_thread_that_sleeps_through_the_first_segments_gets_the_truth_when_it_wakes(
 fn a_child_forked_during_a_calibration_of_its_parent_calibrates_itself() {
     let (simulation, clock) = simulated(2_596_150_000, 17);
     largest_error(simulation, clock, 600_000_000, 50_000);
-    // In the middle of a calibration the process forks, and the calibrating thread does not exist in the child.
+    // The process forks in the middle of a calibration. The calibrating thread does not exist in the child.
     static FORKED: AtomicBool = AtomicBool::new(false);
     simulation.intrude(Box::new(|| {
         if FORKED.swap(true, Ordering::Relaxed) {
@@ -126,7 +128,8 @@ fn many_threads_each_see_time_that_never_falls() {
         scope.spawn(|| {
             for round in 0..2_000u64 {
                 simulation.slew([500.0, -500.0, 0.0][(round % 3) as usize]);
-                // Reads are interrupted so seldom that one of a sample's tries is not interrupted.
+                // `idle` moves the simulated time forward, which interrupts samples of other threads. The sleep makes
+                // this so rare that at least one of a sample's tries is not interrupted.
                 simulation.idle(round * 100);
                 std::thread::sleep(std::time::Duration::from_micros(50));
             }

@@ -1,5 +1,5 @@
-//! Tests of the tick clock on a simulated machine: its counter, its real-time clock with steps and slews, and
-//! interruptions.
+//! Tests of the tick clock on a simulated machine. The machine has a counter, a real-time clock with steps and slews,
+//! and interruptions.
 
 mod any_course;
 mod interruption;
@@ -11,28 +11,28 @@ use super::tick_clock::TickClock;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Time that a read of the counter takes. A read of the real-time clock takes 20 ns, half of them before the time is
-/// taken.
+/// Time that a read of the counter takes. A read of the real-time clock takes 20 ns: 10 ns before the machine takes
+/// the time, and 10 ns after.
 const TICKS_COST_NANOS: u64 = 8;
 const REALTIME_HALF_COST_NANOS: u64 = 10;
 
-/// Step by which a fast counter's count grows at a time. The counter of the machine on which the published figures were
-/// measured has this step.
+/// The count of a fast counter grows in steps of this many ticks. So does the counter of the machine on which the
+/// figures in eventring's documents were measured.
 const FAST_TICK_STEP: u64 = 26;
 
 #[derive(Debug)]
 struct State {
-    /// Simulated true time in nanoseconds since the simulation began.
+    /// The true time of the simulation: nanoseconds since the simulation began.
     nanos: u64,
     ticks_per_second: u64,
     ticks_at_start: u64,
-    /// The course of the real-time clock since its last change. These are the true time of the change, the time that
-    /// the clock showed then, and the clock's rate since then.
+    /// The last change of the real-time clock's course: the true time of the change (`since_nanos`), the time that the
+    /// clock showed then (`realtime_whole0`, and its fraction in `realtime0`), and the clock's rate since then.
     since_nanos: u64,
     realtime0: f64,
     realtime_whole0: u64,
     slew_ppm: f64,
-    /// One of this number of reads is interrupted, at random; 0 if no read is interrupted. The next field is the
+    /// On average, one of this many reads is interrupted; 0 if no read is interrupted. `interruption_nanos` is the
     /// longest interruption.
     interruption_every: u64,
     interruption_nanos: u64,
@@ -136,7 +136,7 @@ impl Simulation {
         self.change(|state| state.realtime_whole0 = state.realtime_whole0.wrapping_add_signed(nanos));
     }
 
-    /// Returns the time of the real-time clock, without the cost of a read.
+    /// Returns the time of the real-time clock. The call takes no simulated time.
     fn truth(&self) -> u64 {
         self.change(|state| state.realtime_nanos())
     }
@@ -178,7 +178,8 @@ impl TimeSource for &'static Simulation {
 
 type SimulatedClock = TickClock<&'static Simulation>;
 
-/// Returns a simulated machine and a clock that reads it. Both are leaked, a few hundred bytes for each test case.
+/// Returns a simulated machine and a clock that reads it. Both are leaked, which costs a few hundred bytes for each
+/// test case.
 fn simulated(ticks_per_second: u64, seed: u64) -> (&'static Simulation, &'static SimulatedClock) {
     let simulation: &'static Simulation = Box::leak(Box::new(Simulation::new(ticks_per_second, seed)));
     (simulation, Box::leak(Box::new(TickClock::new(simulation))))
@@ -193,7 +194,8 @@ fn calibration(clock: &SimulatedClock) -> Calibration {
     clock.calibration().unwrap()
 }
 
-/// Returns a time, and its distance from the range between the real-time clock's times before and after the call.
+/// Returns a time of the clock, and its error. The error is 0 if the time lies between the real-time clock's times
+/// before and after the call. Otherwise it is the distance from the nearer of the two.
 fn now_with_error(simulation: &Simulation, clock: &SimulatedClock) -> (u64, i64) {
     let before = simulation.truth();
     let nanos = now(clock);
@@ -202,7 +204,7 @@ fn now_with_error(simulation: &Simulation, clock: &SimulatedClock) -> (u64, i64)
     (nanos, error)
 }
 
-/// Reads the clock every `apart_nanos` for `nanos`. Returns the largest error.
+/// Reads the clock every `apart_nanos`, for `nanos` in total. Returns the largest error.
 fn largest_error(simulation: &Simulation, clock: &SimulatedClock, nanos: u64, apart_nanos: u64) -> i64 {
     (0..nanos / apart_nanos)
         .map(|_| {

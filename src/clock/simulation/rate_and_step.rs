@@ -19,7 +19,7 @@ fn an_undisturbed_clock_is_within_its_own_error_bound() {
 fn after_a_pause_that_the_rates_error_makes_look_longer_segments_are_made_again() {
     for seed in 0..20 {
         let (simulation, clock) = simulated(2_596_150_000, seed);
-        // This makes one segment, whose rate was measured over microseconds.
+        // This makes one segment. Its rate was measured over a few microseconds only, so it is not exact.
         now(clock);
         simulation.idle(5_000_000_000);
         let on_segment = (0..1_000).filter(|_| {
@@ -38,7 +38,7 @@ fn a_rate_that_flips_between_ntps_extremes_stays_within_a_microsecond() {
     largest_error(simulation, clock, 600_000_000, 50_000);
     for round in 0..200u64 {
         simulation.slew(if round % 2 == 0 { 500.0 } else { -500.0 });
-        // Each pause begins at another point of a segment, and has another duration.
+        // In each round the pause begins at another point of a segment, and has another length.
         let error = largest_error(simulation, clock, 1_700_000 + round * 137_911, 9_973);
         assert!(error < 1_000, "{error} ns in round {round}");
     }
@@ -130,7 +130,7 @@ fn a_counter_that_is_set_back_is_survived() {
     let (simulation, clock) = simulated(2_596_150_000, 1 << 50);
     largest_error(simulation, clock, 600_000_000, 50_000);
     let before = now(clock);
-    // A laptop wakes up: the counter starts again from 0, the real-time clock has continued.
+    // A laptop wakes up: the counter starts again from 0, while the real-time clock has gone on.
     simulation.change(|state| state.ticks_at_start = 0);
     simulation.step(60_000_000_000);
     let (nanos, error) = now_with_error(simulation, clock);
