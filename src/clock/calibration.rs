@@ -39,8 +39,8 @@ pub struct Calibration {
     /// bound holds as long as neither clock changes its rate. It is the sum of the error of the newest measurement,
     /// the drift of the rate, and the error that is left from earlier segments.
     pub error_bound_nanos: u64,
-    /// How many steps of `CLOCK_REALTIME` (or of the counter) this clock has met. After a step backwards, this clock
-    /// runs at half the rate or less until the real-time clock has caught up.
+    /// Count of the steps of `CLOCK_REALTIME` (or of the counter) that this clock has met. After a step backwards,
+    /// this clock runs at half the rate or less until the real-time clock has caught up.
     pub steps: u64,
 }
 

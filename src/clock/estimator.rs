@@ -75,7 +75,7 @@ pub(super) struct Estimator {
     rate_uncertainty: f64,
     /// Nanoseconds by which the start of the newest segment is ahead of the real-time clock. Negative if it is late.
     offset_nanos: f64,
-    /// How many steps of the real-time clock (or of the counter) the estimator has seen so far.
+    /// Count of the steps of the real-time clock (or of the counter) that the estimator has seen so far.
     steps: u64,
     /// True if the newest sample is the first one after a step. Then the next sample gives a new rate, which is
     /// measured between these two samples.

@@ -63,8 +63,8 @@ pub struct Clock {
     /// [`encode`] has made.
     tick_counter: AtomicU64,
     wanted: ClockKind,
-    /// How many times a thread found that `CLOCK_REALTIME` was set back, while this clock read `CLOCK_REALTIME`
-    /// directly.
+    /// Count of the times that a thread found that `CLOCK_REALTIME` was set back, while this clock read
+    /// `CLOCK_REALTIME` directly.
     realtime_steps: AtomicU64,
 }
 

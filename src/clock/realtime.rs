@@ -6,12 +6,12 @@ thread_local! {
     static KEPT: Cell<LastReading> = const { Cell::new(LastReading { raw_nanos: 0, ahead_nanos: 0 }) };
 }
 
-/// What a thread remembers of its last reading of the real-time clock.
+/// The last reading of the real-time clock that a thread made.
 #[derive(Clone, Copy, Debug, Default)]
 struct LastReading {
     /// Time that the real-time clock showed.
     raw_nanos: u64,
-    /// How many nanoseconds the time that was returned is ahead of `raw_nanos`. 0 unless the clock was set back.
+    /// Nanoseconds by which the time that was returned is ahead of `raw_nanos`. 0 unless the clock was set back.
     ahead_nanos: u64,
 }
 

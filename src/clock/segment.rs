@@ -1,11 +1,11 @@
 //! A segment: a straight line from ticks to nanoseconds since the epoch, for the time in which it is accurate.
 
-/// How many bits a [`Segment`] uses for its length in ticks, and how many for its slope. A product of the two fits in
+/// Width in bits of a [`Segment`]'s length in ticks, and also of its slope. So the product of length and slope fits in
 /// 64 bits.
 const WORD_BITS: u32 = 32;
 
-/// How many significant bits the expected slope has. The word has 32 bits, so the slope can double twice before it
-/// saturates. One unit of the slope is at most 2 parts in 1,000,000,000 of it.
+/// Width in bits of the expected slope. The word has 32 bits, so the slope can double twice before it saturates. One
+/// unit of the slope is at most 2 parts in 1,000,000,000 of it.
 const SLOPE_BITS: u32 = 30;
 
 /// A line `epoch_nanos(ticks) = nanos0 + ((ticks - ticks0) * mult >> shift)` for `ticks0 <= ticks < ticks0 + span`.

@@ -40,8 +40,8 @@ impl TimeSource for Machine {
     }
 }
 
-/// How often a sample is taken at most. A wide sample was interrupted, so it is taken again. After the last try the
-/// narrowest sample is used.
+/// Largest number of tries to take a sample. A wide sample was interrupted, so it is taken again. After the last try
+/// the narrowest sample is used.
 const SAMPLE_TRIES: u32 = 5;
 
 /// Takes a sample: reads the real-time clock between two reads of the counter. Repeats this, at most [`SAMPLE_TRIES`]

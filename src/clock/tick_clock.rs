@@ -45,8 +45,8 @@ use crate::sync::{AtomicU64, Ordering};
 /// short time is less certain, so the first segments are shorter.
 const FIRST_BASELINE_NANOS: u64 = 20_000;
 
-/// How many samples are taken at most for the first rate; each takes about 50 ns. The number is reached only if the
-/// real-time clock is stepped all the time, or stands still.
+/// Largest number of samples for the first rate; each takes about 50 ns. The clock takes this number of samples, and
+/// then gives up, only if the real-time clock is stepped all the time, or stands still.
 const FIRST_BASELINE_TRIES: u32 = 100_000;
 
 /// Pause between two calls from which a new segment does not pay. A new segment costs about as much as seven reads of
@@ -58,8 +58,8 @@ const SELDOM_NANOS: u64 = 64_000;
 /// Without a limit, the overrun would reach its maximum of 274 seconds (see [`Latch::overrun`]).
 const OLD_NANOS: u64 = 60_000_000_000;
 
-/// How many samples are taken at most for one segment. More than one is needed only if the thread is held up before it
-/// can publish the segment.
+/// Largest number of samples for one segment. More than one is needed only if the thread is held up before it can
+/// publish the segment.
 const SEGMENT_TRIES: u32 = 4;
 
 /// A clock that converts the ticks of its source to times of the source's real-time clock. See the module.

@@ -53,7 +53,7 @@ fn a_thread_that_sleeps_through_the_first_segments_gets_the_truth_when_it_wakes(
     let (asleep, second_is_asleep) = channel::<()>();
     let (latch, two_segments_are_published) = channel::<()>();
     thread_local! {
-        /// What this thread does when it next reads the real-time clock.
+        /// The action of this thread when it next reads the real-time clock.
         static NEXT: std::cell::Cell<Option<Box<dyn FnOnce()>>> = const { std::cell::Cell::new(None) };
     }
     simulation.intrude(Box::new(|| NEXT.take().into_iter().for_each(|next| next())));
