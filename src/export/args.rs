@@ -23,8 +23,8 @@ pub(super) enum ArgValue {
 pub(super) struct Arg {
     pub(super) name: Arc<str>,
     pub(super) value: ArgValue,
-    /// The reason why the value is not whole, if it is not: the number of bytes that the value had, or a word for the
-    /// problem.
+    /// The reason why the value is not whole; `None` if it is whole. The reason is either the number of bytes that the
+    /// value had before it was cut, or a word for the problem.
     pub(super) cut: Option<ArgValue>,
 }
 
@@ -32,12 +32,12 @@ pub(super) struct Arg {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct Args(pub(super) Vec<Arg>);
 
-/// The name of the JSON object that describes incomplete values: each entry has the name of a value and its problem.
-/// The output of `watch` uses the same name.
+/// The name of the JSON object that describes incomplete values. Each entry of the object has the name of a value, and
+/// the problem of this value. The output of `eventring watch` uses the same name.
 pub(super) const CUT: &str = "cut";
 
-/// The name of a flag on a span whose fields were recorded and are lost. Without the flag the span would look like a
-/// span without fields.
+/// The name of a flag on a span whose fields were recorded but are lost. Without the flag, the span would look as if
+/// it had no fields.
 const FIELDS_LOST: &str = "fields_lost";
 
 impl Args {
@@ -45,7 +45,7 @@ impl Args {
         self.0.push(Arg { name: name.into(), value, cut: None });
     }
 
-    /// Adds fields, and the parts of them that are known to be missing.
+    /// Adds the fields. If some fields are known to be missing, also adds values that say so.
     pub(super) fn push_fields(&mut self, fields: &Fields) {
         fields.values.iter().for_each(|field| self.push_field(field));
         self.push_problems(fields);
@@ -83,18 +83,18 @@ impl Args {
         }
     }
 
-    /// Returns the values as a JSON object. Of several values with the same name the last one counts.
+    /// Returns the values as a JSON object. If several values have the same name, the object has the last one.
     pub(super) fn values(&self) -> Map<String, serde_json::Value> {
         self.0.iter().map(|arg| (arg.name.to_string(), arg.value.to_json())).collect()
     }
 
-    /// Returns the problems of values as a JSON object, which is empty if all values are whole.
+    /// Returns the problems of incomplete values as a JSON object. The object is empty if all values are whole.
     pub(super) fn cuts(&self) -> Map<String, serde_json::Value> {
         let mut cuts = Map::new();
         for arg in &self.0 {
             match &arg.cut {
                 Some(cut) => cuts.insert(arg.name.to_string(), cut.to_json()),
-                // A value may come several times under one name, and the last one counts. If the last one is whole, the
+                // Several values may have this name, and only the last one is shown. If the last one is whole, the
                 // problem of an earlier one is removed.
                 None => cuts.remove(&*arg.name),
             };
@@ -150,7 +150,7 @@ impl From<&Value<'_>> for ArgValue {
             Value::F64(value) => Self::Float(*value),
             Value::Bool(value) => Self::Bool(*value),
             Value::Text(text) => Self::Text(text.clone().into_owned()),
-            // A list or a struct in a struct is shown in the compact form, as on a terminal.
+            // A nested list or struct becomes text, in the compact form that is also printed on a terminal.
             other => Self::Text(other.to_string()),
         }
     }

@@ -1,5 +1,5 @@
-//! Small captures that decompress to very large ones ("bombs"): an export of them takes no more memory than is
-//! promised.
+//! Tests with "bombs": small captures that decompress to very large ones. An export of a bomb must not take more
+//! memory than [`export`] promises.
 
 use super::{Format, View, export, summarize};
 use crate::capture::CaptureFile;
@@ -33,8 +33,9 @@ fn of_losses(made: &mut CaptureFixture, _: u64) {
     made.event(1, 20, 1000, [0; 4], b"");
 }
 
-/// Adds an event with a payload of 1 MiB. All blocks begin at the same time, so that no block can be exported before
-/// all of them are decompressed.
+/// Adds an event with a payload of 1 MiB. The second event has a very late time, and no later event of the ring is
+/// sorted before it. So all further events have the same sort time, and their order is known only when all blocks are
+/// decompressed.
 fn of_payloads(made: &mut CaptureFixture, n: u64) {
     made.event(1, 20, if n.is_multiple_of(2) { 1 } else { u64::MAX / 2 }, [0; 4], &[0; 1 << 20]);
 }
@@ -60,8 +61,7 @@ fn of_tables(made: &mut CaptureFixture, n: u64) {
     made.tables(&block, 20_000);
 }
 
-/// A bomb: its name, the function that records one element, the number of elements, and the number of elements in a
-/// block.
+/// A bomb: its name, the function that records one element, the number of elements, and how many elements a block has.
 type Bomb = (&'static str, fn(&mut CaptureFixture, u64), u64, u64);
 const BOMBS: [Bomb; 7] = [
     ("spans", of_spans, 260_000, 10_000),
@@ -80,7 +80,8 @@ fn peak_bytes() -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }
 
-/// Plays a child process: exports a capture, and writes to a file how much memory the export took and how it ended.
+/// Does the work of the child process: exports a capture. Writes to a file how much memory the exports took, and
+/// whether they succeeded.
 fn export_alone(path: &Path) {
     let before = peak_bytes();
     let outcome = CaptureFile::open(path).and_then(|capture| {
@@ -128,7 +129,7 @@ fn a_small_capture_that_holds_very_much_takes_no_more_memory_than_is_promised() 
     let refused: Vec<&str> =
         BOMBS.map(peak_of).into_iter().filter(|(_, is_whole)| !is_whole).map(|(name, _)| name).collect();
     assert!(refused.contains(&"spans") && refused.contains(&"tables") && !refused.contains(&"payloads"), "{refused:?}");
-    // This is the control: a tenth of the spans is exported completely.
+    // This is the control: a capture with a tenth of these spans is exported completely.
     let (name, put, count, per_block) = BOMBS[0];
     assert_eq!(peak_of((name, put, count / 10, per_block)), (name, true));
 }

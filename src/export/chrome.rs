@@ -1,7 +1,8 @@
 //! Traces as JSON for Chrome's trace viewer.
 //!
-//! Times are microseconds since the first event, with the nanoseconds as decimals. Times since the epoch would not fit
-//! the numbers that JSON parsers use. `otherData.base_epoch_ns` is the time of the first event.
+//! Times are microseconds since the first event, with the nanoseconds as decimals. JSON parsers use doubles for
+//! numbers, and nanoseconds since the epoch do not fit into doubles exactly. `otherData.base_epoch_ns` is the time of
+//! the first event.
 
 use super::args::{ArgValue, Args};
 use super::trace_writer::{Label, SliceId, TraceWriter, Track, TrackId, TrackKind};
@@ -10,10 +11,11 @@ use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-/// Tracks that are not threads need numbers, too. These numbers begin here, above the number of any thread.
+/// The first number for tracks that are not threads. In a Chrome trace such tracks need a thread number, too. This
+/// number is above the number of any thread.
 const FIRST_FREE_TID: u64 = 1 << 32;
 
-/// The writer of a Chrome trace. It writes slices when they end, and other events immediately.
+/// The writer of a Chrome trace. It writes a slice when the slice ends, and every other event immediately.
 pub(super) struct ChromeWriter<'o> {
     out: &'o mut dyn Write,
     base_nanos: u64,
@@ -42,8 +44,8 @@ impl<'o> ChromeWriter<'o> {
         Self { out, base_nanos, rows: HashMap::new(), open: HashMap::new(), has_begun: false }
     }
 
-    /// Writes an event. `times` is JSON text with the event's `ts` and `dur`: as JSON numbers of a [`Map`] they would
-    /// lose digits.
+    /// Writes an event. `times` is the JSON text of the event's `ts` and `dur`. They are passed as text, because
+    /// numbers in a [`Map`] would lose digits.
     fn write(&mut self, event: &Map<String, Value>, times: &str) -> io::Result<()> {
         if self.has_begun {
             self.out.write_all(b",\n")?;
@@ -53,13 +55,15 @@ impl<'o> ChromeWriter<'o> {
             self.has_begun = true;
         }
         let event = serde_json::to_string(event).map_err(io::Error::other)?;
-        // `event` ends with `}` and has at least one member. `times` begins with a comma, so it can replace the `}`.
+        // `event` ends with `}` and has at least one member. `times` begins with a comma. So the text without the `}`
+        // can be continued with `times`.
         let open = event.strip_suffix('}').unwrap_or(&event);
         write!(self.out, "{open}{times}}}")
     }
 
     fn ts(&self, nanos: u64) -> String {
-        // The base is the time of the first event, but a loss can begin earlier. Its time is then negative.
+        // The base is the time of the first event. A loss can begin before the first event, and then its time is
+        // negative.
         match nanos.checked_sub(self.base_nanos) {
             Some(since) => format!(",\"ts\":{}", micros(since)),
             None => format!(",\"ts\":-{}", micros(self.base_nanos - nanos)),
@@ -91,7 +95,8 @@ fn micros(nanos: u64) -> String {
     format!("{}.{:03}", nanos / 1000, nanos % 1000)
 }
 
-/// Returns the arguments, and the same again under `data`: the Firefox Profiler shows only the values under `data`.
+/// Returns the arguments twice in one object: directly, and again under `data`. The Firefox Profiler shows only the
+/// values under `data`.
 fn with_data(args: &Args) -> Map<String, Value> {
     let mut out = args.to_json();
     let data = Value::Object(out.clone());
@@ -107,13 +112,14 @@ impl TraceWriter for ChromeWriter<'_> {
     fn track(&mut self, id: TrackId, track: &Track<'_>) -> io::Result<()> {
         let in_process = |process: TrackId| self.rows.get(&process).map_or(0, |row| row.pid);
         let (pid, tid) = match track.kind {
-            // A process whose id is not known gets a number that no process has.
+            // The id of this process is not known, so it gets a number that no process has.
             TrackKind::Process if track.pid == 0 => (FIRST_FREE_TID + id.0, 0),
             TrackKind::Process => (track.pid.into(), 0),
             TrackKind::Thread { process, os_thread_id } => {
                 let pid = in_process(process);
                 let tid = u64::from(os_thread_id);
-                // The system may have used the number of a thread again: the later thread gets another one.
+                // The system may have given the number of an ended thread to a new thread. The new thread then gets
+                // another number here.
                 let is_used = self.rows.values().any(|row| (row.pid, row.tid) == (pid, tid));
                 (pid, if is_used { FIRST_FREE_TID + id.0 } else { tid })
             }

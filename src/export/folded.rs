@@ -1,4 +1,5 @@
-//! Folded stacks: `program;request;query 1234`, with self time in nanoseconds.
+//! Folded stacks. Each line has the names of a stack of spans, and a self time in nanoseconds: `program;request;query
+//! 1234`.
 
 use super::View;
 use super::recording::{CaptureRecording, EntryContent};
@@ -8,12 +9,12 @@ use crate::tracing::{SpanChange, SpanReplay, ThreadKey};
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
-/// The largest number of spans in a stack. A deeper stack is cut to its innermost spans.
+/// The largest number of spans in a stack. From a deeper stack, only the innermost spans are written.
 const DEPTH_MAX: usize = 256;
 
-/// Writes the stacks, sorted. In span view, the self time of a span is its time without that of its children. In thread
-/// view, it is the time in which the span was the innermost one of a thread. An open span lasts until the end of the
-/// recording, as in all formats.
+/// Writes the stacks, sorted. In span view, the self time of a span is the time in which it existed and none of its
+/// children did. In thread view, it is the time in which the span was the innermost span of a thread. An open span
+/// lasts until the end of the recording.
 pub(super) fn write(
     recording: &CaptureRecording<'_>,
     timeline: &Timeline,
@@ -32,7 +33,7 @@ pub(super) fn write(
     stacks.iter().try_for_each(|(stack, nanos)| writeln!(out, "{stack} {nanos}"))
 }
 
-/// Returns for each span how long it was the innermost span of a thread.
+/// Returns, for each span, how long it was the innermost span of a thread.
 fn innermost_times(recording: &CaptureRecording<'_>, timeline: &Timeline) -> Vec<u64> {
     let mut times = InnermostTimes { timeline, nanos: vec![0; timeline.spans.len()], threads: HashMap::new() };
     let mut replays: HashMap<u32, SpanReplay> = HashMap::new();
@@ -55,8 +56,8 @@ fn innermost_times(recording: &CaptureRecording<'_>, timeline: &Timeline) -> Vec
             EntryContent::Gap { cause, .. } => {
                 let shard = recording.losing_shard(entry.ring, *cause);
                 replay.gap(shard);
-                // The event was never committed: its thread was recording it when the program died, and stayed in its
-                // spans. So the loss hides no exit, and the time goes on.
+                // The cause `NeverCommitted` hides no exit from a span: the program died while a thread recorded this
+                // event, and the thread stayed in its spans. So for this cause the time of the spans goes on.
                 if *cause != GapCause::NeverCommitted {
                     times.forget(process, shard, replay);
                 }
@@ -67,10 +68,10 @@ fn innermost_times(recording: &CaptureRecording<'_>, timeline: &Timeline) -> Vec
     times.finish()
 }
 
-/// The time for which each span was the innermost span of a thread.
+/// The time in which each span was the innermost span of a thread.
 struct InnermostTimes<'t> {
     timeline: &'t Timeline,
-    /// The time of each span, by the index of the span in the timeline.
+    /// The time of each span. The index is that of the span in the timeline.
     nanos: Vec<u64>,
     threads: HashMap<(u32, ThreadKey), Innermost>,
 }
@@ -78,15 +79,18 @@ struct InnermostTimes<'t> {
 /// The innermost span of a thread.
 #[derive(Default)]
 struct Innermost {
-    /// The index of the span. `None` if the thread is in no span, or in a span that it entered before a loss.
+    /// The index of the span in the timeline. `None` if the thread is in no span, or if it entered its innermost span
+    /// before a loss.
     span: Option<usize>,
     since_nanos: u64,
-    /// The id of the first slice that began after the last loss. Earlier slices do not count: their exits may be lost.
+    /// The id of the first slice that began after the last loss. Earlier slices do not count, because their exits may
+    /// be lost.
     first_counted: u64,
 }
 
 impl InnermostTimes<'_> {
-    /// Counts the time of the thread's innermost span until `nanos`, and finds its new innermost span.
+    /// Adds the time until `nanos` to the thread's innermost span. Then looks up the span that is the thread's
+    /// innermost one from now on.
     fn change(&mut self, process: u32, thread: ThreadKey, replay: &SpanReplay, nanos: u64) {
         let innermost = self.threads.entry((process, thread)).or_default();
         innermost.count(nanos, &mut self.nanos);
@@ -95,8 +99,9 @@ impl InnermostTimes<'_> {
         innermost.since_nanos = nanos;
     }
 
-    /// Stops the time of all threads whose events may be among the events that a ring of the process has lost: these
-    /// threads may have left their spans meanwhile.
+    /// Stops the time of each thread that may have recorded some of the lost events, because it may have left its
+    /// spans meanwhile. The events were lost by the ring that `shard` names, or by a ring that is no perf ring if
+    /// `shard` is `None`.
     fn forget(&mut self, process: u32, shard: Option<(u32, u32)>, replay: &SpanReplay) {
         for ((of_process, thread), innermost) in &mut self.threads {
             if *of_process == process && self.timeline.concerns(process, shard, *thread) {
@@ -106,7 +111,7 @@ impl InnermostTimes<'_> {
         }
     }
 
-    /// Counts the time of each thread's innermost span until the end of the recording, and returns the times.
+    /// Adds the time until the end of the recording to each thread's innermost span. Returns the times of all spans.
     fn finish(mut self) -> Vec<u64> {
         for innermost in self.threads.values() {
             innermost.count(self.timeline.last_nanos, &mut self.nanos);
@@ -140,7 +145,7 @@ fn stack(recording: &CaptureRecording<'_>, timeline: &Timeline, index: usize) ->
     names.join(";")
 }
 
-/// Returns a name without the characters that separate names and stacks.
+/// Returns the name with spaces in place of the characters that separate names and stacks.
 fn frame(name: &str) -> String {
     if name.is_empty() {
         return "?".into();

@@ -1,4 +1,4 @@
-//! JSON objects, one a line. The first describes the rings, the last has the counts.
+//! JSON objects, one a line. The first object describes the rings, the last one has the counts.
 
 use super::args::{Args, CUT};
 use super::payloads;
@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// Writes the lines: events in their order, spans after they were closed, open spans at the end.
+/// Writes the lines. Events come in their order. A span is written when it is closed; the spans that are still open
+/// come at the end.
 pub(super) fn write(recording: &CaptureRecording<'_>, timeline: &Timeline, out: &mut dyn Write) -> io::Result<()> {
     line(out, &head(recording))?;
     let mut replays: BTreeMap<u32, SpanReplay> = BTreeMap::new();
@@ -99,7 +100,8 @@ fn thread_object(thread: &Thread) -> Value {
 fn span_object(process: u32, span: &Span, last_nanos: u64) -> Value {
     let call_site = span.call_site.as_deref();
     let slices: Vec<Value> = span.slices.iter().map(slice_object).collect();
-    // An open span was busy until the end of the recording, unless an exit may have been lost.
+    // An open span counts as busy until the end of the recording if a thread is in it. If an exit may have been lost,
+    // the busy time is not known.
     let busy = match (span.is_open(), span.is_busy_known) {
         (false, _) => Some(span.busy_nanos()),
         (true, true) => Some(span.busy_nanos_until(last_nanos)),
@@ -139,8 +141,8 @@ fn slice_object(slice: &SpanSlice) -> Value {
     })
 }
 
-/// Inserts fields as `watch` shows them: the values in `fields`, and beside it the problems of incomplete values in
-/// `cut`.
+/// Inserts the values of the fields under `fields`, and the problems of incomplete values under `cut`. `eventring
+/// watch` uses the same form.
 fn insert_fields(object: &mut Value, fields: &Fields) {
     let mut args = Args::default();
     fields.values.iter().for_each(|field| args.push_field(field));
@@ -210,7 +212,8 @@ fn typed_object(
     let words = recording.words(ring);
     let named = words.iter_own().filter(|(_, word)| object.get(&*word.key()).is_none());
     let named: Vec<_> = named.map(|(index, word)| (word.key(), word.value(descriptor.content_ext[index]))).collect();
-    // If each extension word has a name, each is in the object already, and the array would repeat them.
+    // If every extension word has a name, each word is in the object under its name, and this array would only repeat
+    // them.
     if named.len() + usize::from(words.has_span()) < descriptor.content_ext.len() {
         object["content_ext"] = json!(descriptor.content_ext);
     }

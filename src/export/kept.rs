@@ -1,9 +1,10 @@
-//! The limit on the memory that an export takes: a small file must not fill the memory.
+//! The limit on the memory that an export takes, so that a small file cannot fill the memory.
 //!
-//! Each event of a program takes some bytes in a capture, however well it compresses, because at least its time differs
-//! from the times of other events. But a file in which all events are alike decompresses to ten thousand times its
-//! size. This module estimates, a little too high, how many bytes an export keeps of the events that it has read. A
-//! capture is refused if the estimate exceeds what a program's capture of that size could need.
+//! In a capture that a program has recorded, each event takes a few bytes even after compression, because at least the
+//! times differ. But a file in which all events are alike can decompress to ten thousand times its size. So this
+//! module estimates how many bytes an export keeps in memory for the events that it has read. (The estimate is a
+//! little too high.) If the estimate exceeds what a real capture of that file size could need, the export refuses the
+//! capture.
 
 use super::recording::{EntryContent, RecordingEntry};
 use crate::capture::{CaptureError, CaptureErrorKind};
@@ -11,24 +12,26 @@ use crate::schema::perf::FieldValue;
 use crate::tracing::{Fields, PerfContent, PerfRecord, SpanId};
 use std::collections::{HashMap, HashSet};
 
-/// The number of bytes that an export may keep whatever the size of the capture.
+/// The number of bytes that an export may keep for a capture of any size.
 const BYTES_FREE: u64 = 128 << 20;
-/// The number of bytes that an export may keep in addition for each byte of the capture's file. Real captures need 5 to
-/// 30.
+/// The number of bytes that an export may keep in addition, for each byte of the capture's file. Real captures need 5
+/// to 30.
 const BYTES_PER_BYTE: u64 = 64;
 
 const SPAN_BYTES: u64 = 512;
 const SLICE_BYTES: u64 = 96;
 const FIELD_BYTES: u64 = 128;
 const THREAD_BYTES: u64 = 512;
-/// The estimate for a record of which little is kept, such as a loss, or a span that follows from another.
+/// The estimated size in bytes of what is kept for a small record, such as a loss, or the link from a span to the span
+/// that it follows.
 const EVENT_BYTES: u64 = 128;
 
-/// The estimate of the bytes that are kept of the events read so far, and its limit.
+/// The estimate of the bytes that an export keeps for the events that it has read so far, and the limit of this
+/// estimate.
 pub(super) struct Kept {
     bytes: u64,
     bytes_max: u64,
-    /// For each open span, the bytes of its fields. They are freed when the span is closed.
+    /// The estimated size in bytes of each open span's fields. It is subtracted again when the span is closed.
     open: HashMap<(u32, SpanId), u64>,
     threads: HashSet<(u32, u32)>,
 }
@@ -40,9 +43,9 @@ impl Kept {
         Self { bytes: 0, bytes_max, open: HashMap::new(), threads: HashSet::new() }
     }
 
-    /// Adds the payload of a record that describes a call site or a thread: its names stay in memory.
+    /// Adds the size of a record that describes a call site or a thread. The names in its payload stay in memory.
     pub(super) fn learn(&mut self, payload_bytes: usize) {
-        // The factor is 16, because even a name of one byte is kept as a separate string.
+        // The factor is 16, because every name is kept as a separate string, even a name of one byte.
         self.bytes = self.bytes.saturating_add(SPAN_BYTES).saturating_add(16 * payload_bytes as u64);
     }
 
@@ -77,7 +80,8 @@ impl Kept {
                 }
                 return;
             }
-            // Other records, such as log records, are written to the output immediately. At most their names are kept.
+            // Other records, such as log records, are written to the output immediately. Only their names may stay in
+            // memory.
             _ => {
                 self.bytes = self.bytes.saturating_add(SLICE_BYTES);
                 return;

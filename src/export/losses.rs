@@ -1,19 +1,20 @@
-//! Losses as intervals of time: one for each run of losses of a ring.
+//! Losses as intervals of time. Losses of a ring that follow one another without an event between them make one
+//! interval.
 
 use super::recording::CaptureRecording;
 use crate::reader::GapCause;
 
-/// The events of one ring that were lost between two events that were not lost.
+/// All events of one ring that were lost between two events that were not lost.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Loss {
     pub(super) ring: u32,
-    /// The time of the last event before the loss, nanoseconds since the epoch.
+    /// The time of the ring's last event before the loss, in nanoseconds since the epoch.
     pub(super) from_nanos: u64,
     /// The time of the first event after the loss.
     pub(super) until_nanos: u64,
     pub(super) first_seqno: u64,
     pub(super) count: u64,
-    /// The number of lost events for each cause, in the order of [`GapCause::ALL`].
+    /// The number of lost events for each cause. The causes are in the order of [`GapCause::ALL`].
     pub(super) by_cause: [u64; 5],
 }
 
@@ -23,7 +24,7 @@ impl Loss {
         format!("{} {} lost", self.count, if self.count == 1 { "event" } else { "events" })
     }
 
-    /// Returns the causes of the loss, with the number of events for each.
+    /// Returns each cause of the loss, with the number of events that were lost by this cause.
     pub(super) fn causes(&self) -> impl Iterator<Item = (GapCause, u64)> {
         GapCause::ALL.into_iter().zip(self.by_cause).filter(|(_, count)| *count > 0)
     }
@@ -65,7 +66,8 @@ impl LossCollector {
         *by_cause = by_cause.saturating_add(count);
     }
 
-    /// Returns all losses. `first_nanos` and `last_nanos` are the times of the first and the last event of all rings.
+    /// Returns all losses. `first_nanos` and `last_nanos` are the times of the first and the last event of all rings
+    /// together.
     pub(super) fn finish(mut self, recording: &CaptureRecording<'_>, first_nanos: u64, last_nanos: u64) -> Vec<Loss> {
         for mut loss in self.pending.into_iter().flatten() {
             loss.until_nanos = last_nanos;
@@ -75,9 +77,9 @@ impl LossCollector {
         for loss in &mut self.losses {
             loss.until_nanos = loss.until_nanos.max(loss.from_nanos);
             if loss.from_nanos == 0 {
-                // The ring lost its first events, so the loss began when the ring was made. But a loss that began a
-                // week ago would shrink everything else in a viewer to nothing, so the drawn loss is at most as long as
-                // the rest of the recording.
+                // The ring lost its first events, so the loss began when the ring was made. That may be a week ago. If
+                // the loss were drawn with its full length, a viewer would show everything else as nearly nothing. So
+                // the loss is drawn at most as long as the whole recording.
                 let created = recording.ring(loss.ring).created_epoch_nanos;
                 let earliest = loss.until_nanos.saturating_sub(length_nanos.max(1));
                 loss.from_nanos = created.clamp(earliest, loss.until_nanos);

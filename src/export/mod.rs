@@ -1,21 +1,21 @@
 //! Exports of captures to the formats of other tools, and summaries.
 //!
-//! [`export`] writes a [`CaptureFile`] as a trace (Perfetto, Chrome), as folded stacks or as JSON lines; [`summarize`]
-//! counts its spans. All formats have the same spans with the same nanoseconds, which come from
+//! [`export`] writes a [`CaptureFile`] as a trace (Perfetto, Chrome), as folded stacks or as JSON lines. [`summarize`]
+//! counts its spans. All formats show the same spans with the same nanoseconds, because all of them get the spans from
 //! [`SpanReplay`](crate::tracing::SpanReplay).
 //!
 //! | file | idea |
 //! |---|---|
 //! | `recording` | the events of a capture, decoded |
 //! | `kept` | the limit on the memory that an export takes |
-//! | `timeline` | the first look: the beginning, the end and the track row of each span |
+//! | `timeline` | the first pass over a capture: the beginning, the end and the track row of each span |
 //! | `span_times` | one span of the timeline |
 //! | `span_slices` | the slices of one span, and the slice in which an event lies |
-//! | `self_times` | the time of spans without their children |
+//! | `self_times` | the time in which a span existed and none of its children did |
 //! | `track_rows` | rows for slices that overlap without nesting |
 //! | `losses` | the times in which events were lost |
 //! | `payloads` | counts of events that have lost their payload |
-//! | `trace_builder/` | the second look: tracks, slices, instants, counters |
+//! | `trace_builder/` | the second pass over a capture: tracks, slices, instants, counters |
 //! | `trace_writer` | the interface of trace formats |
 //! | `args` | fields and payloads as named values |
 //! | `perfetto/`, `chrome` | traces as files |
@@ -117,7 +117,7 @@ pub struct ExportSummary {
     pub spans: u64,
     /// Spans of `spans` that were open at the end.
     pub open_spans: u64,
-    /// Spans of `spans` whose end was not seen and may have been lost.
+    /// The spans of `spans` whose end was not seen and may have been lost.
     pub lost_ends: u64,
     /// Span slices.
     pub slices: u64,
@@ -131,15 +131,15 @@ pub struct ExportSummary {
     pub markers: u64,
     /// Events that were lost.
     pub lost: u64,
-    /// The events that have lost their payload, and with it the fields of spans and log records, for each ring that has
-    /// such events.
+    /// The events that have lost their payload, counted for each ring that has such events. The fields of spans and
+    /// log records are in the payload, so they are lost, too.
     pub payload_losses: Vec<PayloadLosses>,
-    /// The problems of the capture, a line each. The rest was exported.
+    /// The problems of the capture, a line each. Everything that has no problem was exported.
     pub problems: Vec<String>,
 }
 
 impl ExportSummary {
-    /// Returns the number of events of all rings that have lost their payload.
+    /// Returns the number of events that have lost their payload, in all rings together.
     #[must_use]
     pub fn lost_payloads(&self) -> u64 {
         payloads::count(&self.payload_losses)
@@ -148,8 +148,9 @@ impl ExportSummary {
 
 /// Writes a capture in another format.
 ///
-/// The capture is read twice. An export takes some hundred bytes of memory for each span, and at most 384 MiB and 192
-/// times the bytes of the file. A capture that would take more was not recorded by a program and is refused.
+/// The capture is read twice. An export takes several hundred bytes of memory for each span. It takes at most 384 MiB
+/// plus 192 bytes for each byte of the file. A capture that would take more is refused, because no program records
+/// such a capture.
 ///
 /// # Errors
 /// The capture would take too much memory, writing fails ([`CaptureError::io_error`]), a perf ring has a schema of

@@ -3,15 +3,15 @@
 use crate::capture::CapturedPayload;
 use serde_json::{Value, json};
 
-/// The number of events of one ring that are in a recording without their payload.
+/// The number of events of one ring that have lost their payload, while the rest of the event is in the recording.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct PayloadLosses {
     /// The name of the ring.
     pub ring: String,
-    /// Events whose payload was overwritten before it could be copied.
+    /// Events whose payload was overwritten in the ring before it could be copied.
     pub expired: u64,
-    /// Events whose descriptor names a payload that the ring cannot have.
+    /// Events whose descriptor names a payload place or size that the ring cannot have.
     pub malformed: u64,
     /// Events whose payload was larger than a capture keeps.
     pub omitted: u64,
@@ -38,7 +38,7 @@ impl PayloadLosses {
     }
 }
 
-/// Returns the counts as JSON: an array with an object for each ring.
+/// Returns the counts as JSON: an array with one object for each ring.
 pub(super) fn to_json(losses: &[PayloadLosses]) -> Value {
     let object = |of: &PayloadLosses| json!({ "ring": of.ring, "expired": of.expired, "malformed": of.malformed, "omitted": of.omitted });
     losses.iter().map(object).collect()

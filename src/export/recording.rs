@@ -17,7 +17,7 @@ use std::collections::HashMap;
 /// A capture, and the schemas of its rings.
 pub(super) struct CaptureRecording<'c> {
     pub(super) capture: &'c CaptureFile,
-    /// The schema of each ring that is no perf ring, if it is known.
+    /// The schema of each ring; `None` if it is not known. The schemas of perf rings are not used.
     models: Vec<Option<Cow<'static, SchemaModel>>>,
     /// The names of each ring's extension words.
     words: Vec<ExtWords>,
@@ -32,7 +32,8 @@ pub(super) struct RecordingEntry {
 }
 
 pub(super) enum EntryContent {
-    /// A record of a perf ring. `recorder` is the index of the ring that is shard 0 of the same recorder.
+    /// A record of a perf ring. A perf recorder writes several rings, its shards. `recorder` is the index of the ring
+    /// that is shard 0.
     Perf { recorder: u32, record: PerfRecord },
     /// An event of another ring.
     Typed { descriptor: Descriptor, payload: CapturedPayload },
@@ -108,26 +109,28 @@ impl<'c> CaptureRecording<'c> {
         self.models.get(ring as usize)?.as_deref()
     }
 
-    /// Returns the span in which a typed event was recorded, if the events of its ring name their spans.
+    /// Returns the span in which a typed event was recorded. Returns `None` if the event was in no span, or if the
+    /// events of its ring do not name their spans.
     pub(super) fn span(&self, ring: u32, descriptor: &Descriptor) -> Option<SpanId> {
         SpanId::new(self.words[ring as usize].span_id(descriptor.content_ext))
     }
 
-    /// Returns the names of the extension words of a ring that is no perf ring.
+    /// Returns the names of the extension words of `ring`, which is not a perf ring.
     pub(super) fn words(&self, ring: u32) -> &ExtWords {
         &self.words[ring as usize]
     }
 
-    /// Returns the recorder and the index of the shard that lost events, if records of spans may be among the lost
-    /// events. Returns `None` for events that were never committed: the program died while a thread recorded such an
-    /// event, so that thread stayed in its spans and no other record is missing.
+    /// Returns the recorder and the number of the shard that lost events, if the lost events may have been records of
+    /// spans. Returns `None` for a ring that is no perf ring, and for the cause [`GapCause::NeverCommitted`]. An event
+    /// was never committed if the program died while a thread recorded it. The thread stayed in its spans, so no
+    /// record of a span is missing.
     pub(super) fn losing_shard(&self, ring: u32, cause: GapCause) -> Option<(u32, u32)> {
         let is_of_records = self.ring(ring).is_perf() && cause != GapCause::NeverCommitted;
         is_of_records.then(|| self.shard(ring))
     }
 
-    /// Returns two numbers for a perf ring: the index of the ring that is shard 0 of the same recorder, and the number
-    /// of the given ring among the recorder's shards.
+    /// Returns two numbers for a perf ring. The first is the index of the ring that is shard 0 of the same recorder.
+    /// The second is the number of the given ring among the recorder's shards.
     fn shard(&self, ring: u32) -> (u32, u32) {
         match self.ring(ring).role {
             RingRole::Shard { recorder, shard } => (recorder, shard),
@@ -151,7 +154,7 @@ impl Entries<'_> {
         self.events.problems()
     }
 
-    /// Returns the counts of the rings that have lost payloads so far.
+    /// Returns the counts of lost payloads so far, only for rings that have lost any.
     pub(super) fn payload_losses(&self) -> Vec<PayloadLosses> {
         self.payload_losses.iter().filter(|losses| losses.count() > 0).cloned().collect()
     }
@@ -166,7 +169,7 @@ impl Iterator for Entries<'_> {
     type Item = RecordingEntry;
 
     fn next(&mut self) -> Option<RecordingEntry> {
-        // Seqnos that were given up stand for no event, so they are not shown.
+        // A seqno that was given up never had an event, so it is not shown as a loss.
         let shows = |item: &CapturedRecord| match item.content {
             CapturedContent::Gap { cause, .. } => cause.is_loss(),
             CapturedContent::Event { .. } => true,

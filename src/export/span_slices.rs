@@ -2,7 +2,7 @@
 
 use crate::tracing::ThreadKey;
 
-/// The value of [`Slice::end_nanos`] for a slice whose thread was still in the span at the end of the recording.
+/// The value of [`Slice::end_nanos`] if the thread was still in the span at the end of the recording.
 pub(super) const OPEN: u64 = u64::MAX;
 
 /// A span slice, with an end.
@@ -12,21 +12,21 @@ pub(super) struct Slice {
     /// The id of the slice in the replay of its process.
     pub(super) id: u64,
     pub(super) start_nanos: u64,
-    /// The time of the exit. If the exit was lost, this is the last time at which the thread is known to have been in
-    /// the span. If the thread was still in the span at the end of the recording, this is [`OPEN`].
+    /// The time of the exit from the span. If the exit was lost, this is the last time at which the thread is known to
+    /// have been in the span. If the thread was still in the span at the end of the recording, this is [`OPEN`].
     pub(super) end_nanos: u64,
 }
 
 impl Slice {
-    /// Returns the time at which an event of this slice is drawn. The event happened at `nanos`, and the slice is drawn
-    /// from `start_nanos` on. Viewers do not count the end of a slice as a part of it, so the returned time is before
-    /// the end. (The clock has ticks: an event can have the same time as the exit from its span.)
+    /// Returns the time at which to draw an event of this slice. The event happened at `nanos`, and the slice is drawn
+    /// from `start_nanos` on. Viewers do not count the end of a slice as a part of it. So the returned time is before
+    /// the end, even if the event has the same time as the exit from the span.
     pub(super) fn drawn(&self, start_nanos: u64, nanos: u64) -> u64 {
         nanos.min(drawn_end(start_nanos, self.end_nanos) - 1).max(start_nanos)
     }
 }
 
-/// Returns the time at which the end of a slice is drawn. A slice that took no time is drawn one nanosecond long, so
+/// Returns the time at which to draw the end of a slice. A slice that took no time is drawn one nanosecond long, so
 /// that events can lie in it.
 pub(super) fn drawn_end(start_nanos: u64, end_nanos: u64) -> u64 {
     end_nanos.max(start_nanos.saturating_add(1))
@@ -43,9 +43,10 @@ impl Slices {
         Self(slices)
     }
 
-    /// Returns the slice in which an event of the span lies, by the event's time `nanos`. If the event's thread is
-    /// known, only slices of that thread count. If several slices contain the time, a slice that goes on after `nanos`
-    /// is preferred to a slice that ends at `nanos`; among equals, the latest beginning wins.
+    /// Returns the slice of the span in which an event lies, or `None` if there is none. The event happened at
+    /// `nanos`. If its thread is known, only slices of that thread count. Several slices may contain the time. Slices
+    /// that go on after `nanos` are preferred to slices that end at `nanos`. Among equals, the slice that began last
+    /// is taken.
     pub(super) fn at(&self, thread: Option<ThreadKey>, nanos: u64) -> Option<Slice> {
         let begun = &self.0[..self.0.partition_point(|slice| slice.start_nanos <= nanos)];
         let can_hold = |slice: &&Slice| slice.end_nanos >= nanos && thread.is_none_or(|thread| thread == slice.thread);
@@ -93,7 +94,7 @@ mod tests {
         let drawn = |(start, end), nanos| slice(1, 0, start, end).drawn(start, nanos);
         assert_eq!([10, 15, 20].map(|nanos| drawn((10, 20), nanos)), [10, 15, 19]);
         assert_eq!((drawn((10, 10), 10), drawn((10, OPEN), 12)), (10, 12));
-        // Another slice has taken the time of this one, which begins later.
+        // The slice is drawn later than it began, because an earlier slice without length has taken that time.
         assert_eq!((slice(1, 0, 10, 10).drawn(12, 10), slice(1, 0, 10, 20).drawn(11, 10)), (12, 11));
         assert_eq!(drawn((u64::MAX, u64::MAX), u64::MAX), u64::MAX);
     }

@@ -1,4 +1,4 @@
-//! A span as the exports see it: its beginning and end, and the time that threads were in it.
+//! A span as the exports see it: its beginning, its end, and the time that threads were in it.
 
 use super::span_slices::{Slice, Slices};
 use crate::tracing::{CallSite, Span, SpanId, SpanSlice};
@@ -11,20 +11,20 @@ pub(super) struct SpanTimes {
     pub(super) id: SpanId,
     pub(super) parent: Option<SpanId>,
     pub(super) call_site: Option<Arc<CallSite>>,
-    /// The time of the creation, or the first time at which the span was seen.
+    /// The time of the creation. If the creation was lost, the first time at which the span was seen.
     pub(super) start_nanos: u64,
     pub(super) is_start_known: bool,
     pub(super) end_nanos: Option<u64>,
-    /// True if the end was not seen and may have been lost. If this is false and there is no end, the span was open
-    /// when the recording ended.
+    /// True if the end was not seen and may have been lost. If this is false and `end_nanos` is `None`, the span was
+    /// open when the recording ended.
     pub(super) is_end_lost: bool,
-    /// The last time at which the span is known to have existed: a record named it, something happened in it, or it got
-    /// a child.
+    /// The last time at which the span is known to have existed: a record named it, an event happened in it, or it
+    /// became the parent of a new span.
     pub(super) seen_nanos: u64,
-    /// The sum of the times that threads were in the span. In an open span, slices without an exit count until the end
-    /// of the recording. A thread that is in the span twice at the same time counts once.
+    /// The sum of the times that threads were in the span. A thread that has entered the span twice at the same time
+    /// counts once. If the span is open, slices without an exit count until the end of the recording.
     pub(super) busy_nanos: u64,
-    /// False if the span has no end and some of its records may have been lost.
+    /// False if the busy time is not known: the span has no end, and some of its records may have been lost.
     pub(super) is_busy_known: bool,
     /// The time in which the span existed and none of its children did. An open span counts until the end of the
     /// recording. `None` if the beginning or the end of the span was lost.
@@ -35,15 +35,15 @@ pub(super) struct SpanTimes {
 }
 
 impl SpanTimes {
-    /// Takes the times from a span. `end_of` returns the end of a slice, by the slice's id, if the record of its exit
-    /// was lost.
+    /// Creates the times of a span from the replayed span. If the record of a slice's exit was lost, `end_of` returns
+    /// the end of the slice with this id.
     pub(super) fn new(process: u32, span: Span, last_nanos: u64, end_of: impl Fn(u64) -> Option<u64>) -> Self {
         let end_nanos = span.closed.as_ref().map(|closed| closed.epoch_nanos);
         let busy_nanos = if span.is_open() { span.busy_nanos_until(last_nanos) } else { span.busy_nanos() };
         let slice = |slice: &SpanSlice| {
             let (id, start_nanos) = (slice.id?, slice.entered_epoch_nanos?);
             let exited_nanos = slice.exited_epoch_nanos.filter(|_| !slice.is_cut);
-            // A slice that has neither an exit nor an end from `end_of` was cut when the span was closed.
+            // If the slice has neither an exit nor an end from `end_of`, the close of the span has ended it.
             let end_nanos = exited_nanos.or_else(|| end_of(id)).or(end_nanos).unwrap_or(start_nanos);
             Some(Slice { thread: slice.thread_key(), id, start_nanos, end_nanos })
         };
@@ -65,7 +65,7 @@ impl SpanTimes {
         }
     }
 
-    /// Returns the time from creation to close; `None` while one of them is not known.
+    /// Returns the time from creation to close. Returns `None` if one of the two is not known.
     pub(super) fn wall_nanos(&self) -> Option<u64> {
         self.end_nanos.filter(|_| self.is_start_known).map(|end| end.saturating_sub(self.start_nanos))
     }
@@ -75,15 +75,15 @@ impl SpanTimes {
         self.end_nanos.is_none() && !self.is_end_lost
     }
 
-    /// Returns the time up to which the span is drawn: its end, or the last time at which it was seen if its end was
-    /// lost. Returns `None` for a span that was open at the end of the recording.
+    /// Returns the time up to which to draw the span: its end, or, if the end was lost, the last time at which it was
+    /// seen. Returns `None` for a span that was open at the end of the recording.
     pub(super) fn drawn_end_nanos(&self) -> Option<u64> {
         let end = self.end_nanos.or(self.is_end_lost.then_some(self.seen_nanos))?;
         Some(end.max(self.start_nanos))
     }
 
-    /// Returns the time at which an event of the span is drawn. It is before the span's end, because the end is no part
-    /// of a slice.
+    /// Returns the time at which to draw an event of the span. It is before the span's end, because viewers do not
+    /// count the end of a slice as a part of it.
     pub(super) fn drawn(&self, nanos: u64) -> u64 {
         self.drawn_end_nanos().map_or(nanos, |end| nanos.min(end.saturating_sub(1))).max(self.start_nanos)
     }

@@ -16,16 +16,16 @@ pub struct Summary {
     pub spans: Vec<SpanSummary>,
     /// The number of events that were lost, whatever the cause.
     pub lost: u64,
-    /// The events that have lost their payload, for each ring that has such events.
+    /// The events that have lost their payload, counted for each ring that has such events.
     pub payload_losses: Vec<PayloadLosses>,
-    /// The number of events that were captured in files that the capture has removed again. They are not lost, but
-    /// spans may have begun there.
+    /// The number of events in capture files that the capture has removed again while it ran. These events do not
+    /// count as lost, but spans may have begun in them.
     pub removed: u64,
     /// The problems of the capture, a line each.
     pub problems: Vec<String>,
 }
 
-/// All spans with the same name and target. Times are nanoseconds.
+/// The counts and times of all spans that have the same name and target. Times are nanoseconds.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct SpanSummary {
@@ -33,13 +33,14 @@ pub struct SpanSummary {
     pub name: String,
     /// The target.
     pub target: String,
-    /// The number of spans that were created and closed. All times below are of these spans.
+    /// The number of spans that were created and closed. All times below are those of these spans.
     pub count: u64,
     /// The number of further spans that were open at the end.
     pub open: u64,
-    /// The number of further spans whose end was not seen and may have been lost.
+    /// The number of spans whose end was not seen and may have been lost. They are not part of `count`.
     pub end_lost: u64,
-    /// The number of further spans that were closed and whose creation was lost, so that their duration is not known.
+    /// The number of spans that were closed, but whose creation was lost, so their duration is not known. They are not
+    /// part of `count`.
     pub incomplete: u64,
     /// The sum of the times from creation to close.
     pub total_nanos: u64,
@@ -47,8 +48,8 @@ pub struct SpanSummary {
     pub self_nanos: u64,
     /// The sum of the times that threads were in the spans.
     pub busy_nanos: u64,
-    /// The sum of the times that the spans existed without being busy. If several threads were in a span at the same
-    /// time, the times of all of them are subtracted.
+    /// The sum of the times in which the spans existed and were not busy. If several threads are in a span at the same
+    /// time, the times of all of them are subtracted from the span's duration.
     pub idle_nanos: u64,
     /// The median of the durations.
     pub p50_nanos: u64,
@@ -60,10 +61,10 @@ pub struct SpanSummary {
     pub max_nanos: u64,
 }
 
-/// Counts the spans of a capture. All numbers are exact, percentiles too.
+/// Counts the spans of a capture and measures their times. All numbers are exact, percentiles too.
 ///
 /// # Errors
-/// There is no perf ring, or it has a schema of another version.
+/// There is no perf ring, a perf ring has a schema of another version, or the capture would take too much memory.
 pub fn summarize(capture: &CaptureFile) -> Result<Summary, CaptureError> {
     let recording = CaptureRecording::new(capture)?;
     if !capture.rings().iter().any(|ring| ring.is_perf()) {
@@ -90,7 +91,7 @@ pub fn summarize(capture: &CaptureFile) -> Result<Summary, CaptureError> {
 }
 
 impl Summary {
-    /// Returns the number of events of all rings that have lost their payload.
+    /// Returns the number of events that have lost their payload, in all rings together.
     #[must_use]
     pub fn lost_payloads(&self) -> u64 {
         payloads::count(&self.payload_losses)
@@ -123,8 +124,8 @@ impl Summary {
 #[derive(Default)]
 struct Group {
     summary: SpanSummary,
-    /// All durations. (They take little memory compared to the spans, which are in memory, too. A histogram for each
-    /// name would take far more memory if each span has a name of its own.)
+    /// All durations. (They take little memory compared to the spans, which are in memory anyway. A histogram for each
+    /// name would take far more memory in a capture in which every span has another name.)
     walls: Vec<u64>,
 }
 
@@ -146,7 +147,7 @@ impl Group {
         SpanSummary { name, target, p50_nanos, p90_nanos, p99_nanos, ..self.summary }
     }
 
-    /// Returns the smallest duration that `percent` of the spans do not exceed; `walls` are sorted.
+    /// Returns the smallest duration that `percent` of the spans do not exceed. `walls` must be sorted.
     fn percentile(&self, percent: usize) -> u64 {
         let rank = (self.walls.len() * percent).div_ceil(100);
         self.walls.get(rank.saturating_sub(1)).copied().unwrap_or(0)

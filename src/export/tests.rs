@@ -5,8 +5,8 @@ use crate::capture::fixtures::{CaptureFixture, SHARD_1, int, text};
 use crate::reader::GapCause;
 use crate::schema::perf::{CallSiteKind, Cut, PerfEvent, PerfExt, ValueType};
 
-/// Makes a capture of a request with two concurrent queries on two threads, a typed event, a log record, a counter, a
-/// loss, an open span.
+/// Makes a capture with a request, two concurrent queries of it on two threads, a typed event, a log record, a
+/// counter, a loss, and an open span.
 fn everything() -> CaptureFile {
     let mut made = CaptureFixture::new();
     made.thread(1000, 1, "main");
@@ -67,11 +67,11 @@ fn json_lines() {
 #[test]
 fn folded() {
     let capture = everything();
-    // Times in span view: the request lasts 1001, without the queries from 2200 to 2900; the queries last 510 and 600.
-    // A second request is open for the last 100 nanoseconds.
+    // In span view, the first request lasts 1001 ns. The queries exist from 2200 to 2900, so 301 ns are its self time.
+    // A second request is open for the last 100 ns. The queries last 510 ns and 600 ns.
     assert_eq!(exported(&capture, Format::Folded, View::Span), "shop;request 401\nshop;request;query 1110\n");
-    // Times in thread view: the request was innermost from 2100 to 2400 and from 2700 to 2800; the queries for 300 and
-    // 400.
+    // In thread view, the request was the innermost span of its thread from 2100 to 2400 and from 2700 to 2800. The
+    // queries were innermost for 300 ns and 400 ns.
     assert_eq!(exported(&capture, Format::Folded, View::Thread), "shop;request 400\nshop;request;query 700\n");
 }
 
@@ -142,7 +142,7 @@ fn a_ring_without_spans_and_a_schema_of_another_version_have_their_messages() {
     assert!(error.to_string().contains("has the schema 0909090909090909…, expected "), "{error}");
 }
 
-/// Returns the `busy_ns` of the span with that id: from the JSON lines, and from the Chrome file in span view.
+/// Returns the `busy_ns` of the span with this id twice: from the JSON lines, and from the Chrome trace in span view.
 fn busy_of(capture: &CaptureFile, id: u64) -> (serde_json::Value, Option<u64>) {
     let lines = exported(capture, Format::Jsonl, View::Thread);
     let mut lines = lines.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
@@ -165,7 +165,7 @@ fn an_open_span_was_busy_until_the_end_of_the_recording_unless_its_exit_may_be_l
         made.span(PerfEvent::SpanEnter, 1004, 1, 5, 1);
         made.gap(0, 2, GapCause::Overwritten);
         made.span_new(2000, 1, (6, 0), 1, &[]);
-        // One thread is in the span twice at the same time, which counts once. Another thread is in the span, too.
+        // Thread 1 is in the span twice at the same time, and this time counts once. Thread 2 is in the span, too.
         for (event, nanos, thread) in [
             (PerfEvent::SpanEnter, 2100, 1),
             (PerfEvent::SpanExit, 2200, 1),
@@ -196,8 +196,8 @@ fn span_line(capture: &CaptureFile, id: u64) -> serde_json::Value {
     lines(capture).into_iter().find(|line| line["type"] == "span" && line["id"] == id).unwrap()
 }
 
-/// Returns the drawn slices of spans from the Chrome file. Each has the id of its span, its phase (`X` for a slice with
-/// an end, `B` for one without), its duration in µs, and what its arguments say about the end.
+/// Returns the slices of spans that the Chrome trace has. For each slice: the id of its span, its phase (`X` if it has
+/// an end, `B` if not), its duration in µs, and what its arguments say about the end.
 fn drawn(capture: &CaptureFile, view: View) -> Vec<(u64, String, Option<f64>, String)> {
     let chrome: serde_json::Value = serde_json::from_str(&exported(capture, Format::Chrome, view)).unwrap();
     let slices =
@@ -215,8 +215,8 @@ fn drawn(capture: &CaptureFile, view: View) -> Vec<(u64, String, Option<f64>, St
     drawn
 }
 
-/// Makes a capture in which shard 0 has lost the events from 1,010 to 5,000, and shard 1 nothing. Thread 1 records to
-/// shard 0, thread 2 to shard 1.
+/// Makes a capture in which shard 0 has lost its events between the times 1010 and 5000, and shard 1 has lost nothing.
+/// Thread 1 records to shard 0, and thread 2 to shard 1.
 fn with_a_gap_in_one_shard() -> CaptureFile {
     let mut made = CaptureFixture::sharded();
     made.thread(900, 1, "main");
@@ -225,14 +225,14 @@ fn with_a_gap_in_one_shard() -> CaptureFile {
     made.in_shard(SHARD_1);
     made.thread(903, 2, "worker");
     made.in_shard(0);
-    // Thread 1 may have closed both spans in the gap. But thread 2 enters span 10 later and does not leave it, so span
-    // 10 is known to be open.
+    // Thread 1 may have closed both spans during the loss. But thread 2 enters span 10 later and does not exit it, so
+    // span 10 is known to be open.
     made.span_new(1000, 1, (11, 0), 1, &[]);
     made.span(PerfEvent::SpanEnter, 1005, 1, 11, 1);
     made.span_new(1010, 1, (10, 0), 1, &[]);
     made.gap(0, 40, GapCause::Overwritten);
     made.in_shard(SHARD_1);
-    // Neither the creation nor the end of spans 7 and 8 is in the recording.
+    // The recording has neither the creation nor the close of spans 7 and 8.
     let late = PerfExt { span_id: 7, call_site_id: 1, thread_id: 2, field_count: 1, ..PerfExt::default() };
     made.perf(PerfEvent::SpanRecord, 2000, late, &int(0, 200));
     made.span(PerfEvent::SpanEnter, 2500, 2, 8, 1);
@@ -240,7 +240,7 @@ fn with_a_gap_in_one_shard() -> CaptureFile {
     made.perf(PerfEvent::Event, 2550, inside, &[]);
     made.span(PerfEvent::SpanExit, 2600, 2, 8, 1);
     made.perf(PerfEvent::Event, 2700, inside, &[]);
-    // The creation of a child names span 8, so span 8 is known to exist at this time.
+    // Span 12 is created with span 8 as its parent, so span 8 is known to exist at this time.
     made.span_new(2800, 2, (12, 8), 1, &[]);
     made.span(PerfEvent::SpanClose, 2900, 2, 12, 1);
     made.span(PerfEvent::SpanEnter, 3000, 2, 10, 1);
@@ -275,7 +275,8 @@ fn a_span_whose_end_may_be_lost_is_drawn_as_far_as_it_is_known_and_one_that_cann
         assert_eq!(of(id), [false.into(), true.into(), last_seen.into(), true.into(), null.clone()], "{id}");
     }
     assert_eq!(of(9), [true.into(), false.into(), null.clone(), false.into(), 2900.into()]);
-    // Another thread may have been in span 10 during the gap; the first slices of span 13 are not known.
+    // A thread of shard 0 may have been in span 10 during the loss, or in span 13 before its first known record. So
+    // the busy times of both spans are not known.
     for id in [10, 13] {
         assert_eq!(of(id), [true.into(), false.into(), null.clone(), true.into(), null.clone()], "{id}");
     }
@@ -316,7 +317,8 @@ fn open_time_ends_in_all_formats_with_the_last_event_of_any_ring_and_a_gap_stops
     assert_eq!(exported(&capture, Format::Folded, View::Span), "shop;job 200\nshop;job;job 800\n");
     assert_eq!(["1", "2"].map(|id| span_line(&capture, id.parse().unwrap())["busy_ns"].clone()), [900, 700]);
 
-    // Spans 9 and 10 are open. Threads were in spans 8 and 13 for 100 each. The time of span 11 is not known.
+    // Threads are in spans 9 and 10 until the end at 9000. Threads were in spans 8 and 13 for 100 ns each. The time of
+    // span 11 is not known.
     let capture = with_a_gap_in_one_shard();
     let nanos = 2900 + 6000 + 100 + 100;
     assert_eq!(exported(&capture, Format::Folded, View::Thread), format!("shop;job {nanos}\n"));
@@ -338,7 +340,7 @@ fn a_field_that_is_not_whole_keeps_its_name_and_says_beside_what_is_wrong_as_wat
     let inside =
         PerfExt { span_id: 1, call_site_id: 2, thread_id: 1, field_count: 1, missing_fields: 2, ..PerfExt::default() };
     made.perf(PerfEvent::Event, 1100, inside, &cut(0, "ab", u32::MAX));
-    // The field `odd` is recorded a second time, now with a whole value, which replaces the cut one.
+    // The field `odd` is recorded a second time. Its value is whole now, and replaces the cut value.
     let late = PerfExt { span_id: 1, call_site_id: 1, thread_id: 1, field_count: 1, ..PerfExt::default() };
     made.perf(PerfEvent::SpanRecord, 1200, late, &text(1, "y"));
     made.span(PerfEvent::SpanClose, 1300, 1, 1, 1);
@@ -394,7 +396,7 @@ fn a_gap_in_the_ring_of_other_threads_does_not_stop_the_time_of_a_thread() {
     made.thread(903, 2, "worker");
     made.span_new(1000, 2, (10, 0), 1, &[]);
     made.span(PerfEvent::SpanEnter, 1100, 2, 10, 1);
-    // Another thread records to the other ring, which loses events.
+    // Another thread records to shard 0, which loses events.
     made.in_shard(0);
     made.span_new(1200, 1, (20, 0), 1, &[]);
     made.gap(0, 5, GapCause::Overwritten);

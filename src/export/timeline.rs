@@ -1,5 +1,5 @@
-//! The first look at a capture, which finds the beginning and the end of each span, and the time that threads were in
-//! it.
+//! The first pass over a capture. It finds the beginning and the end of each span, and the time that threads were in
+//! the span.
 
 use super::ExportSummary;
 use super::losses::{Loss, LossCollector};
@@ -11,21 +11,22 @@ use crate::capture::CaptureError;
 use crate::tracing::{PerfContent, RingLosses, Span, SpanChange, SpanId, SpanReplay, ThreadKey};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Key of a span: the process that recorded it, and the span's id there.
+/// The key of a span: the process that recorded it, and the span's id in this process.
 pub(super) type SpanKey = (u32, SpanId);
-/// Key of a slice: the process that recorded it, and the slice's id in the replay of the process.
+/// The key of a slice: the process that recorded it, and the slice's id in the replay of this process.
 pub(super) type SliceKey = (u32, u64);
 
-/// The spans of a capture, with their times and their places in a trace.
+/// The spans of a capture, with their times and their track rows.
 #[derive(Default)]
 pub(super) struct Timeline {
     pub(super) spans: Vec<SpanTimes>,
     index: HashMap<SpanKey, usize>,
-    /// Slices that overlap other slices of their thread without nesting, with their track row, from 1.
+    /// The slices that overlap other slices of their thread without nesting, each with its track row, from 1.
     pub(super) overlapping: HashMap<SliceKey, u32>,
-    /// Slices whose thread was still in the span at the end of the recording.
+    /// The slices whose thread was still in the span at the end of the recording.
     pub(super) open_slices: HashSet<SliceKey>,
-    /// Slices whose end may have been lost, with the last time at which their thread is known to have been in the span.
+    /// The slices whose end may have been lost, each with the last time at which its thread is known to have been in
+    /// the span.
     pub(super) lost_slices: HashMap<SliceKey, u64>,
     ring_losses: HashMap<u32, RingLosses>,
     pub(super) losses: Vec<Loss>,
@@ -39,7 +40,7 @@ impl Timeline {
     /// Reads a recording to its end.
     ///
     /// # Errors
-    /// The capture would take more memory than a capture of its size can need.
+    /// The capture would take more memory than a real capture of its size can need.
     pub(super) fn of(recording: &CaptureRecording<'_>) -> Result<Self, CaptureError> {
         let mut losses = LossCollector::new(recording.capture.rings().len());
         let mut replays: BTreeMap<u32, SpanReplay> = BTreeMap::new();
@@ -106,8 +107,8 @@ impl Timeline {
         self.index_of((span.process, span.parent?))
     }
 
-    /// Returns true if the thread may have recorded the events that a ring of the process has lost. `shard` names the
-    /// ring, or is `None` for a ring that is no perf ring.
+    /// Returns true if the thread may have recorded some of the events that a ring of the process has lost. `shard`
+    /// names the ring, or is `None` if the ring is no perf ring.
     pub(super) fn concerns(&self, process: u32, shard: Option<(u32, u32)>, thread: ThreadKey) -> bool {
         self.ring_losses.get(&process).is_none_or(|losses| losses.concerns(shard, thread))
     }
@@ -141,7 +142,7 @@ impl Timeline {
         self.place_spans(first);
     }
 
-    /// Assigns track rows to the slices of each thread that do not nest.
+    /// Assigns track rows to those slices of each thread that overlap without nesting.
     fn place_overlapping(&mut self, process: u32, mut slices: Vec<Overlapping>) {
         slices.sort_unstable_by_key(|slice| (slice.thread, slice.id));
         for of_thread in slices.chunk_by(|a, b| a.thread == b.thread) {
@@ -151,7 +152,7 @@ impl Timeline {
         }
     }
 
-    /// Assigns track rows to the spans of one process, which are those from `first` on.
+    /// Assigns track rows to the spans of one process. These are the spans from index `first` on.
     fn place_spans(&mut self, first: usize) {
         let interval = |index: usize| {
             let span = &self.spans[index];
@@ -165,7 +166,7 @@ impl Timeline {
     }
 }
 
-/// A slice that ended before slices that had begun later on the same thread, so the slices do not nest.
+/// A slice that does not nest: it ended before a slice that had begun later on the same thread.
 struct Overlapping {
     thread: ThreadKey,
     id: u64,

@@ -1,4 +1,4 @@
-//! The interface of trace formats: tracks with slices, instants and counters.
+//! The interface of trace formats: a trace has tracks with slices, instants and counters.
 
 use super::args::Args;
 use crate::schema::perf::FieldValue;
@@ -9,7 +9,7 @@ use std::io;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct TrackId(pub(super) u64);
 
-/// Number of a slice of a trace. No two slices have the same number.
+/// The number of a slice. No two slices of a trace have the same number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct SliceId(pub(super) u64);
 
@@ -31,7 +31,7 @@ pub(super) enum TrackKind {
         process: TrackId,
         os_thread_id: u32,
     },
-    /// Another track with slices and instants, in a process or a thread.
+    /// Another track with slices and instants. Its parent is a process or a thread.
     Plain {
         parent: TrackId,
     },
@@ -40,7 +40,7 @@ pub(super) enum TrackKind {
     },
 }
 
-/// The name and the category of a slice or instant, and the place in the program from which it comes.
+/// The name and the category of a slice or instant, and the place in the program's source that made it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Label<'a> {
     pub(super) name: &'a str,
@@ -49,7 +49,7 @@ pub(super) struct Label<'a> {
 }
 
 impl<'a> Label<'a> {
-    /// Makes a label with that name. If the call site is known, it gives the category and the place in the source.
+    /// Makes a label with this name. The call site, if it is known, gives the category and the place in the source.
     pub(super) fn new(name: &'a str, call_site: Option<&'a CallSite>) -> Self {
         let Some(call_site) = call_site else { return Self { name, ..Self::default() } };
         let source = call_site.file.as_deref().map(|file| (file, call_site.line.unwrap_or(0)));
@@ -57,7 +57,7 @@ impl<'a> Label<'a> {
     }
 }
 
-/// Writes a trace in some format. The slices of a track nest or do not overlap.
+/// A writer of a trace in some format. Its caller makes sure that two slices of a track either nest or do not overlap.
 pub(super) trait TraceWriter {
     fn track(&mut self, id: TrackId, track: &Track<'_>) -> io::Result<()>;
     fn begin(&mut self, track: TrackId, slice: SliceId, nanos: u64, label: Label<'_>, args: Args) -> io::Result<()>;

@@ -1,15 +1,16 @@
-//! Track rows: slices that overlap without nesting go to different rows of a track.
+//! Track rows. Slices of one track that overlap without nesting go to different rows of the track.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A slice to be drawn: its times in nanoseconds, and the slice in which it should lie.
+/// A slice to be drawn: its times in nanoseconds, and its parent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Interval {
     pub(super) start: u64,
     /// `None` if the slice never ended.
     pub(super) end: Option<u64>,
-    /// The index of the interval in whose row this interval should be drawn if it lies in that interval.
+    /// The index of the interval's parent. If this interval lies in its parent, it should be drawn in the parent's
+    /// row.
     pub(super) parent: Option<usize>,
 }
 
@@ -18,20 +19,20 @@ impl Interval {
         self.end.unwrap_or(u64::MAX)
     }
 
-    /// Returns true if the interval begins after `outer` begins and ends before `outer` ends. Equal times do not count:
-    /// viewers may order them in either way, and then the two intervals would not nest.
+    /// Returns true if the interval begins after `outer` begins, and ends before `outer` ends. Equal times do not
+    /// count as nested: viewers may order them in either way, and then the two intervals would not nest.
     fn lies_in(&self, outer: &Self) -> bool {
         self.start > outer.start && (self.end() < outer.end() || outer.end.is_none())
     }
 }
 
-/// Assigns a row to each interval, from 0. Any two intervals of one row nest or do not overlap. The number of rows is
-/// as small as possible; children are in their parent's row if they fit.
+/// Assigns a row to each interval, from 0. Any two intervals of one row either nest or do not overlap. A child is in
+/// its parent's row if it fits there. Otherwise an interval gets the lowest free row.
 pub(super) fn assign(intervals: &[Interval]) -> Vec<u32> {
     let mut by_start: Vec<usize> = (0..intervals.len()).collect();
     by_start.sort_by_key(|index| (intervals[*index].start, Reverse(intervals[*index].end())));
     let mut row_of = vec![u32::MAX; intervals.len()];
-    // For each row, the intervals that have not ended yet: the outermost first.
+    // For each row, the intervals in it that have not ended yet, the outermost first.
     let mut open: Vec<Vec<usize>> = Vec::new();
     let mut occupied: BinaryHeap<Reverse<(u64, u32)>> = BinaryHeap::new();
     let mut free: BinaryHeap<Reverse<u32>> = BinaryHeap::new();
@@ -61,7 +62,8 @@ pub(super) fn assign(intervals: &[Interval]) -> Vec<u32> {
     row_of
 }
 
-/// Returns the parent's row, if the parent is the innermost open interval there and the interval lies in it.
+/// Returns the parent's row, if the interval lies in its parent and the parent is the innermost open interval of that
+/// row. Returns `None` otherwise.
 fn inside_parent(intervals: &[Interval], index: usize, row_of: &[u32], open: &mut [Vec<usize>]) -> Option<u32> {
     let interval = &intervals[index];
     let parent = interval.parent.filter(|parent| *parent != index)?;

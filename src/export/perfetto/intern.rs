@@ -1,13 +1,15 @@
-//! Interned names: each is written once, and packets refer to it by a number.
+//! Interned names. Each name is written to the trace once, with a number, and later packets refer to the name by this
+//! number.
 
 use super::messages::{InternedData, InternedName, SourceLocation};
 use std::collections::HashMap;
 
-/// The largest number of names that are remembered, so that memory is bounded. Further names (log messages with numbers
-/// in them) are written each time, with a new number.
+/// The largest number of names that are remembered, so that the memory for them is bounded. After that, a name that is
+/// not remembered is written each time it occurs, with a new number. (Log messages with numbers in them make many
+/// names.)
 const NAMES_MAX: usize = 1 << 16;
 
-/// The numbers of all names, and the names that the next packet must define.
+/// The numbers of all names, and the new names that the next packet must define.
 #[derive(Default)]
 pub(super) struct Interner {
     categories: Names,

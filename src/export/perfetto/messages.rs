@@ -1,5 +1,5 @@
-//! The messages of a Perfetto trace, with the field numbers of `perfetto/trace/trace_packet.proto` and the files that
-//! it imports. Only messages and fields that eventring writes are declared.
+//! The messages of a Perfetto trace. The field numbers are those of `perfetto/trace/trace_packet.proto` and the files
+//! that it imports. Only messages and fields that eventring writes are declared.
 
 use prost::Message;
 
@@ -161,7 +161,7 @@ pub(super) struct InternedData {
     pub(super) source_locations: Vec<SourceLocation>,
 }
 
-/// `EventCategory`, `EventName` and `DebugAnnotationName`, which are alike.
+/// `EventCategory`, `EventName` and `DebugAnnotationName`. These three messages have the same fields.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct InternedName {
     #[prost(uint64, optional, tag = "1")]

@@ -17,17 +17,19 @@ use crate::schema::perf::FieldValue;
 use prost::Message;
 use std::io::{self, Write};
 
-/// The only sequence of packets, so that each name is interned once.
+/// The id of the trace's only packet sequence. Names are interned for each sequence, so with one sequence each name is
+/// written once.
 const SEQUENCE: u32 = 1;
 
-/// The writer of a Perfetto trace. It writes each packet immediately.
+/// The writer of a Perfetto trace. It writes every packet immediately.
 pub(super) struct PerfettoWriter<'o> {
     out: &'o mut dyn Write,
     capture: &'o CaptureFile,
     names: Interner,
     has_begun: bool,
     buffer: Vec<u8>,
-    /// The number of processes and threads that got a number because their id is not known.
+    /// Minus the number of processes and threads whose id is not known. In place of the id they get a number a little
+    /// below [`i32::MAX`].
     unknown_ids: i32,
 }
 
@@ -53,7 +55,8 @@ impl<'o> PerfettoWriter<'o> {
         self.out.write_all(&self.buffer)
     }
 
-    /// Returns packets that relate the clocks to each other and name the clock of the packets.
+    /// Returns the first packets of the trace. They name the clock of all packets, and relate it to the system's other
+    /// clocks.
     fn first_packets(&self) -> [TracePacket; 2] {
         let clock = |id, nanos| SnapshotClock { clock_id: Some(id), timestamp: Some(nanos) };
         let snapshot = ClockSnapshot {
@@ -155,7 +158,7 @@ impl TraceWriter for PerfettoWriter<'_> {
                 let pid = self.known_or_new(track.pid);
                 let tid = i64::from(self.known_or_new(os_thread_id));
                 descriptor.thread = Some(ThreadDescriptor { pid: Some(pid), tid: Some(tid), thread_name: name });
-                // Several threads may have had the same number one after the other.
+                // Several threads may have had this number, one after the other. So their tracks must not be merged.
                 descriptor.disallow_merging_with_system_tracks = Some(true);
             }
             TrackKind::Plain { parent } => (descriptor.parent_uuid, descriptor.name) = (Some(parent.0), name),
@@ -206,7 +209,8 @@ impl TraceWriter for PerfettoWriter<'_> {
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        // A capture without events becomes a trace without events, not an empty file.
+        // The first packet that is written also writes the head of the trace. So a capture without events becomes a
+        // valid trace, not an empty file.
         if !self.has_begun {
             self.write(TracePacket::default())?;
         }

@@ -1,4 +1,5 @@
-//! Drawn spans and slices that have not ended, and the fields that they show already.
+//! The spans and slices that have begun in the output and have not ended there, with the fields that each of them
+//! shows already.
 
 use super::{ArgValue, Args};
 use crate::export::span_slices::Slice;
@@ -8,7 +9,7 @@ use crate::tracing::{Fields, FieldsProblem, SpanId};
 /// A span that has begun.
 #[derive(Default)]
 pub(super) struct DrawnSpan {
-    /// All fields that were recorded so far, in their order. A field that was recorded twice is there twice.
+    /// All fields that were recorded so far, in their order. A field that was recorded twice appears twice.
     pub(super) fields: Fields,
     /// The slice of the span in span view.
     pub(super) slice: Option<SliceId>,
@@ -43,7 +44,8 @@ pub(super) struct Shown {
 }
 
 impl DrawnSpan {
-    /// Appends fields. Fields are never replaced, so that a slice knows by a number which of them it shows already.
+    /// Appends fields. Fields are never replaced, so a slice needs only a count to know which of them it shows
+    /// already.
     pub(super) fn add_fields(&mut self, more: &Fields) {
         self.fields.values.extend(more.values.iter().cloned());
         self.fields.missing = self.fields.missing.saturating_add(more.missing);
@@ -67,7 +69,7 @@ impl Shown {
         Self { values: fields.values.len(), missing: fields.missing, problem: fields.problem }
     }
 
-    /// Adds the fields that the slice does not show yet, for its end.
+    /// Adds the fields that the slice does not show yet. They become arguments of its end.
     pub(super) fn push_rest(self, fields: &Fields, args: &mut Args) {
         fields.values.iter().skip(self.values).for_each(|field| args.push_field(field));
         if (self.missing, self.problem) != (fields.missing, fields.problem) {
@@ -76,7 +78,7 @@ impl Shown {
     }
 }
 
-/// Returns the arguments that mark a slice whose end was lost: it may have gone on after its drawn end.
+/// Returns the arguments that mark a slice whose end was lost: the slice may have gone on after the end that is drawn.
 pub(super) fn lost_end() -> Args {
     let mut args = Args::default();
     args.push("end", ArgValue::Text("lost".into()));

@@ -1,4 +1,4 @@
-//! Instants: log records, markers, failed records and typed events; and samples of counters.
+//! Instants (log records, markers, failed records and typed events), and samples of counters.
 
 use super::drawn::Waiting;
 use super::{ArgValue, Args, Label, TraceBuilder, TrackKey, View};
@@ -9,7 +9,8 @@ use crate::schema::decode_event;
 use crate::tracing::{PerfContent, PerfRecord, SpanId, Thread, ThreadKey};
 use std::io;
 
-/// The place where an instant was recorded. An instant that lies in no slice is drawn on the track of this place.
+/// The thread or the ring that recorded an instant. If the instant lies in no slice, it is drawn on the track of this
+/// thread or ring.
 #[derive(Clone, Copy)]
 enum Origin<'a> {
     Thread(ThreadKey, &'a Thread),
@@ -85,8 +86,8 @@ impl TraceBuilder<'_> {
         self.instant(process, Origin::Ring(ring), span, descriptor.record_epoch_nanos, label, args)
     }
 
-    /// Draws an instant in the slice of its span at that time. If there is no such slice, the instant goes to the track
-    /// of its origin.
+    /// Draws an instant in the slice of its span at that time. If there is no such slice, the instant is drawn on the
+    /// track of `origin`.
     fn instant(
         &mut self,
         process: u32,
@@ -119,7 +120,8 @@ impl TraceBuilder<'_> {
         self.writer.instant(track, nanos, label, args)
     }
 
-    /// Draws an instant in a slice. If the slice has not begun in the output, the instant waits until it begins.
+    /// Draws an instant in a slice. If the slice has not begun in the output, the instant is kept in `waiting` until
+    /// the slice begins.
     fn instant_in(&mut self, process: u32, slice: Slice, nanos: u64, label: Label<'_>, args: Args) -> io::Result<()> {
         let key = (process, slice.id);
         let has_begun = slice.id < self.replay(process).slices_begun();

@@ -1,4 +1,4 @@
-//! The second look at a capture: tracks, slices, instants and counters for a trace viewer.
+//! The second pass over a capture. It draws tracks, slices, instants and counters for a trace viewer.
 
 mod drawn;
 mod instants;
@@ -67,14 +67,14 @@ struct TraceBuilder<'p> {
     spans: HashMap<SpanKey, DrawnSpan>,
     /// The slices that have begun in the output and have not ended there.
     slices: HashMap<SliceKey, DrawnSlice>,
-    /// Instants that were read before the beginning of their slice. Events of different rings can be read in the wrong
-    /// order, by some nanoseconds.
+    /// Instants that were read before the beginning of their slice. This happens because events of different rings can
+    /// be a few nanoseconds out of order.
     waiting: HashMap<SliceKey, Vec<Waiting>>,
-    /// The time at which a slice is drawn to begin, if this time is later than its true beginning: the slice had to
-    /// make room for an earlier slice that took no time.
+    /// The time at which the beginning of a slice is drawn. A slice is here only if this time is later than its true
+    /// beginning, because an earlier slice without length needed the room.
     moved: HashMap<SliceKey, u64>,
-    /// The time from which the next slice of a thread can be drawn. A thread has an entry only if one of its slices
-    /// took no time: such a slice is drawn one nanosecond long, so the next slice must begin later.
+    /// The time from which the next slice of a thread can be drawn. A slice that took no time is drawn one nanosecond
+    /// long, so the next slice of its thread may have to begin later. Only threads with such a slice are here.
     free_from: HashMap<ThreadKey, u64>,
 }
 
@@ -97,8 +97,8 @@ impl TraceBuilder<'_> {
             SpanChange::Closed { span, cut } => {
                 self.see((process, span), nanos)?;
                 for slice in cut {
-                    // No thread can be in a closed span. The slice is still open here, so the record of its exit was
-                    // lost.
+                    // No thread can be in a span after the close. The slice is still open here, so the record of its
+                    // exit was lost.
                     self.end_slice(process, &slice, nanos, drawn::lost_end())?;
                 }
                 self.close((process, span), nanos)
@@ -138,7 +138,7 @@ impl TraceBuilder<'_> {
         self.replays.entry(process).or_insert_with(|| SpanReplay::new().without_fields().without_slices())
     }
 
-    /// Returns the parent and the call site of a span, as far as they were seen until now.
+    /// Returns the parent and the call site of a span, each if the replay has seen it by now.
     fn described(&self, key: SpanKey) -> (Option<SpanId>, Option<Arc<CallSite>>) {
         let span = self.replays.get(&key.0).and_then(|replay| replay.get(key.1));
         span.map_or((None, None), |span| (span.parent, span.call_site.clone()))

@@ -13,7 +13,7 @@ impl TraceBuilder<'_> {
         }
         let key = (process, slice.id);
         let track_key = self.track_of_slice(slice.thread, key);
-        // A row of overlapping slices lies in the thread's own track, so the thread's track is made first.
+        // A row of overlapping slices is drawn under the thread's own track, so the thread's track is made first.
         self.thread_track(process, slice.thread, thread)?;
         let track = self.track(track_key, Some((process, thread)))?;
         let id = self.next_slice();
@@ -36,8 +36,8 @@ impl TraceBuilder<'_> {
             self.writer.instant(track, slice.drawn(start_nanos, nanos), label, args)?;
         }
         if let Some(seen_nanos) = self.timeline.lost_slices.get(&key) {
-            // The exit of this slice was lost. The slice is ended in the output immediately, so that its end comes
-            // before events with the same time.
+            // The exit of this slice was lost. The slice is ended in the output at once, so that its end comes before
+            // later events with the same time.
             let end_nanos = self.end_nanos(slice.thread, start_nanos, *seen_nanos);
             return self.writer.end(track, id, end_nanos, lost_end());
         }
@@ -45,7 +45,8 @@ impl TraceBuilder<'_> {
         Ok(())
     }
 
-    /// Ends a slice with these arguments and those fields of its span that the slice does not show yet.
+    /// Ends a slice. The end shows the arguments `args`, and the fields of the slice's span that the slice does not
+    /// show yet.
     pub(super) fn end_slice(&mut self, process: u32, slice: &OpenSlice, nanos: u64, mut args: Args) -> io::Result<()> {
         let Some(drawn) = self.slices.remove(&(process, slice.id)) else { return Ok(()) };
         if let Some(span) = self.spans.get(&(process, slice.span)) {
@@ -55,8 +56,8 @@ impl TraceBuilder<'_> {
         self.writer.end(drawn.track, drawn.id, end_nanos, args)
     }
 
-    /// Returns the track of a slice: the track of its thread, or a separate row if the slice overlaps others without
-    /// nesting.
+    /// Returns the track of a slice: the track of its thread, or a separate row if the slice overlaps other slices
+    /// without nesting.
     pub(super) fn track_of_slice(&self, thread: ThreadKey, slice: SliceKey) -> TrackKey {
         match self.timeline.overlapping.get(&slice) {
             Some(row) => TrackKey::Overlapping(thread, *row),
@@ -68,8 +69,8 @@ impl TraceBuilder<'_> {
         self.free_from.get(&thread).map_or(nanos, |free| nanos.max(*free))
     }
 
-    /// Returns the time at which the end of a slice is drawn, which is later than `nanos` if the slice would have no
-    /// length. In this case the next slices of the thread are drawn from that time on.
+    /// Returns the time at which to draw the end of a slice. It is later than `nanos` if the slice would otherwise
+    /// have no length. In this case the next slices of the thread are drawn from the returned time on.
     fn end_nanos(&mut self, thread: ThreadKey, start_nanos: u64, nanos: u64) -> u64 {
         let end = drawn_end(start_nanos, self.free_from(thread, nanos));
         if end > nanos {

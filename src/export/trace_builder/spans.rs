@@ -1,4 +1,4 @@
-//! Span view: a slice for each span, from its creation to its close.
+//! Span view: one slice for each span, from its creation to its close.
 
 use super::drawn::{Shown, lost_end};
 use super::{ArgValue, Args, Label, SpanKey, TraceBuilder, TrackKey, View};
@@ -6,11 +6,11 @@ use crate::export::trace_writer::SliceId;
 use std::io;
 
 impl TraceBuilder<'_> {
-    /// Begins a span that a record names. Any record can be the first that is seen of a span, because the record of its
-    /// creation may have been lost.
+    /// Begins the slice of a span that a record names, if the slice has not begun yet. The first record of a span may
+    /// be of any kind, because the record of its creation may have been lost.
     pub(super) fn see(&mut self, key: SpanKey, nanos: u64) -> io::Result<()> {
-        // Threads race: a thread may exit a span after another thread has closed it. The span is then drawn already and
-        // must not begin a second time.
+        // Threads race: the record of an exit may come after another thread's record of the span's close. The span has
+        // been drawn completely then, and must not begin a second time.
         let is_over = self.timeline.get(key).and_then(|times| times.end_nanos).is_some_and(|end| end < nanos);
         if is_over && !self.spans.contains_key(&key) {
             return Ok(());
@@ -47,8 +47,8 @@ impl TraceBuilder<'_> {
 
     /// Ends the slice of a span that was closed.
     pub(super) fn close(&mut self, key: SpanKey, nanos: u64) -> io::Result<()> {
-        // The span's fields are dropped here. If a thread exits the span some nanoseconds after the close, the end of
-        // that slice therefore shows no further fields.
+        // The span's fields are dropped here. A thread may exit the span a few nanoseconds after the close. The end of
+        // this slice then shows no further fields.
         let Some(span) = self.spans.remove(&key) else { return Ok(()) };
         let (Some(slice), Some(times)) = (span.slice, self.timeline.get(key)) else { return Ok(()) };
         let mut args = Args::default();
@@ -57,7 +57,8 @@ impl TraceBuilder<'_> {
         self.writer.end(track, slice, nanos.max(times.start_nanos), args)
     }
 
-    /// Ends the slices of spans whose end may have been lost: they are drawn as far as they are known.
+    /// Ends the slices of spans whose end may have been lost. Each is drawn up to the last time at which the span was
+    /// seen.
     pub(super) fn end_lost_spans(&mut self) -> io::Result<()> {
         let timeline = self.timeline;
         let mut ended: Vec<(SliceId, SpanKey)> =

@@ -1,4 +1,4 @@
-//! The tracks of a trace, which are made when they are first needed.
+//! The tracks of a trace. Each track is made when it is first needed.
 
 use super::TraceBuilder;
 use crate::export::trace_writer::{Track, TrackId, TrackKind};
@@ -31,8 +31,8 @@ impl TraceBuilder<'_> {
         self.track(TrackKey::Thread(thread), Some((process, described)))
     }
 
-    /// Returns the track with that key, and makes the track if it does not exist yet. For a track of a thread, `thread`
-    /// has the thread's process and its description, from which the new track gets its name.
+    /// Returns the track with this key. Makes the track if it does not exist yet. For a track of a thread, `thread` is
+    /// the thread's process and its description, which gives the new track its name.
     pub(super) fn track(&mut self, key: TrackKey, thread: Option<(u32, &Thread)>) -> io::Result<TrackId> {
         if let Some(id) = self.tracks.get(&key) {
             return Ok(*id);
