@@ -16,15 +16,15 @@ fn time_stamps(criterion: &mut Criterion) {
     });
     let global = Clock::global().init_once();
     group.bench_function("now_epoch_nanos", |bencher| bencher.iter(|| Clock::global().now_epoch_nanos()));
-    // A recorder calls the clock in this way: it learns at run time which clock to use.
+    // A recorder calls the clock in this way: it learns only at run time which clock to use.
     let chosen = black_box(global);
     group.bench_function("now_epoch_nanos_of_a_chosen_clock", |bencher| bencher.iter(|| chosen.now_epoch_nanos()));
     let realtime = Clock::realtime();
     group.bench_function("now_epoch_nanos_fallback", |bencher| bencher.iter(|| realtime.now_epoch_nanos()));
     group.bench_function("clock_gettime", |bencher| bencher.iter(|| clock_gettime(ClockId::Realtime)));
     group.bench_function("clock_gettime_coarse", |bencher| bencher.iter(|| clock_gettime(ClockId::RealtimeCoarse)));
-    // This is the one call in half a millisecond that makes a new segment. The loop counts all of it except the two
-    // readings of the time around it.
+    // After a pause of 600 µs, the call to the clock finds that its calibration segment has ended, and makes a new
+    // one. The measured time includes one reading of the time for the benchmark itself.
     group.sample_size(20);
     group.bench_function("calibrating_call", |bencher| {
         bencher.iter_custom(|calls| {

@@ -1,8 +1,9 @@
-//! The cost of an event as things grow: threads, readers, payloads, open spans, call sites. Each has a table on stdout.
+//! The cost of an event as the number of threads, readers, payload bytes, open spans or call sites grows. The
+//! benchmark prints one table for each of these.
 //!
-//! `cargo bench --bench growth` prints all tables, `-- threads readers` some of them. Each number is the median of
-//! several batches, in nanoseconds per event (of wall time: with several threads, all their events count). See
-//! `docs/COST.md`.
+//! `cargo bench --bench growth` prints all tables; `cargo bench --bench growth -- threads readers` prints only these
+//! two. Each number is the median of several batches, in nanoseconds of wall time per event. With several threads, the
+//! events of all threads are counted. See `docs/COST.md`.
 
 #![allow(missing_docs, clippy::undocumented_unsafe_blocks, clippy::multiple_unsafe_ops_per_block)]
 
@@ -53,7 +54,7 @@ fn subscriber() -> Dispatch {
     Dispatch::new(RecorderSubscriber::new(PerfRecorder::builder().anonymous().build().unwrap()))
 }
 
-/// Returns the median of the nanoseconds per event of some batches.
+/// Runs several batches, and returns the median of their nanoseconds per event.
 fn median(mut batch: impl FnMut() -> (Duration, u64)) -> f64 {
     batch();
     let mut samples: Vec<f64> = (0..ROUNDS)
@@ -72,12 +73,12 @@ fn timed(events: u64, mut record: impl FnMut(u64)) -> (Duration, u64) {
     (start.elapsed(), events)
 }
 
-/// The number of events of each thread in a batch. A batch takes some milliseconds, so that threads share a processor
-/// as they would in a long run.
+/// The number of events that each thread records in a batch. A batch takes several milliseconds. So threads that share
+/// a processor take turns as they would in a long run.
 const THREAD_EVENTS: u64 = 400_000;
 
-/// Runs `work`, which records a number of events, on `count` threads. Returns the wall time, and the number of events
-/// of all threads.
+/// Runs `work` on `count` threads; its argument is the number of events to record. Returns the wall time, and the
+/// number of events that all threads recorded.
 fn on_threads(count: usize, work: impl Fn(u64) + Sync) -> (Duration, u64) {
     (threads::run_together(count, || work(1), |_| work(THREAD_EVENTS)), count as u64 * THREAD_EVENTS)
 }
@@ -123,8 +124,8 @@ fn readers() {
                 recorder.record(2, EXT, black_box(&[7; 82]));
             };
             let flat_out = median(|| timed(100_000, record));
-            // One event is recorded every two microseconds, and only the recording is timed. The time includes one
-            // further reading of the clock.
+            // The writer records one event every two microseconds, and only the recording is timed. The measured time
+            // includes one reading of the clock for the benchmark itself.
             let paced = median(|| {
                 let mut spent = Duration::ZERO;
                 for _ in 0..5_000 {

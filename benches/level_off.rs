@@ -1,5 +1,6 @@
-//! The cost of a span and of a log record that a level switches off, without a subscriber and with ours. `tracing`
-//! keeps the wanted levels for the whole process, so each case runs in a process of its own.
+//! The cost of a span and of a log record that a level filter switches off. It is measured without a subscriber, with
+//! `RecorderSubscriber`, and with `RecorderLayer`. `tracing` stores the enabled levels once for the whole process, so
+//! each case runs in its own process.
 
 #![allow(missing_docs)]
 

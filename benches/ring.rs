@@ -1,4 +1,4 @@
-//! Recording and reading beside the published algorithm, in one run.
+//! The cost of recording and reading, compared in one run with the algorithm of the original C implementation.
 
 #![allow(missing_docs, clippy::undocumented_unsafe_blocks, clippy::multiple_unsafe_ops_per_block)]
 
@@ -17,7 +17,7 @@ fn recorder() -> Recorder {
 fn record(c: &mut Criterion) {
     let recorder = recorder();
     let reference = reference::ReferenceRing::new(20, 29);
-    // Both rings are made warm: every page of descriptors and payload is written once.
+    // These events touch every page of the descriptors and payloads of both rings, so that no page fault is measured.
     for i in 0..(1u64 << 20) {
         recorder.record(2, [i; 4], &[0; 480]);
         reference.record(2, [i; 4], &[0; 480]);
@@ -57,8 +57,8 @@ fn read(c: &mut Criterion) {
         cursor.seek(Seek::Oldest);
         b.iter(|| match cursor.next() {
             Next::Event(event) => black_box(event.record_epoch_nanos),
-            // The cursor is at the end and goes back to the oldest event. There it first reports the events that are
-            // gone.
+            // The cursor is at the end. It goes back to the oldest event, where it first reports the gap of the
+            // overwritten events.
             Next::NotReady => {
                 cursor.seek(Seek::Oldest);
                 0

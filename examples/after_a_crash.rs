@@ -1,11 +1,11 @@
-//! The events that a program recorded can still be read after the program has crashed.
+//! The events that a program has recorded can still be read after the program has crashed.
 //!
 //! ```console
 //! $ cargo run --example after_a_crash
 //! ```
 //!
-//! The program starts itself a second time. The second process records and aborts; the first one reads the ring that is
-//! left.
+//! The program starts itself a second time. The second process records and aborts. Then the first process reads the
+//! ring that the second one has left.
 
 use eventring::reader::{Next, Reader, RingState, Seek};
 use eventring::recorder::{ContentDescription, Recorder};
@@ -37,13 +37,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Records with a recorder of its own, without a global one, and dies in the middle of a step.
+/// Records with its own recorder, not with a global one, and dies in the middle of a step.
 fn crash() -> Result<(), Box<dyn Error>> {
     let recorder = Recorder::builder(ContentDescription::of::<Steps>()).config(RING).build()?;
     for number in 1.. {
         record!(recorder => Steps::Begun, &Step { number });
         if number == 7 {
-            // Nothing needs to be flushed: the events are in shared memory already.
+            // The program need not flush anything before it dies: the events are in shared memory already.
             std::process::abort();
         }
         record!(recorder => Steps::Done, &Step { number });
@@ -55,7 +55,8 @@ fn look() -> Result<(), Box<dyn Error>> {
     let status = Command::new(std::env::current_exe()?).arg("crash").status()?;
     println!("the program has ended: {status}");
 
-    // A reader of the same program can ask for its own type: a ring of another schema is then an error.
+    // A reader in the same program can ask for its own event type. If the ring has another schema, this call returns
+    // an error.
     let reader = Reader::open_typed::<Steps>("after-a-crash")?;
     assert_eq!(reader.state(), RingState::WriterDied);
     let mut cursor = reader.cursor();
@@ -70,8 +71,8 @@ fn look() -> Result<(), Box<dyn Error>> {
     }
     println!("the last event: {last}");
 
-    // The file of a dead writer stays until somebody removes it: the next writer of the name, `eventring clean`, or
-    // this call.
+    // The ring file of a dead writer stays until it is removed: by the next writer that uses the name, by `eventring
+    // clean`, or by this call.
     if let Some(path) = reader.path() {
         std::fs::remove_file(path)?;
     }

@@ -1,4 +1,4 @@
-//! Writes the spans of a recording in a format of the program's own: comma-separated values.
+//! Writes the spans of a recording in a format that eventring does not have: comma-separated values.
 //!
 //! ```console
 //! $ EVENTRING_KEEP=1 cargo run --example quickstart
@@ -11,10 +11,11 @@ use std::io::{self, BufWriter, Write};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let name = std::env::args().nth(1).unwrap_or_else(|| "quickstart".into());
-    // A recorder of spans has several rings, so that threads do not disturb each other. The reader merges them by time.
+    // A recorder of spans has several rings, so that its threads do not slow each other down. The reader merges the
+    // rings by time.
     let mut reader = PerfReader::open(name)?;
-    // Each event is one step of a span: it begins, is entered, gets fields, or ends. The replay puts spans together
-    // from these events.
+    // Each event is one step of a span: the span begins, is entered, gets fields, or ends. The replay collects these
+    // events and builds the spans from them.
     let mut replay = SpanReplay::new();
     let mut last_epoch_nanos = 0;
     let mut out = BufWriter::new(io::stdout().lock());
@@ -25,13 +26,13 @@ fn main() -> Result<(), Box<dyn Error>> {
                 last_epoch_nanos = record.epoch_nanos;
                 replay.push(0, &record);
             }
-            // Events of this shard were lost: a span without an end may have ended.
+            // Events of this shard were lost. The replay must know this, because the end of a span may be among them.
             PerfItem::Gap { source: PerfSource::Shard(shard), .. } => replay.gap(Some((0, shard))),
             PerfItem::Gap { source: PerfSource::TypedEvents, .. } => replay.gap(None),
-            // Typed events come only if the reader was given their ring by `with_typed_events`.
+            // Typed events come only if `with_typed_events` has given their ring to the reader. This reader has none.
             PerfItem::TypedEvent(_) => {}
         }
-        // Each span is written soon after it has ended, so memory holds only the open spans.
+        // Each span is written soon after it has ended, so only the open spans are kept in memory.
         while let Some(span) = replay.take_closed() {
             write_row(&mut out, &span)?;
         }

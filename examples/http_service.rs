@@ -1,6 +1,7 @@
-//! A small shop: an HTTP service on the loopback interface over an embedded SQLite, with its own customers.
+//! A small shop, with its own customers: an HTTP service on the loopback interface that keeps its data in an embedded
+//! SQLite.
 //!
-//! Only the lines of set-up in `main` use eventring: spans and log records are those of plain `tracing`.
+//! Only the set-up in `main` uses eventring. The spans and log records are those of plain `tracing`.
 //!
 //! ```console
 //! $ cargo run --release --example http_service -- --requests 100000 --ring shop
@@ -38,8 +39,8 @@ const CUSTOMERS: u64 = 16;
 fn main() -> Result<(), Box<dyn Error>> {
     let options = Options::parse()?;
     let mut switch: Option<Box<dyn Fn(bool)>> = None;
-    // Only these lines of the program use eventring. `RecorderLayer` goes into any stack of layers.
-    // `RecorderSubscriber` stands alone, and costs less.
+    // Only these lines of the program use eventring. `RecorderLayer` can be combined with other layers.
+    // `RecorderSubscriber` is used alone, and costs less.
     match options.subscriber.as_str() {
         "recorder" => {
             let recorder = options.recorder()?;
@@ -77,8 +78,8 @@ async fn open() -> Result<SocketAddr, Box<dyn Error>> {
     Ok(address)
 }
 
-/// Sends the same requests in turn with the subscriber on and off, in one process, so that a disturbance of the machine
-/// disturbs both alike.
+/// Sends the same requests with the subscriber switched on and off in turn. Both cases run in one process, so a
+/// disturbance of the machine affects both alike.
 async fn compare(options: &Options, switch: &dyn Fn(bool)) -> Result<(), Box<dyn Error>> {
     let address = open().await?;
     let mut pairs = Vec::new();
@@ -135,7 +136,7 @@ struct Options {
     subscriber: String,
     keep: bool,
     json: bool,
-    /// The number of rounds in turn with the subscriber on and off; 0 for a single run.
+    /// The number of rounds that compare the subscriber on and off; 0 for a single run without comparison.
     rounds: usize,
 }
 
@@ -169,13 +170,14 @@ impl Options {
         Ok(options)
     }
 
-    /// Makes the rings: one for each few threads, found by one name.
+    /// Makes the recorder. It has several rings under one name, and each thread records to one of them.
     fn recorder(&self) -> Result<PerfRecorder, Box<dyn Error>> {
         Ok(PerfRecorder::builder().config(&self.ring).keep(self.keep).build()?)
     }
 }
 
-/// A subscriber that wants every span and log record and does nothing with them: the cost of `tracing` itself.
+/// A subscriber that wants every span and log record, and does nothing with them. It shows the cost of `tracing`
+/// itself.
 struct Nothing;
 
 static NOTHING_IS_ON: AtomicBool = AtomicBool::new(true);
@@ -270,7 +272,7 @@ async fn order(State(database): State<Database>, Query(wanted): Query<HashMap<St
     Ok(Json(json!({ "order": order.first(), "left": left })))
 }
 
-/// Runs a query in a span of its own, on a thread for work that blocks.
+/// Runs a query on a thread for work that blocks, in a span for this query.
 #[instrument(level = "info", skip_all, fields(sql, rows = field::Empty))]
 async fn query<T: Send + 'static>(
     database: Database,
@@ -295,7 +297,7 @@ async fn query<T: Send + 'static>(
     rows.map_err(|error| failed(error.to_string()))
 }
 
-/// Sends the requests and returns the number of those that failed. Being sold out is no failure.
+/// Sends the requests, and returns how many of them failed. A request for a product that is sold out has not failed.
 async fn visit(address: SocketAddr, requests: u64) -> Result<u64, Box<dyn Error>> {
     let next = Arc::new(AtomicU64::new(0));
     let customers: Vec<_> = (0..CUSTOMERS)

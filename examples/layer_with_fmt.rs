@@ -1,4 +1,5 @@
-//! Records beside another layer of `tracing-subscriber`: the terminal shows INFO and above, the ring has everything.
+//! Records with eventring beside another layer of `tracing-subscriber`. The terminal shows INFO and above, and the
+//! ring has everything.
 //!
 //! ```console
 //! $ cargo run --example layer_with_fmt
@@ -15,11 +16,12 @@ use tracing::{debug, info, info_span};
 use tracing_subscriber::prelude::*;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // The program makes its own recorder instead of the global one, to leave fields out and to keep the rings after its
-    // end. (The terminal shows the password: each layer decides for itself.)
+    // The program makes its own recorder in place of the global one. With it, the program leaves the password out of
+    // the recording, and keeps the rings after its end. (The terminal still shows the password, because each layer
+    // decides for itself.)
     let recorder = PerfRecorder::builder().config("layer-with-fmt").redact_fields(["password"]).keep(true).build()?;
 
-    // Each layer has a filter of its own. The recorder's layer has none here, so it gets DEBUG and TRACE, too.
+    // Each layer can have its own filter. The recorder's layer has none here, so it also gets DEBUG and TRACE.
     tracing_subscriber::registry()
         .with(RecorderLayer::new(recorder))
         .with(tracing_subscriber::fmt::layer().without_time().with_ansi(false).with_filter(LevelFilter::INFO))

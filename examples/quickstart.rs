@@ -5,22 +5,23 @@
 //! $ eventring watch quickstart        # in another terminal, while it runs
 //! ```
 //!
-//! The rings go away when the program ends. `EVENTRING_KEEP=1` in its environment keeps them; after a crash they stay.
+//! The rings are removed when the program ends. To keep them, set `EVENTRING_KEEP=1` in its environment. After a crash
+//! they stay.
 
 use std::thread::sleep;
 use std::time::Duration;
 use tracing::{info, info_span, warn};
 
 fn main() {
-    // The line of set-up. From here on, spans and log records at level INFO and above are recorded in rings called
-    // `quickstart`. `EVENTRING_FILTER=debug` in the environment chooses another level.
+    // This is the line of set-up. From here on, spans and log records at level INFO and above are recorded in rings
+    // with the name `quickstart`. `EVENTRING_FILTER=debug` in the environment chooses another level.
     if let Err(error) = eventring::tracing::try_init("quickstart") {
-        // A program can go on without a recording; then spans cost as much as without a subscriber.
+        // A program can go on without a recording. Then a span costs as much as without a subscriber.
         eprintln!("{error}");
     }
 
     for request in 1..=20 {
-        // The rest is plain `tracing`: a span lasts as long as its guard.
+        // The rest is plain `tracing`. A span lasts until its guard is dropped.
         let _span = info_span!("request", request).entered();
         answer(request);
     }

@@ -1,10 +1,10 @@
-//! Follows a ring of any program while it is being written, and decodes its events.
+//! Follows a ring while any other program writes to it, and decodes the ring's events.
 //!
 //! ```console
 //! $ cargo run --example reader -- typed-events
 //! ```
 //!
-//! The program waits until there is a ring of that name, and ends when the ring's writer ends.
+//! The program waits until there is a ring with this name, and ends when the ring's writer ends.
 
 use eventring::reader::{Cursor, Followed, Follower, Reader, ReaderErrorKind, Seek, WaitStrategy};
 use std::error::Error;
@@ -14,7 +14,7 @@ use std::time::Duration;
 fn main() -> Result<(), Box<dyn Error>> {
     let name = std::env::args().nth(1).unwrap_or_else(|| "typed-events".into());
     let reader = wait_for_ring(&name)?;
-    // The ring carries its own schema, so this program need not know the types.
+    // The ring carries its own schema. So this program can decode the events without knowing their types.
     let schema = reader.schema()?;
 
     let mut cursor: Cursor = reader.cursor();
@@ -25,13 +25,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         match follower.next_blocking() {
             Followed::Event(event) => {
                 let name = schema.event(event.event_type).map_or("unknown", |event| event.name());
-                // A payload is copied out of the ring. If the writer has overwritten it by now, there is none.
+                // The payload is copied out of the ring. `valid` returns `None` if the writer has overwritten the
+                // payload by now.
                 match follower.cursor().payload(&event, &mut buffer).valid() {
                     Some(payload) => println!("{} {name} {}", event.seqno, schema.decode(event.event_type, payload)),
                     None => println!("{} {name}: its payload has been overwritten", event.seqno),
                 }
             }
-            // Every sequence number is accounted for. A gap that is no loss has numbers that never had an event.
+            // Every sequence number is accounted for. A gap that is no loss consists of sequence numbers that never
+            // had an event.
             Followed::Gap(gap) if gap.is_loss() => println!("{} events are lost", gap.count),
             Followed::Gap(_) | Followed::TimedOut => {}
             Followed::Ended => break,

@@ -1,4 +1,4 @@
-//! A service that records only if its environment says so, without a rebuild.
+//! A service that records only if an environment variable says so. It need not be built again for this.
 //!
 //! ```console
 //! $ cargo run --example switch_by_environment                                            # records nothing
@@ -27,9 +27,9 @@ enum Orders {
 static ORDERS: GlobalRecorder = GlobalRecorder::new("orders");
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // If the variable is not set, this is `None`, and spans cost as much as without a subscriber.
+    // If the variable is not set, `spans` is `None`, and a span costs as much as without a subscriber.
     let spans = eventring::tracing::try_init_from_env()?;
-    // A variable of the program's choice switches typed events on in the same way.
+    // Another variable, with a name that the program chooses, switches typed events on in the same way.
     let orders = ORDERS.try_init_from_env::<Orders>("ORDERS_RING")?;
     println!("spans: {}", if spans.is_some() { "recorded" } else { "off" });
     println!("orders: {}", if orders.is_some() { "recorded" } else { "off" });
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for order_id in 1..=10 {
         let _span = info_span!("order", order_id).entered();
         debug!("checking the stock");
-        // While the recorder is off, this takes one load and a branch; the payload is not made.
+        // While the recorder is off, this call costs one load and one branch. The payload is not even made.
         record!(Orders::OrderPlaced, &OrderPlaced { order_id });
     }
 

@@ -20,7 +20,7 @@ enum Payment {
     Invoice = 2,
 }
 
-/// A payload: a struct of numbers, arrays and further structs, whose fields are stored one after the other.
+/// A payload is a struct. Its fields can be numbers, arrays and further structs, and are stored one after the other.
 #[derive(EventPayload)]
 struct OrderPlaced {
     order_id: u64,
@@ -34,25 +34,25 @@ struct OrderShipped {
     parcel_count: u16,
 }
 
-/// The events of one ring. The numbers are part of the format: they stay when events are added.
+/// The events of one ring. Their numbers are part of the format, so they must not change when events are added.
 #[derive(EventType, Clone, Copy)]
 #[event(content_type = 300, name = "SHOP", recorder = SHOP)]
 #[repr(u16)]
 enum Shop {
     #[event(payload = OrderPlaced)]
     OrderPlaced = 2,
-    // The struct is followed by `parcel_count` parcel numbers, and then by a text to the payload's end.
+    // The payload is the struct, then `parcel_count` parcel numbers, and then a text up to the payload's end.
     #[event(payload = OrderShipped, trailing(parcels: u64 * parcel_count, note: Utf8))]
     OrderShipped = 3,
     // This event has no payload.
     DayEnded = 4,
 }
 
-/// The recorder that `record!` uses for `Shop`. It is off until the program switches it on.
+/// The recorder that `record!` uses for the events of `Shop`. It is off until the program switches it on.
 static SHOP: GlobalRecorder = GlobalRecorder::new("shop");
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // The ring is called `typed-events` and has room for 2^16 events and 2^27 bytes of payloads.
+    // The ring is called `typed-events`. It has room for 2^16 events and for 2^27 bytes of payloads.
     SHOP.try_init::<Shop>("typed-events:16:27")?;
 
     for order_id in 1..=20 {

@@ -1,8 +1,9 @@
-//! The published recording algorithm, transcribed from its documentation, to compare with.
+//! The recording algorithm of the original C implementation, transcribed from its documentation. The benchmarks
+//! compare eventring with it.
 //!
-//! A reservation is two fetch-adds (sequence number, payload bytes), the slot is zeroed without a claim, the window is
-//! moved by one compare-exchange, and the clock is `clock_gettime(CLOCK_REALTIME)` through the vDSO. A C program would
-//! do the same.
+//! A reservation takes two fetch-adds, one for the sequence number and one for the payload bytes. The slot is set to
+//! zero without a claim. One compare-exchange moves the window. The clock is `clock_gettime(CLOCK_REALTIME)`, called
+//! through the vDSO as in a C program.
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,13 +36,13 @@ pub struct ReferenceRing {
     capacity: u64,
     payload: NonNull<u8>,
     payload_bytes: u64,
-    /// The window's step, and the part of the payload buffer that the window covers.
+    /// The number of bytes by which the buffer window moves at a time. `window_bytes` is the length of the window.
     window_incr: u64,
     window_bytes: u64,
 }
 
-// SAFETY: the algorithm's own races are part of what is measured. Each benchmark writes descriptors and payload from
-// one thread, or from threads to which the fetch-adds give disjoint places far apart.
+// SAFETY: the algorithm has races of its own, and they are part of what is measured. In each benchmark, either one
+// thread writes descriptors and payloads, or the fetch-adds give the threads places that are disjoint and far apart.
 unsafe impl Sync for ReferenceRing {}
 // SAFETY: the memory is owned and never freed.
 unsafe impl Send for ReferenceRing {}
@@ -52,7 +53,8 @@ fn prefaulted(bytes: usize) -> NonNull<u8> {
 }
 
 fn memfd(bytes: usize) -> *mut libc::c_void {
-    // SAFETY: plain system calls with valid arguments; the mapping is checked by the caller.
+    // SAFETY: these are system calls with valid arguments, and the result of `mmap` is checked. `memset` writes only
+    // to the new mapping.
     unsafe {
         let fd = libc::memfd_create(c"reference".as_ptr(), 0);
         assert!(fd >= 0);
@@ -69,10 +71,11 @@ fn memfd(bytes: usize) -> *mut libc::c_void {
 
 impl ReferenceRing {
     /// Makes a ring of 2^`descriptor_shift` descriptors and 2^`payload_shift` payload bytes. The payload buffer is
-    /// mapped once: the benchmarks' payloads never cross its end.
+    /// mapped once, not twice in a row as in a real ring. A payload that crosses its end goes into the slack.
     pub fn new(descriptor_shift: u32, payload_shift: u32) -> Self {
         let slack = 1 << 16;
-        // If the buffer is smaller than any published buffer, the step must be smaller than the published step.
+        // The step must be smaller than the buffer. The C implementation has no buffer as small as those of some
+        // benchmarks, so its step is reduced for them.
         let window_incr = WINDOW_INCR.min(1 << (payload_shift - 3));
         Self {
             control: prefaulted(4096).cast(),
@@ -86,7 +89,8 @@ impl ReferenceRing {
     }
 
     fn control(&self) -> &Control {
-        // SAFETY: a page of zeros, never unmapped, used through atomics only.
+        // SAFETY: the pointer is to a page of zeros, which is never unmapped. The page is accessed only through
+        // atomics.
         unsafe { self.control.as_ref() }
     }
 
@@ -113,7 +117,8 @@ impl ReferenceRing {
             let _ =
                 self.control().window_start.0.compare_exchange(window_start, to, Ordering::Relaxed, Ordering::Relaxed);
         }
-        // SAFETY: the slot is valid; the wrapped offset plus the payload is within the buffer and its slack.
+        // SAFETY: the slot is a valid descriptor. The offset is wrapped into the buffer, and a payload that crosses
+        // the buffer's end fits in the slack after it.
         unsafe {
             (*slot).event_type = event_type;
             (*slot).payload_size = payload.len() as u32;
@@ -127,8 +132,8 @@ impl ReferenceRing {
         seqno
     }
 
-    /// Copies the payload of an event if the event is committed, and returns its time stamp. A spinning reader calls
-    /// this.
+    /// Copies the payload of event `seqno` to `out`, and returns the event's time stamp. Returns `None` if the event
+    /// is not committed. A reader calls this in a loop until the event is there.
     #[inline]
     pub fn try_read(&self, seqno: u64, out: &mut [u8]) -> Option<u64> {
         // SAFETY: the index is below the capacity.

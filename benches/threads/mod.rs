@@ -3,13 +3,14 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Runs `work(thread)` on `threads` new threads and returns the time from the earliest start to the latest end.
+/// Runs `work(thread)` on `threads` new threads. Returns the time from the earliest start to the latest end.
 ///
-/// Each thread has a processor of its own while there are enough processors. Each thread calls `first` before the
-/// start, so that work that a thread does only once is not measured.
+/// As long as there are enough processors, each thread has a processor of its own. Each thread calls `first` before
+/// the start. So work that a thread does only once is not measured.
 ///
-/// Each thread notes its own start and end. One clock in another thread would be read late while the processors are
-/// busy, and a sum of the threads' durations would not show that threads ran one after the other.
+/// Each thread notes its own start and end. If another thread timed them all, it might read its clock late, because
+/// the processors are busy. A sum of the threads' own durations would not show it if the threads ran one after the
+/// other.
 pub fn run_together(threads: usize, first: impl Fn() + Sync, work: impl Fn(usize) + Sync) -> Duration {
     let ready = AtomicUsize::new(0);
     let times: Vec<(Instant, Instant)> = std::thread::scope(|scope| {
@@ -34,9 +35,9 @@ pub fn run_together(threads: usize, first: impl Fn() + Sync, work: impl Fn(usize
     end - start
 }
 
-/// Keeps the calling thread on one of the processors that it may use; thread numbers beyond the number of processors
-/// start again at the first one. Without this the kernel tends to put a thread on the processor of the thread that made
-/// or woke it.
+/// Keeps the calling thread on one of the processors that it may use. If there are more threads than processors, the
+/// later threads start again at the first processor. Without this call, the kernel tends to put a thread on the
+/// processor of the thread that made or woke it.
 pub fn stay_on_processor(thread: usize) {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
     let Ok(allowed) = sched_getaffinity(None) else { return };

@@ -10,8 +10,8 @@ use syn::{Attribute, Ident, LitInt, LitStr, Path, Result, Token, Type, parenthes
 use crate::names;
 use crate::payloads::Payloads;
 
-/// The keys of all `#[event(...)]` attributes of an item, a field or a variant. Each of these places allows some of the
-/// keys.
+/// All keys of the `#[event(...)]` attributes of one item, field or variant. Each of these places allows only some of
+/// the keys.
 #[derive(Default)]
 pub struct EventAttributes {
     pub content_type: Option<LitInt>,
@@ -25,7 +25,7 @@ pub struct EventAttributes {
     pub trailing: Option<Vec<Trailing>>,
     /// The extension words that an enum of events names.
     pub ext: Option<Vec<ExtWord>>,
-    /// The names of the extension words that the event of a variant carries.
+    /// The names of the extension words that the events of this variant carry.
     pub carried: Option<Vec<Ident>>,
     pub payloads: Option<Payloads>,
     pub redact: bool,
@@ -33,21 +33,22 @@ pub struct EventAttributes {
     pub no_views: bool,
 }
 
-/// Name of an extension word, written `INDEX = NAME` or `INDEX = NAME: KIND`.
+/// The name of an extension word. It is written `INDEX = NAME` or `INDEX = NAME: KIND`.
 pub struct ExtWord {
     pub index: LitInt,
     pub name: Ident,
     pub kind: Option<Ident>,
 }
 
-/// Trailing array, written `NAME: TYPE * COUNT`. Without `* COUNT` the array takes the rest of the payload.
+/// A trailing array of a payload, written `NAME: TYPE * COUNT`. Without `* COUNT`, the array takes the rest of the
+/// payload.
 pub struct Trailing {
     pub name: Ident,
     pub element: Type,
     pub count: Option<CountPath>,
 }
 
-/// Path to the field that holds a count, for example `topic_count` or `txn_header.data_length`.
+/// The path to the field that holds an array's count, for example `topic_count` or `txn_header.data_length`.
 pub struct CountPath {
     pub text: String,
     pub span: Span,
@@ -81,8 +82,8 @@ impl Parse for Trailing {
 }
 
 impl EventAttributes {
-    /// Reads every `#[event(...)]` among `attributes`. A key that is not in `allowed` is an error, because the place
-    /// may not have it.
+    /// Reads every `#[event(...)]` among `attributes`. Returns an error for a key that is not in `allowed`: such a key
+    /// is not permitted at this place.
     pub fn read(attributes: &[Attribute], allowed: &[&str]) -> Result<Self> {
         let mut read = Self::default();
         for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("event")) {
@@ -146,12 +147,12 @@ fn set<T>(meta: &ParseNestedMeta<'_>, slot: &mut Option<T>, value: T) -> Result<
     if slot.replace(value).is_some() { Err(meta.error("given twice")) } else { Ok(()) }
 }
 
-/// Reads a key that has no value: sets `on`. A key that is given twice is an error.
+/// Reads a key that has no value, and sets `on` to true. Returns an error if the key is given twice.
 fn switch(meta: &ParseNestedMeta<'_>, on: &mut bool) -> Result<()> {
     if std::mem::replace(on, true) { Err(meta.error("given twice")) } else { Ok(()) }
 }
 
-/// Checks that a name that an attribute gives as a string can be a name in schema text.
+/// Checks a name that an attribute gives as a string. Returns an error if schema text does not allow this name.
 pub fn checked_name(text: &LitStr, first: fn(&char) -> bool, expected: &str) -> Result<String> {
     let name = text.value();
     let is_name =
@@ -159,7 +160,7 @@ pub fn checked_name(text: &LitStr, first: fn(&char) -> bool, expected: &str) -> 
     if is_name { Ok(name) } else { Err(syn::Error::new(text.span(), format!("expected {expected}"))) }
 }
 
-/// Returns the name that `#[event(name = "…")]` gives to a schema or to an event, or `ident` in capitals.
+/// Returns the name of a schema or event: the name from `#[event(name = "…")]`, or else the identifier in capitals.
 pub fn screaming_name(name: Option<&LitStr>, ident: &Ident) -> Result<String> {
     match name {
         Some(text) => checked_name(
@@ -171,8 +172,8 @@ pub fn screaming_name(name: Option<&LitStr>, ident: &Ident) -> Result<String> {
     }
 }
 
-/// Refuses `#[repr(packed)]`, at the attribute. Fields are borrowed to encode them, and packed fields cannot be
-/// borrowed.
+/// Refuses `#[repr(packed)]`, and points the error to the attribute. The generated code borrows fields to encode them,
+/// and packed fields cannot be borrowed.
 pub fn refuse_packed(attributes: &[Attribute]) -> Result<()> {
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("repr")) {
         for repr in attribute.parse_args_with(Punctuated::<syn::Meta, Token![,]>::parse_terminated)? {

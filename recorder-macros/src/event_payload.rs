@@ -64,8 +64,8 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
             );
         }
     });
-    // The generated code writes every byte, including padding. So the compiler can remove the code that fills the
-    // target array with zeros beforehand.
+    // The generated code writes every byte of the target array, including padding. So the compiler can remove the code
+    // that fills the array with zeros before.
     let encodes = fields.iter().enumerate().map(|(i, Field { ident, ty, redact, offset, .. })| {
         let end = quote!(#offset + <#ty as __schema::PayloadField>::WIRE_BYTES);
         let next = match fields.get(i + 1) {
@@ -73,8 +73,8 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
             None => quote!(__EVENTRING_LAYOUT.bytes),
         };
         if *redact {
-            // The value of a redacted field is not encoded. The generated code only borrows the field, so that the
-            // compiler does not warn that the field is never read.
+            // The value of a redacted field is not encoded. The generated code still borrows the field. Otherwise the
+            // compiler would warn that the field is never read.
             return quote! {
                 let _ = &self.#ident;
                 out[#offset..#next].fill(0);

@@ -23,9 +23,9 @@ pub struct Event<'a> {
     pub description: String,
     pub payload: Option<Type>,
     pub trailing: Vec<Trailing>,
-    /// Name of the view, which is the struct that reads the event's payload.
+    /// The name of the event's view. A view is a generated struct that reads the event's payload.
     pub view: Ident,
-    /// The names of the extension words that the event carries, if the variant has the attribute `carries`.
+    /// The names of the extension words that the event carries. `None` if the variant has no attribute `carries`.
     pub carried: Option<Vec<Ident>>,
 }
 
@@ -91,7 +91,7 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
         const _: () = {
             use #krate::schema as __schema;
 
-            // This is a static, because recorders identify the events by its address.
+            // The schema is a static with one address, because recorders identify the events by this address.
             static __EVENTRING_SCHEMA: __schema::SchemaInfo = #info;
             #(#checks)*
 
@@ -182,8 +182,8 @@ fn read_event(variant: &Variant) -> Result<Event<'_>> {
     })
 }
 
-/// Checks trailing arrays, as far as the attributes alone show mistakes. Checks that need the payload struct are made
-/// at compile time of the generated code.
+/// Checks trailing arrays for mistakes that the attributes alone show. The other checks need the payload struct, so
+/// the compiler makes them when it compiles the generated code.
 fn check_trailing(trailing: &[Trailing], has_payload: bool) -> Result<()> {
     for (i, array) in trailing.iter().enumerate() {
         match &array.count {

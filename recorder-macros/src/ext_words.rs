@@ -7,12 +7,13 @@ use syn::{Ident, Result};
 use crate::attributes::{EventAttributes, ExtWord};
 use crate::names;
 
-/// The word that holds the id of the span in which an event was recorded.
+/// The index and the name of the extension word that holds the id of the span in which an event was recorded.
 const SPAN: (usize, &str) = (3, "span");
 
 /// The named extension words of a schema.
 pub struct ExtWords {
-    /// For each word that is named: its name, and the name of the variant of `ExtWordKind` that is its kind.
+    /// For each extension word that has a name: the name, and the word's kind (the name of a variant of
+    /// `ExtWordKind`).
     words: [Option<(String, &'static str)>; 4],
 }
 
@@ -44,8 +45,8 @@ impl ExtWords {
         Ok(Self { words })
     }
 
-    /// Returns the words that a variant carries, as bits. These are the words that the variant names, or, if it names
-    /// none, all words except `span`.
+    /// Returns the extension words that a variant carries: bit N is set if it carries word N. If the variant names no
+    /// words, it carries all named words except `span`.
     pub fn carried_bits(&self, carried: Option<&[Ident]>) -> Result<u8> {
         let own = self.words.iter().enumerate().filter_map(|(index, word)| Some((index, &word.as_ref()?.0)));
         let own: Vec<(usize, &String)> = own.filter(|(_, name)| *name != SPAN.1).collect();
@@ -66,7 +67,7 @@ impl ExtWords {
         self.words.iter().flatten().any(|(name, _)| name != SPAN.1)
     }
 
-    /// Returns the expression that makes the `ExtWords` of the schema.
+    /// Returns an expression that makes the schema's `ExtWords`.
     pub fn expression(&self) -> TokenStream {
         let words = self.words.iter().map(|word| match word {
             None => quote!(::core::option::Option::None),

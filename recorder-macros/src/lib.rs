@@ -1,4 +1,5 @@
-//! Derives of the `eventring` crate. Use them through `eventring`, where the traits of the same names document them.
+//! The derives of `eventring`. Use them through the crate `eventring`. Each derive is documented there at the trait of
+//! the same name.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -15,22 +16,22 @@ mod views;
 use proc_macro::TokenStream;
 use syn::{DeriveInput, parse_macro_input};
 
-/// Implements the payload of an event for a struct; see the trait `eventring::schema::EventPayload`.
+/// Implements `eventring::schema::EventPayload` for a struct. The struct can then be the payload of an event.
 #[proc_macro_derive(EventPayload, attributes(event))]
 pub fn derive_event_payload(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     event_payload::expand(&input).unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
-/// Lets payloads have fields of an enum without fields, or of a struct with one unnamed field; see the trait
-/// `eventring::schema::PayloadField`.
+/// Implements `eventring::schema::PayloadField` for an enum without fields, or for a struct with one unnamed field.
+/// Payload structs can then have fields of this type.
 #[proc_macro_derive(PayloadField, attributes(event))]
 pub fn derive_payload_field(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     payload_field::expand(&input).unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
-/// Implements the events of a content type for an enum; see the trait `eventring::schema::EventType`.
+/// Implements `eventring::schema::EventType` for an enum. Each variant is one event of a schema.
 #[proc_macro_derive(EventType, attributes(event))]
 pub fn derive_event_type(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

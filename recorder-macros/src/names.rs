@@ -3,14 +3,14 @@
 use syn::ext::IdentExt as _;
 use syn::{Attribute, Expr, ExprLit, Generics, Ident, Lit, Meta, Result};
 
-/// Returns an identifier without `r#`. An identifier that is not ASCII is an error, because names in schema text are
-/// ASCII.
+/// Returns the identifier without `r#`. Returns an error if it is not ASCII, because names in schema text are ASCII.
 pub fn plain(ident: &Ident) -> Result<String> {
     let name = ident.unraw().to_string();
     if name.is_ascii() { Ok(name) } else { Err(syn::Error::new(ident.span(), "names in schemas are ASCII")) }
 }
 
-/// Returns the name of a type, which begins with a capital letter, so that schema text can tell it from `u8`.
+/// Returns the name of a type. Returns an error if the name does not begin with a capital letter. By the capital,
+/// schema text distinguishes such types from built-in types like `u8`.
 pub fn type_name(ident: &Ident) -> Result<String> {
     let name = plain(ident)?;
     if name.starts_with(|c: char| c.is_ascii_uppercase()) {
@@ -29,8 +29,8 @@ pub fn screaming(ident: &Ident) -> Result<String> {
     let mut out = String::new();
     for (i, &c) in chars.iter().enumerate() {
         let after_lower = i > 0 && !chars[i - 1].is_ascii_uppercase() && chars[i - 1] != '_';
-        // In a run of capitals before a small letter, the last capital begins a word: `EVMError` has the words `EVM`
-        // and `Error`.
+        // If several capitals stand before a small letter, the last capital begins a word. For example, `EVMError` has
+        // the words `EVM` and `Error`.
         let before_lower =
             i > 0 && chars[i - 1].is_ascii_uppercase() && chars.get(i + 1).is_some_and(char::is_ascii_lowercase);
         if c.is_ascii_uppercase() && (after_lower || before_lower) {
@@ -41,7 +41,7 @@ pub fn screaming(ident: &Ident) -> Result<String> {
     Ok(out)
 }
 
-/// Returns the first paragraph of the documentation comments, on one line.
+/// Returns the first paragraph of the item's documentation comments, as one line.
 pub fn description(attributes: &[Attribute]) -> String {
     let lines = attributes.iter().filter_map(|attribute| match &attribute.meta {
         Meta::NameValue(meta) if meta.path.is_ident("doc") => match &meta.value {
@@ -66,7 +66,7 @@ pub fn description(attributes: &[Attribute]) -> String {
     words.join(" ")
 }
 
-/// Refuses generic parameters, because a payload has exactly one layout.
+/// Refuses generic parameters. A payload has exactly one layout, and generic parameters would allow several.
 pub fn refuse_generics(generics: &Generics) -> Result<()> {
     match generics.params.first() {
         None => Ok(()),

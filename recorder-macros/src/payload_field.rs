@@ -23,7 +23,7 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
     }
 }
 
-/// Expands the derive for a newtype, which is encoded like its field.
+/// Expands the derive for a struct with one unnamed field. The struct is encoded in the same way as its field.
 fn expand_newtype(input: &DeriveInput, ty: &Type) -> Result<TokenStream> {
     let krate = EventAttributes::read(&input.attrs, &["crate"])?.krate();
     let ident = &input.ident;

@@ -1,5 +1,5 @@
-//! The attribute `#[event(payloads(NAME: DERIVE, …))]`. It makes an enum that holds the decoded payload of any event of
-//! the schema.
+//! The attribute `#[event(payloads(NAME: DERIVE, …))]`. It makes an enum that can hold the decoded payload of any
+//! event of the schema.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens as _, quote};
@@ -27,7 +27,8 @@ impl Parse for Payloads {
     }
 }
 
-/// Returns the type that a variant holds, and the expression that decodes this type from `payload`.
+/// Returns the type that the enum's variant for this event holds, and an expression that decodes `payload` to this
+/// type.
 fn held(krate: &TokenStream, event: &Event<'_>) -> (Option<TokenStream>, TokenStream) {
     let view = match (&event.payload, event.trailing.is_empty()) {
         _ if event.code == RECORD_ERROR_CODE => quote!(#krate::schema::RecordErrorView),
@@ -41,7 +42,7 @@ fn held(krate: &TokenStream, event: &Event<'_>) -> (Option<TokenStream>, TokenSt
     (Some(quote!(#view<'a>)), quote!(#view::decode(payload)))
 }
 
-/// Makes the enum of payloads, beside the enum of events, and its functions.
+/// Makes the enum of payloads and its functions. The enum stands beside the enum of events.
 pub fn expand(
     input: &DeriveInput,
     krate: &TokenStream,
@@ -90,8 +91,8 @@ pub fn expand(
                 /// Decodes the payload of event `code`.
                 ///
                 /// # Errors
-                /// The schema has no such event, the payload is not exactly as long as its struct and arrays, or a bool
-                /// or enum in it has an invalid value.
+                /// The schema has no such event, the payload is not exactly as long as its struct and arrays, or a
+                /// bool or enum in the payload has an invalid value.
                 pub fn decode(
                     code: ::core::primitive::u16,
                     payload: &'a [::core::primitive::u8],
@@ -117,8 +118,8 @@ pub fn expand(
                 /// Decodes the payload of this event.
                 ///
                 /// # Errors
-                /// The payload is not exactly as long as its struct and arrays, or a bool or enum in it has an invalid
-                /// value.
+                /// The payload is not exactly as long as its struct and arrays, or a bool or enum in the payload has
+                /// an invalid value.
                 pub fn decode(
                     self,
                     payload: &[::core::primitive::u8],

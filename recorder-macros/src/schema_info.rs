@@ -1,4 +1,4 @@
-//! The description of a schema, and the checks that need the payload structs.
+//! The description of a schema, and the checks of its arrays that need the payload structs.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -93,8 +93,8 @@ fn event_info(event: &Event<'_>) -> TokenStream {
     }
 }
 
-/// Makes the checks of trailing arrays that need the struct. They are assertions at compile time, and their errors
-/// point to the attribute.
+/// Makes the checks of trailing arrays that need the payload struct. The checks are assertions that the compiler
+/// evaluates, and their errors point to the attribute.
 pub fn checks(event: &Event<'_>) -> TokenStream {
     let checks = event.trailing.iter().map(|Trailing { name, element, count }| {
         let text = name.to_string();

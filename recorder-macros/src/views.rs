@@ -1,4 +1,4 @@
-//! Views, which read payloads with trailing arrays: one struct for each such event.
+//! Views. For each event with trailing arrays, the derive makes a struct that reads the event's payload.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -10,7 +10,8 @@ use crate::event_type::Event;
 /// The field of a view that holds the fixed struct.
 const FIXED: &str = "fixed";
 
-/// The struct of a view, beside the enum, and its functions, in the scope where `__schema` is known.
+/// The generated code of a view. The struct goes beside the enum. Its functions go into the scope where `__schema` is
+/// defined.
 pub struct View {
     pub item: TokenStream,
     pub functions: TokenStream,
@@ -83,8 +84,9 @@ fn functions(event: &Event<'_>) -> TokenStream {
     let fixed = has_fixed.then(|| quote!(fixed,));
     let names: Vec<&Ident> = event.trailing.iter().map(|array| &array.name).collect();
     let locals = (0..names.len()).map(local);
-    // The bound has a lifetime parameter (`for<'__bound>`), so the compiler checks it only where the implementation is
-    // used. So the payload struct need not implement `Clone`, `Debug` and the other traits.
+    // The payload struct need not implement `Clone`, `Debug` and the other traits. The view implements such a trait
+    // only if the struct does. The lifetime parameter (`for<'__bound>`) makes the compiler check the bound only where
+    // the trait is used, not here.
     let bound = |of: TokenStream| event.payload.as_ref().map(|payload| quote!(where for<'__bound> #payload: #of));
     let (clone, copy) = (bound(quote!(::core::clone::Clone)), bound(quote!(::core::marker::Copy)));
     let (partial_eq, eq) = (bound(quote!(::core::cmp::PartialEq)), bound(quote!(::core::cmp::Eq)));
@@ -100,7 +102,8 @@ fn functions(event: &Event<'_>) -> TokenStream {
     let title = name.to_string();
     quote! {
         impl<'a> #name<'a> {
-            /// Decodes the fixed struct and finds the arrays. The elements of an array are decoded when they are read.
+            /// Decodes the fixed struct and finds the arrays. The elements of an array are decoded later, when they
+            /// are read.
             ///
             /// # Errors
             /// The payload is shorter or longer than its counts say, or a bool or enum of the fixed struct has an
@@ -145,8 +148,8 @@ fn functions(event: &Event<'_>) -> TokenStream {
     }
 }
 
-/// Returns the name of the variable that holds an array in the generated code. The array's own name is not used,
-/// because another variable may have the same name.
+/// Returns the name of a variable in the generated code, which holds an array. It is not the array's own name, because
+/// another variable may have that name.
 fn local(index: usize) -> Ident {
     format_ident!("__array_{index}")
 }

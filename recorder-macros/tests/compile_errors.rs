@@ -1,7 +1,7 @@
-//! Mistakes that the derives refuse, with the places to which the compiler points.
+//! Mistakes that the derives refuse. For each, the test also checks where the compiler's error points.
 //!
-//! The expected messages are those of the current stable compiler. After a change of the messages or of the compiler,
-//! run `TRYBUILD=overwrite cargo test -p eventring-macros` and read the difference.
+//! The files `*.stderr` have the messages of the current stable compiler. After a change of the messages or of the
+//! compiler, run `TRYBUILD=overwrite cargo test -p eventring-macros` and read the differences.
 
 #[test]
 fn mistakes_are_compile_errors_at_the_field_or_attribute() {

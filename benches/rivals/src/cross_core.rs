@@ -1,5 +1,5 @@
-//! Two threads at the same time. These numbers depend on the time that a cache line takes between the cores, so
-//! `pingpong` measures that time in the same run.
+//! Two threads at the same time. The results depend on how long a cache line takes from one core to the other. So
+//! `pingpong` measures this time in the same run.
 
 use crate::Medians;
 use crate::interleave::{Cases, insert};
@@ -16,14 +16,14 @@ use tracing::Dispatch;
 
 const EXT: [u64; 4] = [1, 2, 3, 4];
 
-/// The number of events in a batch: enough that the unequal starts of the threads do not count.
+/// The number of events in a batch. It is so large that the threads' unequal start times do not matter.
 const EVENTS: u64 = 400_000;
 
 pub fn measure(rounds: usize) -> Medians {
     let rounds = rounds.min(41);
     let recorder = warm_recorder();
     let reference = warm_reference();
-    // These are log records through the perf recorder, which gives each of the two threads a ring of its own.
+    // Log records through the perf recorder. It gives each of the two threads a ring of its own.
     let perf = Dispatch::new(RecorderSubscriber::new(perf_recorder()));
     let log = |operations: u64| {
         tracing::dispatcher::with_default(&perf, || {
@@ -33,7 +33,7 @@ pub fn measure(rounds: usize) -> Medians {
     let payload = [7u8; 82];
     let each = |operations: u64| operations / 2;
     let mut cases = Cases::default();
-    // This is wall time per event: both threads' events are counted.
+    // The result of the cases below is wall time per event. The events of both threads are counted.
     let exec = |operations: u64| {
         (0..operations).for_each(|_| {
             recorder.record(2, EXT, black_box(&payload));
@@ -75,8 +75,8 @@ pub fn measure(rounds: usize) -> Medians {
     medians
 }
 
-/// Measures the cost of a tailing reader for a writer that records without pause. The reader has the default wait
-/// strategy and a processor of its own.
+/// Measures how much a reader that follows the ring slows down a writer that records without pause. The reader has the
+/// default wait strategy, and runs on another processor.
 fn drag(recorder: &Recorder, rounds: usize) -> Medians {
     let payload = [7u8; 82];
     let write = || {

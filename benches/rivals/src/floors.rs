@@ -1,4 +1,5 @@
-//! The least cost of `tracing`'s spans and log records: subscribers and layers that do only one thing each.
+//! Floors: the least that `tracing`'s spans and log records can cost. Each subscriber or layer here does only one part
+//! of a recorder's work.
 
 use crate::reference::ReferenceRing;
 use eventring::recorder::Recorder;
@@ -11,11 +12,14 @@ use tracing_subscriber::layer::{Context, Layer};
 
 /// The work that is done at each call.
 pub trait Work: Send + Sync + 'static {
-    /// Does the work for one call about a span: its creation without fields, an enter, an exit, or its close.
+    /// Does the work for one call about a span: `what` is its creation without fields, an enter, an exit, or its
+    /// close.
     fn span(&self, what: u16, id: u64);
-    /// Does the work of a new span with fields, after the fields were visited.
+    /// Does the work for a new span with fields. The fields have been visited already, and `seen` was computed from
+    /// their values.
     fn span_with_fields(&self, seen: u64);
-    /// Does the work of a log record, after its fields were visited.
+    /// Does the work for a log record. Its fields have been visited already, and `seen` was computed from their
+    /// values.
     fn event(&self, seen: u64);
 
     /// Does the work of a new span, with or without fields.
@@ -66,8 +70,8 @@ fn ticks() -> u64 {
     eventring::__internals::clock::Clock::global().now_epoch_nanos()
 }
 
-/// Recording of an event of fixed words for each call (and 29 fixed bytes for fields), without keeping track of spans:
-/// the cost of the ring alone.
+/// The work of the ring alone: each call records an event with fixed words, and with 29 fixed bytes if there are
+/// fields. No state of spans is kept.
 pub struct Records(pub Recorder);
 
 impl Work for Records {
@@ -84,9 +88,9 @@ impl Work for Records {
     }
 }
 
-/// Recording as in [`Records`], with the published algorithm and with bare ticks as its clock: two fetch-adds and no
-/// claim, so that stalled writers tear events. This is the least cost of an event in a ring that threads share, safe or
-/// unsafe.
+/// The same work as [`Records`], but with the algorithm of the original C implementation and with ticks as its clock.
+/// The algorithm takes two fetch-adds and no claim, so a stalled writer can tear another writer's event. No ring that
+/// threads share can record an event at less cost, safe or not.
 pub struct Unclaimed(pub ReferenceRing);
 
 impl Work for Unclaimed {

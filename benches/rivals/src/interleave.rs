@@ -1,9 +1,10 @@
-//! Runs cases in turn, in many short batches each, so that a disturbance of the machine disturbs all of them alike.
+//! Runs several cases in turn. Each case has many short batches, so a disturbance of the machine affects all cases
+//! alike.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// One thing to measure: runs a number of operations and returns the time that they took.
+/// A case to measure. `run` does the given number of operations and returns the time that they took.
 pub struct Case<'a> {
     name: String,
     operations: u64,
@@ -17,7 +18,7 @@ pub struct Cases<'a> {
 }
 
 impl<'a> Cases<'a> {
-    /// Adds a case whose operation is `f`, run `operations` times a batch.
+    /// Adds a case. One batch of it calls `f` as many times as `operations` says.
     pub fn add(&mut self, name: impl Into<String>, operations: u64, mut f: impl FnMut() + 'a) {
         self.add_batch(name, operations, move |operations| {
             let start = Instant::now();
@@ -33,8 +34,9 @@ impl<'a> Cases<'a> {
         self.cases.push(Case { name: name.into(), operations, run: Box::new(run) });
     }
 
-    /// Runs all cases in turn, `rounds` times, after one round that is not counted. Returns each case's median
-    /// nanoseconds per operation, and under [`fastest`] the upper limit of its fastest twentieth of the batches.
+    /// Runs one batch of each case in turn, and repeats this `rounds` times after a first round that is not counted.
+    /// For each case, returns the median of the nanoseconds per operation. Under the name [`fastest`], it also returns
+    /// a limit in nanoseconds: the fastest 5 % of the batches are not above it.
     pub fn measure(mut self, rounds: usize) -> BTreeMap<String, f64> {
         let mut samples: Vec<Vec<f64>> = vec![Vec::with_capacity(rounds); self.cases.len()];
         for round in 0..=rounds {
@@ -53,15 +55,16 @@ impl<'a> Cases<'a> {
     }
 }
 
-/// Enters the median of the samples, and the upper limit of their fastest twentieth.
+/// Inserts the median of the samples under `name`. Inserts the limit that the fastest 5 % of the samples do not exceed
+/// under [`fastest`]`(name)`.
 pub fn insert(found: &mut BTreeMap<String, f64>, name: &str, samples: &mut [f64]) {
     found.insert(name.into(), median(samples));
     // The median has sorted the samples.
     found.insert(fastest(name), samples[samples.len() / 20]);
 }
 
-/// Returns the name for the upper limit of a case's fastest twentieth of the batches: the cost while no other program
-/// uses the core, if there were such moments.
+/// Returns the name under which the cost of a case's fastest 5 % of batches is stored. Those batches probably ran
+/// while no other program used the core.
 pub fn fastest(name: &str) -> String {
     format!("{name}{FASTEST}")
 }

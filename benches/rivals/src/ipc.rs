@@ -1,5 +1,5 @@
-//! One-way latency from a process that records to a forked process that spins: from the time stamp until the payload is
-//! copied.
+//! The latency from a process that records an event to another process that reads it. It is the time from the event's
+//! time stamp until the payload has been copied. The reader is a forked process that polls without pause.
 
 use crate::Medians;
 use crate::reference::{ReferenceRing, realtime_nanos};
@@ -16,7 +16,8 @@ pub fn measure(events: u64) -> Medians {
     let recorder = Recorder::builder(ContentDescription::new(300, "IPC")).anonymous().build().unwrap();
     Clock::global().now_epoch_nanos();
     let mut medians = Medians::new();
-    // The two recorders take turns, because the distance between the cores changes.
+    // The two recorders are measured in turn, because the processes may move to cores that are nearer or further
+    // apart.
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     let rounds = 5;
     for round in 0..rounds {
@@ -74,7 +75,7 @@ fn read_theirs(reference: &ReferenceRing, first: u64, last: u64) -> Vec<u64> {
     samples
 }
 
-/// Forks a reader, writes `events` events about 5 µs apart, and returns the latencies that the reader measured.
+/// Forks a reader, and records `events` events about 5 µs apart. Returns the latencies that the reader measured.
 fn latencies(read: impl FnOnce() -> Vec<u64>, mut write: impl FnMut(u64), events: u64) -> Vec<u64> {
     let mut pipe = [0; 2];
     // SAFETY: a valid array of two.
@@ -82,7 +83,7 @@ fn latencies(read: impl FnOnce() -> Vec<u64>, mut write: impl FnMut(u64), events
     // SAFETY: the process has one thread.
     let child = unsafe { libc::fork() };
     assert!(child >= 0);
-    // SAFETY: the descriptors are ours, each is used once in each process.
+    // SAFETY: `pipe` has just made both descriptors. After the fork, each process closes each of them once.
     let [from, to] = pipe.map(|fd| unsafe { File::from_raw_fd(fd) });
     if child == 0 {
         drop(from);

@@ -1,12 +1,12 @@
-//! The cost of recording and reading beside the cost of other recorders, measured in one run.
+//! The cost of recording and reading with eventring and with other recorders, measured in one run.
 //!
-//! `cargo bench --manifest-path benches/rivals/Cargo.toml` prints a table and writes `rivals.json` into the target
-//! directory in use. `-- --quick` takes a minute. `-- recording scanning` measures these parts only and writes
-//! `rivals-recording-scanning.json`.
+//! `cargo bench --manifest-path benches/rivals/Cargo.toml` prints a table and writes `rivals.json` to the target
+//! directory. With `-- --quick` the run takes about a minute. With `-- recording scanning`, only these two parts are
+//! measured, and the file is `rivals-recording-scanning.json`.
 //!
-//! Each number is the median of many short batches; the batches of all cases take turns. The second number, in brackets
-//! in the lines of ratios, is the fifth percentile of the batches. Numbers of different runs cannot be compared. See
-//! `docs/COST.md`.
+//! Each number is the median of many short batches. The cases take turns, one batch each. The number in brackets in
+//! the lines of ratios is computed from the fastest 5 % of the batches. Numbers of different runs cannot be compared.
+//! See `docs/COST.md`.
 
 #![allow(missing_docs, clippy::undocumented_unsafe_blocks, clippy::multiple_unsafe_ops_per_block)]
 
@@ -27,7 +27,8 @@ mod threads;
 use interleave::{FASTEST, fastest};
 use std::collections::BTreeMap;
 
-/// Nanoseconds per operation, by name. A name from [`fastest`] has the nanoseconds of the fastest batches.
+/// Nanoseconds per operation, by the name of the case. A name that [`fastest`] has made holds the value for the
+/// fastest 5 % of the batches.
 pub type Medians = BTreeMap<String, f64>;
 
 fn main() {
@@ -39,7 +40,7 @@ fn main() {
     }
     let is_wanted = |part: &str| parts.is_empty() || parts.iter().any(|wanted| wanted == part);
     let mut medians = Medians::new();
-    // This part comes first, while the process has one thread, because it forks.
+    // This part comes first, because it forks and the process still has only one thread.
     if is_wanted("ipc") {
         medians.extend(ipc::measure(if quick { 5_000 } else { 50_000 }));
     }
@@ -49,14 +50,15 @@ fn main() {
         }
     }
     print(&medians);
-    // The file without the name of a part always belongs to a whole run.
+    // The file name contains the names of the parts that were chosen. So `rivals.json` always has the results of a
+    // whole run.
     let name: String = parts.iter().map(|part| format!("-{part}")).collect();
     write_json(&medians, &format!("rivals{name}.json"));
 }
 
 type Measure = fn(usize) -> Medians;
 
-/// The parts that can be named on the command line to be measured alone, beside `ipc`.
+/// The parts that can be chosen on the command line. (`ipc` is another one.)
 const PARTS: &[(&str, Measure)] = &[
     ("recording", recording::measure),
     ("scanning", scanning::measure),
@@ -85,7 +87,8 @@ fn print(medians: &Medians) {
     }
 }
 
-/// Prints a finding with its target: the median, and the value of the fastest batches.
+/// Prints a result and its target. `found` is the median, and `fastest` is the value for the fastest 5 % of the
+/// batches.
 fn print_verdict(name: &str, found: f64, fastest: Option<f64>, target: f64, unit: &str) {
     let verdict = if found <= target { "" } else { "  MISSED" };
     let fastest = fastest.map(|fastest| format!("({fastest:.3})")).unwrap_or_default();
@@ -102,7 +105,7 @@ const TARGETS: &[(&str, &str, f64)] = &[
     ("record_4096", "reference_4096", 1.0),
     ("record_sparse", "reference_sparse", 0.40),
     ("record_2threads_exec", "reference_2threads", 1.1),
-    // The limit means at least 1.8 times as many events per second.
+    // Two threads must record at least 1.8 times as many events per second as one thread.
     ("record_2threads_perf", "record_1thread_perf", 1.0 / 1.8),
     ("span_subscriber_0f", "span_registry_0f", 0.70),
     ("span_subscriber_2f", "span_registry_2f", 0.85),

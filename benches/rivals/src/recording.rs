@@ -27,7 +27,7 @@ enum OrderEvent {
 
 static OFF: GlobalRecorder = GlobalRecorder::new("off");
 
-/// The shifts of the ring that the documentation's numbers are for: 2^20 events, 512 MiB of payloads.
+/// The shifts of the ring whose results are in the documentation: 2^20 events and 2^29 bytes (512 MiB) of payloads.
 const LARGE: (u32, u32) = (20, 29);
 
 /// The default shifts of a shard.
@@ -40,7 +40,7 @@ fn fresh((descriptor_shift, payload_shift): (u32, u32)) -> Recorder {
     builder.shifts(descriptor_shift, payload_shift).build().expect("memory for a ring")
 }
 
-/// Goes round once in a ring of these shifts: over every descriptor, and every byte for payloads.
+/// Goes once round a ring with these shifts: writes to every descriptor and to the whole payload buffer.
 fn go_round((descriptor_shift, payload_shift): (u32, u32), record: impl Fn(&[u8])) {
     let payload = vec![0; 1 << (payload_shift - descriptor_shift)];
     (0..1u64 << descriptor_shift).for_each(|_| record(&payload));
@@ -62,22 +62,24 @@ fn reference_of(shifts: (u32, u32)) -> ReferenceRing {
     reference
 }
 
-/// Makes a recorder of the size that the documentation's numbers are for, with every page used once.
+/// Makes a recorder of the size that the documentation's results are for. Every page of its ring has been used once.
 pub fn warm_recorder() -> Recorder {
     recorder_of(LARGE)
 }
 
-/// Makes a ring of the published algorithm of the same size, with every page used once.
+/// Makes a ring that uses the algorithm of the original C implementation and is as large as that of [`warm_recorder`].
+/// Every page has been used once.
 pub fn warm_reference() -> ReferenceRing {
     reference_of(LARGE)
 }
 
-/// Makes a recorder as large as a shard, with every page used once.
+/// Makes a recorder with one ring as large as a shard. Every page of the ring has been used once.
 pub fn warm_shard() -> Recorder {
     recorder_of(SHARD)
 }
 
-/// Makes a ring of the published algorithm as large as a shard, with every page used once.
+/// Makes a ring that uses the algorithm of the original C implementation and is as large as a shard. Every page has
+/// been used once.
 pub fn warm_reference_shard() -> ReferenceRing {
     reference_of(SHARD)
 }
@@ -132,7 +134,8 @@ pub fn measure(rounds: usize) -> Medians {
     medians
 }
 
-/// Compares the first million events on a fresh ring with a million on a ring that has gone round, three times in turn.
+/// Measures the first million events on a fresh ring, and a million events on a ring that has gone round. Repeats both
+/// three times in turn, and returns the medians.
 fn first_million(warm: &Recorder) -> Medians {
     let payload = [7u8; 82];
     let million = |recorder: &Recorder| {
@@ -150,9 +153,10 @@ fn first_million(warm: &Recorder) -> Medians {
     Medians::from([("fresh_first_million".into(), median(&mut first)), ("warm_million".into(), median(&mut later))])
 }
 
-/// A walk through 16 KiB in which each step's place depends on the step before: about 300 ns of a caller's own work.
+/// A walk through an array of 16 KiB. The place of each step depends on the step before, so the steps cannot overlap
+/// in time. The walk takes about 300 ns and stands for a program's own work between two events.
 ///
-/// The walk stays inside the first-level cache. Longer walks vary by more than the effect to be measured.
+/// The array fits in the first-level cache. The times of longer walks vary by more than the effect that is measured.
 struct Chase(Vec<u32>);
 
 impl Chase {

@@ -1,13 +1,13 @@
-//! The least work that a call like `Cursor::next` can do, in memory that nobody writes to: the ring is not reached
-//! through a pointer, and its mapping cannot be truncated.
+//! The least work that a call like `Cursor::next` can do. The reader here works on memory that nobody writes to. It
+//! does not reach the ring through a further pointer, and it need not expect that the mapping is truncated.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// The words of a descriptor.
 type Words = [u64; 8];
 
-/// Loads four vectors, by instructions that the compiler cannot take apart. (The compiler turns a plain copy into two
-/// copies, one of them in memory.)
+/// Loads 64 bytes as four vectors. The instructions are inline assembly, because the compiler turns a plain copy into
+/// two copies, one of them in memory.
 ///
 /// # Safety
 /// `words` points to 64 readable bytes that nobody stores to.
@@ -29,7 +29,8 @@ unsafe fn load(words: *const u64) -> Words {
         unsafe { std::mem::transmute([a, b, c, d]) }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    // SAFETY: the caller's promise; every bit pattern is eight words.
+    // SAFETY: the caller promises 64 readable bytes that nobody stores to. Every bit pattern is a valid array of eight
+    // words.
     unsafe {
         words.cast::<Words>().read()
     }
@@ -43,15 +44,17 @@ pub struct FloorCursor {
 }
 
 impl FloorCursor {
-    /// Makes a cursor that stands before descriptor `place`. The number of `descriptors` is a power of two.
+    /// Makes a cursor that reads the descriptor at index `place` next. `descriptors` must have a power of two of
+    /// descriptors.
     pub fn new(descriptors: &'static [u8], place: u64) -> Self {
         let slots = descriptors.len() as u64 / 64;
         assert!(slots.is_power_of_two() && place < slots && descriptors.as_ptr().cast::<u64>().is_aligned());
         Self { start: descriptors.as_ptr().cast(), slot_mask: slots - 1, next_seqno: place + 1 }
     }
 
-    /// Loads the seqno before and after the words, with the orderings that this needs; returns the words by value, and
-    /// goes one step on. Returns `None` at the end, and is at the first event again.
+    /// Reads the next descriptor, as a real reader must: loads its seqno before and after the words, with the
+    /// necessary orderings. Returns the words by value and goes one step on. At the end, returns `None` and goes back
+    /// to the first event.
     #[inline(always)]
     pub fn next(&mut self) -> Option<Words> {
         let seqno = self.next_seqno;
@@ -75,8 +78,8 @@ impl FloorCursor {
         Some(descriptor)
     }
 
-    /// Goes back to the first event. The function is not inlined, because the work of a reader at the end of a ring
-    /// cannot be inlined. So the position is in memory.
+    /// Goes back to the first event. The function is not inlined, because a real reader has much more work to do at
+    /// the end of a ring. As a result the compiler keeps the position in memory, as for a real reader.
     #[cold]
     #[inline(never)]
     fn rewind(&mut self) {

@@ -18,11 +18,11 @@ const PAYLOAD: [u8; 82] = [7; 82];
 const PAYLOAD_STRIDE: usize = 96;
 /// The number of operations in a batch.
 const OPERATIONS: u64 = 50_000;
-/// The number of parts of a large ring; cases read one part at a time.
+/// The number of parts of a large ring. Each case reads in another part.
 const PARTS: u64 = 16;
 
-/// Measures a ring that is far larger than the caches, and a ring (`…_cached`) of which all bytes that are read stay in
-/// the second-level cache.
+/// Measures two rings. One is far larger than the caches. The other (`…_cached`) has so few events that everything
+/// that is read stays in the second-level cache.
 pub fn measure(rounds: usize) -> Medians {
     let mut medians = of(&Scanned::new(20, 29, 1 << 20, PARTS), "", rounds);
     medians.extend(of(&Scanned::new(16, 27, 1 << 12, 1), "_cached", rounds));
@@ -30,8 +30,8 @@ pub fn measure(rounds: usize) -> Medians {
 }
 
 fn of(ring: &Scanned, suffix: &str, rounds: usize) -> Medians {
-    // All cases go at the same pace, each in a part of its own, so that no case finds what another has brought into the
-    // cache. (The parts of a small ring are the whole ring.)
+    // Each case reads in another part of the ring, and all go at the same pace. So no case finds data in the cache
+    // that another case has brought there. (The small ring has only one part, which all cases read.)
     let mut parts = (0..PARTS).map(|part| part % ring.parts * (ring.events / ring.parts));
     let mut part = || parts.next().expect("as many parts as cases");
     let mut cases = Cases::default();
@@ -43,7 +43,7 @@ fn of(ring: &Scanned, suffix: &str, rounds: usize) -> Medians {
         }
         _ => cursor.seek(Seek::Seqno(1)),
     });
-    // This case reads with `each_ready`, which keeps the position in a register.
+    // This case reads with `each_ready`, which can keep the cursor's position in a register.
     let mut cursor = ring.cursor_at(part());
     cases.add_batch(format!("scan_each{suffix}"), OPERATIONS, move |operations| {
         timed(&mut cursor, operations, |event| {
@@ -63,7 +63,7 @@ fn of(ring: &Scanned, suffix: &str, rounds: usize) -> Medians {
             black_box(event.payload(&mut buffer).valid());
         })
     });
-    // This case does only the work that every reader must do, in memory that nobody writes to.
+    // This case does only the work that every reader must do, and reads memory that nobody writes to.
     let mut cursor = FloorCursor::new(ring.descriptors, part());
     cases.add(format!("scan_floor_next{suffix}"), OPERATIONS, move || {
         if let Some(event) = cursor.next() {
@@ -88,8 +88,8 @@ fn of(ring: &Scanned, suffix: &str, rounds: usize) -> Medians {
         black_box(&mut target);
         at = (at + 1) & last;
     });
-    // This case takes the payload's length from the descriptor, as every reader must. The copy is then a call of
-    // `memcpy`.
+    // This case takes the payload's length from the descriptor, as every reader must. The length is not a constant
+    // here, so the copy is a call of `memcpy`.
     let (mut at, mut line, mut target) = (part() as usize, [0u8; 64], [0u8; 128]);
     cases.add(format!("scan_stride_64_any{suffix}"), OPERATIONS, move || {
         line.copy_from_slice(&descriptors[at * 64..at * 64 + 64]);
@@ -103,7 +103,8 @@ fn of(ring: &Scanned, suffix: &str, rounds: usize) -> Medians {
     cases.measure(rounds)
 }
 
-/// Returns the time in which `f` is called with that many events.
+/// Returns the time that the cursor takes to call `f` with `events` events. After the end of the ring, the cursor
+/// starts again.
 #[inline(always)]
 fn timed(cursor: &mut Cursor, events: u64, mut f: impl FnMut(&ReadyEvent<'_>)) -> Duration {
     let (start, mut left) = (Instant::now(), events);
@@ -120,8 +121,8 @@ fn timed(cursor: &mut Cursor, events: u64, mut f: impl FnMut(&ReadyEvent<'_>)) -
     start.elapsed()
 }
 
-/// A ring with events, and its file mapped once more. Nobody writes to it any more, and every page is mapped before it
-/// is timed.
+/// A ring with events, and a second mapping of its file. The writer is done, and every page is touched before the
+/// measurement.
 struct Scanned {
     _recorder: Recorder,
     reader: Reader,
@@ -166,7 +167,7 @@ impl Scanned {
     }
 }
 
-/// The ring file, mapped once more. Nobody writes to it any more.
+/// A second mapping of the ring file. The writer is done, so nobody writes to it any more.
 struct Image {
     start: *const u8,
     bytes: usize,
@@ -177,7 +178,8 @@ impl Image {
         let file = File::from(recorder.as_fd().try_clone_to_owned().expect("a second descriptor"));
         let bytes = file.metadata().expect("the file's length").len() as usize;
         let fd = file.as_raw_fd();
-        // SAFETY: a new mapping of an open file, checked below, never unmapped.
+        // SAFETY: this makes a new mapping of an open file. The result is checked below, and the mapping is never
+        // unmapped.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ, libc::MAP_SHARED, fd, 0) };
         assert_ne!(start, libc::MAP_FAILED);
         Self { start: start.cast(), bytes }
@@ -185,7 +187,7 @@ impl Image {
 
     fn at(&self, offset: u64, bytes: u64) -> &'static [u8] {
         assert!((offset + bytes) as usize <= self.bytes);
-        // SAFETY: inside the mapping, which stays, and whose writer is done.
+        // SAFETY: the bytes are inside the mapping, which is never unmapped, and nobody writes to them any more.
         unsafe { std::slice::from_raw_parts(self.start.add(offset as usize), bytes as usize) }
     }
 }

@@ -14,7 +14,7 @@ use tracing_subscriber::layer::SubscriberExt;
 /// The kinds of cases that run under each subscriber.
 pub const KINDS: [&str; 5] = ["span_*_0f", "span_*_2f", "span_nested3_*", "event_2f_*", "event_text_*"];
 
-/// Adds the cases of one subscriber, whose name replaces the `*`.
+/// Adds the cases of one subscriber. `name` replaces the `*` in the names of [`KINDS`].
 pub fn add<'a>(cases: &mut Cases<'a>, name: &str, operations: u64, dispatch: Dispatch) {
     for kind in KINDS {
         let dispatch = dispatch.clone();
@@ -26,7 +26,7 @@ pub fn add<'a>(cases: &mut Cases<'a>, name: &str, operations: u64, dispatch: Dis
 
 /// Runs one kind of case under the current subscriber.
 fn run(kind: &str, operations: u64) -> Duration {
-    // Each kind has a loop of its own, so that comparing names is not measured.
+    // Each kind of case has its own loop, so that the comparison of the names is outside of the measured time.
     match kind {
         "span_*_0f" => time(operations, |_| drop(tracing::info_span!("work").entered())),
         "span_*_2f" => time(operations, |i| {
@@ -62,7 +62,7 @@ pub fn measure(rounds: usize) -> Medians {
     let layer = Registry::default().with(RecorderLayer::new(perf_recorder()));
     add(&mut cases, "layer", 4_000, Dispatch::new(layer));
     add(&mut cases, "registry", 4_000, Dispatch::new(Registry::default()));
-    // These cases are floors: the least cost of each part of the work.
+    // These cases are floors. Each shows the least cost of one part of a recorder's work.
     add(&mut cases, "floor_nothing", 4_000, Dispatch::new(Floor(Nothing)));
     add(&mut cases, "floor_stamps", 4_000, Dispatch::new(Floor(Stamps)));
     add(&mut cases, "floor_records", 4_000, Dispatch::new(Floor(Records(warm_shard()))));
@@ -78,8 +78,9 @@ pub fn measure(rounds: usize) -> Medians {
     );
     crate::third_party::add_tracy(&mut cases);
     let mut medians = cases.measure(rounds);
-    // The last cases are a filter that refuses every call site, and no subscriber at all. They come last because all
-    // other subscribers want everything: while two subscribers disagree, `tracing` asks the current one at each call.
+    // The last cases have a filter that refuses every call site, and no subscriber at all. All other subscribers want
+    // everything. While two subscribers want different things, `tracing` asks the current one at each call. So these
+    // cases run when the other subscribers are gone.
     let mut cases = Cases::default();
     cases.add_batch("span_off", 20_000, |operations| run("span_*_0f", operations));
     let off = Registry::default().with(tracing_subscriber::filter::LevelFilter::OFF);

@@ -1,7 +1,8 @@
-//! Third-party recorders, each set up as its documentation says. Recorders that write to a file write to a temporary
-//! file.
+//! Recorders of other projects. Each is set up as its documentation says. If a recorder writes to a file, the file is
+//! temporary.
 //!
-//! The recorders differ in kind; a comment at each says how. A row shows only the cost to the thread that makes spans.
+//! The recorders work in different ways; a comment at each says how. The measured time is only that of the thread that
+//! makes spans.
 
 use crate::Medians;
 use crate::interleave::Cases;
@@ -14,19 +15,21 @@ use tracing::Dispatch;
 use tracing_subscriber::Registry;
 use tracing_subscriber::layer::SubscriberExt;
 
-/// The number of operations in a batch. It is small because some recorders keep everything in memory, and some write to
-/// a file.
+/// The number of operations in a batch. It is small, because some of these recorders keep all spans in memory, and
+/// some write them to a file.
 const OPERATIONS: u64 = 500;
 
-/// Adds the recorder that has no other thread at work, to take turns with ours.
+/// Adds Tracy, the one recorder here that has no other thread at work. So its cases can take turns with those of
+/// eventring.
 pub fn add_tracy(cases: &mut Cases<'_>) {
     let tracy = tracing_tracy::TracyLayer::default();
     spans::add(cases, "tracing_tracy", OPERATIONS, Dispatch::new(Registry::default().with(tracy)));
 }
 
-/// Adds the recorders that write files. The caller keeps the returned value until they have been measured.
+/// Adds the recorders that write files. The caller keeps the returned value until all cases have been measured.
 fn add_writers(cases: &mut Cases<'_>) -> impl Any + use<> {
-    // The fields are formatted and sent to a thread, which writes on the other processor. That thread is not counted.
+    // This recorder formats the fields and sends them to a thread that writes the file on the other processor. The
+    // time of that thread is not counted.
     let (chrome, flush) =
         tracing_chrome::ChromeLayerBuilder::new().writer(tempfile::tempfile().unwrap()).include_args(true).build();
     spans::add(cases, "tracing_chrome", OPERATIONS, Dispatch::new(Registry::default().with(chrome)));
@@ -36,7 +39,7 @@ fn add_writers(cases: &mut Cases<'_>) -> impl Any + use<> {
     flush
 }
 
-/// Measures the recorders that write files, and then those that do not use `tracing`.
+/// Measures the recorders that write files. Then measures the recorders that do not use `tracing`.
 pub fn measure(rounds: usize) -> Medians {
     let mut medians = {
         let mut cases = Cases::default();
@@ -63,7 +66,8 @@ pub fn measure(rounds: usize) -> Medians {
             puffin::profile_scope!("work");
         })
     });
-    // A scope of puffin has one text at most, and no numbers: this is one field, not two.
+    // A scope of puffin takes at most one text and no numbers. So this case has one field, while the same case of the
+    // other recorders has two.
     cases.add_batch("span_puffin_2f", operations, |operations| {
         in_puffin(operations, || {
             puffin::profile_scope!("work", black_box("some text"));
@@ -71,7 +75,7 @@ pub fn measure(rounds: usize) -> Medians {
     });
     cases.add("puffin_new_frame", 1, || puffin::GlobalProfiler::lock().new_frame());
 
-    // perfetto-recorder keeps everything in memory until it is taken.
+    // perfetto-recorder keeps all spans in memory until the program takes them out.
     perfetto_recorder::start().expect("enabled at build time");
     cases.add("span_perfetto_recorder_0f", operations, || {
         perfetto_recorder::scope!("work");
@@ -87,8 +91,9 @@ pub fn measure(rounds: usize) -> Medians {
     medians
 }
 
-/// Times a batch of spans below a root of their own, as a request has one: fastrace drops spans beyond 10,240 of one
-/// local parent. Making the root and handing the batch to the collector is not counted.
+/// Times a batch of spans that have a root of their own. fastrace keeps at most 10,240 spans of one local parent and
+/// drops the rest, so each batch needs its own root. The time for making the root and for giving the batch to the
+/// collector is not counted.
 fn in_fastrace(operations: u64, span: impl Fn()) -> Duration {
     assert!(operations < 10_240);
     let root = fastrace::Span::root("root", fastrace::collector::SpanContext::random());
@@ -96,8 +101,9 @@ fn in_fastrace(operations: u64, span: impl Fn()) -> Duration {
     time(operations, |_| span())
 }
 
-/// Times a batch of scopes inside of another scope, as a frame or a function is one: after each outermost scope, puffin
-/// hands its data to the process's profiler. The time of this step is not counted.
+/// Times a batch of scopes that are nested in another scope. At the end of each outermost scope, puffin gives its data
+/// to the process's profiler. In a program the outermost scope is a frame or a whole function, so the time for this
+/// step is not counted.
 fn in_puffin(operations: u64, scope: impl Fn()) -> Duration {
     puffin::profile_scope!("outermost");
     time(operations, |_| scope())

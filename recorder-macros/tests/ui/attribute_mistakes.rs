@@ -1,4 +1,4 @@
-//! Keys that do not exist, are in the wrong place, or appear twice.
+//! Attribute keys that do not exist, are in the wrong place, or appear twice.
 use eventring::schema::{EventPayload, EventType};
 
 #[derive(EventPayload)]

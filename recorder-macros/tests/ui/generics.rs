@@ -1,4 +1,4 @@
-//! Structs with parameters. A payload has one layout, so they are refused.
+//! Structs with generic parameters. They are refused, because a payload has exactly one layout.
 use eventring::schema::EventPayload;
 
 #[derive(EventPayload)]

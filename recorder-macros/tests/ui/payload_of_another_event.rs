@@ -1,4 +1,4 @@
-//! The payload of another event is refused where it is recorded.
+//! An event that is recorded with the payload of another event is refused, at the place of the call.
 use eventring::recorder::Recorder;
 use eventring::schema::exec::{BlockEnd, BlockStart, ExecEvent};
 use eventring::record;

@@ -1,4 +1,4 @@
-//! Calls that `record!` and `recordv!` refuse, with messages about the call.
+//! Calls that `record!` and `recordv!` refuse. The error messages are about the call.
 use eventring::schema::{EventPayload, EventType, Utf8};
 use eventring::{record, recordv};
 

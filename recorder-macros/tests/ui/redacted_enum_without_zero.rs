@@ -1,4 +1,4 @@
-//! A redacted field is recorded as zeros, which must be a value of its type.
+//! A redacted field is recorded as zeros. So zeros must be a value of the field's type.
 use eventring::schema::{EventPayload, PayloadField};
 
 #[derive(PayloadField)]

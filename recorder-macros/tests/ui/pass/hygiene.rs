@@ -2,7 +2,7 @@
 #![no_implicit_prelude]
 #![deny(warnings)]
 
-/// Names that the generated code must not mistake for the real ones.
+/// Names that the module defines itself. The generated code must not use them in place of the standard ones.
 #[allow(dead_code)]
 mod shadows {
     #[allow(non_camel_case_types)]
