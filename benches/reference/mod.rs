@@ -1,9 +1,9 @@
 //! The recording algorithm of the original C implementation, transcribed from its documentation. The benchmarks
 //! compare eventring with it.
 //!
-//! A reservation takes two fetch-adds, one for the sequence number and one for the payload bytes. The slot is set to
-//! zero without a claim. One compare-exchange moves the window. The clock is `clock_gettime(CLOCK_REALTIME)`, called
-//! through the vDSO as in a C program.
+//! In this algorithm, a reservation takes two fetch-adds, one for the sequence number and one for the payload bytes.
+//! The slot is set to zero without a claim. One compare-exchange moves the window. The clock is
+//! `clock_gettime(CLOCK_REALTIME)`, called through the vDSO as in a C program.
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -71,7 +71,8 @@ fn memfd(bytes: usize) -> *mut libc::c_void {
 
 impl ReferenceRing {
     /// Makes a ring of 2^`descriptor_shift` descriptors and 2^`payload_shift` payload bytes. The payload buffer is
-    /// mapped once, not twice in a row as in a real ring. A payload that crosses its end goes into the slack.
+    /// mapped once (eventring maps its buffer twice in a row). So a payload that crosses the buffer's end goes into
+    /// the slack after it.
     pub fn new(descriptor_shift: u32, payload_shift: u32) -> Self {
         let slack = 1 << 16;
         // The step must be smaller than the buffer. The C implementation has no buffer as small as those of some

@@ -73,8 +73,8 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
             None => quote!(__EVENTRING_LAYOUT.bytes),
         };
         if *redact {
-            // The value of a redacted field is not encoded. The generated code still borrows the field. Otherwise the
-            // compiler would warn that the field is never read.
+            // The value of a redacted field is not encoded; zeros take its place. The generated code still borrows the
+            // field. Otherwise the compiler would warn that the field is never read.
             return quote! {
                 let _ = &self.#ident;
                 out[#offset..#next].fill(0);

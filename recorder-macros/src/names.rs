@@ -9,8 +9,8 @@ pub fn plain(ident: &Ident) -> Result<String> {
     if name.is_ascii() { Ok(name) } else { Err(syn::Error::new(ident.span(), "names in schemas are ASCII")) }
 }
 
-/// Returns the name of a type. Returns an error if the name does not begin with a capital letter. By the capital,
-/// schema text distinguishes such types from built-in types like `u8`.
+/// Returns the name of a type. Returns an error if the name does not begin with a capital letter. In schema text, the
+/// capital distinguishes the type from built-in types like `u8`.
 pub fn type_name(ident: &Ident) -> Result<String> {
     let name = plain(ident)?;
     if name.starts_with(|c: char| c.is_ascii_uppercase()) {

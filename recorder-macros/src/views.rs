@@ -148,8 +148,8 @@ fn functions(event: &Event<'_>) -> TokenStream {
     }
 }
 
-/// Returns the name of a variable in the generated code, which holds an array. It is not the array's own name, because
-/// another variable may have that name.
+/// Returns the name of the generated variable that holds the array with this index. The array's own name is not used,
+/// because another variable may have that name.
 fn local(index: usize) -> Ident {
     format_ident!("__array_{index}")
 }

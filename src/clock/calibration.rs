@@ -11,12 +11,12 @@ pub enum ClockKind {
     Realtime,
 }
 
-/// The newest conversion of a clock from ticks to nanoseconds since the Unix epoch.
+/// The newest line by which a clock converts ticks to nanoseconds since the Unix epoch.
 ///
-/// `epoch_nanos = epoch_nanos0 + (ticks - ticks0) * mult / 2^shift`. The clock makes such a conversion (a *segment*)
-/// for the next half millisecond, and it is accurate for that time. Later its error grows with the difference between
-/// the rates of the two clocks: by a few microseconds a second, or by up to 500 microseconds a second while the system
-/// slews its clock.
+/// `epoch_nanos = epoch_nanos0 + (ticks - ticks0) * mult / 2^shift`. The clock makes such a line (a *segment*) for the
+/// next half millisecond, and it is accurate for that time. Later its error grows, because the counter and the
+/// system's clock run at different rates: by a few microseconds a second, or by up to 500 microseconds a second while
+/// the system slews its clock.
 ///
 /// For a [`ClockKind::Realtime`] clock, one tick is one nanosecond, and the count is the time since the epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +32,8 @@ pub struct Calibration {
     pub mult: u32,
     /// Binary exponent of `mult`; below 64.
     pub shift: u32,
-    /// Rate of the counter, measured against the real-time clock. The rate is measured over a quarter of a second or
-    /// more. Only a clock that is newer than that measures it over a shorter time.
+    /// Ticks of the counter per second of the real-time clock. The clock measures this rate over a quarter of a second
+    /// or more. In its first quarter of a second, it measures the rate over the time since its start.
     pub ticks_per_second: u64,
     /// The largest possible error of a time of this segment: its distance from `CLOCK_REALTIME` in nanoseconds. The
     /// bound holds as long as neither clock changes its rate. It is the sum of the error of the newest measurement,

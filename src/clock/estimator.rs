@@ -6,9 +6,9 @@
 //! - The **start** of a segment comes from the newest sample alone. So an error of one segment is not carried on to
 //!   the next.
 //! - The **rate** is measured over a *baseline*: the time between an older sample and the newest one, a quarter of a
-//!   second or more. A single sample has an error of about 15 ns, and over a long baseline this error matters little.
-//!   If the measured rate does not explain a new sample, a new baseline begins at the sample before it. So the next
-//!   segment follows a change of the real-time clock's rate.
+//!   second or more. A single sample has an error of about 15 ns, which matters little over such a long time. If a new
+//!   sample does not fit the measured rate, a new baseline begins at the sample before it. So the next segment follows
+//!   a change of the real-time clock's rate.
 //! - A difference that is too large for any change of the rate is a **step** of the real-time clock. After a step
 //!   forward, the next segment starts at the real-time clock's time. After a step backward, segments run at half the
 //!   rate until the real-time clock has caught up, because time must not fall.
@@ -20,32 +20,33 @@ use super::segment::{Segment, is_possible, mult_for};
 /// wrong by half a microsecond.
 const SEGMENT_NANOS_MAX: f64 = 500_000.0;
 
-/// Length of the shortest segment. A segment is shorter only if its thread was interrupted during the calibration.
+/// Length of the shortest segment. A segment is shorter only if the thread that makes it was interrupted meanwhile.
 const SEGMENT_NANOS_MIN: f64 = 20_000.0;
 
 /// Largest error at the end of a segment that the uncertainty of the rate may cause. A less certain rate gives a
 /// shorter segment, so that the error stays below this limit.
 const DRIFT_NANOS_MAX: f64 = 200.0;
 
-/// Time between the starts of two baselines. The rate is measured from the start of the second newest baseline. So it
-/// is measured over at least this time, once the clock has run for that long.
+/// Time after which the estimator begins another baseline. (A baseline is the period over which the rate is measured.)
+/// The rate comes from the older of the two newest baselines. So it is measured over at least this time, once the
+/// clock has run for that long.
 const BASELINE_NANOS: f64 = 250_000_000.0;
 
-/// Largest relative change of the rate that the estimator does not take for a step: 1500 ppm. The difference between
-/// NTP's two extremes (-500 ppm and +500 ppm) is 1000 ppm.
+/// Largest relative change of the rate that counts as a change of the rate, and not as a step of the real-time clock:
+/// 1500 ppm. The difference between NTP's two extremes (-500 ppm and +500 ppm) is 1000 ppm.
 const SLEW_MAX: f64 = 1.5e-3;
 
 /// Smallest deviation of the real-time clock from its expected time that can count as a step.
 const STEP_NANOS_MIN: f64 = 1_000.0;
 
-/// Largest error of the difference between two samples because their times are rounded to whole nanoseconds.
+/// Largest rounding error of the difference between two samples. Their times are whole nanoseconds.
 const ROUNDING_NANOS: f64 = 2.0;
 
-/// Part of its starting error that a segment corrects: its rate is changed so that half of the error is gone at its
-/// end. The other half stays, so that segments do not follow the noise of samples.
+/// Part of the error at its start that a segment corrects until its end: half. The segment runs a little faster or
+/// slower for this. The other half of the error stays, so that segments do not follow the noise of samples.
 const STEERING_GAIN: f64 = 0.5;
 
-/// Largest relative change of a segment's rate for the correction of its starting error.
+/// Largest relative change of a segment's rate for the correction of the error at its start.
 const SLOWDOWN_MAX: f64 = 0.5;
 
 /// A sample: a reading of the real-time clock between two reads of the counter.
@@ -173,8 +174,8 @@ impl Estimator {
         (sample.width_ticks as f64 / 2.0 + 1.0) * self.nanos_per_tick
     }
 
-    /// Returns the length in nanoseconds that a segment from the newest sample on may have, given the uncertainty of
-    /// the rate.
+    /// Returns how long a segment may be, in nanoseconds from the newest sample on. The less certain the rate is, the
+    /// shorter is the segment.
     fn segment_nanos(&self) -> f64 {
         (DRIFT_NANOS_MAX / self.rate_uncertainty).clamp(SEGMENT_NANOS_MIN, SEGMENT_NANOS_MAX)
     }
@@ -194,8 +195,8 @@ impl Estimator {
     pub(super) fn segment(&mut self, ticks: u64, old: Option<&Segment>, lowest_nanos: u64, shift: u32) -> Segment {
         let since_sample = self.ticks_since_sample(ticks) * self.nanos_per_tick;
         // `truth` is the real-time clock's time at `ticks`, rounded down. Rounding down is the safe direction. If a
-        // segment is behind the real-time clock, the next segment can jump forward. If a segment is ahead, the next
-        // segments must run slower, because time must not fall.
+        // segment shows less than the real-time clock, the next segment can jump forward. If a segment shows more, the
+        // next segments must run slower, because time must not fall.
         let truth = self.last.nanos.wrapping_add_signed(since_sample.floor() as i64);
 
         // If the old segment is nearly right, the new segment continues its line, so that times do not jump by the
@@ -343,8 +344,8 @@ mod tests {
 
         #[test]
         fn an_estimator_survives_its_words(words in any::<[u32; 13]>(), after_step: bool) {
-            // The test compares words after a conversion to floats and back. Small integers are exact as floats. They
-            // are no NaN either, and a NaN would not be equal to itself.
+            // The test compares words after a conversion to floats and back. Small integers are exact as floats. And
+            // they are no NaNs, which would not be equal to themselves.
             let words: [u64; ESTIMATOR_WORDS] =
                 std::array::from_fn(|word| words.get(word).map_or(u64::from(after_step), |&word| word.into()));
             prop_assert_eq!(Estimator::from_words(words).to_words(), words);

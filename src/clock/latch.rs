@@ -13,21 +13,22 @@
 //!   same moment. If the thread is first, the publisher's exchange fails, and the publisher makes a segment that
 //!   starts later. If the publisher is first, the thread's exchange fails, and the thread uses the new segment.
 //!
-//! The count has 32 bits and can come round. To take a new segment for an old one, a reader would have to sleep
-//! between two adjacent loads while exactly 2^32 segments (or a multiple) are published. At two segments a
-//! millisecond, 2^32 segments take 24 days.
+//! The count of published segments has 32 bits and can come round. A reader would take a new segment for an old one
+//! only if it slept between two adjacent loads while exactly 2^32 segments (or a multiple) are published. At two
+//! segments a millisecond, 2^32 segments take 24 days.
 
 use super::const_fn::const_except_in_models;
 use super::segment::Segment;
 use crate::sync::{AtomicU64, Ordering, fence};
 
-/// Step of the overrun in nanoseconds. (The overrun is the distance past a segment's end up to which threads got
-/// times.) Overruns are rounded up to whole steps. So the latch's word changes at most once in 64 ns, even if many
-/// threads ask for the time. This leaves time for the publisher's compare-exchange, which fails if the word changes.
+/// Step of the overrun in nanoseconds. (The overrun is the distance from the segment's end to the highest time that a
+/// thread got.) Overruns are rounded up to whole steps. So the latch's word changes at most once in 64 ns, even if
+/// many threads ask for the time. This leaves time for the publisher's compare-exchange, which fails if the word
+/// changes.
 const OVERRUN_STEP_NANOS: u64 = 64;
 
 /// Largest overrun, in steps: 274 seconds. If no new segment is published for longer than 274 seconds after a
-/// segment's end, time stands still for all threads at the largest overrun.
+/// segment's end, all threads get the same time, which is 274 seconds past this end.
 const OVERRUN_STEPS_MAX: u64 = u32::MAX as u64;
 
 const SEGMENTS_SHIFT: u32 = 32;
@@ -58,7 +59,7 @@ impl Edition {
         self.segments() == 0
     }
 
-    /// Returns the overrun: how many nanoseconds past the segment's end the highest time lies that a thread got.
+    /// Returns the overrun: the distance in nanoseconds from the segment's end to the highest time that a thread got.
     pub(super) fn overrun_nanos(self) -> u64 {
         (self.0 & OVERRUN_STEPS_MAX) * OVERRUN_STEP_NANOS
     }
@@ -155,7 +156,7 @@ impl Latch {
     #[inline(always)]
     fn confirms(&self, edition: Edition) -> bool {
         // Pairs with the release fence in `publish`. The publisher writes the next segment to the other words, and the
-        // segment after that over the words that the caller has loaded. If a load before this fence returned such an
+        // second next segment over the words that the caller has loaded. If a load before this fence returned such an
         // overwritten word, the load after this fence sees that the next segment was published. We then return false.
         fence(Ordering::Acquire);
         self.edition.load(Ordering::Relaxed) == edition.0

@@ -63,8 +63,7 @@ pub struct Clock {
     /// [`encode`] has made.
     tick_counter: AtomicU64,
     wanted: ClockKind,
-    /// Count of the times that a thread found that `CLOCK_REALTIME` was set back, while this clock read
-    /// `CLOCK_REALTIME` directly.
+    /// Number of times that a thread saw `CLOCK_REALTIME` go back, while this clock read `CLOCK_REALTIME` directly.
     realtime_steps: AtomicU64,
 }
 

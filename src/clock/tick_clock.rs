@@ -287,8 +287,8 @@ impl<'a> Right<'a> {
             .map(|_| Self { holder, inherited: found != 0 })
     }
 
-    /// Returns true if the right was taken over from the parent process. Its thread may have been in the middle of a
-    /// calibration.
+    /// Returns true if the right was taken over from the parent process. The parent's thread may have been in the
+    /// middle of a calibration.
     fn is_inherited(&self) -> bool {
         self.inherited
     }
@@ -312,8 +312,8 @@ mod tests {
         let asked = same_pid::fork_with_parents_pid(
             || {
                 let clock = TickClock::new(Machine);
-                // The right is never given back, as if a thread of the parent were in the middle of a calibration when
-                // the process forks.
+                // `forget` keeps the right from being given back, as if a thread of the parent were in the middle of a
+                // calibration when the process forks.
                 std::mem::forget(Right::try_take(&clock.calibrator.calibrating, &Machine));
                 clock
             },

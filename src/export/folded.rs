@@ -56,8 +56,8 @@ fn innermost_times(recording: &CaptureRecording<'_>, timeline: &Timeline) -> Vec
             EntryContent::Gap { cause, .. } => {
                 let shard = recording.losing_shard(entry.ring, *cause);
                 replay.gap(shard);
-                // The cause `NeverCommitted` hides no exit from a span: the program died while a thread recorded this
-                // event, and the thread stayed in its spans. So for this cause the time of the spans goes on.
+                // An event with the cause `NeverCommitted` was being recorded when the program died. Its thread stayed
+                // in its spans, so the loss hides no exit from a span, and the time of the spans goes on.
                 if *cause != GapCause::NeverCommitted {
                     times.forget(process, shard, replay);
                 }
@@ -71,7 +71,7 @@ fn innermost_times(recording: &CaptureRecording<'_>, timeline: &Timeline) -> Vec
 /// The time in which each span was the innermost span of a thread.
 struct InnermostTimes<'t> {
     timeline: &'t Timeline,
-    /// The time of each span. The index is that of the span in the timeline.
+    /// The time of each span in nanoseconds. A span has the same index here as in the timeline.
     nanos: Vec<u64>,
     threads: HashMap<(u32, ThreadKey), Innermost>,
 }

@@ -14,8 +14,8 @@ use std::collections::{HashMap, HashSet};
 
 /// The number of bytes that an export may keep for a capture of any size.
 const BYTES_FREE: u64 = 128 << 20;
-/// The number of bytes that an export may keep in addition, for each byte of the capture's file. Real captures need 5
-/// to 30.
+/// The number of bytes that an export may keep for each byte of the capture's file, in addition to [`BYTES_FREE`].
+/// Real captures need 5 to 30.
 const BYTES_PER_BYTE: u64 = 64;
 
 const SPAN_BYTES: u64 = 512;

@@ -1,5 +1,4 @@
-//! Losses as intervals of time. Losses of a ring that follow one another without an event between them make one
-//! interval.
+//! Losses as intervals of time. All losses of a ring between the same two events make one interval.
 
 use super::recording::CaptureRecording;
 use crate::reader::GapCause;
@@ -78,8 +77,8 @@ impl LossCollector {
             loss.until_nanos = loss.until_nanos.max(loss.from_nanos);
             if loss.from_nanos == 0 {
                 // The ring lost its first events, so the loss began when the ring was made. That may be a week ago. If
-                // the loss were drawn with its full length, a viewer would show everything else as nearly nothing. So
-                // the loss is drawn at most as long as the whole recording.
+                // the loss were drawn with its full length, everything else would be far too small in a viewer. So the
+                // loss is drawn at most as long as the whole recording.
                 let created = recording.ring(loss.ring).created_epoch_nanos;
                 let earliest = loss.until_nanos.saturating_sub(length_nanos.max(1));
                 loss.from_nanos = created.clamp(earliest, loss.until_nanos);

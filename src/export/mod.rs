@@ -117,7 +117,7 @@ pub struct ExportSummary {
     pub spans: u64,
     /// Spans of `spans` that were open at the end.
     pub open_spans: u64,
-    /// The spans of `spans` whose end was not seen and may have been lost.
+    /// The number of spans among `spans` whose end was not seen and may have been lost.
     pub lost_ends: u64,
     /// Span slices.
     pub slices: u64,

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 pub struct PayloadLosses {
     /// The name of the ring.
     pub ring: String,
-    /// Events whose payload was overwritten in the ring before it could be copied.
+    /// The number of events whose payload was overwritten in the ring before it could be copied.
     pub expired: u64,
-    /// Events whose descriptor names a payload place or size that the ring cannot have.
+    /// The number of events whose descriptor names a payload place or size that the ring cannot have.
     pub malformed: u64,
     /// Events whose payload was larger than a capture keeps.
     pub omitted: u64,

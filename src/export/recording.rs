@@ -121,9 +121,9 @@ impl<'c> CaptureRecording<'c> {
     }
 
     /// Returns the recorder and the number of the shard that lost events, if the lost events may have been records of
-    /// spans. Returns `None` for a ring that is no perf ring, and for the cause [`GapCause::NeverCommitted`]. An event
-    /// was never committed if the program died while a thread recorded it. The thread stayed in its spans, so no
-    /// record of a span is missing.
+    /// spans. Returns `None` for a ring that is no perf ring, and for the cause [`GapCause::NeverCommitted`]: such an
+    /// event was being recorded when the program died. Its thread stayed in its spans, so no record of a span is
+    /// missing.
     pub(super) fn losing_shard(&self, ring: u32, cause: GapCause) -> Option<(u32, u32)> {
         let is_of_records = self.ring(ring).is_perf() && cause != GapCause::NeverCommitted;
         is_of_records.then(|| self.shard(ring))

@@ -94,7 +94,7 @@ mod tests {
         let drawn = |(start, end), nanos| slice(1, 0, start, end).drawn(start, nanos);
         assert_eq!([10, 15, 20].map(|nanos| drawn((10, 20), nanos)), [10, 15, 19]);
         assert_eq!((drawn((10, 10), 10), drawn((10, OPEN), 12)), (10, 12));
-        // The slice is drawn later than it began, because an earlier slice without length has taken that time.
+        // The slice is drawn later than it began, because an earlier slice that took no time is drawn at that time.
         assert_eq!((slice(1, 0, 10, 10).drawn(12, 10), slice(1, 0, 10, 20).drawn(11, 10)), (12, 11));
         assert_eq!(drawn((u64::MAX, u64::MAX), u64::MAX), u64::MAX);
     }

@@ -142,7 +142,7 @@ fn a_ring_without_spans_and_a_schema_of_another_version_have_their_messages() {
     assert!(error.to_string().contains("has the schema 0909090909090909…, expected "), "{error}");
 }
 
-/// Returns the `busy_ns` of the span with this id twice: from the JSON lines, and from the Chrome trace in span view.
+/// Returns the `busy_ns` of the span with this id: first from the JSON lines, then from the Chrome trace in span view.
 fn busy_of(capture: &CaptureFile, id: u64) -> (serde_json::Value, Option<u64>) {
     let lines = exported(capture, Format::Jsonl, View::Thread);
     let mut lines = lines.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());

@@ -27,7 +27,7 @@ impl Interval {
 }
 
 /// Assigns a row to each interval, from 0. Any two intervals of one row either nest or do not overlap. A child is in
-/// its parent's row if it fits there. Otherwise an interval gets the lowest free row.
+/// its parent's row if it fits there. Otherwise an interval gets the lowest free row, or a new row.
 pub(super) fn assign(intervals: &[Interval]) -> Vec<u32> {
     let mut by_start: Vec<usize> = (0..intervals.len()).collect();
     by_start.sort_by_key(|index| (intervals[*index].start, Reverse(intervals[*index].end())));

@@ -12,8 +12,8 @@ use tracing_subscriber::layer::{Context, Layer};
 
 /// The work that is done at each call.
 pub trait Work: Send + Sync + 'static {
-    /// Does the work for one call about a span: `what` is its creation without fields, an enter, an exit, or its
-    /// close.
+    /// Does the work for one call about a span. `what` names the call: the creation without fields, an enter, an exit,
+    /// or the close.
     fn span(&self, what: u16, id: u64);
     /// Does the work for a new span with fields. The fields have been visited already, and `seen` was computed from
     /// their values.

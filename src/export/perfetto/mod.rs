@@ -28,8 +28,8 @@ pub(super) struct PerfettoWriter<'o> {
     names: Interner,
     has_begun: bool,
     buffer: Vec<u8>,
-    /// Minus the number of processes and threads whose id is not known. In place of the id they get a number a little
-    /// below [`i32::MAX`].
+    /// Count of the processes and threads whose id is not known, as a negative number. In place of the id, each gets
+    /// the number `i32::MAX + unknown_ids`.
     unknown_ids: i32,
 }
 

@@ -71,7 +71,7 @@ struct TraceBuilder<'p> {
     /// be a few nanoseconds out of order.
     waiting: HashMap<SliceKey, Vec<Waiting>>,
     /// The time at which the beginning of a slice is drawn. A slice is here only if this time is later than its true
-    /// beginning, because an earlier slice without length needed the room.
+    /// beginning: an earlier slice that took no time is drawn there.
     moved: HashMap<SliceKey, u64>,
     /// The time from which the next slice of a thread can be drawn. A slice that took no time is drawn one nanosecond
     /// long, so the next slice of its thread may have to begin later. Only threads with such a slice are here.

@@ -70,7 +70,8 @@ impl TraceBuilder<'_> {
     }
 
     /// Returns the time at which to draw the end of a slice. It is later than `nanos` if the slice would otherwise
-    /// have no length. In this case the next slices of the thread are drawn from the returned time on.
+    /// have no length, or if a slice inside it is drawn up to a later time. In these cases the next slices of the
+    /// thread are drawn from the returned time on.
     fn end_nanos(&mut self, thread: ThreadKey, start_nanos: u64, nanos: u64) -> u64 {
         let end = drawn_end(start_nanos, self.free_from(thread, nanos));
         if end > nanos {
