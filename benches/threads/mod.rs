@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 /// Runs `work(thread)` on `threads` new threads. Returns the time from the earliest start to the latest end.
 ///
-/// As long as there are enough processors, each thread has a processor of its own. Each thread calls `first` before
+/// While there are enough processors, each thread has a processor of its own. Each thread calls `first` before
 /// the start. So work that a thread does only once is not measured.
 ///
 /// Each thread notes its own start and end. If a separate thread measured the time, it might read its clock late,
