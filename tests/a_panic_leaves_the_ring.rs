@@ -29,7 +29,8 @@ fn a_panicking_program_leaves_the_ring_of_its_global_recorder_and_a_returning_on
     if let Some(part) = part() {
         EXEC.try_init::<ExecEvent>(&format!("{}:16:27", place().display())).unwrap();
         record!(ExecEvent::TxnEnd);
-        // The process panics here. The test harness then exits with status 101, like a program whose `main` panics.
+        // If this process plays the part `panics`, it panics here. The test harness then exits with status 101, like
+        // a program whose `main` panics.
         assert_ne!(part, "panics", "as told");
         return;
     }

@@ -1,5 +1,5 @@
-//! A writer is killed and started again. Readers of the old ring read it to its end, notice that it ended, and go on
-//! with the new ring.
+//! A writer is killed and started again. Readers of the old ring read all of its events, notice that its writer is
+//! gone, and go on with the new ring.
 
 mod child;
 

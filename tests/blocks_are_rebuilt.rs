@@ -1,4 +1,5 @@
-//! Thirty real blocks are rebuilt from their events, and agree with the published system's own description of them.
+//! Thirty real blocks are rebuilt from their recorded events. The result agrees with the descriptions of these blocks
+//! that the original C implementation has published.
 #![cfg(all(feature = "exec", feature = "snapshot"))]
 
 mod real_data;
@@ -32,7 +33,7 @@ struct Log {
     data: Vec<u8>,
 }
 
-/// Reads a ring to its end and returns its blocks by the seqno of their BLOCK_START.
+/// Reads all events of a ring and rebuilds its blocks. The key of each block is the seqno of its BLOCK_START event.
 fn rebuild(reader: &Reader) -> BTreeMap<u64, Block> {
     let mut cursor = reader.cursor();
     cursor.seek(Seek::Oldest);
@@ -48,7 +49,7 @@ fn rebuild(reader: &Reader) -> BTreeMap<u64, Block> {
             continue;
         }
         let Some(block) = blocks.get_mut(&tags.block_seqno) else {
-            // Events of consensus are about a block as a whole, and carry no block's seqno.
+            // Only consensus events name no BLOCK_START: they are about a block as a whole. The test skips them.
             assert!(matches!(
                 payload,
                 ExecPayload::BlockQc(_) | ExecPayload::BlockFinalized(_) | ExecPayload::BlockVerified(_)
@@ -119,7 +120,7 @@ fn assert_header(block: &Block, expected: &Value) {
     );
 }
 
-/// Compares a rebuilt transaction with its published description, and returns the gas that it used.
+/// Compares a rebuilt transaction with its published description. Returns the gas that the transaction used.
 fn assert_transaction(transaction: &Transaction, index: u64, gas_before: u64, expected: &Value) -> u64 {
     let (start, data) = transaction.start.as_ref().unwrap();
     let output = transaction.output.as_ref().unwrap();

@@ -1,4 +1,5 @@
-//! `eventring capture`, `export` and `summary`: the ways to end, rotation, and a message for each bad input.
+//! `eventring capture`, `export` and `summary`: how a capture ends, how it rotates its files, and which message each
+//! bad input gets.
 #![cfg(feature = "cli")]
 
 mod program;
@@ -62,7 +63,8 @@ fn shown(place: &Place, run: &Run) -> String {
     format!("{:?}: {}", run.code, without_byte_counts(&err))
 }
 
-/// Replaces counts of bytes by `N of M bytes`, because they vary with process ids, paths and time stamps.
+/// Replaces the numbers of `123 of 456 bytes` by `N of M bytes`, because they vary with process ids, paths and time
+/// stamps.
 fn without_byte_counts(line: &str) -> String {
     let words: Vec<&str> = line.split(' ').collect();
     let is_count = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
@@ -129,8 +131,8 @@ fn missing_events_of_a_lapped_ring_are_counted_exactly() {
 fn given_up_seqnos_are_counted_apart_from_losses() {
     let place = Place::new();
     let recorder = place.ring("perf", ContentDescription::of::<PerfEvent>());
-    // This reservation stalls in the first slot while the ring goes round. The seqno that comes to this slot in the
-    // next lap finds the slot taken and is given up.
+    // This reservation stays open in the first slot while the ring goes round. In the next lap, a seqno comes to the
+    // same slot, finds it taken, and is given up.
     let stalled = recorder.reserve(PerfEvent::Marker.code(), [0; 4], 0).unwrap();
     let capacity = recorder.geometry().descriptor_capacity();
     record_spans(&recorder, 1, capacity / 4);
@@ -230,7 +232,7 @@ fn every_bad_input_has_its_line_and_its_code() {
     .map(|run| shown(&place, run))
     .collect();
     insta::assert_snapshot!(lines.join("\n"));
-    // The capture was cut in the middle. The part before the cut can be read and was exported.
+    // The capture file was cut off in the middle. The summary still counts the spans before the cut.
     let cut = run(&["summary", &place.path("cut.evc"), "--json"]);
     let summary: serde_json::Value = serde_json::from_str(&cut.out).unwrap();
     assert_eq!((cut.code, &summary["spans"][0]["count"]), (Some(6), &500.into()));
@@ -294,7 +296,8 @@ fn rings_are_counted_and_exported_together() {
     let place = Place::new();
     let perf = place.perf(10);
     let exec = place.ring("exec", ContentDescription::of::<ExecEvent>());
-    // This event names a span of the other ring, in which it was recorded.
+    // The last extension word says that this event was recorded inside span 7. That span is in the other ring,
+    // `perf`.
     exec.record(ExecEvent::TxnEnd.code(), [0, 0, 0, 7], &[]);
     let both = [place.path("exec"), place.path("perf")];
     let lines = run(&["export", &both[0], &both[1], "--format", "jsonl"]).json_lines();

@@ -1,5 +1,5 @@
-//! A program that is killed leaves rings. The events that it had committed are captured, and spans that were open are
-//! shown as open.
+//! A killed program leaves its rings. A capture of these rings holds all events that the program had committed, and
+//! shows the spans as open that were open when the program was killed.
 #![cfg(feature = "cli")]
 
 mod child;
@@ -13,8 +13,8 @@ use program::run;
 
 const TEST: &str = "committed_events_of_a_killed_program_are_captured_and_open_spans_are_open";
 
-/// Records spans without end, and prints how many there are. After each thousand, the spans are nested one level
-/// deeper.
+/// Records spans without end. Keeps every thousandth span open, so that the later spans are nested in it, and prints
+/// its number.
 fn victim() -> ! {
     let builder = Recorder::builder(ContentDescription::of::<PerfEvent>()).config(child::place()).shifts(20, 27);
     let recorder = builder.prefault(false).build().unwrap();
@@ -59,7 +59,7 @@ fn committed_events_of_a_killed_program_are_captured_and_open_spans_are_open() {
     assert_eq!(captured["reason"], "writers_ended");
     let ring = &captured["rings"][0];
     let (events, lost) = (ring["events"].as_u64().unwrap(), ring["lost"].as_u64().unwrap());
-    // At most one event is missing: the event that the program was recording when it was killed.
+    // At most one event is missing: the one that the program was recording when it was killed.
     assert!(lost <= 1 && ring["lost_by_cause"]["never_committed"] == lost, "{captured}");
     assert_eq!(events + lost, ring["last_seqno"].as_u64().unwrap());
     assert_eq!(ring["unread"], 0);
@@ -85,8 +85,8 @@ fn committed_events_of_a_killed_program_are_captured_and_open_spans_are_open() {
             })
             .collect();
         shown.sort_unstable();
-        // A span can be open without a thread in it: if the program was killed after it had created the span and before
-        // it entered it, or after it had exited the span.
+        // The thread view shows only spans that a thread was in. The newest span may be open without a thread in it:
+        // if the program was killed before it entered the span, or after it exited the span.
         if view == "thread" {
             let entered: Vec<u64> = open.iter().copied().filter(|id| shown.contains(id) || id % 1000 == 0).collect();
             assert_eq!(shown, entered);

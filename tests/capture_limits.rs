@@ -1,4 +1,4 @@
-//! The files of a capture keep their limits to the byte, and use them.
+//! A capture's files never exceed their size limits, not even by a byte, and full files come close to the limit.
 #![cfg(feature = "capture")]
 
 use eventring::__internals::layout::descriptor::{WORD_PAYLOAD_OFFSET, WORD_TYPE_AND_SIZE, pack_type_and_size};
@@ -24,7 +24,8 @@ fn noise(seed: &mut u64, bytes: usize) -> Vec<u8> {
     (0..bytes).map(|_| next() as u8).collect()
 }
 
-/// Records on this thread and on another one, so that there are two shards, and new call sites on the way.
+/// Records on this thread and on a second one, so that the recorder has two shards. Some call sites are met for the
+/// first time only in the second half.
 fn record(recorder: &PerfRecorder, events: u64, noise_bytes: usize) {
     let body = || {
         let mut seed = 0x9e37_79b9_7f4a_7c15;
@@ -75,7 +76,8 @@ fn bytes_of(path: &Path) -> u64 {
     std::fs::metadata(path).unwrap().len()
 }
 
-/// Checks that the counts in each file agree with the events in it. Returns the number of events in all files.
+/// Checks that each file says how many events it holds, and that the number is right. Returns the number of events in
+/// all files together.
 fn check_account(files: &[PathBuf]) -> u64 {
     let mut events = 0;
     for file in files {
@@ -148,7 +150,7 @@ fn an_event_larger_than_the_files_has_a_file_of_its_own() {
     let ring = Ring::new(30, 6000);
     let summary = ring.capture(&CaptureOptions::new().rotate_bytes(1000));
     assert_eq!(check_account(&summary.files), ring.handed_out());
-    // Each file holds one event, and the descriptions without which the event cannot be read.
+    // Each file holds one event, and the descriptions that a reader needs to understand this event.
     assert!(summary.files.iter().all(|file| bytes_of(file) < 16_000));
 }
 
@@ -173,8 +175,8 @@ fn a_ring_that_is_held_open_is_captured_though_its_file_is_gone() {
         assert!(!path.exists());
         reader
     };
-    // The capture finds the second ring long after the first has ended. Although it takes only new events, it takes all
-    // events of the second ring, because this ring was made after the start.
+    // The capture gets ring "a" first and ring "b" later, when both have ended. With `only_new` it takes no event of
+    // "a". It takes all events of "b", because a ring that comes after the capture's start is new as a whole.
     let mut rings = vec![NextRing::NoMore, NextRing::Ring(made("b")), NextRing::NotYet, NextRing::NotYet];
     rings.push(NextRing::Ring(made("a")));
     let output = directory.path().join("t.evc");
@@ -252,8 +254,8 @@ fn payloads_that_share_their_bytes_do_not_make_a_capture_larger_than_the_ring() 
     let recorder = builder.prefault(false).keep(true).build().unwrap();
     (0..EVENTS).for_each(|_| assert_ne!(recorder.record(2, [0; 4], &noise(&mut 7, 8)), 0));
     drop(recorder);
-    // All descriptors name the same bytes. In half of the descriptors the offset is one turn of the payload buffer
-    // later, which leads to the same bytes.
+    // This loop makes all descriptors name the same payload bytes. In half of the descriptors the payload offset is
+    // one or more laps of the payload buffer later, which leads to the same bytes.
     let file = std::fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
     for index in 0..EVENTS {
         let place = HEADER_SECTION_BYTES + index * DESCRIPTOR_BYTES;

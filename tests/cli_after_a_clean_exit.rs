@@ -1,5 +1,5 @@
-//! A program that exits in good order removes its ring. An attempt to open the ring then fails with a message that says
-//! so, and says how to keep the ring. Event types may also be named as in the program's source.
+//! A program that exits normally removes its ring. A later attempt to open the ring fails. The error message names
+//! this cause, and tells the user how to keep the ring. Event types may also be named as in the program's source.
 #![cfg(feature = "cli")]
 
 mod program;
@@ -46,7 +46,8 @@ fn every_verb_says_why_a_ring_may_be_gone_and_how_to_keep_it() {
             assert!(printed.err.contains(words), "{arguments:?}: {printed:?}");
         }
     }
-    // These names can never have been a ring's: one is a name of captures, the other contains sizes. The error says so.
+    // No ring can have had one of these names: the first is a name of captures, the second contains sizes. The error
+    // says so.
     for (name, words) in [("shop.evc", "neither a capture nor a ring"), ("shop:16:27", "give the name alone: shop")] {
         let printed = verb(&["summary", name]);
         assert!(printed.err.contains(words) && !printed.err.contains("EVENTRING_KEEP"), "{printed:?}");

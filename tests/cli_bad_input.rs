@@ -14,7 +14,8 @@ use std::fs;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 
-/// A table of runs of the program and their output, without the parts that differ from run to run.
+/// A table that shows, for each run of the program, its arguments, exit code and error message. Texts that differ
+/// from test to test are replaced.
 struct Table {
     text: String,
     directory: String,
@@ -101,7 +102,7 @@ fn every_bad_input_has_its_line_and_its_code() {
     for verb in ["watch", "summary", "export", "capture"] {
         table.run(&[verb, argument(&dir.join("empty"))]);
     }
-    // The argument is a recorder's configuration, the ring's name with its sizes, and not a name.
+    // `missing:21:29` is no ring's name, but a recorder's configuration: the name `missing`, followed by two sizes.
     for verb in ["info", "watch", "snapshot", "capture", "summary", "export"] {
         table.run(&[verb, "missing:21:29"]);
     }
@@ -170,7 +171,8 @@ fn a_file_of_somebody_else_is_permission_denied() {
     };
     mode(&file, if is_root { 0o600 } else { 0 });
     mode(directory.path(), 0o755);
-    // The other user may not reach the directory where the program was built, so a copy is made.
+    // If the test runs as root, it starts the program as another user. That user may have no access to the directory
+    // where the program was built. So the test starts a copy.
     let copy = directory.path().join("eventring");
     fs::copy(program::PROGRAM, &copy).unwrap();
     mode(&copy, 0o755);

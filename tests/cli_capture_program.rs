@@ -1,5 +1,5 @@
-//! `eventring capture RINGS -- PROGRAM`, `--wait`, rings that are never made, and rings that stay because of the
-//! environment.
+//! `eventring capture RINGS -- PROGRAM` and `--wait`. Some of the rings are never made, and some stay because
+//! EVENTRING_KEEP is set.
 #![cfg(feature = "cli")]
 
 mod child;
@@ -36,7 +36,7 @@ fn brief_program(part: &str) -> ! {
     }
 }
 
-/// Makes a command: `eventring` with these arguments, then `--` and this executable in the given part.
+/// Returns the command `eventring ARGUMENTS -- PROGRAM`, where PROGRAM is this test executable, which plays `part`.
 fn capturing(test: &str, part: &str, place: &Path, arguments: &[&str]) -> Command {
     let program = play(test, part, place);
     let mut command = Command::new(PROGRAM);
@@ -46,8 +46,8 @@ fn capturing(test: &str, part: &str, place: &Path, arguments: &[&str]) -> Comman
     command
 }
 
-/// In a process that the test has started, plays the brief program and does not return. In the test itself, returns a
-/// directory, and the paths of the ring and of the capture in it.
+/// Plays the brief program and never returns, if a test has started this process for that. Otherwise returns a new
+/// directory, and the paths in it for the ring and for the capture.
 fn brief() -> (TempDir, PathBuf, PathBuf) {
     if let Some(part) = part() {
         brief_program(&part);
@@ -66,8 +66,8 @@ const BRIEF: &str = "a_program_that_ends_at_once_is_captured_whole_and_its_exit_
 #[test]
 fn a_program_that_ends_at_once_is_captured_whole_and_its_exit_code_is_ours() {
     let (directory, place, file) = brief();
-    // Another program has left a ring of the same name. The capture must not mistake this ring for the ring of its own
-    // program.
+    // An earlier program has left a ring of the same name. The capture must wait for the ring of the program that it
+    // starts, and must not read the old ring.
     let left = Recorder::builder(ContentDescription::new(300, "OLD")).config(&place).shifts(16, 27).prefault(false);
     drop(left.keep(true).build().unwrap());
     let arguments = ["capture", argument(&place), "-o", argument(&file), "--json", "--strict"];
@@ -79,7 +79,8 @@ fn a_program_that_ends_at_once_is_captured_whole_and_its_exit_code_is_ours() {
     let logged =
         lines.iter().filter(|line| line["type"] == "event" && line["fields"]["message"] == "something").count();
     assert_eq!(logged as u64, 2 * EVENTS);
-    // The program's rings had stayed only for the capture, so the capture has removed them: only its own file is left.
+    // The capture made the program's rings stay, so that it could read them to the end, and then removed them. Only
+    // the capture's own file is left.
     let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
     assert_eq!(left, ["t.evc"]);
     assert!(ended.err.contains("the program's own words"), "{}", ended.err);
@@ -182,7 +183,8 @@ fn record_things(recorder: &Recorder, count: u64) {
     (0..count).for_each(|_| assert_ne!(recorder.record(2, [0; 4], b"thing"), 0));
 }
 
-/// Waits until the capture has begun. The capture creates its file once it has opened a ring, so the file is the sign.
+/// Waits until the capture has opened a ring. The capture creates its file only after that, so the function waits for
+/// the file.
 fn wait_for(file: &Path) {
     while !file.exists() {
         std::thread::sleep(std::time::Duration::from_millis(2));
@@ -198,7 +200,8 @@ fn a_ring_is_read_while_another_is_awaited_and_may_be_gone_by_then() {
     let mut live = Live::start(&arguments);
     let recorder = things(&first);
     wait_for(&file);
-    // The ring cannot hold this many events. Only a capture that reads while the program records gets them.
+    // The ring holds only 65,536 of these 90,000 events. A capture gets more only if it reads while the program
+    // records.
     for _ in 0..9 {
         record_things(&recorder, 10_000);
         std::thread::sleep(std::time::Duration::from_millis(100));
@@ -212,8 +215,8 @@ fn a_ring_is_read_while_another_is_awaited_and_may_be_gone_by_then() {
     assert!(printed.contains(&format!("waiting for the ring {} to be made ──", second.display())), "{printed}");
     let recorder = things(&second);
     record_things(&recorder, 10);
-    // The capture opens the ring as soon as it sees it. Whether this was before the ring overwrote its first events is
-    // not checked here.
+    // In this second the capture finds the second ring and opens it. After that, the recorder may remove the ring's
+    // file.
     std::thread::sleep(std::time::Duration::from_secs(1));
     drop(recorder);
     let ended = live.end();
@@ -221,8 +224,8 @@ fn a_ring_is_read_while_another_is_awaited_and_may_be_gone_by_then() {
     let captured = captured(&ended);
     let number = |what: &str| captured[what].as_u64().unwrap();
     assert_eq!(number("events") + number("lost"), 90_010, "{captured}");
-    // On a busy machine the capture may miss some events. But a capture that had begun only when both rings existed
-    // would have at most one ringful of the first ring.
+    // The capture must have begun before the second ring existed. If it had waited for both rings, it could have at
+    // most 65,536 events of the first one. It need not have all events: on a busy machine it may lose some.
     assert!(number("events") > (1 << 16) + 10, "{captured}");
     assert_eq!((&captured["reason"], &captured["missing"]), (&"writers_ended".into(), &serde_json::json!([])));
 }
@@ -289,7 +292,8 @@ const KEPT: &str = "a_ring_stays_after_an_exit_if_the_environment_says_so";
 fn a_ring_stays_after_an_exit_if_the_environment_says_so() {
     if let Some(part) = part() {
         if part == "built" {
-            // The user has set EVENTRING_KEEP for the program, and the capture does not change it.
+            // The program builds this recorder itself. Such a recorder does not read EVENTRING_KEEP, so its ring does
+            // not stay.
             let builder = PerfRecorder::builder().config(place()).shifts(15, 21).prefault(false);
             Box::leak(Box::new(builder.build().unwrap()));
             std::process::exit(0);
@@ -305,7 +309,8 @@ fn a_ring_stays_after_an_exit_if_the_environment_says_so() {
         assert_eq!(status.code(), Some(if part == "built" { 0 } else { 7 }));
         assert_eq!(place.exists(), stays, "{part} {value}");
         if stays {
-            // The program has ended normally, so the ring's state is "ended" and not "the writer died".
+            // This program ended normally, so readers see the state "ended". They would see "writer died" after a
+            // crash.
             assert_eq!(Reader::open(&place).unwrap().state(), RingState::Ended);
             assert_eq!(run(&["info", argument(&place), "--json"]).json()["state"], "ended");
         }

@@ -1,4 +1,4 @@
-//! The help texts of the program, and that `docs/CLI.md` agrees with them.
+//! Tests of the program's help texts, and of `docs/CLI.md`, which must agree with them.
 #![cfg(feature = "cli")]
 
 mod program;

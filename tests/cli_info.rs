@@ -185,7 +185,8 @@ fn payloads_that_were_overwritten_are_counted_as_watch_counts_them() {
     let directory = directory();
     let path = place(&directory, "ring");
     let recorder = exec_ring(&path);
-    // The payload buffer has overwritten a part of these payloads: three quarters of the buffer are left for them.
+    // These five payloads are larger than the payload buffer, so the last ones overwrite the first ones. Three
+    // quarters of the buffer are left for payloads.
     (0..5).for_each(|_| assert_ne!(recorder.record(900, [0; 4], &[7; 700_000]), 0));
     let watched = run(&["watch", "--from", "oldest", "--count", "5", "--json", "--strict", argument(&path)]);
     let gone = watched.json_lines().iter().filter(|line| line["expired"] == true).count();
@@ -210,7 +211,7 @@ fn of_a_sharded_recorder_all_shards_are_shown_and_counted_together() {
         });
     };
     log(10);
-    // The main thread still has its shard, so the new thread gets another shard.
+    // The main thread keeps its shard, so the new thread gets a second shard.
     std::thread::scope(|scope| scope.spawn(|| log(20)).join().unwrap());
     let handed_out: Vec<u64> = recorder.stats().shards.iter().map(|shard| shard.last_seqno).collect();
     assert_eq!(handed_out.len(), 2);
@@ -222,8 +223,8 @@ fn of_a_sharded_recorder_all_shards_are_shown_and_counted_together() {
         assert_eq!((&shard["last_seqno"], &shard["events"]["count"]), (&json!(last_seqno), &json!(last_seqno)));
         assert!(shard["shards"].is_null(), "{shard}");
     }
-    // The report for a recorder has the fields of a single ring, too: the fields of the header describe the named file,
-    // and the counts are of all shards together.
+    // For a recorder with several shards, `info` reports the same fields as for a single ring. Fields of the header
+    // are those of the named file, shard 0. The counts of events are sums over all shards.
     assert_eq!((&info["file"], &info["last_seqno"]), (&json!(path), &json!(handed_out[0])));
     assert_eq!(
         (&info["events"]["count"], &info["events"]["newest_seqno"]),

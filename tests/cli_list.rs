@@ -26,7 +26,7 @@ fn rings_are_listed_with_their_writers_and_other_files_are_not() {
     fs::write(place(&directory, "letter"), "no ring").unwrap();
     fs::create_dir(place(&directory, "more")).unwrap();
 
-    // The variable makes this directory the ring directory, in which the program looks for rings.
+    // EVENTRING_DIR names the ring directory, in which the program looks for rings.
     let mut command = program(&["list", "--json"]);
     command.env("EVENTRING_DIR", directory.path());
     let list = finish(command).json();

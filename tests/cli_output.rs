@@ -1,5 +1,5 @@
-//! The places to which `--output` of `snapshot`, `capture` and `export` may lead, and the files that are never
-//! replaced.
+//! Tests of `--output` of `snapshot`, `capture` and `export`: where it may lead, and which files the program never
+//! replaces.
 #![cfg(feature = "cli")]
 
 mod program;
@@ -19,7 +19,7 @@ fn recorder_at(path: &Path, events: u64) -> Recorder {
     recorder
 }
 
-/// Returns the verbs that write a file, with their arguments except the output.
+/// Returns the three commands that write a file, each without its `-o` option.
 fn verbs(ring: &Path) -> [Vec<&str>; 3] {
     let ring = argument(ring);
     [vec!["snapshot", ring], vec!["capture", ring, "--now"], vec!["export", ring, "--format", "jsonl"]]
@@ -71,7 +71,8 @@ fn a_pipe_is_written_to_and_stays_a_pipe() {
         assert!(fs::symlink_metadata(&pipe).unwrap().file_type().is_fifo());
         assert!(!reader.join().unwrap().is_empty());
     }
-    // The program does not wait for a pipe that was named in place of a ring, either.
+    // If a pipe is named in place of a ring, the program fails immediately. It does not wait for a writer of the
+    // pipe.
     for verb in ["export", "summary"] {
         let run = run(&[verb, argument(&pipe)]);
         assert_eq!(run.code, Some(4), "{run:?}");
@@ -102,8 +103,8 @@ fn a_device_stays_a_device() {
     let ring = place(&directory, "ring");
     let _recorder = recorder_at(&ring, 2);
     for verb in verbs(&ring) {
-        // The device /dev/full accepts writes like a pipe, and each write fails because it is full. (/dev/null is not
-        // used: a fault in the program could replace it.)
+        // /dev/full is a device that lets programs write to it, but each write fails with "no space left". (The test
+        // does not use /dev/null: a fault in the program could replace it, and other programs need it.)
         let run = run(&[&verb[..], &["-o", "/dev/full", "--force"]].concat());
         assert_eq!(run.code, Some(12), "{run:?}");
         assert!(fs::symlink_metadata("/dev/full").unwrap().file_type().is_char_device());

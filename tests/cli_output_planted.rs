@@ -1,5 +1,5 @@
-//! Files, links and pipes that somebody has planted where `capture`, `snapshot` and `export` write are neither written
-//! through nor followed, and files that are being read are never written over.
+//! Somebody has put links, pipes or files in the places where `capture`, `snapshot` and `export` write. The program
+//! neither follows these links nor writes into these files. It also never overwrites a file that it reads.
 #![cfg(feature = "cli")]
 
 mod program;
@@ -34,7 +34,7 @@ impl Scene {
         Self { directory, ring, precious, recorder }
     }
 
-    /// Returns the verbs that write a file, with their arguments except the output.
+    /// Returns the three commands that write a file, each without its `-o` option.
     fn verbs(&self) -> [Vec<&str>; 3] {
         let ring = argument(&self.ring);
         [vec!["snapshot", ring], vec!["capture", ring, "--now"], vec!["export", ring, "--format", "jsonl"]]
@@ -56,8 +56,8 @@ fn assert_ring_is_whole(path: &Path, events: u64) {
 
 const PLANTS: [&str; 5] = ["symlink", "dangling symlink", "hard link", "fifo", "directory"];
 
-/// Puts a file, a link or a pipe at `at`, as an enemy would. If it is a pipe, returns its reading end, so that writers
-/// do not wait.
+/// Puts a link, a pipe or a directory at `at`, as an attacker would. If it is a pipe, also opens and returns it, so
+/// that a writer of the pipe does not wait for a reader.
 fn plant(scene: &Scene, what: &str, at: &Path) -> Option<File> {
     match what {
         "symlink" => symlink(&scene.precious, at).unwrap(),
@@ -93,7 +93,8 @@ fn a_rotated_capture_writes_through_nothing_that_stands_in_the_place_of_its_file
             scene.assert_nothing_is_harmed(what);
             let now = fs::symlink_metadata(&first).unwrap();
             if what == "hard link" && options == ["--force"] {
-                // The name now leads to the new file. The old file is still there under its other name.
+                // The program has replaced the hard link by a new file. The old file is still there under its other
+                // name.
                 assert_eq!((run.code, now.is_file(), now.nlink()), (Some(0), true, 1), "{run:?}");
                 assert_eq!(CaptureFile::open(&first).unwrap().events().count(), 2);
             } else {
@@ -102,7 +103,7 @@ fn a_rotated_capture_writes_through_nothing_that_stands_in_the_place_of_its_file
             }
             uproot(&first);
         }
-        // This is the control: if nothing is planted, the program makes its file.
+        // This is the control: if nothing was planted, the program makes its file here.
         assert_eq!(run(&arguments).code, Some(0));
         assert_eq!(CaptureFile::open(&first).unwrap().events().count(), 2);
         uproot(&first);
@@ -180,7 +181,8 @@ fn what_is_planted_between_look_and_open_is_not_written_through() {
             }
         }
         is_over.store(true, std::sync::atomic::Ordering::Relaxed);
-        // Each run ends in one of two ways: it met a file and succeeded, or it met a link and refused.
+        // Each run ends in one of two ways: either it found a file and succeeded, or it found a link and refused to
+        // write.
         assert!(codes.iter().all(|code| [Some(0), Some(14)].contains(code)), "{codes:?}");
     });
     let _ = fs::remove_file(place(&scene.directory, "staged"));
@@ -189,7 +191,7 @@ fn what_is_planted_between_look_and_open_is_not_written_through() {
 
 fn assert_refused(run: &Run, path: &Path) {
     assert_eq!(run.code, Some(14), "{run:?}");
-    // The error is the last line; a warning about the other shards precedes it.
+    // The error is the last line. A warning about other shards may come before it.
     let last = run.err.lines().last().unwrap();
     assert!(last.starts_with(&format!("error: cannot write {}: ", path.display())), "{run:?}");
 }
@@ -204,7 +206,8 @@ fn a_ring_is_not_written_over_by_what_is_read_of_it() {
             assert_refused(&run(&[&verb[..], &["--force", "-o", argument(output)]].concat()), output);
             assert_ring_is_whole(&scene.ring, 2);
         }
-        // A ring that is read is not overwritten through stdout either, even if it is only one of two rings.
+        // The program does not overwrite its input through stdout either. Here stdout is the ring that the program
+        // reads.
         let out = File::options().append(true).open(&scene.ring).unwrap();
         let run = program::finish({
             let mut command = program::program(&[&verb[..], &["-o", "-"]].concat());
@@ -213,14 +216,14 @@ fn a_ring_is_not_written_over_by_what_is_read_of_it() {
         });
         assert!(run.err.starts_with("error: cannot write stdout: "), "{run:?}");
     }
-    // The ring gets the name of the first file that a rotated capture would write.
+    // Here the ring has the name that a rotated capture would give to its first file.
     let rows_ring = place(&scene.directory, "t.0001.evc");
     fs::rename(&scene.ring, &rows_ring).unwrap();
     let output = place(&scene.directory, "t.evc");
     let rotated = ["--rotate-size", "1M", "--force", "-o", argument(&output)];
     assert_refused(&run(&[&["capture", argument(&rows_ring), "--now"][..], &rotated].concat()), &rows_ring);
     assert_ring_is_whole(&rows_ring, 2);
-    // The ring still works: a live writer's next event can be read from it.
+    // The ring still works: its writer records one more event, and a reader finds it.
     scene.recorder.record(ExecEvent::TxnEnd as u16, [0; 4], b"");
     assert_ring_is_whole(&rows_ring, 3);
 }
@@ -282,7 +285,7 @@ fn no_ring_that_a_living_process_writes_is_replaced_even_if_nobody_reads_it() {
         assert_refused(&run(&[&verb[..], &["--force", "-o", argument(&scene.ring)]].concat()), &scene.ring);
         scene.assert_nothing_is_harmed("a living ring that is no input");
     }
-    // When its writer is gone, the ring's file is a file like any other, and may be replaced.
+    // When the ring's writer is gone, the ring is a file like any other, and may be replaced.
     scene.recorder.keep(true);
     drop(scene.recorder);
     let run = run(&[&read.verbs()[0][..], &["--force", "-o", argument(&scene.ring)]].concat());

@@ -1,5 +1,5 @@
-//! Programs that end before a reader has looked at all their events: the events that were not captured or watched are
-//! counted, to the last one.
+//! Programs that end before a reader has read all their events. The events that the capture or the watch has missed
+//! are counted exactly.
 #![cfg(feature = "cli")]
 
 mod child;
@@ -30,7 +30,7 @@ fn program() -> ! {
     std::thread::spawn(move || {
         log(recorder, 5);
         drop(logged);
-        // The end of this thread would be recorded as another event, so the thread never ends.
+        // The recorder would record the end of this thread as one more event. So the thread never ends.
         loop {
             std::thread::park();
         }
@@ -57,9 +57,9 @@ fn program() -> ! {
     std::process::exit(0);
 }
 
-/// Starts the program, and the command `look` that reads its rings. If `is_stopped`, the command is stopped while the
-/// program makes its new shards and exits. Returns the number of seqnos that each shard has handed out, and the result
-/// of the command.
+/// Starts the program, and `look`: a capture or a watch of the program's rings. If `is_stopped`, a signal stops
+/// `look` while the program makes its new shards and exits. Returns how many seqnos each shard has handed out, and
+/// what `look` has printed.
 fn look_at(test: &str, place: &Path, look: &[&str], is_there: impl Fn(), is_stopped: bool) -> (Vec<u64>, program::Run) {
     let mut talk = Talk::with(play(test, "program", place));
     assert_eq!(talk.hear(), "recording");
@@ -100,8 +100,8 @@ fn events_that_a_late_capture_misses_are_counted_exactly() {
     let place = program::place(&directory, "ring");
     let file = program::place(&directory, "t.evc");
     let arguments = ["capture", argument(&place), "-o", argument(&file), "--json", "--strict"];
-    // The capture writes to its file only when it has opened the ring, so a file of this length shows that the ring is
-    // open.
+    // The capture writes its first bytes when it has opened the ring. So a file of more than 500 bytes shows that the
+    // ring is open.
     let is_there = || wait_until(|| std::fs::metadata(&file).is_ok_and(|file| file.len() > 500));
     let (handed_out, ended) = look_at(CAPTURED, &place, &arguments, is_there, true);
     assert_eq!(ended.code, Some(16), "{ended:?}");
@@ -134,8 +134,8 @@ fn events_that_a_late_watch_misses_are_counted_exactly() {
     let directory = directory();
     let place = program::place(&directory, "ring");
     let out = ["watch", argument(&place), "--json", "--from", "oldest", "--strict"];
-    // A moment after its start, the watch has begun at the next event. The test is about later events, which the watch
-    // does not see.
+    // In this time the watch opens shard 0. Then it is stopped, so it misses the shards that the program makes
+    // afterwards.
     let is_there = || std::thread::sleep(Duration::from_millis(300));
     let (handed_out, ended) = look_at(WATCHED, &place, &out, is_there, true);
     let missed: u64 = handed_out[1..].iter().sum();

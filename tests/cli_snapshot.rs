@@ -60,7 +60,8 @@ fn a_part_is_saved_with_what_was_lost_of_it() {
         ["snapshot", argument(&ring), "-o", argument(&file), "--from", &from, "--to", &to, "--json", "--level", "1"];
     let saved = run(&arguments).json();
     assert_eq!(saved["events"].as_u64().unwrap() + saved["lost"].as_u64().unwrap(), capacity + 5);
-    // A snapshot of a live ring leaves out the oldest events, which its writer may be about to overwrite.
+    // The snapshot of a live ring leaves out the oldest events, because the writer could overwrite them at any
+    // moment.
     assert!(saved["lost"].as_u64().unwrap() >= 10, "{saved}");
     assert_eq!((&saved["expired"], &saved["last_seqno"]), (&json!(0), &json!(2 * capacity - 5)));
     assert_eq!(saved["file"], argument(&file));
@@ -120,7 +121,8 @@ fn a_snapshot_of_a_snapshot_is_the_same_snapshot() {
     assert_eq!(run(&["snapshot", program::KEPT, "-o", argument(&file), "--level", "19"]).code, Some(0));
     let image = |path: &std::path::Path| zstd::decode_all(&fs::read(path).unwrap()[..]).unwrap();
     let (mut kept, copy) = (image(program::KEPT.as_ref()), image(&file));
-    // Version 1.0 of the extension made the kept snapshot. A copy of it names the version that made the copy.
+    // The kept snapshot names version 1.0 of the header's extension. A copy of it names the version that this build
+    // uses. All other bytes must be equal.
     let version = eventring::__internals::layout::extension::VERSION_OFFSET;
     kept[version..version + 8].copy_from_slice(&eventring::__internals::layout::extension::VERSION.to_le_bytes());
     assert!(copy == kept, "the bytes differ");

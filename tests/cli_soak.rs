@@ -21,7 +21,8 @@ fn alone() -> MutexGuard<'static, ()> {
 #[test]
 fn a_second_of_everything_is_accounted_for_and_nothing_is_torn() {
     let _alone = alone();
-    // A soak needs longer if other programs use the processors, so the test repeats it with more seconds.
+    // While other programs use the processors, a soak of one second may record too little. Then the test repeats it
+    // with more seconds.
     for seconds in ["1", "4", "16", "64"] {
         let soak = run(&["soak", "--seconds", seconds, "--threads", "2", "--json"]);
         assert_eq!(soak.code, Some(0), "{soak:?}");
@@ -56,7 +57,7 @@ fn soak_with_rings() -> Live {
     live
 }
 
-/// Kills a soak and waits until its writer has noticed this and has removed the rings.
+/// Kills a soak. Then waits until the soak's writer process has noticed this and has removed the rings.
 fn kill_and_wait_until_cleared_up(mut soak: Live) {
     let rings = rings(&soak);
     soak.child.kill().unwrap();
@@ -72,8 +73,7 @@ fn kill_and_wait_until_cleared_up(mut soak: Live) {
 #[test]
 fn a_soak_that_is_killed_leaves_no_ring_behind() {
     let _alone = alone();
-    // The soak is killed at different times: immediately, when its writer may not have reported yet that it is ready,
-    // and later.
+    // The soak is killed at different times: immediately, when its writer process may not be ready yet, and later.
     for later in [0, 30, 300] {
         let soak = soak_with_rings();
         std::thread::sleep(Duration::from_millis(later));
@@ -88,7 +88,7 @@ fn a_soak_that_is_killed_while_it_has_its_writer_stopped_leaves_no_ring_behind()
     let ring = std::fs::File::open(rings(&soak).join("ring.perf")).unwrap();
     let LockState::Held { pid: Some(writer) } = lock_state(&ring) else { panic!("nobody writes") };
     let writer = Pid::from_raw(writer.try_into().unwrap()).unwrap();
-    // The soak is stopped before its writer, because a running soak would wake the writer up again.
+    // The test stops the soak before it stops the writer. A running soak would wake the writer up again.
     kill_process(Pid::from_child(&soak.child), Signal::STOP).unwrap();
     kill_process(writer, Signal::STOP).unwrap();
     kill_and_wait_until_cleared_up(soak);
@@ -103,7 +103,7 @@ fn a_writer_whose_soak_is_dead_before_it_is_ready_clears_up() {
     let (nobody, out) = std::io::pipe().unwrap();
     drop(nobody);
     let status = writer.stdout(out).stderr(Stdio::null()).status().unwrap();
-    // The program ends with code 0, as it does when the reader of its output has ended.
+    // Nobody can read the writer's output. The program then ends with code 0, as always when its reader has gone.
     assert_eq!(status.code(), Some(0));
     let cleared_up = !rings.exists();
     let _ = std::fs::remove_dir_all(&rings);

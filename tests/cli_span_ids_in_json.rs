@@ -1,4 +1,4 @@
-//! Span ids in JSON: a program that reads numbers as doubles, as JavaScript and jq do, gets the same ids.
+//! Span ids in JSON are never rounded, even by programs that read all numbers as doubles, such as JavaScript and jq.
 #![cfg(feature = "cli")]
 
 mod program;
@@ -13,7 +13,7 @@ use tracing_subscriber::prelude::*;
 
 const SPANS: usize = 5_500;
 
-/// Returns the number that remains of an id when a program reads it into a double.
+/// Returns the number that a program gets if it reads the id into a double.
 fn as_double(id: u64) -> u64 {
     id as f64 as u64
 }
@@ -93,7 +93,8 @@ fn a_double_holds_every_span_id_of_every_export_and_of_watch() {
         }
         assert!(first_words.len() >= SPANS && first_words.iter().all(|id| as_double(*id) == *id));
 
-        // This is the control: times are larger than 2^53, as documented, so doubles do not hold all of them.
+        // This is the control: time stamps are larger than 2^53, so a double cannot hold all of them exactly. (The
+        // documents say so.) The check for rounded numbers must find some of them.
         let mut times = HashSet::new();
         watched.iter().for_each(|line| numbers(line, &["ts_ns"], &mut times));
         assert!(times.iter().any(|nanos| as_double(*nanos) != *nanos));

@@ -1,5 +1,5 @@
-//! Rings in sparse files: reading them allocates no memory for holes and takes no time for them, and no event that is
-//! written meanwhile is overlooked.
+//! Rings in sparse files, which have holes. A reader allocates no memory for the holes and needs no time for them. It
+//! still finds every event that a writer writes into a hole meanwhile.
 #![cfg(feature = "cli")]
 
 mod mounted;
@@ -25,7 +25,7 @@ use std::path::Path;
 
 const PAYLOAD_BUF_BYTES: u64 = 1 << 27;
 
-/// Creates a ring of 2^`shift` descriptors in a file with only its first page.
+/// Creates a file for a ring of 2^`shift` descriptors. Only the file's first page is written; the rest is a hole.
 fn sparse_ring(path: &Path, shift: u32, last_seqno: u64) -> File {
     let header = FixedHeader {
         content_type: ExecEvent::CONTENT_TYPE,
@@ -75,7 +75,7 @@ fn holes_of_the_file_take_neither_memory_nor_time() {
         // A single event lies between two holes of the file.
         write_event(&file, shift, last_seqno / 2, 1 << 26, b"here");
         file.write_all_at(&last_seqno.to_le_bytes(), LAST_SEQNO as u64).unwrap();
-        // A lock makes the ring look live: readers must expect that more events come.
+        // If the file is locked, the ring looks live, and readers must expect that more events come.
         rustix::fs::flock(&file, if is_locked { FlockOperation::LockExclusive } else { FlockOperation::Unlock })
             .unwrap();
         let blocks = file.metadata().unwrap().blocks();
@@ -141,16 +141,16 @@ fn what_is_written_into_holes_while_they_are_read_is_read() {
     let reader = Reader::open(&path).unwrap();
     let mut cursor = reader.cursor();
     let mut buffer = Vec::new();
-    // All seqnos are written, because a reader would report missing ones as gaps. The last events lie in holes that the
-    // first ones did not touch.
+    // The loop writes every seqno, because a reader would report a missing one as a gap. The last events are written
+    // into parts of the file that were holes until then.
     for seqno in 1..=EVENTS {
-        // Each payload is in a page of its own, behind a hole. Some payloads cross the end of a page, and one crosses
-        // the end of the buffer.
+        // Each payload is in a page of its own, with a hole before it. Some payloads cross the end of a page, and the
+        // last one crosses the end of the buffer.
         let payload = vec![seqno as u8 | 1; 3000 + (seqno % 3) as usize * 1000];
         let payload_at =
             if seqno == EVENTS { PAYLOAD_BUF_BYTES - 100 } else { (1 << 20) + (seqno - 1) * 3 * 4096 + 64 };
         if seqno % 500 == 0 {
-            // The cursor looks for the event before it is written, and must find it later.
+            // The cursor looks for this event before it is written. It must find the event later.
             assert_eq!(cursor.next(), Next::NotReady);
         }
         write_event(&file, SHIFT, seqno, payload_at, &payload);
@@ -164,7 +164,8 @@ fn what_is_written_into_holes_while_they_are_read_is_read() {
         assert_eq!(event.seqno, seqno);
         assert!(cursor.payload(&event, &mut buffer).valid() == Some(&payload[..]), "seqno {seqno}");
     }
-    // Two kinds of cursors read the events from the beginning: new ones, and the one that was made before the events.
+    // Two cursors read all events again from the oldest one: the cursor that was made before the events, and a new
+    // one.
     for mut cursor in [cursor, Reader::open(&path).unwrap().cursor()] {
         cursor.seek(Seek::Oldest);
         for seqno in 1..=EVENTS {

@@ -1,4 +1,5 @@
-//! `eventring watch` on rings without a writer: selection, forms of output, losses, exit codes.
+//! `eventring watch` on rings without a live writer: which events it selects, how it prints them, how it reports
+//! losses, and its exit codes.
 #![cfg(feature = "cli")]
 
 mod program;
@@ -104,8 +105,8 @@ fn losses_are_lines_of_their_own_are_counted_and_strict_makes_them_an_error() {
     let mut capacity = 0;
     kept_ring(&path, ContentDescription::of::<ExecEvent>(), |recorder| {
         capacity = recorder.geometry().descriptor_capacity();
-        // The events go round the descriptors once and overwrite the oldest events. The payloads of the last events go
-        // round the payload buffer, too.
+        // These events are ten more than the ring has slots, so the oldest are overwritten. The three large payloads
+        // after them are more than the payload buffer holds.
         for i in 0..capacity + 10 {
             recorder.record(ExecEvent::TxnEnd as u16, [0, i, 0, 0], b"");
         }
@@ -158,10 +159,10 @@ fn events_overwritten_before_the_start_are_reported_and_are_not_losses() {
         assert_eq!(lines[0], json!({ "gap": { "first_seqno": 1, "count": 13, "cause": "overwritten_before" } }));
         assert_eq!((lines.len(), &lines[1]["seqno"]), (4, &json!(14)));
     }
-    // The watch describes overwritten events in the same words as the capture.
+    // `eventring capture` reports overwritten events in the same words as `eventring watch`.
     let capture = run(&["capture", argument(&path), "-o", argument(&place(&directory, "ring.evc"))]);
     assert!(capture.err.contains("13 events had been overwritten before the capture began"), "{capture:?}");
-    // The watch is asked for three events more than the ring still has.
+    // The watch is asked for three more events than the ring still has.
     let wanted = (capacity + 3).to_string();
     let last = watch(&["--last", &wanted, "--json"]);
     assert_eq!(
@@ -251,7 +252,8 @@ fn several_rings_are_merged_by_time_and_lines_say_which_ring_they_are_of() {
     let found: Vec<usize> =
         lines.iter().map(|line| rings.iter().position(|ring| line["ring"] == *ring).unwrap()).collect();
     assert_eq!(found, order);
-    // The watch must show the last events of all rings together, whichever rings hold them.
+    // `--last N` counts the events of both rings together. The watch must show the last N, whichever rings they are
+    // in.
     for last in 0..=order.len() + 1 {
         let last_lines = program::run(&[&arguments[..], &["--last", &last.to_string()]].concat()).json_lines();
         assert!(last_lines == lines[order.len().saturating_sub(last)..], "{last}: {last_lines:?}");

@@ -1,4 +1,5 @@
-//! `eventring watch` on a ring that is being written: following, the writer's end and return, Ctrl-C.
+//! `eventring watch` on a ring that is being written: it follows the writer, notices that the writer ends or comes
+//! back, and ends on Ctrl-C.
 #![cfg(feature = "cli")]
 
 mod child;
@@ -21,7 +22,8 @@ fn a_live_ring_is_followed_from_its_newest_event_until_its_writer_ends_it() {
     let recorder = exec_ring(&path);
     record(&recorder, 1);
     let mut live = Live::start(&["watch", argument(&path), "--json"]);
-    // The test cannot know when the watch has begun at the next event. So it records until the watch shows an event.
+    // The watch shows only events that are recorded after it has begun. The test cannot know when that is, so it
+    // records events until the watch shows one.
     let (shown, seen) = channel();
     let watcher = std::thread::spawn(move || {
         let first = live.json_line();
@@ -54,7 +56,7 @@ fn ctrl_c_ends_with_a_summary() {
     let recorder = exec_ring(&path);
     (0..3).for_each(|mark| assert_ne!(record(&recorder, mark), 0));
     let mut live = Live::start(&["watch", argument(&path), "--from", "oldest"]);
-    // The date, the headings and three events are shown while the writer is silent.
+    // The watch shows five lines while the writer is silent: the date, the headings, and three events.
     let lines: Vec<String> = (0..5).map(|_| live.line()).collect();
     assert!(lines[4].contains("TXN_END"), "{lines:?}");
     live.interrupt();
@@ -94,7 +96,7 @@ fn the_cause_of_a_rings_end_is_reported() {
         record(&recorder, 7);
         child::say("recorded");
         child::wait_for_parent();
-        // The process ends without unwinding, so the recorder is not dropped.
+        // `exit` ends the process without running destructors, so the recorder is not dropped.
         std::process::exit(0);
     }
     let reported = ["exit", "kept", "killed", "killed and removed"].map(|part| {
@@ -142,7 +144,7 @@ fn reopen_waits_for_the_ring_and_follows_to_the_next_one_from_its_oldest_event()
             let line = live.json_line();
             assert_eq!(line["ext"][1], mark);
         }
-        // The watch shows the last event of the old ring before the first event of the new ring.
+        // This event is the last one of its ring. The watch must show it before it goes on with the next ring.
         record(&recorder, round + 20);
         drop(recorder);
         assert_eq!(live.json_line()["ext"][1], round + 20);

@@ -1,5 +1,5 @@
-//! `eventring watch` says what it waits for, accounts for rings that are made while it waits, and notices that a ring's
-//! file is truncated.
+//! `eventring watch` prints what it waits for. It accounts for all events of rings that are made while it waits, and
+//! notices if somebody truncates a ring's file.
 #![cfg(feature = "cli")]
 
 mod program;
@@ -22,7 +22,7 @@ fn next_notice(live: &mut Live) -> String {
     line
 }
 
-/// Returns the first notice that the program prints on stderr, and interrupts the program.
+/// Starts the program, waits for its first notice on stderr, and interrupts the program. Returns the notice.
 fn only_notice(arguments: &[&str]) -> String {
     let mut live = Live::start(arguments);
     let line = next_notice(&mut live);
@@ -31,7 +31,8 @@ fn only_notice(arguments: &[&str]) -> String {
     line
 }
 
-/// Returns the number of seqnos that a line accounts for: 1 for an event, the count of a gap.
+/// Returns how many seqnos a line accounts for: 1 if it shows an event, the gap's count if it shows a gap, otherwise
+/// 0.
 fn accounted_for(line: &Value) -> u64 {
     line["gap"]["count"].as_u64().unwrap_or(u64::from(line["seqno"].is_u64()))
 }
@@ -88,7 +89,7 @@ fn losses_before_a_reopen_are_counted() {
     let directory = directory();
     let path = place(&directory, "ring");
     let mut live = Live::start(&["watch", argument(&path), "--reopen", "--json", "--strict"]);
-    // The watch was there before the ring, so it must account for every event of the ring.
+    // The watch began before the ring was made, so it must account for every event of the ring.
     assert!(next_notice(&mut live).contains("waiting for the ring"));
     let mut anew = Vec::new();
     for _ in 0..2 {
@@ -108,7 +109,8 @@ fn losses_before_a_reopen_are_counted() {
     live.interrupt();
     let run = live.end();
     assert_eq!(run.code, Some(16), "{run:?}");
-    // One line of the output says that a new ring was made, whose seqnos begin with 1 again.
+    // The second ring has the name of the first one, and its seqnos begin with 1 again. One line of the output
+    // reports this.
     assert_eq!(anew.len(), 1);
     assert_eq!(
         (&anew[0]["made_anew"]["name"], &anew[0]["made_anew"]["pid"]),
@@ -138,8 +140,8 @@ fn a_given_up_seqno_is_shown_and_is_not_a_loss() {
     let path = place(&directory, "ring");
     let recorder = exec_ring(&path);
     let capacity = recorder.geometry().descriptor_capacity();
-    // This reservation stalls in the slot of the last of these events. That event finds the slot taken and gets the
-    // next seqno.
+    // This reservation stays open. The last of the following events comes to its slot, finds the slot taken, and gets
+    // the next seqno.
     let stalled = recorder.reserve(ExecEvent::TxnEnd as u16, [0; 4], 0).unwrap();
     record(&recorder, capacity);
     drop(stalled);

@@ -1,4 +1,4 @@
-//! Times of two processes, each with a clock of its own, and of a forked child that continues with its parent's clock.
+//! Two processes, each with a clock of its own, agree on the time. A forked child continues with its parent's clock.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -16,7 +16,7 @@ const ANSWERING: &str = "EVENTRING_TEST_CLOCK_ANSWERS";
 /// Plays the other process: answers every line with the time.
 fn answer() {
     for _ in std::io::stdin().lines() {
-        // `println` is not used because the test harness may hold its output back.
+        // The answer is not printed with `println`, because the test harness may hold back what `println` prints.
         let mut out = std::io::stdout();
         writeln!(out, "time {}", Clock::global().now_epoch_nanos()).unwrap();
         out.flush().unwrap();
@@ -58,7 +58,8 @@ fn two_processes_agree_on_the_time() {
     assert!(other.wait().unwrap().success());
 }
 
-/// Checks the clock in a child. Returns the fault as an exit status, or 0.
+/// Checks the clock in a forked child. Returns an exit status: 0 if the clock is right, otherwise the number of the
+/// fault.
 fn fault_of_a_childs_clock(mut last: u64) -> i32 {
     let realtime = || {
         let now = clock_gettime(ClockId::Realtime);
@@ -97,7 +98,7 @@ fn a_forked_child_goes_on_with_the_clock_while_its_parents_threads_calibrate() {
     for _ in 0..40 {
         let before_fork = Clock::global().now_epoch_nanos();
         // SAFETY: the child allocates nothing, takes no lock and leaves by `_exit`. All functions that it calls are
-        // async-signal-safe; the clock is.
+        // async-signal-safe, also those of the clock.
         let child = unsafe { libc::fork() };
         assert!(child >= 0);
         if child == 0 {

@@ -45,7 +45,8 @@ fn a_clock_reads_the_tick_counter_exactly_if_that_is_usable() {
     }
 }
 
-/// Runs the test in a thread of its own, because the permission belongs to a thread.
+/// Forbids a thread to read the tick counter. The kernel keeps this permission per thread, so the test uses a thread
+/// of its own.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #[test]
 fn a_thread_without_permission_to_read_the_counter_gets_an_error() {

@@ -1,4 +1,4 @@
-//! Threads that all ask for the time, and pass it to each other.
+//! Many threads ask for the time, and pass it to each other. No thread sees the time fall.
 
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
@@ -22,7 +22,8 @@ fn ask_from_threads(clock: &Clock, threads: usize, duration: Duration) {
                         last = now;
                     }
                     given += 1_000;
-                    // Yielding lets other threads run, and calibrate, at other points than a tick of the scheduler.
+                    // Without this call, the threads would take turns only at the scheduler's ticks. With it, another
+                    // thread may run, and calibrate the clock, at any point of this loop.
                     std::thread::yield_now();
                 }
                 assert!(given > 0);

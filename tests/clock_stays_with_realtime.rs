@@ -1,5 +1,5 @@
-//! The clock's promise, compared with the machine's own real-time clock: for two minutes, or for as many seconds as
-//! `EVENTRING_CLOCK_TEST_SECONDS` says. The test sleeps most of the time.
+//! A comparison of the clock with the machine's real-time clock. It takes two minutes, or as many seconds as
+//! `EVENTRING_CLOCK_TEST_SECONDS` says. Most of the time, the test sleeps.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,8 @@ fn nanos(id: ClockId) -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Returns `CLOCK_REALTIME` less `CLOCK_MONOTONIC`. Both clocks are slewed alike, so this value changes only by steps.
+/// Returns `CLOCK_REALTIME` minus `CLOCK_MONOTONIC`. The kernel slews both clocks alike, so the difference changes
+/// only when it steps the real-time clock.
 fn realtime_beyond_monotonic() -> i64 {
     (0..10)
         .map(|_| {
@@ -33,9 +34,9 @@ fn realtime_beyond_monotonic() -> i64 {
 /// One reading of the clock between two readings of the real-time clock.
 struct Reading {
     given: u64,
-    /// The distance of the reading from the nearer of the two, if it is outside of them.
+    /// How far the reading lies outside of the two readings of the real-time clock; 0 if it lies between them.
     error_nanos: u64,
-    /// The distance of the reading from the middle of the two.
+    /// The distance of the reading from the middle between the two readings of the real-time clock.
     from_middle_nanos: u64,
 }
 
@@ -45,7 +46,7 @@ fn read(clock: &Clock) -> Reading {
     let after = nanos(ClockId::Realtime);
     Reading {
         given,
-        // However long the thread was preempted in between, the true time of the call is between the two.
+        // The true time of the call lies between `before` and `after`, however long the thread was preempted.
         error_nanos: before.saturating_sub(given).max(given.saturating_sub(after)),
         from_middle_nanos: given.abs_diff(before.midpoint(after)),
     }
@@ -66,9 +67,11 @@ fn the_clock_stays_within_a_microsecond_of_the_real_time_clock() {
         if Instant::now() >= end {
             break;
         }
-        // The naps last 3 to 40 ms, and sometimes more than a second: the segment in use has ended long before.
+        // The thread sleeps for 3 to 40 ms, and sometimes for 1.5 s. Each time, the clock's calibration segment is
+        // out of date when the thread wakes up.
         std::thread::sleep(Duration::from_millis(if round % 200 == 199 { 1_500 } else { 3 + round * 7 % 38 }));
-        // These readings are spread over all segments of a millisecond.
+        // The readings are 20 µs apart. So they come from all of the clock's calibration segments within nearly a
+        // millisecond.
         let readings: Vec<Reading> = (0..40)
             .map(|_| {
                 let pause = Instant::now();
@@ -87,8 +90,8 @@ fn the_clock_stays_within_a_microsecond_of_the_real_time_clock() {
         let step = new_offset - offset;
         offset = new_offset;
         if step.abs() > 500 {
-            // The clock follows a step forward at once, and a step back at half the rate. Nothing is promised
-            // meanwhile.
+            // The clock follows a forward step at once, and a backward step at half the rate. Until it has caught up,
+            // it promises nothing, and the test checks nothing.
             steps += 1;
             eprintln!("CLOCK_REALTIME was stepped by {step} ns");
             let catching_up = Instant::now();

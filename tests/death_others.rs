@@ -1,4 +1,4 @@
-//! Processes that stop, die, fork or execute another program while a ring is written and read.
+//! While a ring is written and read, its processes are stopped, die, fork or execute another program.
 
 #![cfg(not(any(loom, shuttle)))]
 
@@ -84,7 +84,8 @@ fn readers_that_are_killed_leave_writer_and_other_readers_alone() {
     println!("{kills} readers killed: {verdict}");
     assert_eq!((verdict.read, verdict.lost, verdict.wrong()), (20_000, 0, 0), "{verdict}");
     drop(recorder);
-    // This recorder gets the name, because a reader holds nothing that keeps the name in use.
+    // A new recorder can take the ring's name immediately: no reader keeps the name in use, whether it lives or was
+    // killed.
     self::recorder(&path);
 }
 
@@ -169,8 +170,8 @@ fn a_writer_that_was_stopped_counts_as_live_and_goes_on() {
     assert_eq!((verdict.read + verdict.lost, verdict.wrong()), (reader.info().last_seqno, 0), "{verdict}");
     assert_eq!(reader.info().last_seqno, 60_000 + given_up);
     assert!(writer.end().success());
-    // The end of the recorder has removed the file. The reader still has the file open, and sees that the ring has
-    // ended.
+    // The recorder has removed the file when it ended. The reader still has the file open, and sees the state
+    // "ended".
     assert_eq!(reader.state(), RingState::Ended);
 }
 
@@ -186,7 +187,8 @@ fn a_fork_in_the_middle_of_recording_gives_a_child_that_records_nothing_and_spoi
             }
             let mut forks = 0;
             for _ in 0..20 {
-                // SAFETY: the child only calls functions that take no lock and allocate nothing, and leaves.
+                // SAFETY: the child only calls functions that take no lock and allocate nothing, and then leaves by
+                // `_exit`.
                 let pid = unsafe { libc::fork() };
                 if pid == 0 {
                     let seqno = recorder.record(2, [0; 4], b"of the child");
@@ -293,8 +295,8 @@ fn panics_in_the_middle_of_reservations_become_errors_and_nothing_else() {
         match cursor.next() {
             Next::Event(event) if event.event_type == 1 => {
                 let payload = cursor.payload(&event, &mut buffer).valid().unwrap();
-                // The payload of a RECORD_ERROR begins with the reason, the type of the event that is missing, 9, and
-                // the number of its bytes that follow, 0.
+                // The payload of a RECORD_ERROR begins with three numbers: the reason (3: the event is missing), the
+                // type of the event (9), and how many bytes of its payload follow (0).
                 assert_eq!((payload.len(), &payload[..8]), (16, &[3, 0, 9, 0, 0, 0, 0, 0][..]));
                 errors += 1;
             }
@@ -308,7 +310,7 @@ fn panics_in_the_middle_of_reservations_become_errors_and_nothing_else() {
     assert_eq!(recorder.stats().record_errors, 120);
 }
 
-/// A value that records when it is dropped at the end of its thread.
+/// A value that records an event when it is dropped at the end of its thread.
 struct Last(Recorder);
 
 impl Drop for Last {
@@ -326,9 +328,9 @@ fn threads_that_record_until_their_last_breath_are_all_read() {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let path = directory.path().join("ring");
     let recorder = recorder(&path);
-    // One of the two destructors runs before the thread gives its payload cursor back, and the other one after. An
-    // event that is recorded without a payload cursor takes a chunk of its own, so there are only as many threads as
-    // can record without overwriting a payload.
+    // Each thread drops one of its two `Last` before it gives its payload cursor back, and the other one after that.
+    // The event of the later drop has no payload cursor, so it takes a whole chunk of payload memory. With 120
+    // threads, no payload is overwritten yet.
     for _ in 0..120 {
         let recorder = recorder.clone();
         let thread = std::thread::spawn(move || {

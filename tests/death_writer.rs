@@ -1,4 +1,4 @@
-//! A writer that is killed at any instruction loses no event that it had committed, and leaves no half event.
+//! A writer that is killed at any instruction loses no event that it had committed, and leaves no half-written event.
 
 #![cfg(not(any(loom, shuttle)))]
 
@@ -15,12 +15,13 @@ use std::process::{Child, Stdio};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Returns the number of kills: some hundred, or EVENTRING_KILLS.
+/// Returns how many writers the test kills: the number in EVENTRING_KILLS, or 120 if it is not set.
 fn kills() -> u64 {
     std::env::var("EVENTRING_KILLS").map_or(120, |text| text.parse().expect("a number of kills"))
 }
 
-/// Starts a child that plays `part` of `test` at `path`, and collects the seqnos that it reports.
+/// Starts a child that plays `part` of `test` at `path`. Returns the child, and a thread that collects the seqnos
+/// that the child reports.
 fn start(test: &str, part: &str, path: &Path) -> (Child, JoinHandle<Vec<u64>>) {
     let mut child = play(test, part, path).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     let reported = listen(&mut child);
@@ -40,7 +41,8 @@ fn kill_early(path: &Path, random: &mut Random) {
     }
 }
 
-/// Kills a recording writer to which a reader is attached, and examines its ring.
+/// Starts a writer and a reader that follows it. Kills the writer after `time`, examines the ring, and adds the
+/// result to `findings`. Returns the reader.
 fn kill_while_recording(
     (test, part): (&str, &str),
     path: &Path,
@@ -51,7 +53,8 @@ fn kill_while_recording(
     let (mut child, reported) = start(test, part, path);
     let reader = loop {
         match Reader::open(path) {
-            // Until the new writer has made its ring, the ring of the previous writer is there, and it must be whole.
+            // Until the new writer has made its ring, `path` leads to the ring of the previous writer. That ring is
+            // not live, but it must open without an error.
             Ok(reader) if reader.state() == RingState::Live => break reader,
             Ok(_) => {}
             Err(error) => assert_eq!(error.kind(), ReaderErrorKind::NotFound, "{error}"),
@@ -76,15 +79,15 @@ fn kill_while_recording(
 
 const TEST: &str = "committed_events_survive_a_kill_and_no_event_is_half_written";
 
-/// The test of all kills. For more of them: `EVENTRING_KILLS=5000 cargo test --test death_writer -- --nocapture`.
+/// Kills many writers. For more kills: `EVENTRING_KILLS=5000 cargo test --test death_writer -- --nocapture`.
 #[test]
 fn committed_events_survive_a_kill_and_no_event_is_half_written() {
     if part().is_some() {
         return death::write_until_killed(&place(), death::record_and_tell);
     }
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    // Four rows of kills run side by side. Each spends most of its time waiting until the follower checks whether the
-    // writer lives.
+    // Four threads kill writers at the same time. Each of them mostly waits, until its follower checks whether the
+    // writer still lives.
     let rows: Vec<Findings> = std::thread::scope(|scope| {
         let rows: Vec<_> = (0..4)
             .map(|row| {
@@ -118,8 +121,8 @@ fn committed_events_survive_a_kill_and_no_event_is_half_written() {
     assert!(all.told_and_found > 0 && (all.while_creating > 0 || kills() < 32));
 }
 
-/// The positive control: the same examination of faulty writers. (The first kill nearly always shows the fault; the
-/// test has a hundred kills.)
+/// The positive control: the same examination must find the faults of two faulty writers. (It nearly always does so
+/// with the first kill. The test allows a hundred kills.)
 #[test]
 fn writers_that_report_too_early_or_commit_half_events_are_found() {
     const TEST: &str = "writers_that_report_too_early_or_commit_half_events_are_found";

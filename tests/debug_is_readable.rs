@@ -1,5 +1,5 @@
-//! A `main` that returns an error prints the error's `Debug`, so people must be able to read it. The `Debug` of a
-//! recorder does not print a page of schema.
+//! Rust prints the `Debug` of an error that `main` returns, so this text must be readable. The `Debug` of a recorder
+//! must not contain its whole schema text.
 
 use eventring::reader::Reader;
 use eventring::recorder::{ContentDescription, Recorder};
@@ -14,7 +14,7 @@ fn errors_are_debugged_as_they_are_displayed() {
     assert!(format!("{boxed:?}").starts_with("cannot use ring configuration: \"x:3:4\""), "{boxed:?}");
 }
 
-/// Checks that an error reads well when `main` returns it, and includes the messages of its causes.
+/// Checks that the error's `Debug` is the same text as its `Display`, and contains the messages of all its causes.
 #[track_caller]
 fn check(error: &dyn std::error::Error) {
     let debugged = format!("{error:?}");

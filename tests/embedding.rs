@@ -1,5 +1,5 @@
-//! A program that only embeds the recorder compiles nothing of the command line, of compression or of exports, and
-//! docs/EMBEDDING.md shows exactly which crates it compiles.
+//! A program that only embeds the recorder compiles no crate of the command line, of compression or of the exports.
+//! docs/EMBEDDING.md lists exactly the crates that it compiles.
 
 use std::process::Command;
 

@@ -1,6 +1,6 @@
-//! A reader that begins after the ring has gone round. Its cursor first reports the events that were overwritten before
-//! the reader began. So the reader accounts for every seqno since 1, and these events are counted apart from the events
-//! that it loses itself.
+//! A reader that begins after the ring has gone round. Its cursor first reports a gap: the events that were
+//! overwritten before the reader began. So the reader accounts for every seqno since 1. It counts these events apart
+//! from those that it loses later.
 
 use eventring::reader::{
     Cursor, Followed, Follower, Gap, GapCause, Next, Reader, RingItem, RingSet, RingState, Seek, WaitStrategy,
@@ -12,7 +12,8 @@ use std::time::Duration;
 
 const GONE: u64 = 1000;
 
-/// Makes a ring to which more events were recorded than it can hold: the first `GONE` events are overwritten.
+/// Makes a ring and records `GONE` more events than it can hold, so the first `GONE` events are overwritten. Returns
+/// the recorder, a reader and the last seqno.
 fn gone_round() -> (Recorder, Reader, u64) {
     let builder = Recorder::builder(ContentDescription::new(300, "SHOP")).anonymous().compact(true);
     let recorder = builder.shifts(15, 21).prefault(false).build().unwrap();
@@ -32,8 +33,8 @@ fn before(first_seqno: u64, count: u64) -> Next {
     Next::Gap(Gap { first_seqno, count, cause: GapCause::OverwrittenBefore })
 }
 
-/// Reads in a loop, and returns four counts: events read, events overwritten before the start, events lost, seqnos
-/// given up.
+/// Reads until no event is ready. Returns four counts: events read, events overwritten before the start, events lost,
+/// and seqnos given up.
 fn account(cursor: &mut Cursor) -> [u64; 4] {
     let mut counts = [0; 4];
     let mut next_seqno = cursor.next_seqno();
@@ -111,7 +112,8 @@ fn every_way_to_read_tells_it() {
 #[test]
 fn the_gap_begins_at_the_requested_seqno() {
     let (recorder, reader, last) = gone_round();
-    // The cursor is to begin ten events before the oldest event. These ten are gone, so they are reported first.
+    // `Seek::Last` asks for ten more events than the ring still has. These ten events are gone, so the cursor reports
+    // them first.
     let mut cursor = cursor(&reader, Seek::Last(last - GONE + 10));
     assert_eq!(cursor.next_seqno(), GONE - 9);
     assert_eq!(cursor.next(), before(GONE - 9, 10));
@@ -122,7 +124,7 @@ fn the_gap_begins_at_the_requested_seqno() {
         cursor.seek(Seek::Last(wanted));
         assert_eq!(cursor.next_seqno(), seqno);
     }
-    // A cursor that was sent to seqno 5 wanted the events from there on, so the overwritten ones are a loss.
+    // `Seek::Seqno(5)` asks for all events from seqno 5 on. So the overwritten ones among them count as a loss.
     cursor.seek(Seek::Seqno(5));
     let gap = Gap { first_seqno: 5, count: GONE - 4, cause: GapCause::Overwritten };
     assert_eq!(cursor.next(), Next::Gap(gap));
@@ -146,7 +148,7 @@ fn events_overwritten_after_the_start_are_the_readers_losses() {
     assert_eq!(reader.state(), RingState::Ended);
     let first = Gap { first_seqno: GONE + 2, count: last - GONE - 1 + (last - GONE), cause: GapCause::Overwritten };
     assert_eq!(oldest.next(), Next::Gap(first));
-    // This cursor began at the newest event. All events after it were still in the ring at that time, so none of them
+    // This cursor began at the newest event, and all later events were recorded after its start. So none of them
     // counts as overwritten before the start.
     let [read, before, lost, given_up] = account(&mut newest);
     assert_eq!((read + lost, before, given_up), (more, 0, 0));
@@ -191,8 +193,8 @@ fn beside_a_writer_that_is_faster_it_is_exact_too() {
                 next_seqno += count;
             }
             assert_eq!(cursor.read_count() + cursor.lost_count(), next_seqno - 1);
-            // The count includes all events that were gone when the cursor began, and no event that was recorded
-            // afterwards.
+            // `gone` includes all events that were gone when the cursor began, and no event that was recorded after
+            // that.
             let gone_at_least = last.saturating_sub(recorder.geometry().descriptor_capacity());
             assert!((gone_at_least..=later).contains(&gone), "{gone} of {last} to {later}");
         }

@@ -44,7 +44,7 @@ fn run(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Returns the spans and the texts of log records of a recording.
+/// Returns the spans of a recording, and the texts of its log records.
 fn spans_and_messages(path: &Path) -> (SpanTree, Vec<String>) {
     let mut reader = PerfReader::open(path).unwrap();
     let records: Vec<_> = std::iter::from_fn(|| reader.next())

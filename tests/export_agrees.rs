@@ -1,5 +1,5 @@
-//! All exports of a recording agree when other people's programs read them: in counts, and in durations to the
-//! nanosecond.
+//! One recording is exported in all formats, and programs of other projects read the exports. They must agree in
+//! counts, and in durations to the nanosecond.
 #![cfg(feature = "cli")]
 
 mod consumers;
@@ -59,7 +59,8 @@ fn record(perf: &Recorder, exec: &Recorder) {
                     let text: Vec<u8> = [0, ValueType::Str as u8, 2, 0, b'h', b'i'].to_vec();
                     event(perf, PerfEvent::Event, PerfExt { field_count: 1, ..of(task + 1, 3) }, &text);
                     if number % 10 == 0 {
-                        // The outer span is exited before the inner one, so the two slices do not nest.
+                        // The outer span is exited before the inner span, so the two time slices overlap but do not
+                        // nest.
                         event(perf, PerfEvent::SpanExit, of(task, 1), &[]);
                         event(perf, PerfEvent::SpanExit, of(task + 1, 2), &[]);
                     } else {

@@ -1,5 +1,5 @@
-//! 200,000 tasks on tokio's threads: the span view has each task once with its true time, and the thread view has each
-//! time slice of each thread.
+//! 200,000 tasks on tokio's threads. The span view of the export has each task once, with its true time. The thread
+//! view has each time slice that a thread spent in a task.
 #![cfg(feature = "cli")]
 
 mod program;
@@ -20,7 +20,8 @@ fn now_nanos() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64
 }
 
-/// Runs the tasks. Returns two times for each task, by its number: before it made its span and after the span ended.
+/// Runs the tasks. Returns a map from the number of each task to two times: before it made its span, and after its
+/// span ended.
 fn run_tasks() -> HashMap<u64, (u64, u64)> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_time().build().unwrap();
     runtime.block_on(async {
@@ -63,8 +64,8 @@ fn nanos(micros: &Value) -> u64 {
 
 #[test]
 fn every_task_is_there_once_with_its_true_time_and_every_slice_of_a_thread() {
-    /// The tolerance between the recorder's clock and the system's clock. They agree within a microsecond, but other
-    /// programs can interrupt the test between two readings.
+    /// The tolerance between the recorder's clock and the system's clock. The clocks agree within a microsecond, but
+    /// other programs can interrupt the test between two readings.
     const CLOCK_NANOS: u64 = 20_000;
     let dir = tempfile::tempdir().unwrap();
     let ring = dir.path().join("tasks");
@@ -89,7 +90,7 @@ fn every_task_is_there_once_with_its_true_time_and_every_slice_of_a_thread() {
         let number = span["args"]["number"].as_u64().unwrap();
         let (before, after) = times[&number];
         let duration = nanos(&span["dur"]);
-        // Every task with such a number slept for 5 ms within its span.
+        // A task sleeps for 5 ms within its span if its number is 7 modulo 1000.
         assert!(number % 1000 != 7 || duration >= 5_000_000, "{span}");
         assert!(duration <= after - before + CLOCK_NANOS, "{span} {before} {after}");
         let id = span["args"]["span_id"].as_u64().unwrap();
@@ -111,8 +112,8 @@ fn every_task_is_there_once_with_its_true_time_and_every_slice_of_a_thread() {
         by_thread.entry(slice["tid"].as_u64().unwrap()).or_default().push((start, start + duration));
     }
     assert_eq!(busy, summary.spans[0].busy_nanos);
-    // Each task enters its span at least twice: when it is polled before and after it yields, and once more when it is
-    // dropped. Each enter is a slice, so each span has two slices or more.
+    // Each poll of a task enters its span, and each enter gives a slice. Each task is polled at least twice, before
+    // and after it yields. (Dropping the task enters the span once more.)
     assert!(of_span.len() as u64 == TASKS && of_span.values().all(|slices| *slices >= 2));
     assert!(by_thread.len() <= 5, "tracks: {}", by_thread.len());
     for slices in by_thread.values_mut() {

@@ -1,5 +1,5 @@
-//! Event 1 of a ring with an unknown schema: a payload that is a well-formed RECORD_ERROR is shown as one. Any other
-//! payload is shown as bytes, because that schema may use code 1 for something else.
+//! Events of type 1 in a ring with an unknown schema. If the payload is a well-formed RECORD_ERROR, it is shown as
+//! one. Any other payload is shown as bytes, because the unknown schema may use type 1 for something else.
 #![cfg(feature = "cli")]
 
 mod program;

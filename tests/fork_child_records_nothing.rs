@@ -1,5 +1,5 @@
-//! A forked child records nothing into its parent's ring, whatever it tries, and removes nothing of the ring when it
-//! ends.
+//! Whatever a forked child tries, it records nothing into its parent's ring. When it ends, it removes no file of the
+//! ring.
 
 mod forked;
 
@@ -40,7 +40,7 @@ fn a_child_leaves_its_parents_rings_alone() {
             return 4;
         }
         drop(dropped.take());
-        // The parent lives and holds the ring's lock, so the child cannot make a ring of this name.
+        // The parent lives and still holds the ring's lock, so the child cannot make a ring of the same name.
         if recorder_at(&path).is_ok() {
             return 5;
         }
@@ -50,7 +50,7 @@ fn a_child_leaves_its_parents_rings_alone() {
     assert_eq!(code, 0);
     assert!(image == std::fs::read(&path).unwrap(), "a byte of the ring has changed");
 
-    // The reservation of the parent is still open, and the parent goes on with it.
+    // In the parent, the reservation is still open. The parent completes it.
     let mut open = open.unwrap();
     open.append(b"done");
     assert_eq!(open.commit(), 2);

@@ -1,5 +1,5 @@
-//! A forked child that has its parent's process id, because it is the first process of a pid namespace within another
-//! one, owns none of its parent's rings.
+//! A forked child may have the same process id as its parent, if it is the first process of a new pid namespace. It
+//! still owns none of its parent's rings.
 
 #![cfg(not(any(loom, shuttle)))]
 
@@ -21,15 +21,15 @@ fn recorder(path: &Path) -> Recorder {
     Recorder::builder(description).config(path).compact(true).shifts(15, 21).prefault(false).build().unwrap()
 }
 
-/// Forks, and waits for the child. The child runs `child` and exits through the exit handlers, which must not remove
-/// the parent's rings.
+/// Forks, runs `child` in the forked child, and waits until it ends. The child exits through the exit handlers, which
+/// must not remove the parent's rings.
 fn fork(child: impl FnOnce()) {
     // SAFETY: this is the only active thread of the process (the harness's main thread waits).
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0);
     if pid == 0 {
         child();
-        // SAFETY: the call is that of `std::process::exit`, from the only thread of this process.
+        // SAFETY: this is the call that `std::process::exit` makes, and this process has no other thread.
         unsafe { libc::exit(0) };
     }
     let mut status = 0;
@@ -63,7 +63,7 @@ fn parent() {
     });
     say(format!("{stay:?} {}", ring.record(2, [0; 4], b"of the parent")));
     drop(dropped);
-    // This is the control: in the process that made the rings, the files are removed.
+    // This is the control: if the process that made the ring drops the recorder, the file is removed.
     say(format!("{:?}", place().with_extension("dropped").exists()));
 }
 

@@ -36,8 +36,7 @@ fn a_global_recorder_refuses_events_of_other_types() {
     // A `main` that returns the error prints this text.
     assert_eq!(format!("{error:?}"), error.to_string());
     assert!(OTHERS.installed().is_none() && std::fs::read_dir(directory.path()).unwrap().next().is_none());
-    // A configuration from an environment variable fails in the same way. PATH is set wherever tests run, so it stands
-    // for such a variable.
+    // `try_init_from_env` fails in the same way. It needs a variable that is set; PATH is set wherever tests run.
     let error = OTHERS.try_init_from_env::<Shop>("PATH").unwrap_err();
     assert_eq!(error.kind(), InitErrorKind::OtherRecorder);
 }
@@ -53,7 +52,7 @@ fn its_events_go_into_its_own_ring_and_are_decoded_by_the_ring_alone() {
     let order = Order { id: 7, items: 2 };
     assert_eq!(recordv!(Shop::OrderPlaced, &order, [b"in a hurry"]; ext[3] = 5), 1);
     assert_eq!(record!(Shop::DayEnded), 2);
-    // The failed calls have not installed anything in the recorder `EXEC`.
+    // The failed calls have installed nothing in the global recorder `EXEC`.
     assert!(EXEC.installed().is_none());
 
     let reader = Reader::open_typed::<Shop>(&path).unwrap();
@@ -85,7 +84,7 @@ enum Lamp {
     SwitchedOn = 2,
 }
 
-/// Events that name the same recorder, and whose code 2 has another meaning.
+/// Events that name the same recorder as `Lamp`. Their code 2 means something else than code 2 of `Lamp`.
 #[derive(EventType, Clone, Copy)]
 #[event(content_type = 301, name = "DOORS", recorder = SHARED)]
 #[repr(u16)]
@@ -102,19 +101,19 @@ fn two_event_types_do_not_share_a_recorder_though_they_name_the_same() {
     assert_eq!(error.kind(), InitErrorKind::OtherEvents);
     insta::assert_snapshot!(error, @"initialise the global recorder `shared` for the events DOORS: it records the events LAMPS, whose schema is another, expected one schema for each recorder; give each event type a recorder of its own: `#[event(recorder = …)]` on the enum");
 
-    // The ring takes only events of the type for which it was made, in whatever order both kinds are recorded. An event
-    // of the other type is refused each time, also after an event of the right type.
+    // The ring was made for `Lamp`, so it takes only events of `Lamp`. It refuses each event of `Door`, also after it
+    // has taken an event of `Lamp`.
     for _ in 0..3 {
         assert_eq!(record!(Door::Opened), 0);
         assert_ne!(record!(Lamp::SwitchedOn), 0);
     }
     assert_eq!((recorder.stats().last_seqno, recorder.stats().foreign_events), (3, 3));
-    // The ring's header counts the refused events, so readers see the number.
+    // The refused events are counted in the ring's header, where readers find the count.
     let reader = Reader::options().open_fd(recorder.as_fd()).unwrap();
     assert_eq!(reader.info().extension.unwrap().foreign_events, 3);
 
-    // Two ways around the check fail as well: an override with another recorder, and the installation of a recorder
-    // that was made for other events.
+    // Two other ways to record such an event fail as well: through an override with another recorder of `Lamp`, and
+    // through a global recorder in which a recorder of other events is installed.
     let lamps = || Recorder::builder(ContentDescription::of::<Lamp>()).anonymous().prefault(false).build().unwrap();
     let other = lamps();
     {
@@ -153,8 +152,8 @@ fn a_named_recorder_takes_no_events_of_another_schema() {
     assert_eq!(recordv!(recorder => Shop::OrderPlaced, &Order { id: 1, items: 0 }, [b"no"]), 0);
     assert_eq!(evaluated.get(), 0);
     assert_eq!((recorder.stats().last_seqno, recorder.stats().foreign_events), (2, 5));
-    // The check needs a type and a schema hash. Raw events have no type, so they are not checked; and a ring without a
-    // schema hash takes every event.
+    // The check compares schema hashes. A raw event has no type and so no schema hash: it is not checked. A ring
+    // without a schema hash takes all events of its content type.
     assert_eq!(recordv!(recorder => raw(9), [b"anything"]), 3);
     let description = ContentDescription::new(301, "THINGS");
     let recorder = Recorder::builder(description).anonymous().prefault(false).build().unwrap();

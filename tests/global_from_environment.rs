@@ -1,4 +1,4 @@
-//! A service is switched on by an environment variable, without a rebuild.
+//! An environment variable turns on the recording of a service. The service is not compiled again.
 #![cfg(feature = "exec")]
 
 mod child;
@@ -51,10 +51,11 @@ fn the_variable_names_the_ring_and_without_it_nothing_happens() {
     let Next::Event(event) = cursor.next() else { panic!() };
     assert_eq!((event.event_type, event.content_ext[1]), (ExecEvent::TxnEnd as u16, 5));
     assert!(service.end().success());
-    // The program has exited normally, so its ring was ended and the file removed, although nothing drops a recorder in
-    // a static.
+    // The program has exited normally. Nothing drops a recorder in a static, but the ring was ended and its file was
+    // removed.
     assert!(!path.exists());
-    // The reader still has the ring open, and sees that the program has ended normally and has not died.
+    // The reader still has the ring open, and sees that the program ended normally. It does not report that the
+    // writer died.
     assert_eq!(reader.state(), RingState::Ended);
 
     let mut service = serve(Some("service:3:27".into()));

@@ -44,7 +44,7 @@ fn arguments_are_evaluated_only_while_the_recorder_is_on() {
     EXEC.set_enabled(true);
     assert_eq!((record_all(), evaluated.get()), ([3, 4], 8));
 
-    // Now the recorder that the macro names is switched off, and not a global one.
+    // These macros name the recorder, and this recorder itself is switched off. No global recorder is involved.
     let own = || {
         [
             record!(recorder => ExecEvent::BlockVerified, payload(); txn = word()),

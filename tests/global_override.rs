@@ -1,4 +1,4 @@
-//! A scoped override: for a while, one thread records to another recorder, and the other threads are not affected.
+//! A scoped override: for a while, one thread records to another recorder. The other threads are not affected.
 #![cfg(feature = "exec")]
 
 use eventring::global::EXEC;
@@ -51,7 +51,8 @@ fn an_override_is_of_its_thread_nests_and_ends_with_its_guard() {
     let guard = EXEC.override_with(outer.clone());
     drop(inner_guard);
 
-    // The global recorder is switched off. An override is for tests, so it goes on recording.
+    // The override goes on recording although the global recorder is switched off, because overrides are made for
+    // tests.
     EXEC.set_enabled(false);
     record!(ExecEvent::TxnEnd);
     drop(guard);

@@ -1,4 +1,4 @@
-//! Every kept input of the fuzz targets is run again: the seeds, and the inputs that the fuzzer has found.
+//! Each fuzz target runs again on every stored input: the seeds, and the inputs that the fuzzer has found since.
 
 #![cfg(all(feature = "capture", not(any(loom, shuttle))))]
 
@@ -7,7 +7,8 @@ mod hostile;
 #[test]
 fn inputs_that_were_kept_are_an_error_or_a_counted_loss() {
     let package = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    // If the tests are compiled in the crate with the deliberate faults, the fuzz targets are in the crate beside it.
+    // These tests are also compiled in the crate `tests/mutants`. From there, the fuzz targets are found at
+    // `../fuzz`.
     let seeds = [package.join("tests/fuzz/seeds"), package.join("../fuzz/seeds")];
     let seeds = seeds.iter().find(|seeds| seeds.is_dir()).unwrap();
     for (name, target) in hostile::TARGETS {
@@ -17,7 +18,7 @@ fn inputs_that_were_kept_are_an_error_or_a_counted_loss() {
             let input = std::fs::read(&path).unwrap();
             println!("{}", path.display());
             target(&input);
-            // The first half of an input is another hostile input, which is cut off in the middle.
+            // The first half of the input is one more hostile input: one that is cut off in the middle.
             target(&input[..input.len() / 2]);
             count += 1;
         }

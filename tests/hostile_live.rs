@@ -1,4 +1,4 @@
-//! A live ring that somebody scribbles over, truncates, or exchanges under its readers.
+//! A live ring whose file somebody overwrites with random bytes, truncates, or replaces while readers use it.
 
 #![cfg(all(feature = "capture", not(any(loom, shuttle))))]
 
@@ -69,7 +69,7 @@ fn readers_of_a_ring_that_is_scribbled_over_get_errors_and_losses_in_bounded_tim
     const TEST: &str = "readers_of_a_ring_that_is_scribbled_over_get_errors_and_losses_in_bounded_time_and_memory";
     match part().as_deref() {
         Some("scribbler") => return scribble(&place()),
-        // The reader runs in a child process, so that the peak of memory is that of reading alone.
+        // The reader runs in a child process of its own, so that the measured memory peak is only the reader's.
         Some(_) => {
             let end = Instant::now() + Duration::from_secs(5);
             let (mut opened, mut refused, mut slowest) = (0, 0, Duration::ZERO);
@@ -133,7 +133,7 @@ fn a_ring_that_is_cut_under_its_reader_gives_no_events_and_says_so() {
         let error = Reader::open(&path).unwrap_err();
         assert!(error.to_string().contains("bytes"), "{error}");
     }
-    // The writer goes on recording without an error, although its file was truncated.
+    // The writer goes on recording without an error, even though somebody has truncated its file.
     assert_ne!(recorder.record(2, [0; 4], b"payload"), 0);
     assert!(recorder.was_truncated());
 }

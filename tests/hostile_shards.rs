@@ -1,5 +1,5 @@
-//! Ring files that an enemy has put beside one another, exchanged or truncated under the program: each case is an
-//! error, a warning or a counted loss, and no ring is ever mistaken for another one.
+//! An attacker has put ring files beside each other, exchanged them, or truncated one while a program reads it. Each
+//! case is an error, a warning or a counted loss. No ring is ever taken for another one.
 #![cfg(feature = "cli")]
 
 mod program;
@@ -19,8 +19,8 @@ use std::time::Duration;
 const CAPACITY: u64 = 64;
 const PAYLOAD_BYTES: u64 = 4096;
 
-/// Makes a perf ring with `events` events that its writer has ended. Then sets the given words of its header, each by
-/// its offset.
+/// Makes a perf ring that holds `events` events and whose state is "ended". Each pair in `words` is an offset in the
+/// header and a value that is then stored there.
 fn ring(path: &Path, events: u64, words: &[(usize, u64)]) -> File {
     let file = File::options().read(true).write(true).create(true).truncate(true).open(path).unwrap();
     file.set_len((2 << 20) + CAPACITY * 64 + PAYLOAD_BYTES).unwrap();
@@ -74,7 +74,8 @@ fn only_a_file_that_declares_itself_the_shard_is_read_as_the_shard() {
     let path = place(&directory, "r");
     ring(&path, 5, &shards(0, 2));
     let shard = place(&directory, "r.1");
-    // This file is shard 0 under the name of shard 1. If readers took it for shard 1, its events would count twice.
+    // This file is shard 0 under the name of shard 1. If readers took it for shard 1, they would count its events
+    // twice.
     std::fs::hard_link(&path, &shard).unwrap();
     let other_file = "is not shard 1 of the recorder that is read";
     assert!(refused(&path).1.contains(other_file), "{:?}", refused(&path));
@@ -94,7 +95,7 @@ fn only_a_file_that_declares_itself_the_shard_is_read_as_the_shard() {
     let found: Vec<_> =
         set.rings().iter().map(|ring| (ring.shard(), ring.reader().unwrap().info().last_seqno)).collect();
     assert_eq!(found, [(0, 5), (1, 5)]);
-    // A file is no shard of this recorder if another process has written it, or if it holds other events.
+    // Readers refuse a file as a shard if its header names another writer process, or another content type.
     other.write_all_at(&4711u64.to_le_bytes(), ext::WRITER_PID as u64).unwrap();
     assert!(refused(&path).1.contains(other_file), "{:?}", refused(&path));
     other.write_all_at(&0u64.to_le_bytes(), ext::WRITER_PID as u64).unwrap();
@@ -132,8 +133,8 @@ fn a_header_that_claims_any_number_of_shards_does_not_cost_much() {
     let watched = run(&["watch", argument(&path), "--json"]);
     let events = watched.json_lines().into_iter().filter(|line| line.get("seqno").is_some()).count();
     assert_eq!((watched.code, events), (Some(0), 5), "{}", watched.err.len());
-    // One file has many names, and under each name claims to have many shards. If the work grew with the square of this
-    // number, it would take minutes.
+    // One file has many names, and its header claims many shards under each name. The work must not grow with the
+    // square of this number: it would take minutes.
     for index in 1..count {
         std::fs::hard_link(&path, place(&directory, &format!("r.{index}"))).unwrap();
     }
@@ -157,7 +158,8 @@ fn counts_that_add_up_to_too_much_are_listed_all_the_same() {
 fn events_beyond_the_end_of_a_truncated_file_are_reported_as_missing() {
     let directory = directory();
     let path = place(&directory, "r");
-    // The ring's state is live and somebody holds its lock, so readers take it for a live ring.
+    // The header says that the ring is live, and this test holds the file's lock. So readers take the ring for a live
+    // one.
     let file = ring(&path, 40, &[(ext::STATE, ext::STATE_LIVE)]);
     rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).unwrap();
     let reader = Reader::open(&path).unwrap();
@@ -171,7 +173,7 @@ fn events_beyond_the_end_of_a_truncated_file_are_reported_as_missing() {
     let capture = capture.end();
     assert_eq!(capture.code, Some(6), "{capture:?}");
     assert!(capture.err.contains("was truncated while it was read"), "{capture:?}");
-    // The capture ended because of the truncation; the ring's program may still run.
+    // The capture reports the truncation as its reason to end. It does not claim that the ring's program has ended.
     assert!(capture.err.contains(" (the file of a ring was truncated)\n"), "{capture:?}");
     let saved = CaptureFile::open(&output).unwrap();
     let end = saved.end().unwrap();

@@ -1,5 +1,5 @@
-//! A ring file of this crate is read by a reader that knows only the published format and nothing of this crate. The
-//! offsets are those of `docs/FORMAT.md`, and the file is read with plain `read` calls.
+//! An independent reader reads a ring file of this crate. It knows only the published format and uses nothing of this
+//! crate: the offsets are those of `docs/FORMAT.md`, and it reads the file with plain `read` calls.
 #![cfg(feature = "exec")]
 
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ mod published {
             self.word(64)
         }
 
-        /// Returns the event with that seqno, or `None` if its slot holds another event.
+        /// Returns the event with this seqno, or `None` if its slot holds another event.
         pub fn event(&self, seqno: u64) -> Option<Event> {
             let slot = (seqno - 1) % self.capacity;
             let descriptor = self.bytes((2 << 20) + slot * 64, 64);
@@ -112,8 +112,8 @@ fn a_reader_of_the_published_format_reads_what_we_record() {
     let ring = Ring::open(&path, 2, HASH);
     assert_eq!((ring.last_seqno(), ring.event(1)), (0, None));
 
-    // Several threads record more events than the ring has descriptors, and more bytes than its payload buffer holds.
-    // The payloads are of all sizes.
+    // This thread, and then four other threads, record 72,000 events. The ring has only 65,536 slots. The payloads
+    // have sizes from 0 bytes to 5 MiB.
     let sizes = [0, 1, 15, 16, 17, 4096, 70_000, 5 << 20];
     let mut expected = BTreeMap::new();
     for index in 0..70_000u64 {
@@ -157,7 +157,8 @@ fn a_reader_of_the_published_format_reads_what_we_record() {
         let event = ring.event(seqno).unwrap();
         let (event_type, ext, payload) = &expected[&seqno];
         assert_eq!((event.event_type, event.content_ext), (*event_type, *ext));
-        // The times are within milliseconds of one another, and of now.
+        // Neighbouring events were recorded within milliseconds. The check allows a minute, because the machine may
+        // be slow.
         assert!(event.epoch_nanos.abs_diff(before) < 60_000_000_000 || before == 0);
         before = event.epoch_nanos;
         if let Some(found) = event.payload {

@@ -1,6 +1,6 @@
-//! This crate's reader reads a file that another writer has written: while it is live, after it was lapped, and after
-//! its writer has gone. That writer does not use this crate. It follows the published algorithm, by the facts in
-//! `docs/FORMAT.md`.
+//! This crate's reader reads a file of an independent writer: while that writer lives, after it has lapped the
+//! reader, and after it has gone. The writer does not use this crate. It follows the published algorithm, by the
+//! facts in `docs/FORMAT.md`.
 #![cfg(feature = "exec")]
 
 use eventring::reader::{Followed, Follower, Gap, GapCause, Next, PayloadRead, Reader, RingState, Seek, WaitStrategy};
@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-/// A writer of the published format. It uses only the standard library, and `flock`.
+/// A writer of the published format. It uses only the standard library and `flock`.
 struct Writer {
     file: File,
     capacity: u64,
@@ -44,8 +44,8 @@ impl Writer {
         self.file.write_all_at(&value.to_le_bytes(), offset).unwrap();
     }
 
-    /// Reserves an event and writes all of it except the seqno. Returns the offset of the descriptor and the seqno,
-    /// with which the event can be committed.
+    /// Reserves an event, and writes all of its descriptor except the seqno. Returns the offset of the descriptor,
+    /// and the seqno: storing it there commits the event.
     fn begin(&mut self, event_type: u16, ext: [u64; 4], payload: &[u8]) -> (u64, u64) {
         self.last_seqno += 1;
         self.put(64, self.last_seqno);
@@ -108,13 +108,13 @@ fn a_live_file_of_another_writer_is_followed_to_its_end() {
     let mut buffer = Vec::new();
     assert_eq!(follower.cursor().payload(&event, &mut buffer), PayloadRead::Valid(b"some payload"));
 
-    // This event is reserved, and committed only later. Until then the reader must wait.
+    // This event is reserved here and committed later. Between the two, the reader must wait for it.
     let begun = writer.begin(19, [0; 4], b"");
     assert_eq!(follower.cursor_mut().next(), Next::NotReady);
     writer.commit(begun);
     assert!(matches!(follower.cursor_mut().next(), Next::Event(event) if event.seqno == 2));
 
-    // The writer goes away in the middle of an event, and without ending the ring.
+    // The writer goes away without ending the ring. It leaves one event that was reserved and never committed.
     writer.begin(19, [0; 4], b"never finished");
     writer.record(20, [0; 4], b"");
     drop(writer);
@@ -133,7 +133,7 @@ fn payloads_that_straddle_the_end_and_those_that_have_expired_are_told_apart() {
     let path = directory.path().join("ring");
     let mut writer = Writer::create(&path, 1, &[0; 32], (16, 27), 16);
     let reader = Reader::open_typed::<TestEvent>(&path).unwrap();
-    // The size is odd, so that one of the payloads crosses the end of the buffer.
+    // The payload size is odd, so that one of the payloads crosses the end of the payload buffer.
     let payload = |i: u64| -> Vec<u8> {
         let mut payload = vec![i as u8; 3_000_001];
         payload[3_000_000] = 99;
@@ -169,7 +169,8 @@ fn payloads_that_straddle_the_end_and_those_that_have_expired_are_told_apart() {
 fn a_ring_that_has_gone_round_gives_an_exact_gap() {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let path = directory.path().join("ring");
-    // Older files with the same magic aligned payloads to 8 bytes. They must be readable.
+    // Older files begin with the same magic number, but their payloads are aligned to 8 bytes. Readers must read
+    // them, too.
     let mut writer = Writer::create(&path, 2, &exec_hash(), (16, 27), 8);
     let reader = Reader::open(&path).unwrap();
     let mut cursor = reader.cursor();

@@ -1,5 +1,5 @@
-//! The snapshot in `tests/data` was recorded and written by an earlier build. Today's build reads it, and would record
-//! the same.
+//! The snapshot in `tests/data` was written by an earlier build. Today's build reads it, and records the same events
+//! when the same program runs.
 //!
 //! `EVENTRING_BLESS=1 cargo test --test kept_snapshot` records the snapshot again.
 #![cfg(all(feature = "exec", feature = "snapshot"))]
@@ -39,8 +39,8 @@ fn what_an_earlier_build_recorded_is_read_and_recorded_alike_today() {
     }
     let kept = Reader::open_typed::<ExecEvent>(SNAPSHOT).unwrap();
     assert_eq!(events(&kept), events(&today));
-    // The texts may differ in comments, and in lines that look like comments, because the schema hash does not cover
-    // these.
+    // Lines that begin with `#` may differ, because the schema hash does not cover them. They are comments, or look
+    // like comments.
     let text = kept.schema_text().unwrap();
     let lines: String = text.lines().filter(|line| !line.starts_with('#')).flat_map(|line| [line, "\n"]).collect();
     assert_eq!(lines, ExecEvent::schema().canonical_text());

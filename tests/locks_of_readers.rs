@@ -1,5 +1,5 @@
-//! A user who may only read a ring can take some locks on its file. The owner of the ring must not be affected by any
-//! of them. These tests need root, to act as two users.
+//! A user who may only read a ring can take some locks on its file. None of these locks may affect the ring's owner.
+//! The tests play two users, so they need root.
 
 #![cfg(not(any(loom, shuttle)))]
 
@@ -21,8 +21,8 @@ const READER: u32 = 54_322;
 /// The group of both users.
 const GROUP: u32 = 54_300;
 
-/// Makes a directory for a ring's owner and its reader. Returns `None`, after printing why, if this process is not root
-/// and cannot become the two users.
+/// Makes a directory for a ring, which two users play with: the owner writes it, the reader reads it. Returns `None`,
+/// after printing why, if this process is not root and so cannot become these users.
 fn two_users() -> Option<(tempfile::TempDir, PathBuf)> {
     if !rustix::process::geteuid().is_root() {
         eprintln!("SKIPPED: only root can play two users");
@@ -35,7 +35,7 @@ fn two_users() -> Option<(tempfile::TempDir, PathBuf)> {
     Some((directory, path))
 }
 
-/// Turns this process, with all of its threads, into that user, in the group and in no other group.
+/// Changes the user of this process, with all of its threads. The process is then in `GROUP` and in no other group.
 fn become_user(user: u32) {
     // SAFETY: the call changes the credentials of the process and reads no list of groups.
     assert_eq!(unsafe { libc::setgroups(0, std::ptr::null()) }, 0);
@@ -50,7 +50,7 @@ fn recorder(path: &Path) -> Result<Recorder, RecorderError> {
     Recorder::builder(description).config(path).compact(true).shifts(15, 21).prefault(false).build()
 }
 
-/// Plays the owner: makes the ring, reports the result, and waits to be ended.
+/// Plays the owner: makes the ring, prints the result, and waits until the parent ends it.
 fn own() {
     become_user(OWNER);
     match recorder(&place()) {
@@ -65,17 +65,18 @@ fn own() {
     }
 }
 
-/// Tries to take a lock of that kind on all bytes that a file can have. Returns true if it was granted.
+/// Tries to take a lock of this kind on all bytes that a file can have. Returns true if the lock was granted.
 fn lock_bytes(file: &File, kind: i32) -> bool {
-    // SAFETY: the structure has only integers, for which 0 is a value. Zeros mean: from the first byte, without an end.
+    // SAFETY: the structure has only integers, for which 0 is a valid value. In its range, zeros mean: from the first
+    // byte, without an end.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = kind as libc::c_short;
     // SAFETY: the descriptor is open, and the structure outlives the call.
     unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock) == 0 }
 }
 
-/// Plays the reader. It opens the ring and takes all locks that are granted: once while the ring's writer lives, and
-/// again when the parent asks for it.
+/// Plays the reader: opens the ring, and takes those of `locks` that are granted. Tries this once while the ring's
+/// writer lives, and again when the parent asks for it.
 fn read(locks: &str) {
     become_user(READER);
     let error = File::options().read(true).write(true).open(place()).unwrap_err();
@@ -107,13 +108,14 @@ fn go_on(talk: &mut Talk) {
     talk.child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
 }
 
-/// Makes a ring whose owner is killed, and starts a reader that holds these locks on the ring. Returns the reader.
+/// Makes a ring, starts a reader, and kills the ring's owner. After that the reader holds `locks` on the dead ring.
+/// Returns the reader.
 fn dead_and_locked(test: &str, path: &Path, locks: &str) -> Talk {
     let mut owner = Talk::with(play(test, "owner", path));
     assert_eq!(owner.hear(), "recorded 1");
     let mut reader = Talk::with(play(test, locks, path));
     assert_eq!(reader.hear(), "while it lives: []");
-    // This is the control: while its owner lives, the ring is not replaced.
+    // This is the control: while the ring's owner lives, nobody can replace the ring.
     assert_eq!(Talk::with(play(test, "owner", path)).hear(), "already owned");
     owner.child.kill().unwrap();
     owner.child.wait().unwrap();
@@ -138,8 +140,8 @@ fn a_reader_cannot_keep_the_owner_from_replacing_a_dead_ring() {
         let mut next = Talk::with(play(TEST, "owner", &path));
         assert_eq!(next.hear(), "recorded 1", "{locks}");
         assert_eq!(names(directory.path()), ["ring"]);
-        // Other programs see only the lock of the published system. This lock still covers all of the file, and names
-        // its owner.
+        // Programs that use the original C implementation see only the lock that covers the whole file. The new owner
+        // holds this lock, too, and it names the owner's process.
         let pid = Some(next.child.id());
         assert_eq!(
             eventring::__internals::shm::lock_state(File::open(&path).unwrap()),
@@ -172,8 +174,8 @@ fn a_readers_lock_does_not_make_a_dead_ring_live() {
     if plays() {
         return;
     }
-    // This closure clears the writer's identity in the header. Readers must then decide by the locks, as in another pid
-    // namespace, where the identity means nothing.
+    // This closure clears the writer's identity in the header. Readers must then judge by the locks alone. (They also
+    // do so in another pid namespace, where the identity means nothing.)
     let forget_writer = |path: &Path| {
         let ring = File::options().read(true).write(true).open(path).unwrap();
         ring.write_all_at(&[0; ext::CREATED_EPOCH_NANOS - ext::WRITER_START_TICKS], ext::WRITER_START_TICKS as u64)
@@ -183,7 +185,7 @@ fn a_readers_lock_does_not_make_a_dead_ring_live() {
     let mut reader = dead_and_locked(TEST, &path, "flockbytes");
     forget_writer(&path);
     assert_eq!(Reader::open(&path).unwrap().state(), RingState::WriterDied);
-    // This is the control: without an identity in the header, a ring with a live writer still counts as live.
+    // This is the control: a ring whose writer lives still counts as live, although its header names no writer.
     let mut next = Talk::with(play(TEST, "owner", &path));
     assert_eq!(next.hear(), "recorded 1");
     forget_writer(&path);
@@ -207,11 +209,11 @@ fn both_locks_last_until_the_owner_ends_and_no_child_has_them() {
                 std::thread::park();
             }
         }
-        // SAFETY: the descriptors that it closes are used only by the ring, which this test is about.
+        // SAFETY: only the ring uses the descriptors that this call closes, and the test is about that.
         assert_eq!(unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) }, 0);
         say("closed");
         wait_for_parent();
-        // SAFETY: the call ends the process at once; its child lives on.
+        // SAFETY: the call ends this process at once. The forked child lives on.
         unsafe { libc::_exit(0) };
     }
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
@@ -225,6 +227,6 @@ fn both_locks_last_until_the_owner_ends_and_no_child_has_them() {
     go_on(&mut owner);
     owner.child.wait().unwrap();
     assert_eq!(Talk::with(play(TEST, "next", &path)).hear(), "recorded");
-    // SAFETY: the call signals the process that our child has left, which was alive until now.
+    // SAFETY: the call signals the process that the ended owner had forked. That process was alive until now.
     assert_eq!(unsafe { libc::kill(child, libc::SIGKILL) }, 0);
 }

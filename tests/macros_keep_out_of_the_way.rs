@@ -1,4 +1,5 @@
-//! The expansion of `record!` does not interfere with the names of its caller, and accepts lists as Rust does.
+//! The expansion of `record!` does not clash with names of its caller. Its lists may be written as Rust allows for
+//! lists.
 #![cfg(feature = "macros")]
 
 use eventring::global::GlobalRecorder;
@@ -35,7 +36,7 @@ fn recorder() -> Recorder {
     Recorder::builder(ContentDescription::of::<Shop>()).anonymous().build().unwrap()
 }
 
-/// Returns type, extension words and payload of all recorded events.
+/// Returns the type, the extension words and the payload of each recorded event.
 fn recorded(recorder: &Recorder) -> Vec<(u16, [u64; 4], Vec<u8>)> {
     let mut cursor = Reader::options().open_fd(recorder.as_fd()).unwrap().cursor();
     cursor.seek(Seek::Oldest);

@@ -1,5 +1,5 @@
-//! The merged order of several rings: an event is never returned after a later event of another ring, even if its ring
-//! was silent for a while.
+//! The merged order of several rings. An event is never returned after a later event of another ring, also if its own
+//! ring was silent for a while.
 
 use eventring::reader::{Gap, GapCause, Reader, RingItem, RingSet, Seek};
 use eventring::recorder::{ContentDescription, Recorder};
@@ -10,19 +10,19 @@ fn ring() -> Recorder {
     Recorder::builder(description).anonymous().compact(true).shifts(15, 21).prefault(false).build().unwrap()
 }
 
-/// Returns a set of these rings. Each cursor begins at the next event of its ring.
+/// Returns a ring set of these recorders' rings. It returns only events that are recorded from now on.
 fn newest<const N: usize>(recorders: [&Recorder; N]) -> RingSet {
     let readers = recorders.map(|recorder| Reader::options().open_fd(recorder.as_fd()).unwrap());
     RingSet::options().start(Seek::Newest).from_readers(readers)
 }
 
-/// Sleeps longer than an event normally takes from its time stamp to its commit. The set waits for such events only
-/// that long.
+/// Sleeps longer than the ring set's slack of 2 ms. That is how long the set waits for an event that has its time
+/// stamp but is not committed yet.
 fn outlast_the_slack() {
     std::thread::sleep(Duration::from_millis(4));
 }
 
-/// Item of the merged stream: the ring and type of an event, or a gap.
+/// An item of the merged stream: the ring and the type of an event, a gap, or nothing.
 #[derive(Debug, PartialEq)]
 enum Given {
     Event(usize, u16),
@@ -42,8 +42,8 @@ fn next(rings: &mut RingSet) -> Given {
 fn a_given_up_seqno_does_not_hide_an_earlier_event_of_another_ring() {
     let (first, second) = (ring(), ring());
     let capacity = first.geometry().descriptor_capacity();
-    // This reservation stalls in the first slot while the ring goes round. The seqno that comes to this slot in the
-    // next lap is given up.
+    // This reservation stays open in the first slot while the ring goes round. In the next lap, a seqno comes to the
+    // same slot and is given up.
     let stalled = first.reserve(2, [0; 4], 0).unwrap();
     (1..capacity).for_each(|_| assert_ne!(first.record(3, [0; 4], b""), 0));
     let mut rings = newest([&first, &second]);
@@ -67,8 +67,8 @@ fn the_merge_waits_for_an_event_that_is_being_recorded_and_for_later_ones() {
     second.record(4, [0; 4], b"");
     outlast_the_slack();
     let given = next(&mut rings);
-    // If the machine stood still for so long, the set may have stopped waiting for the event. So the result counts only
-    // if little time has passed.
+    // If the machine stood still for a long time, the set may rightly have stopped waiting for the event. So the
+    // result is checked only if little time has passed.
     if begun.elapsed() < Duration::from_millis(20) {
         assert_eq!(given, Given::Nothing);
     }
@@ -95,7 +95,7 @@ fn a_writer_that_stalls_does_not_hold_up_the_other_rings() {
         }
     }
     assert_eq!(given, [Given::Event(1, 4), Given::Event(1, 5)]);
-    // The event was committed after a later event was returned. It is late, but it is not lost.
+    // This event is committed only after the set has returned a later event. It comes late, but it is not lost.
     stalled.commit();
     assert_eq!(next(&mut rings), Given::Event(0, 2));
 }

@@ -1,5 +1,5 @@
-//! A program that names its extension words meets these names everywhere: in scopes, filters and seeks, in the output
-//! of `watch` and `export`, and in snapshots.
+//! A program gives names to its extension words. It meets these names in scopes, filters and seeks, in the output of
+//! `watch` and `export`, and in snapshots.
 #![cfg(feature = "cli")]
 
 mod program;
@@ -37,7 +37,7 @@ enum Shop {
 
 static SHOP: GlobalRecorder = GlobalRecorder::new("shop");
 
-/// Records two orders of two lines each. Returns the extension words of all events.
+/// Records two orders of two lines each. Returns the extension words of all recorded events.
 fn record_orders() -> Vec<[u64; 4]> {
     let _name = ext_scope!(Shop, name = 9);
     let mut expected = Vec::new();
@@ -95,7 +95,7 @@ fn names_of_extension_words_are_known_wherever_the_ring_is_read() {
     assert_eq!(watched[0]["order_seqno"], 0);
     assert!(watched[0]["line_index"].is_null() && watched[0].get("line_index").is_some());
     assert_eq!((&watched[1]["order_seqno"], &watched[1]["line_index"]), (&json!(6), &json!(0)));
-    // The word `name` is called like a key of the line, so only `ext` has its value.
+    // The program's word `name` has the same name as a key that each output line has. So its value is only in `ext`.
     assert_eq!((&watched[1]["name"], &watched[1]["ext"]), (&json!("LINE_PACKED"), &json!([6, 1, 9, 0])));
     let text = run(&["watch", argument(&ring), "--from", "7", "--count", "1", "-q"]).out;
     assert!(text.trim_end().ends_with("order=6 line=0 name=9"), "{text}");
@@ -107,8 +107,8 @@ fn names_of_extension_words_are_known_wherever_the_ring_is_read() {
     assert_eq!((&packed[1]["order_seqno"], &packed[1]["line_index"]), (&json!(2), &json!(0)));
     assert_eq!((&packed[1]["code"], &packed[1]["content_ext"]), (&json!(3), &json!([2, 1, 9, 0])));
 
-    // The snapshot leaves out the first event, so each seqno is one less than in the ring, also the seqnos in extension
-    // words.
+    // The snapshot leaves out the first event, so each event has a seqno that is one less than in the ring. Seqnos in
+    // extension words are changed alike.
     let snapshot = place(&directory, "shop.zst");
     let made = run(&["snapshot", argument(&ring), "-o", argument(&snapshot), "--from", "2"]);
     assert_eq!(made.code, Some(0), "{made:?}");

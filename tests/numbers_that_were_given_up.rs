@@ -1,5 +1,4 @@
-//! A seqno that a writer gave up stands for no event. Readers distinguish it from a lost event, so their sums are
-//! exact.
+//! A seqno that a writer gave up stands for no event. Readers tell it from a lost event, so their sums are exact.
 
 use eventring::reader::{Gap, GapCause, Next, Reader, Seek};
 use eventring::recorder::{ContentDescription, Recorder};
@@ -18,9 +17,10 @@ fn a_seqno_given_up_to_a_stalled_writer_is_not_a_loss() {
         assert_ne!(recorder.record(3, [0; 4], b""), 0);
         recorded += 1;
     }
-    // The event that found the slot taken gave up its seqno, `capacity + 1`, and got the next one.
+    // The last event came to the slot of the stalled writer. It gave up its seqno, `capacity + 1`, and got the next
+    // one.
     assert_eq!(recorder.stats().last_seqno, capacity + 2);
-    // With the next seqno, this event has overwritten event 2. So the cursor begins at event 3.
+    // The last event has overwritten event 2 in the next slot. So the cursor begins at event 3.
     cursor.seek(Seek::Seqno(3));
     loop {
         match cursor.next() {
@@ -41,8 +41,8 @@ fn a_seqno_given_up_to_a_stalled_writer_is_not_a_loss() {
     drop(stalled);
 }
 
-/// Opens `open` reservations with `distance` seqnos from one to the next, and lets the ring go round. For the slot of
-/// each reservation a seqno is given up, and the reader must report it immediately.
+/// Opens `open` reservations, each `distance` seqnos after the one before it, and lets the ring go round. The slot of
+/// each reservation costs one seqno, which is given up. The reader must report each of them soon.
 fn all_are_told(descriptor_shift: u32, open: u64, distance: u64) {
     let description = ContentDescription::new(300, "THINGS");
     let recorder =
@@ -69,8 +69,8 @@ fn all_are_told(descriptor_shift: u32, open: u64, distance: u64) {
                 assert_eq!(gap.cause, GapCause::GivenUp, "at {}", gap.first_seqno);
                 given_up += gap.count;
             }
-            // A cursor that has reached the last seqno looks only at the next slot for 100 microseconds. So it may need
-            // some attempts to see that a seqno was given up.
+            // At a slot without its event, the cursor first waits for about 100 microseconds. Only then does it ask
+            // whether the seqno was given up. So the loop may need several attempts.
             Next::NotReady if waited < 1000 => {
                 waited += 1;
                 std::thread::sleep(std::time::Duration::from_millis(1));

@@ -1,5 +1,5 @@
-//! The shards that are left when a recorder with many threads crashes, and the next recorder of that name has few
-//! threads.
+//! A recorder with many threads crashes and leaves its shards. The next recorder of that name has fewer threads. The
+//! tests check what happens to the shards that are left over.
 #![cfg(feature = "cli")]
 
 mod child;
@@ -14,11 +14,11 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 
-/// The number of shards that a recorder may have, and of the threads that record at the same time.
+/// The number of shards that a recorder may have. As many threads record at the same time.
 const MANY: usize = 4;
 
-/// Plays a program that records on `threads` threads at the same time, keeps its rings if `keep` is set, and then waits
-/// for its parent.
+/// Plays a program that records on `threads` threads at the same time. Then it waits for its parent. When it ends,
+/// its rings stay if `keep` is true.
 fn record(threads: usize, keep: bool) {
     let builder = PerfRecorder::builder().config(place()).shifts(15, 21).shards(MANY).prefault(false);
     let recorder = builder.keep(keep).build().unwrap();
@@ -27,8 +27,8 @@ fn record(threads: usize, keep: bool) {
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                // A thread may get no shard of its own at first, because other threads record, or because another
-                // thread is making a shard. So it records until there are enough shards.
+                // At first a thread may share a shard, because other threads hold the shards or are making one. So
+                // the thread records until the recorder has one shard per thread.
                 tracing::dispatcher::with_default(&dispatch, || {
                     while recorder.shard_count() < threads {
                         tracing::info_span!("work").in_scope(|| ());
@@ -45,15 +45,15 @@ fn record(threads: usize, keep: bool) {
     wait_for_parent();
 }
 
-/// Starts a child process that plays `part` of `test`, and waits until it has `shards` shards.
+/// Starts a child process that plays `part` of `test`. Waits until the child's recorder has `shards` shards.
 fn recording(test: &str, part: &str, ring: &Path, shards: usize) -> Talk {
     let mut talk = Talk::with(play(test, part, ring));
     assert_eq!(talk.hear(), shards.to_string());
     talk
 }
 
-/// Plays the child's part and returns true if this process is a child. The name of the part says on how many threads it
-/// records, and whether it keeps its rings.
+/// Plays the child's part and returns true if this process is a child. The name of the part tells how many threads
+/// record, and whether the rings are kept.
 fn plays() -> bool {
     let part = part();
     match part.as_deref() {
@@ -65,7 +65,7 @@ fn plays() -> bool {
     part.is_some()
 }
 
-/// Makes a recorder with many shards at `ring` and kills its process, so that the files stay.
+/// Starts a process that makes a recorder with many shards at `ring`. Kills the process, so that the files stay.
 fn crash(test: &str, ring: &Path) {
     let mut many = recording(test, "many", ring, MANY);
     many.child.kill().unwrap();
@@ -99,9 +99,12 @@ fn the_next_recorder_of_the_name_removes_the_shards_of_a_dead_one_and_nothing_el
     let ring = directory.path().join("shop");
     crash(TEST, &ring);
     assert_eq!(names(directory.path()), ["shop", "shop.1", "shop.2", "shop.3"]);
-    // These files are not left-over shards and must stay: a dead ring of another kind with the name of a shard; a shard
-    // with another index; a shard that is live, or whose lock says so; a file that is no ring; the shards of a recorder
-    // of another name.
+    // None of these files is a left-over shard, so all of them must stay:
+    // - `.2`: a dead ring of another kind;
+    // - `.7` and `.03`: copies of shards under names that are not theirs;
+    // - `.8`: a file that is no ring;
+    // - `2.1`: a shard of a recorder of another name;
+    // - `.3`: a shard with a held lock.
     std::fs::remove_file(shard(&ring, ".2")).unwrap();
     let other = plain(&shard(&ring, ".2"));
     other.keep(true);
@@ -110,11 +113,11 @@ fn the_next_recorder_of_the_name_removes_the_shards_of_a_dead_one_and_nothing_el
     std::fs::copy(shard(&ring, ".3"), shard(&ring, ".03")).unwrap();
     std::fs::write(shard(&ring, ".8"), "no ring").unwrap();
     std::fs::copy(shard(&ring, ".1"), shard(&ring, "2.1")).unwrap();
-    // This lock is held as another implementation holds it: with `flock` alone.
+    // This lock is held as another implementation would hold it: with `flock` alone.
     let locked = std::fs::File::options().read(true).write(true).open(shard(&ring, ".3")).unwrap();
     locked.write_all_at(&[0; 8], eventring::__internals::shm::WRITE_LOCK_OFFSET).unwrap();
     rustix::fs::flock(&locked, rustix::fs::FlockOperation::LockExclusive).unwrap();
-    // The file was left by a process that died while it made this shard. The name has a process id that no process has.
+    // A process died while it was making this shard. No process can have the process id in the file's name.
     let unfinished = shard(&ring, ".5.~4194305");
     std::fs::write(&unfinished, "").unwrap();
     let left = ["shop", "shop.03", "shop.2", "shop.3", "shop.7", "shop.8", "shop2.1"];
@@ -123,7 +126,7 @@ fn the_next_recorder_of_the_name_removes_the_shards_of_a_dead_one_and_nothing_el
     assert_eq!(names(directory.path()), left);
     assert!(few.end().success());
     assert_eq!(names(directory.path()), left[1..]);
-    // This is the control: the shard is removed as soon as nobody holds its lock.
+    // This is the control: when nobody holds the shard's lock any more, the next recorder removes it.
     drop(locked);
     drop(plain(&ring));
     assert_eq!(names(directory.path()), ["shop.03", "shop.2", "shop.7", "shop.8", "shop2.1"]);
@@ -172,12 +175,12 @@ fn shards_without_their_recorder_are_listed_as_such_and_those_of_a_recorder_coun
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let ring = directory.path().join("shop");
     crash(TEST, &ring);
-    // This is the control: if their shard 0 is there, these shards are no orphans.
+    // This is the control: while shard 0 exists, the other shards are not listed as orphans.
     let listed = run(&["list", "--json", argument(directory.path())]).json();
     assert_eq!(listed["rings"].as_array().unwrap().len(), 1, "{listed:#}");
     assert_eq!((&listed["rings"][0]["shards"], &listed["rings"][0]["orphaned"]), (&MANY.into(), &false.into()));
-    // The next recorder leaves shards of dead recorders alone: it may belong to another program, or to a program that
-    // may not remove the files.
+    // The next recorder of the name would remove these shards. The test hides them until it has started, as if the
+    // recorder were not allowed to remove them.
     let crashed = directory.path().join("crashed");
     std::fs::rename(&ring, &crashed).unwrap();
     for index in 1..MANY {
@@ -227,7 +230,7 @@ fn clean_removes_what_dead_programs_left_and_says_why_the_rest_stays() {
     std::fs::copy(program::KEPT, at("saved.zst")).unwrap();
     let before = names(directory.path());
 
-    // If shard 0 is missing, the error of each verb that reads a ring names the first shard that is left.
+    // If shard 0 is missing, each verb that reads a ring fails. The error names the first shard that is left.
     for verb in ["info", "watch", "summary"] {
         let missing = run(&[verb, argument(&at("gone"))]);
         assert_eq!(missing.code, Some(3), "{missing:?}");
@@ -253,7 +256,7 @@ fn clean_removes_what_dead_programs_left_and_says_why_the_rest_stays() {
     assert_eq!((whys(&dry["removed"]), whys(&dry["left"])), (removed.clone(), left.clone()));
     assert_eq!((&dry["dry_run"], names(directory.path())), (&true.into(), before));
 
-    // Only files of the named ring are removed. The ring is named by a path, or by a name in the ring directory.
+    // `clean` removes only the files of the ring that is named: by a path, or by a name in the ring directory.
     let gone = run(&["clean", "--json", argument(&at("gone"))]).json();
     assert_eq!(whys(&gone["removed"]), removed[5..]);
     let mut by_name = program::program(&["clean", "dead"]);

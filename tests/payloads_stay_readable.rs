@@ -1,11 +1,12 @@
-//! A payload is readable until half of the payload buffer has been recorded after it, by one thread, by a hundred
-//! thousand threads one after another, or by a thousand at the same time.
+//! A payload stays readable until half of the payload buffer has been recorded after it. This holds for one thread,
+//! for a hundred thousand threads one after another, and for a thousand threads at the same time.
 
 use eventring::reader::{Next, Reader, Seek};
 use eventring::recorder::{ContentDescription, Recorder};
 use std::sync::Barrier;
 
-/// Creates a ring with a payload buffer of 8 MiB for many small events, as in a shard of a perf recorder by default.
+/// Creates a ring for many small events. Its payload buffer has 8 MiB, as each shard of a perf recorder has by
+/// default.
 fn small_ring() -> Recorder {
     let builder = Recorder::builder(ContentDescription::new(300, "PAYLOADS")).anonymous().compact(true);
     builder.shifts(19, 23).prefault(false).build().unwrap()
@@ -22,8 +23,8 @@ struct Found {
     payloads: u64,
     /// Events whose payload has expired.
     expired: u64,
-    /// Bytes of the payloads that were recorded after the newest expired payload. Each size is rounded up to a multiple
-    /// of 16.
+    /// How many bytes were recorded after the newest expired payload. The size of each payload is rounded up to a
+    /// multiple of 16.
     since_newest_expired: u64,
 }
 
@@ -50,7 +51,7 @@ fn look(reader: &Reader) -> Found {
     }
 }
 
-/// Checks that some payloads have expired, and that at least half of the payload buffer was recorded after each of
+/// Checks that some payloads have expired, and that half of the payload buffer, or more, was recorded after each of
 /// them.
 fn check_half(recorder: &Recorder) {
     let found = look(&reader_of(recorder));
@@ -59,16 +60,17 @@ fn check_half(recorder: &Recorder) {
     assert!(found.since_newest_expired >= half, "a payload has expired {found:?} bytes, less than {half}, after");
 }
 
-/// Returns the next pseudo-random number; the numbers are the same in each run.
+/// Returns the next pseudo-random number. The numbers are the same in each run.
 fn random(state: &mut u64) -> u64 {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     *state >> 33
 }
 
-/// A function that returns the size of the next payload for a random number.
+/// A function from a random number to the size of the next payload.
 type NextSize = fn(u64) -> u64;
 
-/// Kinds of traffic: each has a name and the sizes of its payloads.
+/// The kinds of traffic: the name of each kind, and a function that gives the sizes of its payloads. (A thread takes
+/// its payload memory in runs.)
 const TRAFFIC: [(&str, NextSize); 9] = [
     ("tiny", |_| 16),
     ("small", |random| 1 + random % 200),
@@ -81,7 +83,7 @@ const TRAFFIC: [(&str, NextSize); 9] = [
     ("mostly small, of any order of magnitude", |random| 1 + random % (1 << (4 + random / 7 % 14))),
 ];
 
-/// The number of bytes that each traffic test records: several times the size of the payload buffer.
+/// How many bytes each test of a kind of traffic records: three times the size of the payload buffer.
 const TURNS_BYTES: u64 = 24 << 20;
 
 #[test]
@@ -117,7 +119,8 @@ fn what_a_few_threads_recorded_at_a_time_is_readable_until_half_of_the_buffer_wa
                         let size = size(random(&mut state));
                         bytes += size.next_multiple_of(16);
                         recorder.record(2, [0; 4], &payload[..size as usize]);
-                        // The thread yields now and then, so that threads take turns even on a single processor.
+                        // The thread yields now and then. So the threads record in turns, even on a machine with a
+                        // single processor.
                         if random(&mut state).is_multiple_of(4) {
                             std::thread::yield_now();
                         }
@@ -181,7 +184,7 @@ mod spans {
     use eventring::tracing::{PerfRecorder, RecorderSubscriber};
     use tracing::Dispatch;
 
-    /// Makes a recorder like that of `eventring::tracing::init`, but in anonymous memory.
+    /// Makes a recorder with the default sizes, as `eventring::tracing::init` does, but in anonymous memory.
     fn default_recorder() -> PerfRecorder {
         PerfRecorder::builder().prefault(false).build().unwrap()
     }
@@ -205,7 +208,8 @@ mod spans {
             std::thread::scope(|scope| _ = scope.spawn(work));
         }
         let sum = |what: fn(&Found) -> u64| found(&recorder).iter().map(what).sum::<u64>();
-        // Each thread has a span, a log record and its THREAD_STARTED; there are two call sites.
+        // Three payloads of each thread: a span, a log record and a THREAD_STARTED. In addition, two call sites are
+        // described.
         assert_eq!((sum(|found| found.payloads), sum(|found| found.expired)), (6002, 0));
     }
 
@@ -217,7 +221,7 @@ mod spans {
             let recorder = default_recorder();
             let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
             let turn = Barrier::new(THREADS);
-            // The number of rounds fills half of the payload buffers. The space of the THREAD_STARTED events is
+            // This number of rounds fills half of the payload buffers. Space for the THREAD_STARTED events is
             // subtracted.
             let rounds = (shards * (8 << 20) / 2 - (1 << 20)) / (THREADS * (2 * text.len() + 96));
             std::thread::scope(|scope| {

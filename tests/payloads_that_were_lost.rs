@@ -1,6 +1,6 @@
-//! Payloads are overwritten before their descriptors are. Every reader reports how many events of a recording have lost
-//! their payload, `--strict` counts them as losses, and a span whose fields are lost does not look like a span without
-//! fields.
+//! A payload may be overwritten while its descriptor is still there. Every reader reports how many events of a
+//! recording have lost their payload, and `--strict` counts them as losses. A span that has lost its fields does not
+//! look like a span without fields.
 #![cfg(feature = "cli")]
 
 mod program;
@@ -16,8 +16,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 const SPANS: u64 = 4000;
-/// The size of each payload. It is so large that the payload buffer holds far fewer payloads than the ring has
-/// descriptors.
+/// The size of each payload in bytes. The payload buffer holds far fewer such payloads than the ring has descriptors.
 const TEXT_BYTES: usize = 2000;
 
 struct Recorded {
@@ -26,7 +25,8 @@ struct Recorded {
     orders: PathBuf,
 }
 
-/// Records spans and events whose payloads have this length. Returns the rings, which still hold all descriptors.
+/// Records spans and events with payloads of about `text_bytes` bytes. No descriptor is overwritten. Returns the
+/// paths of the two rings.
 fn recorded(text_bytes: usize) -> Recorded {
     let directory = program::directory();
     let [spans, orders] = ["shop", "shop-orders"].map(|name| program::place(&directory, name));
@@ -70,7 +70,7 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value}"))
 }
 
-/// Returns true if stderr has the message about the lost payloads of both rings.
+/// Returns true if `err` reports how many payloads were lost: in both rings together, and in each of them.
 fn says(err: &str, expected: [u64; 2]) -> bool {
     let total = grouped(expected[0] + expected[1]);
     err.contains(&format!("{total} events have lost their payload, which was overwritten before it could be copied"))
@@ -136,7 +136,8 @@ fn a_span_whose_fields_were_lost_does_not_look_like_one_without_fields() {
     // These spans never had fields.
     assert!(spans("bare").count() as u64 == SPANS && spans("bare").all(|span| span.get("fields_lost").is_none()));
     let end = lines.last().unwrap();
-    // The descriptions of call sites and threads have lost their payloads, too.
+    // This count is higher than that of the spans: descriptions of call sites and threads have lost their payloads,
+    // too.
     assert_eq!(end["payload_losses"][0]["expired"], captured["rings"][0]["expired_payloads"], "{end}");
 
     for view in ["thread", "span"] {

@@ -1,5 +1,5 @@
-//! The public surface of the library, with all features, is the one that was reviewed: the snapshot is rustdoc's own
-//! listing of it.
+//! The public items of the library, with all features, are those that were reviewed. The test compares rustdoc's own
+//! listing with a snapshot.
 //!
 //! After an intended change, run this test with `INSTA_UPDATE=always` and review the difference of the snapshot.
 
@@ -33,7 +33,7 @@ fn the_public_surface_is_the_reviewed_one_and_small() {
     insta::assert_snapshot!(listing);
 }
 
-/// Returns the members that the page of an item lists, in lines below the item.
+/// Returns the members that the page of an item lists. Each kind of member is a line, to be shown below the item.
 fn members(page: &Path) -> String {
     let page = fs::read_to_string(page).unwrap();
     let mut text = String::new();
@@ -47,7 +47,7 @@ fn members(page: &Path) -> String {
     text
 }
 
-/// Makes the documentation of the library. Returns the directory of its pages.
+/// Runs `cargo doc` for the library. Returns the directory of the pages that it makes.
 fn document() -> PathBuf {
     let status = Command::new(env!("CARGO"))
         .args(["doc", "--quiet", "--no-deps", "--lib", "--features", "cli"])

@@ -1,4 +1,5 @@
-//! The file of a live ring is truncated under its reader: no payload of zeros is returned as a recorded payload.
+//! Somebody truncates the file of a live ring while a reader has it open. The pages beyond the file's new end read as
+//! zeros. The reader never returns these zeros as a recorded payload.
 
 use eventring::reader::{Next, PayloadRead, Reader};
 use eventring::recorder::{ContentDescription, Recorder};
@@ -41,7 +42,7 @@ fn payloads_beyond_the_new_end_are_expired_and_never_zeros() {
         (valid, expired)
     };
     assert_eq!(read(&mut cursor, 500), (500, 0));
-    // The file ends with the descriptors: all of the payload buffer is gone.
+    // The file now ends after the descriptors, so the whole payload buffer is gone.
     let geometry = recorder.geometry();
     let payloads_at = (2 << 20) + geometry.descriptor_section_bytes();
     File::options().write(true).open(&path).unwrap().set_len(payloads_at).unwrap();
@@ -53,7 +54,8 @@ fn payloads_beyond_the_new_end_are_expired_and_never_zeros() {
 #[test]
 fn a_writer_whose_descriptors_are_gone_does_not_search_all_of_them_for_each_event() {
     let (_place, path, recorder) = ring();
-    // The ring is in its second lap. In the first lap, an empty slot would be a free slot for the writer.
+    // These events bring the ring into its second lap. In that lap the writer takes a slot of zeros for the slot of a
+    // stalled writer. (In the first lap it would be a free slot.)
     (0..70_000).for_each(|n| assert!(recorder.record(2, [n; 4], &PAYLOAD) > 0));
     File::options().write(true).open(&path).unwrap().set_len(2 << 20).unwrap();
     let before = recorder.stats().last_seqno;

@@ -20,7 +20,8 @@ fn record(recorder: &Recorder, events: u64) {
     }
 }
 
-/// Reads with `Cursor::next`. Shows each result: seqno and payload of an event, or a gap.
+/// Reads with `Cursor::next` until nothing is ready. Returns a text for each result: an event with its payload, or a
+/// gap.
 fn one_by_one(cursor: &mut Cursor) -> Vec<String> {
     let (mut found, mut buffer) = (Vec::new(), Vec::new());
     loop {
@@ -54,7 +55,7 @@ fn batches_give_the_same_events_and_gaps_as_single_reads() {
     let (mut each, mut next) = (reader.cursor(), reader.cursor());
     record(&recorder, 100);
     assert_eq!(at_once(&mut each, |_| false), one_by_one(&mut next));
-    // A writer has lapped both cursors, so both must begin with the same gap.
+    // These events lap both cursors, so both must report the same gap first.
     record(&recorder, CAPACITY + 5_000);
     let found = at_once(&mut each, |_| false);
     assert!(found[0].contains("Overwritten"), "{}", found[0]);
@@ -113,7 +114,7 @@ fn a_loop_around_next_ends_with_the_writer_and_not_before_its_last_event_and_hol
         for burst in 0..20 {
             record(&recorder, 500);
             if burst == 10 {
-                // This reservation is never committed. Both readers stop at its seqno until the ring has ended.
+                // This reservation is never committed. The cursor waits at its seqno until the ring has ended.
                 std::mem::forget(recorder.reserve(2, [0; 4], 8));
             }
             std::thread::sleep(std::time::Duration::from_millis(1));

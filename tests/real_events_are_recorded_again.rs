@@ -1,4 +1,4 @@
-//! One process records 136,891 real events again, and two others read them at the same time.
+//! One process records the 136,891 events of a real recording again. Two other processes read them at the same time.
 #![cfg(all(feature = "exec", feature = "snapshot"))]
 
 mod child;
@@ -15,7 +15,7 @@ use std::sync::Mutex;
 
 /// The number of events in the published recording.
 const EVENTS: u64 = 136_891;
-/// The number of events that a thread records before the next thread takes its turn.
+/// How many events a thread records before the next thread takes its turn.
 const TURN: usize = 50;
 
 /// The recording whose events are recorded again.
@@ -56,10 +56,10 @@ struct Run {
     recording: Recording,
     /// Sizes of the ring.
     shifts: (u32, u32),
-    /// The number of recording threads. They take turns, so that the events keep the order of the original.
+    /// The number of recording threads. They take turns, so that the events keep their original order.
     threads: u32,
-    /// True if payloads are decoded and encoded again before they are recorded. This sets padding bytes to zero, which
-    /// they are not in the original.
+    /// True if each payload is decoded and encoded again before it is recorded. Its padding bytes are then zero,
+    /// other than in the original.
     encodes: bool,
 }
 
@@ -92,8 +92,8 @@ fn write(ring: &Path, run: Run) {
     say("done");
 }
 
-/// Plays a reader: reads to the end of the ring, compares each event with the original, and prints how many events it
-/// read and lost.
+/// Plays a reader. It reads the ring until the ring has ended, and compares each event with the original. Then it
+/// prints how many events it has read and how many it has lost.
 fn read(ring: &Path, run: Run) {
     let originals = originals(run.recording);
     let mut cursor = Reader::open_typed::<ExecEvent>(ring).unwrap().cursor();
@@ -108,7 +108,7 @@ fn read(ring: &Path, run: Run) {
                 assert_eq!(event.seqno, expected);
                 expected += 1;
                 let (original, original_payload) = &originals[event.seqno as usize - 1];
-                // The payload offset and the time differ from the original, so they are not compared.
+                // The payload offset and the time may differ from the original, so the comparison leaves them out.
                 let like_original = Descriptor {
                     payload_buf_offset: original.payload_buf_offset,
                     record_epoch_nanos: original.record_epoch_nanos,
@@ -142,8 +142,8 @@ fn read(ring: &Path, run: Run) {
     say(format_args!("{read} {}", lost + expired));
 }
 
-/// Plays the part of this process if it is a child. Otherwise starts a writer and two readers, and returns how many
-/// events each reader read and lost.
+/// Plays this process's part, if it is a child. Otherwise starts a writer and two readers. Returns how many events
+/// each reader has read and lost, or `None` in a child or without the recording.
 fn perform(test: &str, run: Run) -> Option<Vec<(u64, u64)>> {
     match part().as_deref() {
         Some("writer") => write(&place(), run),
@@ -200,7 +200,7 @@ fn in_the_smallest_ring_which_they_lap_twice_each_event_is_read_or_counted_as_lo
     {
         for (read, lost) in readers {
             assert_eq!(read + lost, EVENTS);
-            // The events that the ring still holds at the end are read in any case.
+            // However much a reader loses, it reads the events that the ring still holds at the end.
             assert!(read >= 1 << 15, "{read}");
         }
     }

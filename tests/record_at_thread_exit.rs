@@ -1,4 +1,4 @@
-//! Recording while a thread ends, from the destructors of its thread-locals: no event is lost, nothing panics.
+//! Destructors of thread-locals record while their thread ends. No event is lost, and nothing panics.
 
 use eventring::reader::{Next, Reader, Seek};
 use eventring::recorder::{ContentDescription, Recorder};
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 const THREADS: u64 = 200;
 
-/// A value that records when it is dropped: by a call and by a reservation.
+/// A value that records when it is dropped: first by a call, then by a reservation.
 struct Last {
     recorder: Recorder,
     thread: u64,
@@ -37,8 +37,8 @@ fn destructors_of_thread_locals_record_before_and_after_the_recorders_own() {
         let recorder = recorder.clone();
         let ended = std::thread::spawn(move || {
             let last = || Some(Last { recorder: recorder.clone(), thread });
-            // The order in which thread-locals are destroyed depends on the order in which they were initialised. So
-            // one value is initialised before the thread-locals that recording makes, and one after them.
+            // The order in which thread-locals are initialised decides the order in which they are destroyed. So one
+            // value is initialised before the thread-locals that recording makes, and one after them.
             BEFORE.set(last());
             if thread % 3 > 0 {
                 recorder.record(2, [thread, 0, 0, 0], b"alive");

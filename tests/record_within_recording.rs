@@ -1,4 +1,5 @@
-//! Re-entrancy: a payload's own code records, in every place where it can run.
+//! Recording within recording: code that computes a payload records an event itself, in every place where such code
+//! can run.
 #![cfg(feature = "exec")]
 
 use eventring::global::EXEC;
@@ -31,10 +32,10 @@ fn arguments_panics_and_open_reservations_record_too() {
 
     // The code runs in the arguments, which are evaluated first.
     record!(ExecEvent::BlockVerified, noted(&recorder, 1); txn = record!(ExecEvent::TxnEnd));
-    // The code runs in the arguments of another recorder's macro, nested twice.
+    // The macro names its recorder. Its argument calls `noted`, which records with a macro of its own.
     recordv!(recorder => raw(18), [&noted(&recorder, 2).block_number.to_le_bytes()]);
 
-    // The code runs in an open reservation, and in another reservation within it.
+    // `noted` records while one reservation is open, and a second one within it.
     let mut outer = recorder.reserve(19, [0; 4], 10).unwrap();
     outer.append(b"outer");
     let mut inner = recorder.reserve(22, [0; 4], 10).unwrap();
@@ -43,7 +44,7 @@ fn arguments_panics_and_open_reservations_record_too() {
     inner.commit_written();
     outer.commit_written();
 
-    // The code runs while a panic unwinds through an open reservation.
+    // `noted` records in a destructor, while a panic unwinds and a reservation is open.
     struct Notes<'r>(&'r Recorder);
     impl Drop for Notes<'_> {
         fn drop(&mut self) {

@@ -1,5 +1,5 @@
-//! A ring set waits for rings that do not exist yet, goes on with the next ring of a name, and counts the events that
-//! were gone before it began. The writers are processes of their own.
+//! A ring set waits for rings that do not exist yet. When a ring has ended, the set goes on with the next ring of the
+//! same name. It counts the events that were overwritten before it began. The writers are other processes.
 #![cfg(feature = "tracing")]
 
 mod child;
@@ -19,19 +19,20 @@ fn recorder_at(path: &Path) -> Recorder {
     Recorder::builder(ContentDescription::new(300, "THINGS")).config(path).compact(true).shifts(15, 21).build().unwrap()
 }
 
-/// Records `count` events. `mark` is their first extension word, by which the test recognises them.
+/// Records `count` events whose first extension word is `mark`. The tests recognise the events by it.
 fn record(recorder: &Recorder, mark: u64, count: u64) {
     (0..count).for_each(|_| assert_ne!(recorder.record(2, [mark, 0, 0, 0], b"x"), 0));
 }
 
-/// Records as many events as the ring has descriptors, and `more`. Only the process that writes the ring calls this.
+/// Records `more` events more than the ring has slots, and returns how many. Only the process that writes the ring
+/// calls this.
 fn record_ringful(recorder: &Recorder, more: u64) -> u64 {
     let count = recorder.geometry().descriptor_capacity() + more;
     record(recorder, 7, count);
     count
 }
 
-/// Returns the next event of the set: the index of its ring, and its mark.
+/// Returns the index of the ring from which the set returns its next event, and the mark of that event.
 fn mark(rings: &mut RingSet) -> (usize, u64) {
     match rings.next_timeout(LONG) {
         Some(RingItem::Event { ring, event }) => {
@@ -73,7 +74,8 @@ fn a_ring_that_does_not_exist_yet_is_waited_for_and_is_read_from_its_first_event
         let path = path.clone();
         move || options.open([path])
     });
-    // By now the thread most likely waits for the ring. The writer makes the ring when its input ends.
+    // By now, the other thread is most likely waiting for the ring. The writer makes the ring when `end` closes its
+    // input.
     std::thread::sleep(Duration::from_millis(50));
     assert!(!opened.is_finished());
     assert!(writer.end().success());
@@ -82,10 +84,11 @@ fn a_ring_that_does_not_exist_yet_is_waited_for_and_is_read_from_its_first_event
     let ring = &rings.rings()[0];
     let handed_out = ring.reader().unwrap().info().last_seqno;
     let stats = ring.stats();
-    // This reader was there before the ring. So events that were overwritten before it could open the ring count as
-    // lost.
+    // The set waited for the ring before the ring existed. So events that were overwritten before the set could open
+    // it count as lost.
     assert_eq!((stats.read + stats.lost, stats.overwritten_before, stats.given_up), (handed_out, 0, 0));
-    // A ring of that name with other events is an error. The reader does not wait for another ring.
+    // If the ring of this name holds other events, opening it fails immediately. The reader does not wait for another
+    // ring.
     let other = Reader::options().expect_events::<TestEvent>().wait(LONG);
     assert!(matches!(other.open(&path).unwrap_err().kind(), ReaderErrorKind::WrongContentType { .. }));
 }
@@ -103,7 +106,7 @@ fn events_that_were_gone_before_the_start_are_counted_apart_from_losses() {
     let path = directory.path().join("ring");
     let mut writer = Talk::with(play(test, "writer", &path));
     let handed_out: u64 = writer.hear().parse().unwrap();
-    // If the same ring is named twice, it is two inputs of the merge.
+    // A ring that is named twice is two rings of the set: its events are merged twice.
     for names in [vec![&path], vec![&path, &path]] {
         let mut rings = RingSet::open(&names).unwrap();
         let Some(RingItem::Gap { ring: 0, gap }) = rings.next_timeout(LONG) else { panic!() };
@@ -148,7 +151,7 @@ fn the_next_ring_of_a_name_takes_the_place_of_the_one_that_ended_and_the_others_
     let mut marks: Vec<_> = (0..4).map(|_| mark(&mut rings)).collect();
     marks.sort_unstable();
     assert_eq!(marks, [(0, 10), (0, 10), (1, 50), (1, 50)]);
-    // The set looks for a next ring only when a writer has ended. All writers live.
+    // The set looks for a next ring only when a writer has ended. Here all writers live.
     assert_eq!(rings.reopen(Duration::ZERO).unwrap(), None);
     first.child.kill().unwrap();
     first.child.wait().unwrap();
@@ -159,7 +162,8 @@ fn the_next_ring_of_a_name_takes_the_place_of_the_one_that_ended_and_the_others_
     let names: Vec<_> = rings.rings().iter().map(|ring| ring.reader().unwrap().name().unwrap()).collect();
     assert_eq!(names, [&other_path, &path]);
     assert_eq!([mark(&mut rings), mark(&mut rings)], [(1, 20), (1, 20)]);
-    // The set reads the ended ring to its end before it opens the next ring of that name.
+    // The second ring has ended, but the set has not read all of its events. It reads them before it opens the third
+    // ring.
     assert!(second.end().success());
     let mut third = start("30", &path);
     assert_eq!(rings.reopen(Duration::ZERO).unwrap(), None);
@@ -217,7 +221,7 @@ fn the_shards_of_a_recorder_that_was_started_again_are_those_of_the_new_one() {
     }
 }
 
-/// Returns true if all events of the recorder with this index were read.
+/// Returns true if the set has read all events of this recorder: those of its ring, and those of its other shards.
 fn has_read_all(rings: &RingSet, recorder: usize) -> bool {
     let its = rings.rings().iter().enumerate();
     let mut its = its.filter(|(index, ring)| *index == recorder || ring.recorder() == Some(recorder));

@@ -1,5 +1,5 @@
-//! A program's typed events, recorded through a declared recorder, are decoded by a reader that has nothing but the
-//! ring.
+//! A program records typed events through a global recorder that it declares. A reader decodes them although it knows
+//! nothing of the program: the ring describes its events.
 #![cfg(feature = "macros")]
 
 use eventring::global::GlobalRecorder;

@@ -1,5 +1,5 @@
-//! Payloads of every event of the EXEC schema. A payload that fits the struct and arrays decodes, by its type and by
-//! schema text; other payloads do not.
+//! Payloads of every event of the EXEC schema. A payload decodes, by its Rust type and by schema text, if its bytes
+//! fit the struct and the arrays. Other payloads do not.
 #![cfg(feature = "exec")]
 
 use eventring::schema::exec::{ExecEvent, ExecPayload};
@@ -8,7 +8,8 @@ use eventring::schema::{
 };
 use proptest::prelude::*;
 
-/// Turns random bytes into a value of `ty`: bools are 0 or 1, enums have a value, padding is zero.
+/// Turns random bytes into a value of `ty`. Bools become 0 or 1, enums get one of their numbers, and padding becomes
+/// zero.
 fn make_valid(ty: &FieldType, bytes: &mut [u8]) {
     match ty {
         FieldType::Scalar(Scalar::Bool) => bytes[0] &= 1,
@@ -32,7 +33,7 @@ fn make_valid(ty: &FieldType, bytes: &mut [u8]) {
     }
 }
 
-/// Returns the byte range of the field at a dotted path in the fixed struct.
+/// Returns the byte range of a field in the fixed struct. Dots in `path` lead to fields of inner structs.
 fn field_range(info: &StructInfo, path: &str) -> std::ops::Range<usize> {
     match path.split_once('.') {
         None => {
@@ -48,7 +49,7 @@ fn field_range(info: &StructInfo, path: &str) -> std::ops::Range<usize> {
     }
 }
 
-/// Makes a payload that the event allows, with `counts` elements in its arrays.
+/// Makes a valid payload of the event from random bytes. Each number in `counts` is the length of one of its arrays.
 fn payload(event: &EventInfo, mut random: Vec<u8>, counts: &[usize]) -> Vec<u8> {
     let Some(info) = event.payload else { return Vec::new() };
     let trailing = random.split_off(info.bytes);
@@ -118,8 +119,8 @@ fn wire_bytes<T: PayloadField>(_: &T) -> usize {
     T::WIRE_BYTES
 }
 
-/// Returns true if an enum in the value has a number without a name. Typed decoding refuses such a number; decoding by
-/// text shows it.
+/// Returns true if an enum in the value has a number without a name. Decoding by type refuses this number; decoding
+/// by schema text shows it.
 fn has_unknown_enum(value: &Value<'_>) -> bool {
     match value {
         Value::Enum { name, .. } => name.is_none(),

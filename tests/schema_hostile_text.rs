@@ -1,5 +1,5 @@
-//! Schema text from a ring file is trusted in nothing: whatever it says, reading it and decoding by it end with a value
-//! or an error.
+//! Readers trust nothing in the schema text of a ring file. Whatever it says, parsing it, and decoding with it, gives
+//! a value or an error.
 #![cfg(feature = "exec")]
 
 use eventring::schema::exec::ExecEvent;
@@ -151,14 +151,15 @@ fn what_exceeds_a_limit_is_refused() {
 
 #[test]
 fn types_that_multiply_are_decoded_up_to_a_limit() {
-    // Each struct holds the struct before it a thousand times, in no bytes at all.
+    // Each struct holds the struct before it a thousand times, and has a size of 0 bytes. So a value without any
+    // bytes would have 1000^8 parts.
     let structs: String = (1..9).map(|i| format!("struct S{i} 0\nfield a S{}[1000] 0 0\n", i - 1)).collect();
     let model = SchemaModel::parse(&text(&format!("struct S0 0\n{structs}event 2 BOMB S8\n"))).unwrap();
     let value = model.decode(2, &[]);
     assert!(value.has_malformed());
     assert!(format!("{value:#}").len() < 64 << 20);
 
-    // The count is one that no payload can have, of elements without bytes.
+    // The payload claims 2^64 - 1 elements, which no payload can have. The elements have no bytes.
     let lines = "struct E 0\nstruct S 8\nfield count u64 0 8\nevent 2 BOMB S\ntrailing a E count\n";
     let model = SchemaModel::parse(&text(lines)).unwrap();
     assert!(model.decode(2, &[0xff; 8]).has_malformed());
@@ -170,7 +171,8 @@ proptest! {
         let _ = SchemaModel::parse(&text);
     }
 
-    /// Parses real schema text with some words replaced by other words of the text or by extreme numbers.
+    /// Damages a real schema text: swaps lines, removes lines, or replaces words by other words of the text or by
+    /// extreme numbers. Then parses the text, and decodes a payload with it.
     #[test]
     fn a_damaged_schema_text_is_a_schema_or_an_error(
         changes in prop::collection::vec(any::<(prop::sample::Index, prop::sample::Index, u8)>(), 1..6),
