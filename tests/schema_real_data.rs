@@ -1,4 +1,5 @@
-//! Every payload of the published recordings decodes by its type and by schema text alone, and both values agree.
+//! Every payload of the published recordings is decoded twice: by its Rust type, and by schema text alone. Both
+//! results agree.
 #![cfg(all(feature = "exec", feature = "snapshot"))]
 
 use std::collections::BTreeMap;
@@ -7,13 +8,13 @@ use std::io::Read as _;
 use eventring::schema::exec::{ExecEvent, ExecPayload};
 use eventring::schema::{EventType, Value};
 
-/// An upper limit: decompressed files are some 150 MB, and a larger file is a wrong file.
+/// The most bytes to decompress from a file. A decompressed file has about 150 MB, so a larger one is a wrong file.
 const MAX_IMAGE_BYTES: u64 = 1 << 30;
 
 /// An event of a ring image: code and payload.
 type Event = (u16, Vec<u8>);
 
-/// Reads the descriptors of a ring image by the published offsets, without the crate's reader.
+/// Reads the descriptors and payloads of a ring image by the published offsets, without the reader of this crate.
 fn events(image: &[u8]) -> Vec<Event> {
     let word = |offset: usize| u64::from_le_bytes(image[offset..offset + 8].try_into().unwrap());
     assert_eq!(&image[..6], b"RING01");
@@ -33,7 +34,8 @@ fn events(image: &[u8]) -> Vec<Event> {
         .collect()
 }
 
-/// Returns the events of a file among the shared data; `None`, after printing a message, if the file is not there.
+/// Returns the events of a file in the directory of shared data. Returns `None`, after printing why, if the file is
+/// not there.
 fn recorded(file: &str) -> Option<Vec<Event>> {
     let path = format!("{}/../shared/data/{file}", env!("CARGO_MANIFEST_DIR"));
     let Ok(compressed) = std::fs::File::open(&path) else {
@@ -47,8 +49,8 @@ fn recorded(file: &str) -> Option<Vec<Event>> {
     Some(events(&image))
 }
 
-/// Asserts that some fields of each kind are equal: a hash, an address, a 256-bit number, a bool, an enum, counts and
-/// trailing arrays.
+/// Asserts that both decoded values have equal fields. The test takes some fields of each kind: a hash, an address, a
+/// 256-bit number, a bool, an enum, counts and trailing arrays.
 fn assert_same(typed: &ExecPayload<'_>, value: &Value<'_>) {
     let text = |path: &str| format!("{:#}", value.get(path).unwrap_or_else(|| panic!("no {path} in {value}")));
     match typed {

@@ -1,4 +1,4 @@
-//! Schema text and schema hashes: what people and other programs see of a schema.
+//! Schema text and schema hashes: the form in which people and other programs get a schema.
 #![cfg(feature = "exec")]
 
 use eventring::schema::exec::ExecEvent;
@@ -50,7 +50,7 @@ const FIELD: FieldInfo = FieldInfo {
     description: "In cents",
 };
 
-/// Returns the hash of a schema of one event with one field, after `change`.
+/// Makes a schema of one event with one field, lets `change` alter it, and returns its hash.
 fn hash_of(change: impl FnOnce(&mut SchemaInfo, &mut EventInfo, &mut StructInfo, &mut FieldInfo)) -> [u8; 32] {
     let mut schema = SchemaInfo {
         content_type: 300,
@@ -116,10 +116,11 @@ fn names_of_extension_words_are_lines_that_older_readers_and_the_hash_take_for_c
         model.ext_words().clone()
     };
     assert_eq!(words_of("#ext 3 span\n"), ExtWords::SPAN);
-    // This text is like those of versions in which words had no names.
+    // Older schema texts have no such lines, because their words had no names.
     assert_eq!(words_of(""), ExtWords::NONE);
     assert_eq!(words_of("#ext 0 order seqno\n#ext 1 line index\n#ext 2 customer\n"), WORDS);
-    // None of these lines names a word: one is a description, others are lines of a later version.
+    // None of these lines gives a name to a word. The first is an ordinary comment, and later versions may give some
+    // of the others a meaning.
     for other in [
         "# ext 3 span",
         "#ext 2 span",
@@ -142,7 +143,8 @@ fn names_of_extension_words_are_lines_that_older_readers_and_the_hash_take_for_c
     ] {
         assert_eq!(words_of(&format!("{other}\n")), ExtWords::NONE, "{other}");
     }
-    // If a word has several names, the first one counts. If several words have one name, it belongs to the first.
+    // If a text gives a word several names, the first one counts. If it gives one name to several words, the first
+    // word has it.
     let words = words_of("#ext 0 order\n#ext 0 line\n#ext 1 order\n#ext 1 line\n#ext 3 row\n#ext 3 span\n");
     let named: Vec<_> = words.iter().map(|(index, word)| (index, word.name().to_owned())).collect();
     assert_eq!(named, [(0, "order".to_owned()), (1, "line".to_owned()), (3, "row".to_owned())]);
@@ -239,7 +241,8 @@ fn a_ring_is_decoded_by_its_own_text_if_that_is_of_its_hash() {
         let error = SchemaModel::of_ring(content_type, hash, text).unwrap_err();
         assert_eq!(error.kind(), SchemaTextErrorKind::NotOfThisRing, "{error}");
     }
-    // Files of other implementations carry no text. No text replaces a known schema.
+    // Files of other implementations carry no schema text. For a schema that the reader knows, the text does not
+    // matter.
     for text in [None, Some(schema.text()), Some("nonsense")] {
         assert_eq!(SchemaModel::of_ring(2, ExecEvent::schema_hash(), text).unwrap().name(), "EXEC");
     }

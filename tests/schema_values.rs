@@ -1,4 +1,4 @@
-//! Encoded values are decoded again: by their types, and by schema text alone.
+//! Values are encoded and decoded again, by their Rust types and by schema text alone.
 #![cfg(all(feature = "exec", feature = "serde"))]
 
 use eventring::schema::exec::{Address, U256};
@@ -113,7 +113,7 @@ fn part_value(part: &Part) -> Value<'static> {
     ])
 }
 
-/// Returns the expected result of decoding by schema text, written out by hand.
+/// Returns the value that decoding by schema text must give. It is written out by hand here.
 fn everything_value<'a>(e: &'a Everything, integers: &[i32], live: &[Part], note: &'a str) -> Value<'a> {
     Value::Struct(vec![
         ("byte", Value::Uint(e.byte.into())),
@@ -233,9 +233,9 @@ fn every_byte_that_belongs_to_no_field_is_zero() {
         tiny: !0,
     };
     const PART: Part = Part { is_live: true, word: !0, kind: Kind::BelowZero, count: !0 };
-    // The bytes in order: byte, padding to 16, large, short, padding to 4, numbers, address, padding to 8, double,
-    // huge, part (1 + pad 1 + 2 + 2 + 1 + pad 1), parts, padding to 16, negative, temperature, name, padding to 8,
-    // long, grid, key (redacted), padding to 4, count, tiny, padding to 16.
+    // The expected bytes, in this order: byte, padding to 16, large, short, padding to 4, numbers, address, padding
+    // to 8, double, huge, part (1 + pad 1 + 2 + 2 + 1 + pad 1), parts, padding to 16, negative, temperature, name,
+    // padding to 8, long, grid, key (redacted), padding to 4, count, tiny, padding to 16.
     let mut expected = Vec::new();
     let mut put = |bytes: &[u8], times: usize| (0..times).for_each(|_| expected.extend_from_slice(bytes));
     let part = [1, 0, 255, 255, 0xd4, 0xfe, 255, 0];
@@ -310,7 +310,7 @@ fn an_error_event_decodes_in_every_schema() {
         model.decode(1, &payload).to_string(),
         "error_type=2 dropped_event_type=3 truncated_payload_size=2 requested_payload_size=8589934592 truncated_payload=0xabcd"
     );
-    // A RECORD_ERROR without payload: no payload memory could be had.
+    // A RECORD_ERROR has no payload if the writer found no payload memory for it.
     assert_eq!(model.decode(1, &[]), Value::Struct(vec![]));
 }
 

@@ -1,4 +1,4 @@
-//! The fate of a ring file when its process ends, forks, or is killed.
+//! What becomes of a ring file when its process ends, forks, or is killed.
 
 #![cfg(not(any(loom, shuttle)))]
 
@@ -28,7 +28,7 @@ fn open(path: &Path) -> RingFile {
     RingFile::open_path(path, &OpenOptions::default()).unwrap()
 }
 
-/// Forks. The child runs `child` and leaves without the harness. Returns the child's id.
+/// Forks. The child runs `child` and ends without returning to the test harness. Returns the child's process id.
 fn fork(child: impl FnOnce()) -> libc::pid_t {
     // SAFETY: the tests call this in a child process whose other threads (the harness's main thread) only wait.
     let pid = unsafe { libc::fork() };
@@ -82,22 +82,22 @@ fn a_forked_child_neither_removes_the_file_nor_keeps_the_lock() {
         let dropped = make(&place().with_extension("dropped"), false).unwrap();
         let guard = ForkGuard::new().unwrap();
         let mut dropped = Some(dropped);
-        // The first child drops a ring of its parent and then exits through the exit handlers. The files must stay.
+        // The first child drops a ring of its parent, and then exits through the exit handlers. The ring files must
+        // stay.
         let pid = fork(|| {
             assert!(!guard.is_original_process());
             drop(dropped.take());
-            // SAFETY: the call is that of `std::process::exit`, from the only thread of this process.
+            // SAFETY: this is the call that `std::process::exit` makes, and this process has no other thread.
             unsafe { libc::exit(0) };
         });
         wait_for(pid);
         assert!(place().exists() && place().with_extension("dropped").exists());
         assert_eq!(lock_state(RING.get().unwrap()), LockState::Held { pid: Some(std::process::id()) });
-        // The second child outlives the parent, as a daemon outlives the process that started it. It makes a ring of
-        // the same name.
+        // The second child outlives its parent, as a daemon does. Then it makes a ring of the same name.
         let path = place();
         fork(|| {
-            // The message comes from the child: a fork can return in the parent before the child's handlers have
-            // released the lock.
+            // The child prints this, not the parent: `fork` may return in the parent before the child's fork handlers
+            // have released the lock.
             say("forked");
             wait_for_parent();
             let taken_over = make(&path, false);
@@ -105,15 +105,15 @@ fn a_forked_child_neither_removes_the_file_nor_keeps_the_lock() {
             wait_for_parent();
         });
         drop(dropped);
-        // SAFETY: the call ends this process at once; its child lives on.
+        // SAFETY: the call ends this process at once. The forked child lives on.
         unsafe { libc::_exit(0) };
     }
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let path = directory.path().join("ring");
     let mut owner = Talk::with(play(TEST, "owner", &path));
     assert_eq!(owner.hear(), "forked");
-    // The test waits until the owner has ended. The owner's child has inherited the pipe, so the end of the pipe comes
-    // later: `Talk::end` waits for that.
+    // The test waits for the end of the owner only. It cannot use `Talk::end`, which waits for the end of the pipe:
+    // the owner's child has inherited the pipe and lives on.
     let pid = i32::try_from(owner.child.id()).ok().and_then(Pid::from_raw).unwrap();
     waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap();
     assert!(!path.with_extension("dropped").exists());
@@ -156,7 +156,7 @@ fn a_killed_owner_is_noticed_and_its_file_is_read_and_replaced() {
     while identity.liveness() == Liveness::Alive && std::time::Instant::now() < deadline {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
-    // The owner has not been waited for by its parent, so it is a zombie. It counts as dead nevertheless.
+    // Nobody has waited for the killed owner yet, so it is a zombie. It must count as dead.
     for identity in [Some(&identity), None] {
         assert_eq!(writer_liveness(&file, identity), Liveness::Dead);
     }
@@ -173,9 +173,10 @@ fn a_program_that_closes_every_descriptor_keeps_its_locks_and_ends_in_good_order
         let dropped = make(&place(), false).unwrap();
         RING.set(make(&place().with_extension("static"), false).unwrap()).unwrap();
         let read = open(&place());
-        // SAFETY: the descriptors that it closes are used only by rings, which this test is about.
+        // SAFETY: only rings use the descriptors that this call closes, and the test is about that.
         assert_eq!(unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) }, 0);
-        // New files get the descriptor numbers of the closed rings. The end of the rings must not close these files.
+        // These files get the descriptor numbers of the closed rings. When the rings end, they must not close these
+        // files.
         let others = [(); 16].map(|()| std::fs::File::open("/dev/null").unwrap());
         let (me, gone) =
             (ProcessIdentity::current(), ProcessIdentity { pid: u32::MAX >> 1, ..ProcessIdentity::current() });

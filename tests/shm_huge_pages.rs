@@ -1,5 +1,5 @@
-//! Rings on real huge pages. Needs root: the test enlarges the pool by some pages, mounts hugetlbfs where only the test
-//! sees it, and restores everything.
+//! Rings on real huge pages. The test needs root. It adds a few pages to the pool, mounts hugetlbfs where only the
+//! test sees it, and restores everything afterwards.
 
 #![cfg(not(any(loom, shuttle)))]
 
@@ -31,20 +31,20 @@ fn count(file: &str) -> u64 {
     fs::read_to_string(Path::new(POOL).join(file)).unwrap().trim().parse().unwrap()
 }
 
-/// Runs `body` in a child process, with a pool of exactly `pages` pages and a hugetlbfs mount that only the child sees.
-/// Only one such test runs at a time, and only on a machine that uses no huge pages. The pool is emptied again whatever
-/// happens to the child.
+/// Runs `body` in a child process. The pool then has exactly `pages` huge pages, and only the child sees the
+/// hugetlbfs mount. One such test runs at a time, and only if nothing else on the machine uses huge pages. The pool
+/// is emptied again even if the child fails.
 fn with_free_pages(test: &str, pages: u64, body: impl FnOnce(&Path)) {
     if part().is_some() {
         body(&place());
         return say("done");
     }
-    // The child is started by a thread of its own, because the thread's view of the file system changes.
+    // Mounting changes this thread's view of the file system, which the child inherits. So a new thread does it.
     let test = test.to_owned();
     let played = std::thread::spawn(move || {
         let machine = Machine::with_pages(pages)?;
         let mut child = Talk::with(play(&test, "body", machine.mount.path()));
-        // The child says nothing if it fails, or if there is no test of that name.
+        // The child prints nothing if it fails, or if no test has this name.
         assert_eq!(child.hear(), "done");
         assert!(child.end().success());
         Ok::<_, Error>(())
@@ -106,7 +106,8 @@ fn a_bare_name_goes_to_huge_pages_and_needs_no_page_more_than_the_file_has() {
                 .unwrap();
         assert!(reader.has_huge_pages());
         assert_eq!(reader.id(), ring.id());
-        // The pool is empty: neither the second payload mapping nor a reader's mapping takes pages.
+        // No page of the pool is free any more. Mapping the payload buffer a second time, or mapping the ring in a
+        // reader, needs none.
         let read_map = Mapping::map(&reader, SECTIONS, MapOptions { prefault: true, ..MapOptions::reader() }).unwrap();
         let end = map.payload_bytes();
         store(map.payload(), end + 7, 5);
@@ -157,7 +158,7 @@ fn a_pool_that_is_too_small_is_named_and_one_that_is_empty_only_warned_about() {
 fn a_stale_ring_that_fills_the_pool_is_replaced() {
     with_free_pages("a_stale_ring_that_fills_the_pool_is_replaced", PAGES, |mount| {
         let keep = CreateOptions { keep: true, ..CreateOptions::default() };
-        // Like a recorder, this owner says that it holds the lock that no reader can take.
+        // As a recorder does, the owner notes in the header that it holds the lock that no reader can take.
         let (file, map) = make("x", SECTIONS, &keep).unwrap();
         store(map.header(), usize::try_from(WRITE_LOCK_OFFSET).unwrap(), 1);
         let owned = make("x", SECTIONS, &CreateOptions::default()).unwrap_err().kind();

@@ -1,4 +1,5 @@
-//! Modes of files and directories. They are in a file of their own because the umask belongs to the process.
+//! Modes of files and directories. These tests have a test program of their own, because the umask is the same for
+//! all threads of a process.
 
 #![cfg(not(any(loom, shuttle)))]
 
@@ -30,7 +31,7 @@ fn modes_are_exact_whatever_the_umask_is() {
     assert_eq!(mode(&place.path), 0o664);
     assert_eq!(mode(&ring_directory), 0o750, "a directory that exists keeps its mode");
     drop(file);
-    // A directory that others may write to has the sticky bit, without which they could exchange our files.
+    // A directory that others may write to gets the sticky bit. Without it, they could replace our files.
     fs::remove_dir(&ring_directory).unwrap();
     let file = make(&wide).unwrap();
     assert_eq!(mode(&ring_directory), 0o1775);

@@ -1,5 +1,5 @@
-//! A ring that does not fit. It is on a small file system of its own, so that a failure of the test cannot use up the
-//! machine's memory.
+//! A ring that is larger than the free space. The test uses a small file system of its own, so that a failure cannot
+//! use up the machine's memory.
 
 #![cfg(not(any(loom, shuttle)))]
 
@@ -35,7 +35,7 @@ fn a_ring_larger_than_its_file_system_is_refused_and_a_stale_one_gives_its_room(
     assert!(message.contains("no space left on the file system: it needs 644 MiB, 4 MiB are free"), "{message}");
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
 
-    // A dead process has left a file that takes three of the four mebibytes.
+    // This ring stands for the file of a dead process. It takes three of the file system's four MiB.
     let stale = make(&path, 3 * MEBIBYTE, &CreateOptions { keep: true, ..options }).unwrap().id();
     let error = make(&path, 5 * MEBIBYTE, &options).unwrap_err();
     assert_eq!(error.kind(), ShmErrorKind::NoSpace);

@@ -1,5 +1,5 @@
-//! Many processes that make the same ring at the same time: one wins, the others get an error that names the winner,
-//! and nobody sees half a file.
+//! Many processes try to make the same ring at the same time. One wins. The others get an error that names the
+//! winner, or another process that takes part. Nobody sees half a file.
 
 #![cfg(not(any(loom, shuttle)))]
 
@@ -24,8 +24,8 @@ const SECTIONS: Sections =
     Sections { header_bytes: 4096, descriptor_bytes: 4096, payload_bytes: 64 << 10, context_bytes: 0 };
 const WORDS: usize = 9216;
 
-/// Makes the file, and writes the same number, which is not 0, to each word. This is slow enough for other processes to
-/// see a file that is not finished.
+/// Makes the ring file, and stores the same non-zero number in each word. This takes so long that other processes
+/// could see the file before it is complete.
 fn make(path: &Path) -> Result<(OwnedRingFile, Mapping), ShmError> {
     let place = RingDirectories::from_environment().location_for_writing(&RingName::new(path)?);
     let options = CreateOptions { replace_prefix: b"RING", ..CreateOptions::default() };
@@ -70,7 +70,8 @@ fn left_in(directory: &Path) -> Vec<(OsString, String, u64)> {
     entries.collect()
 }
 
-/// A guard that ends the reader even if the test fails; otherwise the test would wait for the reader without end.
+/// A guard that stops the reader thread even if the test fails. Without it, a failed test would wait for the reader
+/// for ever.
 struct StopOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for StopOnDrop<'_> {
@@ -119,8 +120,8 @@ fn of_many_processes_exactly_one_owns_the_ring_and_readers_see_whole_files_only(
             assert_eq!(winners.len(), 1, "round {round}: {printed:?}");
             let pids: Vec<_> = children.iter().map(|child| child.child.id()).collect();
             for (index, printed) in printed.iter().enumerate().filter(|(index, _)| *index != winners[0]) {
-                // Each process that replaces a stale file holds its lock for an instant. So a loser may name another
-                // loser as the owner, but never a process that does not take part.
+                // While a process replaces a stale file, it holds that file's lock for an instant. So a loser may
+                // name another loser as the owner. It must not name a process that does not take part.
                 let named = pids.iter().any(|pid| *printed == format!("lost to {pid}"));
                 assert!(named, "round {round}, process {}: {printed}", pids[index]);
             }
@@ -241,7 +242,7 @@ fn a_maker_that_is_killed_at_any_moment_leaves_nothing_in_the_way() {
         say("ready");
         loop {
             let (ring, _map) = make(&place()).unwrap();
-            // One maker finds the name free each time, the other finds a stale file.
+            // If the ring is kept, the next round of this loop finds a stale file. Otherwise it finds the name free.
             ring.keep(part == "replacer");
         }
     }
@@ -252,7 +253,7 @@ fn a_maker_that_is_killed_at_any_moment_leaves_nothing_in_the_way() {
         let part = if round % 2 == 0 { "maker" } else { "replacer" };
         let mut maker = Talk::with(play(TEST, part, &path));
         assert_eq!(maker.hear(), "ready");
-        // The maker is ended at a different moment of its loop each time.
+        // The sleep has another length each time, so the maker is killed at another moment of its loop.
         std::thread::sleep(Duration::from_micros(u64::from(begin.elapsed().subsec_nanos()) % 997));
         drop(maker);
         drop(make(&path).unwrap());

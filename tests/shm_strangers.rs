@@ -1,4 +1,5 @@
-//! Files and directories of other users, and writers in other pid namespaces. Needs root to act as the other users.
+//! Files and directories of other users, and writers in other pid namespaces. The tests need root to act as other
+//! users.
 
 #![cfg(not(any(loom, shuttle)))]
 
@@ -26,7 +27,7 @@ fn ring_directory() -> (tempfile::TempDir, PathBuf) {
     (directory, path)
 }
 
-/// Gives a file away. Returns false, after printing why, if we may not.
+/// Gives a file to another user. Returns false, after printing why, if this process may not do that.
 fn give_away(path: &Path, user: u32, group: u32) -> bool {
     match chown(path, Some(user), Some(group)) {
         Ok(()) => true,
@@ -82,7 +83,7 @@ fn a_directory_that_strangers_control_is_not_used() {
     assert!(error.to_string().contains("everybody may replace files in it"), "{error}");
     set_mode(0o1777);
     drop(make(&rings, &CreateOptions::default()).unwrap());
-    // A member of the directory's group could put a ring of its own in the place of a live ring.
+    // Here a member of the directory's group could replace a live ring by another file.
     set_mode(0o770);
     let error = make(&rings, &CreateOptions::default()).unwrap_err();
     assert_eq!(error.kind(), ShmErrorKind::PermissionDenied);

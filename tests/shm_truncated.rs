@@ -90,7 +90,7 @@ fn threads_that_are_reading_survive_while_another_process_cuts_the_file() {
             for start in [0, 777, 2 * MEBIBYTE + 99] {
                 let map = &map;
                 scope.spawn(move || {
-                    // The loop runs until the truncation is seen: the end of the loop is the check.
+                    // The loop ends only when the thread sees the truncation. So the end of the loop is the check.
                     while (start..4 * MEBIBYTE).step_by(4096).all(|offset| load(map.payload(), offset) == 1) {}
                 });
             }
@@ -101,10 +101,10 @@ fn threads_that_are_reading_survive_while_another_process_cuts_the_file() {
     }
 }
 
-/// Reads beyond the end of a file that was mapped without the library.
+/// Maps a file without the library, truncates it, and reads beyond its end.
 fn fault_elsewhere() {
     let file = file();
-    // SAFETY: the call makes a fresh mapping at an address of the kernel's choice.
+    // SAFETY: the kernel chooses the address, so the call makes a new mapping and replaces none.
     let place = unsafe {
         rustix::mm::mmap(
             std::ptr::null_mut(),
@@ -124,7 +124,7 @@ extern "C" fn leave_with_42(_: libc::c_int) {
     unsafe { libc::_exit(42) };
 }
 
-/// Installs a handler of the program's own, before a recorder is made.
+/// Installs the program's own handler for SIGBUS. The program does this before it maps a ring.
 fn install_own_handler() {
     let handler = leave_with_42 as extern "C" fn(libc::c_int);
     // SAFETY: the handler only ends the process.

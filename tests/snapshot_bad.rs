@@ -1,5 +1,5 @@
-//! Snapshots from an enemy, or from a broken disk: each is refused with an error that names the fault, in bounded
-//! memory.
+//! Snapshots that an attacker has made or that a broken disk has damaged. Reading one fails with an error that names
+//! the fault, and uses a limited amount of memory.
 #![cfg(feature = "snapshot")]
 
 use eventring::__internals::layout::header::{self, FixedHeader};
@@ -59,7 +59,7 @@ fn an_image_that_lacks_up_to_15_bytes_opens_and_one_that_lacks_more_does_not() {
 
 #[test]
 fn a_bomb_is_refused_as_soon_as_it_exceeds_its_header() {
-    // The frame holds 1 GiB of zeros in some 30 kB, and its header claims 140 MB.
+    // The second frame, `bomb`, holds 1 GiB of zeros in about 30 kB. Its header claims 140 MB.
     let small = frame(FIXED, IMAGE_BYTES + 1);
     assert_eq!(
         refused(&small),
@@ -165,7 +165,7 @@ fn a_damaged_last_seqno_costs_a_gap_and_not_an_endless_loop() {
     let mut cursor = reader.cursor();
     cursor.seek(Seek::Oldest);
     assert!((0..1 << 20).any(|_| cursor.next() == Next::NotReady && cursor.lag() == 0));
-    // The header claims a later seqno than any ring can have. The reader limits the claim to this seqno.
+    // The header claims a last seqno of 2^64 - 1. The reader reads every value above 2^63 - 1 as 2^63 - 1.
     let last = i64::MAX as u64;
     // The first slot's event is there, whatever the header says.
     assert_eq!((summary.events, summary.lost, summary.last_seqno), (1, last - 1, last));

@@ -1,4 +1,5 @@
-//! Snapshots that we write: small, renumbered, whole, the same bytes each time.
+//! The snapshots that `write_snapshot` writes: they are small, renumbered and complete, and have the same bytes each
+//! time.
 #![cfg(all(feature = "exec", feature = "snapshot"))]
 
 mod real_data;

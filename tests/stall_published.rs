@@ -1,4 +1,5 @@
-//! The control of stall injection: the published algorithm in the same harness.
+//! The control for the tests that stall writers: the same harness runs the algorithm of the original C
+//! implementation.
 
 #![cfg(not(any(loom, shuttle)))]
 
@@ -9,8 +10,8 @@ use std::time::Duration;
 
 #[test]
 fn the_published_algorithm_shows_events_that_nobody_wrote() {
-    // The published algorithm has the faults, but chance decides when they show, so there are several rounds. A round
-    // in which the only fault is a vanished event is repeated.
+    // The algorithm has known faults, but whether one shows in a round is chance. So there are several rounds. A
+    // vanished event alone does not count as a fault, and the next round follows.
     for _ in 0..30 {
         let figures = run_rounds(Published::new, 4, seconds(3.0).min(Duration::from_secs(5)));
         println!("published: {figures} {:#?}", figures.verdict.examples);

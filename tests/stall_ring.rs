@@ -1,4 +1,4 @@
-//! Writers that are stopped anywhere, for any time, spoil nobody's events.
+//! A writer that is stopped anywhere, for any time, does not spoil the events of other writers.
 
 #![cfg(not(any(loom, shuttle)))]
 
@@ -6,8 +6,8 @@ mod stall;
 
 use stall::{ring::EventRing, run_rounds, seconds};
 
-/// The test of stalled writers. For a longer run: `EVENTRING_STALL_SECONDS=60 cargo test --release --test stall_ring --
-/// --nocapture`.
+/// Stalls writers while others record. For a longer run: `EVENTRING_STALL_SECONDS=60 cargo test --release --test
+/// stall_ring -- --nocapture`.
 #[test]
 fn no_event_is_torn_misattributed_or_unaccounted_while_writers_are_stalled() {
     let figures = run_rounds(EventRing::new, 4, seconds(3.0));
@@ -18,7 +18,7 @@ fn no_event_is_torn_misattributed_or_unaccounted_while_writers_are_stalled() {
         "{:#?}",
         figures.verdict.examples
     );
-    // These numbers show that the run tested something: writers were stopped while they recorded, and the others went
-    // on.
+    // These numbers show that the run has tested something: writers were stopped while they recorded, and other
+    // writers went on.
     assert!(figures.stalls_inside >= 10 && figures.laps >= 5 && figures.threads >= 12, "{figures}");
 }

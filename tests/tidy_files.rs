@@ -1,13 +1,13 @@
-//! Files are small, and links and script names in documents are valid.
+//! Source files are short, and the links and the names of scripts in documents are valid.
 
 mod tidy;
 
 use std::fs;
 use tidy::{files, root};
 
-/// Upper bound of a file's lines: a longer file has more than one idea.
+/// The most lines that a file may have. A longer file has more than one idea.
 const LINES_MAX: usize = 500;
-/// Number of lines from which a file is named in the report.
+/// The number of lines above which the test's output names a file.
 const LINES_MANY: usize = 400;
 
 #[test]
@@ -35,7 +35,7 @@ fn no_source_file_is_long() {
     assert!(longest.0 <= LINES_MAX, "{} has {} lines, at most {LINES_MAX} are allowed", longest.1, longest.0);
 }
 
-/// Returns the targets of `[…](…)` in a text, without anchors, and without links into the web.
+/// Returns the targets of the links `[…](…)` in a text, without their anchors. Links into the web are left out.
 fn links(text: &str) -> Vec<String> {
     text.split("](")
         .skip(1)

@@ -1,13 +1,13 @@
-//! Dependencies between layers are those that the table in docs/ARCHITECTURE.md allows.
+//! Each layer of the library depends only on the layers that the table in docs/ARCHITECTURE.md allows.
 
 mod tidy;
 
 use tidy::{Layer, has_word, layer_of, layers, sources};
 
-/// Modules that are neither in the public API nor behind the door `eventring::__internals`.
+/// Modules that users cannot reach: they are neither in the public API nor in `eventring::__internals`.
 const PRIVATE: [&str; 3] = ["arch", "ring", "sync"];
 
-/// Returns the layers that `code` names as `crate::NAME` or `eventring::NAME`, also within braces.
+/// Returns the layers that `code` names as `crate::NAME` or `eventring::NAME`. NAME may be one of a list in braces.
 fn used(code: &str, all: &[Layer]) -> Vec<String> {
     let mut used = Vec::new();
     for (at, _) in code.match_indices("crate::").chain(code.match_indices("eventring::")) {
@@ -25,7 +25,7 @@ fn used(code: &str, all: &[Layer]) -> Vec<String> {
     used
 }
 
-/// Returns the names at the outermost level of a list in braces. The opening brace is not part of `list`.
+/// Returns the first name of each entry of a list in braces. `list` begins after the opening brace.
 fn first_names(list: &str) -> Vec<String> {
     let (mut depth, mut names, mut name, mut is_first) = (0, Vec::new(), String::new(), true);
     for c in list.chars() {
@@ -94,7 +94,8 @@ fn only_one_file_names_the_atomics_beside_the_operating_system_layer() {
     for source in sources() {
         let exempt = ["sync.rs", "arch/copy_portable.rs"].contains(&source.path.as_str())
             || source.path.starts_with("shm/")
-            // The program uses the public API and std; the simulation is test code.
+            // The program and the simulation may name atomics: the program uses only the public API and std, and the
+            // simulation is test code.
             || source.path.starts_with("cli/")
             || source.path.starts_with("clock/simulation")
             || source.path.starts_with("bin/");

@@ -1,5 +1,5 @@
-//! Names that exist only on Linux stand only in code that other systems do not compile, so the library compiles on
-//! them.
+//! The library also compiles on other systems than Linux. So names that exist only on Linux stand only in code that
+//! is not compiled there.
 
 mod tidy;
 
@@ -7,7 +7,7 @@ use tidy::{has_word, sources};
 
 /// Folders and files that other systems do not compile.
 const LINUX_ONLY: [&str; 4] = ["shm/linux/", "capture/output_entry.rs", "capture/read_files.rs", "cli/"];
-/// Files that other systems compile, in which a `cfg` stands before each such name.
+/// Files that other systems compile, too. In these files a `cfg` stands before each name that exists only on Linux.
 const WITH_CFG: [&str; 3] = ["shm/fd.rs", "arch/ticks.rs", "clock/tick_counter.rs"];
 
 fn names_the_system(code: &str) -> bool {

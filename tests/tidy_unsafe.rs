@@ -4,8 +4,8 @@ mod tidy;
 
 use tidy::{Allowed, Source, has_word, layer_of, layers, sources};
 
-/// Returns the files that have the word although the table does not list them, and the listed files that do not have
-/// the word.
+/// Returns two kinds of files: those that contain the word although the table does not allow it, and those that the
+/// table lists although they do not contain it.
 fn violations(allowed: impl Fn(&tidy::Layer) -> &Allowed, stands_in: impl Fn(&Source) -> bool) -> Vec<String> {
     let layers = layers();
     let sources = sources();
@@ -51,7 +51,8 @@ fn memory_orderings_stand_only_in_the_layers_that_are_named_for_them() {
 
 #[test]
 fn every_unsafe_block_is_argued() {
-    // clippy's undocumented_unsafe_blocks checks this; the test checks that the lint is on everywhere.
+    // The lint `undocumented_unsafe_blocks` of clippy checks the arguments. This test checks that the lint is on
+    // everywhere.
     let manifest = std::fs::read_to_string(tidy::root().join("Cargo.toml")).unwrap();
     for lint in
         ["undocumented_unsafe_blocks", "multiple_unsafe_ops_per_block", "unsafe_op_in_unsafe_fn", "missing_docs"]

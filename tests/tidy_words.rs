@@ -1,5 +1,5 @@
-//! Names, docs and prose keep to the language of the project: docs/ARCHITECTURE.md has the glossary, CONTRIBUTING.md
-//! the rules.
+//! Names, docs and prose keep to the language of the project. docs/ARCHITECTURE.md has its glossary, and
+//! CONTRIBUTING.md has its rules.
 
 mod tidy;
 
@@ -15,7 +15,7 @@ const EXEMPT: [&str; 0] = [];
 /// Names that say nothing about the content.
 const EMPTY_NAMES: [&str; 8] = ["util", "utils", "common", "manager", "managers", "helper", "helpers", "misc"];
 
-/// Words that the glossary replaces, and the folder below which they may not be part of a name.
+/// Words for which the glossary has another word. No name in the given folder may contain one of them.
 const RETIRED: [(&str, &str); 22] = [
     ("src/", "lane"),
     ("src/", "lanes"),
@@ -41,7 +41,7 @@ const RETIRED: [(&str, &str); 22] = [
     ("recorder-macros/", "lane"),
 ];
 
-/// Endings of function names for which `try_*`, `*_slow` and `*_batch` are the words.
+/// Endings that function names may not have. The names `try_*`, `*_slow` and `*_batch` take their place.
 const RETIRED_ENDINGS: [&str; 7] = ["_at_once", "_otherwise", "_late", "_elsewhere", "_further", "_deep", "_anew"];
 
 /// Type names that several modules may define.
@@ -50,7 +50,7 @@ const SHARED_TYPE_NAMES: [(&str, &str); 2] = [
     ("Inner", "the boxed content of an error: private to its module"),
 ];
 
-/// Names of files that define the same types as another file does, for other operating systems or machines.
+/// Names of files that stand in for another file, on other operating systems or machines. They define the same types.
 const TWIN_FILES: [&str; 2] = ["unsupported.rs", "portable.rs"];
 
 /// Beginnings of doc comments that name no thing and no action.
@@ -88,7 +88,7 @@ fn is_exempt(path: &str) -> bool {
     EXEMPT.iter().any(|folder| path.starts_with(folder))
 }
 
-/// Returns the faults of file names, and of the names of types, traits and functions.
+/// Returns the faults in the names of files, types, traits and functions.
 fn faults_of_names(files: &[RustFile]) -> Vec<String> {
     let mut faults = Vec::new();
     for RustFile { path, text } in files {
@@ -154,7 +154,7 @@ fn judged(directories: &[&str]) -> Vec<RustFile> {
     rust_files(directories).into_iter().filter(|file| !is_exempt(&file.path)).collect()
 }
 
-/// Returns the judged files of the library, the program and the derives that are not compiled for tests only.
+/// Returns the files of the library, the program and the derives, without those that are compiled only for tests.
 fn judged_code() -> Vec<RustFile> {
     let files = rust_files(&["src", "recorder-macros/src"]);
     let for_tests = for_tests(files.iter().map(|file| (file.path.as_str(), file.text.as_str())));

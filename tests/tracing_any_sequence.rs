@@ -1,4 +1,4 @@
-//! Any sequence of a program's actions with spans, on several threads, is recorded as a reference saw it, and the
+//! Several threads use spans in a random sequence of steps. The recorder records what a reference has seen, and the
 //! subscriber and the layer record the same.
 #![cfg(feature = "tracing")]
 
@@ -55,7 +55,7 @@ fn step() -> impl Strategy<Value = (usize, Step)> {
     (0..THREADS, what)
 }
 
-/// A thread that performs one step after another, as the test sends them.
+/// A thread that performs one step after another. The test sends it each step.
 struct Worker {
     jobs: mpsc::Sender<Box<dyn FnOnce() + Send>>,
     done: mpsc::Receiver<()>,
@@ -103,9 +103,9 @@ fn new_event(uid: u64, parent: Option<Option<Span>>) {
     }
 }
 
-/// Performs the steps. Misuse of raw ids is left out (exiting a span that is not entered, dropping the last handle of a
-/// span that some thread is in). A `Registry` closes a parent with its last child through the default subscriber of the
-/// thread, so this thread has the subscriber, too.
+/// Performs the steps. A step that misuses raw ids is left out: it would exit a span that is not entered, or drop the
+/// last handle of a span that a thread is in. When its last child closes, a `Registry` closes the parent through the
+/// default subscriber of the calling thread. So the caller makes this subscriber the thread's default.
 fn perform(dispatch: &Dispatch, steps: &[(usize, Step)]) {
     let workers: Vec<Worker> = (0..THREADS).map(|_| Worker::new(dispatch.clone())).collect();
     let mut slots: Vec<Option<Span>> = vec![None; SLOTS];
@@ -192,7 +192,7 @@ fn read(recorder: &PerfRecorder) -> Facts {
     read_back(&mut PerfReader::from_shards(recorder.open_readers().unwrap()))
 }
 
-/// Removes the thread ids, which are new in each run, from the facts.
+/// Replaces the thread ids in the facts, because they are different in each run.
 fn without_thread_ids(mut facts: Facts) -> Facts {
     for span in facts.spans.values_mut() {
         let mut stays: Vec<String> = std::mem::take(&mut span.stays).into_values().collect();

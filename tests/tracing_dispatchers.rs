@@ -1,5 +1,5 @@
-//! Several subscribers at the same time: scoped ones on threads and inside of each other, and layers in a stack with
-//! filters and a `fmt` layer.
+//! Several subscribers at the same time: each thread has its own, one is used inside another, and layers are combined
+//! with filters and a `fmt` layer.
 #![cfg(feature = "tracing")]
 
 mod reference;
@@ -24,7 +24,8 @@ fn records(recorder: &PerfRecorder) -> Vec<PerfRecord> {
     reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()))
 }
 
-/// Returns each span as `name in parent` and each event as `message at name`, in the order of time.
+/// Returns a line for each span, `name in parent`, and for each event, `message at span`. The lines are in the order
+/// of time.
 fn story(recorder: &PerfRecorder) -> Vec<String> {
     let records = records(recorder);
     let tree = SpanTree::from_records(&records);
@@ -42,7 +43,7 @@ fn story(recorder: &PerfRecorder) -> Vec<String> {
     reported.collect()
 }
 
-/// Makes a subscriber, and a layer in a stack, each with a recorder of its own.
+/// Makes two dispatches, each with a recorder of its own: one with a subscriber, one with a layer on a `Registry`.
 fn both_kinds() -> [(PerfRecorder, Dispatch); 2] {
     let (first, second) = (recorder(), recorder());
     [
@@ -88,10 +89,11 @@ fn a_scoped_subscriber_inside_another_one_has_its_own_current_span() {
                     tracing::info!("first");
                     tracing::info_span!("of the inner").in_scope(|| {
                         tracing::info!("second");
-                        // A typed event belongs to the span that was entered last, whichever subscriber it belongs to.
+                        // For a typed event, the current span is the span that was entered last, whichever subscriber
+                        // has recorded it.
                         assert!(current_span_id() != 0 && current_span_id() != id_outside);
-                        // The span of the outer subscriber is current, too, and does not change what the inner one
-                        // records.
+                        // This enters the span of the outer subscriber again. The inner subscriber does not know that
+                        // span, so it records the same as before.
                         span.in_scope(|| tracing::info!("third"));
                     });
                 });
@@ -131,7 +133,7 @@ impl Written {
         fmt::layer().with_ansi(false).without_time().with_writer(move || written.clone())
     }
 
-    /// Returns the last word of each line: the messages here are single words.
+    /// Returns the last word of each line, which is the message: all messages here are single words.
     fn messages(&self) -> Vec<String> {
         let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
         text.lines().map(|line| line.rsplit(' ').next().unwrap().to_owned()).collect()
@@ -150,7 +152,8 @@ fn shop() {
 #[test]
 fn an_env_filter_over_the_stack_holds_for_all_layers() {
     let (recorder, written) = (recorder(), Written::default());
-    // The filter admits everything in the span of this one request, and otherwise only events of the database.
+    // Inside the request for `/buy`, the filter admits everything. Elsewhere it admits only what targets the
+    // database.
     let filter = EnvFilter::new("shop[request{path=/buy}]=trace,shop::db=info");
     let stack = registry().with(RecorderLayer::new(recorder.clone())).with(written.layer()).with(filter);
     with_default(&Dispatch::new(stack), shop);

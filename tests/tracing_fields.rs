@@ -1,4 +1,4 @@
-//! Field values of every type are read back as they were recorded, and values that were cut or left out are marked.
+//! Field values of every type are read back as they were recorded. Values that were cut or left out are marked.
 #![cfg(feature = "tracing")]
 
 mod reference;
@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::fmt;
 use tracing::field::Empty;
 
-/// Runs `program` twice, because a thread's first event takes another path than its later events.
+/// Runs `program` twice, because the code that records a thread's first event differs from that for its later events.
 fn record_with(builder: PerfRecorderBuilder, program: impl Fn()) -> Vec<PerfRecord> {
     let recorder = builder.anonymous().shifts(15, 21).tables_shift(16).prefault(false).build().unwrap();
     tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
@@ -26,7 +26,8 @@ fn recorded(program: impl Fn()) -> Vec<PerfRecord> {
     record_with(PerfRecorder::builder(), program)
 }
 
-/// Returns the fields of the program's only span or event, and its flags. They are the same in both runs.
+/// Returns the fields and the flags of the program's only span or event. The program has run twice, and both runs
+/// must agree.
 fn only_fields(records: &[PerfRecord]) -> (Fields, u16) {
     let mut found = records.iter().filter_map(|record| match &record.content {
         PerfContent::SpanNew { fields, flags, .. } => Some((fields.clone(), *flags)),
@@ -183,7 +184,8 @@ fn values_that_do_not_fit_are_cut_or_counted_as_missing() {
         let _span = tracing::info_span!("tight", number = 1u64, text, other = 2u64, more = "m", flag = true);
     });
     let (fields, flags) = only_fields(&records);
-    // The number takes 12 bytes, and the text 4 + 4 bytes and an even number of its own bytes.
+    // The number takes 12 of the 64 bytes. The text takes 8 bytes in addition to its letters. The remaining 44 bytes
+    // hold 22 letters `é` of 2 bytes each.
     assert_eq!(fields.get("text"), Some(&FieldValue::Str("é".repeat((64 - 12 - 8) / 2))));
     assert_eq!(fields.values[1].cut, Some(Cut::Limit { original_bytes: Some(100) }));
     assert_eq!((fields.values.len(), fields.missing), (2, 3));
@@ -245,7 +247,7 @@ fn a_value_is_formatted_once_and_once_more_if_the_fields_need_the_large_buffer()
             formatted.set(0);
             tracing::info!(value = ?Counting(&formatted), text);
             assert_eq!(formatted.take(), expected, "log record with {bytes} bytes");
-            // These are more open spans than a thread keeps free cells for.
+            // These are more open spans than the number of free cells that a thread keeps.
             let spans: Vec<_> = (0..300)
                 .map(|_| {
                     let span = tracing::info_span!("counting", value = ?Counting(&formatted), text);

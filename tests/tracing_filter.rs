@@ -1,4 +1,4 @@
-//! Filters of the subscriber and of layers decide which spans and events are recorded, also when they change while the
+//! Filters of the subscriber and of layers decide which spans and events are recorded. A filter may change while the
 //! program runs.
 #![cfg(feature = "tracing")]
 
@@ -130,8 +130,8 @@ fn a_layer_filters_nothing_by_itself_and_has_its_own_parents_under_a_filter_of_i
         tracing::trace!("hidden event");
         drop(hidden);
         drop(outer);
-        // The filter hides the span `hidden` but not its explicit parent, so the parent of `below` is `explicit`. A
-        // `Registry` decides the same.
+        // The filter hides the span `hidden`, but not its parent `explicit`. So the recorder takes `explicit` as the
+        // parent of `below`, as a `Registry` would.
         let parent = tracing::info_span!(target: "shop", "explicit");
         tracing::info_span!(parent: &parent, "hidden").in_scope(|| {
             tracing::info_span!(target: "shop", "below").in_scope(|| {});

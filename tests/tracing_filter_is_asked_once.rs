@@ -1,5 +1,6 @@
-//! A span that the subscriber's filter refuses costs the same as without a subscriber: `tracing` asks once, and never
-//! again. The tests run one after the other, because `tracing` asks each time if two subscribers disagree.
+//! A span that the subscriber's filter refuses costs no more than a span without a subscriber: `tracing` asks once,
+//! and never again. The tests run one after the other, because `tracing` asks each time if two subscribers answer
+//! differently.
 #![cfg(feature = "tracing")]
 
 use eventring::tracing::{PerfRecorder, RecorderLayer, RecorderSubscriber, TargetFilter};
@@ -10,7 +11,7 @@ use tracing_core::LevelFilter;
 use tracing_core::span::{Attributes, Current, Id, Record};
 use tracing_subscriber::prelude::*;
 
-/// A subscriber that notes the questions to the subscriber in it.
+/// A subscriber that passes all calls to an inner subscriber and notes what `tracing` has asked.
 struct Watched<S> {
     inner: S,
     interests: Arc<Mutex<Vec<(String, Interest)>>>,
@@ -101,7 +102,8 @@ fn a_refused_call_site_is_never_asked_for_again() {
     assert!(interests.iter().any(|(target, interest)| target == "shop" && interest.is_always()));
     assert!(interests.iter().any(|(target, interest)| target == "shop::db" && interest.is_never()));
     assert!(interests.iter().all(|(target, interest)| target != "shop::db" || interest.is_never()));
-    // The filter decides nothing again, neither for refused call sites nor for accepted ones.
+    // `tracing` has not called `enabled`: the filter was asked neither about refused call sites nor about accepted
+    // ones again.
     assert_eq!(*calls.lock().unwrap(), ["event"; 3]);
 }
 
@@ -117,7 +119,7 @@ fn a_level_that_is_filtered_out_is_never_asked_for_again_with_a_layer_either() {
             tracing::debug!(target: "shop", "refused");
             let _span = tracing::trace_span!(target: "shop", "refused span").entered();
         }
-        // The macros look at this level first: a call site below it is not even registered.
+        // The macros compare their level with this one first. A call site that fails is not even registered.
         assert_eq!(LevelFilter::current(), LevelFilter::INFO);
         tracing::info!(target: "shop", "accepted");
     });

@@ -1,5 +1,5 @@
-//! A forked child whose parent has a subscriber records nothing into its parent's rings, whatever it does, until it
-//! makes rings of its own. Parent and child then record side by side.
+//! The parent of a forked child has a subscriber. Whatever the child does, it records nothing into its parent's
+//! rings. When it has made rings of its own, parent and child record side by side.
 #![cfg(feature = "tracing")]
 
 mod forked;
@@ -19,7 +19,7 @@ fn builder(path: &Path) -> PerfRecorderBuilder {
     PerfRecorder::builder().config(path).shifts(15, 21).tables_shift(16).shards(2).prefault(false)
 }
 
-/// Records events of all kinds, on this thread and on another one.
+/// Records events of all kinds, on this thread and on a second one.
 fn work(who: &'static str) {
     let span = tracing::info_span!("work", who, late = Empty);
     span.in_scope(|| tracing::warn!(value = ?who, "working"));
@@ -28,7 +28,7 @@ fn work(who: &'static str) {
     FORKED.mark_with(who);
     let other = std::thread::spawn(move || {
         let _span = tracing::info_span!("other thread", who).entered();
-        // These are more open spans than a block of the span slab has cells.
+        // These are more open spans than the number of free cells that a thread keeps.
         let open: Vec<_> = (0..2000u64).map(|n| tracing::debug_span!("open", n)).collect();
         drop(open);
     });
@@ -39,7 +39,8 @@ fn shard(path: &Path, index: u32) -> PathBuf {
     if index == 0 { path.to_owned() } else { PathBuf::from(format!("{}.{index}", path.display())) }
 }
 
-/// Returns the names of all spans with the names of their parents, sorted, without the names that many spans have.
+/// Returns a line for each span, with its name and its parent's name. The lines are sorted. The many spans `open` are
+/// left out.
 fn spans(path: &Path) -> Vec<String> {
     let records = reference::records(&mut PerfReader::open(path).unwrap());
     assert!(records.iter().all(|record| !matches!(record.content, PerfContent::Unknown { .. })));
@@ -101,8 +102,8 @@ fn a_forked_child_leaves_its_parents_rings_alone_and_records_into_its_own() {
             "work of parent in outer",
         ]
     );
-    // The span that the parent was in when it forked is not in the child's rings. The events in the child's rings name
-    // it by its id in the parent's rings.
+    // When the parent forked, it was in the span `outer`. This span is not in the child's rings, but events in the
+    // child's rings name it, by the id that it has in the parent's rings.
     let trees = [&path, &child_path]
         .map(|path| SpanTree::from_records(&reference::records(&mut PerfReader::open(path).unwrap())));
     let [in_parent, in_child] = &trees;

@@ -1,5 +1,5 @@
-//! A global subscriber and scoped ones in the same program. The test is alone in its process, because it has a global
-//! subscriber.
+//! A global subscriber and a scoped one in the same program. The test has a test program of its own, because it sets
+//! a global subscriber.
 #![cfg(feature = "tracing")]
 
 mod reference;
@@ -32,7 +32,7 @@ fn a_scoped_subscriber_takes_the_place_of_the_global_one_as_long_as_it_lasts() {
     assert_eq!(messages(recording.recorder()), ["global before", "global, from another thread", "global after"]);
     assert_eq!(messages(&scoped), ["scoped"]);
 
-    // A second global subscriber is refused, and the first one goes on.
+    // A second global subscriber is refused. The first one goes on recording.
     let error = try_init("another").unwrap_err();
     assert_eq!(error.kind(), SetupErrorKind::SubscriberSet);
     let refused = PERF.install(small().build().unwrap()).unwrap_err();

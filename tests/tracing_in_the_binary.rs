@@ -1,4 +1,5 @@
-//! The size of the tracing feature in a program's file: memory that is zero at the start takes no space in the file.
+//! The tracing feature makes a program's file only a little larger: memory that is zero when the program starts takes
+//! no space in the file.
 #![cfg(feature = "tracing")]
 
 use eventring::tracing::{PerfRecorder, RecorderSubscriber};
@@ -27,7 +28,8 @@ fn sections(file: &[u8]) -> Vec<Section> {
         .map(|index| {
             let header = start + index * each;
             let (kind, flags) = (number(header + 4, 4), number(header + 8, 8));
-            // The constants are SHF_WRITE and SHF_ALLOC, SHF_TLS, and SHT_NOBITS.
+            // 3 is SHF_WRITE and SHF_ALLOC, and 0x400 is SHF_TLS. The kind 8 is SHT_NOBITS: the section is not in the
+            // file.
             let (is_written_to, is_thread_local) = (flags & 3 == 3, flags & 0x400 != 0);
             Section { is_written_to, is_thread_local, is_in_file: kind != 8, bytes: number(header + 0x20, 8) }
         })
@@ -36,7 +38,7 @@ fn sections(file: &[u8]) -> Vec<Section> {
 
 #[test]
 fn the_cells_of_spans_are_in_no_file() {
-    // The recorder makes sure that this program contains the cells.
+    // The test records a span, so that the linker puts the span cells into this program.
     let builder = PerfRecorder::builder().anonymous().shifts(15, 21).tables_shift(13).prefault(false);
     let recorder = builder.build().unwrap();
     tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || drop(tracing::info_span!("one")));

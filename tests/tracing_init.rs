@@ -1,5 +1,5 @@
-//! One line of set-up: from code, from the environment, with layers; and the course of the program if the rings cannot
-//! be made.
+//! One line sets up recording: in code, from the environment, or with layers. If the rings cannot be made, the
+//! program goes on.
 #![cfg(feature = "tracing")]
 
 mod child;
@@ -19,7 +19,7 @@ const VARIABLES: [&str; 3] = ["EVENTRING_PERF", "EVENTRING_FILTER", "EVENTRING_R
 
 static SEEN: Counter = Counter::new("seen");
 
-/// Plays a program. It reports the result of its set-up, records some events, and lives until its parent ends it.
+/// Plays a program. It prints the result of its set-up, records some events, and lives until its parent ends it.
 fn serve(set_up: impl FnOnce() -> Result<bool, String>) {
     say(match set_up() {
         Ok(true) => "recording".to_owned(),
@@ -44,7 +44,8 @@ fn command(test: &str, directory: &Path, variables: &[(&str, &str)]) -> Command 
     command
 }
 
-/// Returns the program's report of its set-up, and the log records that are then in its rings.
+/// Runs the program with these environment variables. Returns what it printed about its set-up, and what its rings
+/// then hold.
 fn outcome(test: &str, directory: &Path, variables: &[(&str, &str)]) -> (String, Vec<String>) {
     let mut talk = Talk::with(command(test, directory, variables));
     let printed = talk.hear();
@@ -120,7 +121,8 @@ fn a_service_is_switched_on_by_its_environment_and_otherwise_costs_nothing() {
         printed.contains("`loud=loud`") && printed.contains("EVENTRING_FILTER") && recorded.is_empty(),
         "{printed}"
     );
-    // Each of these values is a mistake: a filter that matches nothing, or a name that no field can have.
+    // Each of these values is a mistake: the filters would match nothing, and no field can have the name
+    // `password;token`.
     for (variable, value) in
         [("EVENTRING_FILTER", "inof"), ("EVENTRING_FILTER", " ,"), ("EVENTRING_REDACT", "password;token")]
     {
@@ -167,7 +169,7 @@ fn a_layer_from_the_environment_has_the_environments_filter_for_itself() {
                 .with(layer)
                 .with(tracing_subscriber::fmt::layer().with_writer(std::io::sink));
             tracing::subscriber::set_global_default(stack).unwrap();
-            // The filter of the recorder's layer does not affect other layers: they still see every level.
+            // The filter belongs to the recorder's layer alone. Other layers still see every level.
             assert_eq!(LevelFilter::current(), LevelFilter::TRACE);
             Ok(true)
         });
@@ -233,7 +235,7 @@ fn a_program_whose_rings_cannot_be_created_gets_the_reason_and_continues() {
             let error = try_init(place()).unwrap_err();
             assert_eq!(error.kind(), SetupErrorKind::Recorder);
             assert!(std::error::Error::source(&error).is_some());
-            // Nothing was installed: spans are off, and the program may still choose another subscriber.
+            // Nothing was installed: spans are off, and the program can still set another subscriber.
             assert!(PERF.installed().is_none() && !tracing::enabled!(tracing::Level::ERROR));
             tracing::subscriber::set_global_default(tracing_subscriber::registry()).unwrap();
             Err(error.to_string())

@@ -1,6 +1,6 @@
-//! A program that records with the real subscriber is killed in the middle of its work, on more threads than there are
-//! shards. Every committed event is captured from the rings that the program leaves, open spans are open, and other
-//! people's programs load the traces.
+//! A program with more threads than shards records with the real subscriber, and is killed in the middle of its work.
+//! The capture of its rings holds every committed event and shows open spans as open. Programs of other projects load
+//! the exported traces.
 #![cfg(feature = "cli")]
 
 mod child;
@@ -17,9 +17,10 @@ use std::sync::Barrier;
 const TEST: &str = "every_committed_event_of_a_killed_program_is_captured_and_its_open_spans_are_open";
 const THREADS: u64 = 5;
 const SHARDS: usize = 3;
-/// The number of steps after which each thread reports to the parent for the first time.
+/// How many steps a thread performs between two reports to the parent.
 const STEPS_TOLD: u64 = 100;
-/// The number of steps after which each thread stops and waits to be killed. The rings have room for all these steps.
+/// How many steps each thread performs before it stops and waits to be killed. The rings have room for all these
+/// steps.
 const STEPS_MAX: u64 = 8_000;
 
 /// Performs steps without end, in a span that is never exited.
@@ -84,7 +85,7 @@ fn every_committed_event_of_a_killed_program_is_captured_and_its_open_spans_are_
         assert_eq!(ring["lost_by_cause"]["never_committed"], ring["lost"]);
         assert_eq!((&ring["unread"], &ring["expired_payloads"]), (&0.into(), &0.into()), "{ring}");
     }
-    // At most one event of each thread is missing: the event that the thread was recording.
+    // For each thread, at most one event is missing: the one that the thread was recording.
     assert!(number(&captured["lost"]) <= THREADS, "{captured}");
 
     let lines = run(&["export", argument(&capture), "--format", "jsonl"]).json_lines();
@@ -99,7 +100,7 @@ fn every_committed_event_of_a_killed_program_is_captured_and_its_open_spans_are_
     for worker in &workers {
         let thread = number(&worker["fields"]["thread"]);
         let steps: Vec<_> = of("span", "step").into_iter().filter(|step| step["parent"] == worker["id"]).collect();
-        // The steps of a thread are complete and in order, up to the last step that it recorded.
+        // No step of the thread is missing, and the steps are in order, up to the last one that was recorded.
         let numbers: Vec<u64> = steps.iter().map(|step| number(&step["fields"]["n"])).collect();
         assert!(numbers.iter().copied().eq(1..=numbers.len() as u64), "a step is missing in {numbers:?}");
         assert!(

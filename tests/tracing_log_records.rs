@@ -1,5 +1,5 @@
-//! Records of the `log` crate come through tracing-log with their own target, module, file and line, in the current
-//! span, and are filtered by their own target.
+//! Records of the `log` crate come through tracing-log. Each is recorded in the current span, with its own target,
+//! module, file and line. Filters compare its own target.
 #![cfg(feature = "cli")]
 
 mod program;
@@ -28,7 +28,7 @@ fn recorder(place: &Path) -> PerfRecorder {
     PerfRecorder::builder().config(place).shifts(15, 21).tables_shift(16).prefault(false).build().unwrap()
 }
 
-/// Returns target, level, line and fields of each event, and whether the event is in a span.
+/// Returns the target, level, line and fields of each event. The last value is true if the event is in a span.
 fn events(recorder: &PerfRecorder) -> Vec<(String, CallSiteLevel, Option<u32>, String, bool)> {
     let records = reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()));
     let events = records.into_iter().filter_map(|record| match record.content {

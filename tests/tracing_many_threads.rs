@@ -1,5 +1,5 @@
-//! Any number of threads: shards for as many threads as the limit allows, which further threads share. The events of a
-//! thread keep their order, and each thread is known by its name.
+//! Any number of threads record. While the limit of shards allows it, each thread has a shard of its own; more
+//! threads share the shards. The events of a thread stay in order, and readers know each thread by its name.
 #![cfg(feature = "tracing")]
 
 mod reference;
@@ -23,7 +23,7 @@ fn records(recorder: &PerfRecorder) -> Vec<PerfRecord> {
     reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()))
 }
 
-/// Returns the numbers that each thread logged, by its name, in the order of the stream.
+/// Returns, for each thread's name, the numbers that the thread has logged, in the order in which a reader gets them.
 fn numbers_by_thread(records: &[PerfRecord]) -> BTreeMap<String, Vec<u64>> {
     let mut numbers: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     for record in records {
@@ -48,8 +48,8 @@ fn threads_that_begin_at_the_same_moment_get_a_shard_each_and_keep_the_order_of_
             let body = move || {
                 begin.wait();
                 let log = |n| tracing::dispatcher::with_default(dispatch, || tracing::info!(n));
-                // If another thread is making a shard when this thread records its first event, this thread shares a
-                // shard until its next event. So it records until it has a shard of its own.
+                // A thread shares a shard at first if another thread is making a shard at that time. It asks again
+                // with each event, so it records until it has a shard of its own.
                 for n in 0.. {
                     log(n);
                     if recorder.shard_count() == THREADS && n > 50 || Instant::now() > deadline {
@@ -130,7 +130,7 @@ fn a_shard_that_cannot_be_made_is_counted_and_its_threads_share() {
             scope.spawn(move || {
                 tracing::dispatcher::with_default(dispatch, || tracing::info!(n));
                 barrier.wait();
-                // The thread shares a shard for now and asks again for one of its own with its next event.
+                // The thread shares a shard provisionally. With this event it asks again for a shard of its own.
                 tracing::dispatcher::with_default(dispatch, || tracing::info!(n));
             });
         }

@@ -1,6 +1,6 @@
-//! The recorder's memory has limits, as `PerfRecorder` and docs/COST.md state them: rings and tables by its
-//! configuration, and a few bytes for each open span, each thread and each call site. The tests count the bytes that
-//! the allocator hands out, one test after the other.
+//! The recorder's memory has the limits that `PerfRecorder` and docs/COST.md state. Its configuration limits the
+//! rings and tables. In addition, each open span, thread and call site takes a few bytes. The tests count the bytes
+//! that the allocator hands out, so they run one after the other.
 #![cfg(feature = "tracing")]
 
 use eventring::recorder::{ContentDescription, Recorder};
@@ -51,8 +51,8 @@ fn recorder() -> PerfRecorder {
     PerfRecorder::builder().anonymous().shifts(15, 21).tables_shift(16).shards(2).prefault(false).build().unwrap()
 }
 
-/// Opens `count` spans and closes them all, `ROUNDS` times. Returns, for each round, the growth of the heap while the
-/// spans were open, in bytes for each span.
+/// Opens `count` spans and closes them all, `ROUNDS` times. For each round, returns by how many bytes per span the
+/// heap had grown while the spans were open.
 fn open_spans<const ROUNDS: usize>(count: usize, dispatch: &Dispatch) -> [usize; ROUNDS] {
     let mut spans: Vec<Span> = Vec::with_capacity(count);
     let before = heap_bytes();
@@ -73,8 +73,8 @@ fn a_million_open_spans_of_the_subscriber_take_32_bytes_each_at_most_and_their_m
     let _alone = alone();
     let recorder = recorder();
     let [first, second] = open_spans(1_000_000, &Dispatch::new(RecorderSubscriber::new(recorder.clone())));
-    // Each cell has 16 bytes, and there may be twice as many cells as spans. The first 65,536 cells are not on the
-    // heap.
+    // A cell has 16 bytes, and the slab has at most twice as many cells as there are spans. The first 65,536 cells
+    // are not on the heap.
     assert!((15..=32).contains(&first), "{first} bytes a span");
     assert_eq!(second, first);
     assert_eq!(recorder.stats().lost_spans, 0);
@@ -118,8 +118,8 @@ fn rings_are_as_many_and_as_large_as_configured_whatever_the_number_of_threads()
     });
     let files = std::fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().metadata().unwrap());
     let sizes: Vec<u64> = files.map(|file| file.len()).collect();
-    // The size is 64 bytes a descriptor, the bytes for fields, and 2 MiB for header and extension. All parts are
-    // multiples of 2 MiB, for huge pages.
+    // A ring needs 64 bytes for each descriptor, the payload buffer, and 2 MiB for the header with its extension. All
+    // parts are multiples of 2 MiB, so that they can be on huge pages.
     assert_eq!(recorder.shard_bytes(), (64 << 16) + (1 << 22) + (2 << 20));
     assert_eq!(recorder.tables_bytes(), 1 << 17);
     assert_eq!((sizes.len(), recorder.shard_count()), (3, 3));
@@ -150,7 +150,8 @@ fn threads_that_only_close_spans_while_nothing_is_recorded_give_their_cells_back
             })
         })
         .collect();
-    // The cells of closed spans are used again. Only the chain of cells that is being filled may be new.
+    // Later rounds use the cells of closed spans again. Only some cells may be new: each thread holds a few free
+    // cells.
     let (first, last) = (highest_cells[0], highest_cells[5]);
     assert!(last < first + 1_000, "{highest_cells:?}");
 }
@@ -164,7 +165,7 @@ fn a_recorder_takes_16_bytes_for_each_payload_chunk_and_128_for_each_thread_that
     let description = ContentDescription::new(300, "MEMORY");
     let recorder = Recorder::builder(description).anonymous().shifts(16, 27).prefault(false).build().unwrap();
     let of_chunks = heap_bytes() - before;
-    // The thread of the previous test may free some memory at the same time, so the result can be a little too low.
+    // Meanwhile the thread of the previous test may free some of its memory. So the result can be a little too low.
     let expected = 16 * CHUNKS - 1_024..=16 * CHUNKS + 16_384;
     assert!(expected.contains(&of_chunks), "{of_chunks} bytes for {CHUNKS} chunks");
 
@@ -177,12 +178,13 @@ fn a_recorder_takes_16_bytes_for_each_payload_chunk_and_128_for_each_thread_that
             barrier.wait();
         }
     };
-    // The threads are joined, not scoped: a scope ends before its threads have given everything back.
+    // The threads are not scoped threads: a scope can end before its threads have given back all of their memory.
+    // `join` waits for that.
     let threads: Vec<_> = (0..THREADS).map(|_| std::thread::spawn(body())).collect();
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     let of_threads = heap_bytes() - before;
-    // The memory is allocated in steps of 32 KiB. In addition there is the memory that ended threads leave in any
-    // program, and the list of payload cursors that they gave back.
+    // The recorder allocates this memory in steps of 32 KiB. Two other things remain after the threads' end: the list
+    // of the payload cursors that they gave back, and the memory that ended threads leave in any program.
     let most = (128 * THREADS).next_multiple_of(32_768) + 16 * THREADS;
     assert!((128 * THREADS..=most).contains(&of_threads), "{of_threads} bytes for {THREADS} threads");
 }
@@ -205,7 +207,7 @@ fn some_thousand_call_sites_take_300_bytes_each_at_most() {
     let dispatch = Dispatch::new(RecorderSubscriber::new(recorder()));
     let sites: Vec<&'static Site> = (0..SITES)
         .map(|n| {
-            // The call sites are at irregular distances, as in a real program.
+            // This memory is never freed. It puts irregular distances between the call sites, as in a real program.
             Box::leak(vec![0u8; 16 * (n * 7_919 % 13)].into_boxed_slice());
             let site: &'static Site = Box::leak(Box::new(Site(OnceLock::new())));
             let fields = FieldSet::new(&["id", "name"], Identifier(site));
@@ -219,8 +221,8 @@ fn some_thousand_call_sites_take_300_bytes_each_at_most() {
     for site in sites {
         dispatch.register_callsite(site.0.get().unwrap());
     }
-    // The count includes the tables in which the call sites are found: 96 KiB, and another 768 KiB when that table is
-    // full.
+    // The count includes the tables in which the recorder finds call sites: a first one of 96 KiB, and a second one
+    // of 768 KiB when the first one is full.
     let each = (heap_bytes() - before) / SITES;
     println!("{each} bytes a call site");
     assert!((24..=300).contains(&each), "{each} bytes a call site");
@@ -236,8 +238,8 @@ fn threads_that_have_ended_leave_nothing_on_the_heap() {
             let dispatch = dispatch.clone();
             let body = move || {
                 tracing::dispatcher::with_default(&dispatch, || {
-                    // The spans exceed the part of the span stack that needs no heap, and the free cells that a thread
-                    // keeps.
+                    // These spans need the heap: they are too many for the part of the span stack that is not on the
+                    // heap, and for the free cells that a thread keeps.
                     let spans: Vec<_> = (0..300).map(|n| tracing::info_span!("deep", n).entered()).collect();
                     drop(spans);
                 });

@@ -1,5 +1,5 @@
-//! A child span whose value panics is never returned to the program. Its parent still ends when the program drops it,
-//! with a layer, too.
+//! While a child span is made, the formatting of its value panics. The program never gets this child. The parent
+//! still ends when the program drops it, also with a layer.
 #![cfg(feature = "tracing")]
 
 mod reference;
@@ -22,7 +22,7 @@ impl fmt::Debug for Panicking {
     }
 }
 
-/// A layer that panics if it sees the end of a span that it has never seen.
+/// A layer that panics if a span ends whose beginning it has not seen.
 struct Upset;
 
 struct Met;
@@ -48,8 +48,8 @@ fn recorder() -> PerfRecorder {
     PerfRecorder::builder().anonymous().shifts(17, 22).tables_shift(16).prefault(false).build().unwrap()
 }
 
-/// Makes parents, each with a child whose value panics if `panics` is set. There are three kinds of children: in the
-/// thread's current span, in a parent that is named, and between spans that only the `Registry` knows.
+/// Makes spans, each with a child whose value panics if `panics` is true. There are four kinds of children: in the
+/// current span, in a parent that is named, in a span that the filter hides from the recorder, and without a parent.
 fn run(panics: bool) {
     let try_child = |child: &dyn Fn()| {
         assert_eq!(catch_unwind(AssertUnwindSafe(child)).is_err(), panics);
@@ -94,7 +94,7 @@ fn stack(recorder: &PerfRecorder) -> Dispatch {
     Dispatch::new(tracing_subscriber::registry().with(layer).with(Upset))
 }
 
-/// This file has only one test, because the test changes global state.
+/// Runs as the only test of this file, because it changes global state.
 #[test]
 fn a_parent_whose_childs_value_panicked_is_closed_when_its_last_handle_is_gone() {
     let say = std::panic::take_hook();

@@ -1,5 +1,5 @@
-//! Values that panic while they are formatted: the panic goes to the program, and the event is recorded with the fields
-//! up to the panic.
+//! A value panics while it is formatted. The program gets the panic. The event is recorded with its fields up to the
+//! one that panicked.
 #![cfg(feature = "tracing")]
 
 mod reference;
@@ -23,7 +23,8 @@ impl fmt::Debug for Panicking {
     }
 }
 
-/// Returns the records of a program that panics at each of these values, made by the subscriber and by the layer.
+/// Runs `programs`, each of which panics while a value is formatted. Returns what the subscriber has recorded, and
+/// what the layer has recorded.
 fn recorded(builder: fn() -> PerfRecorderBuilder, programs: &[&dyn Fn()]) -> [Vec<PerfRecord>; 2] {
     [false, true].map(|is_layer| {
         let recorder = builder().anonymous().shifts(15, 21).tables_shift(16).prefault(false).build().unwrap();
@@ -54,7 +55,8 @@ fn check(fields: &Fields, before: &str) {
 #[test]
 fn an_event_with_a_value_that_panics_is_recorded_with_the_fields_up_to_it() {
     let program: &dyn Fn() = &|| tracing::info!(before = "b", value = ?Panicking, after = 1u64);
-    // The program runs twice, because a thread's first event takes another path than its later events.
+    // The program runs twice, because the code that records a thread's first event differs from that for its later
+    // events.
     for records in recorded(PerfRecorder::builder, &[program, program]) {
         let events = reference::log_fields(&records);
         assert_eq!(events.len(), 3);

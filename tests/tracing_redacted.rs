@@ -1,5 +1,5 @@
-//! Fields that must not be recorded: no part of their values is in the rings, whatever their type and however they are
-//! recorded.
+//! Fields that must not be recorded. No part of their values is in the rings, whatever type they have and in
+//! whichever way they are recorded.
 #![cfg(feature = "cli")]
 
 mod program;

@@ -1,7 +1,7 @@
 //! Values whose formatting uses `tracing` itself.
 //!
-//! `tracing` passes on events from inside of a subscriber only while no thread of the process has a scoped subscriber.
-//! So each of these tests runs alone in a process, with a global subscriber.
+//! While any thread of the process has a scoped subscriber, `tracing` hides events that are made inside a subscriber.
+//! So each test runs alone in a process, with a global subscriber.
 #![cfg(feature = "tracing")]
 
 mod child;
@@ -25,7 +25,7 @@ impl fmt::Debug for Chatty {
     }
 }
 
-/// A value whose formatting logs the value itself, which goes on without end unless the recorder stops it.
+/// A value that logs itself when it is formatted. This would go on for ever if the recorder did not stop it.
 struct Endless;
 
 impl fmt::Debug for Endless {
@@ -50,8 +50,8 @@ fn records(recorder: &PerfRecorder) -> Vec<PerfRecord> {
     reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()))
 }
 
-/// Runs `program` in two processes of their own: with a global subscriber, and with a global layer. Calls `check` with
-/// the records of each process.
+/// Runs `program` in two new processes: one has a global subscriber, the other a global layer. In each of them, calls
+/// `check` with the records.
 fn globally(test: &str, program: impl FnOnce(), check: impl FnOnce(&[PerfRecord])) {
     match part() {
         Some(kind) => {
@@ -109,7 +109,7 @@ fn what_is_logged_while_a_value_is_formatted_makes_no_time_fall() {
         }
     };
     globally("what_is_logged_while_a_value_is_formatted_makes_no_time_fall", program, |records| {
-        // There is one thread and one shard: the records are in the order in which they were recorded.
+        // The program has one thread and one shard, so the records come in the order in which they were recorded.
         assert!(records.len() > 1000, "{}", records.len());
         let falls = records.windows(2).filter(|pair| pair[1].epoch_nanos < pair[0].epoch_nanos).count();
         assert_eq!(falls, 0);
@@ -141,7 +141,7 @@ fn spans_that_a_layer_adopts_make_no_time_fall() {
 fn a_value_that_logs_itself_ends_after_a_few_rounds_and_the_deepest_one_says_that_it_was_not_formatted() {
     let program = || {
         tracing::info!(me = ?Endless, "first");
-        // The mark that formatting is in progress was removed, so this value is formatted again.
+        // The thread no longer counts as formatting a value, so the recorder formats this value.
         tracing::info!(value = ?Some(1), "after");
     };
     globally(
@@ -153,8 +153,8 @@ fn a_value_that_logs_itself_ends_after_a_few_rounds_and_the_deepest_one_says_tha
             let endless = FieldValue::Debug("endless".into());
             let me: Vec<_> = events.iter().map(|fields| fields.get("me")).collect();
             assert_eq!(me, [Some(&nested), Some(&endless), Some(&endless), Some(&endless), None]);
-            // A message is formatted like any other value, and its formatting may log again without end. So it is cut
-            // short, too.
+            // The message is formatted like any other value, and could log again without end. So the innermost
+            // message is not formatted either.
             let messages = events.iter().map(|fields| fields.get("message").unwrap().to_string());
             assert_eq!(messages.collect::<Vec<_>>(), ["<not formatted>", "again", "again", "first", "after"]);
             assert_eq!(events[4].get("value"), Some(&FieldValue::Debug("Some(1)".into())));

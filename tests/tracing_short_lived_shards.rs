@@ -1,4 +1,5 @@
-//! Shards that appear and disappear between two looks of a reader: their events are read, or counted to the last one.
+//! Shards that a recorder makes and removes before a reader looks for shards again. Their events are read, or counted
+//! exactly.
 #![cfg(feature = "tracing")]
 
 mod child;
@@ -23,7 +24,7 @@ fn log(recorder: &PerfRecorder, events: u64) {
     });
 }
 
-/// Records events on several threads, for each of which a shard is created.
+/// Records events on several threads. The recorder makes a new shard for each of them.
 fn log_on_threads(recorder: &PerfRecorder, threads: u64, events: u64) {
     let (mut stay, mut joined) = (Vec::new(), Vec::new());
     for thread in 0..threads {
@@ -35,7 +36,7 @@ fn log_on_threads(recorder: &PerfRecorder, threads: u64, events: u64) {
             drop(logged);
             let _ = permission.recv();
         }));
-        // The threads start one after the other, so that no thread makes a shard while another one does.
+        // The next thread starts only now, so no thread makes a shard while another one does.
         let _ = has_logged.recv();
         stay.push(may_go);
     }
@@ -43,12 +44,12 @@ fn log_on_threads(recorder: &PerfRecorder, threads: u64, events: u64) {
     joined.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
-/// Returns the number of seqnos that each shard except the first has handed out.
+/// Returns how many seqnos each shard has handed out, without the first shard.
 fn handed_out(recorder: &PerfRecorder) -> Vec<u64> {
     recorder.stats().shards.iter().skip(1).map(|shard| shard.last_seqno).collect()
 }
 
-/// Reads everything until the end. Returns how many records came from each shard, and the gaps.
+/// Reads until all shards have ended. Returns how many records came from each shard, and the gaps.
 fn read_to_the_end(reader: &mut PerfReader) -> (Vec<u64>, Vec<(u32, Gap)>) {
     let (mut records, mut gaps) = (Vec::new(), Vec::new());
     loop {
@@ -98,7 +99,7 @@ fn a_shard_is_found_with_the_next_look() {
     let mut reader = PerfReader::open(&place).unwrap();
     log_on_threads(&recorder, 3, 10);
     let handed_out = handed_out(&recorder);
-    // This call opens all shards that exist. Their files may then be removed.
+    // This call opens all shards that exist. After it, their files may be removed.
     let _ = reader.next();
     let shards = recorder.shard_count();
     drop(recorder);
@@ -107,8 +108,8 @@ fn a_shard_is_found_with_the_next_look() {
     assert_eq!((&records[1..], gaps), (&handed_out[..], Vec::new()));
 }
 
-/// Plays the program. It records, waits until the parent says that a reader is there, records in three more shards,
-/// prints how many seqnos they handed out, and ends by `end`.
+/// Plays a program. It records, and waits until the parent has opened a reader. Then it records in three more shards,
+/// prints how many seqnos each of them has handed out, and calls `end`.
 fn record_and(end: fn() -> !) -> ! {
     // Nothing drops the recorder.
     let recorder: &'static PerfRecorder = Box::leak(Box::new(recorder(&place(), false)));
@@ -120,8 +121,8 @@ fn record_and(end: fn() -> !) -> ! {
     end()
 }
 
-/// Runs the child part of `test`. Returns a reader that did nothing while three shards were made, the number of seqnos
-/// that each of them handed out, and how the program ended.
+/// Runs the program of `test` to its end, while a reader has its ring open but does not read. Returns the reader, how
+/// many seqnos each of the three later shards has handed out, and how the program ended.
 fn left_by(test: &str, place: &Path) -> (PerfReader, Vec<u64>, ExitStatus) {
     let mut talk = Talk::with(play(test, "program", place));
     assert_eq!(talk.hear(), "recording");
@@ -174,7 +175,7 @@ fn a_shard_of_another_recorder_is_not_read_and_the_loss_is_counted() {
     log_on_threads(&first, 2, 10);
     let handed_out = handed_out(&first);
     drop(first);
-    // The second recorder takes the names of all files of the first.
+    // The files of the second recorder get the names that the files of the first one had.
     let second = recorder(&place, false);
     log(&second, 1);
     log_on_threads(&second, 4, 7);
@@ -191,7 +192,8 @@ fn a_shard_that_cannot_be_opened_is_a_loss_even_if_nobody_knows_how_large() {
     log(&recorder, 5);
     log_on_threads(&recorder, 1, 10);
     log_on_threads(&recorder, 3, 10);
-    // The copy has only the first shard, like the ring of a program that was killed.
+    // Only the first shard is copied, so the reader finds no other shard beside it. Its recorder has not ended, so
+    // the copy does not say how many events they had.
     let copy = directory.path().join("copy");
     std::fs::copy(&place, &copy).unwrap();
     let mut reader = PerfReader::open(&copy).unwrap();

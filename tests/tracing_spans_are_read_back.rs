@@ -1,4 +1,4 @@
-//! Spans and log records through `RecorderSubscriber` and `RecorderLayer`, rebuilt from the perf ring.
+//! `RecorderSubscriber` and `RecorderLayer` record the same events for the same spans and log records.
 #![cfg(feature = "tracing")]
 
 use eventring::tracing::{PerfRecorder, RecorderLayer, RecorderSubscriber};
@@ -23,7 +23,7 @@ fn work(dispatch: &Dispatch) {
     });
 }
 
-/// Returns the number of descriptors of each event type, over all shards.
+/// Returns how many events of each type are in all shards together.
 fn counts(recorder: &PerfRecorder) -> std::collections::BTreeMap<u16, usize> {
     use eventring::reader::{Next, Seek};
     let mut counts = std::collections::BTreeMap::new();
@@ -45,7 +45,7 @@ fn subscriber_and_layer_record_the_same_kinds_of_events_for_the_same_work() {
     work(&Dispatch::new(Registry::default().with(RecorderLayer::new(by_layer.clone()))));
     let counted = counts(&by_subscriber);
     assert_eq!(counted, counts(&by_layer));
-    // Two spans are created, entered and exited three times, and closed; there is one late field and one log record: 12
-    // events at least.
+    // These are 12 events or more: two spans are made and closed, a span is entered and exited three times, and there
+    // is one late field and one log record.
     assert!(counted.values().sum::<usize>() >= 12, "{counted:?}");
 }

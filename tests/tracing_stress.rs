@@ -1,5 +1,5 @@
-//! A program with threads and a tokio runtime does everything that can be done with spans, while another process reads
-//! its rings. The records that are read, live and once more from the beginning, are exactly those that a reference in
+//! A program with threads and a tokio runtime does everything that can be done with spans. Another process reads its
+//! rings: once live, and once again from the beginning. Both times, it reads exactly the records that a reference in
 //! the program has collected.
 #![cfg(feature = "tracing")]
 
@@ -25,7 +25,7 @@ fn layer_and_reference(recorder: PerfRecorder, collected: Collected) -> Dispatch
     Dispatch::new(tracing_subscriber::registry().with(layers))
 }
 
-/// Plays the program: uses spans in all ways, and then writes the facts of the reference to a file beside the rings.
+/// Plays the program: uses spans in all ways. Then writes what the reference has seen to a file beside the rings.
 fn program(place: &Path, dispatch: fn(PerfRecorder, Collected) -> Dispatch) {
     let recorder = PerfRecorder::builder().config(place).shifts(17, 23).shards(6).prefault(false).build().unwrap();
     let collected = Collected::default();
@@ -39,7 +39,7 @@ fn program(place: &Path, dispatch: fn(PerfRecorder, Collected) -> Dispatch) {
     wait_for_parent();
 }
 
-/// Reads records until the program `is_done` and no more records come.
+/// Reads records until `is_done` is true and no more records come.
 fn follow(mut reader: PerfReader, is_done: &AtomicBool) -> Vec<PerfRecord> {
     let mut records = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! Spans that end while recording is switched off: no reader and no export shows them as open for ever.
+//! Spans that end while recording is switched off. No reader and no export shows them as open for ever.
 #![cfg(feature = "tracing")]
 
 mod reference;
@@ -14,7 +14,8 @@ fn builder() -> PerfRecorderBuilder {
     PerfRecorder::builder().shifts(20, 24).tables_shift(16).prefault(false)
 }
 
-/// Returns the subscriber and the layer. Beside the layer is another layer that always wants every span.
+/// Makes two recorders. A `RecorderSubscriber` records to the first one, a `RecorderLayer` on a `Registry` to the
+/// second one.
 fn both_kinds(make: impl Fn(&str) -> PerfRecorder) -> [(PerfRecorder, Dispatch); 2] {
     let (first, second) = (make("subscriber"), make("layer"));
     let layered = tracing_subscriber::registry().with(RecorderLayer::new(second.clone()));
@@ -25,7 +26,8 @@ fn records(recorder: &PerfRecorder) -> Vec<PerfRecord> {
     reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()))
 }
 
-/// Makes spans that meet the switch in every way; all of them end. Returns how many of them are recorded.
+/// Makes spans, switches recording off and on, and ends all spans: each span is made, entered or ended at another
+/// point. Returns how many spans are recorded.
 fn run(recorder: &PerfRecorder, is_layer: bool) -> usize {
     let deep: Vec<Span> = (0..50).map(|depth| info_span!("deep", depth)).collect();
     let entered: Vec<_> = deep.into_iter().map(Span::entered).collect();
@@ -36,7 +38,7 @@ fn run(recorder: &PerfRecorder, is_layer: bool) -> usize {
     let often = info_span!("often");
     let still = info_span!("still");
     recorder.set_enabled(false);
-    // The span is entered, exited and closed on another thread meanwhile.
+    // Recording is off. Meanwhile another thread enters and exits the span, and this thread closes it.
     std::thread::scope(|scope| drop(scope.spawn(|| elsewhere.in_scope(|| ())).join()));
     drop(elsewhere);
     (0..1000).for_each(|_| often.in_scope(|| drop(info_span!("never"))));
@@ -47,13 +49,13 @@ fn run(recorder: &PerfRecorder, is_layer: bool) -> usize {
     let late = info_span!("late");
     let still = still.entered();
     recorder.set_enabled(true);
-    // The parent of this child was entered while recording was off.
+    // The parent of this child is the span `still`, which was entered while recording was off.
     drop(info_span!("child"));
     drop(still);
     drop((often, twice));
     late.in_scope(|| ());
     drop(late);
-    // `late` was made while recording was off. Only the layer records it when it is entered later.
+    // The span `late` was made while recording was off and entered after that. Only the layer records such a span.
     50 + 6 + usize::from(is_layer)
 }
 
@@ -77,7 +79,8 @@ fn spans_end_while_recording_is_off_and_new_spans_are_not_recorded() {
             match &*name {
                 "deep" | "across" | "twice" => assert_eq!(ends, [(true, true)], "{name}"),
                 "often" | "elsewhere" | "child" => assert_eq!(ends, [], "{name}"),
-                // The enter was not recorded. The reader shows the exit alone and says that the span may have losses.
+                // The enter was not recorded, so the reader shows a slice with an exit only, and says that the span
+                // may have losses.
                 "still" => assert_eq!((ends, span.may_have_losses), (vec![(false, true)], true)),
                 "late" => assert_eq!(ends, [(true, true)]),
                 other => panic!("{other}"),
@@ -110,8 +113,8 @@ fn a_switch_that_is_turned_beside_threads_full_of_spans_leaves_none_of_them_open
                 })
                 .collect();
             scope.spawn(|| {
-                // A program with one subscriber: `tracing` asks it through the default subscriber of the calling
-                // thread, so this thread has it as its default.
+                // While a program has only one subscriber, `tracing` reaches it through the default subscriber of the
+                // calling thread. So this thread has it as its default.
                 tracing::dispatcher::with_default(&dispatch, || {
                     while !has_ended.load(Ordering::Relaxed) {
                         recorder.set_enabled(false);
@@ -165,7 +168,7 @@ fn no_export_and_no_summary_has_them_open() {
             for view in [View::Thread, View::Span] {
                 let mut out = Vec::new();
                 let reported = export(&capture, format, view, &mut out).unwrap();
-                // This is the control: a span that did not end is reported as open.
+                // This is the control: the one span that has not ended is reported as open.
                 assert_eq!((reported.open_spans, reported.lost_ends), (1, 0), "{format:?}");
                 let text = String::from_utf8_lossy(&out);
                 if format == Format::Jsonl || format == Format::Chrome {

@@ -1,4 +1,4 @@
-//! Switches and filters that threads change at the same time, and from inside of a subscriber.
+//! Several threads change switches and filters at the same time. Code that a subscriber calls changes them, too.
 #![cfg(feature = "tracing")]
 
 mod reference;
@@ -15,7 +15,7 @@ use tracing::subscriber::{Interest, Subscriber};
 use tracing::{Dispatch, Level, Metadata, info_span};
 use tracing_subscriber::layer::{Layer, SubscriberExt as _};
 
-/// Returns a guard that keeps the other tests of this file waiting, because `tracing` has process-wide state.
+/// Returns a guard that makes the other tests of this file wait. They share the state that `tracing` has per process.
 fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -25,7 +25,7 @@ fn filter(directives: &str) -> TargetFilter {
     directives.parse().unwrap()
 }
 
-/// A layer that acts whenever `tracing` asks it about a call site.
+/// A layer that calls a function whenever `tracing` asks it about a call site.
 struct Asked<F>(F);
 
 impl<F: Fn() + 'static, S: Subscriber> Layer<S> for Asked<F> {
@@ -65,14 +65,14 @@ impl Program {
 }
 
 thread_local! {
-    /// The channels of a thread that is to pause. When `tracing` asks about the first call site, the thread reports
-    /// this through one channel and waits for a message from the other.
+    /// Two channels, if this thread is to pause. When `tracing` asks about the first call site, the thread sends a
+    /// message to the first channel. Then it waits for a message from the second one.
     static PAUSE: Cell<Option<(SyncSender<()>, Receiver<()>)>> = const { Cell::new(None) };
 }
 
-/// Makes two changes at the same time. The `first` change is made on one thread, which pauses while `tracing` asks
-/// about its call sites. It goes on when another thread has made the `second` change, or when that change has to wait
-/// for it.
+/// Makes two changes at the same time, on two threads. The thread of the `first` change pauses while `tracing` asks
+/// about its call sites. It goes on when the `second` change is made. If the second change waits for the first one,
+/// it goes on after a timeout.
 fn race(program: &Program, first: impl FnOnce() + Send, second: impl FnOnce() + Send) {
     let (says_paused, is_paused) = sync_channel(1);
     let (says_done, is_done) = sync_channel(1);
@@ -92,7 +92,8 @@ fn pausing() -> Program {
         || {
             if let Some((says_paused, is_done)) = PAUSE.take() {
                 says_paused.send(()).unwrap();
-                // If the second change waits for the first one, no message comes, and the pause ends by this timeout.
+                // If the second change has to wait for the first one, no message comes. The timeout then ends the
+                // pause.
                 let _ = is_done.recv_timeout(Duration::from_millis(500));
             }
         }
@@ -115,20 +116,22 @@ fn a_filter_that_is_changed_beside_a_switch_does_not_leave_recording_off() {
         race(&program, || program.recorder.set_enabled(true), || program.filter.set(filter("info")));
         assert!(program.records_a_span(), "the filter was left as it was");
     }
-    // This is the control: a change that asks about the call sites without waiting for its turn leaves recording off.
+    // This is the control: `rebuild_interest_cache` asks about the call sites without waiting for its turn. So
+    // recording stays off.
     program.run(|| program.recorder.set_enabled(false));
     race(&program, tracing::callsite::rebuild_interest_cache, || program.recorder.set_enabled(true));
     assert!(!program.records_a_span());
 }
 
-/// Runs the program on a thread of its own. Fails if the program hangs.
+/// Runs the program on a new thread. Fails if the program hangs.
 fn ends(program: impl FnOnce() + Send + 'static) {
     let (says_done, is_done) = sync_channel(1);
     let thread = std::thread::spawn(move || {
         program();
         says_done.send(()).unwrap();
     });
-    // The limit is longer than any busy machine takes. If the channel is disconnected, the program panicked.
+    // No machine is so busy that the program takes this long. If the program panics, the channel is disconnected
+    // instead.
     let waited = is_done.recv_timeout(Duration::from_secs(100));
     assert_ne!(waited, Err(std::sync::mpsc::RecvTimeoutError::Timeout), "it hangs");
     thread.join().unwrap();
@@ -196,8 +199,8 @@ fn a_value_that_switches_while_it_is_formatted_hangs_nobody() {
     let _turn = turn();
     ends(|| {
         let program = Program::new(|_, _| || ());
-        // If a program has only one subscriber, `tracing` asks it through the current subscriber of the thread. This
-        // second subscriber makes `tracing` ask all subscribers at each change, whichever is current on the thread.
+        // With only one subscriber in the program, `tracing` asks the one that is current on the thread. With this
+        // second subscriber, it asks all subscribers at each change.
         let _other = Dispatch::new(tracing_subscriber::registry());
         let has_ended = AtomicBool::new(false);
         std::thread::scope(|scope| {

@@ -1,5 +1,5 @@
-//! Tables that are full: the descriptions that did not fit are known from events as long as these are in the ring.
-//! Later there is only the id. Both are counted and shown.
+//! Full tables of call sites and threads. A description that does not fit is recorded as an event. When that event is
+//! overwritten, only the id is left. Readers count and show both cases.
 #![cfg(feature = "cli")]
 
 mod program;
@@ -31,8 +31,8 @@ fn read(place: &Path) -> (Vec<PerfRecord>, CatalogLosses) {
     (records, reader.catalog_losses())
 }
 
-/// Returns four numbers of events: from call sites with and without an entry in the table, and from threads with and
-/// without an entry.
+/// Returns how many events come from known call sites, from unknown call sites, from known threads, and from unknown
+/// threads.
 fn known_and_unknown(records: &[PerfRecord]) -> [usize; 4] {
     let mut counts = [0; 4];
     for record in records {
@@ -58,7 +58,7 @@ fn entries_that_do_not_fit_the_tables_are_known_by_events_then_by_id_and_are_cou
     let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
     let log = || tracing::dispatcher::with_default(&dispatch, log_from_forty_places);
 
-    // The tables are filled while the events with the other descriptions are in the ring.
+    // These events fill the tables. The descriptions that do not fit are events, which are still in the ring.
     for _ in 0..THREADS {
         std::thread::scope(|scope| scope.spawn(log).join().unwrap());
     }
@@ -68,7 +68,8 @@ fn entries_that_do_not_fit_the_tables_are_known_by_events_then_by_id_and_are_cou
     assert!((10..60).contains(&losses.threads), "{losses:?}");
     assert_eq!((losses.shards, losses.spans), (0, 0));
 
-    // The table had no room for this thread. Its events overwrite the descriptions in the ring.
+    // The table has no room for this thread. The thread records so much that the events with descriptions are
+    // overwritten.
     std::thread::scope(|scope| {
         scope.spawn(|| (0..2000).for_each(|_| log()));
     });

@@ -1,6 +1,6 @@
-//! A program with typed events and spans, watched live from another process. All shards are found by one name, threads
-//! and spans have their names, and each typed event names the span in which it was recorded, whether it is read live,
-//! by a program with its types, or from a capture.
+//! Another process watches a live program that records spans and typed events. One name is enough to find all shards.
+//! Threads and spans have their names. Each typed event names the span in which it was recorded: in the live watch,
+//! in a program that knows its types, and in a capture.
 #![cfg(feature = "cli")]
 
 mod child;
@@ -48,7 +48,7 @@ fn shop(shop: u64, recorder: &PerfRecorder, barrier: &Barrier) {
     assert_ne!(record!(ExecEvent::TxnEnd; txn = shop * 1000), 0);
 }
 
-/// Plays the program: records ticks until the parent asks it to work.
+/// Plays the program. It records ticks until the parent sends a line, and then does its work.
 fn program() {
     EXEC.try_init::<ExecEvent>(exec_place(&place()).to_str().unwrap()).unwrap();
     let builder =
@@ -127,8 +127,8 @@ fn check_lines(lines: &[Value], place: &Path) {
     assert_eq!(rings, BTreeSet::from(expected));
 }
 
-/// Checks the merged stream: each typed event comes while its thread is in the event's span. (The check compares times
-/// and not the order, because threads that share a ring may record an event after another event with a later time.)
+/// Checks the stream of spans and typed events together: the time of each typed event lies in the slice of its span.
+/// (The check compares times, because threads that share a ring may record events out of the order of time.)
 fn check_merged(place: &Path) {
     let exec = Reader::open_typed::<ExecEvent>(exec_place(place)).unwrap();
     let mut reader = PerfReader::open(place).unwrap().with_typed_events(&exec);
@@ -161,7 +161,7 @@ fn check_merged(place: &Path) {
     check(&orders, &by_exec);
 }
 
-/// Checks a capture and its export: each typed event is in its span there, too.
+/// Captures the rings and exports the capture. Checks that each typed event names its span there, too.
 fn check_exported(place: &Path) {
     let capture = place.with_extension("evc");
     let (perf, exec) = (argument(place), exec_place(place));
@@ -190,10 +190,11 @@ fn a_live_program_is_watched_on_all_its_shards_and_its_typed_events_name_their_s
     let mut talk = Talk::with(play(TEST, "program", &place));
     assert_eq!(talk.hear(), "ticking");
     let mut live = Live::start(&["watch", argument(&place), argument(&exec_place(&place)), "--json"]);
-    // The watch has shown an event, so it has begun. Now the program may make its shards and record its work.
+    // The watch shows a tick, so it has begun. Only now the program makes its other shards and does its work.
     let tick = live.json_line();
     assert_eq!((&tick["name"], &tick["payload"]["fields"]["message"]), (&"EVENT".into(), &"tick".into()));
-    // A thread reads the output at the same time. Otherwise the pipe would be full, and the watch would have to wait.
+    // This thread reads the output of the watch. Otherwise the pipe would become full, and the watch would have to
+    // wait.
     let watched = std::thread::spawn(|| live.end());
     std::io::Write::write_all(talk.child.stdin.as_mut().unwrap(), b"work\n").unwrap();
     assert_eq!(talk.hear(), "worked");

@@ -1,4 +1,4 @@
-//! The message to a user who comes to the ring directory of another user.
+//! The message that a user gets who opens the ring directory of another user.
 #![cfg(feature = "cli")]
 
 mod program;

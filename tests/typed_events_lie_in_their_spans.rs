@@ -1,5 +1,5 @@
-//! In the thread view each typed event and each log record lies in a slice of the span that it names, even if it was
-//! recorded in the clock tick in which the span was exited or entered.
+//! In the thread view, each typed event and each log record lies in a slice of the span that it names. This also
+//! holds if the span was entered or exited in the same tick of the clock.
 #![cfg(feature = "cli")]
 
 mod consumers;
@@ -18,10 +18,10 @@ use std::path::{Path, PathBuf};
 
 const THREADS: u64 = 2;
 const SPANS_EACH: u64 = 600;
-/// Number of typed events and log records that are recorded for each order.
+/// How many typed events and log records are recorded for each order.
 const EVENTS_EACH: u64 = 4;
 
-/// Records spans with events directly after their begin and directly before their end.
+/// Records spans, with events directly after a span's begin and directly before its end.
 fn record_spans(spans: &Path, orders: &Path) {
     let perf = PerfRecorder::builder().config(spans).shifts(17, 24).tables_shift(16).shards(1).prefault(false);
     let subscriber = RecorderSubscriber::new(perf.keep(true).build().unwrap());
@@ -50,8 +50,8 @@ fn record_spans(spans: &Path, orders: &Path) {
     });
 }
 
-/// Changes the times in a ring file that has no writer: each becomes a multiple of `nanos`, as if the clock had such
-/// ticks.
+/// Rounds all times in a ring file down to multiples of `nanos`, as if the clock had such ticks. The ring has no
+/// writer.
 fn with_ticks(ring: &Path, nanos: u64) {
     let mut bytes = std::fs::read(ring).unwrap();
     let capacity = Reader::open(ring).unwrap().info().geometry.descriptor_capacity() as usize;
@@ -69,8 +69,8 @@ fn number(value: &Value) -> u64 {
 /// The begin, end and track of the slices of each span.
 type Slices = HashMap<u64, Vec<(u64, u64, Value)>>;
 
-/// Counts the instants that lie in a slice of the span that they name, as a viewer sees it: on its track, not before
-/// its begin, and before its end.
+/// Counts the instants that lie in a slice of their span as a viewer shows it: on the slice's track, at its begin or
+/// later, and before its end.
 fn inside(slices: &Slices, instants: &[(u64, u64, Value)]) -> usize {
     let lies_in = |(span, time, track): &&(u64, u64, Value)| {
         let of_span = slices.get(span).map_or(&[][..], Vec::as_slice);
@@ -115,8 +115,8 @@ fn each_typed_event_and_log_record_lies_in_a_slice_of_the_span_that_it_names() {
     let [spans, orders, trace] = ["shop", "shop-orders", "trace"].map(|name| program::place(&directory, name));
     record_spans(&spans, &orders);
     let expected = (THREADS * SPANS_EACH * EVENTS_EACH) as usize;
-    // Each of the two rings is once the first argument. The times are as recorded, or those of coarser clocks, by which
-    // many spans take no time.
+    // Each case has an order of the two rings, and a length of the clock's ticks in nanoseconds. With long ticks,
+    // many spans begin and end at the same time.
     let in_order: [&PathBuf; 2] = [&spans, &orders];
     let cases = [(in_order, 1), (in_order, 250), ([&orders, &spans], 250), (in_order, 1000), ([&orders, &spans], 4000)];
     for ([first, second], ticks) in cases {

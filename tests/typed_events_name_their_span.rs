@@ -1,6 +1,6 @@
-//! Typed events inside of spans: each event names the span in which it was recorded, whether it is read live, by a
-//! program with its types, or in an export. A ring whose events use that extension word for something else is left
-//! alone.
+//! Typed events inside of spans. Each event names the span in which it was recorded: in a live watch, in a program
+//! that knows its types, and in an export. If the events of a ring use this extension word for something else,
+//! nothing changes it.
 #![cfg(feature = "cli")]
 
 mod child;
@@ -65,9 +65,9 @@ fn program() {
             record!(Shop::OrderPlaced, &Order { id });
             tracing::info_span!("payment").in_scope(|| drop(tracing::info_span!("other")));
             recordv!(Shop::OrderNoted, &Order { id: 10 + id }, [b"in a hurry"]);
-            // The macro names the recorder here, and the event names its span all the same.
+            // This macro names its recorder. The event names its span nevertheless.
             record!(SHOP.installed().unwrap() => Shop::OrderPlaced, &Order { id: 20 + id });
-            // A span id in the macro's arguments comes first, even if it is 0, which means no span.
+            // A span id in the macro's arguments takes the place of the current span, even if it is 0: no span.
             record!(Shop::OrderPlaced, &Order { id: 30 + id }; span = 0, ext[0] = 7);
             record!(stock => Stock::Counted, &Order { id });
             record!(stock => Stock::Counted, &Order { id }; ext[3] = 77);
@@ -78,10 +78,10 @@ fn program() {
     wait_for_parent();
 }
 
-/// The span that each order's event names, by the number of the order.
+/// A map from the number of each order to the span that its event names.
 type Spans = BTreeMap<u64, Option<u64>>;
 
-/// Returns the spans that all readers must show, from the spans' own ids.
+/// Returns the span that every reader must show for each order. `orders` has the ids of the three spans.
 fn expected(orders: &BTreeMap<u64, u64>) -> Spans {
     assert!(orders.keys().copied().eq(1..=3), "{orders:?}");
     let inside = [0, 10, 20].into_iter().flat_map(|plus| orders.iter().map(move |(n, span)| (plus + n, Some(*span))));
@@ -107,7 +107,8 @@ fn check_merged(place: &Path) {
         }
         let Some((id, _)) = payload.split_first_chunk() else { continue };
         let id = u64::from_le_bytes(*id);
-        // Stock events have 0 in that extension word, which is their own, so they are left out.
+        // This leaves out the stock events, whose schema uses the extension word for something else. They name no
+        // span, and their ids are below 30.
         if record.span.is_some() || id >= 30 {
             named.insert(id, record.span.map(|span| span.get()));
         }

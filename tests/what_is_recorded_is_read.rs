@@ -107,7 +107,7 @@ fn a_payload_above_4_gib_becomes_an_error_without_being_allocated() {
 fn a_reservation_is_filled_in_place_and_what_is_not_written_is_zero() {
     let recorder = recorder();
     let mut cursor = oldest(&recorder);
-    // This payload fills the memory of the next reservation with bytes that are not zero.
+    // This payload leaves bytes other than zero in the memory that the next reservation takes.
     recorder.record(2, EXT, &[0xff; 4096]);
     let mut reservation = recorder.reserve(5, EXT, 600).unwrap();
     assert_eq!(reservation.seqno(), 2);
@@ -160,7 +160,8 @@ fn recording_inside_a_reservation_nests() {
     let recorder = recorder();
     let mut cursor = oldest(&recorder);
     let mut outer = recorder.reserve(5, EXT, 8).unwrap();
-    // These payloads need more than a chunk. So the thread changes chunks while its reservation is open.
+    // These payloads do not fit one chunk of payload memory. So the thread takes new chunks while its reservation is
+    // open.
     for i in 0..100u8 {
         assert_eq!(recorder.record(6, EXT, &[i; 1000]), 2 + u64::from(i));
     }
@@ -218,7 +219,8 @@ fn an_overwritten_payload_is_expired_while_its_descriptor_is_still_there() {
     assert_eq!(cursor.payload(&event, &mut Vec::new()), PayloadRead::Expired);
 }
 
-/// Sizes on both sides of the limits of the three ways in which the reader copies.
+/// Payload sizes for the reader, which copies small, medium and large payloads in three different ways. The sizes lie
+/// on both sides of the limits between them.
 const SIZES_OF_ALL_KINDS: [usize; 14] =
     [0, 1, 7, 8, 31, 32, 33, 64, 82, 97, 5000, (1 << 20) - 1, 1 << 20, (1 << 20) + 1];
 

@@ -63,7 +63,7 @@ fn a_store_through_a_readers_mapping_is_a_fault() {
             "descriptors" => map.descriptors(),
             _ => map.payload(),
         };
-        // SAFETY: the address is mapped; the test is about the fault of this store.
+        // SAFETY: the address is mapped. In a reader's mapping this store causes the fault that the test expects.
         unsafe { section.write_volatile(1) };
         std::process::exit(7);
     }
@@ -79,7 +79,7 @@ fn a_store_through_a_readers_mapping_is_a_fault() {
     }
 }
 
-/// Returns the parts of the file that this process has mapped: start, number of bytes, permissions.
+/// Returns each part of the file that this process has mapped: its start, its length in bytes and its permissions.
 fn mapped(path: &Path) -> Vec<(usize, usize, String)> {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let ours = maps.lines().filter(|line| line.ends_with(path.to_str().unwrap()));
@@ -92,14 +92,14 @@ fn mapped(path: &Path) -> Vec<(usize, usize, String)> {
     ours.map(range).collect()
 }
 
-/// Returns true if the kernel would let this process write to its mapping of the file.
+/// Returns true if the kernel would let this process write to one of its mappings of the file.
 fn could_write(path: &Path) -> bool {
     let mapped = mapped(path);
     assert!(!mapped.is_empty());
     let both = libc::PROT_READ | libc::PROT_WRITE;
     mapped.iter().any(|(start, bytes, permissions)| {
         let place = std::ptr::with_exposed_provenance_mut(*start);
-        // SAFETY: the range is a mapping of this process, which keeps its contents; nothing is written.
+        // SAFETY: the range is a mapping of this process. The call keeps its contents, and nothing is written.
         permissions.contains('w') || unsafe { libc::mprotect(place, *bytes, both) } == 0
     })
 }
@@ -131,7 +131,8 @@ fn what_a_reader_has_mapped_cannot_be_made_writable() {
 
 const STRANGER: u32 = 54_321;
 
-/// Returns whether an unprivileged user of this group, and of no other group, may read and may write the file.
+/// Returns two bools for an unprivileged user who is in this group and in no other: whether the user may read the
+/// file, and whether the user may write it.
 fn may(path: &Path, group: u32) -> (bool, bool) {
     let path = path.to_owned();
     let asked = std::thread::spawn(move || {
@@ -155,7 +156,7 @@ fn the_kernel_lets_the_group_read_and_nobody_write() {
     assert_eq!(may(&path, group), (true, false));
     assert_eq!(may(&path, STRANGER), (false, false));
     drop(ring);
-    // This is the control: the same question for a file that everybody may read and write.
+    // This is the control: everybody may read and write this file.
     let description = ContentDescription::new(300, "MODES");
     let builder = Recorder::builder(description).config(&path).compact(true).shifts(15, 21);
     let _open = builder.file_mode(0o666).build().unwrap();
@@ -182,7 +183,7 @@ fn without_the_lock_nobody_records_into_a_live_ring() {
     let owned = format!("{:?}", RecorderErrorKind::AlreadyOwned { pid: Some(std::process::id()) });
     assert_eq!(child::Talk::with(play(TEST, "second", &path)).hear(), owned);
     assert!(!reader.was_replaced() && reader.info().last_seqno == 1);
-    // This is the control: the second writer succeeds when nobody has the lock any more.
+    // This is the control: when nobody has the lock any more, the second writer succeeds.
     drop(first);
     assert_eq!(child::Talk::with(play(TEST, "second", &path)).hear(), "recorded 1");
 }
