@@ -175,8 +175,9 @@ fn a_ring_that_is_held_open_is_captured_though_its_file_is_gone() {
         assert!(!path.exists());
         reader
     };
-    // The capture gets ring "a" first and ring "b" later, when both have ended. With `only_new` it takes no event of
-    // "a". It takes all events of "b", because a ring that comes after the capture's start is new as a whole.
+    // Both rings have ended. The capture gets ring "a" at its start, and ring "b" later. With `only_new` it takes no
+    // event of "a". It takes all events of "b", because a ring that comes after the capture's start is new as a
+    // whole.
     let mut rings = vec![NextRing::NoMore, NextRing::Ring(made("b")), NextRing::NotYet, NextRing::NotYet];
     rings.push(NextRing::Ring(made("a")));
     let output = directory.path().join("t.evc");

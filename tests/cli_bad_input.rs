@@ -15,7 +15,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 
 /// A table that shows, for each run of the program, its arguments, exit code and error message. Texts that differ
-/// from test to test are replaced.
+/// each time, such as process ids, are replaced.
 struct Table {
     text: String,
     directory: String,

@@ -185,8 +185,7 @@ fn payloads_that_were_overwritten_are_counted_as_watch_counts_them() {
     let directory = directory();
     let path = place(&directory, "ring");
     let recorder = exec_ring(&path);
-    // These five payloads are larger than the payload buffer, so the last ones overwrite the first ones. Three
-    // quarters of the buffer are left for payloads.
+    // These five payloads are larger than the payload buffer, so the last ones overwrite the first ones.
     (0..5).for_each(|_| assert_ne!(recorder.record(900, [0; 4], &[7; 700_000]), 0));
     let watched = run(&["watch", "--from", "oldest", "--count", "5", "--json", "--strict", argument(&path)]);
     let gone = watched.json_lines().iter().filter(|line| line["expired"] == true).count();

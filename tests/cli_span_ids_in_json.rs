@@ -93,8 +93,8 @@ fn a_double_holds_every_span_id_of_every_export_and_of_watch() {
         }
         assert!(first_words.len() >= SPANS && first_words.iter().all(|id| as_double(*id) == *id));
 
-        // This is the control: time stamps are larger than 2^53, so a double cannot hold all of them exactly. (The
-        // documents say so.) The check for rounded numbers must find some of them.
+        // This is the control: time stamps are larger than 2^53, so doubles round some of them. `as_double` must show
+        // this.
         let mut times = HashSet::new();
         watched.iter().for_each(|line| numbers(line, &["ts_ns"], &mut times));
         assert!(times.iter().any(|nanos| as_double(*nanos) != *nanos));

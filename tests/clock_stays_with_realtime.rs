@@ -34,7 +34,8 @@ fn realtime_beyond_monotonic() -> i64 {
 /// One reading of the clock between two readings of the real-time clock.
 struct Reading {
     given: u64,
-    /// How far the reading lies outside of the two readings of the real-time clock; 0 if it lies between them.
+    /// The distance of the reading from the nearer of the two readings of the real-time clock; 0 if it lies between
+    /// them.
     error_nanos: u64,
     /// The distance of the reading from the middle between the two readings of the real-time clock.
     from_middle_nanos: u64,

@@ -35,8 +35,8 @@ fn call_site(recorder: &Recorder, call_site_id: u32, kind: CallSiteKind, name: &
     event(recorder, PerfEvent::CallSite, PerfExt { call_site_id, ..PerfExt::default() }, &view.encode());
 }
 
-/// Records tasks that each begin on one worker and continue on the next, and each have a child span. Two tasks of a
-/// worker overlap without nesting.
+/// Records tasks on each worker. A task is a span with a child span, and the worker enters the task's span twice. In
+/// every tenth task, the first time slice of the task and that of its child overlap without nesting.
 fn record(perf: &Recorder, exec: &Recorder) {
     call_site(perf, 1, CallSiteKind::Span, "task", &["number"]);
     call_site(perf, 2, CallSiteKind::Span, "step", &[]);
@@ -59,7 +59,7 @@ fn record(perf: &Recorder, exec: &Recorder) {
                     let text: Vec<u8> = [0, ValueType::Str as u8, 2, 0, b'h', b'i'].to_vec();
                     event(perf, PerfEvent::Event, PerfExt { field_count: 1, ..of(task + 1, 3) }, &text);
                     if number % 10 == 0 {
-                        // The outer span is exited before the inner span, so the two time slices overlap but do not
+                        // The outer span is exited before the inner span. So their time slices overlap, but do not
                         // nest.
                         event(perf, PerfEvent::SpanExit, of(task, 1), &[]);
                         event(perf, PerfEvent::SpanExit, of(task + 1, 2), &[]);

@@ -12,7 +12,7 @@ fn a_sleep_of_an_hour_ends_with_a_timeout_of_milliseconds() {
     let mut follower = Follower::new(cursor, WaitStrategy::Sleep(Duration::from_secs(3600)));
     let start = Instant::now();
     assert!(matches!(follower.next_timeout(Duration::from_millis(20)), Followed::TimedOut));
-    // The limit is wide, because the test does not measure the timeout. A follower that ignored it would sleep for an
-    // hour.
+    // The limit is wide, because the test does not measure the timeout. A follower that ignored its timeout would
+    // sleep for an hour.
     assert!(start.elapsed() < Duration::from_secs(600));
 }

@@ -1,5 +1,5 @@
-//! A forked child may have the same process id as its parent, if it is the first process of a new pid namespace. It
-//! still owns none of its parent's rings.
+//! A forked child has the same process id as its parent if each of them is the first process of a pid namespace. The
+//! child still owns none of its parent's rings.
 
 #![cfg(not(any(loom, shuttle)))]
 

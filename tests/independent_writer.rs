@@ -108,7 +108,7 @@ fn a_live_file_of_another_writer_is_followed_to_its_end() {
     let mut buffer = Vec::new();
     assert_eq!(follower.cursor().payload(&event, &mut buffer), PayloadRead::Valid(b"some payload"));
 
-    // This event is reserved here and committed later. Between the two, the reader must wait for it.
+    // This event is reserved here and committed later. Until it is committed, the reader must wait for it.
     let begun = writer.begin(19, [0; 4], b"");
     assert_eq!(follower.cursor_mut().next(), Next::NotReady);
     writer.commit(begun);

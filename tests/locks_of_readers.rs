@@ -141,7 +141,7 @@ fn a_reader_cannot_keep_the_owner_from_replacing_a_dead_ring() {
         assert_eq!(next.hear(), "recorded 1", "{locks}");
         assert_eq!(names(directory.path()), ["ring"]);
         // Programs that use the original C implementation see only the lock that covers the whole file. The new owner
-        // holds this lock, too, and it names the owner's process.
+        // holds this lock, too, and readers find the owner's process id.
         let pid = Some(next.child.id());
         assert_eq!(
             eventring::__internals::shm::lock_state(File::open(&path).unwrap()),

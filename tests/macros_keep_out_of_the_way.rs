@@ -1,5 +1,4 @@
-//! The expansion of `record!` does not clash with names of its caller. Its lists may be written as Rust allows for
-//! lists.
+//! The expansion of `record!` does not clash with names of its caller. Lists in its arguments may end with a comma.
 #![cfg(feature = "macros")]
 
 use eventring::global::GlobalRecorder;

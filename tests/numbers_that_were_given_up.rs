@@ -17,8 +17,8 @@ fn a_seqno_given_up_to_a_stalled_writer_is_not_a_loss() {
         assert_ne!(recorder.record(3, [0; 4], b""), 0);
         recorded += 1;
     }
-    // The last event came to the slot of the stalled writer. It gave up its seqno, `capacity + 1`, and got the next
-    // one.
+    // The last event came to the slot of the stalled writer. This event gave up its seqno, `capacity + 1`, and got
+    // the next one.
     assert_eq!(recorder.stats().last_seqno, capacity + 2);
     // The last event has overwritten event 2 in the next slot. So the cursor begins at event 3.
     cursor.seek(Seek::Seqno(3));
@@ -42,7 +42,7 @@ fn a_seqno_given_up_to_a_stalled_writer_is_not_a_loss() {
 }
 
 /// Opens `open` reservations, each `distance` seqnos after the one before it, and lets the ring go round. The slot of
-/// each reservation costs one seqno, which is given up. The reader must report each of them soon.
+/// each reservation costs one seqno, which is given up. The reader must report each of these seqnos.
 fn all_are_told(descriptor_shift: u32, open: u64, distance: u64) {
     let description = ContentDescription::new(300, "THINGS");
     let recorder =

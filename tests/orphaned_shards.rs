@@ -14,7 +14,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 
-/// The number of shards that a recorder may have. As many threads record at the same time.
+/// The number of shards that a recorder may have. The tests record on as many threads at the same time.
 const MANY: usize = 4;
 
 /// Plays a program that records on `threads` threads at the same time. Then it waits for its parent. When it ends,

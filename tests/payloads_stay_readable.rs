@@ -23,8 +23,8 @@ struct Found {
     payloads: u64,
     /// Events whose payload has expired.
     expired: u64,
-    /// How many bytes were recorded after the newest expired payload. The size of each payload is rounded up to a
-    /// multiple of 16.
+    /// The number of bytes that were recorded after the newest expired payload. The size of each payload is rounded
+    /// up to a multiple of 16.
     since_newest_expired: u64,
 }
 
@@ -83,7 +83,7 @@ const TRAFFIC: [(&str, NextSize); 9] = [
     ("mostly small, of any order of magnitude", |random| 1 + random % (1 << (4 + random / 7 % 14))),
 ];
 
-/// How many bytes each test of a kind of traffic records: three times the size of the payload buffer.
+/// The number of bytes to record for each kind of traffic: three times the size of the payload buffer.
 const TURNS_BYTES: u64 = 24 << 20;
 
 #[test]

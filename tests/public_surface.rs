@@ -33,7 +33,7 @@ fn the_public_surface_is_the_reviewed_one_and_small() {
     insta::assert_snapshot!(listing);
 }
 
-/// Returns the members that the page of an item lists. Each kind of member is a line, to be shown below the item.
+/// Returns a text with the members of an item: a line for each list of members on the item's page.
 fn members(page: &Path) -> String {
     let page = fs::read_to_string(page).unwrap();
     let mut text = String::new();

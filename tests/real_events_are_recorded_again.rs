@@ -15,7 +15,7 @@ use std::sync::Mutex;
 
 /// The number of events in the published recording.
 const EVENTS: u64 = 136_891;
-/// How many events a thread records before the next thread takes its turn.
+/// The number of events that a thread records before the next thread takes its turn.
 const TURN: usize = 50;
 
 /// The recording whose events are recorded again.

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 const THREADS: u64 = 200;
 
-/// A value that records when it is dropped: first by a call, then by a reservation.
+/// A value that records three events when it is dropped: by a call, by a reservation that is committed, and by a
+/// reservation that is dropped.
 struct Last {
     recorder: Recorder,
     thread: u64,

@@ -106,7 +106,7 @@ fn events_that_were_gone_before_the_start_are_counted_apart_from_losses() {
     let path = directory.path().join("ring");
     let mut writer = Talk::with(play(test, "writer", &path));
     let handed_out: u64 = writer.hear().parse().unwrap();
-    // A ring that is named twice is two rings of the set: its events are merged twice.
+    // A ring that is named twice counts as two rings of the set, so each of its events comes twice.
     for names in [vec![&path], vec![&path, &path]] {
         let mut rings = RingSet::open(&names).unwrap();
         let Some(RingItem::Gap { ring: 0, gap }) = rings.next_timeout(LONG) else { panic!() };

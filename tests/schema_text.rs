@@ -116,7 +116,7 @@ fn names_of_extension_words_are_lines_that_older_readers_and_the_hash_take_for_c
         model.ext_words().clone()
     };
     assert_eq!(words_of("#ext 3 span\n"), ExtWords::SPAN);
-    // Older schema texts have no such lines, because their words had no names.
+    // Older schema texts have no `#ext` lines, because extension words had no names then.
     assert_eq!(words_of(""), ExtWords::NONE);
     assert_eq!(words_of("#ext 0 order seqno\n#ext 1 line index\n#ext 2 customer\n"), WORDS);
     // None of these lines gives a name to a word. The first is an ordinary comment, and later versions may give some
@@ -241,8 +241,8 @@ fn a_ring_is_decoded_by_its_own_text_if_that_is_of_its_hash() {
         let error = SchemaModel::of_ring(content_type, hash, text).unwrap_err();
         assert_eq!(error.kind(), SchemaTextErrorKind::NotOfThisRing, "{error}");
     }
-    // Files of other implementations carry no schema text. For a schema that the reader knows, the text does not
-    // matter.
+    // Files of other implementations carry no schema text. If the reader knows the schema, it does not use the file's
+    // text.
     for text in [None, Some(schema.text()), Some("nonsense")] {
         assert_eq!(SchemaModel::of_ring(2, ExecEvent::schema_hash(), text).unwrap().name(), "EXEC");
     }

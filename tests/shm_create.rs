@@ -181,8 +181,8 @@ fn only_files_of_killed_processes_are_removed() {
     let mut leftovers = vec![
         file(format!("ring.~{dead}"), 0o1600, "x"),
         file(format!("ring.~{zombie}"), 0o1600, "x"),
-        // Another process has this process id by now. It is not creating a ring, because it would then hold the
-        // file's lock.
+        // Another process has this process id by now. The file is not its file: a process that creates a ring holds
+        // the lock of its file.
         file(format!("ring.~{living}"), 0o1600, "x"),
         // This file is of an earlier process with our own id.
         file(format!("ring.~{}", std::process::id()), 0o1600, "x"),
@@ -202,7 +202,8 @@ fn only_files_of_killed_processes_are_removed() {
     drop(made);
 
     // The makers of these files had not taken the lock yet. If the maker may still live, the file stays for a minute,
-    // because the maker may be about to take the lock.
+    // The makers of these files had not taken their locks yet. The file of a living process stays for a minute,
+    // because that process may be about to take the lock.
     leftovers = vec![file(format!("ring.~{dead}"), 0o600, ""), file(format!("ring.~{zombie}"), 0o600, "")];
     let of_a_living = file(format!("ring.~{living}"), 0o600, "");
     let made = make(&path, &CreateOptions::default()).unwrap();

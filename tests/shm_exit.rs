@@ -1,4 +1,4 @@
-//! What becomes of a ring file when its process ends, forks, or is killed.
+//! The fate of a ring file when its process ends, forks, or is killed.
 
 #![cfg(not(any(loom, shuttle)))]
 

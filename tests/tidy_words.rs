@@ -15,7 +15,7 @@ const EXEMPT: [&str; 0] = [];
 /// Names that say nothing about the content.
 const EMPTY_NAMES: [&str; 8] = ["util", "utils", "common", "manager", "managers", "helper", "helpers", "misc"];
 
-/// Words for which the glossary has another word. No name in the given folder may contain one of them.
+/// Pairs of a folder and a word. No name in the folder may contain the word, because the glossary has another one.
 const RETIRED: [(&str, &str); 22] = [
     ("src/", "lane"),
     ("src/", "lanes"),

@@ -119,7 +119,7 @@ fn a_level_that_is_filtered_out_is_never_asked_for_again_with_a_layer_either() {
             tracing::debug!(target: "shop", "refused");
             let _span = tracing::trace_span!(target: "shop", "refused span").entered();
         }
-        // The macros compare their level with this one first. A call site that fails is not even registered.
+        // The macros compare their level with this one first. A call site of a lower level is not even registered.
         assert_eq!(LevelFilter::current(), LevelFilter::INFO);
         tracing::info!(target: "shop", "accepted");
     });

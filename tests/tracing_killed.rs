@@ -17,10 +17,10 @@ use std::sync::Barrier;
 const TEST: &str = "every_committed_event_of_a_killed_program_is_captured_and_its_open_spans_are_open";
 const THREADS: u64 = 5;
 const SHARDS: usize = 3;
-/// How many steps a thread performs between two reports to the parent.
+/// The number of steps that a thread performs between two reports to the parent.
 const STEPS_TOLD: u64 = 100;
-/// How many steps each thread performs before it stops and waits to be killed. The rings have room for all these
-/// steps.
+/// The number of steps that each thread performs before it stops and waits to be killed. The rings have room for all
+/// these steps.
 const STEPS_MAX: u64 = 8_000;
 
 /// Performs steps without end, in a span that is never exited.

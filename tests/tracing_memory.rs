@@ -150,8 +150,8 @@ fn threads_that_only_close_spans_while_nothing_is_recorded_give_their_cells_back
             })
         })
         .collect();
-    // Later rounds use the cells of closed spans again. Only some cells may be new: each thread holds a few free
-    // cells.
+    // Later rounds use the cells of closed spans again. A few cells may be new, because free cells move between
+    // threads only in chains of 64.
     let (first, last) = (highest_cells[0], highest_cells[5]);
     assert!(last < first + 1_000, "{highest_cells:?}");
 }
@@ -165,7 +165,8 @@ fn a_recorder_takes_16_bytes_for_each_payload_chunk_and_128_for_each_thread_that
     let description = ContentDescription::new(300, "MEMORY");
     let recorder = Recorder::builder(description).anonymous().shifts(16, 27).prefault(false).build().unwrap();
     let of_chunks = heap_bytes() - before;
-    // Meanwhile the thread of the previous test may free some of its memory. So the result can be a little too low.
+    // The thread of the previous test may free some of its memory at the same time. So the result can be a little too
+    // low.
     let expected = 16 * CHUNKS - 1_024..=16 * CHUNKS + 16_384;
     assert!(expected.contains(&of_chunks), "{of_chunks} bytes for {CHUNKS} chunks");
 

@@ -192,8 +192,8 @@ fn a_shard_that_cannot_be_opened_is_a_loss_even_if_nobody_knows_how_large() {
     log(&recorder, 5);
     log_on_threads(&recorder, 1, 10);
     log_on_threads(&recorder, 3, 10);
-    // Only the first shard is copied, so the reader finds no other shard beside it. Its recorder has not ended, so
-    // the copy does not say how many events they had.
+    // Only the first shard is copied, so the reader finds no other shard. The recorder has not ended, so the copy
+    // does not say how many events the other shards have.
     let copy = directory.path().join("copy");
     std::fs::copy(&place, &copy).unwrap();
     let mut reader = PerfReader::open(&copy).unwrap();

@@ -1,4 +1,4 @@
-//! Spans that end while recording is switched off. No reader and no export shows them as open for ever.
+//! Spans that end while recording is switched off. No reader and no export shows them as still open.
 #![cfg(feature = "tracing")]
 
 mod reference;
@@ -38,7 +38,7 @@ fn run(recorder: &PerfRecorder, is_layer: bool) -> usize {
     let often = info_span!("often");
     let still = info_span!("still");
     recorder.set_enabled(false);
-    // Recording is off. Meanwhile another thread enters and exits the span, and this thread closes it.
+    // Recording is off now. Another thread enters and exits the span `elsewhere`, and this thread closes it.
     std::thread::scope(|scope| drop(scope.spawn(|| elsewhere.in_scope(|| ())).join()));
     drop(elsewhere);
     (0..1000).for_each(|_| often.in_scope(|| drop(info_span!("never"))));
@@ -113,8 +113,8 @@ fn a_switch_that_is_turned_beside_threads_full_of_spans_leaves_none_of_them_open
                 })
                 .collect();
             scope.spawn(|| {
-                // While a program has only one subscriber, `tracing` reaches it through the default subscriber of the
-                // calling thread. So this thread has it as its default.
+                // While a program has only one subscriber, `tracing` asks it through the default subscriber of the
+                // calling thread. So this thread makes it its default.
                 tracing::dispatcher::with_default(&dispatch, || {
                     while !has_ended.load(Ordering::Relaxed) {
                         recorder.set_enabled(false);

@@ -1,4 +1,5 @@
-//! Several threads change switches and filters at the same time. Code that a subscriber calls changes them, too.
+//! Several threads change switches and filters at the same time. A layer that is asked about a call site changes
+//! them, too, and so does the code that formats a value.
 #![cfg(feature = "tracing")]
 
 mod reference;

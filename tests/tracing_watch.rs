@@ -190,7 +190,7 @@ fn a_live_program_is_watched_on_all_its_shards_and_its_typed_events_name_their_s
     let mut talk = Talk::with(play(TEST, "program", &place));
     assert_eq!(talk.hear(), "ticking");
     let mut live = Live::start(&["watch", argument(&place), argument(&exec_place(&place)), "--json"]);
-    // The watch shows a tick, so it has begun. Only now the program makes its other shards and does its work.
+    // The watch shows a tick, so it has begun. Only now does the program make its other shards and do its work.
     let tick = live.json_line();
     assert_eq!((&tick["name"], &tick["payload"]["fields"]["message"]), (&"EVENT".into(), &"tick".into()));
     // This thread reads the output of the watch. Otherwise the pipe would become full, and the watch would have to

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 const THREADS: u64 = 2;
 const SPANS_EACH: u64 = 600;
-/// How many typed events and log records are recorded for each order.
+/// The number of typed events and log records for each order.
 const EVENTS_EACH: u64 = 4;
 
 /// Records spans, with events directly after a span's begin and directly before its end.
