@@ -201,7 +201,6 @@ fn only_files_of_killed_processes_are_removed() {
     }
     drop(made);
 
-    // The makers of these files had not taken the lock yet. If the maker may still live, the file stays for a minute,
     // The makers of these files had not taken their locks yet. The file of a living process stays for a minute,
     // because that process may be about to take the lock.
     leftovers = vec![file(format!("ring.~{dead}"), 0o600, ""), file(format!("ring.~{zombie}"), 0o600, "")];
