@@ -1,5 +1,5 @@
-//! Thirty real blocks are rebuilt from their recorded events. The result agrees with the descriptions of these blocks
-//! that the original C implementation has published.
+//! Thirty real blocks are rebuilt from a published recording of their events. They agree with the descriptions of the
+//! same blocks that were published with the recording.
 #![cfg(all(feature = "exec", feature = "snapshot"))]
 
 mod real_data;

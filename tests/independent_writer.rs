@@ -44,8 +44,8 @@ impl Writer {
         self.file.write_all_at(&value.to_le_bytes(), offset).unwrap();
     }
 
-    /// Reserves an event, and writes all of its descriptor except the seqno. Returns the offset of the descriptor,
-    /// and the seqno: storing it there commits the event.
+    /// Reserves an event, and writes its payload and all of its descriptor except the seqno. Returns the offset of
+    /// the descriptor, and the seqno: storing it there commits the event.
     fn begin(&mut self, event_type: u16, ext: [u64; 4], payload: &[u8]) -> (u64, u64) {
         self.last_seqno += 1;
         self.put(64, self.last_seqno);

@@ -1,5 +1,5 @@
-//! The snapshot in `tests/data` was written by an earlier build. Today's build reads it, and records the same events
-//! when the same program runs.
+//! The snapshot in `tests/data` was written by an earlier build. Today's build reads it. If it runs the same code
+//! again, it records the same events.
 //!
 //! `EVENTRING_BLESS=1 cargo test --test kept_snapshot` records the snapshot again.
 #![cfg(all(feature = "exec", feature = "snapshot"))]

@@ -117,7 +117,8 @@ fn the_next_recorder_of_the_name_removes_the_shards_of_a_dead_one_and_nothing_el
     let locked = std::fs::File::options().read(true).write(true).open(shard(&ring, ".3")).unwrap();
     locked.write_all_at(&[0; 8], eventring::__internals::shm::WRITE_LOCK_OFFSET).unwrap();
     rustix::fs::flock(&locked, rustix::fs::FlockOperation::LockExclusive).unwrap();
-    // A process died while it was making this shard. No process can have the process id in the file's name.
+    // A process died while it was making this shard, so the next recorder removes the file. (No process can have the
+    // process id in its name.)
     let unfinished = shard(&ring, ".5.~4194305");
     std::fs::write(&unfinished, "").unwrap();
     let left = ["shop", "shop.03", "shop.2", "shop.3", "shop.7", "shop.8", "shop2.1"];
