@@ -6,7 +6,7 @@ use super::overrides;
 use crate::recorder::{EventsIdentity, Recorder, Reservation};
 use crate::schema::EventType;
 
-/// The recorder to record to now, as [`GlobalRecorder::active`] returns it.
+/// The recorder that `record!` records to at this moment. [`GlobalRecorder::active`] returns it.
 #[derive(Clone, Debug)]
 pub enum ActiveRecorder {
     /// The installed recorder.
@@ -15,7 +15,8 @@ pub enum ActiveRecorder {
     Override(Recorder),
 }
 
-/// Event type that names a global recorder. The `recorder` attribute of the `EventType` derive implements it.
+/// A type of events that names the global recorder to which its events are recorded. The derive `EventType`
+/// implements this trait for an enum with the attribute `#[event(recorder = …)]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no recorder of its own",
     note = "declare one: `#[event(recorder = GLOBAL)]` on the enum; or name one: `record!(recorder => EVENT, …)`"
@@ -25,15 +26,15 @@ pub trait RecordsTo: EventType {
     fn global_recorder() -> &'static GlobalRecorder;
 
     /// Calls `f` with the extension words that scopes ([`ExtScope`](super::ExtScope)) have set on the calling thread
-    /// for events of this type.
+    /// for events of this type. By default these words are all 0.
     #[doc(hidden)]
     #[inline(always)]
     fn with_ambient<R>(f: impl FnOnce(&AmbientWords) -> R) -> R {
         f(&AmbientWords::new())
     }
 
-    /// Returns the extension words that this event has if the call of `record!` does not give them: the words that
-    /// scopes have set ([`ExtScope`](super::ExtScope)), and the id of the current span.
+    /// Returns the extension words of this event for a call of `record!` that gives no extension words. They are the
+    /// words that scopes ([`ExtScope`](super::ExtScope)) have set, and the id of the current span.
     #[inline(always)]
     fn default_ext(self) -> [u64; 4] {
         ambient_ext(self)
@@ -45,9 +46,9 @@ pub trait RecordsTo: EventType {
 pub(crate) const fn identity<E: EventType>() -> &'static EventsIdentity {
     const {
         &EventsIdentity {
-            // The address of `INFO` serves as identity. The derive makes `INFO` a static, which has one address. If a
-            // program's own `INFO` is not a static, it may have several addresses. Then recorders only compare the
-            // schema hash more often.
+            // The address of `INFO` identifies the event type. The derive makes `INFO` a static, so there is one
+            // address. A program that implements `EventType` without the derive may have an `INFO` that is no static
+            // and has several addresses. Then recorders work, but compare the schema hash more often.
             id: std::ptr::from_ref(E::INFO).cast(),
             content_type: E::CONTENT_TYPE,
             schema_hash: E::schema_hash,
@@ -56,15 +57,16 @@ pub(crate) const fn identity<E: EventType>() -> &'static EventsIdentity {
 }
 
 impl GlobalRecorder {
-    /// Makes a global recorder that holds no recorder yet; `name` is for messages.
+    /// Creates a global recorder that holds no recorder yet. The name appears in messages.
     pub const fn new(name: &'static str) -> Self {
         Self::empty(name)
     }
 
-    /// Returns the recorder to record to now, whatever the schema of its events is. Returns `None` if there is no
-    /// recorder, or if it is switched off. In a forked child this is the parent's recorder until the child installs
-    /// another recorder. The parent's recorder records nothing in the child ([`ActiveRecorder::is_enabled`] returns
-    /// false).
+    /// Returns the recorder to record to at this moment, whatever the schema of its events is. Returns `None` if
+    /// there is no recorder, or if recording is switched off.
+    ///
+    /// A forked child gets the recorder of its parent process until it installs a recorder of its own. The parent's
+    /// recorder records nothing in the child: [`ActiveRecorder::is_enabled`] returns false there.
     #[inline(always)]
     pub fn active(&'static self) -> Option<ActiveRecorder> {
         match self.state() {
@@ -74,10 +76,10 @@ impl GlobalRecorder {
         }
     }
 
-    /// Returns the recorder to which `record!` records events of `E` now, like [`Self::active`]. Returns `None` also if
-    /// the recorder's ring was made for events with another content type or schema hash. A reader would decode such an
-    /// event by the ring's schema, which is wrong. So the event is not recorded, but counted
-    /// ([`RecorderStats::foreign_events`](crate::recorder::RecorderStats)).
+    /// Returns the recorder to which `record!` records events of `E` at this moment. Returns `None` where
+    /// [`Self::active`] does, and also if the recorder's ring was made for events of another schema (content type or
+    /// schema hash). A reader decodes events by the ring's schema, so it would decode the event wrongly. Such an
+    /// event is not recorded, but counted ([`RecorderStats::foreign_events`](crate::recorder::RecorderStats)).
     #[inline(always)]
     pub fn active_for<E: EventType>(&'static self) -> Option<ActiveRecorder> {
         let identity = identity::<E>();
@@ -91,8 +93,9 @@ impl GlobalRecorder {
     #[cold]
     #[inline(never)]
     fn active_slow(&'static self) -> Option<ActiveRecorder> {
-        // No lock is taken: `record!` may run in a signal handler that has interrupted the lock's holder, or in a
-        // forked child in which no thread will release the lock.
+        // This function takes no lock. `record!` may run in a signal handler that has interrupted the holder of the
+        // lock, or in a forked child where no thread will release the lock. Waiting for the lock would then never
+        // end.
         let overriding = overrides::of_this_thread(self).map(ActiveRecorder::Override);
         overriding.or_else(|| match self.state() {
             OFF | OVERRIDES_ONLY => None,
@@ -109,11 +112,11 @@ impl GlobalRecorder {
             return None;
         }
         if let ActiveRecorder::Installed(recorder) = active {
-            // The result is stored in the state, so that later events take the fast path. If another thread holds the
-            // lock, nothing is stored, and the next event tries again.
+            // Stores in the state that the recorder accepts these events, so that the next event of this type takes
+            // the fast path. If another thread holds the lock, nothing is stored, and the next event tries again.
             if let Some(mut switch) = self.try_lock()
-                // The result is stored only if `recorder` is still installed. In a forked child, another recorder may
-                // have replaced it since it was checked.
+                // The check above was about `recorder`. In a forked child, another recorder may have replaced it
+                // meanwhile. Then nothing is stored.
                 && self.installed().is_some_and(|installed| std::ptr::eq(installed, recorder))
             {
                 switch.events = events.id.addr();
@@ -123,7 +126,8 @@ impl GlobalRecorder {
         Some(active)
     }
 
-    /// Returns true if `record!` records through this global recorder now, also to an override of this thread.
+    /// Returns true if `record!` on the calling thread records through this global recorder now, either to the
+    /// installed recorder or to an override of this thread.
     pub fn is_enabled(&'static self) -> bool {
         self.active().is_some_and(|active| active.is_enabled())
     }

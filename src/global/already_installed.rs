@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Error for a recorder that was not installed, because the [`GlobalRecorder`](super::GlobalRecorder) already holds a
+/// Error for a recorder that was not installed. The [`GlobalRecorder`](super::GlobalRecorder) already holds another
 /// recorder.
 pub struct AlreadyInstalled<R> {
     global: &'static str,
@@ -31,7 +31,7 @@ impl<R> fmt::Display for AlreadyInstalled<R> {
     }
 }
 
-// `Debug` is the same as `Display`, because a `main` that returns the error prints its `Debug`.
+// `Debug` prints the same text as `Display`: if `main` returns this error, the program prints its `Debug` form.
 impl<R> fmt::Debug for AlreadyInstalled<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

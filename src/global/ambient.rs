@@ -1,5 +1,5 @@
-//! Extension words that events get from the thread that records them: the id of the current span, and the named words
-//! that a scope sets.
+//! Extension words that an event gets from the thread that records it: the id of the thread's current span, and the
+//! named words that scopes ([`ExtScope`]) have set on the thread.
 
 use super::RecordsTo;
 use crate::schema::EventType;
@@ -10,7 +10,8 @@ use std::marker::PhantomData;
 const SPAN_ID: usize = 3;
 
 thread_local! {
-    // The thread-local has no destructor, so that events can be recorded until the thread's last instruction.
+    // This thread-local has no destructor, so it can be used until the thread's last instruction. Even the
+    // destructors of other thread-locals can record events.
     static CURRENT_SPAN: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -27,10 +28,10 @@ pub(crate) fn set_current_span_id(span_id: u64) {
     CURRENT_SPAN.set(span_id);
 }
 
-/// Returns the extension words of an event of `E` that is recorded now: the id of the current span, if `E` carries it,
-/// and 0 otherwise.
+/// Returns the four extension words for an event of `E` that is recorded now. If events of `E` carry the id of the
+/// current span, that word is set. All other words are 0.
 ///
-/// This costs one load from the thread's own memory, and nothing in builds without spans.
+/// The call costs one load of a thread-local. In a build without the feature `tracing` it costs nothing.
 #[inline(always)]
 pub(crate) fn span_ext<E: EventType>() -> [u64; 4] {
     let mut ext = [0; 4];
@@ -40,7 +41,8 @@ pub(crate) fn span_ext<E: EventType>() -> [u64; 4] {
     ext
 }
 
-/// Returns the extension words that the thread gives to `event`: the words that scopes have set, and the span.
+/// Returns the extension words that the calling thread gives to `event`: the words that scopes have set, if this
+/// event carries them, and the id of the current span.
 #[inline(always)]
 pub(super) fn ambient_ext<E: RecordsTo>(event: E) -> [u64; 4] {
     let mut ext = span_ext::<E>();
@@ -57,7 +59,8 @@ pub(super) fn ambient_ext<E: RecordsTo>(event: E) -> [u64; 4] {
     ext
 }
 
-/// The words that scopes have set on one thread for the events of one type. The derives use this type.
+/// The extension words that scopes have set on one thread, for the events of one type. Only code that the derive
+/// `EventType` generates uses this type.
 // Each word has its own cell, so that storing one word is one store, without a load of the other words.
 #[doc(hidden)]
 #[derive(Debug, Default)]
@@ -70,14 +73,15 @@ impl AmbientWords {
     }
 }
 
-/// A scope that sets an extension word of the events that the calling thread records, until it is dropped.
+/// A scope that sets one extension word. Until the scope is dropped, the events that the calling thread records carry
+/// that word.
 ///
-/// [`ext_scope!`](crate::ext_scope) makes it. The scope applies to calls of `record!` and `recordv!` that do not name a
-/// recorder, and so record to the recorder that the event type names (`#[event(recorder = …)]`). A word that the call
-/// gives overrides the word of the scope.
+/// The macro [`ext_scope!`](crate::ext_scope) makes a scope. A scope applies to each `record!` and `recordv!` that
+/// names no recorder. Such a call records to the recorder that the event type names (`#[event(recorder = …)]`). If
+/// the call itself gives a value for the word, that value is recorded instead of the scope's value.
 ///
-/// Scopes may be dropped in any order: the word always has the value of the newest scope that still lives. When no
-/// scope lives any more, the word has the value that it had before the first scope. A leaked scope lives for ever.
+/// Scopes may be dropped in any order: the word always has the value of the newest scope that still lives. After the
+/// last scope was dropped, the word has the value from before the first scope. A leaked scope lives for ever.
 #[derive(Debug)]
 #[must_use = "the word is restored when this is dropped"]
 pub struct ExtScope {
@@ -88,21 +92,21 @@ pub struct ExtScope {
     _not_send: PhantomData<*const ()>,
 }
 
-/// The part of a scope that its thread's list holds while the scope lives.
+/// A living scope, as an entry of its thread's list `GUARDS`.
 #[derive(Clone, Copy, Debug)]
 struct Guard {
     /// The scope's number among those of the thread.
     id: u64,
-    /// The address of the description of the events that the scope is for.
+    /// The address of `INFO`, the static that describes the event type whose word the scope sets.
     events: usize,
     index: usize,
-    /// The value that the word gets when this scope ends, unless a newer scope of the same word still lives. Then the
-    /// newer scope takes this value over.
+    /// The value that the word had before this scope. When the scope ends, the word gets this value back. But if a
+    /// newer scope of the same word still lives, the word keeps its value, and that scope takes `before` over.
     before: u64,
 }
 
 thread_local! {
-    /// The calling thread's scopes, in the order in which they were made.
+    /// The scopes that live on the calling thread, oldest first.
     static GUARDS: RefCell<Vec<Guard>> = const { RefCell::new(Vec::new()) };
     static NEXT_ID: Cell<u64> = const { Cell::new(0) };
 }
@@ -118,8 +122,8 @@ impl ExtScope {
         let before = store(index, value);
         let events = std::ptr::from_ref(E::INFO).addr();
         let guard = Guard { id: NEXT_ID.replace(NEXT_ID.get() + 1), events, index, before };
-        // While the thread ends, the list does not exist any more, and `try_with` fails. Then the scope's end restores
-        // the value that the word had before the scope.
+        // While the thread ends, its `GUARDS` may already be destroyed. Then `try_with` fails and the scope is in no
+        // list. Its drop restores the value that the word had before the scope.
         let _ = GUARDS.try_with(|guards| guards.borrow_mut().push(guard));
         Self { guard, store, _not_send: PhantomData }
     }
@@ -134,8 +138,8 @@ impl Drop for ExtScope {
     }
 }
 
-/// Removes `guard` from the list of living guards. Returns the new value of its word, or `None` if a newer guard of the
-/// same word still lives, so that the word keeps its value.
+/// Removes `guard` from the thread's list of living guards. Returns the value that the word must get now. Returns
+/// `None` if a newer guard of the same word still lives: the word then keeps its value.
 fn take_out(guards: &mut Vec<Guard>, guard: Guard) -> Option<u64> {
     let Some(at) = guards.iter().rposition(|living| living.id == guard.id) else { return Some(guard.before) };
     let before = guards.remove(at).before;
@@ -193,7 +197,7 @@ mod tests {
 
     #[test]
     fn scopes_are_dropped_in_any_order() {
-        // Three scopes of one word and one scope of another word, dropped in each order.
+        // Makes three scopes of word 0 and one scope of word 1, and drops them in each of the 24 possible orders.
         for order in 0..24 {
             let mut scopes: Vec<_> = [(0, 5), (1, 9), (0, 6), (0, 7)]
                 .map(|(index, value)| (index, value, ExtScope::set::<Shop>(index, value)))

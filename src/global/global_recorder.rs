@@ -8,16 +8,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// State: no thread records through this global recorder.
 pub(super) const OFF: usize = 0;
-/// State: some thread has an override, and no other thread records.
+/// State: at least one thread has an override. Threads without an override record nothing.
 pub(super) const OVERRIDES_ONLY: usize = 1;
-/// State: the installed recorder is on. Some thread may have an override, or the type of events that the recorder
-/// accepts is not known yet.
+/// State: the installed recorder is on, but each event takes the slow path. Either some thread has an override, or it
+/// is not known yet which type of events the recorder accepts.
 pub(super) const ASK: usize = 2;
 
-/// A process-wide recorder: a `static` that is off until a recorder is installed in it.
+/// A `static` through which the whole process records. It is off until a recorder is installed in it.
 ///
-/// While a global recorder is off, a `record!` to it costs one relaxed load and a branch. A program declares a global
-/// recorder for each content type of its own and names it in the event-type enum (`#[event(recorder = ORDERS)]`).
+/// A program declares one global recorder for each of its own content types, and names it on the enum of the events
+/// (`#[event(recorder = ORDERS)]`). While a global recorder is off, a `record!` to it costs one relaxed load and a
+/// branch.
 ///
 /// ```
 /// use eventring::global::GlobalRecorder;
@@ -29,30 +30,31 @@ pub(super) const ASK: usize = 2;
 /// The global recorder of `tracing` spans is `eventring::tracing::PERF`, which holds a `PerfRecorder`.
 pub struct GlobalRecorder<R: Installable = Recorder> {
     name: &'static str,
-    /// The word that shows whether anything is recorded here: [`OFF`], [`OVERRIDES_ONLY`], [`ASK`], or the identity of
-    /// the events for which the installed recorder is on. Only [`Self::update`] stores it, and derives it from
-    /// `switch`.
+    /// The word that `record!` loads first. It is [`OFF`], [`OVERRIDES_ONLY`], [`ASK`], or the identity of one event
+    /// type: then the installed recorder is on and accepts these events. Only [`Self::update`] stores the word. It
+    /// computes the word from `switch`.
     state: AtomicUsize,
-    /// The installed recorder. An installed recorder is never freed, because threads may be recording to it.
+    /// The installed recorder. A recorder is never freed after it was installed, because threads may be recording to
+    /// it.
     installed: Leaked<R>,
     switch: Mutex<Switch>,
-    /// Lock that is held while a ring is made for this global recorder.
+    /// Lock that a thread holds while it makes a ring for this global recorder and installs it.
     making: Mutex<()>,
 }
 
-/// The values from which [`GlobalRecorder::update`] computes the state.
+/// The values from which [`GlobalRecorder::update`] computes the state word.
 pub(super) struct Switch {
     /// True if the installed recorder is switched on.
     pub(super) is_on: bool,
     /// Number of overrides of all threads.
     pub(super) overrides: usize,
-    /// The identity of the events that the installed recorder accepts, or [`ASK`] if this is not known yet.
+    /// The identity of the event type that the installed recorder accepts, or [`ASK`] if it is not known yet.
     pub(super) events: usize,
 }
 
 /// A kind of recorder that a [`GlobalRecorder`] can hold.
 pub trait Installable: Sized + Send + Sync + 'static {
-    /// Returns true if this process made the recorder, and did not inherit it by a fork.
+    /// Returns true if this process made the recorder. Returns false if the process inherited the recorder by a fork.
     fn belongs_to_this_process(&self) -> bool;
 
     /// Returns true if the recorder is on when it is installed.
@@ -60,13 +62,13 @@ pub trait Installable: Sized + Send + Sync + 'static {
         true
     }
 
-    /// Calls `change`, which installs or switches a recorder and returns true if this had an effect. Some kinds of
-    /// recorders must take other steps after such a change.
+    /// Calls `change`, which installs or switches a recorder. `change` returns true if anything has changed. A kind
+    /// of recorder that must take other steps after a change overrides this function.
     fn change(change: impl FnOnce() -> bool) {
         change();
     }
 
-    /// Switches the recorder, which is installed in `global`, on or off.
+    /// Switches this recorder on or off. It is the recorder that is installed in `global`.
     fn switch_installed(&'static self, global: &'static GlobalRecorder<Self>, is_on: bool) {
         global.store_switch(is_on);
     }
@@ -79,7 +81,7 @@ impl Installable for Recorder {
 }
 
 impl<R: Installable> GlobalRecorder<R> {
-    /// Makes a global recorder that holds no recorder; `name` is for messages.
+    /// Makes a global recorder that holds no recorder. The name appears in messages.
     pub(crate) const fn empty(name: &'static str) -> Self {
         Self {
             name,
@@ -104,11 +106,12 @@ impl<R: Installable> GlobalRecorder<R> {
     /// Returns the state.
     #[inline(always)]
     pub(super) fn state(&self) -> usize {
-        // Relaxed: the word only chooses the path; the pointer to the recorder is loaded with acquire.
+        // Relaxed: this word only chooses the path. The pointer to the recorder is loaded separately, with acquire
+        // (`Leaked::get`).
         self.state.load(Ordering::Relaxed)
     }
 
-    /// Returns true if no thread records through this global recorder. This takes one relaxed load.
+    /// Returns true if no thread records through this global recorder. The check is one relaxed load.
     #[cfg(feature = "tracing")]
     #[inline(always)]
     pub(crate) fn is_off(&self) -> bool {
@@ -117,17 +120,18 @@ impl<R: Installable> GlobalRecorder<R> {
 
     /// Locks the values on which the state depends.
     pub(super) fn lock(&self) -> MutexGuard<'_, Switch> {
-        // A poisoned lock may be used: no code panics while it holds this lock, and even after a panic the values would
-        // be consistent.
+        // A poisoned lock may be used. No code panics while it holds this lock. Even if code did, the values would be
+        // consistent.
         self.switch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks the switch. Returns `None` if another thread holds the lock.
+    /// Locks the values on which the state depends. Returns `None` without waiting if another thread holds the lock.
     pub(super) fn try_lock(&self) -> Option<MutexGuard<'_, Switch>> {
         self.switch.try_lock().ok()
     }
 
-    /// Decides whether anything is recorded here, and publishes the decision.
+    /// Computes the state word from `switch` and stores it. From then on all threads record, or do not record, by the
+    /// new word.
     pub(super) fn update(&self, switch: &Switch) {
         let state = match (switch.is_on, switch.overrides) {
             (false, 0) => OFF,
@@ -147,11 +151,11 @@ impl<R: Installable> GlobalRecorder<R> {
 }
 
 impl<R: Installable> GlobalRecorder<R> {
-    /// Installs `recorder` and switches the global recorder on. A recorder that was inherited by a fork does not count
-    /// as installed, so that a forked child can continue with its own ring.
+    /// Installs `recorder` and switches the global recorder on. A recorder that the process inherited by a fork does
+    /// not count as installed. So a forked child can install a recorder with a ring of its own.
     ///
     /// # Errors
-    /// A recorder is installed already. Then nothing changes, and the error contains `recorder`.
+    /// Returns an error if a recorder is installed already. Then nothing changes, and the error contains `recorder`.
     pub fn install(&'static self, recorder: R) -> Result<(), AlreadyInstalled<R>> {
         let mut refused = Some(recorder);
         R::change(|| {
@@ -162,8 +166,8 @@ impl<R: Installable> GlobalRecorder<R> {
             let Some(recorder) = refused.take() else { return false };
             switch.is_on = recorder.is_on_when_installed();
             switch.events = ASK;
-            // If the replaced recorder was inherited by a fork, its mapping of the parent's ring is not removed,
-            // because a thread may be using it.
+            // In a forked child this replaces the recorder that the child has inherited. The old recorder stays in
+            // memory, with its mapping of the parent's ring, because a thread may be using it.
             self.installed.set(recorder);
             self.update(&switch);
             true
@@ -171,22 +175,23 @@ impl<R: Installable> GlobalRecorder<R> {
         refused.map_or(Ok(()), |recorder| Err(AlreadyInstalled::new(self.name, recorder)))
     }
 
-    /// Switches recording through this global recorder on or off while the program runs. Without an installed recorder
-    /// it stays off.
+    /// Switches recording through this global recorder on or off while the program runs. Has no effect if no recorder
+    /// is installed.
     pub fn set_enabled(&'static self, enabled: bool) {
         if let Some(recorder) = self.installed() {
             recorder.switch_installed(self, enabled);
         }
     }
 
-    /// Installs the recorder that `make` makes, and returns it. If several threads call this at the same time, one of
-    /// them calls `make`, and the other threads get the error that a recorder is installed.
+    /// Installs the recorder that `make` makes, and returns it. Threads that call this at the same time run one after
+    /// another. After one of them has installed a recorder, the others get an error, and their `make` is not called.
     pub(crate) fn install_new<E>(
         &'static self,
         make: impl FnOnce() -> Result<R, E>,
     ) -> Result<&'static R, NotInstalled<E>> {
         let _turn = self.making.lock().unwrap_or_else(PoisonError::into_inner);
-        // This check comes before `make`, so that no ring is made that could not be installed.
+        // This check comes before `make`. Otherwise `make` could create a ring for a recorder that cannot be
+        // installed.
         if self.installed().is_some_and(R::belongs_to_this_process) {
             return Err(NotInstalled::AlreadyInstalled);
         }

@@ -1,4 +1,5 @@
-//! Functions that install a process-wide recorder, with a configuration from code or from the environment.
+//! Functions that make a recorder and install it for the whole process. Its configuration comes from code or from an
+//! environment variable.
 
 use super::active::{RecordsTo, identity};
 use super::global_recorder::{GlobalRecorder, NotInstalled};
@@ -26,13 +27,13 @@ enum InitCause {
 pub enum InitErrorKind {
     /// A global recorder that holds a recorder already.
     AlreadyInstalled,
-    /// A global recorder that holds a recorder already, whose ring was made for events with another schema. This
-    /// happens if two event types name the same global recorder.
+    /// A global recorder that already holds a recorder for events of another schema. The usual cause: two event types
+    /// name the same global recorder.
     OtherEvents,
-    /// Events that name another global recorder. `record!` would record them to that other recorder, and the ring of
-    /// this recorder would stay empty.
+    /// Events that name another global recorder than the one that was to be initialised. `record!` would record them
+    /// there, and the new ring would stay empty.
     OtherRecorder,
-    /// A system without event rings, because it is not Linux. The source error says more.
+    /// A system that has no event rings, because it is not Linux. The source error has the details.
     Unsupported,
     /// A ring that could not be created. The source error has the reason.
     Recorder,
@@ -52,7 +53,7 @@ impl InitError {
         }
     }
 
-    /// Returns the recorder's error, if a recorder's error was the cause.
+    /// Returns the error of the recorder, or `None` if the initialisation failed for another reason.
     pub fn recorder_error(&self) -> Option<&RecorderError> {
         match &self.cause {
             InitCause::Recorder(error) => Some(error),
@@ -95,7 +96,7 @@ impl std::error::Error for InitError {
 }
 
 impl ContentDescription {
-    /// Returns the description of the events `E`: content type, name, schema hash and schema text.
+    /// Returns the description of the events of type `E`: content type, name, schema hash and schema text.
     pub fn of<E: EventType>() -> Self {
         let schema = E::schema();
         Self::new(E::CONTENT_TYPE, E::CONTENT_NAME).schema_hash(schema.hash()).schema_text(schema.text())
@@ -103,17 +104,20 @@ impl ContentDescription {
 }
 
 impl GlobalRecorder {
-    /// Creates the ring that `config` names (`<name-or-path>[:<descriptor-shift>:<payload-shift>]`) for the events `E`,
-    /// and switches this global recorder on.
+    /// Creates a ring for the events of type `E`, and switches this global recorder on. `config` has the name and the
+    /// size of the ring: `<name-or-path>[:<descriptor-shift>:<payload-shift>]`.
     ///
-    /// Without shifts the ring has 2^21 descriptors and 2^29 bytes of payload. This ring has 642 MiB, and all of its
-    /// pages are touched immediately. A ring `NAME:16:27` has 134 MiB.
+    /// The two shifts are exponents of 2: `NAME:16:27` means 2^16 descriptors and 2^27 bytes of payload, and such a
+    /// ring takes 134 MiB. Without shifts the ring has 2^21 descriptors and 2^29 bytes of payload, and takes 642 MiB.
+    /// All of its memory is touched immediately.
     ///
-    /// The file is removed when the process exits: `main` returns, also with an error, or the program calls `exit`. The
-    /// file stays readable after every other end of the process: a panic of `main`, an abort, any signal, Ctrl-C and
-    /// SIGTERM included. The next recorder of the same name replaces the file. `eventring info NAME` shows the path of
-    /// the file, by which you can remove it. To keep the file after every end, call `.keep(true)` on the recorder that
-    /// this function returns, or set the environment variable `EVENTRING_KEEP=1`.
+    /// The file is removed when the process exits normally: `main` returns (also with an error), or the program calls
+    /// `exit`. If the process ends in any other way, the file stays and is readable. Other ways are a panic of
+    /// `main`, an abort and any signal, also Ctrl-C and SIGTERM.
+    ///
+    /// The next recorder of the same name replaces a file that stayed. To remove it yourself, look up its path with
+    /// `eventring info NAME`. To keep the file after a normal exit, too, call `.keep(true)` on the recorder that this
+    /// function returns, or set the environment variable `EVENTRING_KEEP=1`.
     ///
     /// ```no_run
     /// # use eventring::{global::EXEC, schema::exec::ExecEvent};
@@ -122,8 +126,8 @@ impl GlobalRecorder {
     /// ```
     ///
     /// # Errors
-    /// `E` names another global recorder, this global recorder is in use already (by these events or by others), or the
-    /// ring cannot be created.
+    /// Returns an error if `E` names another global recorder, if this global recorder already holds a recorder (for
+    /// the same or other events), or if the ring cannot be created.
     pub fn try_init<E: RecordsTo>(&'static self, config: &str) -> Result<&'static Recorder, InitError> {
         self.try_init_for::<E>(|builder| builder.config(config))
     }
@@ -143,7 +147,7 @@ impl GlobalRecorder {
         })
     }
 
-    /// Checks that `record!` records the events `E` to this global recorder.
+    /// Returns an error if `record!` would record the events of type `E` to another global recorder.
     fn check_events<E: RecordsTo>(&'static self) -> Result<(), InitError> {
         let global = E::global_recorder();
         if std::ptr::eq(global, self) {
@@ -156,9 +160,9 @@ impl GlobalRecorder {
         InitError { global: self.name(), cause }
     }
 
-    /// Makes a recorder with `builder`, which can set everything, and installs it like [`Self::try_init`]. The events
-    /// are those of the builder's description. The caller ensures that these events name this global recorder:
-    /// `record!` refuses events of another schema, see [`Self::active_for`].
+    /// Makes a recorder with `builder` and installs it, like [`Self::try_init`]. The builder can set everything, also
+    /// the description of the events. The caller makes sure that the described events are those that name this global
+    /// recorder: `record!` refuses events of any other schema, see [`Self::active_for`].
     ///
     /// # Errors
     /// As [`Self::try_init`].
@@ -169,7 +173,8 @@ impl GlobalRecorder {
         })
     }
 
-    /// Does the same as [`Self::try_init`], for programs that cannot go on without the recorder.
+    /// Does the same as [`Self::try_init`], but panics on an error. It is for programs that cannot go on without the
+    /// recorder.
     ///
     /// # Panics
     /// If it fails, with the error's message.
@@ -180,9 +185,9 @@ impl GlobalRecorder {
         }
     }
 
-    /// Calls [`Self::try_init`] with the configuration string from the environment variable `variable`. The recording
-    /// of a service can thus be switched on without a rebuild. Returns `Ok(None)` and does nothing if the variable is
-    /// not set or empty.
+    /// Calls [`Self::try_init`] with the configuration that the environment variable `variable` contains. So a
+    /// service can be recorded without a rebuild. Returns `Ok(None)` and does nothing if the variable is empty or not
+    /// set.
     ///
     /// # Errors
     /// As [`Self::try_init`].

@@ -1,10 +1,10 @@
-//! A value that can be set several times. Each value that was set lives for the rest of the program.
+//! A value that can be set several times. Every value that was ever set lives until the program ends.
 
 use crate::sync::{AtomicPtr, Ordering};
 use std::ptr;
 
-/// An optional value that is never freed, because threads may be using it. Setting another value leaks the previous
-/// value.
+/// An optional value. It is never freed, because threads may be using it: when another value is set, the previous
+/// value is leaked.
 pub(crate) struct Leaked<T: Send + Sync + 'static>(AtomicPtr<T>);
 
 impl<T: Send + Sync + 'static> Leaked<T> {
@@ -16,7 +16,8 @@ impl<T: Send + Sync + 'static> Leaked<T> {
     /// Returns the value that was set last.
     #[inline(always)]
     pub(crate) fn get(&self) -> Option<&'static T> {
-        // Acquire, pairs with the release in `set`, so that the value is initialised before it is used.
+        // Acquire, pairs with the release in `set`: the value was initialised before its address was stored, so it is
+        // initialised when this thread uses it.
         let value = self.0.load(Ordering::Acquire);
         // SAFETY: the pointer is null, or it is of a box that `set` leaked: its value is initialised (see above), lives
         // for the rest of the program, and is only ever shared.

@@ -1,4 +1,5 @@
-//! Global recorders: process-wide statics that hold an installed [`Recorder`](crate::recorder::Recorder), or none.
+//! Global recorders: each is a process-wide `static` that holds an installed [`Recorder`](crate::recorder::Recorder),
+//! or none.
 
 mod active;
 mod already_installed;
@@ -21,7 +22,7 @@ pub(crate) use global_recorder::{Installable, NotInstalled};
 pub use init::{InitError, InitErrorKind};
 pub use overrides::OverrideGuard;
 
-/// The global recorder of execution events: those of the published EXEC schema. An event that is recorded through it
-/// carries the extension words that scopes of the calling thread have set ([`ExtScope`]), and the id of the current
-/// span.
+/// The global recorder of execution events, which are the events of the published EXEC schema. An event that is
+/// recorded through it carries the id of the current span, and the extension words that scopes ([`ExtScope`]) have
+/// set on the calling thread.
 pub static EXEC: GlobalRecorder = GlobalRecorder::new("exec");

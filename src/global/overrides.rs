@@ -1,4 +1,4 @@
-//! Scoped overrides. An override replaces a global recorder on one thread, for tests.
+//! Overrides, for tests. While a thread has an override of a global recorder, the thread records to another recorder.
 
 use super::global_recorder::GlobalRecorder;
 use crate::recorder::Recorder;
@@ -6,7 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 
 thread_local! {
-    /// The thread's overrides, in the order in which they were made, each with the number of its guard.
+    /// The overrides of the calling thread, oldest first. The id of an override is the id of its guard.
     static OVERRIDES: RefCell<Vec<Override>> = const { RefCell::new(Vec::new()) };
     static NEXT_ID: Cell<u64> = const { Cell::new(0) };
 }
@@ -17,8 +17,8 @@ struct Override {
     recorder: Recorder,
 }
 
-/// A guard. While it lives, the calling thread records to another recorder. [`GlobalRecorder::override_with`] makes
-/// guards.
+/// A guard that [`GlobalRecorder::override_with`] returns. Until it is dropped, the calling thread records to the
+/// override instead of the installed recorder.
 #[derive(Debug)]
 #[must_use = "the override ends when this is dropped"]
 pub struct OverrideGuard {
@@ -29,9 +29,9 @@ pub struct OverrideGuard {
 }
 
 impl GlobalRecorder {
-    /// Makes the calling thread record to `recorder` through this global recorder until the guard is dropped. Guards
-    /// nest, and may be dropped in any order. The newest guard that still lives has effect. Other threads are not
-    /// affected, except that their `record!` takes the slow path meanwhile.
+    /// Makes the calling thread record to `recorder` through this global recorder, until the guard is dropped. A
+    /// thread can have several guards and may drop them in any order: the newest guard that still lives decides.
+    /// Other threads record where they did before, but their `record!` takes the slow path meanwhile.
     pub fn override_with(&'static self, recorder: Recorder) -> OverrideGuard {
         let id = NEXT_ID.replace(NEXT_ID.get() + 1);
         OVERRIDES.with_borrow_mut(|overrides| overrides.push(Override { id, global: self, recorder }));
@@ -42,7 +42,8 @@ impl GlobalRecorder {
 
 /// Returns the calling thread's override of `global`.
 pub(super) fn of_this_thread(global: &'static GlobalRecorder) -> Option<Recorder> {
-    // While the thread ends, its list of overrides does not exist any more. Then the thread has no override.
+    // While the thread ends, `OVERRIDES` may already be destroyed. Then `try_with` fails, and the thread has no
+    // override.
     let look = |overrides: &RefCell<Vec<Override>>| {
         let overrides = overrides.try_borrow().ok()?;
         let innermost = overrides.iter().rev().find(|other| std::ptr::eq(other.global, global));
@@ -59,7 +60,8 @@ impl Drop for OverrideGuard {
             let at = overrides.iter().rposition(|other| other.id == self.id)?;
             Some(overrides.remove(at).recorder)
         };
-        // The recorder is dropped after the borrow ends: its destructor may record.
+        // `remove` returns the recorder, so that it is dropped here, after `OVERRIDES` is no longer borrowed. The
+        // recorder's destructor may record an event, which borrows `OVERRIDES` again.
         drop(OVERRIDES.try_with(remove));
     }
 }
