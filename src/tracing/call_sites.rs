@@ -1,11 +1,11 @@
 //! The call sites that this process has met, and their ids.
 //!
-//! Each span and each event needs the id of its call site. The id is found by the address of the call site's metadata,
-//! with a few loads and without a lock, in a hash table with open addressing in the blocks of a segmented array.
-//! Entries need no removal, because call sites are `'static`.
+//! Each event of a span, and each log record, carries the id of its call site. The id is found by the address of the
+//! call site's metadata, in a hash table with open addressing. A lookup takes a few loads and no lock. The table lies
+//! in the blocks of a segmented array. No entry is ever removed, because call sites are `'static`.
 //!
-//! Ids are the same for all recorders of the process. The tables of every recorder hold all call sites, because any
-//! recorder may record an event of any call site.
+//! A call site has the same id in all recorders of the process, and every recorder writes all call sites into its own
+//! tables. So any recorder may record an event of any call site.
 
 use super::core::PerfCore;
 use crate::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView};
@@ -18,29 +18,30 @@ use tracing_core::{Level, Metadata};
 /// The entries, for 2.4 million call sites in total.
 type Entries = SegmentedArray<CallSiteEntry, FIRST_SHIFT, 3, BLOCKS>;
 
-/// Number of entries in the first block, as a shift. Each further block has eight times as many entries as the block
-/// before.
+/// The first block has 2^`FIRST_SHIFT` entries. Each further block has eight times as many entries as the block
+/// before it.
 const FIRST_SHIFT: u32 = 12;
 const BLOCKS: usize = 4;
-/// Number of neighbouring entries of a block in which a call site may be. If other call sites use all of them, the call
-/// site is in a later block.
+/// A call site may take any of this many neighbouring entries of a block; its hash gives the first of them. If other
+/// call sites have taken all of them, the call site goes to the next block.
 const WINDOW: usize = 8;
 
 /// A call site. Its id is one more than the index of its entry.
 struct CallSiteEntry {
-    /// The address that identifies the call site, or 0 if the entry is free.
+    /// The address by which the call site is found, or 0 if the entry is free.
     key: AtomicUsize,
     metadata: OnceLock<&'static Metadata<'static>>,
 }
 
-/// The call sites that this process has met, and their ids. See the [module](self).
+/// The call sites that this process has met, and their ids. The [module](self) explains the table.
 pub(super) struct CallSites {
     entries: Entries,
     known: Mutex<Known>,
 }
 
 struct Known {
-    /// The id of each call site and its encoded view, in the order in which the process met them.
+    /// Each call site that the process has met: its id and its encoded description. The order is that in which the
+    /// process met them.
     call_sites: Vec<(u32, Box<[u8]>)>,
     /// The recorders that get every new call site.
     recorders: Vec<Weak<PerfCore>>,
@@ -49,7 +50,7 @@ struct Known {
 /// The call sites of this process.
 pub(super) static CALL_SITES: CallSites = CallSites::new();
 
-/// Id that stands for every call site for which there was no free entry.
+/// Id of a call site that has no entry, because no entry was free. All such call sites share this id.
 pub(super) const NO_CALL_SITE: u32 = 0;
 
 impl CallSites {
@@ -57,20 +58,21 @@ impl CallSites {
         Self { entries: Entries::new(), known: Mutex::new(Known { call_sites: Vec::new(), recorders: Vec::new() }) }
     }
 
-    /// Returns the id of a span's or event's call site, if the process has met it before.
+    /// Returns the id of the call site of a span or event. Returns `None` if the process has not met this call site
+    /// before.
     #[inline(always)]
     pub(super) fn known_id_of(&self, metadata: &'static Metadata<'static>) -> Option<u32> {
         self.find(ptr::from_ref(metadata).addr())
     }
 
-    /// Returns the id of a call site without metadata, like [`Self::id_of`]. `key` is the address of a static that
-    /// stands for the call site.
+    /// Returns the id of a counter's or marker's call site, which has no metadata. Otherwise this is the same as
+    /// [`Self::id_of`]. `key` is the address of a static that stands for the call site.
     pub(super) fn id_of_key(&self, key: usize, describe: impl FnOnce() -> Vec<u8>) -> u32 {
         self.find(key).unwrap_or_else(|| self.register(key, None, describe))
     }
 
-    /// Returns the id of a span's or event's call site. The first call for a call site adds it to the tables of all
-    /// recorders, which takes a lock.
+    /// Returns the id of the call site of a span or event. If the process meets the call site for the first time,
+    /// this call adds it to the tables of all recorders, which takes a lock.
     #[cold]
     #[inline(never)]
     pub(super) fn id_of(&self, metadata: &'static Metadata<'static>) -> u32 {
@@ -83,12 +85,14 @@ impl CallSites {
         self.entries.get((id as usize).checked_sub(1)?)?.metadata.get().copied()
     }
 
-    /// Returns the id of the call site if it is in the first entry in which it may be. Looks at no other entry.
+    /// Looks for the call site only in the first entry that it may take, which is where most call sites are. Returns
+    /// its id, or `None` if it is not there.
     #[inline(always)]
     fn try_find(&self, key: usize) -> Option<u32> {
         let first = window(key, 0).next()?;
-        // Acquire, pairs with the release in `register`. So the recorders have the call site in their tables before any
-        // thread records an event with its id.
+        // Acquire, pairs with the release in `register`. `register` writes the call site to the tables of all
+        // recorders before it stores the key. So the tables have the call site before this thread records an event
+        // with its id.
         let is_there = self.entries.block(0)?.get(first)?.key.load(Ordering::Acquire) == key;
         is_there.then_some(first as u32 + 1)
     }
@@ -109,8 +113,8 @@ impl CallSites {
                 // Acquire, as in `try_find`.
                 match entries[index].key.load(Ordering::Acquire) {
                     found if found == key => return Some(id_at(block, index)),
-                    // A call site takes the first free entry of its window, and no entry becomes free again. So the
-                    // call site is in no entry after this free entry.
+                    // A free entry ends the search: `register` takes the first free entry of the window, and an entry
+                    // never becomes free again. So the call site is in no later entry.
                     0 => return None,
                     _ => {}
                 }
@@ -143,8 +147,8 @@ impl CallSites {
         id
     }
 
-    /// Returns the first free entry in which `key` may be, and the id of the call site that takes it. Call this only
-    /// under the lock.
+    /// Returns the first free entry that `key` may take, and the id that belongs to this entry. Call this only while
+    /// you hold the lock.
     fn free_entry(&self, key: usize) -> Option<(u32, &CallSiteEntry)> {
         for block in 0..BLOCKS {
             let free = |_| CallSiteEntry { key: AtomicUsize::new(0), metadata: OnceLock::new() };
@@ -158,7 +162,8 @@ impl CallSites {
         None
     }
 
-    /// Adds all present and future call sites to the tables of a new recorder.
+    /// Adds all call sites that the process has met to the tables of a new recorder. Call sites that the process
+    /// meets later are added, too.
     pub(super) fn add_recorder(&self, recorder: &Arc<PerfCore>) {
         let mut known = self.lock();
         for (id, body) in &known.call_sites {
@@ -168,21 +173,23 @@ impl CallSites {
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
-        // A poisoned lock does no harm: a panic under the lock (out of memory) leaves the lists complete.
+        // A poisoned lock does no harm. Only a failed allocation can panic while the lock is held, and then the lists
+        // are still complete.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Returns the id of the call site whose entry has this index in this block.
+/// Returns the id of the call site that has the entry at `index` of `block`.
 fn id_at(block: usize, index: usize) -> u32 {
     (Entries::block_start(block) + index) as u32 + 1
 }
 
-/// Returns the indices of the entries of a block in which `key` may be.
+/// Returns the indices of the entries of `block` that the call site with this `key` may take.
 #[inline(always)]
 fn window(key: usize, block: usize) -> impl Iterator<Item = usize> {
-    // Fibonacci hashing: the high bits of the product depend on all bits of the address. The hash is applied twice,
-    // because call sites often lie at equal distances, and neighbours would get neighbouring entries.
+    // Fibonacci hashing: the high bits of the product depend on all bits of the address. The product is hashed once
+    // more. Call sites often lie at equal distances in memory, and one step would give such neighbours neighbouring
+    // entries.
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     let len = Entries::block_len(block);
     let once = (key as u64).wrapping_mul(FACTOR);

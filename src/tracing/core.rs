@@ -1,4 +1,4 @@
-//! `PerfCore`: the state that all handles of a perf recorder share.
+//! `PerfCore`: the state of a perf recorder, which all handles to the recorder share.
 
 use super::call_sites::{CALL_SITES, NO_CALL_SITE};
 use super::fields::FieldLimits;
@@ -12,19 +12,19 @@ use crate::sync::{AtomicU64, Ordering};
 use std::sync::Arc;
 use tracing_core::Metadata;
 
-/// Value of [`PerfCore::recording_id`] while the recorder is switched off. No recorder has this id.
+/// Value of [`PerfCore::recording_id`] while the recorder is switched off. No recorder has this value as its id.
 const SWITCHED_OFF: u64 = u64::MAX;
 
-/// The state that all handles of a perf recorder share. The words that recording an event needs come first, in one
-/// cache line.
+/// The state of a perf recorder, which all handles to the recorder share. The fields that are needed to record an
+/// event come first and lie in one cache line.
 #[repr(C, align(64))]
 pub(super) struct PerfCore {
-    /// The one word that decides whether the recorder is on: the id while it is on, [`SWITCHED_OFF`] while it is off.
-    /// One comparison with the recorder id of a thread's cached ring shows that the recorder is on and that the ring
-    /// belongs to it.
+    /// The recorder's id while the recorder is on, and [`SWITCHED_OFF`] while it is off. A thread compares this word
+    /// with the recorder id of the ring that it recorded to last. If they are equal, the recorder is on, and the ring
+    /// belongs to this recorder.
     recording_id: AtomicU64,
-    /// A number by which threads find their shards of this recorder. No two recorders of a process have the same
-    /// number.
+    /// The recorder's id, by which a thread finds its shard of this recorder. No two recorders of a process have the
+    /// same id.
     pub(super) id: u64,
     pub(super) limits: FieldLimits,
     pub(super) redacted: RedactedFields,
@@ -35,8 +35,8 @@ pub(super) struct PerfCore {
 
 impl Drop for PerfCore {
     fn drop(&mut self) {
-        // The last seqnos are published first: the shards are dropped after this function, and their files are then
-        // removed.
+        // The last seqnos are published here, while the files still exist. After this function `shards` is dropped,
+        // which removes the files.
         self.shards.publish_last_seqnos();
     }
 }
@@ -55,24 +55,28 @@ impl PerfCore {
         self.recording_id() != SWITCHED_OFF
     }
 
-    /// Switches the recorder on or off. Call this within a [`switch`](super::switch::switch).
+    /// Switches the recorder on or off. Call this only in the closure that you pass to
+    /// [`switch`](super::switch::switch), which makes `tracing` ask again for all call sites.
     pub(super) fn store_enabled(&self, enabled: bool) {
         self.recording_id.store(if enabled { self.id } else { SWITCHED_OFF }, Ordering::Relaxed);
     }
 
-    /// Returns the recorder's id if the recorder is switched on, otherwise [`SWITCHED_OFF`], which is no recorder's id.
+    /// Returns the recorder's id if the recorder is switched on. Otherwise returns [`SWITCHED_OFF`], which is the id
+    /// of no recorder.
     #[inline(always)]
     pub(super) fn recording_id(&self) -> u64 {
-        // Relaxed: no thread relies on this word to see changes of other memory.
+        // Relaxed: this word publishes no other memory. A thread that sees the new value relies on nothing that was
+        // written before it.
         self.recording_id.load(Ordering::Relaxed)
     }
 
-    /// Returns true if this process made the recorder, and did not inherit it by a fork.
+    /// Returns true if this process made the recorder. Returns false if the process inherited the recorder by a fork.
     pub(super) fn belongs_to_this_process(&self) -> bool {
         self.shards.get(0).is_some_and(Recorder::belongs_to_this_process)
     }
 
-    /// Records an event of the calling thread, and adds the thread's id to `ext`.
+    /// Records an event of the calling thread in the thread's ring. Adds the thread's id to the extension words
+    /// `ext`.
     #[inline(always)]
     pub(super) fn record(
         self: &Arc<Self>,
@@ -88,8 +92,9 @@ impl PerfCore {
         }
     }
 
-    /// Returns the id of a call site. A forked child does not register new call sites: another thread may have held the
-    /// lock at the fork, and the child records nothing.
+    /// Returns the id of a call site. In a forked child, a call site that the process has not met gets the id
+    /// [`NO_CALL_SITE`]. A child must not take the lock of the call sites, because another thread may have held it at
+    /// the fork. The child's recorder records nothing anyway.
     #[inline(always)]
     pub(super) fn call_site_id(&self, metadata: &'static Metadata<'static>) -> u32 {
         match CALL_SITES.known_id_of(metadata) {
@@ -99,21 +104,21 @@ impl PerfCore {
         }
     }
 
-    /// Adds a call site to the tables. Returns false if the recorder was inherited by a fork, and so has no use for
-    /// call sites.
+    /// Adds a call site to the recorder's table and records it as an event. Returns false if the process inherited
+    /// the recorder by a fork: such a recorder records nothing, and needs no more call sites.
     pub(super) fn add_call_site(&self, id: u32, body: &[u8]) -> bool {
         let Some(shard0) = self.shards.get(0).filter(|shard0| shard0.belongs_to_this_process()) else { return false };
         self.tables.add(shard0, TableKind::CallSites, id, body);
-        // The call site is also recorded as an event, for readers of the event stream, and because the table may have
-        // no room for it. The event names no thread, because it makes no difference which thread was the first to meet
-        // the call site.
+        // The call site is also recorded as an event. Readers of the event stream need this, and the table may have
+        // had no room. The event names no thread, because it does not matter which thread met the call site first.
         let ext = PerfExt { call_site_id: id, ..PerfExt::default() };
         shard0.record(PerfEvent::CallSite as u16, ext.to_words(), body);
         true
     }
 
-    /// Adds the calling thread to the tables, and records that it has started. If `is_ending` is true, the thread gets
-    /// no name, because the standard library does not know the name of an ending thread any more.
+    /// Adds the calling thread to the recorder's table of threads, and records in the thread's shard that it has
+    /// started. If `is_ending` is true, the thread's name is asked of the operating system only, because the standard
+    /// library does not know the name of an ending thread.
     pub(super) fn add_thread(&self, id: u32, shard: usize, is_ending: bool) {
         let (Some(shard0), Some(shard)) = (self.shards.get(0), self.shards.get(shard)) else { return };
         let name = if is_ending { None } else { std::thread::current().name().map(ToOwned::to_owned) };
@@ -130,7 +135,7 @@ impl PerfCore {
         self.lost_spans.load(Ordering::Relaxed)
     }
 
-    /// Counts a span that could not be recorded, because too many are open.
+    /// Counts a span that was not recorded, because too many spans are open.
     #[cold]
     pub(super) fn count_lost_span(&self) {
         let lost = self.lost_spans.fetch_add(1, Ordering::Relaxed) + 1;

@@ -9,8 +9,8 @@ use crate::sync::{AtomicUsize, Ordering};
 use std::panic::Location;
 use std::ptr;
 
-/// A number that changes with time, for example the length of a queue or the bytes in use. A counter is declared as a
-/// `static` and sampled where the number changes.
+/// A number that changes with time, for example the length of a queue or the bytes in use. Declare a counter as a
+/// `static`, and call [`Self::sample`] where the number changes.
 ///
 /// ```
 /// use eventring::tracing::{Counter, PERF, PerfRecorder};
@@ -27,7 +27,8 @@ pub struct Counter {
     call_site: StaticCallSite,
 }
 
-/// A mark in time, for example the begin of a phase. A marker is declared as a `static`.
+/// A named moment, for example the begin of a phase. Declare a marker as a `static`, and call [`Self::mark`] at that
+/// moment.
 ///
 /// ```
 /// use eventring::tracing::Marker;
@@ -92,12 +93,12 @@ impl StaticCallSite {
         Self { name, location, id: AtomicUsize::new(0) }
     }
 
-    /// Returns the id of the call site. A forked child does not register a call site, because another thread may have
-    /// held the lock at the fork.
+    /// Returns the id of the call site. A forked child does not register a new call site, because another thread may
+    /// have held the lock of the call sites at the fork. It gets 0.
     #[inline(always)]
     fn call_site_id(&'static self, recorder: &PerfRecorder, kind: CallSiteKind) -> u32 {
-        // Relaxed: the recorders have the call site before its id is stored here. A thread that still sees 0 registers
-        // the call site again, and gets the same id.
+        // Relaxed: `register` adds the call site to the tables of all recorders before it stores the id here. A
+        // thread that still sees 0 calls `register` again and gets the same id.
         match self.id.load(Ordering::Relaxed) {
             0 => self.register(recorder, kind),
             id => id as u32,
@@ -142,7 +143,7 @@ impl Counter {
         self.call_site.name
     }
 
-    /// Records a sample to [`PERF`]. While `PERF` is off, this costs a load and a branch.
+    /// Records a sample to the recorder in [`PERF`]. While `PERF` is off, the call costs a load and a branch.
     #[inline]
     pub fn sample(&'static self, value: impl Into<CounterValue>) {
         if let Some(recorder) = PERF.active() {
@@ -188,7 +189,7 @@ impl Marker {
         self.call_site.name
     }
 
-    /// Records a mark to [`PERF`]. While `PERF` is off, this costs a load and a branch.
+    /// Records a mark to the recorder in [`PERF`]. While `PERF` is off, the call costs a load and a branch.
     #[inline]
     pub fn mark(&'static self) {
         self.mark_with("");

@@ -1,11 +1,11 @@
-//! Checks of filter directives, in addition to the checks of tracing-subscriber's `Targets`. Without these checks, some
-//! mistakes would become a filter that matches nothing.
+//! Checks of filter directives. `Targets` of tracing-subscriber parses the directives, too, but it accepts some
+//! mistakes and makes a filter of them that matches nothing. The checks find these mistakes first.
 
 use super::filter_handle::LEVELS;
 use std::fmt;
 use tracing_core::LevelFilter;
 
-/// Names of levels in other programs, and the level that a user who writes such a name probably means.
+/// Names that other programs use for levels. Each has the level that a user who writes the name probably means.
 const SYNONYMS: [(&str, LevelFilter); 8] = [
     ("all", LevelFilter::TRACE),
     ("critical", LevelFilter::ERROR),
@@ -16,8 +16,8 @@ const SYNONYMS: [(&str, LevelFilter); 8] = [
     ("verbose", LevelFilter::TRACE),
     ("warning", LevelFilter::WARN),
 ];
-/// Characters that mean lists, patterns and quotes in other languages, and the character that replaces bytes that are
-/// not UTF-8.
+/// Characters that no target has. In other filter languages they stand for lists, patterns and quotes. The last one
+/// is what bytes that are not UTF-8 are replaced by.
 const NOT_IN_TARGETS: [char; 8] = [';', '|', '*', '?', '"', '\'', '`', char::REPLACEMENT_CHARACTER];
 
 /// The fault of a directive.
@@ -27,7 +27,8 @@ pub(super) enum Problem {
     SpanOrField,
     NoTarget,
     Level(String),
-    /// A single word that is probably a mistyped form of this level.
+    /// A single word that is not a level, but probably means this level: a mistyped name, or a name from another
+    /// program.
     LooksLike(LevelFilter),
     Character(char),
     /// A filter without any directive.
@@ -73,8 +74,8 @@ fn check_single_word(word: &str) -> Result<(), Problem> {
     synonym.or_else(typo).map_or(Ok(()), |level| Err(Problem::LooksLike(level)))
 }
 
-/// Returns true if `b` is `a` with one letter more, one letter less, one other letter, or two neighbouring letters
-/// exchanged.
+/// Returns true if one edit makes `b` from `a`: one letter is added, removed or replaced, or two neighbouring letters
+/// are exchanged. The two words must differ.
 fn is_one_edit_apart(a: &[u8], b: &[u8]) -> bool {
     let prefix = a.iter().zip(b).take_while(|(a, b)| a == b).count();
     let (a, b) = (&a[prefix..], &b[prefix..]);

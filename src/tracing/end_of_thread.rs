@@ -1,5 +1,5 @@
-//! The end of a thread. The thread gives back the shards that recorders have assigned to it, and the cells of its free
-//! list.
+//! The end of a thread. An ending thread gives back the shards that recorders have assigned to it, and the free span
+//! cells that it keeps for later spans.
 
 use super::core::PerfCore;
 use super::shards::Assignment;
@@ -16,22 +16,24 @@ struct Assigned {
     assignment: Assignment,
 }
 
-/// The assignments of a thread. The destructor runs when the thread ends.
+/// The shards that recorders have assigned to one thread. The destructor of this thread-local runs when the thread
+/// ends.
 struct EndOfThread(RefCell<Vec<Assigned>>);
 
 thread_local! {
     static END: EndOfThread = const { EndOfThread(RefCell::new(Vec::new())) };
 }
 
-/// Makes sure that the destructor runs when the thread ends, also if no recorder assigns a shard to the thread. Call
-/// this before the thread takes a span cell or puts a cell back, unless the thread is known to have a shard.
+/// Makes sure that the destructor of [`EndOfThread`] runs when the thread ends, even if the thread never gets a
+/// shard. Call this before the thread takes a span cell or puts a cell back. No call is needed if the thread has a
+/// shard.
 pub(super) fn register() {
-    // The first use of the thread-local registers its destructor. An error means that the destructor has run already.
-    // Then there is nothing to do: the thread's free list stays empty.
+    // The first use of the thread-local registers its destructor. An error means that the destructor has already run.
+    // Nothing needs to be done then, because the thread's free list stays empty.
     let _ = END.try_with(|_| ());
 }
 
-/// Returns the shard that `recorder` has assigned to this thread.
+/// Returns the shard that `recorder` has assigned to this thread, or `None` if it has assigned none.
 pub(super) fn find(recorder: &PerfCore) -> Option<Assignment> {
     let find = |end: &EndOfThread| {
         let all = end.0.try_borrow().ok()?;
@@ -40,8 +42,8 @@ pub(super) fn find(recorder: &PerfCore) -> Option<Assignment> {
     END.try_with(find).ok().flatten()
 }
 
-/// Adds an assignment, which the destructor will release. Returns false if the destructor has run; then the caller has
-/// to release the assignment.
+/// Adds an assignment to the thread's list; the destructor will release it. Returns false if the destructor has
+/// already run: then the caller must release the assignment.
 pub(super) fn add(recorder: &Arc<PerfCore>, assignment: Assignment) -> bool {
     let add = |end: &EndOfThread| {
         if let Ok(mut all) = end.0.try_borrow_mut() {
@@ -74,8 +76,9 @@ impl Drop for EndOfThread {
                 if !recorder.belongs_to_this_process() {
                     continue;
                 }
-                // The ring is cached even if the assignment is provisional. Otherwise `record` would assign a shard to
-                // the thread once more, because the list of assignments cannot be accessed while its destructor runs.
+                // The ring is put into the thread's cache even if the assignment is provisional. Otherwise the next
+                // line would find no ring and assign another shard to the thread: while this destructor runs, the
+                // thread's list of assignments cannot be accessed.
                 thread.cache_ring(&recorder, assigned.assignment);
                 recorder.record(thread, PerfEvent::ThreadEnded, PerfExt::default(), &[]);
                 recorder.shards.release(assigned.assignment.shard);

@@ -1,4 +1,4 @@
-//! The choice of the spans and events that a `RecorderSubscriber` records.
+//! The filter that decides which spans and events a `RecorderSubscriber` records.
 
 use super::directive::{self, Problem};
 use std::fmt;
@@ -8,19 +8,20 @@ use tracing_core::{LevelFilter, Metadata};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Context, Filter};
 
-/// Filter that chooses spans and events by level and target, as `RUST_LOG` does:
+/// Filter that chooses spans and events by level and target. It is written as in `RUST_LOG`:
 /// `info,my_crate=debug,my_crate::db=off`.
 ///
-/// A directive is a level (`off`, `error`, `warn`, `info`, `debug`, `trace`), a target with all targets below it, or
-/// `target=level`. The most specific target decides; a level alone decides for spans and events that no target fits.
-/// Spans and events that no directive fits are not recorded.
+/// A filter is a list of directives. A directive has one of three forms: a level (`off`, `error`, `warn`, `info`,
+/// `debug`, `trace`), a target (for the target and all targets below it), or `target=level`. If several directives
+/// have a target that fits, the most specific target decides. If no target fits, the directive that is only a level
+/// decides. If there is no such directive either, the span or event is not recorded.
 ///
-/// A single word that differs from a level by one letter is an error, because it is probably a mistyped level. Write a
-/// target of such a name with a level (`warp=trace`).
+/// A single word that is nearly a level, such as `wran`, is an error, because it is probably a mistyped level. To
+/// name a target that is nearly a level, write the target with a level: `warp=trace`.
 ///
-/// The filter decides once for each call site. So a span that is not recorded costs the same as without a subscriber.
-/// The filter also works for layers: `RecorderLayer::global().with_filter(filter)`. For filters by span or field use
-/// tracing-subscriber's `EnvFilter` with a [`RecorderLayer`](super::RecorderLayer).
+/// The filter decides once for each call site. So a span that the filter rejects costs the same as without a
+/// subscriber. A filter can also be put on a layer: `RecorderLayer::global().with_filter(filter)`. To filter by span
+/// or field, use tracing-subscriber's `EnvFilter` with a [`RecorderLayer`](super::RecorderLayer).
 ///
 /// ```
 /// use eventring::tracing::TargetFilter;
@@ -44,17 +45,17 @@ impl TargetFilter {
         Self::level(LevelFilter::TRACE)
     }
 
-    /// Makes a filter that accepts spans and events at `level` or more important levels.
+    /// Makes a filter that accepts spans and events whose level is `level` or more important.
     #[must_use]
     pub fn level(level: impl Into<LevelFilter>) -> Self {
         let level = level.into();
         Self { targets: Targets::new().with_default(level), max_level: level }
     }
 
-    /// Parses directives. Without any directive, the filter accepts nothing.
+    /// Parses a list of directives. An empty list makes a filter that accepts nothing.
     ///
     /// # Errors
-    /// A directive is invalid; the error names the first invalid directive.
+    /// Returns an error if a directive is invalid. The error names the first invalid directive.
     pub fn parse(directives: &str) -> Result<Self, FilterError> {
         let error = |directive: &str, problem| FilterError { directive: directive.to_owned(), problem };
         let directives: Vec<&str> = directives.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
@@ -72,7 +73,8 @@ impl TargetFilter {
         Ok(Self { targets, max_level })
     }
 
-    /// Parses a filter that a user has set, like [`Self::parse`]. A filter without any directive is an error.
+    /// Parses a filter that a user has written. Does the same as [`Self::parse`], but an empty list of directives is
+    /// an error.
     pub(super) fn parse_set(directives: &str) -> Result<Self, FilterError> {
         if directives.split(',').all(|directive| directive.trim().is_empty()) {
             return Err(FilterError { directive: directives.to_owned(), problem: Problem::Empty });
@@ -80,7 +82,7 @@ impl TargetFilter {
         Self::parse(directives)
     }
 
-    /// Returns true if a span or event of this target and level is recorded.
+    /// Returns true if the filter accepts a span or event with this target and level.
     #[must_use]
     pub fn accepts(&self, target: &str, level: &tracing_core::Level) -> bool {
         self.targets.would_enable(target, level)
@@ -90,7 +92,7 @@ impl TargetFilter {
         *metadata.level() <= self.max_level && self.accepts(metadata.target(), metadata.level())
     }
 
-    /// Returns the level that decides for every target; `None` if targets have levels of their own.
+    /// Returns the level that decides for all targets. Returns `None` if the filter names targets.
     pub(super) fn level_of_all(&self) -> Option<LevelFilter> {
         self.targets.iter().next().is_none().then_some(self.max_level)
     }

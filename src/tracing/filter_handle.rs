@@ -7,20 +7,22 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, TryLockError};
 use tracing_core::{LevelFilter, Metadata};
 
-/// Handle that changes the filter of a [`RecorderSubscriber`](super::RecorderSubscriber) while the program runs.
+/// Handle that can change the filter of a [`RecorderSubscriber`](super::RecorderSubscriber) while the program runs.
+/// Clones of a handle change the same filter.
 #[derive(Clone)]
 pub struct FilterHandle(Arc<Shared>);
 
 struct Shared {
-    /// The current filter, and room for the next filter. Readers never wait for a lock, because in a forked child a
-    /// lock may be held for ever.
+    /// Two places for a filter: one holds the current filter, the other takes the next filter. So a thread that asks
+    /// the filter never waits for a lock. In a forked child, another thread may have held the lock at the fork, and
+    /// would never release it.
     filters: [RwLock<TargetFilter>; 2],
     /// Index of the current filter.
     current: AtomicUsize,
     /// Lock that a thread holds while it changes the filter.
     changing: Mutex<()>,
-    /// Index in [`LEVELS`] of the level that decides for all targets, or [`BY_TARGET`] if targets have levels of their
-    /// own.
+    /// If one level decides for all targets: the index of this level in [`LEVELS`]. If the filter names targets:
+    /// [`BY_TARGET`].
     level_of_all: AtomicUsize,
 }
 
@@ -33,7 +35,7 @@ pub(super) const LEVELS: [LevelFilter; 6] = [
     LevelFilter::DEBUG,
     LevelFilter::TRACE,
 ];
-/// Value of `level_of_all` if no single level decides for all targets.
+/// Value of `level_of_all` if the filter names targets, so that one level does not decide for all of them.
 const BY_TARGET: usize = LEVELS.len();
 
 impl FilterHandle {
@@ -52,9 +54,9 @@ impl FilterHandle {
     /// Replaces the filter. Spans that are open stay recorded.
     ///
     /// `tracing` caches for each call site whether a subscriber wants it. So this function makes `tracing` ask again
-    /// for all call sites, through the calling thread's subscriber. If the program has only a scoped subscriber
-    /// (`set_default`), call this in its scope. Outside of the scope, `tracing` finds no subscriber that wants any call
-    /// site.
+    /// for all call sites. `tracing` asks through the calling thread's subscriber. If the program has only a scoped
+    /// subscriber (`set_default`), call this in its scope: outside of the scope, `tracing` finds no subscriber, and
+    /// stores that nobody wants any call site.
     pub fn set(&self, filter: TargetFilter) {
         switch(|| {
             self.replace(filter);
@@ -62,26 +64,28 @@ impl FilterHandle {
         });
     }
 
-    /// Sets the filter of a subscriber that is not in use yet, like [`Self::set`].
+    /// Replaces the filter without making `tracing` ask again. This is enough for a subscriber that is not in use
+    /// yet.
     pub(super) fn replace(&self, filter: TargetFilter) {
         let _changing = self.0.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let level_of_all = level_index(&filter);
         // Relaxed: the index is stored only under the lock.
         let next = 1 - self.0.current.load(Ordering::Relaxed);
-        // The place of the next filter holds the filter that was current before the last change. The lock waits for
-        // threads that still use that filter.
+        // `filters[next]` still holds the filter that was current before the last change, and threads may be using
+        // it. The write lock waits until they have finished.
         *self.0.filters[next].write().unwrap_or_else(PoisonError::into_inner) = filter;
-        // Both stores are release, and pair with the acquire loads in `ask` and `accepts`.
+        // Release, both stores: the first pairs with the acquire in `ask`, the second with the acquire in `accepts`.
         self.0.current.store(next, Ordering::Release);
         self.0.level_of_all.store(level_of_all, Ordering::Release);
     }
 
-    /// Returns true if a span or event is to be recorded. (If several subscribers of a program do not agree on a call
-    /// site, `tracing` calls this for each of its spans and events. So there is a fast path.)
+    /// Returns true if the filter accepts a span or event. If the subscribers of a program disagree about a call
+    /// site, `tracing` calls this for every span and event of the call site. So a filter of one level is decided by
+    /// one load.
     #[inline]
     pub(super) fn accepts(&self, metadata: &Metadata<'_>) -> bool {
-        // Acquire, pairs with the release in `replace`: a thread that loads `BY_TARGET` then sees the filter for which
-        // `BY_TARGET` was stored, or a later filter.
+        // Acquire, pairs with the release in `replace`. `replace` stores the filter before `level_of_all`. So a
+        // thread that loads `BY_TARGET` then asks the filter that belongs to this `BY_TARGET`, or a later one.
         match LEVELS.get(self.0.level_of_all.load(Ordering::Acquire)) {
             Some(level) => metadata.level() <= level,
             None => self.accepts_target(metadata),
@@ -100,15 +104,17 @@ impl FilterHandle {
 }
 
 impl Shared {
-    /// Calls `ask` with the filter. While the filter is being changed, `ask` gets the old filter or the new filter.
+    /// Calls `ask` with the current filter, and returns what `ask` returns. While another thread changes the filter,
+    /// `ask` gets either the old or the new filter.
     fn ask<R>(&self, ask: impl Fn(&TargetFilter) -> R) -> R {
         loop {
-            // Acquire, pairs with the release in `replace`, so that the filter is written before it is used.
+            // Acquire, pairs with the release in `replace`: the filter was written before its index was stored, so it
+            // is complete here.
             match self.filters[self.current.load(Ordering::Acquire)].try_read() {
                 Ok(filter) => return ask(&filter),
                 Err(TryLockError::Poisoned(filter)) => return ask(&filter.into_inner()),
-                // A writer locks only the filter that is not current. So the index has changed since it was loaded, and
-                // is loaded again.
+                // A thread in `replace` holds the write lock of this filter. It locks only a filter that is not
+                // current, so `current` has changed since it was loaded. The loop loads it again.
                 Err(TryLockError::WouldBlock) => {}
             }
         }

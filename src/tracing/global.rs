@@ -4,15 +4,15 @@ use super::recorder::PerfRecorder;
 use super::switch::switch;
 use crate::global::{GlobalRecorder, Installable};
 
-/// The perf recorder of this process. [`init`](super::init) installs it, and [`Counter`](super::Counter)s and
-/// [`Marker`](super::Marker)s record to it.
+/// The perf recorder of this process. [`init`](super::init) installs a recorder here. [`Counter`](super::Counter)s
+/// and [`Marker`](super::Marker)s record to it.
 ///
-/// `PERF.set_enabled` is the same as [`PerfRecorder::set_enabled`] of the installed recorder.
+/// `PERF.set_enabled` does the same as [`PerfRecorder::set_enabled`] of the recorder that is installed here.
 pub static PERF: GlobalRecorder<PerfRecorder> = GlobalRecorder::empty("perf");
 
 impl GlobalRecorder<PerfRecorder> {
-    /// Returns the recorder to record to now. Returns `None` if there is no recorder, or if it is switched off. While
-    /// it is off, this call costs a relaxed load and a branch.
+    /// Returns the recorder to record to at this moment. Returns `None` if there is no recorder, or if recording is
+    /// switched off. While recording is off, the call costs one relaxed load and a branch.
     #[inline(always)]
     pub fn active(&'static self) -> Option<&'static PerfRecorder> {
         if self.is_off() { None } else { self.installed() }
@@ -28,9 +28,9 @@ impl Installable for PerfRecorder {
         self.core.is_enabled()
     }
 
-    // `tracing` caches the answers of subscribers to the question whether they want a call site. The answer of a
-    // subscriber that records to `PERF` depends on the recorder in `PERF`. So after a change `tracing` has to ask again
-    // for all call sites.
+    // `tracing` caches for each call site whether a subscriber wants it. A subscriber that records to `PERF` answers
+    // by the recorder in `PERF`. So after a change of that recorder, `switch` makes `tracing` ask again for all call
+    // sites.
     fn change(change: impl FnOnce() -> bool) {
         switch(change);
     }

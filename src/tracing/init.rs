@@ -15,18 +15,18 @@ use tracing_core::{LevelFilter, Subscriber, dispatcher};
 use tracing_subscriber::layer::Layer;
 use tracing_subscriber::registry::LookupSpan;
 
-/// Environment variable with the name and size of the rings, for [`try_init_from_env`] and
-/// [`RecorderLayer::try_from_env`].
+/// Environment variable with the name and size of the rings. [`try_init_from_env`] and
+/// [`RecorderLayer::try_from_env`] read it.
 pub const CONFIG_VARIABLE: &str = "EVENTRING_PERF";
-/// Environment variable with the filter, for [`init`], [`try_init`], [`try_init_from_env`] and
-/// [`RecorderLayer::try_from_env`].
+/// Environment variable with the filter. [`init`], [`try_init`], [`try_init_from_env`] and
+/// [`RecorderLayer::try_from_env`] read it.
 pub const FILTER_VARIABLE: &str = "EVENTRING_FILTER";
-/// Environment variable with names of fields that are not to be recorded, separated by commas. The functions that read
-/// [`FILTER_VARIABLE`] also read it; see [`PerfRecorderBuilder::redact_fields`].
+/// Environment variable with the names of fields whose values must not be recorded, separated by commas. Every
+/// function that reads [`FILTER_VARIABLE`] also reads this variable. See [`PerfRecorderBuilder::redact_fields`].
 pub const REDACT_VARIABLE: &str = "EVENTRING_REDACT";
 
-/// The process-wide recording that [`init`] has begun. It continues until the process ends, also if this value is
-/// dropped.
+/// The recording of the whole process, as [`init`] has begun it. It continues until the process ends, even if this
+/// value is dropped.
 #[derive(Clone, Debug)]
 pub struct Recording {
     recorder: &'static PerfRecorder,
@@ -40,8 +40,8 @@ impl Recording {
         self.recorder
     }
 
-    /// Sets whether the files of all rings stay when the program exits, also the files of rings that are made later.
-    /// After a crash they always stay.
+    /// Sets whether the files of all rings stay when the program exits normally. This includes the files of rings
+    /// that are made later. After a crash the files always stay.
     ///
     /// ```no_run
     /// eventring::tracing::init("my-app").keep(true);
@@ -67,13 +67,15 @@ impl Recording {
     }
 }
 
-/// Begins to record the spans and log records of this process, into rings with this name. This is for programs that
-/// cannot go on without a recording; other programs use [`try_init`].
+/// Begins to record the spans and log records of this process into new rings. Panics on an error, so it is for
+/// programs that cannot go on without a recording. Other programs use [`try_init`].
 ///
-/// `config` is `<name-or-path>[:<descriptor-shift>:<payload-shift>]`, see [`PerfRecorderBuilder::config`]. The
-/// environment variable `EVENTRING_FILTER` (`info,my_crate=debug`) chooses spans and events. If this variable is not
-/// set, spans and events at level INFO and more important levels are recorded. Fields that `EVENTRING_REDACT` names
-/// (`password,token`) are left out.
+/// `config` has the name and the size of the rings: `<name-or-path>[:<descriptor-shift>:<payload-shift>]`, see
+/// [`PerfRecorderBuilder::config`].
+///
+/// Two environment variables have an effect. `EVENTRING_FILTER` (`info,my_crate=debug`) is the filter of spans and
+/// events; without it, everything at level INFO or a more important level is recorded. `EVENTRING_REDACT`
+/// (`password,token`) names fields whose values are left out.
 ///
 /// ```no_run
 /// eventring::tracing::init("my-app");
@@ -81,9 +83,10 @@ impl Recording {
 /// // `eventring watch my-app` shows it.
 /// ```
 ///
-/// The files are removed when the process exits normally, unless the program calls [`Recording::keep`] or the
-/// environment variable `EVENTRING_KEEP` is 1. After a crash they always stay. For log records of the `log` crate, also
-/// call `tracing_log::LogTracer::init()`.
+/// When the process exits normally, the files are removed. They stay if the program calls [`Recording::keep`], if the
+/// environment variable `EVENTRING_KEEP` is 1, or after a crash.
+///
+/// To record the log records of the `log` crate, too, call `tracing_log::LogTracer::init()`.
 ///
 /// # Panics
 /// If [`try_init`] fails, with its error's message.
@@ -94,8 +97,9 @@ pub fn init(config: impl AsRef<OsStr>) -> Recording {
     }
 }
 
-/// Does the same as [`init`], for programs that can go on without a recording. After an error nothing is installed,
-/// spans cost the same as without a subscriber, and another subscriber can be installed.
+/// Does the same as [`init`], but returns an error instead of a panic. It is for programs that can go on without a
+/// recording. After an error no subscriber is installed: spans cost the same as before, and the program can install
+/// another subscriber.
 ///
 /// ```
 /// if let Err(error) = eventring::tracing::try_init("/no/such/directory/my-app") {
@@ -104,29 +108,31 @@ pub fn init(config: impl AsRef<OsStr>) -> Recording {
 /// ```
 ///
 /// # Errors
-/// There is a global subscriber or a recorder in [`PERF`] already, the rings cannot be created (for example, another
-/// process has rings of this name, or there is no memory), or the filter or a name of a redacted field is invalid.
+/// Returns an error in one of these cases: there is a global subscriber already; there is a recorder in [`PERF`]
+/// already; the rings cannot be created (for example, another process has rings of this name, or there is no memory);
+/// the filter or a name of a redacted field is invalid.
 pub fn try_init(config: impl AsRef<OsStr>) -> Result<Recording, SetupError> {
     let filter = filter_from_env()?.unwrap_or(TargetFilter::level(LevelFilter::INFO));
     try_init_with(builder_from_env(config)?, filter)
 }
 
-/// Does the same as [`try_init`], with everything that a [`PerfRecorderBuilder`] can set, and with a filter. It reads
-/// no environment variable.
+/// Does the same as [`try_init`], but the builder and the filter come from the caller, and no environment variable is
+/// read. The builder can set everything that a recorder has.
 ///
 /// # Errors
 /// As [`try_init`].
 pub fn try_init_with(recorder: PerfRecorderBuilder, filter: TargetFilter) -> Result<Recording, SetupError> {
-    // This check comes before the rings are made, because they would be useless if the subscriber cannot be installed.
+    // Without this check, the rings would be made first and would be useless, because the subscriber cannot be
+    // installed.
     if has_global_subscriber() {
         return Err(SetupError(SetupCause::Subscriber));
     }
     let recorder = install(recorder)?;
     let subscriber = RecorderSubscriber::global().with_filter(filter);
     let filter = subscriber.filter_handle();
-    // The subscriber is set inside `switch`, whose lock keeps other threads from changing the recording at the same
-    // time. Otherwise `tracing` could ask for all call sites because of another thread's change, before the subscriber
-    // is set.
+    // The subscriber is set inside `switch`, which holds the lock of all changes. Without the lock, `tracing` could
+    // be asking for all call sites because of another thread's change. It could collect the answers before this
+    // subscriber is set, and store them after.
     let is_set = switch(|| dispatcher::set_global_default(dispatcher::Dispatch::new(subscriber)).is_ok());
     if !is_set {
         PERF.set_enabled(false);
@@ -135,8 +141,8 @@ pub fn try_init_with(recorder: PerfRecorderBuilder, filter: TargetFilter) -> Res
     Ok(Recording { recorder, filter })
 }
 
-/// Calls [`try_init`] with the configuration from the environment variable `EVENTRING_PERF`. A service can thus be
-/// recorded without a rebuild. Returns `Ok(None)` and does nothing if the variable is not set or empty.
+/// Calls [`try_init`] with the configuration that the environment variable `EVENTRING_PERF` contains. So a service
+/// can be recorded without a rebuild. Returns `Ok(None)` and does nothing if the variable is empty or not set.
 ///
 /// ```
 /// // Does nothing, unless the service is started with EVENTRING_PERF=my-service.
@@ -151,9 +157,11 @@ pub fn try_init_from_env() -> Result<Option<Recording>, SetupError> {
 }
 
 impl RecorderLayer {
-    /// Returns a layer if the environment variable `EVENTRING_PERF` is set and not empty. This is [`try_init_from_env`]
-    /// for programs with layers of their own. The layer's recorder is installed in [`PERF`]. If `EVENTRING_FILTER` is
-    /// set, the filter applies to this layer alone; otherwise the layer filters nothing.
+    /// Makes a recorder from the environment variable `EVENTRING_PERF`, installs it in [`PERF`], and returns a layer
+    /// that records to it. Returns `Ok(None)` and does nothing if the variable is empty or not set. It is for
+    /// programs with other layers; programs without other layers use [`try_init_from_env`].
+    ///
+    /// If `EVENTRING_FILTER` is set, it filters this layer alone. Otherwise the layer filters nothing.
     ///
     /// ```
     /// use eventring::tracing::RecorderLayer;
@@ -166,8 +174,8 @@ impl RecorderLayer {
     /// ```
     ///
     /// # Errors
-    /// There is a recorder in [`PERF`] already, the rings cannot be created, or the filter or a name of a redacted
-    /// field is invalid.
+    /// Returns an error if there is a recorder in [`PERF`] already, if the rings cannot be created, or if the filter
+    /// or a name of a redacted field is invalid.
     pub fn try_from_env<S>() -> Result<Option<Box<dyn Layer<S> + Send + Sync>>, SetupError>
     where
         S: Subscriber + for<'l> LookupSpan<'l>,
@@ -182,7 +190,7 @@ impl RecorderLayer {
     }
 }
 
-/// Makes the rings and installs their recorder for the whole process.
+/// Makes a recorder with its rings, and installs it in [`PERF`].
 fn install(builder: PerfRecorderBuilder) -> Result<&'static PerfRecorder, SetupError> {
     PERF.install_new(|| builder.build()).map_err(|reason| match reason {
         NotInstalled::AlreadyInstalled => SetupError(SetupCause::Recorder),
@@ -201,8 +209,8 @@ fn config_from_env() -> Option<OsString> {
 fn builder_from_env(config: impl AsRef<OsStr>) -> Result<PerfRecorderBuilder, SetupError> {
     let redacted = set_and_not_empty(REDACT_VARIABLE).unwrap_or_default();
     let redacted = redacted.to_string_lossy();
-    // Names are separated by commas. A list with other separators would be taken for a single name that no field has,
-    // and the secrets would be recorded. So such a list is an error.
+    // Names are separated by commas. A list with another separator is an error. It would be taken for one name that
+    // no field has, and the secrets would be recorded.
     let is_no_name =
         |name: &&str| name.contains([';', '|', char::REPLACEMENT_CHARACTER]) || name.contains(char::is_whitespace);
     if let Some(name) = redacted.split(',').map(str::trim).find(is_no_name) {
@@ -217,9 +225,9 @@ fn filter_from_env() -> Result<Option<TargetFilter>, SetupError> {
     filter.map(Some).map_err(|error| SetupError(SetupCause::Filter(error)))
 }
 
-/// Returns true if there is a global subscriber. A subscriber of this thread alone does not count.
+/// Returns true if the process has a global subscriber. A scoped subscriber of the calling thread does not count.
 fn has_global_subscriber() -> bool {
-    // The question is asked in a new thread, because a new thread has no scoped subscriber.
+    // A new thread asks, because it has no scoped subscriber: it sees the global subscriber or none.
     let look = || dispatcher::get_default(|dispatch| !dispatch.is::<tracing_core::subscriber::NoSubscriber>());
     std::thread::Builder::new().spawn(look).map_or(Ok(true), std::thread::JoinHandle::join).unwrap_or(true)
 }

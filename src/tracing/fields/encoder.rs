@@ -8,8 +8,9 @@ use std::error::Error;
 use std::fmt::{self, Write as _};
 use tracing_core::field::{Field, Visit};
 
-/// Largest number of values that are being formatted at the same time, each inside the formatting of another value.
-/// Without a limit, a value whose formatting records the value itself would never end.
+/// While a value is being formatted, its `Debug` code may record an event and so format another value inside it.
+/// Formatting nests at most this deep. Without a limit, a value that records itself while it is formatted would never
+/// end.
 const FORMATTING_DEPTH_MAX: u32 = 3;
 /// The field that holds the text of a log record.
 const MESSAGE: &str = "message";
@@ -17,29 +18,30 @@ const MESSAGE: &str = "message";
 /// Bytes of the largest value of a fixed size.
 const FIXED_BYTES_MAX: usize = 16;
 
-/// Value of [`Encoder::formatting`] while no field is being formatted.
+/// Value of [`Encoder::formatting`] that means: no field is being formatted.
 const NONE: usize = usize::MAX;
 
-/// Number that is added to word 3 of the content extension for each field. The word holds the flags and the counts of
-/// fields; [`MISSING`] and [`FORMATTED`] belong to the same word.
+/// Amount that is added to [`Encoder::word`] for each encoded field. The word is word 3 of the event's content
+/// extension and holds the flags and the counts of fields. [`MISSING`] and [`FORMATTED`] belong to the same word.
 const FIELD: u64 = 1 << 16;
-/// Number that is added to the word for each field that is missing.
+/// Amount that is added to [`Encoder::word`] for each field that is missing.
 const MISSING: u64 = 1 << 32;
-/// Flag of the word that says that a value was formatted. Only the encoder needs the flag: it is not recorded. The bit
-/// lies above the highest count.
+/// Flag in [`Encoder::word`]: a value was formatted. Only the encoder needs the flag, so it is removed before the
+/// event is recorded. Its bit lies above the bits of the counts.
 const FORMATTED: u64 = 1 << 63;
 
-/// An encoder that takes fields one by one, as long as there is room.
+/// An encoder that takes fields one by one and appends them to its buffer, while there is room.
 pub(in crate::tracing) struct Encoder<'t, const N: usize> {
     bytes: ArrayVec<u8, N>,
-    /// Number of bytes of the buffer that may be used. If a field did not fit and there is a larger buffer, this is 0:
-    /// the caller will encode the fields again into the larger buffer, so the rest of the fields need not be encoded
-    /// here.
+    /// The encoder may fill the buffer up to this length. The length is set to 0 when a field did not fit, if a
+    /// larger buffer is possible. Then the other fields are not encoded here, because the caller encodes all fields
+    /// again into the larger buffer.
     end: usize,
-    /// Start of the field that is being formatted; [`NONE`] if no field is being formatted.
+    /// The index in `bytes` at which the field begins that is being formatted, or [`NONE`] if no field is being
+    /// formatted.
     formatting: usize,
-    /// Flags and counts as in the descriptor, and [`FORMATTED`]. They are one word, because the processor would have to
-    /// wait if they were written one by one and then read together.
+    /// The flags and counts of the event's descriptor, and [`FORMATTED`]. All of them are kept in one word: if they
+    /// were written one by one and then read together as a word, the processor would have to wait.
     word: u64,
     limits: &'t FieldLimits,
     thread: &'t ThreadState,
@@ -52,14 +54,15 @@ impl<'t, const N: usize> Encoder<'t, N> {
         Self { bytes: ArrayVec::new(), end, formatting: NONE, word: 0, limits, thread }
     }
 
-    /// Returns true if a field did not fit and there is a larger buffer. Then the caller visits the fields again.
+    /// Returns true if a field did not fit and a larger buffer is possible. Then the caller visits all fields again
+    /// and encodes them into a larger buffer.
     #[inline(always)]
     pub(in crate::tracing) fn is_too_small(&self) -> bool {
         self.end == 0 && self.has_larger()
     }
 
-    /// Returns true if the limits allow more bytes than this buffer has. Then the caller can encode the fields again
-    /// into a larger buffer.
+    /// Returns true if the limits allow more bytes than this buffer has, so that a larger buffer can help when a
+    /// field does not fit.
     fn has_larger(&self) -> bool {
         N < self.limits.fields_bytes_max
     }
@@ -67,7 +70,8 @@ impl<'t, const N: usize> Encoder<'t, N> {
     /// Counts a field that is missing.
     #[cold]
     fn miss(&mut self) {
-        // The count cannot overflow into other bits, because a call site has at most a few hundred fields.
+        // The count cannot run over into other bits of the word, because a call site has at most several hundred
+        // fields.
         self.word = (self.word + MISSING) | u64::from(flags::FIELDS_MISSING);
     }
 
@@ -90,7 +94,8 @@ impl<'t, const N: usize> Encoder<'t, N> {
     /// Appends bytes that fit.
     #[inline(always)]
     fn append(&mut self, bytes: &[u8]) {
-        // The caller has checked that there is room, and the room is within the capacity.
+        // The extension cannot fail: the caller has checked that the bytes fit, and `end` is never above the
+        // capacity.
         let _ = self.bytes.try_extend_from_slice(bytes);
     }
 
@@ -101,8 +106,8 @@ impl<'t, const N: usize> Encoder<'t, N> {
         if !self.has_room_for(FIELD_HEADER_BYTES + K) {
             return self.no_room();
         }
-        // Header and value are one append, because each append stores the buffer's length, and the next append would
-        // have to wait until it can load this length again.
+        // Header and value are appended together. Each append loads and stores the buffer's length, so a second
+        // append would have to wait for the store of the first.
         let mut bytes = [0; FIELD_HEADER_BYTES + FIXED_BYTES_MAX];
         bytes[..FIELD_HEADER_BYTES].copy_from_slice(&[index, ty as u8, K as u8, 0]);
         bytes[FIELD_HEADER_BYTES..FIELD_HEADER_BYTES + K].copy_from_slice(&value);
@@ -110,7 +115,8 @@ impl<'t, const N: usize> Encoder<'t, N> {
         self.word += FIELD;
     }
 
-    /// Encodes a value of any length. If it has to be cut, `floor` moves the cut down to the boundary of a character.
+    /// Encodes a value of any length. If the value does not fit and must be cut, `floor` takes the length that fits
+    /// and returns the largest length up to it that splits no character.
     fn sized(&mut self, field: &Field, ty: ValueType, value: &[u8], floor: impl Fn(usize) -> usize) {
         let Ok(index) = u8::try_from(field.index()) else { return self.miss() };
         if !self.has_room_for(FIELD_HEADER_BYTES + TRUNCATION_BYTES) {
@@ -135,7 +141,7 @@ impl<'t, const N: usize> Encoder<'t, N> {
         self.word += FIELD;
     }
 
-    /// Encodes text that `write` formats, of at most `bytes_max` bytes.
+    /// Encodes the text that `write` formats. A text longer than `bytes_max` is cut.
     fn formatted(
         &mut self,
         field: &Field,
@@ -174,7 +180,8 @@ impl<'t, const N: usize> Encoder<'t, N> {
         );
     }
 
-    /// Ends the encoding after the formatting of a value has panicked.
+    /// Completes the encoded bytes after a panic. If a field was being formatted, what was written of it stays and is
+    /// marked as cut. Otherwise the field counts as missing.
     pub(super) fn panicked(&mut self) {
         match std::mem::replace(&mut self.formatting, NONE) {
             NONE => self.miss(),
@@ -182,8 +189,8 @@ impl<'t, const N: usize> Encoder<'t, N> {
         }
     }
 
-    /// Returns the encoded fields. `epoch_nanos` is the time before the fields were visited, if the caller has read the
-    /// clock.
+    /// Returns the encoded fields. `epoch_nanos` is the time before the fields were visited, or `None` if the caller
+    /// has not read the clock.
     #[inline(always)]
     pub(in crate::tracing) fn encoded(&self, epoch_nanos: Option<u64>) -> EncodedFields<'_> {
         let epoch_nanos = epoch_nanos.filter(|_| self.word & FORMATTED == 0);
@@ -195,7 +202,8 @@ impl<'t, const N: usize> Encoder<'t, N> {
         }
     }
 
-    /// Ends the formatted field that begins at `start`. There is room for the mark of a cut.
+    /// Completes the formatted field whose header begins at `start`: writes its length, and marks it if it was cut.
+    /// The caller has left room for the mark.
     fn end_formatted(&mut self, start: usize, cut: Option<Cut>) {
         if let Some(cut) = cut {
             self.bytes[start + 1] |= TRUNCATED;
@@ -271,7 +279,8 @@ impl<const N: usize> Visit for Encoder<'_, N> {
     }
 }
 
-/// Text of at most a given length. A write past that length fails, and so ends the formatting.
+/// A text that grows up to the length `end`. A write that does not fit fails, and so ends the formatting of the
+/// value.
 struct CappedText<'b, const N: usize> {
     bytes: &'b mut ArrayVec<u8, N>,
     end: usize,
@@ -281,14 +290,14 @@ struct CappedText<'b, const N: usize> {
 impl<const N: usize> fmt::Write for CappedText<'_, N> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let kept = text.floor_char_boundary(self.end - self.bytes.len());
-        // `kept` ends at `end` or before, which is within the capacity.
+        // The extension cannot fail: the text then ends at `end` or earlier, and `end` is within the capacity.
         let _ = self.bytes.try_extend_from_slice(&text.as_bytes()[..kept]);
         if kept == text.len() {
             return Ok(());
         }
         self.is_cut = true;
-        // The room is closed: a later, shorter write could still fit, and its text would then follow this cut text as
-        // if nothing were missing.
+        // No more text is accepted. A later, shorter write could still fit. Its text would then follow the cut text
+        // as if nothing were missing between them.
         self.end = self.bytes.len();
         Err(fmt::Error)
     }

@@ -1,11 +1,10 @@
-//! Encoding of `tracing`'s field values to the bytes of a payload. The encoding uses the stack and no heap. Numbers,
-//! booleans and strings are not formatted.
+//! The encoding of `tracing`'s field values to the bytes of a payload. It uses buffers on the stack and no heap.
+//! Numbers, booleans and strings are copied as they are, without formatting.
 //!
 //! Fields are first encoded into a small buffer, so that most events touch little of the stack. If the fields do not
-//! fit, they are visited a second time and encoded into a buffer that is large enough for the limits. A `Debug`
-//! implementation may therefore be called twice.
+//! fit, they are all visited again and encoded into a larger buffer. So a value's `Debug` code may run twice.
 //!
-//! If formatting a field panics, the event is recorded with the fields before that field, and the panic continues to
+//! If the `Debug` code of a field panics, the event is recorded with what was encoded until then, and the panic goes on to
 //! the caller.
 
 mod encoder;
@@ -15,17 +14,17 @@ use encoder::Encoder;
 use tracing_core::field::{Field, Visit};
 
 const SMALL_BYTES: usize = 1 << 10;
-/// Size of the medium buffer, which is large enough for the default limits. Only threads of programs with higher limits
-/// need the large buffer on their stack.
+/// Size of the medium buffer in bytes. Fields within the default limits fit it. Only a program that sets higher
+/// limits needs the large buffer on its threads' stacks.
 const MEDIUM_BYTES: usize = 1 << 13;
 const LARGE_BYTES: usize = 1 << 15;
 
 /// Limits of the recorded fields, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FieldLimits {
-    /// Largest number of bytes of all fields of a span or event, with the headers of the fields.
+    /// Limit of all fields of one span or event together, with the headers of the fields.
     pub(super) fields_bytes_max: usize,
-    /// Largest number of bytes of a formatted value. If the limit is 0, values are not formatted.
+    /// Limit of the text of one formatted value. 0 means that values are not formatted.
     pub(super) debug_bytes_max: usize,
     /// Largest number of bytes of a message, or of an error's text.
     pub(super) text_bytes_max: usize,
@@ -53,13 +52,15 @@ impl FieldLimits {
 #[derive(Clone, Copy)]
 pub(super) struct EncodedFields<'b> {
     pub(super) payload: &'b [u8],
-    /// The flags and counts of the fields, for word 3 of the content extension.
+    /// The flags of the fields, and how many fields there are and how many are missing, as in word 3 of the event's
+    /// content extension.
     pub(super) flags_and_counts: u64,
-    /// The time before the fields were visited. `None` if the clock has not been read, or if values were formatted.
-    /// Formatting may take long and may record other events, so the event's time must then be read afterwards.
+    /// The time before the fields were visited, if the event may have this time. `None` means that the clock must be
+    /// read now: either it was not read before, or a value was formatted. Formatting may take long and may record
+    /// other events, which must not be later than this event.
     pub(super) epoch_nanos: Option<u64>,
-    /// True if formatting a value has panicked. Then the payload has only the fields before that value, and the panic
-    /// continues to the caller.
+    /// True if the formatting of a value has panicked. Then the payload ends with the field that panicked, and the
+    /// panic continues to the caller.
     pub(super) has_panicked: bool,
 }
 
@@ -67,9 +68,9 @@ impl EncodedFields<'static> {
     pub(super) const NONE: Self = Self { payload: &[], flags_and_counts: 0, epoch_nanos: None, has_panicked: false };
 }
 
-/// Encodes the fields that `visit` passes to the visitor, calls `then` with the encoded fields, and returns the result
-/// of `then`. If formatting a value panics, `then` gets the fields before that value. `epoch_nanos` is the present
-/// time, if the caller has read the clock.
+/// Encodes the fields that `visit` passes to the visitor, calls `then` with the encoded fields, and returns what
+/// `then` returns. If the formatting of a value panics, `then` is called with the fields encoded until then, and the
+/// panic continues. `epoch_nanos` is the present time, or `None` if the caller has not read the clock.
 #[inline(always)]
 pub(super) fn encode<R>(
     thread: &ThreadState,
@@ -86,7 +87,8 @@ pub(super) fn encode<R>(
     then(small.encoded(epoch_nanos))
 }
 
-/// Encodes fields that do not fit the small buffer of [`encode`].
+/// Encodes fields that do not fit the small buffer. Uses the medium buffer if it is large enough for the limits,
+/// otherwise the large buffer.
 #[cold]
 #[inline(never)]
 pub(super) fn encode_large<R>(
@@ -103,8 +105,8 @@ pub(super) fn encode_large<R>(
     }
 }
 
-/// Encodes fields into a buffer of `N` bytes. Each size has its own function, so that the stack holds only the buffer
-/// that is in use.
+/// Encodes fields into a buffer of `N` bytes. The function is not inlined: the stack then holds only the buffer that
+/// is in use, not one of each size.
 #[inline(never)]
 fn encode_into<const N: usize, R>(
     thread: &ThreadState,
@@ -118,8 +120,8 @@ fn encode_into<const N: usize, R>(
     then(encoder.encoded(epoch_nanos))
 }
 
-/// Calls `visit`, which passes the fields to `encoder`. If formatting a field panics, `then` gets the fields before
-/// that field, and the panic continues.
+/// Calls `visit`, which passes the fields to `encoder`. If the formatting of a field panics, calls `then` with the
+/// fields encoded until then, and the panic continues. Without a panic, `then` is not called.
 #[inline(always)]
 pub(super) fn visit_fields<'t, const N: usize, R>(
     encoder: &mut Encoder<'t, N>,
@@ -137,15 +139,15 @@ pub(super) trait Redactable: Visit {
     fn redacted(&mut self, field: &Field);
 }
 
-/// A guard that hands an encoder's fields to `then` if a panic unwinds through it. It borrows the encoder, which is too
-/// large to be moved.
+/// A guard that calls `then` with the encoded fields if a panic unwinds through it. It borrows the encoder instead of
+/// owning it, because the encoder is too large to be moved.
 struct KeptOnPanic<'e, 't, const N: usize, R, F: Fn(EncodedFields<'_>) -> R> {
     encoder: &'e mut Encoder<'t, N>,
     then: F,
 }
 
 impl<const N: usize, R, F: Fn(EncodedFields<'_>) -> R> Drop for KeptOnPanic<'_, '_, N, R, F> {
-    // The function is inlined, because the captured variables of `then` would otherwise have to be in memory, even if
+    // The function is inlined. Otherwise the variables that `then` captures would have to lie in memory, even if
     // nothing panics.
     #[inline(always)]
     fn drop(&mut self) {
