@@ -21,7 +21,7 @@ struct Shared {
     current: AtomicUsize,
     /// Lock that a thread holds while it changes the filter.
     changing: Mutex<()>,
-    /// If one level decides for all targets: the index of this level in [`LEVELS`]. If the filter names targets:
+    /// Index in [`LEVELS`] of the one level that decides for all targets. If the filter names targets, this is
     /// [`BY_TARGET`].
     level_of_all: AtomicUsize,
 }

@@ -1,32 +1,41 @@
-//! The perf ring: a program's `tracing` spans and log records, recorded and read.
+//! Perf rings: the spans and log records that a program makes with `tracing` are recorded in them, and read from
+//! them.
 //!
 //! # Recording
-//! A program that already uses `tracing` adds one line to its `main`:
+//! A program that already uses `tracing` needs one line in its `main`:
 //!
 //! ```no_run
 //! eventring::tracing::init("my-app");
 //! ```
 //!
-//! A service calls [`try_init_from_env`] instead. Then it can be recorded without a rebuild, and continues if the
-//! recording fails.
+//! A service can call [`try_init_from_env`] instead of [`init`](fn@init). It is then recorded if an environment
+//! variable is set, without a rebuild. If the recording cannot begin, the service gets an error and continues.
 //!
-//! The line installs a [`RecorderSubscriber`], a complete subscriber that records and does nothing else. A program that
-//! also needs other layers (`fmt`, OpenTelemetry, …) adds a [`RecorderLayer`] to its stack. Both record to a
-//! [`PerfRecorder`], which has several rings: threads share a ring only if there are not enough rings.
+//! [`init`](fn@init) installs a [`RecorderSubscriber`], a complete subscriber that records and does nothing else. A
+//! program that also needs other layers (`fmt`, OpenTelemetry, …) adds a [`RecorderLayer`] to its stack of layers.
+//! Both record to a [`PerfRecorder`], which has several rings (shards), so that threads share a ring only if there
+//! are more threads than rings.
 //!
-//! A span is recorded with its creation (fields, parent and call site), the enters and exits of threads, the fields
-//! that are added later, the spans that it follows from, and the drop of its last handle. Log records with their
-//! fields, threads, [`Counter`]s and [`Marker`]s are recorded, too. Typed events that are recorded inside a span carry
-//! its id ([`current_span_id`](crate::global::current_span_id)).
+//! For each span the ring gets an event when the span is created (with its fields, parent and call site), when a
+//! thread enters or exits it, when it gets further fields, when it is linked to a span that it follows from, and when
+//! its last handle is dropped. The ring also gets log records with their fields, threads, [`Counter`]s and
+//! [`Marker`]s.
 //!
-//! Recording does not allocate and never waits. It formats only `Debug` and `Display` values, up to a length; this can
-//! be switched off. The docs of [`PerfRecorder`] have the memory that it takes. The first event of a thread takes
-//! locks, and may create a ring; the first event of a call site takes a lock.
+//! A typed event that is recorded inside a span carries the id of this span
+//! ([`current_span_id`](crate::global::current_span_id)).
+//!
+//! Recording normally takes no lock and does not allocate. There are three exceptions. The first event of a thread
+//! takes locks, and may create a ring. The first event of a call site takes a lock. Memory is allocated when more
+//! spans are open, or when a thread nests its spans deeper, than there was room for until then.
+//!
+//! Only `Debug` and `Display` values are formatted, up to a length. This can be switched off. [`PerfRecorder`]
+//! explains how much memory recording takes.
 //!
 //! # Reading
-//! [`PerfReader`] opens all rings of a recorder, live or dead, and returns their events in the order of time as
-//! [`PerfRecord`]s. Rings of typed events can be merged in. [`SpanReplay`] turns the records into spans and slices;
-//! [`SpanTree`] holds all spans.
+//! [`PerfReader`] opens all rings of a recorder, whether the recorder still runs or not. It decodes the events to
+//! [`PerfRecord`]s and returns them in the order of time. It can merge rings of typed events into this order.
+//! [`SpanReplay`] makes spans and span slices from the records, one record at a time. [`SpanTree`] does the same for
+//! a whole recording and holds all of its spans.
 
 mod builder;
 mod call_sites;

@@ -8,9 +8,8 @@ use std::error::Error;
 use std::fmt::{self, Write as _};
 use tracing_core::field::{Field, Visit};
 
-/// While a value is being formatted, its `Debug` code may record an event and so format another value inside it.
-/// Formatting nests at most this deep. Without a limit, a value that records itself while it is formatted would never
-/// end.
+/// Limit of nested formatting. While a value is being formatted, its `Debug` code may record an event, and so format
+/// another value. Without a limit, a value that records itself while it is formatted would never end.
 const FORMATTING_DEPTH_MAX: u32 = 3;
 /// The field that holds the text of a log record.
 const MESSAGE: &str = "message";

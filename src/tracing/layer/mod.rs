@@ -1,4 +1,4 @@
-//! `RecorderLayer`: recording as one layer among others.
+//! `RecorderLayer`: records as one layer in a stack of tracing-subscriber layers.
 
 mod parents;
 mod slow;
@@ -19,15 +19,19 @@ use tracing_core::{Event, Metadata};
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
-/// A layer for any stack of tracing-subscriber layers over a `Registry` (or another subscriber with `LookupSpan`).
+/// A layer that records, for a stack of tracing-subscriber layers over a `Registry` (or over another subscriber with
+/// `LookupSpan`).
 ///
-/// The layer records all spans and events that the stack passes to it, and filters nothing. Put an `EnvFilter` over the
-/// stack, or a filter on this layer alone with `.with_filter(…)`. Only [`Self::try_from_env`] reads the environment
-/// variables, `EVENTRING_FILTER` among them. A program that needs no other layer records the same at lower cost with a
-/// [`RecorderSubscriber`](super::RecorderSubscriber).
+/// The layer records every span and event that reaches it, and filters nothing itself. To filter, put an `EnvFilter`
+/// over the whole stack, or a filter on this layer alone with `.with_filter(…)`. Environment variables such as
+/// `EVENTRING_FILTER` have an effect only if the layer comes from [`Self::try_from_env`].
 ///
-/// A span that was created while the recorder was switched off is recorded from the next time it is entered, with the
-/// flag [`ADOPTED`](crate::schema::perf::flags::ADOPTED) and without the fields that it was created with.
+/// A program that needs no other layer can use a [`RecorderSubscriber`](super::RecorderSubscriber), which records the
+/// same at lower cost.
+///
+/// If a span was created while the recorder was switched off, the layer records it from its next use on, for example
+/// from its next enter. Such a span has the flag [`ADOPTED`](crate::schema::perf::flags::ADOPTED), and the fields
+/// that it was created with are missing.
 ///
 /// ```
 /// use eventring::tracing::{PerfRecorder, RecorderLayer};
@@ -54,7 +58,8 @@ impl RecorderLayer {
         Self::to(Sink::Own(recorder))
     }
 
-    /// Creates a layer that records to the recorder in [`PERF`](super::PERF), as soon as a recorder is installed there.
+    /// Creates a layer that records to the recorder in [`PERF`](super::PERF). Until a recorder is installed there,
+    /// the layer records nothing.
     #[must_use]
     pub fn global() -> Self {
         Self::to(Sink::Global)
@@ -64,14 +69,16 @@ impl RecorderLayer {
         Self { sink, spans: SpanMap::new(), owner: next_owner(), stack: OnceLock::new() }
     }
 
-    /// Returns the recorder; `None` if no recorder is installed in [`PERF`](super::PERF) yet.
+    /// Returns the layer's recorder. Returns `None` if the layer records to [`PERF`](super::PERF) and no recorder is
+    /// installed there.
     #[must_use]
     pub fn recorder(&self) -> Option<&PerfRecorder> {
         self.sink.recorder()
     }
 }
 
-/// The fast paths. Each of them handles the common case, or returns `None` and changes nothing.
+/// The fast paths. Each handles only the common case. In every other case it returns `None` and changes nothing, and
+/// the caller takes the slow path.
 impl RecorderLayer {
     #[inline(always)]
     fn try_enter(&self, thread: &ThreadState, local_id: u64) -> Option<()> {
@@ -102,8 +109,8 @@ where
     S: Subscriber + for<'l> LookupSpan<'l>,
 {
     fn on_register_dispatch(&self, stack: &Dispatch) {
-        // `tracing` calls this once for each dispatcher of the stack. The first dispatcher is kept; any of them would
-        // do.
+        // `tracing` calls this for each dispatcher that is made from the stack. The first dispatcher is kept. Any of
+        // them would do, because the layer needs it only to reach the stack.
         let _ = self.stack.set(stack.downgrade());
     }
 

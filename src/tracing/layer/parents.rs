@@ -1,4 +1,4 @@
-//! The search of a layer for the parents of spans and the spans of events.
+//! The search for the parent of a new span, and for the span in which an event happens, in a layer.
 
 use super::RecorderLayer;
 use crate::schema::perf::{PerfEvent, PerfExt, flags};
@@ -13,8 +13,8 @@ use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::{LookupSpan, SpanRef};
 
 impl RecorderLayer {
-    /// Gives a span an id and adds it to the map. Returns `None` if too many spans are open, or if all ids have been
-    /// used.
+    /// Gives a new span an id for the ring, and adds the span to the layer's map. Returns `None` if too many spans
+    /// are open or if all ids have been used; then the span is counted as lost.
     #[inline(always)]
     pub(super) fn add(&self, core: &PerfCore, thread: &ThreadState, id: &Id, call_site_id: u32) -> Option<MappedSpan> {
         if let Some(span_id) = thread.next_layer_span_id() {
@@ -27,9 +27,9 @@ impl RecorderLayer {
         None
     }
 
-    /// Adds an open span that is not in the map yet to the map, and records it. (For example, the span was created
-    /// while recording was switched off.) Ancestors of the span that are not in the map are added and recorded before
-    /// it.
+    /// Adds an open span to the layer's map and records its creation now. This is for a span that the layer has not
+    /// recorded, for example because recording was switched off when the program created it. Ancestors that are not
+    /// in the map either are added and recorded first.
     #[cold]
     pub(super) fn adopt<'a, S>(
         &self,
@@ -62,8 +62,9 @@ impl RecorderLayer {
         known
     }
 
-    /// Returns the parent of a new span, or the span of an event. `explicit` is `None` if the current span is meant,
-    /// `Some(None)` if the program has asked for a root, and otherwise the parent that the program has named.
+    /// Returns the parent of a new span, or the span in which an event happens. `explicit` is what the program has
+    /// written: `None` means nothing, so the current span is the parent. `Some(None)` means a root. `Some(Some(id))`
+    /// means the span with this id.
     #[inline(always)]
     pub(super) fn parent_of<'a, S>(
         &self,
@@ -87,8 +88,9 @@ impl RecorderLayer {
         }
     }
 
-    /// Returns the id of the thread's current span, from the span stack if the span is there. Otherwise returns the id
-    /// of the span that `ask` finds in the registry.
+    /// Returns the id of the thread's current span. It comes from the thread's span stack if the innermost recorded
+    /// span there is the current span of the registry. Otherwise it comes from the registry: `ask` finds the span
+    /// there.
     #[inline(always)]
     fn current_or<'a, S>(
         &self,
@@ -104,12 +106,15 @@ impl RecorderLayer {
         let Some(id) = current.id() else { return 0 };
         match thread.span_stack.current_and_recorded(self.owner) {
             Some(entry) if entry.local_id == id.into_u64() => entry.span_id,
-            // The current span is filtered out for this layer, or it was entered while recording was switched off.
+            // The registry's current span is not the innermost recorded one: a filter hides the span from this layer,
+            // or the thread entered it while recording was switched off. The registry knows the nearest span that the
+            // layer may see.
             _ => self.ask_registry(core, thread, ask),
         }
     }
 
-    /// Returns the id of the span that `ask` finds in the registry, or 0 if `ask` finds no span.
+    /// Returns the id of the span that `ask` finds in the registry. If the layer has not recorded this span yet, it
+    /// is recorded now. Returns 0 if `ask` finds no span.
     #[cold]
     fn ask_registry<'a, S>(
         &self,

@@ -11,7 +11,7 @@ use tracing_core::subscriber::{NoSubscriber, Subscriber};
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::LookupSpan;
 
-/// The slow paths. Each of them handles every case, from the beginning.
+/// The slow paths. Each starts from the beginning and handles every case.
 impl RecorderLayer {
     #[cold]
     #[inline(never)]
@@ -41,15 +41,15 @@ impl RecorderLayer {
     #[cold]
     #[inline(never)]
     pub(super) fn close_slow(&self, thread: &ThreadState, local_id: u64) {
-        // The span is removed from the map even while recording is switched off, because the registry will give its id
-        // to another span.
+        // The span is removed from the map even while recording is switched off. The registry will give the same id
+        // to another span later.
         let Some(span) = self.spans.remove(local_id) else { return };
         self.sink.record_end(thread, PerfEvent::SpanClose, PerfExt::of_span(span.span_id, span.call_site_id));
     }
 
-    /// Closes a new span if a value of its fields has panicked while it was formatted. The program never gets the
-    /// span's id, so the program cannot close the span. The span is also closed in the `Registry`, because an open span
-    /// keeps its parent open.
+    /// Closes a new span after the `Debug` code of one of its fields has panicked. The panic keeps the program from
+    /// ever getting the span's id, so the program cannot close the span. It is also closed in the `Registry`: there,
+    /// an open span would keep its parent open.
     #[cold]
     #[inline(never)]
     pub(super) fn close_unborn<S>(
@@ -61,8 +61,8 @@ impl RecorderLayer {
     ) where
         S: Subscriber + for<'l> LookupSpan<'l>,
     {
-        // The stack is not known if `reload` put the layer into a stack that was already in use. Then only this layer
-        // can close the span.
+        // `stack` is empty if `reload` put this layer into a stack that was already in use. Then the span can only be
+        // closed in this layer, not in the `Registry`.
         let Some(stack) = self.stack.get().and_then(WeakDispatch::upgrade) else {
             return self.close_slow(thread, id.into_u64());
         };
@@ -70,13 +70,13 @@ impl RecorderLayer {
             None if attributes.is_contextual() => context.current_span().id().cloned(),
             explicit => explicit.cloned(),
         };
-        // When the `Registry` closes a span, it drops its handle of the span's parent through the thread's current
-        // subscriber. While a scoped subscriber is being called, the thread has no current subscriber. Then the handle
-        // of the parent is dropped here.
+        // When the `Registry` closes a span, it drops the span's handle of its parent through the thread's current
+        // subscriber. If this is a scoped subscriber that is being called right now, the thread has no current
+        // subscriber, and the `Registry` cannot drop the handle. So it is dropped here.
         let is_parent_kept = get_default(|current| current.is::<NoSubscriber>());
         for id in [Some(id.clone()), parent.filter(|_| is_parent_kept)].into_iter().flatten() {
-            // `try_close` calls other layers while a panic unwinds. If one of them also panicked, the program would be
-            // aborted, so a second panic is caught.
+            // This code may run while a panic unwinds, and `try_close` calls other layers. A second panic would abort
+            // the program, so it is caught.
             let _ = catch_unwind(AssertUnwindSafe(|| stack.try_close(id)));
         }
     }

@@ -1,4 +1,4 @@
-//! The call sites and threads of a recorder, from its tables and from events.
+//! The call sites and threads of a recorder. A reader learns them from the recorder's tables and from events.
 
 use crate::reader::Reader;
 use crate::schema::perf::tables::{self, TableWords, split_entry};
@@ -6,22 +6,22 @@ use crate::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, ThreadView}
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A place in the program that records spans, log records, counters or markers.
+/// A place in the program's source that makes spans, log records, counter samples or marks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct CallSite {
     /// The id in the ring.
     pub id: u32,
-    /// True if the catalog knows the call site. For an unknown call site, the name is `call site N`, and the other
-    /// fields are empty.
+    /// True if the description of this call site has been read. If it has not, the name is `call site N`, and the
+    /// other fields are empty.
     pub is_known: bool,
-    /// The kind of records that the call site makes, if it is known.
+    /// The kind of records that the call site makes; `None` if the call site is not known.
     pub kind: Option<CallSiteKind>,
     /// The level of the call site's records.
     pub level: CallSiteLevel,
     /// The name.
     pub name: String,
-    /// The target. It is the module path, unless the program has chosen another target.
+    /// The `tracing` target: the module path, or another name that the program has chosen.
     pub target: String,
     /// The module path, if it is known.
     pub module: Option<String>,
@@ -43,14 +43,15 @@ pub struct Thread {
     pub os_thread_id: Option<u32>,
     /// The name, if the thread has a name and it is known.
     pub name: Option<String>,
-    /// The time of the first record, nanoseconds since the epoch, if it is known.
+    /// The time of the thread's first record in nanoseconds since the epoch; `None` if the thread is not known.
     pub started_epoch_nanos: Option<u64>,
 }
 
 /// The call sites and threads of one recorder.
 ///
-/// A reader of a live ring calls [`update`](Self::update) now and then, or when it meets an id that it does not know.
-/// For a copy of the context area there is [`update_from_bytes`](Self::update_from_bytes).
+/// The recorder adds entries while it runs. So a reader of a live ring calls [`update`](Self::update) from time to
+/// time, or when it meets an id that the catalog does not know. If the reader has only a copy of the context area, it
+/// calls [`update_from_bytes`](Self::update_from_bytes).
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     call_sites: HashMap<u32, Arc<CallSite>>,
@@ -67,12 +68,12 @@ struct TableRead {
     damaged_entries: u32,
 }
 
-/// The number of damaged entries after which the catalog reads no more of a table. Without this limit, each event that
-/// names an unknown id would make the reader go through all entries of a damaged table again, and there can be millions
-/// of them.
+/// When this many entries of a table were damaged, the catalog stops reading the table. A damaged table can hold
+/// millions of such entries. Without the limit, the catalog would go through them again for every event that names an
+/// unknown id.
 const DAMAGED_ENTRIES_MAX: u32 = 1 << 8;
 
-/// The recorder's own counts of losses that the counts of its rings do not show.
+/// Losses that only the recorder itself has counted. The counters of its rings do not contain them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct CatalogLosses {
@@ -82,11 +83,11 @@ pub struct CatalogLosses {
     pub threads: u64,
     /// The number of shards that could not be created.
     pub shards: u64,
-    /// The number of spans that were not recorded because too many were open.
+    /// The number of spans that were not recorded, because too many spans were open.
     pub spans: u64,
 }
 
-/// A context area: the context area of a mapped ring, or a copy of it in memory.
+/// Access to the context area of shard 0, which holds the tables: either in a mapped ring, or in a copy.
 trait ContextArea {
     fn word(&self, offset: u64) -> Option<u64>;
     fn bytes(&self, offset: u64, out: &mut [u8]) -> bool;
@@ -121,12 +122,13 @@ impl Catalog {
         Self::default()
     }
 
-    /// Reads the table entries that were added since the last call. `shard0` is the recorder's shard 0.
+    /// Reads the table entries that the recorder has added since the last call. `shard0` is the recorder's shard 0,
+    /// which holds the tables.
     pub fn update(&mut self, shard0: &Reader) {
         self.update_from(shard0);
     }
 
-    /// Does the same as [`Self::update`], from a copy of the context area of shard 0.
+    /// Does the same as [`Self::update`], but reads from a copy of shard 0's context area.
     pub fn update_from_bytes(&mut self, context_area: &[u8]) {
         self.update_from(context_area);
     }
@@ -140,8 +142,8 @@ impl Catalog {
         self.thread_table = self.thread_table.go_on(area, tables::THREADS, |id, body| self.learn_thread(id, body));
     }
 
-    /// Adds a call site from the body of a table entry or the payload of CALL_SITE. Returns false if the bytes are
-    /// damaged.
+    /// Adds a call site. `body` is the body of a table entry or the payload of a CALL_SITE event. Returns false if
+    /// the bytes are damaged.
     pub fn learn_call_site(&mut self, id: u32, body: &[u8]) -> bool {
         let Ok(view) = CallSiteView::decode(body) else { return false };
         let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
@@ -161,8 +163,8 @@ impl Catalog {
         true
     }
 
-    /// Adds a thread from the body of a table entry or the payload of THREAD_STARTED. Returns false if the bytes are
-    /// damaged.
+    /// Adds a thread. `body` is the body of a table entry or the payload of a THREAD_STARTED event. Returns false if
+    /// the bytes are damaged.
     pub fn learn_thread(&mut self, id: u32, body: &[u8]) -> bool {
         let Ok(view) = ThreadView::decode(body) else { return false };
         let thread = Thread {
@@ -184,14 +186,15 @@ impl Catalog {
         self.thread_table.damaged_entries |= other.thread_table.damaged_entries;
     }
 
-    /// Returns the call site with this id. If the id is not known, returns a call site whose [`CallSite::is_known`] is
-    /// false.
+    /// Returns the call site with this id. If the catalog does not know the id, returns a placeholder, for which
+    /// [`CallSite::is_known`] is false.
     #[must_use]
     pub fn call_site(&self, id: u32) -> Arc<CallSite> {
         self.call_sites.get(&id).cloned().unwrap_or_else(|| Arc::new(CallSite::unknown(id)))
     }
 
-    /// Returns the thread with this id. If the id is not known, returns a thread that has only the id.
+    /// Returns the thread with this id. If the catalog does not know the id, returns a thread that has an id and
+    /// nothing else.
     #[must_use]
     pub fn thread(&self, id: u32) -> Arc<Thread> {
         self.threads.get(&id).cloned().unwrap_or_else(|| Arc::new(Thread::unknown(id)))
@@ -219,7 +222,7 @@ impl Catalog {
         self.threads.values()
     }
 
-    /// Returns true if an entry of a table could not be read: the file is damaged.
+    /// Returns true if an entry of a table could not be decoded. Then the ring file is damaged.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
         self.call_site_table.damaged_entries > 0 || self.thread_table.damaged_entries > 0
@@ -266,16 +269,17 @@ impl Thread {
     }
 }
 
-/// Returns the entries of a table that were published after its first `known` bytes, as far as the context area has
-/// them.
+/// Returns the bytes of a table that were published after its first `known` bytes. Returns no bytes if the context
+/// area does not hold all of them.
 fn new_entries(area: &(impl ContextArea + ?Sized), words: TableWords, known: u64) -> Vec<u8> {
-    /// Largest number of bytes that are read at a time. The next call reads the rest.
+    /// Most bytes that one call reads. The next call reads the rest.
     const BYTES_MAX: u64 = 64 << 20;
     let word = |offset| area.word(offset).unwrap_or(0);
     let used = word(words.used()).min(word(words.capacity()));
     let Some(bytes) = used.checked_sub(known).map(|bytes| bytes.min(BYTES_MAX)) else { return Vec::new() };
     let Some(start) = word(words.start()).checked_add(known) else { return Vec::new() };
-    // The last byte is read before memory for the entries is allocated. In a damaged file, the area may lack the bytes.
+    // In a damaged file, the table's length can reach beyond the context area. So the last byte is read first, and
+    // memory is allocated only if the byte exists.
     if bytes == 0 || !start.checked_add(bytes - 1).is_some_and(|last| area.bytes(last, &mut [0])) {
         return Vec::new();
     }
@@ -284,7 +288,8 @@ fn new_entries(area: &(impl ContextArea + ?Sized), words: TableWords, known: u64
 }
 
 impl TableRead {
-    /// Calls `learn` with each new entry. `learn` returns false for a damaged entry.
+    /// Reads the entries that were added since the last call, and calls `learn` with each of them. `learn` returns
+    /// false if an entry is damaged.
     fn go_on(
         mut self,
         area: &(impl ContextArea + ?Sized),
@@ -303,9 +308,9 @@ impl TableRead {
             rest = after;
         }
         if !entries.is_empty() && rest.len() == entries.len() {
-            // The rest is not a whole entry, but a writer publishes only whole entries. So the table is damaged here,
-            // and the end of this entry, from which the next entry could be read, is not known. The table is not read
-            // any more.
+            // New bytes were published, but they do not begin with a whole entry. A recorder publishes only whole
+            // entries, so the table is damaged here. Where the next entry begins is not known, so the table is not
+            // read any more.
             self.damaged_entries = DAMAGED_ENTRIES_MAX;
         }
         self.bytes += (entries.len() - rest.len()) as u64;
@@ -318,7 +323,7 @@ mod tests {
     use super::*;
     use crate::schema::perf::tables::{BODY_BYTES_MAX, CALL_SITES, MAGIC, TABLES_START, encode_entry};
 
-    /// Returns a context area with these entries in its table of call sites.
+    /// Returns the bytes of a context area whose table of call sites holds these entries.
     fn area(entries: &[u8]) -> Vec<u8> {
         let mut area = vec![0; TABLES_START as usize];
         area[..8].copy_from_slice(&MAGIC.to_le_bytes());
@@ -353,8 +358,8 @@ mod tests {
         let one_bad = [entry(1), encode_entry(2, b"?").unwrap(), entry(3)].concat();
         catalog.update_from_bytes(&area(&one_bad));
         assert!(catalog.knows_call_site(1) && catalog.knows_call_site(3) && catalog.is_damaged());
-        // A megabyte of zeros, which are damaged entries, as in a file that is one hole. Only as many of them as the
-        // limit allows are read.
+        // One MiB of zeros, as a file with a hole has them. The catalog takes them for damaged entries, and stops
+        // reading the table when it reaches the limit.
         let all_bad = [one_bad, vec![0; 1 << 20], entry(4)].concat();
         catalog.update_from_bytes(&area(&all_bad));
         assert_eq!(catalog.call_site_table.damaged_entries, DAMAGED_ENTRIES_MAX);

@@ -1,4 +1,4 @@
-//! The decoder from a descriptor and a payload to a [`PerfRecord`].
+//! The decoder: makes a [`PerfRecord`] from a descriptor and a payload.
 
 use super::catalog::{CallSite, Catalog};
 use super::log_record::normalize;
@@ -8,10 +8,12 @@ use crate::schema::perf::{PerfEvent, PerfExt, RawField, RawFields};
 use crate::schema::{EventPayload, EventType, RecordError};
 use std::sync::Arc;
 
-/// Decodes one event of a perf ring; `shard` is the index of its ring. An event that describes a call site or a thread
-/// adds it to `catalog`. The call sites and threads that other events name are taken from there.
+/// Decodes one event of a perf ring. `shard` is the index of the ring. The call site and the thread that the event
+/// names are looked up in `catalog`. If the event describes a call site or a thread, the description is added to
+/// `catalog` first.
 ///
-/// Every descriptor and payload gives a record. The record names its missing and damaged parts.
+/// This function cannot fail: any descriptor and payload give a record. The record shows which of its parts are
+/// missing or damaged.
 pub fn decode_record(
     catalog: &mut Catalog,
     shard: u32,
@@ -30,7 +32,7 @@ pub fn decode_record(
     }
 }
 
-/// Decodes the content of an event. Returns `None` if the event is not known, or damaged.
+/// Decodes the content of an event. Returns `None` if the event's type is not known, or if the event is damaged.
 fn decode_content(
     catalog: &mut Catalog,
     descriptor: &Descriptor,
@@ -95,7 +97,7 @@ fn decode_content(
 fn decode_fields(call_site: &CallSite, ext: &PerfExt, payload: PayloadRead<'_>) -> Fields {
     let mut fields = Fields { missing: ext.missing_fields, ..Fields::default() };
     match payload {
-        // The payload has expired. This is a problem only for an event that had fields.
+        // The payload was overwritten. This loses something only if the event had fields.
         PayloadRead::Expired if ext.field_count > 0 => fields.problem = Some(FieldsProblem::Expired),
         PayloadRead::Malformed => fields.problem = Some(FieldsProblem::Malformed),
         PayloadRead::Expired => {}

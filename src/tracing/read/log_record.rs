@@ -1,8 +1,8 @@
-//! Records of the `log` crate, which come through `tracing-log`.
+//! Records of the `log` crate, which the crate `tracing-log` passes to `tracing` as events.
 //!
-//! `tracing-log` has one call site for each level, and puts the place of a record in the program into fields of the
-//! event. `tracing-log` calls it *normalizing* to move that place back to the call site. Its names for these fields
-//! have been the same since 2018.
+//! All `log` records of one level share one call site, which lies in `tracing-log`. The place where the program made
+//! the record is in fields of the event (`log.file`, `log.line` and others). *Normalizing*, as `tracing-log` calls
+//! it, moves this place from the fields back to the call site. The names of the fields have been the same since 2018.
 
 use super::catalog::CallSite;
 use super::record::{Field, Fields};
@@ -14,7 +14,8 @@ const TARGET: &str = "log";
 /// The fields of `tracing-log`'s call sites.
 const FIELD_NAMES: [&str; 5] = ["message", "log.target", "log.module_path", "log.file", "log.line"];
 
-/// Returns the place that a `log` record names as its call site, and the remaining fields. Other events are returned
+/// Returns the call site and the fields of an event after normalizing. For a record of the `log` crate, the call site
+/// gets the place in the program, and the fields that named the place are removed. Other events are returned
 /// unchanged.
 pub(super) fn normalize(call_site: Arc<CallSite>, fields: Fields) -> (Arc<CallSite>, Fields) {
     let is_log_record = call_site.kind == Some(CallSiteKind::Event)

@@ -1,4 +1,4 @@
-//! Reading perf rings: events are decoded, shards are merged, and spans are replayed.
+//! Reading of perf rings: decodes events, merges shards into one stream, and replays spans.
 
 mod catalog;
 mod decode;

@@ -7,12 +7,12 @@ use std::fmt;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-/// The id of a span. A recording process never uses an id twice.
+/// The id of a span. A process never gives the same id to two spans.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SpanId(NonZeroU64);
 
 impl SpanId {
-    /// Returns the id with that number. Returns `None` for 0, which stands for no span.
+    /// Returns the span id with this number. Returns `None` for 0, which in a ring means that there is no span.
     #[must_use]
     pub const fn new(id: u64) -> Option<Self> {
         match NonZeroU64::new(id) {
@@ -113,8 +113,8 @@ pub enum PerfContent {
     Event {
         /// The span that the thread was in.
         span: Option<SpanId>,
-        /// The call site. For a record of the `log` crate, it has the target, module, file and line that the record
-        /// names.
+        /// The call site. For a record of the `log` crate, its target, module, file and line are those of the place
+        /// where the program made the record.
         call_site: Arc<CallSite>,
         /// The fields. The text of the record is the field `message`.
         fields: Fields,
@@ -134,17 +134,18 @@ pub enum PerfContent {
         span: Option<SpanId>,
         /// The marker, by name.
         call_site: Arc<CallSite>,
-        /// Text of the mark; `None` if it was overwritten before it was read.
+        /// The text of the mark; `None` if the text was overwritten before it was read.
         text: Option<String>,
     },
     /// An event that could not be recorded.
     NotRecorded {
-        /// The span that the event was about, or that the thread was in.
+        /// The span that the event would have been about, or that the thread was in.
         span: Option<SpanId>,
-        /// The reason, or `None` if it was overwritten or there was no room to record it.
+        /// The reason why the event was not recorded; `None` if the reason was overwritten, or if there was no room
+        /// to record it.
         error: Option<RecordError>,
     },
-    /// An event of a type that this version does not know, or a damaged event.
+    /// An event that could not be decoded: this version does not know its type, or the event is damaged.
     Unknown {
         /// The code of the event type.
         event_type: u16,
@@ -154,8 +155,8 @@ pub enum PerfContent {
 }
 
 impl PerfContent {
-    /// Returns the span that the event is about. For an event that is not about a span, returns the span that the
-    /// thread was in.
+    /// Returns the span that the event is about. For a log record, a sample, a mark or an event that was not
+    /// recorded, returns the span that the thread was in. Returns `None` if there is no span.
     #[must_use]
     pub fn span(&self) -> Option<SpanId> {
         match self {
@@ -174,7 +175,7 @@ impl PerfContent {
     }
 }
 
-/// The fields of a span or a log record, in the order in which they were recorded.
+/// The fields of a span or of a log record, in the order in which the program recorded them.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Fields {
     /// The fields that were read.
@@ -191,7 +192,7 @@ pub struct Fields {
 pub enum FieldsProblem {
     /// A payload that was overwritten before it was read.
     Expired,
-    /// A damaged payload. All bytes after the last field that could be read are lost.
+    /// A damaged payload. The fields before the damage could be read. All later bytes of the payload are lost.
     Malformed,
 }
 
@@ -204,7 +205,7 @@ pub struct Field {
     pub index: u8,
     /// The value.
     pub value: FieldValue,
-    /// The reason why the value is not whole; `None` if the value is whole.
+    /// The reason why the value was cut; `None` if the value is whole.
     pub cut: Option<Cut>,
 }
 
@@ -215,13 +216,13 @@ impl Fields {
         self.values.iter().rev().find(|field| &*field.name == name).map(|field| &field.value)
     }
 
-    /// Returns true if every recorded field was read with its whole value.
+    /// Returns true if no field is missing and no value was cut.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.missing == 0 && self.problem.is_none() && self.values.iter().all(|field| field.cut.is_none())
     }
 
-    /// Adds fields that were recorded later. A field that already has a value gets the new value.
+    /// Adds fields that were recorded later. If a field already has a value, the later value replaces it.
     pub fn update(&mut self, later: Fields) {
         for field in later.values {
             match self.values.iter_mut().find(|known| known.index == field.index) {

@@ -7,17 +7,17 @@ use std::sync::Arc;
 
 /// A span, as far as its records were seen.
 ///
-/// The wall time of a span runs from `created` to `closed`. The busy time is the time that threads spent in its
-/// `slices`. A part that no record has shown is `None`. For example, if `closed` is `None`, the span was open when the
-/// recording ended, or its close was lost ([`Self::is_end_lost`]).
+/// The wall time of a span is the time from `created` to `closed`. The busy time is the time that threads spent in
+/// the span; its `slices` show it. A field is `None` if no record has shown its value. For example, `closed` is
+/// `None` if the span was open when the recording ended, or if its close was lost ([`Self::is_end_lost`]).
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct Span {
     /// The id of the span.
     pub id: SpanId,
-    /// The span of which this span is a part; `None` for a root, and for a span whose creation was not seen.
+    /// The parent of the span; `None` for a root, and for a span whose creation was not seen.
     pub parent: Option<SpanId>,
-    /// The place in the program that created the span; `None` if no record named it.
+    /// The place in the program's source that created the span; `None` if no record named the place.
     pub call_site: Option<Arc<CallSite>>,
     /// The fields, with the last value of each.
     pub fields: Fields,
@@ -25,27 +25,29 @@ pub struct Span {
     pub created: Option<Moment>,
     /// The time and thread at which the last handle went away.
     pub closed: Option<Moment>,
-    /// The first time at which the span is known to have existed, nanoseconds since the epoch.
+    /// The first time at which the span is known to have existed, in nanoseconds since the epoch.
     pub first_seen_epoch_nanos: u64,
-    /// The last time at which the span is known to have existed: a record named it, or something happened in it.
+    /// The last time at which the span is known to have existed, in nanoseconds since the epoch. A record named the
+    /// span then, or something happened in the span.
     pub last_seen_epoch_nanos: u64,
     /// The slices of the span, in the order of entering.
     pub slices: Vec<SpanSlice>,
     /// The spans from which this span follows.
     pub follows_from: Vec<SpanId>,
-    /// The flags of the creation, see [`flags`](crate::schema::perf::flags).
+    /// The flags with which the span was created, see [`flags`](crate::schema::perf::flags).
     pub flags: u16,
-    /// True if records of this span may be missing: events were lost while the span was open, or its creation was not
-    /// seen. The replay decides this when it returns the span.
+    /// True if records of this span may be missing. Either events were lost while the span was open, or its creation
+    /// was not seen. The replay sets this when it returns the span.
     pub may_have_losses: bool,
-    /// True if the end of the span was not seen and may have been lost.
-    /// [`SpanReplay::finish`](super::SpanReplay::finish) decides this.
+    /// True if the close of the span was not seen and may have been lost. The replay sets this when it returns the
+    /// span ([`SpanReplay::finish`](super::SpanReplay::finish),
+    /// [`SpanReplay::take_lost`](super::SpanReplay::take_lost)).
     pub is_end_lost: bool,
-    /// False if the span has no end and some of its slices may have been lost, so that its busy time is not known.
+    /// False if the busy time of an open span is not known, because some of its enters and exits may have been lost.
     pub is_busy_known: bool,
-    /// The number of the span among all spans of its replay, from 1, in the order in which they were first seen.
+    /// The number of the span in its replay, counted from 1 in the order in which the spans were first seen.
     pub number: u64,
-    /// Number of losses that the replay had seen before the creation of the span.
+    /// The number of losses that the replay had seen when the span was created.
     pub(super) gaps_before: u64,
     /// The number of slices that have not ended.
     pub(super) open_slices: u32,
@@ -64,20 +66,22 @@ pub struct Moment {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct SpanSlice {
-    /// The id of the slice in its replay; `None` if the enter was not seen.
+    /// The id of the slice in its replay; `None` if the enter of the slice was not seen.
     pub id: Option<u64>,
-    /// The number of the recorder that the caller gave to [`SpanReplay::push`](super::SpanReplay::push).
+    /// The number of the recorder, as the caller passed it to [`SpanReplay::push`](super::SpanReplay::push).
     pub recorder: u32,
     /// The thread.
     pub thread: Arc<Thread>,
-    /// The time of the enter, nanoseconds since the epoch; `None` if the enter was not seen.
+    /// The time of the enter in nanoseconds since the epoch; `None` if the enter was not seen.
     pub entered_epoch_nanos: Option<u64>,
-    /// The time of the exit; `None` if the thread had not left the span yet, or the exit was not seen.
+    /// The time of the exit in nanoseconds since the epoch; `None` if the thread was still in the span, or if the
+    /// exit was not seen.
     pub exited_epoch_nanos: Option<u64>,
-    /// False if the slice ended before a slice of the same thread that had begun later. Then the two slices overlap,
-    /// and neither contains the other.
+    /// False if the thread left this slice before it left a slice that it had entered later. Such slices overlap, and
+    /// neither contains the other.
     pub nests: bool,
-    /// True if the span was closed while the thread was in it, after losses: the exit was lost, or came later.
+    /// True if the span was closed while the thread still seemed to be in it. The exit was lost, or came later than
+    /// the close.
     pub is_cut: bool,
 }
 
@@ -100,7 +104,7 @@ impl SpanSlice {
         ThreadKey { recorder: self.recorder, thread_id: self.thread.id }
     }
 
-    /// Returns the length in nanoseconds. Returns `None` if the time of the enter or of the exit is not known.
+    /// Returns the length of the slice in nanoseconds. Returns `None` if its enter or its exit was not seen.
     #[must_use]
     pub fn nanos(&self) -> Option<u64> {
         Some(self.exited_epoch_nanos?.saturating_sub(self.entered_epoch_nanos?))
@@ -139,8 +143,8 @@ impl Span {
         let mut begun = self.slices.iter_mut().rev();
         let slice = match taken {
             Some(taken) => begun.find(|slice| slice.id == Some(taken.slice.id)),
-            // The thread has no open slice of the span. The close of the span may have cut the slice before its exit
-            // came.
+            // No slice of the span is on the thread's stack. The close of the span may have cut the slice, and its
+            // exit comes now. So the exit belongs to the thread's last slice without an exit.
             None => begun.find(|slice| slice.exited_epoch_nanos.is_none() && slice.thread_key() == thread),
         };
         let exited_epoch_nanos = Some(record.epoch_nanos);
@@ -170,7 +174,7 @@ impl Span {
         }
     }
 
-    /// Returns the name of the span, or `span N` if no record named its call site.
+    /// Returns the name of the span. If no record named its call site, returns `span N`, where N is the id.
     #[must_use]
     pub fn name(&self) -> String {
         self.call_site.as_ref().map_or_else(|| format!("span {}", self.id), |call_site| call_site.name.clone())
@@ -182,25 +186,25 @@ impl Span {
         self.closed.is_none()
     }
 
-    /// Returns the time from creation to close in nanoseconds, also for async spans. Returns `None` if the time of the
-    /// creation or of the close is not known.
+    /// Returns the time from the creation to the close in nanoseconds. For an async span this includes the time
+    /// during which no thread was in the span. Returns `None` if the creation or the close was not seen.
     #[must_use]
     pub fn wall_nanos(&self) -> Option<u64> {
         let (created, closed) = (self.created.as_ref()?, self.closed.as_ref()?);
         Some(closed.epoch_nanos.saturating_sub(created.epoch_nanos))
     }
 
-    /// Returns the time that threads were in the span, in nanoseconds, summed over threads. Slices without an end are
-    /// left out. If two slices of one thread overlap (a thread can enter a span that it is in), the common time counts
-    /// once.
+    /// Returns how long threads were in the span, in nanoseconds. The times of several threads are added. If two
+    /// slices of one thread overlap, because the thread entered a span that it was already in, the common time counts
+    /// once. Slices without an end are left out.
     #[must_use]
     pub fn busy_nanos(&self) -> u64 {
         self.busy_nanos_with(None)
     }
 
-    /// Returns the same as [`Self::busy_nanos`], but slices without an end last until `epoch_nanos`, nanoseconds since
-    /// the epoch. For an open span this is the time that threads had been in it until `epoch_nanos`, if no exit was
-    /// lost ([`Self::is_busy_known`]).
+    /// Returns the same as [`Self::busy_nanos`], but counts a slice without an end as if it ended at `epoch_nanos`
+    /// (nanoseconds since the epoch). For an open span this is the time that threads had spent in it until then, if
+    /// no exit was lost ([`Self::is_busy_known`]).
     #[must_use]
     pub fn busy_nanos_until(&self, epoch_nanos: u64) -> u64 {
         self.busy_nanos_with(Some(epoch_nanos))

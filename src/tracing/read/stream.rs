@@ -9,7 +9,8 @@ use crate::schema::perf::{PerfEvent, PerfExt};
 use std::path::Path;
 use std::time::Duration;
 
-/// All shards of a perf recorder as one stream in the order of time, optionally merged with rings of typed events.
+/// A reader of all shards of a perf recorder, as one stream in the order of time. Rings of typed events can be merged
+/// into the stream.
 ///
 /// ```
 /// use eventring::tracing::{PerfContent, PerfItem, PerfReader, PerfRecorder, RecorderSubscriber};
@@ -43,7 +44,7 @@ pub struct PerfReader {
 #[derive(Debug)]
 struct TypedRing {
     ring: usize,
-    /// True if the ring's events name the span in which they were recorded.
+    /// True if each event of the ring carries the id of the span in which it was recorded.
     carries_span: bool,
 }
 
@@ -77,25 +78,26 @@ pub enum PerfItem {
 pub struct TypedEvent {
     /// The event.
     pub descriptor: Descriptor,
-    /// Payload of the event; `None` if it was overwritten or is damaged.
+    /// The payload of the event; `None` if the payload was overwritten or is damaged.
     pub payload: Option<Vec<u8>>,
-    /// The span that the thread was in when it recorded the event, if the ring's events carry it
-    /// ([`Reader::ext_words`]).
+    /// The span that the thread was in when it recorded the event; `None` if it was in no span, or if the events of
+    /// this ring carry no span id ([`Reader::ext_words`]).
     pub span: Option<SpanId>,
 }
 
 impl PerfReader {
-    /// Opens the recorder of this name or path, live or dead, with all its shards, from the oldest events on. Shards
-    /// that are made later are found before their first event is due.
+    /// Opens the recorder with this name or path, with all its shards, and reads from the oldest events on. The
+    /// recorder may be running or have ended. Shards that it makes later are found before their first event is due in
+    /// the stream.
     ///
     /// # Errors
-    /// Shard 0 cannot be opened, or is not a perf ring. Other shards that cannot be opened are in
-    /// [`Self::shard_errors`].
+    /// Returns an error if shard 0 cannot be opened or is not a perf ring. If another shard cannot be opened, the
+    /// reader continues without it and lists it in [`Self::shard_errors`].
     pub fn open(name_or_path: impl AsRef<Path>) -> Result<Self, ReaderError> {
         Self::open_at(name_or_path, Seek::Oldest)
     }
 
-    /// Opens a recorder like [`Self::open`], from `start` on: [`Seek::Oldest`] or [`Seek::Newest`].
+    /// Opens a recorder like [`Self::open`], but reads from `start` on: [`Seek::Oldest`] or [`Seek::Newest`].
     ///
     /// # Errors
     /// The errors of [`Self::open`].
@@ -104,8 +106,8 @@ impl PerfReader {
         Ok(Self::new([shard0], start))
     }
 
-    /// Reads these shards, shard 0 first, from their oldest events on. If they have paths, shards that are made later
-    /// are found.
+    /// Makes a reader of these shards, from their oldest events on. Shard 0 comes first. If the shards have paths,
+    /// the reader also finds shards that the recorder makes later.
     #[must_use]
     pub fn from_shards(shards: Vec<Reader>) -> Self {
         Self::new(shards, Seek::Oldest)
@@ -144,17 +146,18 @@ impl PerfReader {
         }
     }
 
-    /// Returns the next item, or `None` while there is no item. Never waits. When a young event arrives, another shard
-    /// may still bring an earlier event. So young events are held back for a few milliseconds, and a later call returns
-    /// them.
+    /// Returns the next item. Returns `None` if there is no item at present, and never waits.
+    ///
+    /// An event that is only a few milliseconds old is held back: an earlier event may still come from another shard.
+    /// A later call returns it.
     #[expect(clippy::should_implement_trait, reason = "an iterator would end; a stream goes on")]
     pub fn next(&mut self) -> Option<PerfItem> {
         let item = self.rings.next()?;
         Some(self.decode(item))
     }
 
-    /// Returns the next item, and waits for it at most `timeout`. Returns `None` if no item came, or if no item will
-    /// come any more ([`Self::has_ended`]).
+    /// Returns the next item. Waits for it until `timeout` has passed. Returns `None` if no item came in that time,
+    /// or if no item will ever come ([`Self::has_ended`]).
     pub fn next_timeout(&mut self, timeout: Duration) -> Option<PerfItem> {
         let item = self.rings.next_timeout(timeout)?;
         Some(self.decode(item))
@@ -179,8 +182,8 @@ impl PerfReader {
         PerfItem::Record(decode_record(&mut self.catalog, shard, &event, self.rings.payload()))
     }
 
-    /// Returns the ring of typed events with this index. If the index is that of a shard, returns the ring of typed
-    /// events to which the shard belongs.
+    /// Returns the typed events to which the ring with this index in `rings` belongs. The ring may be a further shard
+    /// of their recorder. Returns `None` for a shard of the perf recorder.
     fn typed(&self, ring: usize) -> Option<&TypedRing> {
         let ring = self.rings.rings()[ring].recorder().unwrap_or(ring);
         self.typed.iter().find(|typed| typed.ring == ring)
@@ -193,19 +196,20 @@ impl PerfReader {
         }
     }
 
-    /// Asks the operating system whether the writers live. [`Self::next_timeout`] does this while nothing comes.
+    /// Asks the operating system whether the recording programs still live. [`Self::next_timeout`] does this itself
+    /// while no item comes.
     pub fn check_liveness(&self) {
         self.rings.check_liveness();
     }
 
-    /// Returns the state of shard 0. Asks the operating system, so do not call this for every event.
+    /// Returns the state of shard 0. The call asks the operating system, so do not make it for every event.
     #[must_use]
     pub fn state(&self) -> RingState {
         self.shard0().map_or(RingState::Unknown, Reader::state)
     }
 
-    /// Returns true if everything was read and nothing will come any more, as far as [`Self::next_timeout`] or
-    /// [`Self::check_liveness`] has noticed.
+    /// Returns true if everything was read and nothing will come any more. The reader notices the end of a program
+    /// only in [`Self::next_timeout`] and [`Self::check_liveness`].
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.rings.has_ended()
@@ -217,21 +221,22 @@ impl PerfReader {
         &self.catalog
     }
 
-    /// Returns the recorder's counts of table entries for which there was no room, and of shards that could not be
-    /// made.
+    /// Returns losses that the recorder itself has counted: call sites and threads that did not fit the tables,
+    /// shards that could not be made, and spans that were not recorded.
     #[must_use]
     pub fn catalog_losses(&self) -> CatalogLosses {
         self.shard0().map(CatalogLosses::of).unwrap_or_default()
     }
 
-    /// Returns the rings: shards, and rings of typed events. Each has counts of the events that were read and lost.
+    /// Returns all rings of the reader: the shards, and the rings of typed events. Each ring knows how many of its
+    /// events were read and how many were lost.
     #[must_use]
     pub fn rings(&self) -> &[SetRing] {
         self.rings.rings()
     }
 
-    /// Returns the shards that are needed and could not be opened. When the recorder has ended, a [`PerfItem::Gap`] has
-    /// the number of events that each of them held.
+    /// Returns the shards that could not be opened, although their events are needed. When the recorder has ended, a
+    /// [`PerfItem::Gap`] for each of them has the number of its events.
     #[must_use]
     pub fn shard_errors(&self) -> &[ShardError] {
         self.rings.shard_errors()

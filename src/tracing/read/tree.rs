@@ -5,8 +5,8 @@ use super::replay::SpanReplay;
 use super::span::Span;
 use std::collections::HashMap;
 
-/// The spans of a recording as a tree (a forest). All spans are in memory; for streams without end there is
-/// [`SpanReplay`].
+/// The spans of a recording as a forest: each root span is a tree. All spans are in memory at the same time. For a
+/// stream without end, use [`SpanReplay`].
 #[derive(Clone, Debug, Default)]
 pub struct SpanTree {
     /// The spans, in the order of their creation.
@@ -28,8 +28,8 @@ impl SpanTree {
         Self::from_spans(replay.finish(last_epoch_nanos))
     }
 
-    /// Makes a tree of these spans. Children are in the order of their creation, and then of their ids. A span whose
-    /// parent was not seen counts as a root.
+    /// Makes a tree of these spans. The children of a span are in the order of their creation, and then of their ids.
+    /// A span is a root if it has no parent, or if its parent is not among `spans`.
     #[must_use]
     pub fn from_spans(spans: Vec<Span>) -> Self {
         let mut spans = spans;
@@ -84,8 +84,8 @@ impl SpanTree {
         self.spans.is_empty()
     }
 
-    /// Returns the ancestors of a span as far as they were seen, the nearest first. A damaged ring can make a span its
-    /// own ancestor: the walk ends after as many steps as there are spans.
+    /// Returns the ancestors of a span, nearest first, as far as they are in the tree. In a damaged ring a span can
+    /// be its own ancestor. So the iterator ends after as many steps as the tree has spans.
     pub fn ancestors(&self, id: SpanId) -> impl Iterator<Item = &Span> {
         let parent = |span: &&Span| span.parent.and_then(|id| self.get(id));
         std::iter::successors(self.get(id).as_ref().and_then(parent), parent).take(self.spans.len())

@@ -1,15 +1,17 @@
-//! The spans that a replay hands out: closed spans, lost spans, and all spans at the end of the stream.
+//! The ways in which a replay returns its spans: closed spans, lost spans, and the remaining spans at the end of the
+//! stream.
 
 use super::{OpenSlice, SpanReplay};
 use crate::tracing::{Span, SpanId};
 use std::collections::HashSet;
 
-/// The time for which the replay keeps a closed span, in nanoseconds. Records of the span by other threads may come
-/// later in the stream than the close, by up to this time.
+/// The time in nanoseconds for which the replay keeps a span after its close. Other threads may have recorded events
+/// of the span at the same time, and these records may come later in the stream than the close.
 pub(super) const GRACE_NANOS: u64 = 5_000_000;
 
 impl SpanReplay {
-    /// Takes the next span that was closed some milliseconds ago, in the order of the closes.
+    /// Takes the next span that was closed at least some milliseconds ago. The spans come in the order in which their
+    /// closes came. Returns `None` if there is no such span yet.
     pub fn take_closed(&mut self) -> Option<Span> {
         loop {
             let (closed, id) = *self.closing.front()?;
@@ -17,7 +19,7 @@ impl SpanReplay {
                 return None;
             }
             self.closing.pop_front();
-            // The span may have been taken already, because a damaged ring can close a span twice.
+            // If the ring is damaged, a span can have two closes. The span is then already gone at its second close.
             if let Some(mut span) = self.spans.remove(&id) {
                 self.resolve(&mut span, self.now_epoch_nanos);
                 return Some(span);
@@ -25,9 +27,10 @@ impl SpanReplay {
         }
     }
 
-    /// Takes the open spans that were last seen before `epoch_nanos` and whose end may have been lost, by id. A reader
-    /// of a live stream calls this now and then, because otherwise the replay would for ever keep a span whose close
-    /// was lost. If more records of a taken span come, they begin a new [`Span`] with the same id.
+    /// Takes the open spans whose close may have been lost and which were last seen before `epoch_nanos`, in the
+    /// order of their ids. A reader of a live stream calls this from time to time. Otherwise the replay would for
+    /// ever keep each span whose close was lost. If a later record names a span that was taken here, the replay
+    /// begins a new [`Span`] with the same id.
     pub fn take_lost(&mut self, epoch_nanos: u64) -> Vec<Span> {
         let now_epoch_nanos = self.now_epoch_nanos;
         let lost_until = self.losses.of_process(now_epoch_nanos).min(epoch_nanos);
@@ -41,15 +44,16 @@ impl SpanReplay {
         spans
     }
 
-    /// Ends the replay and returns all spans that were not taken, by id. `now_epoch_nanos` is the time at which the
-    /// recording ended. By this time the replay decides for each open span whether its end may have been lost.
+    /// Ends the replay and returns all spans that were not taken, in the order of their ids. `now_epoch_nanos` is the
+    /// time at which the recording ended. If events were lost between the time at which an open span was last seen
+    /// and that time, the end of the span may have been lost.
     #[must_use]
     pub fn finish(mut self, now_epoch_nanos: u64) -> Vec<Span> {
         let entered = self.spans_on_stacks(now_epoch_nanos);
         let mut spans: Vec<Span> = std::mem::take(&mut self.spans).into_values().collect();
         for span in &mut spans {
             if span.is_open() && entered.contains(&span.id) {
-                // A thread is still in the span, so the span existed until the end of the recording.
+                // A thread is still in this open span, so the span existed until the end of the recording.
                 span.see(now_epoch_nanos);
             }
             self.resolve(span, now_epoch_nanos);
@@ -58,14 +62,14 @@ impl SpanReplay {
         spans
     }
 
-    /// Returns the spans that a thread is certainly in: the thread has entered the span, and no exit can have been
-    /// lost.
+    /// Returns the spans that some thread is certainly in at `now_epoch_nanos`. The thread has entered the span, and
+    /// its exit cannot have been lost.
     fn spans_on_stacks(&self, now_epoch_nanos: u64) -> HashSet<SpanId> {
         let is_entered = |slice: &&OpenSlice| !self.may_have_ended(slice, now_epoch_nanos);
         self.open_slices().filter(is_entered).map(|slice| slice.span).collect()
     }
 
-    /// Decides which parts of a span may have been lost.
+    /// Sets the fields of `span` that show which of its records may have been lost.
     fn resolve(&self, span: &mut Span, now_epoch_nanos: u64) {
         span.may_have_losses |= self.gaps > span.gaps_before;
         if span.is_open() {

@@ -1,17 +1,16 @@
-//! Losses of rings: the time until which each ring has lost events, and the threads that may have recorded these
-//! events.
+//! Losses of rings: until when each ring has lost events, and which threads may have recorded the lost events.
 
 use super::ThreadKey;
 use std::collections::HashMap;
 
-/// One ring of a recorder: the number of the recorder, and the index of the shard.
+/// Key of a ring: the number of its recorder, and the index of the shard.
 type RingKey = (u32, u32);
 
-/// The losses of the rings of one process, and which threads record to which rings.
+/// The losses of all rings of one process. It also notes which threads have recorded to which rings.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RingLosses {
     rings: HashMap<RingKey, RingLoss>,
-    /// The rings to which each thread has recorded. Most threads have recorded to one ring.
+    /// The rings to which each thread has recorded. For most threads this is one ring.
     rings_of_threads: HashMap<ThreadKey, Vec<RingKey>>,
 }
 
@@ -21,7 +20,8 @@ struct RingLoss {
     /// True if events were lost since the last record.
     is_losing: bool,
     last_record_epoch_nanos: u64,
-    /// The time of the first record after the last loss, or 0 if no loss has been followed by a record.
+    /// The time of the first record that came after the last loss. It is 0 if there was no loss, or if no record has
+    /// come since the first loss.
     lost_until_epoch_nanos: u64,
 }
 
@@ -53,21 +53,22 @@ impl RingLosses {
         self.rings.entry(ring).or_default().is_losing = true;
     }
 
-    /// Returns the time until which events of the process were lost, in nanoseconds since the epoch. Returns 0 if no
-    /// events were lost.
+    /// Returns the time until which any ring of the process has lost events, in nanoseconds since the epoch. This is
+    /// `now_epoch_nanos` if a ring is losing events at present, and 0 if no events were lost.
     pub(crate) fn of_process(&self, now_epoch_nanos: u64) -> u64 {
         self.rings.values().map(|ring| ring.lost_until(now_epoch_nanos)).max().unwrap_or(0)
     }
 
-    /// Returns the time until which events that the thread may have recorded were lost, in nanoseconds since the epoch.
-    /// Returns 0 if no such events were lost. If a ring has no record yet, its lost events may come from any thread.
+    /// Returns the time until which events were lost that `thread` may have recorded, in nanoseconds since the epoch.
+    /// Returns 0 if no such events were lost. If a ring has lost events and has no record yet, any thread may have
+    /// recorded the lost events.
     pub(crate) fn of_thread(&self, thread: ThreadKey, now_epoch_nanos: u64) -> u64 {
         let concerned = self.rings.iter().filter(|(ring, _)| self.concerns(Some(**ring), thread));
         concerned.map(|(_, ring)| ring.lost_until(now_epoch_nanos)).max().unwrap_or(0)
     }
 
-    /// Returns true if the thread may have recorded the events that a ring has lost. `None` means a ring that is not a
-    /// perf ring.
+    /// Returns true if `thread` may have recorded the events that `ring` has lost. `ring` is `None` if the loss was
+    /// in a ring that is not a perf ring; then the result is true.
     pub(crate) fn concerns(&self, ring: Option<RingKey>, thread: ThreadKey) -> bool {
         let Some(ring) = ring.filter(|ring| self.rings.get(ring).is_some_and(|ring| ring.has_records)) else {
             return true;

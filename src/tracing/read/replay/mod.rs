@@ -1,5 +1,5 @@
-//! The replay of spans, which turns a stream of records into spans and span slices. No other module interprets enters,
-//! exits, closes and losses.
+//! The replay of spans: turns a stream of records into spans and span slices. Only this module interprets enters,
+//! exits, closes and losses; all other code uses its result.
 //!
 //! | file | idea |
 //! |---|---|
@@ -24,29 +24,33 @@ use stacks::SpanStacks;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// A replay of the records of one process, which gives its spans and their slices. Threads race to record, so the
-/// records of a span can come in any order, for example the close before an exit.
+/// A replay of the records of one process. It rebuilds the spans of the process and their slices. Threads race to
+/// record, so the replay accepts the records of a span in any order, for example the close before an exit.
 ///
-/// [`push`](Self::push) takes the records of a merged stream one by one and returns the change that each record makes.
-/// The replay keeps a span until it is closed and the caller has taken it with [`take_closed`](Self::take_closed). A
-/// closed span can be taken some milliseconds after its close, so that it has the records that other threads made at
-/// the same time. At the end of the stream, [`finish`](Self::finish) returns the remaining spans.
+/// The caller passes each record of a merged stream to [`push`](Self::push), which returns the change that the record
+/// makes. The replay keeps each span until the caller takes it.
 ///
-/// At any time, [`open_spans`](Self::open_spans) returns the spans that are open, [`open_slices`](Self::open_slices)
-/// the spans that threads are in, and [`stack`](Self::stack) the spans that one thread is in.
+/// [`take_closed`](Self::take_closed) takes a span that was closed. It does so only some milliseconds after the
+/// close, because records that other threads made at the same time may still come. At the end of the stream,
+/// [`finish`](Self::finish) returns the remaining spans.
 ///
-/// For streams without end there are [`take_lost`](Self::take_lost), for spans whose close was lost, and
-/// [`without_slices`](Self::without_slices), for spans that threads enter again and again. Even then, the replay keeps
-/// some bytes for each thread that has recorded.
+/// Three functions show the state of the replay between two records. [`open_spans`](Self::open_spans) returns the
+/// spans that are open, [`open_slices`](Self::open_slices) returns the slices that threads are in, and
+/// [`stack`](Self::stack) returns the slices that one thread is in.
+///
+/// In a stream without end, two things could fill the memory: spans whose close was lost, and spans that threads
+/// enter again and again. Against the first, call [`take_lost`](Self::take_lost) from time to time. Against the
+/// second, make the replay with [`without_slices`](Self::without_slices). The replay still keeps several bytes for
+/// each thread that has recorded.
 #[derive(Clone, Debug, Default)]
 pub struct SpanReplay {
     spans: HashMap<SpanId, Span>,
     stacks: SpanStacks,
     losses: RingLosses,
-    /// Number of times that events of the process were lost. After the first loss, exits may be missing when a span is
-    /// closed.
+    /// The number of losses of events so far. After the first loss, a span can be closed although exits from it are
+    /// missing.
     gaps: u64,
-    /// Closed spans with the time of their close, in the order of the stream.
+    /// The closed spans that were not taken yet, each with the time of its close. The order is that of the stream.
     closing: VecDeque<(u64, SpanId)>,
     now_epoch_nanos: u64,
     spans_seen: u64,
@@ -58,10 +62,10 @@ pub struct SpanReplay {
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum SpanChange {
-    /// No change: the record is a log record, a marker or a sample, or it is about a thread or a call site.
+    /// No change of a span: the record is a log record, a mark or a sample, or it describes a thread or a call site.
     None,
-    /// Update of a span: it was created, got fields, follows from another span, or was left by a thread whose enter was
-    /// not seen.
+    /// Change of a span without a slice: the span was created, it got fields, it follows from another span, or a
+    /// thread exited it whose enter was not seen.
     Updated(SpanId),
     /// Begin of a slice: a thread entered a span.
     SliceBegun(OpenSlice),
@@ -71,8 +75,8 @@ pub enum SpanChange {
     Closed {
         /// The span.
         span: SpanId,
-        /// The slices that end with the close, because no thread is in a closed span: their exits were lost, or come
-        /// later. The list is empty if no events were lost.
+        /// The slices that the close ends, because no thread can be in a closed span. Their exits were lost, or come
+        /// later in the stream. The list is empty if no events were lost.
         cut: Vec<OpenSlice>,
     },
 }
@@ -84,20 +88,21 @@ impl SpanReplay {
         Self::default()
     }
 
-    /// Makes the replay keep no fields of spans, for callers that take fields from the records.
+    /// Makes the replay keep no fields of spans. This is for callers that read the fields from the records.
     #[must_use]
     pub fn without_fields(self) -> Self {
         Self { drops_fields: true, ..self }
     }
 
-    /// Makes the replay keep no slices of spans, for callers that follow the changes.
+    /// Makes the replay keep no slices in its spans. This is for callers that follow the changes that [`Self::push`]
+    /// returns.
     #[must_use]
     pub fn without_slices(self) -> Self {
         Self { drops_slices: true, ..self }
     }
 
-    /// Takes the next record of the stream and returns the change that it makes. `recorder` is a number that the caller
-    /// gives to each recorder of the process: 0 if there is only one.
+    /// Takes the next record of the stream and returns the change that it makes. A process can have several
+    /// recorders: the caller gives each of them a number, `recorder`. If there is one recorder, the number is 0.
     pub fn push(&mut self, recorder: u32, record: &PerfRecord) -> SpanChange {
         let nanos = record.epoch_nanos;
         let thread = ThreadKey { recorder, thread_id: record.thread.id };
@@ -110,8 +115,8 @@ impl SpanReplay {
                 span.parent = *parent;
                 span.call_site = Some(call_site.clone());
                 if !drops_fields {
-                    // The record of another thread may have come first and added fields. Those fields are newer than
-                    // the fields of the creation, so they win.
+                    // A record of another thread may have come first and added fields to the span. Those fields are
+                    // newer than the fields of the creation, so they replace them.
                     let later = std::mem::replace(&mut span.fields, fields.clone());
                     span.fields.update(later);
                 }
@@ -156,17 +161,19 @@ impl SpanReplay {
         }
     }
 
-    /// Notes that a typed event was recorded in the span, and returns the span if it is known. The typed event carries
-    /// the id of the span.
+    /// Notes that a typed event was recorded in the span whose id the event carries: the span existed at that time.
+    /// Returns the span, or `None` if the replay does not know it.
     pub fn push_typed_event(&mut self, span: SpanId, epoch_nanos: u64) -> Option<&Span> {
         let span = self.spans.get_mut(&span)?;
         span.see(epoch_nanos);
         Some(span)
     }
 
-    /// Notes that events are missing here. `ring` is the recorder and the shard that have lost the events. It is `None`
-    /// if no exit and no close can be among them: for a ring that is not a perf ring, and for events that were never
-    /// committed because the program died.
+    /// Notes that events are missing at this place of the stream. `ring` is the recorder and the shard that have lost
+    /// them.
+    ///
+    /// `ring` is `None` if the missing events cannot be exits or closes. This is so in two cases: the events belong
+    /// to a ring that is not a perf ring, or they were never committed because the program died.
     pub fn gap(&mut self, ring: Option<(u32, u32)>) {
         self.gaps += 1;
         if let Some(ring) = ring {
@@ -180,7 +187,7 @@ impl SpanReplay {
         let span = self.span(id, Some(site), record.epoch_nanos);
         span.open_slices += 1;
         if !drops_slices {
-            // The first slice reserves room for itself alone, because most spans have one slice.
+            // Most spans have one slice. So room for exactly one is reserved when the first slice comes.
             span.slices.reserve_exact(usize::from(span.slices.is_empty()));
             span.slices.push(SpanSlice::begun(slice, &record.thread));
         }
@@ -213,8 +220,8 @@ impl SpanReplay {
         SpanChange::Closed { span: id, cut: taken.into_iter().map(|taken| taken.slice).collect() }
     }
 
-    /// Notes that the thread recorded something in a span. This shows that the span existed at that time. If the span
-    /// is the innermost span of the thread's stack, it also shows that the thread was still in it.
+    /// Notes that the thread recorded something in a span: the span existed at that time. If the span is the
+    /// innermost one on the thread's stack, the thread was also still in it.
     fn happen(&mut self, span: Option<SpanId>, thread: ThreadKey, nanos: u64) {
         if let Some((id, span)) = span.and_then(|id| Some((id, self.spans.get_mut(&id)?))) {
             span.see(nanos);
@@ -222,8 +229,8 @@ impl SpanReplay {
         }
     }
 
-    /// Returns the span that a record is about, and notes that the span existed at the time of the record. A span whose
-    /// creation was not seen gets its name from `call_site`.
+    /// Returns the span that a record is about, and notes that the span existed at the time of the record. If the
+    /// creation of the span was not seen, its name comes from `call_site`.
     fn span(&mut self, id: SpanId, call_site: Option<&Arc<CallSite>>, nanos: u64) -> &mut Span {
         let spans_seen = &mut self.spans_seen;
         let span = self.spans.entry(id).or_insert_with(|| {

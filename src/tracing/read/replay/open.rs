@@ -4,7 +4,7 @@ use super::{OpenSlice, SpanReplay, ThreadKey};
 use crate::tracing::{Span, SpanId};
 
 impl SpanReplay {
-    /// Returns the span with that id, if it has records and was not taken yet.
+    /// Returns the span with this id. Returns `None` if no record has named the span, or if the span was taken.
     #[must_use]
     pub fn get(&self, id: SpanId) -> Option<&Span> {
         self.spans.get(&id)
@@ -27,14 +27,14 @@ impl SpanReplay {
         self.spans.values().filter(|span| span.is_open())
     }
 
-    /// Returns the number of slices that have begun. The next slice gets this number as its id.
+    /// Returns how many slices have begun since the replay began. The next slice gets this number as its id.
     #[must_use]
     pub fn slices_begun(&self) -> u64 {
         self.stacks.begun()
     }
 
-    /// Returns the slices that have not ended. The slices of each thread come in the order of its stack, outermost
-    /// first.
+    /// Returns the slices that have not ended. The slices of one thread follow one another, outermost first. The
+    /// threads come in no order.
     pub fn open_slices(&self) -> impl Iterator<Item = &OpenSlice> {
         self.stacks.all()
     }
@@ -45,13 +45,14 @@ impl SpanReplay {
         self.stacks.of(thread)
     }
 
-    /// Returns true if the thread may have left the slice by `now_epoch_nanos`, and the exit was lost.
+    /// Returns true if the thread may have left the slice before `now_epoch_nanos` without the replay knowing,
+    /// because the exit was lost.
     #[must_use]
     pub fn may_have_ended(&self, slice: &OpenSlice, now_epoch_nanos: u64) -> bool {
         self.losses.of_thread(slice.thread, now_epoch_nanos) > slice.last_seen_epoch_nanos
     }
 
-    /// Returns the losses of the rings, for callers that read the same records a second time.
+    /// Returns the losses of all rings. This is for callers that read the same records a second time.
     #[cfg(feature = "export")]
     pub(crate) fn losses(&self) -> &super::RingLosses {
         &self.losses

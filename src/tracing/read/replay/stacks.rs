@@ -3,10 +3,10 @@
 use crate::tracing::SpanId;
 use std::collections::{HashMap, HashSet};
 
-/// Key of a thread of a recorder. A thread that records to two recorders has two keys.
+/// Key of a thread: its recorder and its id there. A thread that records to two recorders has two keys.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ThreadKey {
-    /// The number of the recorder that the caller gave to [`SpanReplay::push`](super::SpanReplay::push).
+    /// The number of the recorder, as the caller passed it to [`SpanReplay::push`](super::SpanReplay::push).
     pub recorder: u32,
     /// The id of the thread in the recorder's rings.
     pub thread_id: u32,
@@ -15,7 +15,7 @@ pub struct ThreadKey {
 /// A span slice that has begun and has not ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OpenSlice {
-    /// The number of the slice in its replay, from 0, in the order of the enters.
+    /// The number of the slice in its replay, counted from 0 in the order in which the enters came.
     pub id: u64,
     /// The span.
     pub span: SpanId,
@@ -23,15 +23,15 @@ pub struct OpenSlice {
     pub thread: ThreadKey,
     /// The time of the enter, nanoseconds since the epoch.
     pub entered_epoch_nanos: u64,
-    /// The last time at which the thread is known to have been in the span, nanoseconds since the epoch.
+    /// The last time at which the thread is known to have been in the span, in nanoseconds since the epoch.
     pub last_seen_epoch_nanos: u64,
 }
 
 /// A slice that was taken from its stack.
 pub(in crate::tracing::read) struct TakenSlice {
     pub(in crate::tracing::read) slice: OpenSlice,
-    /// True if the slice was the innermost slice of its thread. Otherwise the slice overlaps the slices above it
-    /// without nesting.
+    /// True if the slice was the innermost slice of its thread when it was taken. If it was not, it overlaps the
+    /// slices that the thread entered later, and does not contain them.
     pub(in crate::tracing::read) nests: bool,
 }
 
@@ -52,13 +52,14 @@ impl SpanStacks {
         slice
     }
 
-    /// Takes the innermost slice of the span from the stack of the thread. Returns `None` if the thread is not in the
-    /// span.
+    /// Takes the innermost slice of `span` from the stack of the thread. Returns `None` if the stack has no slice of
+    /// this span.
     pub(super) fn exit(&mut self, thread: ThreadKey, span: SpanId) -> Option<TakenSlice> {
         take(self.threads.get_mut(&thread)?, span)
     }
 
-    /// Takes all slices of the span from the stacks of all threads of the recorder, in the order of their ids.
+    /// Takes all slices of `span` from the stacks of all threads of one recorder. Returns them in the order of their
+    /// ids.
     pub(super) fn take_all(&mut self, recorder: u32, span: SpanId) -> Vec<TakenSlice> {
         let mut taken = Vec::new();
         for (_, stack) in self.threads.iter_mut().filter(|(thread, _)| thread.recorder == recorder) {
@@ -73,7 +74,8 @@ impl SpanStacks {
         self.threads.values_mut().for_each(|stack| stack.retain(|slice| !spans.contains(&slice.span)));
     }
 
-    /// Notes that the thread was in the span at that time, if the span is its innermost span.
+    /// Notes that the thread was in `span` at that time. Does nothing if `span` is not the innermost span on the
+    /// thread's stack.
     pub(super) fn see(&mut self, thread: ThreadKey, span: SpanId, epoch_nanos: u64) {
         let innermost = self.threads.get_mut(&thread).and_then(|stack| stack.last_mut());
         if let Some(slice) = innermost.filter(|slice| slice.span == span) {
@@ -81,7 +83,8 @@ impl SpanStacks {
         }
     }
 
-    /// Forgets a thread that has ended, unless its stack still has slices, whose exits are missing.
+    /// Forgets a thread that has ended. If its stack still has slices, because their exits were lost or have not come
+    /// yet, the thread is kept.
     pub(super) fn end_thread(&mut self, thread: ThreadKey) {
         if self.of(thread).is_empty() {
             self.threads.remove(&thread);
@@ -98,7 +101,7 @@ impl SpanStacks {
         self.threads.get(&thread).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the slices of all stacks. The slices of each thread come in the order of its stack, outermost first.
+    /// Returns the slices of all stacks. The slices of one thread follow one another, outermost first.
     pub(super) fn all(&self) -> impl Iterator<Item = &OpenSlice> {
         self.threads.values().flatten()
     }

@@ -85,7 +85,7 @@ fn each_record_returns_its_change_and_slices_have_ids_in_the_order_of_the_enters
     assert_eq!((first.id, first.thread, second.id, second.thread.recorder), (0, MAIN, 1, 1));
     assert_eq!((spans.slices_begun(), spans.stack(MAIN)), (2, &[first][..]));
     assert_eq!(spans.push(0, &record(4, 1, exit(1))), SpanChange::SliceEnded(first));
-    // The thread has left the span already, so a second exit ends no slice.
+    // Thread 1 has already left the span, so this second exit ends no slice.
     assert_eq!(spans.push(0, &record(5, 1, exit(1))), SpanChange::Updated(id(1)));
     assert_eq!(spans.push(0, &record(6, 1, close(1))), SpanChange::Closed { span: id(1), cut: vec![] });
     assert_eq!(spans.open_slices().collect::<Vec<_>>(), [&second]);
@@ -144,7 +144,8 @@ fn open_spans_that_may_have_been_closed_can_be_taken() {
     spans.gap(Some((0, 0)));
     spans.push(0, &record(9, 1, new(3, 0)));
     spans.push(0, &record(10, 2, enter(2)));
-    // Span 1 is too young, then it is taken. Thread 2 is in span 2, and span 3 was created after the loss.
+    // Span 1 was last seen at time 2. So `take_lost(2)` leaves it, and `take_lost(100)` takes it. Span 2 stays
+    // because thread 2 is in it, and span 3 stays because it was created after the loss.
     assert_eq!(spans.take_lost(2), []);
     let [lost] = spans.take_lost(100).try_into().unwrap();
     assert_eq!((lost.id, lost.is_end_lost, lost.may_have_losses), (id(1), true, true));
