@@ -1,4 +1,4 @@
-//! `PerfRecorder`: a recorder of perf events over any number of shards.
+//! `PerfRecorder`: a recorder of spans and log records, with one or more shards.
 
 use super::builder::PerfRecorderBuilder;
 use super::call_sites::CALL_SITES;
@@ -11,26 +11,28 @@ use crate::schema::perf::PerfEvent;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A recorder of spans and log records. Threads share a ring only if there are more threads than rings. A clone is
-/// another handle to the same recorder. The drop of the last handle closes the rings.
+/// A recorder of spans and log records. It has several rings (shards), so that threads share a ring only if there are
+/// more threads than rings. A clone is another handle to the same recorder. When the last handle is dropped, the
+/// rings are closed.
 ///
-/// [`PerfRecorder::builder`] makes it. To use it, pass it to a [`RecorderSubscriber`](super::RecorderSubscriber) or a
-/// [`RecorderLayer`](super::RecorderLayer). [`init`](super::init) does all of this in one line.
+/// [`PerfRecorder::builder`] starts the configuration of a recorder. A
+/// [`RecorderSubscriber`](super::RecorderSubscriber) or a [`RecorderLayer`](super::RecorderLayer) records to it.
+/// [`init`](super::init) makes and connects all of these in one line.
 ///
 /// # Memory
-/// Each shard is a ring of [`shard_bytes`](Self::shard_bytes). There are as many shards as threads record at the same
-/// time, and at most [`PerfRecorderBuilder::shards`]. Shard 0 also has tables, of
-/// [`PerfRecorderBuilder::tables_shift`]. The shared memory does not grow beyond this, however many threads there are
-/// and however long the program runs. By default each shard has 18 MiB, and the tables have 4 MiB. The default limit of
-/// shards is two for each processor and two more, but at most 16.
+/// Shared memory: each shard takes [`shard_bytes`](Self::shard_bytes), 18 MiB by default. There is one shard for each
+/// thread that records at the same time, but never more than [`PerfRecorderBuilder::shards`] allows. By default that
+/// is two for each processor and two more, at most 16. Shard 0 also has the tables, 4 MiB by default
+/// ([`PerfRecorderBuilder::tables_shift`]). The shared memory never grows beyond this.
 ///
-/// The process's own memory grows with the largest number of spans that were open at the same time: 16 to 32 bytes for
-/// each span with `RecorderSubscriber`s, and 24 to 96 bytes with each `RecorderLayer`, in addition to the memory of its
-/// `Registry`. Each thread that runs takes about 2 KiB, and each call site about 300 bytes. While nearly 2^24 spans are
-/// open, further spans are not recorded, but counted ([`PerfStats::lost_spans`]).
+/// The process's own memory: it grows with the largest number of spans that were open at the same time. Each of these
+/// spans takes 16 to 32 bytes with a `RecorderSubscriber`. With a `RecorderLayer` it takes 24 to 96 bytes, in
+/// addition to the memory of the `Registry`. Each running thread takes about 2 KiB, and each call site about 300
+/// bytes. While nearly 2^24 spans are open, further spans are not recorded, but counted ([`PerfStats::lost_spans`]).
 ///
-/// In a forked child the recorder never records, because its rings belong to the parent process. Create a new recorder
-/// there, or [install](crate::global::GlobalRecorder::install) one in [`PERF`] for the global subscriber.
+/// In a forked child the recorder records nothing, because its rings belong to the parent process. The child can
+/// create a recorder of its own. For a global subscriber, it [installs](crate::global::GlobalRecorder::install) this
+/// recorder in [`PERF`].
 #[derive(Clone)]
 pub struct PerfRecorder {
     pub(super) core: Arc<PerfCore>,
@@ -42,11 +44,11 @@ pub struct PerfRecorder {
 pub struct PerfStats {
     /// The counters of each shard.
     pub shards: Vec<RecorderStats>,
-    /// Number of shards that could not be made. The threads that would have had them share other shards.
+    /// Number of shards that could not be made. Threads for which they were needed share other shards.
     pub shard_failures: u64,
-    /// The reason why the last of the shards in `shard_failures` could not be made.
+    /// The reason of the last failure that `shard_failures` counts; `None` if there was no failure.
     pub shard_error: Option<String>,
-    /// Number of spans that were not recorded, because nearly 2^24 spans were open.
+    /// Number of spans that were not recorded, because too many spans (nearly 2^24) were open.
     pub lost_spans: u64,
 }
 
@@ -70,22 +72,23 @@ impl PerfRecorder {
         Self { core }
     }
 
-    /// Returns true if events are recorded now. Always returns false in a forked child.
+    /// Returns true if the recorder is switched on. In a forked child, always returns false.
     #[must_use]
     pub fn is_enabled(&self) -> bool {
         self.core.is_enabled() && self.core.belongs_to_this_process()
     }
 
-    /// Switches recording on or off, for all handles, while the program runs.
+    /// Switches recording on or off while the program runs. This applies to all handles of the recorder.
     ///
     /// `tracing` caches for each call site whether a subscriber wants it. So this function makes `tracing` ask again
-    /// for all call sites, through the calling thread's subscriber. If the program has only a scoped subscriber
-    /// (`set_default`), call this in its scope. While recording is off, a call site costs the same as without any
-    /// subscriber, if the program's only subscriber is a [`RecorderSubscriber`](super::RecorderSubscriber).
+    /// for all call sites. `tracing` asks through the calling thread's subscriber: if the program has only a scoped
+    /// subscriber (`set_default`), call this function in its scope. If a
+    /// [`RecorderSubscriber`](super::RecorderSubscriber) is the program's only subscriber, then while recording is
+    /// off, a call site costs the same as without any subscriber.
     ///
-    /// Spans that were created while recording was off stay unrecorded when it is on again. A layer is an exception: it
-    /// records such a span from the next enter on. While recording is off, the exit of a span is still recorded if its
-    /// enter was recorded, and the close of a span if its creation was recorded.
+    /// A span that was created while recording was off stays unrecorded after recording is switched on. Only a layer
+    /// records such a span, from its next use on. While recording is off, the exit of a span is still recorded if its
+    /// enter was recorded, and the close if its creation was recorded.
     pub fn set_enabled(&self, enabled: bool) {
         switch(|| {
             self.core.store_enabled(enabled);
@@ -96,7 +99,7 @@ impl PerfRecorder {
         });
     }
 
-    /// Returns true if this process made the recorder, and did not inherit it by a fork.
+    /// Returns true if this process made the recorder. Returns false if the process inherited the recorder by a fork.
     #[must_use]
     pub fn belongs_to_this_process(&self) -> bool {
         self.core.belongs_to_this_process()
@@ -114,7 +117,7 @@ impl PerfRecorder {
         self.core.shards.iter().count()
     }
 
-    /// Returns the bytes of the file of one shard, without the tables of shard 0.
+    /// Returns the size of the file of one shard in bytes. The tables in the file of shard 0 do not count.
     #[must_use]
     pub fn shard_bytes(&self) -> u64 {
         let geometry = self.core.shards.get(0).map(Recorder::geometry);
@@ -127,7 +130,8 @@ impl PerfRecorder {
         self.core.shards.get(0).map_or(0, |shard0| shard0.geometry().context_area_bytes())
     }
 
-    /// Opens the present shards for reading in this process. This is for tests and for anonymous rings.
+    /// Opens readers of all shards that exist now, in this process. This is for tests, and for anonymous rings, which
+    /// have no name by which a reader could open them.
     ///
     /// # Errors
     /// As [`Reader::options`]`().open_fd`.
@@ -139,14 +143,15 @@ impl PerfRecorder {
             .collect()
     }
 
-    /// Returns a warning about the place of the rings, such as missing huge pages. The recorder works nevertheless.
+    /// Returns a warning about the memory of the rings, for example that huge pages are missing. The recorder works
+    /// nevertheless. Returns `None` if there is no warning.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
         self.core.shards.get(0)?.warning().map(ToString::to_string)
     }
 
-    /// Sets whether the files stay when the recorder ends, also the files of shards that are made later. This replaces
-    /// the builder's setting.
+    /// Sets whether the files stay when the recorder ends. This replaces the builder's setting, and also applies to
+    /// shards that are made later.
     pub fn keep(&self, keep: bool) {
         self.core.shards.keep(keep);
     }

@@ -28,7 +28,7 @@ impl RedactedFields {
         self.0.is_empty()
     }
 
-    /// Returns true if the field has one of the names, or a dotted name that ends with one of them.
+    /// Returns true if the field has one of these names, or a dotted name that ends with one of them.
     fn contains(&self, field: &str) -> bool {
         self.0.iter().any(|name| {
             let Some(start) = field.len().checked_sub(name.len()) else { return false };
@@ -38,7 +38,8 @@ impl RedactedFields {
     }
 }
 
-/// A visitor that passes fields on to an encoder, and leaves out the values of redacted fields without reading them.
+/// A visitor between `tracing` and an encoder. It passes fields on to the encoder, but for a redacted field it passes
+/// only the name and does not read the value.
 pub(super) struct Redacting<'e> {
     pub(super) encoder: &'e mut dyn Redactable,
     pub(super) redacted: &'e RedactedFields,

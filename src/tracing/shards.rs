@@ -1,5 +1,5 @@
-//! The shards of a recorder. A recorder begins with one shard, and makes another shard when a new thread would have to
-//! share.
+//! The shards of a recorder. A recorder begins with one shard. It makes another shard when a new thread would
+//! otherwise have to share one.
 
 use crate::layout::extension::{SHARD_COUNT, SHARD_LAST_SEQNOS};
 use crate::reader::shard_path;
@@ -13,8 +13,8 @@ pub(super) struct Shards {
     assignments: Mutex<Assignments>,
     /// The settings of further shards.
     template: RecorderBuilder,
-    /// The values in the header of shard 0 that describe the shards. Each further shard gets the same values with its
-    /// own index.
+    /// The description of the shards in the header of shard 0: the recorder's group number and the limit. Each
+    /// further shard gets the same values, with its own index.
     shard0: Shard,
 }
 
@@ -22,12 +22,13 @@ pub(super) struct Shards {
 struct Assignments {
     /// Number of threads of each shard that exists.
     threads: Vec<u32>,
-    /// True while a thread makes the next shard. Other threads then share shards for the time being.
+    /// True while a thread makes the next shard. Other new threads share the existing shards until it is made.
     is_growing: bool,
-    /// Number of shards that could not be made. After the first failure the recorder does not try to make more shards.
+    /// Number of shards that could not be made. After the first failure, the recorder makes no more shards.
     failures: u64,
     last_error: Option<RecorderError>,
-    /// The choice whether the files stay, if the program has made this choice after shard 0 was made.
+    /// The last argument of [`Shards::keep`], for shards that are made later. `None` if it was not called: then the
+    /// builder's setting applies.
     keep: Option<bool>,
 }
 
@@ -35,8 +36,8 @@ struct Assignments {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Assignment {
     pub(super) shard: usize,
-    /// True if the thread shares the shard only because another thread was making a new shard. With its next event the
-    /// thread asks for a shard again.
+    /// True if the thread shares this shard only because another thread was making a new one at that time. Then the
+    /// thread asks again for a shard of its own with each of its next events, until the new shard is made.
     pub(super) is_provisional: bool,
 }
 
@@ -49,10 +50,10 @@ enum ShardPlan {
 }
 
 impl Shards {
-    /// Creates the shards with `shard0` as the first shard. `shard` has the limit of their number.
+    /// Creates the shards of a recorder, with `shard0` as the first. `shard.limit` is the largest number of shards.
     pub(super) fn new(shard0: Recorder, template: RecorderBuilder, shard: Shard) -> Self {
         let rings: Box<[OnceLock<Recorder>]> = (0..shard.limit.max(1)).map(|_| OnceLock::new()).collect();
-        // `rings` has at least one cell, and its first cell is empty, so `set` does not fail.
+        // `set` cannot fail: `rings` has at least one cell, and its first cell is empty.
         let _ = rings[0].set(shard0);
         let assignments =
             Assignments { threads: vec![0], is_growing: false, failures: 0, last_error: None, keep: None };
@@ -70,15 +71,16 @@ impl Shards {
         self.rings.iter().map_while(OnceLock::get)
     }
 
-    /// Assigns a shard to a new thread: a shard without threads, otherwise a new shard, otherwise the shard with the
-    /// fewest threads. Only the thread that makes a new shard waits until it is made, which takes milliseconds. Other
-    /// threads share a shard meanwhile.
+    /// Assigns a shard to a new thread. A shard without threads is taken first, then a new shard is made, and at the
+    /// limit the shard with the fewest threads is shared. Making a shard takes milliseconds. Only the thread that
+    /// makes it waits: other threads that arrive meanwhile share a shard.
     pub(super) fn assign(&self) -> Assignment {
         let plan = self.assignments().plan(self.rings.len());
         self.carry_out(plan)
     }
 
-    /// Assigns a shard like [`Self::assign`] to a thread that gives up its `provisional` assignment.
+    /// Replaces a thread's `provisional` assignment, like [`Self::assign`]. While a new shard is still being made,
+    /// returns `provisional` unchanged.
     pub(super) fn reassign(&self, provisional: Assignment) -> Assignment {
         let mut assignments = self.assignments();
         if assignments.is_growing {
@@ -100,8 +102,9 @@ impl Shards {
         assignments.is_growing = false;
         match created {
             Ok(()) => {
-                // If the program called `keep` while the ring was being made, the ring was not yet in the list of
-                // shards. So the choice is passed on here. Later calls of `keep` find the ring in the list.
+                // If the program called `keep` while this ring was being made, the call did not reach the ring, which
+                // was not in the list of shards yet. So the choice is passed on here. Later calls of `keep` reach the
+                // ring themselves.
                 if let (Some(keep), Some(ring)) = (assignments.keep, self.get(index)) {
                     ring.keep(keep);
                 }
@@ -127,21 +130,23 @@ impl Shards {
             None => template.anonymous(),
         };
         let ring = template.build()?;
-        // This cell is empty, so `set` does not fail: only one thread at a time makes a shard, and each shard gets the
-        // next index.
+        // `set` cannot fail: the cell at `index` is empty. Only one thread at a time makes a shard, and each shard
+        // gets the next index.
         let _ = self.rings[index].set(ring);
-        // The count is published after the shard is complete, because readers open the shard when they see the count.
+        // The count is published here, after the shard is complete. When a reader sees the new count, it opens the
+        // shard.
         //
-        // The count is published before the shard's first event gets its time. A thread records to the shard only after
-        // the thread that made the shard has taken the lock of the assignments, and that lock also makes the count
-        // visible. So if a reader reads the clock and then sees no new count, a new shard has no event from before that
-        // time.
+        // The count is also published before any event of the shard gets its time. A thread records to the shard only
+        // after the thread that made it has taken and released the lock of `assignments`. Through this lock, the
+        // recording thread sees the published count. So if a reader first reads the clock and then the count, a shard
+        // that is not counted yet has no event from before that clock time.
         shard0.core.publish_header_word(SHARD_COUNT, index as u64 + 1);
         Ok(())
     }
 
-    /// Publishes in shard 0 the last seqno of every other shard. A reader that has opened shard 0, but comes too late
-    /// to open another shard, then knows how many events it has missed. Call this before the files are removed.
+    /// Stores the last seqno of every other shard in the header of shard 0. Call this before the files are removed. A
+    /// reader that has opened shard 0, but is too late to open another shard, learns from it how many events it has
+    /// missed.
     pub(super) fn publish_last_seqnos(&self) {
         let Some(shard0) = self.get(0) else { return };
         for (index, shard) in self.iter().enumerate().skip(1) {
@@ -161,14 +166,14 @@ impl Shards {
         self.assignments().release(index);
     }
 
-    /// Returns the number of shards that could not be made, and the reason of the last failure.
+    /// Returns how many shards could not be made, and the reason of the last failure.
     pub(super) fn failures(&self) -> (u64, Option<String>) {
         let assignments = self.assignments();
         (assignments.failures, assignments.last_error.as_ref().map(ToString::to_string))
     }
 
     fn assignments(&self) -> MutexGuard<'_, Assignments> {
-        // A poisoned lock can be used: no code panics while it holds the lock, and even after a panic the numbers would
+        // A poisoned lock may be used. No code panics while it holds this lock. Even if code did, the numbers would
         // be usable.
         self.assignments.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -193,7 +198,7 @@ impl Assignments {
         }
     }
 
-    /// Counts a thread in the shard with the fewest threads, and returns that shard's index.
+    /// Adds a thread to the shard with the fewest threads. Returns the index of this shard.
     fn share(&mut self) -> usize {
         let fewest = self.threads.iter_mut().enumerate().min_by_key(|(_, threads)| **threads);
         let Some((index, threads)) = fewest else { return 0 };

@@ -1,4 +1,4 @@
-//! The sink: the recorder to which a subscriber or layer records.
+//! The sink of a subscriber or layer: the recorder to which it records.
 
 use super::core::PerfCore;
 use super::fields::{self, EncodedFields, Redactable};
@@ -25,8 +25,9 @@ pub(super) enum Sink {
 pub(super) struct Parent {
     /// Id of the span, or 0 if there is no parent or no span.
     pub(super) span_id: u64,
-    /// Flags that tell whether the program has named the parent
-    /// ([`flags::EXPLICIT_PARENT`](crate::schema::perf::flags::EXPLICIT_PARENT)) or has asked for a root.
+    /// Flag for a parent that the program has named
+    /// ([`flags::EXPLICIT_PARENT`](crate::schema::perf::flags::EXPLICIT_PARENT)) or for a root that it has asked for
+    /// (`EXPLICIT_ROOT`). 0 if the current span is the parent.
     pub(super) flags: u16,
 }
 
@@ -40,21 +41,21 @@ impl Sink {
         }
     }
 
-    /// Returns the shared state of the recorder, if the recorder is switched on.
+    /// Returns the state of the recorder if there is a recorder and it is switched on, and `None` otherwise.
     #[inline(always)]
     pub(super) fn recording(&self) -> Option<&Arc<PerfCore>> {
         self.recorder().map(|recorder| &recorder.core).filter(|core| core.is_enabled())
     }
 
-    /// Returns the thread's ring of this recorder, if the recorder is switched on and the thread's last event went to
-    /// the same recorder. Otherwise returns `None`, and the caller takes the slow path.
+    /// Returns the thread's ring if the recorder is switched on and the thread's last event went to this recorder.
+    /// Otherwise returns `None`, and the caller takes the slow path.
     #[inline(always)]
     pub(super) fn try_ring<'s>(&'s self, thread: &ThreadState) -> Option<&'s Recorder> {
         thread.try_ring(&self.recorder()?.core)
     }
 
-    /// Returns the recorder and the ring for an event with fields, like [`Self::try_ring`]. Also returns `None` if the
-    /// recorder redacts fields, because only the slow path can leave fields out.
+    /// Returns the recorder's state and the thread's ring, for an event with fields. Returns `None` where
+    /// [`Self::try_ring`] does, and also if the recorder redacts fields: only the slow path can leave values out.
     #[inline(always)]
     pub(super) fn try_ring_for_fields<'s>(&'s self, thread: &ThreadState) -> Option<(&'s PerfCore, &'s Recorder)> {
         let core = &self.recorder()?.core;
@@ -70,16 +71,16 @@ impl Sink {
         }
     }
 
-    /// Records an event that ends something whose beginning was recorded (an exit or a close), even while recording is
-    /// switched off. Otherwise readers would take the span for open for ever.
+    /// Records an exit or a close of a span, even while recording is switched off. The enter or the creation was
+    /// recorded: without this event, readers would take the span for open for ever.
     pub(super) fn record_end(&self, thread: &ThreadState, event: PerfEvent, ext: PerfExt) {
         if let Some(recorder) = self.recorder() {
             recorder.core.record(thread, event, ext, &[]);
         }
     }
 
-    /// Records that a thread exits a span. `entry` is the entry of the span stack that the exit removed, if there was
-    /// an entry. While recording is switched off, the exit is recorded only if the enter was recorded.
+    /// Records that a thread exits a span. `entry` is the entry that the exit removed from the span stack; `None` if
+    /// there was no entry. If the enter was recorded, the exit is recorded even while recording is switched off.
     pub(super) fn record_exit(&self, thread: &ThreadState, entry: Option<SpanEntry>, ext: PerfExt) {
         if entry.is_some_and(|entry| entry.is_recorded()) {
             self.record_end(thread, PerfEvent::SpanExit, ext);
@@ -89,7 +90,7 @@ impl Sink {
     }
 }
 
-/// Records an event of a span, without payload, in a ring that is switched on.
+/// Records an event of a span, without payload. The caller has checked that recording is switched on.
 #[inline(always)]
 pub(super) fn record_empty(ring: &Recorder, thread: &ThreadState, event: PerfEvent, ext: PerfExt) {
     let [span_id, related, ids, flags_and_counts] = ext.to_words();
@@ -100,13 +101,13 @@ pub(super) fn record_empty(ring: &Recorder, thread: &ThreadState, event: PerfEve
 }
 
 impl PerfCore {
-    /// Encodes the fields that `visit` passes to the visitor, calls `then` with the encoded fields, and returns the
-    /// result of `then`. If formatting a value panics, `then` gets the fields before that value, and the panic
-    /// continues.
+    /// Encodes the fields that `visit` passes to the visitor, calls `then` with the encoded fields, and returns what
+    /// `then` returns. If the formatting of a value panics, `then` is called with the fields encoded until then, and
+    /// the panic continues.
     ///
-    /// The event, which goes to `ring`, gets the time at which this call began. Events that were recorded earlier must
-    /// not have a later time. So before this call, the caller must do everything that may record other events: register
-    /// a new call site, adopt a span, move the thread to another ring.
+    /// The event gets the time at which this call began, and goes to `ring`. The events of a thread must be in the
+    /// order of time. So the caller must already have done everything that may record another event: registering a
+    /// new call site, adopting a span, moving the thread to another ring.
     #[inline(always)]
     pub(super) fn encode_fields<R>(
         &self,
@@ -146,8 +147,8 @@ pub(super) fn record_with_fields(
     }
 }
 
-/// Records an event with the time of this call. (The extension words are separate arguments, because the compiler would
-/// put an array into memory.)
+/// Records an event with the time of this call. The extension words are four separate arguments: the compiler passes
+/// them in registers, but would put an array into memory.
 #[inline(never)]
 fn record_now(
     ring: &Recorder,

@@ -1,13 +1,15 @@
-//! The map from the ids of a `Registry` to ids that are never used twice.
+//! The map of a layer from the span ids of a `Registry` to the span ids in the ring, which are never used twice.
 //!
-//! A `Registry` gives the id of a closed span to another span after 8,192 further spans have used the same place. A
-//! ring holds more spans than that. So two spans in a ring could have the same `Registry` id, and spans in a ring need
-//! other ids. The map has an entry of 24 bytes for each open span of a layer. An entry is found by a few loads, without
-//! a lock, by open addressing in the blocks of a segmented array. (The extensions of a `Registry` could hold the ids,
-//! too, but would cost a lock and a heap allocation for each span.)
+//! The ring needs ids of its own, because a `Registry` uses its ids again. After 8,192 further spans have used the
+//! same place in the registry, the next span there gets the id of a closed span. A ring holds more spans than that,
+//! so two spans in a ring could have the same id.
 //!
-//! The map keeps its blocks when spans close, and hashing does not fill a block completely. So the map has up to four
-//! times as many entries as the largest number of spans that were open at the same time.
+//! The map has an entry of 24 bytes for each open span of a layer. The entries are in a hash table with open
+//! addressing, in the blocks of a segmented array. A lookup takes a few loads and no lock. The ids could also be put
+//! into the extensions of the `Registry`, but this would cost a lock and a heap allocation for each span.
+//!
+//! The map never frees a block, and a block is never completely full. So the map can have up to four times as many
+//! entries as the largest number of spans that were open at the same time.
 
 use crate::segmented::SegmentedArray;
 use crate::sync::{AtomicU64, Ordering};
@@ -15,13 +17,13 @@ use crate::sync::{AtomicU64, Ordering};
 /// The entries: nearly 2^24 in total, in 384 MiB.
 type Entries = SegmentedArray<SpanMapEntry, FIRST_SHIFT, 1, BLOCKS>;
 
-/// Number of entries in the first block, as a shift. Each further block has twice as many entries as the block before.
+/// The first block has 2^`FIRST_SHIFT` entries. Each further block has twice as many entries as the block before it.
 const FIRST_SHIFT: u32 = 10;
 const BLOCKS: usize = 14;
-/// Number of neighbouring entries of the first block in which a span may be. If other spans use all of them, the span
-/// is in a later block.
+/// A span may take any of this many neighbouring entries of the first block; its hash gives the first of them. If
+/// other spans have taken all of them, the span goes to a later block.
 const FIRST_WINDOW: usize = 4;
-/// Number of neighbouring entries of each later block in which a span may be.
+/// A span may take any of this many neighbouring entries of each later block.
 const WINDOW: usize = 8;
 
 /// An open span of a layer.
@@ -40,7 +42,7 @@ struct SpanMapEntry {
     call_site_id: AtomicU64,
 }
 
-/// The map of the open spans of one layer. See the [module](self).
+/// The map of the open spans of one layer. The [module](self) explains the map.
 pub(super) struct SpanMap {
     entries: Entries,
 }
@@ -50,7 +52,8 @@ impl SpanMap {
         Self { entries: Entries::new() }
     }
 
-    /// Adds a span that has just been created. No other thread looks up its id yet. Returns false if there is no room.
+    /// Adds a span that has just been created, so that no other thread looks up its id yet. Returns false if there is
+    /// no room.
     #[inline(always)]
     pub(super) fn insert(&self, key: u64, span: MappedSpan) -> bool {
         // Most programs never need a second block.
@@ -69,13 +72,13 @@ impl SpanMap {
         for index in window::<W>(key, block) {
             let entry = &entries[index];
             // The load can be relaxed, because the compare-exchange decides whether the entry is free. The acquire of
-            // the compare-exchange pairs with the release in `remove`, so that all loads and stores for the entry's
-            // last span happen before our stores.
+            // the compare-exchange pairs with the release in `remove`. So all loads and stores for the last span in
+            // this entry happen before the stores below.
             if entry.key.load(Ordering::Relaxed) == 0
                 && entry.key.compare_exchange(0, key, Ordering::Acquire, Ordering::Relaxed).is_ok()
             {
-                // Relaxed, here and in `get`: a thread that looks up the span has a handle of the span, and these
-                // stores happened before the handle was handed out.
+                // Relaxed, here and in `get`: a thread that looks up the span has a handle of it. These stores happen
+                // before the handle is given to any other thread.
                 entry.span_id.store(span.span_id, Ordering::Relaxed);
                 entry.call_site_id.store(span.call_site_id.into(), Ordering::Relaxed);
                 return true;
@@ -90,7 +93,8 @@ impl SpanMap {
         self.find(key).map(SpanMapEntry::span)
     }
 
-    /// Removes a span that has been closed. No other thread looks it up any more.
+    /// Removes a span that has been closed, so that no other thread looks up its id any more. Returns `None` if the
+    /// map does not have the span.
     #[inline(always)]
     pub(super) fn remove(&self, key: u64) -> Option<MappedSpan> {
         let entry = self.find(key)?;
@@ -133,7 +137,7 @@ impl SpanMapEntry {
     }
 }
 
-/// Returns the indices of the entries of a block in which `key` may be.
+/// Returns the indices of the entries of `block` that the span with this `key` may take.
 #[inline(always)]
 fn window<const W: usize>(key: u64, block: usize) -> impl Iterator<Item = usize> {
     let len = Entries::block_len(block);
@@ -165,8 +169,8 @@ mod tests {
                 assert_eq!(map.get(*key), None);
             }
         }
-        // Block 9 was not made. So the largest block has 2^18 entries, and all blocks together have less than 2^19
-        // entries: little more than five for each of the 100,000 spans.
+        // Block 9 was not made. So the blocks have less than 2^19 entries together, which is little more than five
+        // for each of the 100,000 spans.
         assert!(map.entries.block(9).is_none());
     }
 

@@ -1,12 +1,13 @@
-//! Changes of the recording (on or off, another filter, another recorder). One thread at a time makes a change.
+//! Changes of the recording: it is switched on or off, or gets another filter or another recorder. One thread at a
+//! time makes such a change.
 //!
-//! `tracing` asks each subscriber whether it wants a call site, and caches the answers and the most verbose level of
-//! all. It asks again when `rebuild_interest_cache` is called.
+//! `tracing` asks each subscriber two questions: whether it wants a call site, for every call site, and what is the
+//! most verbose level that it wants. It caches the answers, and asks again when `rebuild_interest_cache` is called.
 //!
-//! A change and the call of `rebuild_interest_cache` after it are made together under a lock, and are called the
-//! thread's *turn*. Without the lock, a thread could collect answers while recording is off, and store them after
-//! another thread has switched recording on and stored the new answers. `tracing` would then keep the old answers, and
-//! nothing would be recorded.
+//! A thread makes a change and then calls `rebuild_interest_cache`, both under a lock. This is called the thread's
+//! *turn*. Without the lock, the following could happen. Thread A collects the answers while recording is off. Thread
+//! B switches recording on and stores the new answers. Then A stores its old answers over them, and nothing is
+//! recorded.
 
 use std::cell::Cell;
 use std::sync::{Mutex, PoisonError};
@@ -14,17 +15,18 @@ use std::sync::{Mutex, PoisonError};
 /// Lock that a thread holds during its turn.
 static SWITCH: Mutex<()> = Mutex::new(());
 
-/// Most times that `tracing` asks the subscriber again in one turn. Without a limit, a layer that makes a change each
-/// time it is asked would never end.
+/// Limit of how often `tracing` asks the subscribers in one turn. A layer can make a change each time it is asked;
+/// without a limit, such a turn would never end.
 const ROUNDS_MAX: usize = 8;
 
-/// The state of the calling thread: whether it has the turn, and whether `tracing` has to ask again.
+/// The state of the calling thread: whether it is in its turn, and if so, whether `tracing` must ask for the call
+/// sites again.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Turn {
     NotMine,
     Mine,
-    /// Turn of the calling thread. There was a change after `tracing` began to ask for the call sites, so `tracing` has
-    /// to ask once more.
+    /// Turn of the calling thread. Something has changed since `tracing` last began to ask for the call sites, so it
+    /// must ask again.
     MineWithChange,
 }
 
@@ -32,17 +34,17 @@ thread_local! {
     static TURN: Cell<Turn> = const { Cell::new(Turn::NotMine) };
 }
 
-/// Calls `change`, which returns true if it changed anything. After a change, this function makes `tracing` ask again
-/// for all call sites, through the calling thread's subscriber, before it returns.
+/// Calls `change`, which makes a change and returns true if anything has changed. If so, makes `tracing` ask again
+/// for all call sites before this function returns. `tracing` asks through the calling thread's subscriber.
 ///
-/// A layer may also call this while `tracing` asks it. The change is then made immediately, and `tracing` asks once
-/// more afterwards.
+/// A layer may call this function while `tracing` asks it. Then `change` is called immediately, and `tracing` asks
+/// for all call sites once more when it has finished.
 pub(super) fn switch(change: impl FnOnce() -> bool) -> bool {
     if TURN.get() != Turn::NotMine {
         return note(change());
     }
-    // A poisoned lock can be used: the lock protects no data, so a layer that panics when `tracing` asks it leaves
-    // nothing inconsistent.
+    // A poisoned lock may be used. A layer can panic when `tracing` asks it, but the lock protects no data that could
+    // be inconsistent then.
     let _lock = SWITCH.lock().unwrap_or_else(PoisonError::into_inner);
     let _mine = MyTurn::begin();
     let has_changed = note(change());
@@ -62,7 +64,7 @@ fn note(has_changed: bool) -> bool {
     has_changed
 }
 
-/// A guard that ends the thread's turn, also when a panic unwinds through it.
+/// A guard that ends the thread's turn when it is dropped, also while a panic unwinds.
 struct MyTurn;
 
 impl MyTurn {

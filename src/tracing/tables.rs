@@ -1,4 +1,4 @@
-//! The tables of call sites and threads in the context area of shard 0, as the recorder writes them.
+//! The recorder's side of the tables of call sites and threads, which lie in the context area of shard 0.
 
 use crate::layout::extension::COUNT_TABLE_OVERFLOWS;
 use crate::recorder::Recorder;
@@ -27,7 +27,8 @@ struct Table {
 }
 
 impl Tables {
-    /// Lays out empty tables in the context area of `shard0`: a quarter for threads, the rest for call sites.
+    /// Makes empty tables in the context area of `shard0`. The table of threads gets a quarter of the area, the table
+    /// of call sites gets the rest.
     pub(super) fn new(shard0: &Recorder) -> Self {
         let area_bytes = shard0.geometry().context_area_bytes();
         let thread_bytes = area_bytes / 4;
@@ -38,7 +39,8 @@ impl Tables {
         Self { call_sites: Mutex::new(call_sites), threads: Mutex::new(threads) }
     }
 
-    /// Adds an entry. If the entry does not fit, counts it and returns false.
+    /// Adds an entry to a table and returns true. If the entry does not fit, counts it as an overflow and returns
+    /// false.
     pub(super) fn add(&self, shard0: &Recorder, kind: TableKind, id: u32, body: &[u8]) -> bool {
         let table = match kind {
             TableKind::CallSites => &self.call_sites,

@@ -1,4 +1,4 @@
-//! The state of a thread that records: its id, its shards, its span stack and its free list of span cells.
+//! The state of a thread that records: its id, the rings that it records to, its span stack and its free span cells.
 
 use super::core::PerfCore;
 use super::end_of_thread;
@@ -12,32 +12,34 @@ use std::cell::Cell;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Number of places in a thread's cache of rings. A thread finds a cached ring without a search. Most programs have one
-/// recorder, and so need one place.
+/// Number of rings, of different recorders, that a thread keeps in its cache. It finds them there without a search.
+/// One would be enough for most programs, because they have one recorder.
 const CACHED_RINGS: usize = 4;
-/// Number of ids that a thread takes at a time.
+/// Number of ids of layers' spans that a thread takes from the process at a time.
 const ID_BLOCK: u64 = 1 << 12;
-/// Highest bit of a span id. It marks the ids of layers' spans, which have no cell in the span slab.
+/// Highest bit of a span id. It is set in the ids of layers' spans, and not set in the ids of spans that have a cell
+/// in the span slab.
 const LAYER_BIT: u64 = 1 << ID_BITS;
 
-/// The ring of the shard that a recorder has assigned to a thread.
+/// A cached ring: the ring of the shard that a recorder has assigned to the thread.
 #[derive(Clone, Copy)]
 struct CachedRing {
     recorder_id: u64,
     ring: NonNull<Recorder>,
 }
 
-/// Value of an empty place in the cache. It matches no recorder, because no recorder has the id 0.
+/// Value of an empty place in the cache of rings. It belongs to no recorder, because no recorder has the id 0.
 const NO_RING: CachedRing = CachedRing { recorder_id: 0, ring: NonNull::dangling() };
 
-/// The state of a thread that records. The words that recording an event needs lie together, next to the begin of the
-/// span stack.
+/// The state of a thread that records. The fields that are needed to record an event lie together, and next to them
+/// the first entries of the span stack.
 #[repr(C, align(64))]
 pub(super) struct ThreadState {
-    /// Ids for spans of layers: the next id, and the end of the block of ids that the thread has taken.
+    /// Ids for spans of layers, from the block of ids that the thread has taken: the next id to use, and the end of
+    /// the block.
     layer_ids: Cell<(u64, u64)>,
-    /// The thread's id in the high half, as in word 2 of the content extension. The word is 0 until the thread first
-    /// records.
+    /// The thread's id, shifted to the high half, where word 2 of an event's content extension has it. 0 until the
+    /// thread first records.
     id_word: Cell<u64>,
     /// The ring in which the thread recorded last.
     last_ring: Cell<CachedRing>,
@@ -46,25 +48,27 @@ pub(super) struct ThreadState {
     cached_rings: [Cell<CachedRing>; CACHED_RINGS],
     /// True inside [`Self::assign_ring`].
     is_assigning: Cell<bool>,
-    /// Number of values that are being formatted, each inside the formatting of another value.
+    /// Depth to which the formatting of values is nested at present. A value's `Debug` code may record an event,
+    /// which formats other values.
     pub(super) formatting_depth: Cell<u32>,
 }
 
 thread_local! {
-    // The thread-local has no destructor. So access is an address computation without a check, and works until the
-    // thread's last instruction.
+    // This thread-local has no destructor. So its address can be computed without a check, and it can be used until
+    // the thread's last instruction.
     static STATE: ThreadState = const { ThreadState::new() };
 }
 
 /// Calls `f` with the calling thread's state.
 #[inline(always)]
 pub(super) fn with<R>(f: impl FnOnce(&ThreadState) -> R) -> R {
-    // `STATE.with(f)` would be a separate function for each `f`, which calls another function for the address. This
-    // line is one instruction.
+    // `STATE.with(f)` would compile to a function of its own for each `f`, with a call inside it for the address.
+    // This line compiles to one instruction.
     let state = STATE.with(std::ptr::from_ref);
-    // SAFETY: `state` points to the calling thread's state, which has no destructor: it is valid and stays at its place
-    // until the thread's last instruction, and `f` returns before that. `f` cannot keep the reference, because its type
-    // has no name for the reference's lifetime; and other threads cannot get it, because the state is not `Sync`.
+    // SAFETY: `state` points to the calling thread's state. The state has no destructor, so it is valid and stays at
+    // its place until the thread's last instruction, and `f` returns before that. `f` cannot keep the reference,
+    // because its type cannot name the reference's lifetime. Other threads cannot get the reference, because the
+    // state is not `Sync`.
     f(unsafe { &*state })
 }
 
@@ -74,8 +78,9 @@ fn ring_if_of(cached: CachedRing, recorder: &PerfCore) -> Option<&Recorder> {
     if cached.recorder_id != recorder.id {
         return None;
     }
-    // SAFETY: the pointer was made from a ring of the recorder with this id: ids are never used twice, and no recorder
-    // has the id of `NO_RING`. A ring lives, at the same address, as long as its recorder, which is borrowed.
+    // SAFETY: `cached.ring` was made from a ring of the recorder with the id `cached.recorder_id`, which is the id of
+    // `recorder`. Ids are never used twice, and no recorder has the id of `NO_RING`. A ring stays at the same address
+    // as long as its recorder lives, and the recorder is borrowed here.
     Some(unsafe { cached.ring.as_ref() })
 }
 
@@ -94,26 +99,27 @@ impl ThreadState {
         }
     }
 
-    /// Returns a word with the thread's id in its high half. The word is 0 before the thread first records.
+    /// Returns the thread's id, shifted to the high half of the word. Returns 0 until the thread first records.
     #[inline(always)]
     pub(super) fn id_word(&self) -> u64 {
         self.id_word.get()
     }
 
-    /// Returns the thread's ring of `recorder`, if the recorder is switched on and the thread's last event went to the
-    /// same recorder. Otherwise returns `None`.
+    /// Returns the thread's ring of `recorder`, if `recorder` is switched on and the thread's last event went to it.
+    /// Otherwise returns `None`.
     #[inline(always)]
     pub(super) fn try_ring<'r>(&self, recorder: &'r PerfCore) -> Option<&'r Recorder> {
         let last = self.last_ring.get();
         if last.recorder_id != recorder.recording_id() {
             return None;
         }
-        // SAFETY: as in `ring_if_of`; and no cached ring has the id that a recorder returns while it is switched off.
+        // SAFETY: as in `ring_if_of`, for `last.ring`. While `recorder` is switched off, `recording_id` returns an id
+        // that no cached ring has, so this line is not reached.
         Some(unsafe { last.ring.as_ref() })
     }
 
-    /// Returns the thread's ring of `recorder`, even if the recorder is switched off. Assigns a shard to the thread if
-    /// the thread has none.
+    /// Returns the thread's ring of `recorder`, whether the recorder is switched on or not. If the thread has no
+    /// shard of this recorder yet, assigns one.
     #[inline(always)]
     pub(super) fn ring_of<'r>(&self, recorder: &'r Arc<PerfCore>) -> Option<&'r Recorder> {
         match ring_if_of(self.last_ring.get(), recorder) {
@@ -134,13 +140,14 @@ impl ThreadState {
         }
     }
 
-    /// Finds the thread's ring of a recorder whose ring is not cached.
+    /// Finds the thread's ring of a recorder if the ring is not in the thread's cache. Assigns a shard to the thread
+    /// if it has none.
     #[cold]
     #[inline(never)]
     fn assign_ring<'r>(&self, recorder: &'r Arc<PerfCore>) -> Option<&'r Recorder> {
-        // Two cases get the ring of shard 0 without an assignment. A memory allocator that records spans calls this
-        // function again while this function allocates. And a forked child must not take locks, because another thread
-        // may have held them at the fork.
+        // In two cases the thread gets the ring of shard 0, without an assignment. First, this function allocates
+        // memory, and an allocator that records spans calls it again meanwhile. Second, a forked child must not take
+        // locks, because another thread may have held them at the fork.
         if self.is_assigning.get() || !recorder.belongs_to_this_process() {
             return recorder.shards.get(0);
         }
@@ -165,8 +172,8 @@ impl ThreadState {
     }
 
     fn set_last_ring(&self, cached: CachedRing) {
-        // A thread that ends gets no last ring, so that it stays on the slow paths: its free list must stay empty, and
-        // the fast paths would put cells there.
+        // A thread that has begun to end does not cache its ring here, so it takes the slow paths. The fast paths
+        // would put cells into its free list, which must stay empty.
         if !self.free_list.has_ended() {
             self.last_ring.set(cached);
         }
@@ -175,14 +182,15 @@ impl ThreadState {
     fn assign(&self, recorder: &Arc<PerfCore>) -> Assignment {
         static NEXT_THREAD_ID: AtomicU64 = AtomicU64::new(1);
         if self.id_word.get() == 0 {
-            // Relaxed: the increment is atomic, so no two threads get the same id, and the id orders no other memory.
-            // After 2^32 threads the ids begin again, and one thread then gets the id 0.
+            // Relaxed: the increment is atomic, so two threads never get the same id, and no other memory is ordered
+            // by the id. After 2^32 threads the ids begin again, and one thread gets the id 0.
             self.id_word.set(NEXT_THREAD_ID.fetch_add(1, Ordering::Relaxed) << 32);
         }
         let mut assignment = recorder.shards.assign();
         let is_ending = !end_of_thread::add(recorder, assignment);
         if is_ending {
-            // The thread has ended, so its destructor will not release the assignment.
+            // The destructor of the thread has already run and will not release the assignment. So it is released
+            // here.
             recorder.shards.release(assignment.shard);
             assignment.is_provisional = false;
         }
@@ -190,7 +198,7 @@ impl ThreadState {
         assignment
     }
 
-    /// Replaces a provisional assignment, unless a shard is still being made.
+    /// Replaces a provisional assignment by another one. While a new shard is still being made, keeps it.
     fn reassign(&self, recorder: &Arc<PerfCore>, provisional: Assignment) -> Assignment {
         let assignment = recorder.shards.reassign(provisional);
         end_of_thread::change(recorder, assignment);
@@ -205,8 +213,8 @@ impl ThreadState {
 
 /// The spans that the thread is in.
 impl ThreadState {
-    /// Enters a span like [`Self::enter`], if [`SpanStack::try_push`] succeeds. Otherwise returns `None` and changes
-    /// nothing.
+    /// Enters a span like [`Self::enter`]. Returns `None` and changes nothing if [`SpanStack::try_push`] cannot add
+    /// the entry.
     #[inline(always)]
     pub(super) fn try_enter(&self, span_id: u64, local_id: u64, call_site_id: u32, owner: u32) -> Option<()> {
         if !self.span_stack.try_push(span_id, local_id, call_site_id, owner) {
@@ -216,8 +224,8 @@ impl ThreadState {
         Some(())
     }
 
-    /// Exits a span like [`Self::exit`], if [`SpanStack::try_pop`] succeeds. Otherwise returns `None` and changes
-    /// nothing.
+    /// Exits a span like [`Self::exit`], and returns the removed entry. Returns `None` and changes nothing if
+    /// [`SpanStack::try_pop`] cannot remove it.
     #[inline(always)]
     pub(super) fn try_exit(&self, local_id: u64, owner: u32) -> Option<SpanEntry> {
         let Popped { entry, current_span_id } = self.span_stack.try_pop(local_id, owner)?;
@@ -241,8 +249,8 @@ impl ThreadState {
         entry
     }
 
-    /// Returns an id for a span of a layer. The id has [`LAYER_BIT`] and is never used twice. Returns `None` if all ids
-    /// have been used.
+    /// Returns a new id for a span of a layer. The bit [`LAYER_BIT`] is set in it, and no other span has the id.
+    /// Returns `None` if all ids have been used.
     #[inline(always)]
     pub(super) fn next_layer_span_id(&self) -> Option<u64> {
         let (next, end) = self.layer_ids.get();
@@ -262,11 +270,12 @@ impl ThreadState {
     }
 }
 
-/// Returns the first of [`ID_BLOCK`] ids that no thread has. Returns `None` if all ids have been used.
+/// Takes a block of [`ID_BLOCK`] ids that no thread has, and returns the first of them. Returns `None` if all ids
+/// have been used.
 fn next_id_block(next: &AtomicU64) -> Option<u64> {
     let end = |first: u64| (first < 2 * LAYER_BIT).then_some(first + ID_BLOCK);
-    // Relaxed: the update is atomic, so no two threads get the same block of ids. The 2^52 ids are enough for more than
-    // ten years of a program that only makes spans.
+    // Relaxed: the update is atomic, so two threads never get the same block. There are 2^52 ids. A program that does
+    // nothing but make spans needs more than ten years to use them all.
     next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, end).ok()
 }
 

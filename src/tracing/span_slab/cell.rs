@@ -7,13 +7,13 @@ use crate::sync::{AtomicU64, Ordering};
 pub(super) struct SpanCell {
     /// The id of the cell's span, or of its last span.
     pub(super) id: AtomicU64,
-    /// If the cell is in use, the call site's id (high half) and the handle count (low half), which is never 0. If the
-    /// cell is free, a [`link`] to other free cells.
+    /// In a cell that is in use: the id of the call site (high half) and the number of the span's handles (low half),
+    /// which is never 0. In a free cell of the shared free list: a [`link`] to the next free cells.
     pub(super) state: AtomicU64,
 }
 
-/// Makes the state of a free cell that is in the shared free list: the next cell of its chain and, in the first cell of
-/// a chain, the first cell of the next chain.
+/// Makes the state of a free cell of the shared free list, in which free cells form chains. `next_cell` is the next
+/// cell of the same chain. In the first cell of a chain, `next_chain` is the first cell of the next chain.
 pub(super) fn link(next_cell: u64, next_chain: u64) -> u64 {
     next_chain << 32 | next_cell
 }
@@ -23,26 +23,26 @@ impl SpanCell {
         Self { id: AtomicU64::new(0), state: AtomicU64::new(0) }
     }
 
-    /// Returns the call site of the span with this id, if the span has this cell.
+    /// Returns the call site of the span with this id. Returns `None` if this cell does not belong to that span.
     #[inline(always)]
     pub(super) fn call_site_id_of(&self, id: u64) -> Option<u32> {
         (self.id.load(Ordering::Relaxed) == id).then(|| (self.state.load(Ordering::Relaxed) >> 32) as u32)
     }
 
-    /// Begins a span with one handle in this cell, which is free. `index` is the cell's index. Returns the span's id,
+    /// Begins a new span in this free cell, with one handle. `index` is the index of the cell. Returns the span's id,
     /// which has the cell's next generation.
     #[inline(always)]
     pub(super) fn begin(&self, index: u64, call_site_id: u32) -> u64 {
-        // Relaxed, here and wherever no comment says otherwise. A cell passes from thread to thread only with a handle
-        // of its span or through the shared free list. Either way, the stores of the first thread happen before the
-        // loads of the next thread.
+        // Relaxed, here and in all places where no comment names another ordering. A cell passes from one thread to
+        // another in two ways only: with a handle of its span, or through the shared free list. Both ways make the
+        // stores of the first thread happen before the loads of the second.
         let id = self.id.load(Ordering::Relaxed).wrapping_add(1 << INDEX_BITS) & !INDEX_MASK | index;
         self.id.store(id, Ordering::Relaxed);
         self.state.store(u64::from(call_site_id) << 32 | 1, Ordering::Relaxed);
         id
     }
 
-    /// Returns the next cell of the chain. Call this only on a free cell.
+    /// Returns the next cell of the same chain. Call this only on a free cell.
     pub(super) fn next_cell(&self) -> u64 {
         self.state.load(Ordering::Relaxed) & 0xffff_ffff
     }

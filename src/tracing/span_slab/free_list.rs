@@ -1,14 +1,15 @@
-//! Free cells: a free list for each thread, and a shared free list.
+//! The free cells of the span slab. Each thread has a free list of its own, and all threads share one more.
 //!
-//! A thread takes cells from its own free list and puts them back there, without a locked instruction. Surplus cells go
-//! to the shared free list, and a thread without cells takes some from there, in chains of [`CHAIN`] cells.
+//! A thread takes a cell from its own free list and puts it back there, without a locked instruction. If its list
+//! gets too long, the thread moves a chain of [`CHAIN`] cells to the shared free list. If its list is empty, it takes
+//! a chain from there.
 
 use super::cell::link;
 use super::{INDEX_BITS, INDEX_MASK, NO_CELL, SpanSlab};
 use crate::sync::Ordering;
 use std::cell::Cell;
 
-/// Number of cells that move together between a thread's free list and the shared free list.
+/// Length of a chain: how many cells move together between a thread's free list and the shared free list.
 pub(super) const CHAIN: u32 = 64;
 /// Largest number of cells in the free list of a thread.
 const LEN_MAX: usize = 2 * CHAIN as usize;
@@ -18,7 +19,8 @@ const LEN_MAX: usize = 2 * CHAIN as usize;
 pub(in crate::tracing) struct FreeList {
     len: Cell<u32>,
     indices: [Cell<u32>; LEN_MAX],
-    /// True while the thread ends. From then on its free list stays empty, because nobody would give back its cells.
+    /// True after the thread has begun to end. From then on the list is kept empty: nobody would give back the cells
+    /// that were left in it.
     has_ended: Cell<bool>,
 }
 
@@ -27,7 +29,8 @@ impl FreeList {
         Self { len: Cell::new(0), indices: [const { Cell::new(0) }; LEN_MAX], has_ended: Cell::new(false) }
     }
 
-    /// Returns the index of the last cell, and the length without that cell.
+    /// Returns the index of the last cell, and the length that the list has without this cell. Returns `None` if the
+    /// list is empty.
     #[inline(always)]
     pub(super) fn last(&self) -> Option<(u64, u32)> {
         let len = self.len.get().checked_sub(1)?;
@@ -62,8 +65,8 @@ impl FreeList {
         self.len.get()
     }
 
-    /// Moves all cells to the shared free list, at the thread's end. Cells that later destructors of the thread take
-    /// and put back do not stay in the thread's free list either.
+    /// Moves all cells to the shared free list, because the thread ends. Destructors that run later on the thread may
+    /// still take cells and put them back. These cells are moved to the shared free list, too.
     pub(in crate::tracing) fn end(&self, slab: &SpanSlab) {
         self.has_ended.set(true);
         self.release_if_ended(slab);
@@ -84,11 +87,12 @@ impl FreeList {
     }
 }
 
-/// The shared free list is a stack of chains. One word holds the first cell of the first chain (low bits), and a number
-/// that changes with each change of the word (high bits).
+/// The shared free list is a stack of chains, described by one word. The low bits hold the index of the first chain's
+/// first cell. The high bits hold a number that changes with every change of the word.
 impl SpanSlab {
-    /// Finds cells for a thread that has none, in the shared free list or among the cells that were never used. Returns
-    /// one cell; the other cells go to the thread's free list.
+    /// Finds cells for a thread whose free list is empty: a chain from the shared free list, or cells that were never
+    /// used. Returns one cell and puts the others into the thread's free list. Returns `None` if all cells are in
+    /// use.
     #[cold]
     #[inline(never)]
     pub(super) fn refill(&self, free: &FreeList) -> Option<u64> {
@@ -101,8 +105,8 @@ impl SpanSlab {
             return Some(first);
         }
         let first = self.unused.fetch_add(u64::from(CHAIN), Ordering::Relaxed);
-        // All cells of the chain are in one block, because the sizes of chains and blocks are powers of two. So making
-        // the block of the first cell is enough.
+        // Chains and blocks begin at multiples of their sizes, which are powers of two. So all cells of a chain lie
+        // in the same block, and it is enough to make the block of `first`.
         if self.make_block_of(first).is_none() {
             self.unused.fetch_sub(u64::from(CHAIN), Ordering::Relaxed);
             return None;
@@ -113,8 +117,8 @@ impl SpanSlab {
         Some(first)
     }
 
-    /// Puts a cell that has become free into the thread's free list. If that list is full, moves a chain to the shared
-    /// free list first.
+    /// Puts a cell that has become free into the thread's free list. If the list is full, first moves a chain from it
+    /// to the shared free list.
     #[inline(always)]
     pub(super) fn free(&self, free: &FreeList, index: u64) {
         if !free.push(index) {
@@ -124,7 +128,8 @@ impl SpanSlab {
         free.release_if_ended(self);
     }
 
-    /// Moves up to [`CHAIN`] cells of a thread to the shared free list.
+    /// Moves a chain of cells from a thread's free list to the shared free list: [`CHAIN`] cells, or all if the
+    /// thread has fewer.
     #[cold]
     #[inline(never)]
     fn push_chain(&self, free: &FreeList) {
@@ -141,8 +146,8 @@ impl SpanSlab {
         let mut shared = self.shared_free_list.load(Ordering::Relaxed);
         loop {
             cell.state.store(link(second, first_chain(shared)), Ordering::Relaxed);
-            // Release, pairs with the acquire in `pop_chain`, so that all stores to the cells of the chain and to their
-            // links happen before another thread uses the cells.
+            // Release, pairs with the acquire in `pop_chain`: all stores to the cells of the chain, and to their
+            // links, happen before another thread uses the cells.
             let new = changed(shared, first);
             match self.shared_free_list.compare_exchange_weak(shared, new, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return,
@@ -151,18 +156,19 @@ impl SpanSlab {
         }
     }
 
-    /// Takes a chain from the shared free list; returns the chain's first cell.
+    /// Takes the first chain from the shared free list. Returns the chain's first cell, or `None` if there is no
+    /// chain.
     fn pop_chain(&self) -> Option<u64> {
-        // Acquire, here and below, pairs with the release in `push_chain`.
+        // Acquire, here and in the exchange below, pairs with the release in `push_chain`.
         let mut shared = self.shared_free_list.load(Ordering::Acquire);
         loop {
             let first = first_chain(shared);
             if first == NO_CELL {
                 return None;
             }
-            // If another thread has taken the chain since the word was loaded, the cell may be in use, and `next` may
-            // be any value. In that case the number in the word has changed, so the exchange fails and `next` is not
-            // used.
+            // Another thread may have taken this chain since `shared` was loaded. Then the cell may be in use, and
+            // `next` may be any value. But then the number in the word has changed, so the exchange fails, and `next`
+            // is not used.
             let next = self.cell(first)?.next_chain();
             let new = changed(shared, next);
             match self.shared_free_list.compare_exchange_weak(shared, new, Ordering::Acquire, Ordering::Acquire) {
@@ -173,14 +179,14 @@ impl SpanSlab {
     }
 }
 
-/// Returns the index of the first cell of the first chain, or [`NO_CELL`] if there is no chain. `shared` is the shared
-/// free list's word. The word holds the index in an encoding in which 0 means no cell, so that the word of an empty
-/// slab is 0.
+/// Returns the index of the first chain's first cell, or [`NO_CELL`] if there is no chain. `shared` is the word of
+/// the shared free list. In the word, the index is stored so that 0 means no cell: the word of a new slab is 0.
 fn first_chain(shared: u64) -> u64 {
     shared & INDEX_MASK ^ NO_CELL
 }
 
-/// Returns the shared free list's word after `shared`, with another first chain.
+/// Returns the word of the shared free list that follows `shared`: the first chain is the one that begins with cell
+/// `first`, and the number is one higher.
 fn changed(shared: u64, first: u64) -> u64 {
     ((shared >> INDEX_BITS) + 1) << INDEX_BITS | (first & INDEX_MASK ^ NO_CELL)
 }

@@ -1,12 +1,15 @@
 //! The span slab: one cell of 16 bytes for each open span of a `RecorderSubscriber`.
 //!
-//! A cell holds the handle count of its span, because a subscriber must report when the last handle is gone. It also
-//! holds the call site, because `Span::current()` asks for the metadata of a span by its id alone.
+//! A cell holds two things. The handle count shows when the last handle of the span is dropped, which a subscriber
+//! must report. The call site is needed because `Span::current()` asks for the metadata of a span and gives only its
+//! id.
 //!
-//! The id of a span consists of the index of its cell (low [`INDEX_BITS`] bits) and the cell's generation (the bits
-//! above). The generation counts how often the cell was used, so that no id is ever used twice. A cell whose
-//! generations are used up is never used again. Ids have [`ID_BITS`] bits; ids of `RecorderLayer` have the next higher
-//! bit set. An `f64`, as JSON readers use for numbers, holds both kinds of ids exactly.
+//! The id of a span has two parts: the index of its cell (the low [`INDEX_BITS`] bits) and the generation of the cell
+//! (the bits above). The generation is one higher for each span that uses the cell, so no id is used twice. A cell
+//! that has had all generations is never used again.
+//!
+//! The ids have [`ID_BITS`] bits. The ids of a `RecorderLayer` have the next higher bit set, so the two kinds of ids
+//! never collide. Both kinds can be held exactly by an `f64`, as which JSON readers hold numbers.
 //!
 //! Free cells are in free lists ([`free_list`]).
 
@@ -20,30 +23,33 @@ use crate::sync::{AtomicU64, Ordering};
 use cell::SpanCell;
 pub(super) use free_list::FreeList;
 
-/// Bits of a cell's index: nearly 2^24 spans can be open at a time, in 256 MiB.
+/// Number of bits of an id that hold the index of the cell. So nearly 2^24 spans can be open at the same time, in 256
+/// MiB.
 const INDEX_BITS: u32 = 24;
 const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;
 /// Bits of an id.
 pub(super) const ID_BITS: u32 = 52;
-/// The last generation of a cell: 2^28 uses. A thread that only makes spans needs half a minute for them.
+/// The last generation of a cell, after 2^28 spans. A thread that does nothing but make spans reaches it in about
+/// half a minute.
 const GENERATION_MAX: u64 = if cfg!(test) { 1000 } else { (1 << (ID_BITS - INDEX_BITS)) - 1 };
-/// Bound that separates the last id of each cell from all its other ids: only the last ids are larger. (The bound does
-/// not end in zeros, because the comparison would then take one instruction more. It may end in other bits, because no
-/// cell has the index [`NO_CELL`].)
+/// The largest id that does not have the last generation: generation `GENERATION_MAX - 1` and index `NO_CELL - 1`,
+/// which is the largest index. A comparison with this constant takes one instruction less than a comparison with
+/// `GENERATION_MAX << INDEX_BITS`, which ends in zeros.
 const BELOW_LAST_IDS: u64 = (GENERATION_MAX << INDEX_BITS) - 2;
-/// Number of cells of the first block, which takes 1 MiB of addresses. In tests the block has fewer cells, because
-/// tests of this module have whole slabs on the stack.
+/// Number of cells of the first block, which takes 1 MiB of address space. In tests the block is smaller, because
+/// tests of this module put whole slabs on the stack.
 const FIRST_CELLS: u64 = 1 << FIRST_SHIFT;
 const FIRST_SHIFT: u32 = if cfg!(test) { 12 } else { 16 };
-/// The cells after the first block. Each of their blocks is twice as large as the block before it.
+/// The cells that do not fit the first block. Each of these blocks is twice as large as the block before it.
 type FurtherCells = SegmentedArray<SpanCell, { FIRST_SHIFT + 1 }, 1, { (INDEX_BITS - FIRST_SHIFT - 1) as usize }>;
 /// Index that means no cell.
 const NO_CELL: u64 = INDEX_MASK;
 
 /// All cells of the process.
 pub(super) struct SpanSlab {
-    /// First block of cells. It lies in the program's zeroed memory, whose pages take no memory until they are used.
-    /// The address of its cells needs few instructions, and most programs need no other block.
+    /// The first block of cells; most programs need no other. It lies in the slab itself, so few instructions compute
+    /// the address of a cell. It consists of zero bytes at the start, and each page takes memory only after its first
+    /// use.
     first: [SpanCell; FIRST_CELLS as usize],
     further: FurtherCells,
     /// The index of the first cell that was never used.
@@ -52,7 +58,7 @@ pub(super) struct SpanSlab {
     shared_free_list: AtomicU64,
 }
 
-/// The slab of this process. All of its bytes are zero at the start, so it takes no room in the program's file.
+/// The slab of this process. It consists of zero bytes at the start, so it takes no room in the program's file.
 pub(super) static SPAN_SLAB: SpanSlab = SpanSlab::new();
 
 /// The state of a span after one of its handles was dropped.
@@ -60,7 +66,7 @@ pub(super) static SPAN_SLAB: SpanSlab = SpanSlab::new();
 pub(super) enum Dropped {
     /// Open span: it has other handles.
     Open,
-    /// Closed span, because the dropped handle was its last handle. The value is the span's call site.
+    /// Closed span: the dropped handle was its last handle. The value is the id of the span's call site.
     Last(u32),
     /// Unknown id, which no open span has.
     Unknown,
@@ -76,8 +82,8 @@ impl SpanSlab {
         }
     }
 
-    /// Takes a cell for a new span with one handle, and returns the span's id. Returns `None` and changes nothing if
-    /// the thread's free list is empty or its last cell is not in the first block.
+    /// Takes a free cell for a new span, which has one handle. Returns the span's id. Returns `None` and changes
+    /// nothing if the thread's free list is empty, or if the last cell of the list is not in the first block.
     #[inline(always)]
     pub(super) fn try_create(&self, free: &FreeList, call_site_id: u32) -> Option<u64> {
         let (index, len) = free.last()?;
@@ -86,8 +92,8 @@ impl SpanSlab {
         Some(cell.begin(index, call_site_id))
     }
 
-    /// Takes a cell for a new span with one handle, and returns the span's id. Returns `None` if the largest number of
-    /// spans is open.
+    /// Takes a free cell for a new span, which has one handle. Returns the span's id, or `None` if no cell is free,
+    /// because as many spans are open as the slab can hold.
     #[inline(always)]
     pub(super) fn create(&self, free: &FreeList, call_site_id: u32) -> Option<u64> {
         match self.try_create(free, call_site_id) {
@@ -106,13 +112,14 @@ impl SpanSlab {
         Some(self.cell(index)?.begin(index, call_site_id))
     }
 
-    /// Returns the call site of an open span; `None` if there is no such span, or its cell is not in the first block.
+    /// Returns the call site of an open span. Returns `None` if no open span has this id, or if the span's cell is
+    /// not in the first block.
     #[inline(always)]
     pub(super) fn try_call_site_id(&self, id: u64) -> Option<u32> {
         self.first.get((id & INDEX_MASK) as usize)?.call_site_id_of(id)
     }
 
-    /// Returns the call site of the open span with this id, or 0 if there is no such span.
+    /// Returns the call site of the open span with this id. Returns 0 if no open span has this id.
     #[inline(always)]
     pub(super) fn call_site_id(&self, id: u64) -> u32 {
         self.cell(id & INDEX_MASK).and_then(|cell| cell.call_site_id_of(id)).unwrap_or(0)
@@ -128,7 +135,7 @@ impl SpanSlab {
         }
     }
 
-    /// Counts down the handles of a span, and frees the cell of the span if the handle was the last handle.
+    /// Drops a handle of a span: lowers the handle count by one. If this was the last handle, frees the cell.
     #[inline(always)]
     pub(super) fn drop_handle(&self, free: &FreeList, id: u64) -> Dropped {
         let index = id & INDEX_MASK;
@@ -136,13 +143,13 @@ impl SpanSlab {
         if cell.id.load(Ordering::Relaxed) != id {
             return Dropped::Unknown;
         }
-        // Acquire, pairs with the release in the decrement below. So everything that other threads did before they
-        // dropped their handles happens before this thread closes the span.
+        // Acquire, pairs with the release in the decrement below. What other threads did before they dropped their
+        // handles happens before this thread closes the span.
         let mut state = cell.state.load(Ordering::Acquire);
         if state as u32 > 1 {
-            // Other threads may drop handles at the same time, so the count is decremented atomically, and the thread
-            // that takes the count to 0 dropped the last handle. If the count is 1, this branch is not needed: no other
-            // thread has a handle, and a handle can only be made from a handle.
+            // Other threads may drop handles at the same time, so the count is lowered atomically. The thread that
+            // lowers it from 1 has dropped the last handle. If the count is already 1, no atomic step is needed: this
+            // thread has the only handle, and a new handle can only be made from a handle.
             state = cell.state.fetch_sub(1, Ordering::AcqRel);
         }
         match state as u32 {
@@ -158,8 +165,9 @@ impl SpanSlab {
         }
     }
 
-    /// Drops the only handle of a span, and returns its call site. Returns `None` and changes nothing if there are
-    /// other handles, if the cell is not in the first block, or if the thread's free list has no room for the cell.
+    /// Drops the handle of a span that has only one handle, and frees its cell. Returns the call site of the span.
+    /// Returns `None` and changes nothing in any other case: there are other handles, the cell is not in the first
+    /// block, the cell has had its last generation, or the thread's free list has no room.
     #[inline(always)]
     pub(super) fn try_drop_only_handle(&self, free: &FreeList, id: u64) -> Option<u32> {
         let index = id & INDEX_MASK;
@@ -186,8 +194,8 @@ impl SpanSlab {
         self.further.get(index.checked_sub(FIRST_CELLS)? as usize)
     }
 
-    /// Makes the block that holds the cell with this index, if the block does not exist. Returns `None` if the slab has
-    /// no such cell.
+    /// Makes the block of the cell with this index if the block does not exist yet. Returns `None` if the slab can
+    /// have no such cell.
     fn make_block_of(&self, index: u64) -> Option<()> {
         let Some(further) = index.checked_sub(FIRST_CELLS) else { return Some(()) };
         self.further.get_or_make(further as usize, |_| SpanCell::new()).map(|_| ())

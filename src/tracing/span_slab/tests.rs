@@ -31,8 +31,8 @@ fn a_span_is_closed_by_its_last_handle_and_its_id_is_not_used_again() {
 fn a_cell_whose_generations_are_used_up_is_not_used_again_and_no_id_comes_twice() {
     let (slab, free) = (slab(), FreeList::new());
     let mut ids = HashSet::new();
-    // The loop makes more spans than the cells of three chains have ids. So the cells' generations are used up, by both
-    // ways of closing a span.
+    // Three chains have `3 * CHAIN` cells, and each cell has `GENERATION_MAX` ids. The loop makes more spans than
+    // that. So cells run out of generations, after both ways of closing a span.
     for n in 0..3 * u64::from(CHAIN) * GENERATION_MAX + 7 {
         let id = slab.create(&free, 1).unwrap();
         assert!(ids.insert(id), "{id:#x} again");
@@ -69,7 +69,7 @@ fn a_thread_at_its_end_keeps_no_cell_of_the_spans_that_it_still_makes() {
 #[test]
 fn when_every_cell_is_in_use_no_span_is_made_until_one_is_closed() {
     let (slab, free) = (slab(), FreeList::new());
-    // The slab is now as if all cells but the last chain of the last block were in use.
+    // Makes the slab look as if all cells were in use, except for the last chain of the last block.
     slab.unused.store(FIRST_CELLS + FurtherCells::LEN_MAX as u64 - u64::from(CHAIN), Ordering::Relaxed);
     let last: Vec<u64> = (0..CHAIN).map(|_| slab.create(&free, 1).unwrap()).collect();
     assert!(last.iter().all(|id| id & INDEX_MASK != NO_CELL));

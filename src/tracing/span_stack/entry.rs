@@ -3,25 +3,25 @@
 use crate::sync::{AtomicU64, Ordering};
 use std::cell::Cell;
 
-/// An entry of the span stack: a span that was entered and has not been exited.
+/// An entry of the span stack: a span that the thread has entered and not yet exited.
 ///
-/// Each field is a whole word. If an entry were written in parts of words and read as whole words soon afterwards, the
-/// processor would have to wait for the writes.
+/// Each field is a whole word. Entries are read as words soon after they are written. If a word were written in
+/// several parts, the processor would have to wait for the parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::tracing) struct SpanEntry {
     /// The span's id in the ring.
     pub(in crate::tracing) span_id: u64,
     /// The id by which the subscriber or layer knows the span.
     pub(in crate::tracing) local_id: u64,
-    /// The call site (high half), the owner (low half), [`DUPLICATE`] and [`UNRECORDED`].
+    /// The id of the call site (high half). The number of the owner, [`DUPLICATE`] and [`UNRECORDED`] (low half).
     pub(super) tag: u64,
 }
 
-/// Bit of an entry's tag: the thread was in the span already when it entered the span again.
+/// Bit of an entry's tag: when the thread entered the span, it was in the same span already.
 pub(super) const DUPLICATE: u64 = 1 << 31;
 /// Bit of an entry's tag: the enter was not recorded, because recording was switched off.
 pub(super) const UNRECORDED: u64 = 1 << 30;
-/// Bits of an entry's tag: the number of the subscriber or layer.
+/// Bits of an entry's tag: the number of the owner, which is the subscriber or layer that the span belongs to.
 pub(super) const OWNER_MASK: u64 = UNRECORDED - 1;
 
 impl SpanEntry {
@@ -43,8 +43,8 @@ impl SpanEntry {
         self.tag & DUPLICATE == 0
     }
 
-    /// Returns true if the entry is no duplicate, belongs to `owner`, and its enter was recorded. Then the low half of
-    /// the tag is `owner` without any flag, so one comparison is enough.
+    /// Returns true if the entry belongs to `owner`, is no duplicate, and its enter was recorded. Then neither flag
+    /// is set, and the low half of the tag equals `owner`. So one comparison is enough.
     #[inline(always)]
     pub(super) fn is_current_and_recorded_of(&self, owner: u32) -> bool {
         self.tag as u32 == owner
@@ -60,12 +60,12 @@ impl SpanEntry {
     }
 }
 
-/// Returns a number for a subscriber or layer of the process, which distinguishes its entries from the entries of
-/// others.
+/// Returns a new owner number for a subscriber or layer. By this number its entries are distinguished from the
+/// entries of other subscribers and layers.
 pub(in crate::tracing) fn next_owner() -> u32 {
     static NEXT_OWNER: AtomicU64 = AtomicU64::new(1);
-    // The numbers begin again after 2^30 owners. Two owners with the same number will hardly be in use at the same
-    // time.
+    // After 2^30 owners the numbers begin again. It is very unlikely that two owners with the same number are in use
+    // at the same time.
     (NEXT_OWNER.fetch_add(1, Ordering::Relaxed) & OWNER_MASK) as u32
 }
 

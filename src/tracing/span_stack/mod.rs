@@ -1,8 +1,8 @@
 //! The span stack: the spans that a thread is in, innermost last.
 //!
-//! The stack follows the rules of tracing-subscriber's `Registry`. If a thread enters a span that it is already in, the
-//! new entry is a *duplicate*, which is not current. An exit of a span removes the last entry of the span, wherever
-//! this entry is. So a program sees the same parents whichever subscriber it uses.
+//! The stack follows the rules of tracing-subscriber's `Registry`, so a program sees the same parents with either. If
+//! a thread enters a span that it is already in, the new entry is a *duplicate*, and a duplicate is never the current
+//! span. An exit removes the last entry of the span, even if it is not on top of the stack.
 
 mod entry;
 
@@ -10,7 +10,7 @@ use entry::{DUPLICATE, EntryCell, OWNER_MASK, UNRECORDED};
 pub(super) use entry::{SpanEntry, next_owner};
 use std::cell::{Cell, RefCell};
 
-/// Number of entries in the thread's own state. Further entries lie on the heap.
+/// Number of entries that lie in the thread's own state. Deeper entries lie on the heap.
 const INLINE: usize = 32;
 
 thread_local! {
@@ -25,7 +25,7 @@ pub(super) struct SpanStack {
     inline: [EntryCell; INLINE],
 }
 
-/// A removed entry, and the span that is current after the removal.
+/// An entry that was removed from the stack, and the span that is current without it.
 #[derive(Clone, Copy)]
 pub(super) struct Popped {
     pub(super) entry: SpanEntry,
@@ -33,10 +33,11 @@ pub(super) struct Popped {
     pub(super) current_span_id: u64,
 }
 
-/// The fast paths. Each of them handles the common case, or changes nothing.
+/// The fast paths. Each handles only the common case. In every other case it changes nothing, and its result makes
+/// the caller take the slow path.
 impl SpanStack {
-    /// Pushes an entry like [`Self::push`], if the entry is no duplicate and fits the inline part. Otherwise returns
-    /// false and changes nothing.
+    /// Adds an entry like [`Self::push`] and returns true. Returns false and changes nothing if the entry would be a
+    /// duplicate, or if there is no room for it in `inline`.
     #[inline(always)]
     pub(super) fn try_push(&self, span_id: u64, local_id: u64, call_site_id: u32, owner: u32) -> bool {
         let len = self.len.get();
@@ -49,8 +50,9 @@ impl SpanStack {
         true
     }
 
-    /// Removes an entry like [`Self::pop`], if the span's entry is the last entry and is recorded, and the entry before
-    /// it is current. Otherwise returns `None` and changes nothing.
+    /// Removes an entry like [`Self::pop`], if it is the last entry of the stack. Returns `None` and changes nothing
+    /// in every other case: the stack is empty, the last entry belongs to another span, is a duplicate, was not
+    /// recorded, or lies on the heap, or the entry before it is a duplicate.
     #[inline(always)]
     pub(super) fn try_pop(&self, local_id: u64, owner: u32) -> Option<Popped> {
         let last = self.len.get().wrapping_sub(1);
@@ -67,8 +69,9 @@ impl SpanStack {
         Some(Popped { entry, current_span_id })
     }
 
-    /// Returns the id of the innermost span of `owner` that the thread is in, or 0 if the stack is empty. Looks only at
-    /// the last entry: returns `None` if the last entry is not a recorded entry of `owner`.
+    /// Returns the id of the innermost span of `owner` that the thread is in, or 0 if the stack is empty. This
+    /// function looks only at the last entry. It returns `None` if the last entry belongs to another owner, is a
+    /// duplicate, was not recorded, or lies on the heap.
     #[inline(always)]
     pub(super) fn try_current(&self, owner: u32) -> Option<u64> {
         let len = self.len.get();
@@ -85,8 +88,8 @@ impl SpanStack {
         Self { inline: [const { EntryCell::new() }; INLINE], len: Cell::new(0) }
     }
 
-    /// Adds an entry for a span that the thread enters. Returns false if the entry is a duplicate; then the current
-    /// span stays the same.
+    /// Adds an entry for a span that the thread enters. Returns true if this span is now the current span. Returns
+    /// false if the entry is a duplicate, which does not change the current span.
     pub(super) fn push(&self, span_id: u64, local_id: u64, call_site_id: u32, owner: u32, is_recorded: bool) -> bool {
         let len = self.len.get();
         let tag = u64::from(call_site_id) << 32 | u64::from(owner) | if is_recorded { 0 } else { UNRECORDED };
@@ -105,8 +108,8 @@ impl SpanStack {
         let owner = (entry.tag & OWNER_MASK) as u32;
         let is_duplicate = self.last_where(|other| other.is(entry.local_id, owner)).is_some();
         let tag = if is_duplicate { entry.tag | DUPLICATE } else { entry.tag };
-        // While the thread ends, the destructor of `HEAP_ENTRIES` may have run. Then there is no place for the entry:
-        // the entry is dropped, and the later exit of its span finds no entry.
+        // While the thread ends, `HEAP_ENTRIES` may already be destroyed. Then the entry has no place and is dropped.
+        // The later exit of its span finds no entry.
         let is_kept = HEAP_ENTRIES.try_with(|entries| entries.borrow_mut().push(SpanEntry { tag, ..entry })).is_ok();
         if is_kept {
             self.len.set(self.len.get() + 1);
@@ -114,7 +117,8 @@ impl SpanStack {
         is_kept && !is_duplicate
     }
 
-    /// Removes the last entry of a span that the thread exits, wherever that entry is, and returns it.
+    /// Removes and returns the last entry of the span that the thread exits. The entry may be anywhere in the stack.
+    /// Returns `None` if the stack has no entry of the span.
     pub(super) fn pop(&self, local_id: u64, owner: u32) -> Option<SpanEntry> {
         let len = self.len.get();
         let on_heap = HEAP_ENTRIES.try_with(|entries| {
@@ -139,7 +143,8 @@ impl SpanStack {
         Some(removed)
     }
 
-    /// Moves the first entry on the heap to the last inline cell, which the removal of an inline entry has freed.
+    /// Moves the first entry on the heap to the last cell of `inline`, which is free after an inline entry was
+    /// removed.
     fn refill_inline(&self) {
         let first = HEAP_ENTRIES.try_with(|entries| {
             let mut entries = entries.borrow_mut();
@@ -148,7 +153,7 @@ impl SpanStack {
         self.inline[INLINE - 1].set(first.unwrap_or(SpanEntry::EMPTY));
     }
 
-    /// Returns the innermost entry for which `is_wanted` returns true.
+    /// Returns the innermost entry for which `is_wanted` returns true, or `None` if there is no such entry.
     #[inline(always)]
     fn last_where(&self, is_wanted: impl Fn(&SpanEntry) -> bool) -> Option<SpanEntry> {
         let len = self.len.get();
@@ -161,28 +166,29 @@ impl SpanStack {
         inline.iter().rev().map(EntryCell::get).find(is_wanted)
     }
 
-    /// Returns the entry of the innermost span of `owner` that the thread is in.
+    /// Returns the entry of the innermost span of `owner` that the thread is in. Returns `None` if the thread is in
+    /// no span of `owner`.
     #[inline(always)]
     pub(super) fn current(&self, owner: u32) -> Option<SpanEntry> {
         self.last_where(|entry| entry.is_current_of(owner))
     }
 
-    /// Returns the innermost entry of `owner` that is no duplicate and whose enter was recorded. It is not always the
-    /// entry of [`Self::current`]: the thread may be in a further span whose enter was not recorded. So the caller
-    /// compares the entry's `local_id` with the current span of the registry.
+    /// Returns the innermost entry of `owner` that is no duplicate and whose enter was recorded. The thread may be in
+    /// a further span inside of it, whose enter was not recorded. So the caller must compare `local_id` of the entry
+    /// with the current span of the registry.
     #[inline(always)]
     pub(super) fn current_and_recorded(&self, owner: u32) -> Option<SpanEntry> {
         self.last_where(|entry| entry.is_current_and_recorded_of(owner))
     }
 
-    /// Returns the id of the innermost span of `owner` that the thread is in, or 0 if the thread is in no span of
-    /// `owner`.
+    /// Returns the id of the innermost span of `owner` that the thread is in. Returns 0 if the thread is in no span
+    /// of `owner`.
     #[inline(never)]
     pub(super) fn current_of(&self, owner: u32) -> u64 {
         self.current(owner).map_or(0, |entry| entry.span_id)
     }
 
-    /// Returns the id of the innermost span that the thread is in, whichever subscriber or layer the span belongs to.
+    /// Returns the id of the innermost span that the thread is in. The span may belong to any subscriber or layer.
     /// Returns 0 if the thread is in no span.
     #[inline(always)]
     pub(super) fn current_span_id(&self) -> u64 {

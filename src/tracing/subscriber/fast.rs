@@ -9,9 +9,10 @@ use crate::tracing::span_slab::SPAN_SLAB;
 use crate::tracing::thread::ThreadState;
 use tracing_core::span::{Attributes, Id};
 
-/// The fast paths. Each of them handles the common case, or returns `None` and changes nothing.
+/// The fast paths. Each handles only the common case. In every other case it returns `None` and changes nothing, and
+/// the caller takes the slow path.
 impl RecorderSubscriber {
-    /// Creates a span without fields whose parent is the current span.
+    /// Creates a span that has no fields and whose parent is the current span.
     #[inline(always)]
     pub(super) fn try_new_span(&self, thread: &ThreadState, attributes: &Attributes<'_>) -> Option<Id> {
         let ring = self.sink.try_ring(thread)?;
@@ -46,7 +47,8 @@ impl RecorderSubscriber {
         Some(())
     }
 
-    /// Closes a span whose only handle is dropped. Returns true, which tells `tracing` that the span is closed.
+    /// Drops the only handle of a span, which closes the span. Returns `Some(true)` then: the caller returns the
+    /// `true` to `tracing`, as a sign that the span is closed.
     #[inline(always)]
     pub(super) fn try_close_last(&self, thread: &ThreadState, span_id: u64) -> Option<bool> {
         let ring = self.sink.try_ring(thread)?;
@@ -59,9 +61,9 @@ impl RecorderSubscriber {
     }
 }
 
-// The functions below finish a fast path if the ring could not record the event on its own fast path. They return the
-// result of the fast path that calls them. So the call is the last action of the fast path, which need not keep
-// anything on the stack.
+// The two functions below finish a fast path if the ring cannot record the event on its own fast path. They return
+// the result of the fast path that calls them. So the call is the last thing that the fast path does, and the fast
+// path keeps nothing on the stack.
 
 #[cold]
 #[inline(never)]

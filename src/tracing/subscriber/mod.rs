@@ -1,4 +1,4 @@
-//! `RecorderSubscriber`: a subscriber that records directly to the ring.
+//! `RecorderSubscriber`: a subscriber that records directly to the ring, without tracing-subscriber's `Registry`.
 
 mod fast;
 mod slow;
@@ -21,18 +21,19 @@ use tracing_core::span::{Attributes, Current, Id, Record};
 use tracing_core::subscriber::{Interest, Subscriber};
 use tracing_core::{Event, LevelFilter, Metadata};
 
-/// Id that the subscriber gives to each span that it does not record.
+/// Id that the subscriber gives to every span that it does not record. All these spans share the id.
 const UNRECORDED: u64 = u64::MAX;
 
-/// A complete `tracing` subscriber that records everything its filter accepts, and does nothing else. It is for
-/// programs that need no other layers. A span without fields costs less than with a `Registry` of tracing-subscriber
-/// without any layer (docs/COST.md has the figures).
+/// A complete `tracing` subscriber. It records everything that its filter accepts, and does nothing else, so it is
+/// for programs that need no other layers. A span without fields costs less than with a `Registry` of
+/// tracing-subscriber that has no layer at all (docs/COST.md has the figures).
 ///
-/// This type reads no environment variable: the program chooses the filter ([`Self::with_filter`]).
-/// [`init`](super::init) reads the environment variables.
+/// A `RecorderSubscriber` reads no environment variables: the program sets the filter with [`Self::with_filter`]. To
+/// read the variables, use [`init`](super::init).
 ///
-/// The subscriber keeps 16 bytes for each open span, to know when the last handle is gone. Each thread keeps a stack of
-/// the spans that it is in, by the same rules as `Registry`.
+/// For each open span the subscriber keeps 16 bytes, among them the handle count, by which it knows when the last
+/// handle is dropped. For each thread it keeps a stack of the spans that the thread is in, by the same rules as
+/// `Registry`.
 ///
 /// ```
 /// use eventring::tracing::{PerfRecorder, RecorderSubscriber};
@@ -59,8 +60,8 @@ impl RecorderSubscriber {
         Self::to(Sink::Own(recorder))
     }
 
-    /// Creates a subscriber that records everything to the recorder in [`PERF`](super::PERF), as soon as a recorder is
-    /// installed there.
+    /// Creates a subscriber that records everything to the recorder in [`PERF`](super::PERF). Until a recorder is
+    /// installed there, the subscriber records nothing.
     #[must_use]
     pub fn global() -> Self {
         Self::to(Sink::Global)
@@ -70,14 +71,15 @@ impl RecorderSubscriber {
         Self { sink, filter: FilterHandle::new(TargetFilter::all()), owner: next_owner() }
     }
 
-    /// Makes the subscriber record only spans and events that `filter` accepts. Default: all spans and events.
+    /// Makes the subscriber record only the spans and events that `filter` accepts. Without this call it records all
+    /// of them.
     #[must_use]
     pub fn with_filter(self, filter: TargetFilter) -> Self {
         self.filter.replace(filter);
         self
     }
 
-    /// Makes the subscriber record only spans and events at `level` or more important levels.
+    /// Makes the subscriber record only spans and events whose level is `level` or more important.
     #[must_use]
     pub fn with_max_level(self, level: impl Into<LevelFilter>) -> Self {
         self.with_filter(TargetFilter::level(level))
@@ -89,20 +91,21 @@ impl RecorderSubscriber {
         self.filter.clone()
     }
 
-    /// Returns the recorder; `None` if no recorder is installed in [`PERF`](super::PERF) yet.
+    /// Returns the subscriber's recorder. Returns `None` if the subscriber records to [`PERF`](super::PERF) and no
+    /// recorder is installed there.
     #[must_use]
     pub fn recorder(&self) -> Option<&PerfRecorder> {
         self.sink.recorder()
     }
 
-    /// Returns the shared state of the recorder, if the recorder is switched on.
+    /// Returns the state of the recorder if there is a recorder and it is switched on, and `None` otherwise.
     #[inline(always)]
     fn recording(&self) -> Option<&Arc<PerfCore>> {
         self.sink.recording()
     }
 
-    /// Returns the id of the innermost span of this subscriber that the thread is in, or 0 if the thread is in no such
-    /// span.
+    /// Returns the id of the innermost span of this subscriber that the thread is in. Returns 0 if the thread is in
+    /// no span of this subscriber.
     #[inline(always)]
     fn current_id(&self, thread: &ThreadState) -> u64 {
         match thread.span_stack.try_current(self.owner) {
@@ -122,13 +125,13 @@ impl RecorderSubscriber {
     }
 }
 
-/// Returns the id in the type of `tracing`. (`Id::from_u64` would be a function call.)
+/// Returns the id as `tracing`'s type. (`Id::from_u64` would do the same, but is a function call.)
 #[inline(always)]
 fn id_of(span_id: u64) -> Id {
     Id::from_non_zero_u64(NonZeroU64::new(span_id).unwrap_or(NonZeroU64::MAX))
 }
 
-/// Returns the id of a recorded span; `None` if the span is not recorded.
+/// Returns the number of a span id, or `None` if it is the id of a span that is not recorded.
 #[inline(always)]
 fn recorded(id: &Id) -> Option<u64> {
     Some(id.into_u64()).filter(|id| *id != UNRECORDED)
@@ -137,7 +140,8 @@ fn recorded(id: &Id) -> Option<u64> {
 impl Subscriber for RecorderSubscriber {
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
         let Some(recorder) = self.recorder().filter(|recorder| recorder.is_enabled()) else {
-            // Nothing is recorded now. When recording is switched on, `tracing` asks again for all call sites.
+            // There is no recorder, or it is switched off. When this changes, `tracing` asks again for all call
+            // sites.
             return Interest::never();
         };
         if !self.filter.accepts(metadata) {

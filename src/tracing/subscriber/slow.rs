@@ -12,7 +12,7 @@ use tracing_core::field::Visit;
 use tracing_core::span::{Attributes, Id};
 use tracing_core::subscriber::Subscriber as _;
 
-/// The slow paths. Each of them handles every case, from the beginning.
+/// The slow paths. Each starts from the beginning and handles every case.
 impl RecorderSubscriber {
     #[inline(never)]
     pub(super) fn new_span_slow(&self, thread: &ThreadState, attributes: &Attributes<'_>) -> Id {
@@ -20,8 +20,8 @@ impl RecorderSubscriber {
         if attributes.fields().is_empty() {
             return self.encoded_span(thread, attributes, EncodedFields::NONE);
         }
-        // A new call site, and a thread that moves to another ring, record events: so both come before the time is
-        // taken.
+        // The next two calls may record other events: a new call site, or a thread that moves to another ring. So
+        // they come before `encode_fields`, which takes the time of this event.
         core.call_site_id(attributes.metadata());
         let Some(ring) = thread.ring_of(core) else { return id_of(UNRECORDED) };
         let visit = |visitor: &mut dyn Visit| attributes.record(visitor);
@@ -63,8 +63,8 @@ impl RecorderSubscriber {
         record_with_fields(ring, thread, PerfEvent::SpanNew, ext, fields);
         let id = id_of(span_id);
         if fields.has_panicked {
-            // A field has panicked while it was formatted. The panic continues, and the program never gets the span's
-            // id. So the span is closed here.
+            // The `Debug` code of a field has panicked, and the panic continues. So the program never gets the id of
+            // the span, and the span is closed here.
             self.try_close(id.clone());
         }
         id
@@ -73,8 +73,8 @@ impl RecorderSubscriber {
     #[inline(never)]
     pub(super) fn event_slow(&self, thread: &ThreadState, event: &Event<'_>) {
         let Some(core) = self.recording() else { return };
-        // A new call site, and a thread that moves to another ring, record events: so both come before the time is
-        // taken.
+        // The next two calls may record other events: a new call site, or a thread that moves to another ring. So
+        // they come before `encode_fields`, which takes the time of this event.
         core.call_site_id(event.metadata());
         let Some(ring) = thread.ring_of(core) else { return };
         let visit = |visitor: &mut dyn Visit| event.record(visitor);

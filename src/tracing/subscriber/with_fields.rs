@@ -12,21 +12,23 @@ use crate::tracing::thread::ThreadState;
 use tracing_core::span::{Attributes, Id};
 use tracing_core::{Event, Metadata};
 
-/// Values that the fast path of an event with fields needs before it visits the fields.
+/// Values that the fast path looks up before it visits the fields of a span or event.
 pub(super) struct Prepared<'s> {
     pub(super) core: &'s PerfCore,
     pub(super) ring: &'s Recorder,
     pub(super) call_site_id: u32,
-    /// Id of the innermost span of this subscriber that the thread is in, or 0 if the thread is in no such span.
+    /// Id of the innermost span of this subscriber that the thread is in. 0 if the thread is in no span of this
+    /// subscriber.
     pub(super) current_id: u64,
     pub(super) epoch_nanos: u64,
 }
 
-/// Fast paths with fields. These functions need a stack buffer of 1 KiB. `new_span_with_fields` is not inlined, so that
-/// the creation of a span without fields needs no room for the buffer.
+/// The fast paths with fields. They use a buffer of 1 KiB on the stack. `new_span_with_fields` is not inlined, so
+/// that a span without fields is created without this buffer.
 impl RecorderSubscriber {
-    /// Prepares an event with fields. Returns `None` and changes nothing if the slow path has to record the event.
-    /// Reads the clock last, so that no step of the preparation takes time after it.
+    /// Looks up what the fast path of an event with fields needs. Returns `None` and changes nothing if the event
+    /// must take the slow path. The clock is read last, so that the lookups take no time between the time of the
+    /// event and its fields.
     #[inline(always)]
     pub(super) fn try_prepare(
         &self,
@@ -50,9 +52,9 @@ impl RecorderSubscriber {
         let mut encoder = SmallEncoder::new(thread, &core.limits);
         let panicked = move |fields: EncodedFields<'_>| self.encoded_span(thread, attributes, fields);
         visit_fields(&mut encoder, |encoder| attributes.record(encoder), panicked);
-        // The fields have been visited, so `new_span_slow` must not be called any more: it would visit and format the
-        // values again, and a value may record events while it is formatted. Below, only the encoded fields are used,
-        // or a larger buffer.
+        // The fields have been visited, so `new_span_slow` must not be called any more. It would visit them again,
+        // and run their `Debug` code again, which may itself record events. The code below uses the encoded fields,
+        // or a larger buffer if they do not fit.
         if encoder.is_too_small() {
             return self.large_span(thread, attributes, epoch_nanos);
         }
