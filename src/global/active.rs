@@ -26,7 +26,7 @@ pub trait RecordsTo: EventType {
     fn global_recorder() -> &'static GlobalRecorder;
 
     /// Calls `f` with the extension words that scopes ([`ExtScope`](super::ExtScope)) have set on the calling thread
-    /// for events of this type. By default these words are all 0.
+    /// for events of this type. This default passes words that are all 0.
     #[doc(hidden)]
     #[inline(always)]
     fn with_ambient<R>(f: impl FnOnce(&AmbientWords) -> R) -> R {
@@ -115,8 +115,8 @@ impl GlobalRecorder {
             // Stores in the state that the recorder accepts these events, so that the next event of this type takes
             // the fast path. If another thread holds the lock, nothing is stored, and the next event tries again.
             if let Some(mut switch) = self.try_lock()
-                // The check above was about `recorder`. In a forked child, another recorder may have replaced it
-                // meanwhile. Then nothing is stored.
+                // Stores nothing if `recorder` is not the installed recorder any more. In a forked child, another
+                // recorder may have been installed since `recorder` was checked.
                 && self.installed().is_some_and(|installed| std::ptr::eq(installed, recorder))
             {
                 switch.events = events.id.addr();

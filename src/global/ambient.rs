@@ -97,11 +97,11 @@ pub struct ExtScope {
 struct Guard {
     /// The scope's number among those of the thread.
     id: u64,
-    /// The address of `INFO`, the static that describes the event type whose word the scope sets.
+    /// The address of the static `INFO` of an event type. The scope sets a word of the events of this type.
     events: usize,
     index: usize,
-    /// The value that the word had before this scope. When the scope ends, the word gets this value back. But if a
-    /// newer scope of the same word still lives, the word keeps its value, and that scope takes `before` over.
+    /// The value that the word had before this scope, and gets back when the scope ends. But if a newer scope of the
+    /// same word still lives then, the word keeps its value, and `before` passes to that newer scope.
     before: u64,
 }
 

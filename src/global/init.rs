@@ -1,5 +1,5 @@
-//! Functions that make a recorder and install it for the whole process. Its configuration comes from code or from an
-//! environment variable.
+//! Functions that make a recorder and install it for the whole process. The configuration of the recorder comes from
+//! code or from an environment variable.
 
 use super::active::{RecordsTo, identity};
 use super::global_recorder::{GlobalRecorder, NotInstalled};
@@ -112,8 +112,8 @@ impl GlobalRecorder {
     /// All of its memory is touched immediately.
     ///
     /// The file is removed when the process exits normally: `main` returns (also with an error), or the program calls
-    /// `exit`. If the process ends in any other way, the file stays and is readable. Other ways are a panic of
-    /// `main`, an abort and any signal, also Ctrl-C and SIGTERM.
+    /// `exit`. After a panic of `main`, an abort or any signal (also Ctrl-C and SIGTERM), the file stays and is
+    /// readable.
     ///
     /// The next recorder of the same name replaces a file that stayed. To remove it yourself, look up its path with
     /// `eventring info NAME`. To keep the file after a normal exit, too, call `.keep(true)` on the recorder that this
@@ -160,9 +160,9 @@ impl GlobalRecorder {
         InitError { global: self.name(), cause }
     }
 
-    /// Makes a recorder with `builder` and installs it, like [`Self::try_init`]. The builder can set everything, also
-    /// the description of the events. The caller makes sure that the described events are those that name this global
-    /// recorder: `record!` refuses events of any other schema, see [`Self::active_for`].
+    /// Makes a recorder with `builder` and installs it, like [`Self::try_init`]. The builder sets everything, also
+    /// the description of the events. The described events must be events that name this global recorder. Otherwise
+    /// the ring stays empty, because `record!` refuses events of another schema, see [`Self::active_for`].
     ///
     /// # Errors
     /// As [`Self::try_init`].

@@ -83,12 +83,13 @@ impl PerfRecorderBuilder {
         self
     }
 
-    /// Sets the size of the tables to 2^shift bytes, with a shift of 13 to 40. Three quarters hold call sites, one
-    /// quarter holds threads. Default: a shift of 22, which means 4 MiB, for about 15,000 call sites and 30,000
-    /// threads.
+    /// Sets the size of the tables of call sites and threads to 2^shift bytes, with a shift of 13 to 40. Three
+    /// quarters hold call sites, one quarter holds threads. Default: a shift of 22, which means 4 MiB, for about
+    /// 15,000 call sites and 30,000 threads.
     ///
-    /// Each call site and each thread is also recorded as an event. If it does not fit its table, the recorder counts
-    /// it, and a reader knows it only while its event is still in the ring.
+    /// Each call site and each thread is also recorded as an event. The recorder counts the call sites and threads
+    /// that do not fit their table. A reader knows such a call site or thread only while its event is still in the
+    /// ring.
     pub fn tables_shift(mut self, shift: u32) -> Self {
         self.tables_shift = shift;
         self

@@ -173,8 +173,7 @@ impl CallSites {
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
-        // A poisoned lock does no harm. Only a failed allocation can panic while the lock is held, and then the lists
-        // are still complete.
+        // A poisoned lock does no harm: wherever code panics while it holds this lock, the lists are complete.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

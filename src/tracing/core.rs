@@ -92,9 +92,9 @@ impl PerfCore {
         }
     }
 
-    /// Returns the id of a call site. In a forked child, a call site that the process has not met gets the id
-    /// [`NO_CALL_SITE`]. A child must not take the lock of the call sites, because another thread may have held it at
-    /// the fork. The child's recorder records nothing anyway.
+    /// Returns the id of a call site. In a forked child, returns [`NO_CALL_SITE`] for a call site that the process
+    /// has not met. The child must not take the lock of the call sites, because another thread may have held it at
+    /// the fork. The child records nothing anyway, so it needs no new ids.
     #[inline(always)]
     pub(super) fn call_site_id(&self, metadata: &'static Metadata<'static>) -> u32 {
         match CALL_SITES.known_id_of(metadata) {

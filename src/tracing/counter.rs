@@ -93,8 +93,8 @@ impl StaticCallSite {
         Self { name, location, id: AtomicUsize::new(0) }
     }
 
-    /// Returns the id of the call site. A forked child does not register a new call site, because another thread may
-    /// have held the lock of the call sites at the fork. It gets 0.
+    /// Returns the id of the call site. In a forked child, returns 0 for a call site that has no id yet. The child
+    /// must not take the lock of the call sites, because another thread may have held it at the fork.
     #[inline(always)]
     fn call_site_id(&'static self, recorder: &PerfRecorder, kind: CallSiteKind) -> u32 {
         // Relaxed: `register` adds the call site to the tables of all recorders before it stores the id here. A

@@ -16,8 +16,8 @@ const SYNONYMS: [(&str, LevelFilter); 8] = [
     ("verbose", LevelFilter::TRACE),
     ("warning", LevelFilter::WARN),
 ];
-/// Characters that no target has. In other filter languages they stand for lists, patterns and quotes. The last one
-/// is what bytes that are not UTF-8 are replaced by.
+/// Characters that no target has. In other filter languages they stand for lists, patterns and quotes. The last
+/// character stands for bytes that were not UTF-8.
 const NOT_IN_TARGETS: [char; 8] = [';', '|', '*', '?', '"', '\'', '`', char::REPLACEMENT_CHARACTER];
 
 /// The fault of a directive.
@@ -74,8 +74,8 @@ fn check_single_word(word: &str) -> Result<(), Problem> {
     synonym.or_else(typo).map_or(Ok(()), |level| Err(Problem::LooksLike(level)))
 }
 
-/// Returns true if one edit makes `b` from `a`: one letter is added, removed or replaced, or two neighbouring letters
-/// are exchanged. The two words must differ.
+/// Returns true if exactly one edit turns `a` into `b`. An edit adds, removes or replaces one letter, or exchanges
+/// two neighbouring letters.
 fn is_one_edit_apart(a: &[u8], b: &[u8]) -> bool {
     let prefix = a.iter().zip(b).take_while(|(a, b)| a == b).count();
     let (a, b) = (&a[prefix..], &b[prefix..]);

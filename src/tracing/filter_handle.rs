@@ -14,8 +14,8 @@ pub struct FilterHandle(Arc<Shared>);
 
 struct Shared {
     /// Two places for a filter: one holds the current filter, the other takes the next filter. So a thread that asks
-    /// the filter never waits for a lock. In a forked child, another thread may have held the lock at the fork, and
-    /// would never release it.
+    /// the filter never waits for a lock. In a forked child, such a wait could last for ever: another thread may have
+    /// held the lock at the fork.
     filters: [RwLock<TargetFilter>; 2],
     /// Index of the current filter.
     current: AtomicUsize,

@@ -130,9 +130,9 @@ pub fn try_init_with(recorder: PerfRecorderBuilder, filter: TargetFilter) -> Res
     let recorder = install(recorder)?;
     let subscriber = RecorderSubscriber::global().with_filter(filter);
     let filter = subscriber.filter_handle();
-    // The subscriber is set inside `switch`, which holds the lock of all changes. Without the lock, `tracing` could
-    // be asking for all call sites because of another thread's change. It could collect the answers before this
-    // subscriber is set, and store them after.
+    // The subscriber is set inside `switch`, which holds the lock of all changes. Without the lock, another thread's
+    // change could make `tracing` ask for all call sites at the same time: `tracing` could collect the answers before
+    // this subscriber is set, and store them after.
     let is_set = switch(|| dispatcher::set_global_default(dispatcher::Dispatch::new(subscriber)).is_ok());
     if !is_set {
         PERF.set_enabled(false);

@@ -16,10 +16,10 @@
 //! Both record to a [`PerfRecorder`], which has several rings (shards), so that threads share a ring only if there
 //! are more threads than rings.
 //!
-//! For each span the ring gets an event when the span is created (with its fields, parent and call site), when a
-//! thread enters or exits it, when it gets further fields, when it is linked to a span that it follows from, and when
-//! its last handle is dropped. The ring also gets log records with their fields, threads, [`Counter`]s and
-//! [`Marker`]s.
+//! The ring gets an event of a span in each of these cases: the span is created (with its fields, parent and call
+//! site), a thread enters or exits it, it gets further fields, the program notes that it follows from another span,
+//! its last handle is dropped. Log records with their fields, threads, [`Counter`]s and [`Marker`]s are recorded,
+//! too.
 //!
 //! A typed event that is recorded inside a span carries the id of this span
 //! ([`current_span_id`](crate::global::current_span_id)).

@@ -31,8 +31,8 @@ use std::sync::Arc;
 /// bytes. While nearly 2^24 spans are open, further spans are not recorded, but counted ([`PerfStats::lost_spans`]).
 ///
 /// In a forked child the recorder records nothing, because its rings belong to the parent process. The child can
-/// create a recorder of its own. For a global subscriber, it [installs](crate::global::GlobalRecorder::install) this
-/// recorder in [`PERF`].
+/// create a recorder of its own, and [install](crate::global::GlobalRecorder::install) it in [`PERF`] if the
+/// subscriber is a global one.
 #[derive(Clone)]
 pub struct PerfRecorder {
     pub(super) core: Arc<PerfCore>,

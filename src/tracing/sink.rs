@@ -71,8 +71,8 @@ impl Sink {
         }
     }
 
-    /// Records an exit or a close of a span, even while recording is switched off. The enter or the creation was
-    /// recorded: without this event, readers would take the span for open for ever.
+    /// Records an exit or a close of a span, even while recording is switched off. Call this only if the enter or the
+    /// creation was recorded: without its end, readers would take the span for open for ever.
     pub(super) fn record_end(&self, thread: &ThreadState, event: PerfEvent, ext: PerfExt) {
         if let Some(recorder) = self.recorder() {
             recorder.core.record(thread, event, ext, &[]);

@@ -1,8 +1,8 @@
 //! Changes of the recording: it is switched on or off, or gets another filter or another recorder. One thread at a
 //! time makes such a change.
 //!
-//! `tracing` asks each subscriber two questions: whether it wants a call site, for every call site, and what is the
-//! most verbose level that it wants. It caches the answers, and asks again when `rebuild_interest_cache` is called.
+//! For each call site, `tracing` asks the subscribers whether they want it. It also asks them for the most verbose
+//! level that they want. It caches all answers, and asks again when `rebuild_interest_cache` is called.
 //!
 //! A thread makes a change and then calls `rebuild_interest_cache`, both under a lock. This is called the thread's
 //! *turn*. Without the lock, the following could happen. Thread A collects the answers while recording is off. Thread

@@ -4,8 +4,8 @@
 //! Fields are first encoded into a small buffer, so that most events touch little of the stack. If the fields do not
 //! fit, they are all visited again and encoded into a larger buffer. So a value's `Debug` code may run twice.
 //!
-//! If the `Debug` code of a field panics, the event is recorded with what was encoded until then, and the panic goes on to
-//! the caller.
+//! If the `Debug` code of a field panics, the event is recorded with the fields that were encoded until then, and the
+//! panic continues to the caller.
 
 mod encoder;
 
@@ -56,11 +56,11 @@ pub(super) struct EncodedFields<'b> {
     /// content extension.
     pub(super) flags_and_counts: u64,
     /// The time before the fields were visited, if the event may have this time. `None` means that the clock must be
-    /// read now: either it was not read before, or a value was formatted. Formatting may take long and may record
-    /// other events, which must not be later than this event.
+    /// read after the encoding. Either it was not read before, or a value was formatted: formatting may record other
+    /// events, which come first in the ring, so this event must not have an earlier time.
     pub(super) epoch_nanos: Option<u64>,
-    /// True if the formatting of a value has panicked. Then the payload ends with the field that panicked, and the
-    /// panic continues to the caller.
+    /// True if the formatting of a value has panicked. Then the payload has the fields that were encoded until then,
+    /// and the panic continues to the caller.
     pub(super) has_panicked: bool,
 }
 

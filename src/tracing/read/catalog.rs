@@ -68,9 +68,8 @@ struct TableRead {
     damaged_entries: u32,
 }
 
-/// When this many entries of a table were damaged, the catalog stops reading the table. A damaged table can hold
-/// millions of such entries. Without the limit, the catalog would go through them again for every event that names an
-/// unknown id.
+/// When this many entries of a table were damaged, the catalog stops reading the table. The table of a damaged file
+/// can have millions of damaged entries, and reading all of them would take long.
 const DAMAGED_ENTRIES_MAX: u32 = 1 << 8;
 
 /// Losses that only the recorder itself has counted. The counters of its rings do not contain them.

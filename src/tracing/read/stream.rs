@@ -182,8 +182,8 @@ impl PerfReader {
         PerfItem::Record(decode_record(&mut self.catalog, shard, &event, self.rings.payload()))
     }
 
-    /// Returns the typed events to which the ring with this index in `rings` belongs. The ring may be a further shard
-    /// of their recorder. Returns `None` for a shard of the perf recorder.
+    /// Returns the ring of typed events with this index in `rings`. If the index is that of a further shard of typed
+    /// events, returns the first ring of the same recorder. Returns `None` for a shard of the perf recorder.
     fn typed(&self, ring: usize) -> Option<&TypedRing> {
         let ring = self.rings.rings()[ring].recorder().unwrap_or(ring);
         self.typed.iter().find(|typed| typed.ring == ring)

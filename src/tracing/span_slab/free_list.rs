@@ -105,8 +105,8 @@ impl SpanSlab {
             return Some(first);
         }
         let first = self.unused.fetch_add(u64::from(CHAIN), Ordering::Relaxed);
-        // Chains and blocks begin at multiples of their sizes, which are powers of two. So all cells of a chain lie
-        // in the same block, and it is enough to make the block of `first`.
+        // The new chain begins at a multiple of `CHAIN`, and so does every block. So all cells of the chain lie in
+        // the same block, and it is enough to make the block of `first`.
         if self.make_block_of(first).is_none() {
             self.unused.fetch_sub(u64::from(CHAIN), Ordering::Relaxed);
             return None;

@@ -9,7 +9,7 @@
 //! that has had all generations is never used again.
 //!
 //! The ids have [`ID_BITS`] bits. The ids of a `RecorderLayer` have the next higher bit set, so the two kinds of ids
-//! never collide. Both kinds can be held exactly by an `f64`, as which JSON readers hold numbers.
+//! never collide. An `f64` can hold every id exactly, which matters because many JSON readers hold numbers as `f64`.
 //!
 //! Free cells are in free lists ([`free_list`]).
 
@@ -23,8 +23,8 @@ use crate::sync::{AtomicU64, Ordering};
 use cell::SpanCell;
 pub(super) use free_list::FreeList;
 
-/// Number of bits of an id that hold the index of the cell. So nearly 2^24 spans can be open at the same time, in 256
-/// MiB.
+/// Number of bits of an id that hold the index of the cell. So nearly 2^24 spans can be open at the same time, and
+/// their cells take 256 MiB.
 const INDEX_BITS: u32 = 24;
 const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;
 /// Bits of an id.

@@ -89,7 +89,7 @@ impl SpanStack {
     }
 
     /// Adds an entry for a span that the thread enters. Returns true if this span is now the current span. Returns
-    /// false if the entry is a duplicate, which does not change the current span.
+    /// false if it is not: the entry is a duplicate, or the thread is ending and there is no place for the entry.
     pub(super) fn push(&self, span_id: u64, local_id: u64, call_site_id: u32, owner: u32, is_recorded: bool) -> bool {
         let len = self.len.get();
         let tag = u64::from(call_site_id) << 32 | u64::from(owner) | if is_recorded { 0 } else { UNRECORDED };

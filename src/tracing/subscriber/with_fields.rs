@@ -27,8 +27,8 @@ pub(super) struct Prepared<'s> {
 /// that a span without fields is created without this buffer.
 impl RecorderSubscriber {
     /// Looks up what the fast path of an event with fields needs. Returns `None` and changes nothing if the event
-    /// must take the slow path. The clock is read last, so that the lookups take no time between the time of the
-    /// event and its fields.
+    /// must take the slow path. The clock is read last, so that no lookup lies between the time of the event and the
+    /// visit of its fields.
     #[inline(always)]
     pub(super) fn try_prepare(
         &self,

@@ -59,9 +59,9 @@ impl RingLosses {
         self.rings.values().map(|ring| ring.lost_until(now_epoch_nanos)).max().unwrap_or(0)
     }
 
-    /// Returns the time until which events were lost that `thread` may have recorded, in nanoseconds since the epoch.
-    /// Returns 0 if no such events were lost. If a ring has lost events and has no record yet, any thread may have
-    /// recorded the lost events.
+    /// Returns the time until which events of `thread` may have been lost, in nanoseconds since the epoch. These are
+    /// losses in the rings to which the thread has recorded, and in rings that have no record yet, which may have
+    /// lost events of any thread. Returns 0 if these rings have lost no events.
     pub(crate) fn of_thread(&self, thread: ThreadKey, now_epoch_nanos: u64) -> u64 {
         let concerned = self.rings.iter().filter(|(ring, _)| self.concerns(Some(**ring), thread));
         concerned.map(|(_, ring)| ring.lost_until(now_epoch_nanos)).max().unwrap_or(0)

@@ -4,9 +4,9 @@
 //! | file | idea |
 //! |---|---|
 //! | `stacks` | the span stack of each thread |
-//! | `losses` | until when rings have lost events, and whose events these may have been |
+//! | `losses` | until when each ring has lost events, and which threads may have recorded them |
 //! | `open` | the open spans and slices |
-//! | `ended` | the spans that are handed out |
+//! | `ended` | the spans that the replay returns: closed, lost, and the rest at the end |
 
 mod ended;
 mod losses;
@@ -40,7 +40,7 @@ use std::sync::Arc;
 ///
 /// In a stream without end, two things could fill the memory: spans whose close was lost, and spans that threads
 /// enter again and again. Against the first, call [`take_lost`](Self::take_lost) from time to time. Against the
-/// second, make the replay with [`without_slices`](Self::without_slices). The replay still keeps several bytes for
+/// second, make the replay with [`without_slices`](Self::without_slices). The replay still keeps a little memory for
 /// each thread that has recorded.
 #[derive(Clone, Debug, Default)]
 pub struct SpanReplay {
@@ -64,8 +64,8 @@ pub struct SpanReplay {
 pub enum SpanChange {
     /// No change of a span: the record is a log record, a mark or a sample, or it describes a thread or a call site.
     None,
-    /// Change of a span without a slice: the span was created, it got fields, it follows from another span, or a
-    /// thread exited it whose enter was not seen.
+    /// Change of a span, but not of its slices: the span was created, it got fields, it follows from another span, or
+    /// a thread exited it and the enter was not seen.
     Updated(SpanId),
     /// Begin of a slice: a thread entered a span.
     SliceBegun(OpenSlice),
