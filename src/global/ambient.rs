@@ -122,8 +122,8 @@ impl ExtScope {
         let before = store(index, value);
         let events = std::ptr::from_ref(E::INFO).addr();
         let guard = Guard { id: NEXT_ID.replace(NEXT_ID.get() + 1), events, index, before };
-        // While the thread ends, its `GUARDS` may already be destroyed. Then `try_with` fails and the scope is in no
-        // list. Its drop restores the value that the word had before the scope.
+        // While the thread ends, its `GUARDS` may already be destroyed. Then `try_with` fails, and the scope is in no
+        // list. When such a scope is dropped, the word gets the value that it had before the scope.
         let _ = GUARDS.try_with(|guards| guards.borrow_mut().push(guard));
         Self { guard, store, _not_send: PhantomData }
     }

@@ -19,8 +19,8 @@ impl<T: Send + Sync + 'static> Leaked<T> {
         // Acquire, pairs with the release in `set`: the value was initialised before its address was stored, so it is
         // initialised when this thread uses it.
         let value = self.0.load(Ordering::Acquire);
-        // SAFETY: the pointer is null, or it is of a box that `set` leaked: its value is initialised (see above), lives
-        // for the rest of the program, and is only ever shared.
+        // SAFETY: the pointer is null, or it comes from a box that `set` leaked. The value of such a box is
+        // initialised (see above), lives for the rest of the program, and is only ever shared.
         unsafe { value.as_ref() }
     }
 

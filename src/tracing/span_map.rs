@@ -72,8 +72,8 @@ impl SpanMap {
         for index in window::<W>(key, block) {
             let entry = &entries[index];
             // The load can be relaxed, because the compare-exchange decides whether the entry is free. The acquire of
-            // the compare-exchange pairs with the release in `remove`. So all loads and stores for the last span in
-            // this entry happen before the stores below.
+            // the compare-exchange pairs with the release in `remove`. So all loads and stores for the span that had
+            // this entry before happen before the stores below.
             if entry.key.load(Ordering::Relaxed) == 0
                 && entry.key.compare_exchange(0, key, Ordering::Acquire, Ordering::Relaxed).is_ok()
             {

@@ -43,8 +43,8 @@ pub(super) fn switch(change: impl FnOnce() -> bool) -> bool {
     if TURN.get() != Turn::NotMine {
         return note(change());
     }
-    // A poisoned lock may be used. A layer can panic when `tracing` asks it, but the lock protects no data that could
-    // be inconsistent then.
+    // A poisoned lock may be used. A layer can panic when `tracing` asks it, but `SWITCH` protects no data that could
+    // be inconsistent after the panic.
     let _lock = SWITCH.lock().unwrap_or_else(PoisonError::into_inner);
     let _mine = MyTurn::begin();
     let has_changed = note(change());

@@ -106,9 +106,9 @@ impl RecorderLayer {
         let Some(id) = current.id() else { return 0 };
         match thread.span_stack.current_and_recorded(self.owner) {
             Some(entry) if entry.local_id == id.into_u64() => entry.span_id,
-            // The registry's current span is not the innermost recorded one: a filter hides the span from this layer,
-            // or the thread entered it while recording was switched off. The registry knows the nearest span that the
-            // layer may see.
+            // The registry's current span is not the innermost span whose enter this layer has recorded. Either a
+            // filter hides the current span from this layer, or the thread entered it while recording was switched
+            // off. Only the registry knows the nearest span that this layer may see.
             _ => self.ask_registry(core, thread, ask),
         }
     }

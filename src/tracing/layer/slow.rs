@@ -70,9 +70,9 @@ impl RecorderLayer {
             None if attributes.is_contextual() => context.current_span().id().cloned(),
             explicit => explicit.cloned(),
         };
-        // When the `Registry` closes a span, it drops the span's handle of its parent through the thread's current
-        // subscriber. If this is a scoped subscriber that is being called right now, the thread has no current
-        // subscriber, and the `Registry` cannot drop the handle. So it is dropped here.
+        // When the `Registry` closes a span, it also drops the handle that the span holds of its parent. It does this
+        // through the thread's current subscriber. While a scoped subscriber is being called, the thread has no
+        // current subscriber, and the parent's handle stays. Then it is dropped here.
         let is_parent_kept = get_default(|current| current.is::<NoSubscriber>());
         for id in [Some(id.clone()), parent.filter(|_| is_parent_kept)].into_iter().flatten() {
             // This code may run while a panic unwinds, and `try_close` calls other layers. A second panic would abort

@@ -148,8 +148,8 @@ impl SpanSlab {
         let mut state = cell.state.load(Ordering::Acquire);
         if state as u32 > 1 {
             // Other threads may drop handles at the same time, so the count is lowered atomically. The thread that
-            // lowers it from 1 has dropped the last handle. If the count is already 1, no atomic step is needed: this
-            // thread has the only handle, and a new handle can only be made from a handle.
+            // lowers it from 1 has dropped the last handle. If the count was 1 when it was loaded, this step is not
+            // needed: this thread has the only handle, and a new handle can only be made from a handle.
             state = cell.state.fetch_sub(1, Ordering::AcqRel);
         }
         match state as u32 {

@@ -32,7 +32,7 @@ fn a_cell_whose_generations_are_used_up_is_not_used_again_and_no_id_comes_twice(
     let (slab, free) = (slab(), FreeList::new());
     let mut ids = HashSet::new();
     // Three chains have `3 * CHAIN` cells, and each cell has `GENERATION_MAX` ids. The loop makes more spans than
-    // that. So cells run out of generations, after both ways of closing a span.
+    // that, and closes them in two ways. So cells run out of generations in both ways.
     for n in 0..3 * u64::from(CHAIN) * GENERATION_MAX + 7 {
         let id = slab.create(&free, 1).unwrap();
         assert!(ids.insert(id), "{id:#x} again");
