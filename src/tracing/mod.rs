@@ -16,10 +16,9 @@
 //! Both record to a [`PerfRecorder`], which has several rings (shards), so that threads share a ring only if there
 //! are more threads than rings.
 //!
-//! The ring gets an event of a span in each of these cases: the span is created (with its fields, parent and call
-//! site), a thread enters or exits it, it gets further fields, the program notes that it follows from another span,
-//! its last handle is dropped. Log records with their fields, threads, [`Counter`]s and [`Marker`]s are recorded,
-//! too.
+//! Each step in the life of a span is an event in the ring: its creation (with its fields, parent and call site), the
+//! enters and exits of threads, further fields, links to spans that it follows from, and the drop of its last handle.
+//! Log records with their fields, threads, [`Counter`]s and [`Marker`]s are recorded, too.
 //!
 //! A typed event that is recorded inside a span carries the id of this span
 //! ([`current_span_id`](crate::global::current_span_id)).

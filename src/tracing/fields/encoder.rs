@@ -114,8 +114,8 @@ impl<'t, const N: usize> Encoder<'t, N> {
         self.word += FIELD;
     }
 
-    /// Encodes a value of any length. If the value does not fit and must be cut, `floor` takes the length that fits
-    /// and returns the largest length up to it that splits no character.
+    /// Encodes a value of any length. If the value is too long, it is cut: `floor` takes the length that fits, and
+    /// lowers it until no character is split.
     fn sized(&mut self, field: &Field, ty: ValueType, value: &[u8], floor: impl Fn(usize) -> usize) {
         let Ok(index) = u8::try_from(field.index()) else { return self.miss() };
         if !self.has_room_for(FIELD_HEADER_BYTES + TRUNCATION_BYTES) {

@@ -51,8 +51,8 @@ impl SpanStack {
     }
 
     /// Removes an entry like [`Self::pop`], if it is the last entry of the stack. Returns `None` and changes nothing
-    /// in every other case: the stack is empty, the last entry belongs to another span, is a duplicate, was not
-    /// recorded, or lies on the heap, or the entry before it is a duplicate.
+    /// in every other case. The last entry may belong to another span, be a duplicate, be unrecorded, or lie on the
+    /// heap. The stack may be empty, or the entry before the last may be a duplicate.
     #[inline(always)]
     pub(super) fn try_pop(&self, local_id: u64, owner: u32) -> Option<Popped> {
         let last = self.len.get().wrapping_sub(1);

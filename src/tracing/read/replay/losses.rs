@@ -59,9 +59,9 @@ impl RingLosses {
         self.rings.values().map(|ring| ring.lost_until(now_epoch_nanos)).max().unwrap_or(0)
     }
 
-    /// Returns the time until which events of `thread` may have been lost, in nanoseconds since the epoch. These are
-    /// losses in the rings to which the thread has recorded, and in rings that have no record yet, which may have
-    /// lost events of any thread. Returns 0 if these rings have lost no events.
+    /// Returns the time until which events of `thread` may have been lost, in nanoseconds since the epoch. Returns 0
+    /// if none were lost. A ring counts if the thread has recorded to it. A ring without any record counts, too: it
+    /// may have lost events of any thread.
     pub(crate) fn of_thread(&self, thread: ThreadKey, now_epoch_nanos: u64) -> u64 {
         let concerned = self.rings.iter().filter(|(ring, _)| self.concerns(Some(**ring), thread));
         concerned.map(|(_, ring)| ring.lost_until(now_epoch_nanos)).max().unwrap_or(0)
