@@ -34,7 +34,8 @@ impl std::fmt::Debug for ReadyEvent<'_> {
     }
 }
 
-/// A guard that writes the position back into the cursor when it is dropped, also if the caller's code panics.
+/// A guard that writes the position back into the cursor when the guard is dropped. So the position is right even if
+/// the caller's code panics.
 struct PositionGuard<'c> {
     cursor: &'c mut u64,
     next_seqno: u64,
@@ -48,15 +49,15 @@ impl Drop for PositionGuard<'_> {
 }
 
 impl Cursor {
-    /// Hands the events that are ready to `f`, one after another. Stops and returns `None` if `f` breaks. Otherwise
-    /// stops at the first event that is not ready or is missing, and returns the result of [`Self::next`] for that
-    /// event: [`Next::NotReady`] or [`Next::Gap`]. Never waits. Call this again after a gap.
+    /// Calls `f` with each event that is ready, in order. If `f` breaks, stops and returns `None`. Otherwise stops at
+    /// the first event that is not ready or is missing, and returns for it what [`Self::next`] would return:
+    /// [`Next::NotReady`] or [`Next::Gap`]. Never waits. After a gap, call this function again to read on.
     ///
-    /// The effect is that of a loop around [`Self::next`]. This function is a little faster, because the position stays
-    /// in a register. It is meant for programs that read millions of events.
+    /// Does the same as a loop that calls [`Self::next`], but a little faster, because the position stays in a
+    /// register. Use it in programs that read millions of events.
     ///
     /// # Panics
-    /// Panics if `f` panics. The event with which `f` was called counts as read.
+    /// Panics if `f` panics. The event for which `f` panicked counts as read.
     ///
     /// ```
     /// use eventring::reader::{Next, Reader};

@@ -14,45 +14,46 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The shortest time between two system calls by which [`Cursor::is_finished`] asks whether the writer lives.
+/// The minimum time between two system calls with which [`Cursor::is_finished`] asks whether the writer lives.
 const ASK_STATE_EVERY: Duration = Duration::from_millis(10);
 
-/// The time for which a cursor that has read everything checks only the next event's slot. After this time, the cursor
-/// loads the header, which says whether the next event is a hole. The header is loaded rarely, because writers store to
-/// its cache line for each event, and each load by a reader makes them fetch the line back.
+/// The time for which a cursor that has read everything checks only the slot of the next event. After this time, the
+/// cursor also loads the header, to find out whether the next seqno is a hole (a seqno without an event). It loads the
+/// header rarely: writers store to the header's cache line for each event, and each load by a reader makes them fetch
+/// that line back.
 const NANOS_TO_ASK: u64 = 100_000;
-/// Number of calls in a row that find no event before the cursor reads the clock.
+/// The number of calls in a row that must find no event before the cursor reads the clock.
 const LOOKS_PER_TIME: u32 = 16;
 
 /// One reader's position in a ring. A cursor is cheap; any number of cursors may read the same [`Reader`], each on its
 /// own thread.
 ///
-/// A cursor that went from seqno *a* to seqno *b* has returned each seqno in between exactly once: as an event, or
-/// counted in a gap. After [`Seek::Oldest`], *a* is the ring's first seqno.
+/// A cursor that went from seqno *a* to seqno *b* has returned each seqno from *a* to *b* − 1 exactly once: as an
+/// event, or as part of a gap. After [`Seek::Oldest`], *a* is 1, the ring's first seqno.
 #[derive(Clone)]
 pub struct Cursor {
     source: Arc<Source>,
     next_seqno: u64,
-    /// Counts of the gaps so far. The field `read` is not used: [`Cursor::read_count`] computes it.
+    /// The counts of all gaps so far. The field `read` in it is unused; [`Cursor::read_count`] computes that count.
     missing: ReadStats,
     start: CursorStart,
     /// `next_seqno` less the number of events that were read.
     read_from: u64,
-    /// The last seqno that was handed out, as far as this cursor knows. If the next event's seqno is not larger, the
-    /// cursor asks the header at once when it does not find the event.
+    /// The last seqno that was handed out, as far as this cursor knows. If the cursor does not find an event up to
+    /// this seqno in its slot, it looks into the header at once for the reason.
     known_last: u64,
-    /// Number of calls in a row that did not find the event `idle_seqno`.
+    /// The number of calls in a row that did not find the event `idle_seqno`.
     idle_looks: u32,
     idle_seqno: u64,
-    /// The time at which the cursor last asked the header, or the time of the [`LOOKS_PER_TIME`]th call of those in
-    /// `idle_looks`.
+    /// The time of the call at which `idle_looks` reached [`LOOKS_PER_TIME`], or, if later, the time at which the
+    /// cursor last loaded the header to ask why there is no event.
     idle_since_epoch_nanos: u64,
-    /// The time at which [`Cursor::is_finished`] last asked whether the writer lives.
+    /// The time at which [`Cursor::is_finished`] last asked the operating system whether the writer lives.
     state_asked: Cell<Option<Instant>>,
 }
 
-/// The state of the ring when the cursor began or last sought. Before the cursor returns its first event, it reports
-/// the events that were gone by that time as a gap.
+/// The state of the ring when the cursor was made or last sought. Events that were gone by that time are reported as a
+/// gap before the first event is returned.
 #[derive(Clone, Copy)]
 struct CursorStart {
     /// The oldest seqno that had not been overwritten.
@@ -61,7 +62,7 @@ struct CursorStart {
     end_seqno: u64,
     /// Number of events that the cursor had read before that time.
     read: u64,
-    /// The cause of the gap that reports seqnos which were overwritten before the first event is read.
+    /// The cause of the gap with which the cursor reports events that were overwritten before it read its first event.
     cause: GapCause,
 }
 
@@ -72,7 +73,7 @@ pub enum Next {
     Event(Descriptor),
     /// The next event has not been committed yet.
     NotReady,
-    /// Events are missing. The cursor's position is after the missing events.
+    /// A range of missing events. The cursor has passed them: its position is after the gap.
     Gap(Gap),
 }
 
@@ -80,20 +81,22 @@ pub enum Next {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Seek {
-    /// The oldest event that is still there. If earlier events were overwritten, the next call reports them, from seqno
-    /// 1 on, as a gap with the cause [`GapCause::OverwrittenBefore`].
+    /// The oldest event that is still in the ring. If earlier events were overwritten, the next call of
+    /// [`Cursor::next`] returns a gap from seqno 1 on, with the cause [`GapCause::OverwrittenBefore`].
     Oldest,
-    /// After the newest event: the next event that is recorded will be returned.
+    /// The position after the newest event. The next event that a writer records is then the first event to be
+    /// returned.
     Newest,
-    /// This many events before the end. If the first of these events are gone, the next call reports them as it does
-    /// after [`Self::Oldest`].
+    /// The position this many events before the end of the ring. If some of these events are gone, the next call of
+    /// [`Cursor::next`] returns them as a gap with the cause [`GapCause::OverwrittenBefore`].
     Last(u64),
-    /// The event with this sequence number. If it is gone, the next call reports a gap that begins with it, with the
-    /// cause [`GapCause::Overwritten`].
+    /// The event with this sequence number. If it is gone, the next call of [`Cursor::next`] returns a gap that begins
+    /// at this number, with the cause [`GapCause::Overwritten`].
     Seqno(u64),
-    /// The event whose seqno stands in the extension word with this index (0 to 3) of the newest event. The word has
-    /// the kind [`ExtWordKind::Seqno`](crate::schema::ExtWordKind::Seqno). If the word names no event, the position is
-    /// the newest event itself. In EXEC rings, word 0 names the begin of the current block.
+    /// The event that the newest event names: the newest event holds a seqno in its extension word with this index (0
+    /// to 3). The word must be of the kind [`ExtWordKind::Seqno`](crate::schema::ExtWordKind::Seqno). If the word
+    /// names no event, the position is the newest event itself. In EXEC rings, word 0 names the first event of the
+    /// current block.
     NamedByWord(usize),
 }
 
@@ -117,12 +120,13 @@ impl Cursor {
 
     /// Returns the next event if it is there. Never waits.
     ///
-    /// An event that will never come (a gap with the cause [`GapCause::NeverCommitted`] or [`GapCause::GivenUp`]) is
-    /// reported immediately if the cursor knows of a later event, for example because that event was the newest at the
-    /// last [`Self::seek`]. Otherwise it is reported only after some calls and about 100 µs. In a sparse file, an event
-    /// that was recorded since the last [`Self::seek`] may need a second call to be found.
+    /// If the next event will never come, returns a gap with the cause [`GapCause::NeverCommitted`] or
+    /// [`GapCause::GivenUp`]. It does so at once if the cursor knows that the event's seqno was handed out, for
+    /// example because a newer event existed at the last [`Self::seek`]. Otherwise it first returns [`Next::NotReady`]
+    /// for several calls, until about 100 µs have passed. In a sparse file, an event that was recorded since the last
+    /// [`Self::seek`] may need a second call to be found.
     ///
-    /// After [`Next::NotReady`], [`Self::is_finished`] returns true if this is the end.
+    /// After [`Next::NotReady`], call [`Self::is_finished`] to find out whether another event can come.
     #[inline(always)]
     #[expect(clippy::should_implement_trait, reason = "an iterator would end; a cursor waits, jumps and seeks")]
     pub fn next(&mut self) -> Next {
@@ -137,12 +141,13 @@ impl Cursor {
         }
     }
 
-    /// Returns the result for a next event that is not in its slot. The slot holds the seqno `seen`; `None` if the
-    /// event was overwritten while it was read.
+    /// Returns the result for a next event that is not in its slot. `seen` is the other seqno that the slot holds, or
+    /// `None` if the event was overwritten while it was being read.
     #[inline(always)]
     pub(super) fn not_in_its_slot(&mut self, seen: Option<u64>) -> Next {
-        // The slow functions return a gap, never an event: an event that a function returns without being inlined would
-        // come through memory, and then the compiler would pass all events through memory.
+        // These two functions are not inlined, so they return a gap and never an event. If one of them returned an
+        // event, it would return it through memory, and the compiler would then pass the events of the fast path
+        // through memory, too.
         let gap = match seen {
             Some(seen) => self.absent_or_not_ready(seen),
             None => self.absent(None),
@@ -158,9 +163,9 @@ impl Cursor {
 
     #[inline(never)]
     fn absent_or_not_ready(&mut self, seen: u64) -> Option<Gap> {
-        // In a sparse file, the slot may have been written since the file was mapped. Then this call returns "not
-        // ready", and the next call finds the event. (If this call checked the slot a second time, all other events
-        // would become slower.)
+        // In a sparse file, a writer may have filled the slot since the file was mapped. In this case the call returns
+        // "not ready", and the next call finds the event. (A second check of the slot in this call would slow down all
+        // other events.)
         if seen == 0 && self.source.slot_has_come(self.next_seqno) {
             self.look_closely();
             return None;
@@ -168,7 +173,8 @@ impl Cursor {
         if seen < self.next_seqno && !self.is_time_to_ask() { None } else { self.absent(Some(seen)) }
     }
 
-    /// Counts a call that found no event. Returns true if it is time to ask the header why there is no event.
+    /// Counts a call that found no event. Returns true if it is time to load the header to find out why there is no
+    /// event.
     #[inline(always)]
     fn is_time_to_ask(&mut self) -> bool {
         if self.next_seqno <= self.known_last || self.source.is_finished() {
@@ -185,7 +191,7 @@ impl Cursor {
     fn has_been_idle(&mut self) -> bool {
         let now = Clock::global().now_epoch_nanos();
         let is_first = self.idle_looks == LOOKS_PER_TIME;
-        // If somebody sets the clock, the header is asked once too early or too late. This does no other harm.
+        // If somebody sets the clock, the cursor loads the header once too early or too late. This does no other harm.
         let asks = !is_first && now.abs_diff(self.idle_since_epoch_nanos) >= NANOS_TO_ASK;
         if is_first || asks {
             self.idle_since_epoch_nanos = now;
@@ -193,25 +199,25 @@ impl Cursor {
         asks
     }
 
-    /// Makes the next call of [`Self::next`] ask the header why there is no event, if it finds none.
+    /// Makes the next call of [`Self::next`] load the header if it finds no event, to find out why there is none.
     pub(super) fn look_closely(&mut self) {
         self.known_last = self.known_last.max(self.next_seqno);
     }
 
-    /// Returns true if the next event is being recorded: its seqno is handed out, and the event is not committed. Call
-    /// this after [`Self::look_closely`] and a call of [`Self::next`] that found no event.
+    /// Returns true if the next event is being recorded: a writer has its seqno and has not committed the event.
+    /// Before this, call [`Self::look_closely`], and then [`Self::next`], which must have found no event.
     pub(super) fn awaits_commit(&self) -> bool {
         self.next_seqno <= self.known_last
     }
 
-    /// Copies the payload of `descriptor` (an event of this ring) into `buffer`, and checks afterwards that the payload
-    /// was still valid. `buffer` becomes as long as the payload, at most the payload buffer's size.
+    /// Copies the payload of `descriptor` (an event of this ring) into `buffer`. After the copy, checks that no writer
+    /// has overwritten the payload meanwhile. If the payload is valid, `buffer` has its length.
     #[inline(always)]
     pub fn payload<'b>(&self, descriptor: &Descriptor, buffer: &'b mut Vec<u8>) -> PayloadRead<'b> {
         self.source.payload(descriptor, buffer)
     }
 
-    /// Returns true if the payload of `descriptor` could still be read now.
+    /// Returns true if the payload of `descriptor` has not been overwritten yet.
     pub fn payload_is_valid(&self, descriptor: &Descriptor) -> bool {
         observe::payload_is_valid(self.source.memory(), descriptor)
     }
@@ -236,9 +242,10 @@ impl Cursor {
         self.known_last = last;
     }
 
-    /// Skips the next event, which is not ready, without waiting for it. If the ring's file is sparse and the event's
-    /// slot lies in a hole of the file, also skips the further events up to `last_seqno` whose slots lie in this hole.
-    /// Returns how many events were skipped. Returns 0 and skips nothing if the next event is ready by now.
+    /// Skips the next event, which is not ready, without waiting for it. In a sparse file, the slot of this event may
+    /// lie in a hole of the file. Then the function also skips the following events whose slots lie in the same hole,
+    /// up to `last_seqno`. Returns how many events it skipped. Returns 0 and skips nothing if the next event is ready
+    /// by now.
     pub fn pass_unready(&mut self, last_seqno: u64) -> u64 {
         let first = self.next_seqno;
         let mut target = first.saturating_add(1);
@@ -252,24 +259,25 @@ impl Cursor {
         self.next_seqno - first
     }
 
-    /// Returns the sequence number of the event that [`Self::next`] will read.
+    /// Returns the sequence number that the cursor reads next.
     pub fn next_seqno(&self) -> u64 {
         self.next_seqno
     }
 
-    /// Returns how many sequence numbers were handed out that this cursor has not passed yet.
+    /// Returns how many sequence numbers were handed out that the cursor has not passed yet.
     pub fn lag(&self) -> u64 {
         (observe::last_seqno(self.source.memory()) + 1).saturating_sub(self.next_seqno)
     }
 
-    /// Returns true if the ring has ended and this cursor has passed its last event, so that [`Self::next`] will never
-    /// return another event. Call this after [`Next::NotReady`]. (A [`Follower`](super::Follower) does so, and waits
-    /// between its calls.)
+    /// Returns true if the ring has ended and this cursor has passed its last event. [`Self::next`] will then never
+    /// return another event. Call this after [`Next::NotReady`]. (A [`Follower`](super::Follower) calls both functions
+    /// for you, and waits between the calls.)
     ///
-    /// If the end is not known, this asks the operating system whether the writer lives, at most every 10 ms.
+    /// While the ring is not known to have ended, this asks the operating system whether the writer lives, at most
+    /// every 10 ms.
     pub fn is_finished(&self) -> bool {
-        // The end is checked before the position. In the other order, an event could be recorded between the two checks
-        // and be missed.
+        // `has_ended` is called before `lag`. In the other order, a writer could record an event and end between the
+        // two calls, and the cursor would miss this event.
         self.has_ended() && self.lag() == 0
     }
 
@@ -286,8 +294,8 @@ impl Cursor {
         self.source.is_finished()
     }
 
-    /// Returns true if [`Self::is_finished`] would return true without a system call. May return false although the
-    /// ring has ended.
+    /// Returns true if the ring is known to have ended and the cursor has passed its last event. Makes no system call,
+    /// so it may return false although the ring has ended.
     pub(super) fn is_known_to_be_finished(&self) -> bool {
         self.source.is_finished() && self.lag() == 0
     }
@@ -297,19 +305,21 @@ impl Cursor {
         self.next_seqno.wrapping_sub(self.read_from)
     }
 
-    /// Returns how many sequence numbers were counted in gaps so far, whatever the cause. The number includes events
-    /// that were gone before the start ([`GapCause::OverwrittenBefore`]), and sequence numbers that stand for no event
-    /// ([`GapCause::GivenUp`]). `read_count + lost_count` is the number of sequence numbers that the cursor has passed.
+    /// Returns how many sequence numbers this cursor has passed in gaps, of all causes. Among them are events that
+    /// were gone before the cursor began ([`GapCause::OverwrittenBefore`]), and numbers that stand for no event
+    /// ([`GapCause::GivenUp`]). `read_count + lost_count` is the number of sequence numbers that the cursor has
+    /// passed.
     pub fn lost_count(&self) -> u64 {
         self.missing.missing()
     }
 
-    /// Returns the counts of all sequence numbers that the cursor has passed: read, overwritten before, lost, given up.
+    /// Returns how many sequence numbers the cursor has passed, by what became of them: read, overwritten before the
+    /// cursor began, lost, given up.
     pub fn stats(&self) -> ReadStats {
         ReadStats { read: self.read_count(), ..self.missing }
     }
 
-    /// Goes back to the event that [`Self::next`] has returned last.
+    /// Goes back by one, to the event that [`Self::next`] has returned last.
     pub(super) fn step_back(&mut self) {
         self.next_seqno -= 1;
     }

@@ -5,7 +5,7 @@ use crate::shm::{LostPages, ShmError, ShmErrorKind};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The error that a ring could not be opened, or a snapshot could not be written.
+/// An error of opening a ring or of writing a snapshot.
 pub struct ReaderError(Box<Inner>);
 
 struct Inner {
@@ -56,7 +56,7 @@ pub enum ReaderErrorKind {
     BadSnapshot,
     /// The file system, or memory for the snapshot, is full.
     NoSpace,
-    /// The necessary feature was not compiled in, or the system does not support the operation.
+    /// The operation needs a feature that was not compiled in, or the operating system does not support the operation.
     Unsupported,
     /// A page of the file could not be read: an I/O error.
     Unreadable,
@@ -95,7 +95,7 @@ impl ReaderError {
         Self(Box::new(Inner { kind, path: None, message, source: Some(ReaderErrorSource::Io(error)) }))
     }
 
-    /// Makes the error that events are missing because pages of the file could not be read.
+    /// Makes the error for events that are missing because pages of the file could not be read.
     #[cfg(feature = "snapshot")]
     pub(super) fn lost_pages(lost: LostPages) -> Self {
         let kind = match lost {
@@ -127,7 +127,8 @@ impl ReaderError {
 }
 
 impl LostPages {
-    /// Returns the end of an error message: the finding, its meaning, and a remedy.
+    /// Returns the last part of an error message: what happened, what it means for the reader, and what to do about
+    /// it.
     #[must_use]
     pub fn advice(self) -> String {
         let remedy = match self {

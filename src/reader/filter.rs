@@ -2,13 +2,13 @@
 
 use crate::layout::Descriptor;
 
-/// A filter of events by type and content extension, which reads no payloads.
+/// A filter that selects events by their type and their extension words. It reads no payloads.
 ///
-/// An empty filter accepts every event. If the filter names several types, an event must have one of them. If it names
-/// extension words, all of these words must match as well.
+/// An empty filter accepts every event. If the filter names event types, an event must have one of these types. If it
+/// names extension words, an event must have the given value in every one of these words.
 #[derive(Clone, Debug, Default)]
 pub struct EventFilter {
-    /// One bit for each of the 65,536 event codes; `None` accepts all codes.
+    /// A bit for each of the 65,536 event types, set if the filter accepts the type. `None` accepts all types.
     types: Option<Box<[u64; 1024]>>,
     ext: [Option<u64>; 4],
 }
@@ -19,7 +19,7 @@ impl EventFilter {
         Self::default()
     }
 
-    /// Accepts events of this type, and of the types that were named before.
+    /// Accepts events of this type. Each call adds one type to those that the filter accepts.
     #[must_use]
     pub fn event_type(mut self, event_type: u16) -> Self {
         let types = self.types.get_or_insert_with(|| Box::new([0; 1024]));
@@ -27,8 +27,8 @@ impl EventFilter {
         self
     }
 
-    /// Accepts events whose content extension word `index` (0 to 3) is `value`. For execution events word 0 is the
-    /// seqno of the block's BLOCK_START, word 1 the transaction index plus one, word 2 the account index.
+    /// Accepts only events whose extension word `index` (0 to 3) is `value`. In execution events, word 0 is the seqno
+    /// of the block's BLOCK_START, word 1 is the transaction index plus one, and word 2 is the account index.
     ///
     /// # Panics
     /// Panics if `index` is not below 4.

@@ -1,4 +1,4 @@
-//! Following a live ring: waiting for events, noticing the writer's end.
+//! Following a live ring: waiting for its events, and noticing when its writer ends.
 
 use super::cursor::{Cursor, Next};
 use super::gap::Gap;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// A cursor that waits for events. [`Follower::new`] makes it.
 ///
-/// A follower asks whether the writer lives a few times a second, and only while nothing comes.
+/// While no event comes, the follower asks the operating system up to ten times a second whether the writer lives.
 #[derive(Debug)]
 pub struct Follower {
     cursor: Cursor,
@@ -21,12 +21,12 @@ pub struct Follower {
 pub enum Followed {
     /// The next event.
     Event(Descriptor),
-    /// Events are missing. The cursor's position is after the missing events.
+    /// A range of missing events. The cursor has passed them: its position is after the gap.
     Gap(Gap),
     /// Nothing came within the timeout.
     TimedOut,
-    /// Everything has been read and nothing will come any more: the writer ended or died, the ring is a snapshot, or
-    /// somebody truncated its file; [`Reader::state`](super::Reader::state) says which.
+    /// The end of the ring: everything has been read, and nothing more will come. The writer has ended or died, the
+    /// ring is a snapshot, or a part of its file cannot be read. [`Reader::state`](super::Reader::state) says which.
     Ended,
 }
 
@@ -36,7 +36,7 @@ impl Follower {
         Self { cursor, waiter: Waiter::new(strategy) }
     }
 
-    /// Returns the next event or gap, waiting for it at most `timeout`.
+    /// Returns the next event or gap. Waits for it at most `timeout`.
     #[inline]
     pub fn next_timeout(&mut self, timeout: Duration) -> Followed {
         match wait::next_timeout(self, timeout) {
@@ -46,7 +46,7 @@ impl Follower {
         }
     }
 
-    /// Returns the next event or gap, and waits for it without a limit. Returns [`Followed::Ended`] when the ring has
+    /// Returns the next event or gap. Waits for it without a limit. Returns [`Followed::Ended`] when the ring has
     /// ended and everything has been read.
     pub fn next_blocking(&mut self) -> Followed {
         loop {
@@ -62,7 +62,7 @@ impl Follower {
         &self.cursor
     }
 
-    /// Returns the cursor for changes, for example for [`Cursor::seek`].
+    /// Returns the cursor for changes, for example to call [`Cursor::seek`].
     pub fn cursor_mut(&mut self) -> &mut Cursor {
         &mut self.cursor
     }
@@ -89,7 +89,8 @@ impl Awaited for Follower {
     }
 
     fn has_ended(&mut self) -> bool {
-        // A ring whose writer cannot be checked (another pid namespace, no lock information) counts as live.
+        // If nobody can find out whether the writer lives (`Unknown`: it runs in another pid namespace, or the system
+        // gives no lock information), the ring counts as live.
         !matches!(self.cursor.reader().state(), RingState::Live | RingState::Unknown)
     }
 

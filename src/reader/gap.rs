@@ -1,6 +1,6 @@
-//! Gaps: runs of sequence numbers that a reader does not get, and their counts.
+//! Gaps: ranges of sequence numbers for which a reader gets no event, and their counts.
 
-/// A run of sequence numbers under which this reader will never see an event.
+/// A range of sequence numbers for which this reader will never get an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Gap {
     /// The first missing sequence number.
@@ -15,23 +15,23 @@ pub struct Gap {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum GapCause {
-    /// The events had been overwritten before the reader began, at [`Seek::Oldest`](super::Seek::Oldest) or
-    /// [`Seek::Last`](super::Seek::Last), or were overwritten while the reader looked for its first event. They are no
-    /// loss of this reader, because they were gone before it began.
+    /// The events were overwritten before the reader read its first event. It had asked for the oldest events
+    /// ([`Seek::Oldest`](super::Seek::Oldest)) or the last events ([`Seek::Last`](super::Seek::Last)). They do not
+    /// count as lost by this reader.
     OverwrittenBefore,
-    /// The reader was too slow: the ring went round, and the events were overwritten. Also the cause for events that
-    /// were asked for by number ([`Seek::Seqno`](super::Seek::Seqno)) after they had been overwritten.
+    /// The events were overwritten before the reader reached them, because it was too slow. Events that the reader
+    /// asked for by number ([`Seek::Seqno`](super::Seek::Seqno)) after they had been overwritten have this cause, too.
     Overwritten,
     /// The numbers were handed out, but their events were never committed: the writer was killed while it recorded
-    /// them, or had not finished when the ring ended. (In capture files of version 1, this cause also stands for
-    /// numbers that were given up.)
+    /// them, or had not finished when the ring ended. (In capture files of version 1, this cause also covers numbers
+    /// that a writer gave up.)
     NeverCommitted,
-    /// The numbers stand for no event. Their writers gave them up, because another writer was stalled in the slot or
-    /// had overtaken them, and recorded their events under later numbers. (A writer that is killed after it has given
-    /// up a number records no event under a later number.)
+    /// The numbers stand for no event, because their writers gave them up. A writer gives a number up if another
+    /// writer is stalled in the slot, or if the other writers have recorded a whole lap before it takes the slot. It
+    /// then records its event under a later number. (If it is killed before that, its event is missing.)
     GivenUp,
-    /// A whole shard could not be opened. In most cases the shard was made and removed again between two searches of
-    /// the reader for new shards.
+    /// A shard whose events this reader could not read, because it could not open the shard. In most cases the
+    /// recorder made the shard and removed it again before the reader looked for new shards.
     NeverOpened,
 }
 
@@ -40,7 +40,8 @@ impl GapCause {
     pub const ALL: [Self; 5] =
         [Self::OverwrittenBefore, Self::Overwritten, Self::NeverCommitted, Self::GivenUp, Self::NeverOpened];
 
-    /// Returns true if events are missing; false for numbers that were given up and stand for no event.
+    /// Returns true if events are missing. Returns false for numbers that stand for no event because writers gave them
+    /// up.
     #[must_use]
     pub fn is_loss(self) -> bool {
         self != Self::GivenUp
@@ -60,26 +61,27 @@ impl GapCause {
 }
 
 impl Gap {
-    /// Returns true if events are missing; false for numbers that were given up and stand for no event.
+    /// Returns true if events are missing. Returns false for numbers that stand for no event because writers gave them
+    /// up.
     pub fn is_loss(&self) -> bool {
         self.cause.is_loss()
     }
 
-    /// Returns the gap that stands for all events of a shard that could not be opened. `seqnos` is the number of
-    /// sequence numbers that the shard has handed out. If it is not known, the gap counts one missing event.
+    /// Returns the gap for a shard that could not be opened. `seqnos` is how many sequence numbers the shard has
+    /// handed out. If it is `None` (unknown), the gap counts one missing event.
     pub(super) fn of_missed_shard(seqnos: Option<u64>) -> Self {
         Self { first_seqno: 1, count: seqnos.unwrap_or(1), cause: GapCause::NeverOpened }
     }
 }
 
-/// Counts of the sequence numbers that a reader has passed: read, overwritten before, lost, given up. Their sum is the
-/// number of sequence numbers that the reader has passed.
+/// Counts of the sequence numbers that a reader has passed, by what became of them: read, overwritten before the
+/// reader began, lost, given up. The sum of the four fields counts all numbers that the reader has passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReadStats {
     /// Events that were read.
     pub read: u64,
-    /// Events that were gone before the reader began ([`GapCause::OverwrittenBefore`]).
+    /// Events that were overwritten before the reader began ([`GapCause::OverwrittenBefore`]).
     pub overwritten_before: u64,
     /// Events that this reader has lost, whatever the cause.
     pub lost: u64,
@@ -97,7 +99,7 @@ impl ReadStats {
         *count = count.saturating_add(gap.count);
     }
 
-    /// Returns the sum of all numbers that were passed without reading an event.
+    /// Returns how many sequence numbers the reader has passed without reading an event.
     pub(super) fn missing(&self) -> u64 {
         self.overwritten_before.saturating_add(self.lost).saturating_add(self.given_up)
     }

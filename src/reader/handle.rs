@@ -11,7 +11,8 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
-/// An opened ring: live, left by a dead process, or a snapshot. The mapping is read-only. Cloning gives another handle.
+/// An opened ring: a live ring, a ring that a dead process has left, or a snapshot. It is mapped read-only. A clone is
+/// another handle of the same mapping.
 ///
 /// ```
 /// use eventring::reader::{Next, Reader};
@@ -39,7 +40,7 @@ impl Reader {
         ReaderOptions::default()
     }
 
-    /// Opens the ring or snapshot of that name or path, whatever the content type of its events is.
+    /// Opens the ring or snapshot of this name or path. Accepts events of every content type.
     ///
     /// # Errors
     /// See [`ReaderOptions::open`].
@@ -55,8 +56,9 @@ impl Reader {
         Self::options().expect_events::<E>().open(name_or_path)
     }
 
-    /// Opens the ring that has replaced this ring: this ring's writer has ended, and another writer has made a ring of
-    /// the same name. Uses the options with which this ring was opened. Returns `None` while there is no such ring.
+    /// Opens the ring that has replaced this ring at the same name. (This ring's writer has ended, and another writer
+    /// has made a new ring.) Uses the options with which this ring was opened. Returns `None` while there is no new
+    /// ring.
     ///
     /// # Errors
     /// The new ring cannot be opened; see [`ReaderOptions::open`].
@@ -67,8 +69,8 @@ impl Reader {
         options.open_successor(name)
     }
 
-    /// Checks that the ring's events are `E`, as [`Self::open_typed`] does. Call this for a ring that was opened
-    /// without the check and cannot be opened again, because its file may have been removed.
+    /// Checks that the ring's events are `E`, as [`Self::open_typed`] does. Call this for a ring that you have opened
+    /// without the check and cannot open again, for example because its file may have been removed.
     ///
     /// # Errors
     /// The ring has another content type, or another schema.
@@ -95,60 +97,62 @@ impl Reader {
         info::read(&self.source.memory)
     }
 
-    /// Returns how many shards the ring's recorder has made by now, if this ring is shard 0 of its recorder. Returns 0
-    /// if the ring is not sharded. This costs one load, and so can be called for every event.
+    /// Returns how many shards the ring's recorder has made by now. This ring must be shard 0 of its recorder. Returns
+    /// 0 if the ring is not sharded. The call costs one load, so it may be made for every event.
     #[must_use]
     pub fn shard_count(&self) -> u64 {
         info::shard_count(&self.source.memory)
     }
 
-    /// Returns the last sequence number of shard `index` (from 1), if this is shard 0 of a recorder that has ended in
-    /// good order.
+    /// Returns the last sequence number of shard `index` (from 1). Returns `None` if this ring is not shard 0, or if
+    /// its recorder has not ended in good order.
     pub(super) fn shard_last_seqno(&self, index: u32) -> Option<u64> {
         info::shard_last_seqno(&self.source.memory, index)
     }
 
-    /// Returns true if the ring is known to have ended. Makes no system call.
+    /// Returns true if the ring is known to have ended. Makes no system call, so it may return false although the ring
+    /// has ended.
     pub(super) fn is_finished(&self) -> bool {
         self.source.is_finished()
     }
 
-    /// Returns true if the ring was made while the reader waited for it.
+    /// Returns true if the ring did not exist when the reader began to wait for it, and was made during this wait.
     pub(super) fn was_awaited(&self) -> bool {
         self.source.was_awaited
     }
 
-    /// Returns the schema text that the ring carries, if any. It comes from the file: parse it with
-    /// [`SchemaModel::parse`](crate::schema::SchemaModel::parse), which trusts nothing.
+    /// Returns the schema text in the ring's file, if there is one. Anybody may have written the file, so parse the
+    /// text with [`SchemaModel::parse`](crate::schema::SchemaModel::parse), which checks everything.
     pub fn schema_text(&self) -> Option<String> {
         info::schema_text(&self.source.memory)
     }
 
-    /// Returns the schema that decodes the ring's payloads without their types: a published schema, or the schema text
-    /// that the ring carries.
+    /// Returns the schema with which a program can decode the ring's payloads without knowing their Rust types. It is
+    /// a published schema (one that eventring contains), or the schema text in the ring's file.
     ///
     /// # Errors
-    /// The schema is not published and the ring carries no text, or the text is wrong or belongs to another
-    /// schema.
+    /// The schema is not published, and the ring has no schema text or a wrong one: the text cannot be parsed, or it
+    /// belongs to another schema.
     pub fn schema(&self) -> Result<Cow<'static, SchemaModel>, SchemaTextError> {
         let info = self.info();
         SchemaModel::of_ring(info.content_type, info.schema_hash, self.schema_text().as_deref())
     }
 
     /// Returns the names of the events' extension words, as the ring's schema gives them. Each call reads and parses
-    /// the schema text, so call this once and keep the result.
+    /// the schema text. So call this once, and keep the result.
     pub fn ext_words(&self) -> ExtWords {
         crate::schema::ext_words(self.info().content_type, self.schema().ok().as_deref())
     }
 
-    /// Returns the ring's state, which tells whether anything will be recorded any more. Asks the operating system, so
-    /// do not call this for every event.
+    /// Returns the ring's state, from which you see whether more events can come. This asks the operating system, so
+    /// do not call it for every event.
     pub fn state(&self) -> RingState {
         self.source.state()
     }
 
-    /// Returns the process that holds the writer's lock on the file, where the system shows it. Use it for rings of
-    /// other writers, whose headers do not name the writer; for eventring's own rings see [`RingInfo`].
+    /// Returns the pid of the process that holds the writer's lock on the file. Returns `None` if no process holds it,
+    /// or if the system does not show which one. Use this for rings of other writers, whose headers do not name the
+    /// writer. For eventring's own rings, see [`RingInfo`].
     pub fn lock_owner_pid(&self) -> Option<u32> {
         if self.source.saved_as.is_some() {
             return None;
@@ -175,8 +179,8 @@ impl Reader {
         self.source.file_id
     }
 
-    /// Returns true if the ring is the first shard of a sharded recorder. A reader of another shard reads that shard
-    /// alone.
+    /// Returns true if the ring is shard 0 of a sharded recorder. From shard 0, a reader finds the other shards. From
+    /// another shard, it reads only that shard.
     pub fn is_shard_0(&self) -> bool {
         self.info().extension.is_some_and(|extension| extension.shard_limit > 0 && extension.shard_index == 0)
     }
@@ -186,38 +190,38 @@ impl Reader {
         self.source.file.owner()
     }
 
-    /// Returns true if another file is now at the ring's path, because the writer was restarted. [`Self::reopen`] opens
-    /// that file.
+    /// Returns true if there is now another file at the ring's path, because the writer was restarted.
+    /// [`Self::reopen`] opens the new file.
     pub fn was_replaced(&self) -> bool {
         let file = &self.source.file;
         self.source.saved_as.is_none() && file.path().is_some_and(Path::exists) && !file.is_still_at_its_path()
     }
 
-    /// Returns true if the file was truncated while it was mapped. Bytes after the new end read as zeros, which readers
-    /// do not take for events.
+    /// Returns true if the file was truncated while it was mapped. Readers then find zeros in place of the bytes after
+    /// the new end, and do not take these zeros for events.
     pub fn was_truncated(&self) -> bool {
         self.lost_pages() == Some(LostPages::Truncated)
     }
 
-    /// Returns the reason why pages of the file could not be read, if there are such pages. Their bytes read as zeros,
-    /// which readers do not take for events.
+    /// Returns the reason why pages of the file could not be read, or `None` if all pages could be read. Readers find
+    /// zeros in place of lost pages, and do not take these zeros for events.
     pub fn lost_pages(&self) -> Option<LostPages> {
         self.source.lost_pages()
     }
 
-    /// Copies bytes of the context area; returns false if the range is not inside of it.
+    /// Copies bytes of the context area. Returns false if the range is not inside this area.
     pub fn read_context(&self, offset: u64, out: &mut [u8]) -> bool {
         self.source.memory.load_context_bytes(offset, out)
     }
 
-    /// Copies bytes of the header section; returns false if the range is not inside of it.
+    /// Copies bytes of the header section. Returns false if the range is not inside this section.
     #[cfg(feature = "snapshot")]
     pub(super) fn copy_header(&self, offset: usize, out: &mut [u8]) -> bool {
         self.source.memory.load_header_bytes(offset, out)
     }
 
-    /// Loads a word of the context area with acquire ordering. Everything that the writer stored before it published
-    /// this value of the word is visible afterwards.
+    /// Loads a word of the context area, with acquire ordering. A writer publishes such a word with a release store.
+    /// So everything that the writer stored before it stored this value is visible after the load.
     pub fn context_word(&self, offset: u64) -> Option<u64> {
         self.source.memory.context_value_acquired(offset)
     }

@@ -5,8 +5,8 @@ use crate::ring::memory::{MappedMemory, RingMemory};
 use crate::ring::observe::SEQNO_MAX;
 use crate::shm::ProcessIdentity;
 
-/// The content of a ring's header, copied at one moment. The values are not checked beyond their types, so a damaged
-/// file can show any number here.
+/// A copy of a ring's header, decoded. The values are not checked, so the header of a damaged file can show any number
+/// here.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RingInfo {
@@ -18,14 +18,14 @@ pub struct RingInfo {
     pub schema_hash: [u8; 32],
     /// Sizes.
     pub geometry: Geometry,
-    /// Last seqno that was handed out, or 0 if no seqno was handed out. A value above 2^63 - 1, which only a damaged
-    /// header has, is read as 2^63 - 1.
+    /// Last seqno that was handed out, or 0 if none was handed out. A damaged header may hold a number above 2^63 - 1,
+    /// which is read as 2^63 - 1.
     pub last_seqno: u64,
     /// Next payload byte to allocate, unwrapped.
     pub next_payload_byte: u64,
     /// Start of the buffer window, unwrapped.
     pub buffer_window_start: u64,
-    /// The fields that eventring's writers add; `None` in files of other writers.
+    /// The fields that only eventring's writers add; `None` in files of other writers.
     pub extension: Option<ExtensionInfo>,
 }
 
@@ -43,33 +43,34 @@ pub struct ExtensionInfo {
     pub is_ended: bool,
     /// Index of the ring among the shards of its recorder.
     pub shard_index: u64,
-    /// The largest possible number of shards; 0 if the ring is not sharded.
+    /// The largest number of shards that the recorder may make; 0 if the ring is not sharded.
     pub shard_limit: u64,
-    /// Number of shards that exist so far. Only the header of shard 0 holds it.
+    /// Number of shards that the recorder has made so far. Only shard 0 has this number in its header.
     pub shard_count: u64,
-    /// A number that all shards of a recorder have in common, and no shard of another recorder has. 0 if the ring is
-    /// not sharded, or its writer has not set the number.
+    /// A number that identifies the recorder: all of its shards have the same number, and shards of other recorders
+    /// have other numbers. 0 if the ring is not sharded, or if its writer is too old to set the number.
     pub shard_group: u64,
     /// The clock's calibration when it was last stored.
     pub clock: ClockInfo,
-    /// Claims refused because another writer was stalled inside the slot.
+    /// Number of claims that failed because another writer was stalled inside the slot.
     pub refused_claims: u64,
-    /// Seqnos that writers gave up because other writers had recorded a whole lap meanwhile.
+    /// Number of seqnos that writers gave up because other writers recorded a whole lap before the slot was claimed.
     pub lapped_claims: u64,
-    /// Payload chunks that were skipped because another writer was still writing to them.
+    /// Number of payload chunks that a writer skipped because another writer was still writing to them.
     pub skipped_chunks: u64,
     /// Events that became RECORD_ERROR.
     pub record_errors: u64,
     /// Entries for which a context table had no room.
     pub table_overflows: u64,
-    /// Events that the writer refused because their schema is not the ring's.
+    /// Number of typed events that were refused because their schema is not the ring's schema.
     pub foreign_events: u64,
-    /// In a snapshot: seqnos of the ring that were overwritten, or not committed yet, when the snapshot was taken.
+    /// Number of seqnos that are missing in this snapshot: they were overwritten, or not committed yet, when the
+    /// snapshot was taken. 0 if the ring is not a snapshot.
     pub snapshot_lost: u64,
 }
 
-/// The clock calibration in a ring's header: nanoseconds since the epoch = `epoch_nanos0` + ((ticks − `ticks0`) ×
-/// `mult` >> `shift`).
+/// The clock calibration in a ring's header. It turns ticks into nanoseconds since the epoch: `epoch_nanos0` + ((ticks
+/// − `ticks0`) × `mult` >> `shift`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClockInfo {
@@ -95,30 +96,32 @@ pub struct WriterInfo {
     pub pid: u32,
     /// Name of the program, at most 128 bytes.
     pub program_name: String,
-    /// The identity of the process, which no earlier process with the same pid has.
+    /// The identity of the process. It differs from that of any earlier process with the same pid.
     pub(crate) identity: ProcessIdentity,
 }
 
-/// The state of a ring, which says whether anything will be recorded any more.
+/// The state of a ring. It says whether more events can come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RingState {
     /// The writer lives and has the ring open.
     Live,
-    /// The writer closed the ring, or its process has exited in good order.
+    /// The writer has closed the ring, or its process has exited in good order.
     Ended,
     /// The writer died without closing the ring.
     WriterDied,
     /// A snapshot or a copy, to which nobody ever writes.
     Saved,
-    /// The file was truncated while it was open here. Bytes after the new end are lost, and events that are recorded
-    /// from now on cannot be read through this handle.
+    /// The file was truncated while this reader had it mapped. The events after the new end are lost. This reader
+    /// cannot read events that are recorded from now on.
     Truncated,
-    /// There was no memory for a page of the file that was to be read. The consequences are those of
-    /// [`Self::Truncated`].
+    /// A page of the file could not be read, because the system had no memory for it. As after [`Self::Truncated`],
+    /// events are lost, and this reader cannot read later events.
     NoMemory,
-    /// A page of the file could not be read: an I/O error. The consequences are those of [`Self::Truncated`].
+    /// A page of the file could not be read, because of an I/O error. As after [`Self::Truncated`], events are lost,
+    /// and this reader cannot read later events.
     Unreadable,
-    /// The state cannot be determined from this process (another pid namespace, no lock information).
+    /// The state cannot be found out from this process: the writer is in another pid namespace, or the system gives no
+    /// lock information.
     Unknown,
 }
 
@@ -129,8 +132,8 @@ pub(super) fn content_type(memory: &MappedMemory) -> u16 {
     u16::from_le_bytes(bytes)
 }
 
-/// Returns true if the header says that the writer's process exits in good order. Other threads may still record; their
-/// events are in the ring when the process is gone.
+/// Returns true if the header says that the writer's process is exiting in good order. Other threads of the process
+/// may still record. All of their events are in the ring once the process is gone.
 pub(super) fn is_exiting(memory: &MappedMemory) -> bool {
     memory.has_holes() && memory.header_value(ext::STATE) == ext::STATE_EXITING
 }
@@ -141,13 +144,13 @@ pub(super) fn shard_count(memory: &MappedMemory) -> u64 {
         return 0;
     }
     let limit = memory.header_value(ext::SHARD_LIMIT).min(ext::SHARDS_MAX as u64);
-    // Acquire, pairs with the release store by which the recorder counts a shard. The shard's file exists before that
-    // store, so it can be opened.
+    // Acquire, pairs with the release store with which the recorder counts a new shard. The recorder makes the shard's
+    // file before this store. So a reader that sees the count can open the file.
     memory.header_value_acquired(ext::SHARD_COUNT).min(limit)
 }
 
-/// Returns the last seqno of shard `index`. The recorder stores this seqno in shard 0 when the recorder ends. Returns
-/// `None` if it has not done so.
+/// Returns the last seqno of shard `index`. A recorder stores the last seqnos of all shards in shard 0 when it ends in
+/// good order. Returns `None` before that.
 pub(super) fn shard_last_seqno(memory: &MappedMemory, index: u32) -> Option<u64> {
     let index = index as usize;
     if !memory.has_holes() || index >= ext::SHARDS_MAX {
@@ -158,8 +161,8 @@ pub(super) fn shard_last_seqno(memory: &MappedMemory, index: u32) -> Option<u64>
 
 /// Returns true if the header says that the writer has ended the ring.
 pub(super) fn is_ended(memory: &MappedMemory) -> bool {
-    // Acquire, pairs with the release store by which the writer ends the ring. So whoever sees the end also sees all
-    // events of the writer.
+    // Acquire, pairs with the release store with which the writer ends the ring. So a reader that sees the end also
+    // sees all events of the writer.
     memory.has_holes() && memory.header_value_acquired(ext::STATE) == ext::STATE_ENDED
 }
 
@@ -232,7 +235,7 @@ fn read_extension(memory: &MappedMemory) -> ExtensionInfo {
     }
 }
 
-/// Returns a NUL-padded text of the header. Control characters, and bytes that are not UTF-8, are replaced.
+/// Returns a NUL-padded text of the header. Replaces control characters, and bytes that are not UTF-8, by U+FFFD.
 fn text(memory: &MappedMemory, offset: usize, bytes: usize) -> String {
     let mut buffer = vec![0; bytes];
     memory.load_header_bytes(offset, &mut buffer);
@@ -241,7 +244,7 @@ fn text(memory: &MappedMemory, offset: usize, bytes: usize) -> String {
     shown.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
-/// Returns the schema text, if the file has one that is UTF-8 and of a plausible size.
+/// Returns the schema text, or `None` if the file has none, or one that is not UTF-8 or has an impossible size.
 pub(super) fn schema_text(memory: &MappedMemory) -> Option<String> {
     if !memory.has_holes() {
         return None;

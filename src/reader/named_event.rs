@@ -1,13 +1,13 @@
-//! Finding the event that an extension word of the newest event names.
+//! Finding the event that the newest event names in one of its extension words.
 
 use crate::ring::memory::MappedMemory;
 use crate::ring::observe::{self, Observation};
 
-/// Number of the newest seqnos that are searched for a committed event.
+/// The number of seqnos, from the newest one backwards, that are searched for a committed event.
 const SEARCHED: u64 = 1 << 10;
 
-/// Returns the seqno in extension word `index` of the newest committed event. Returns that event's own seqno if the
-/// word names no earlier event, and `last + 1` if no committed event is found.
+/// Finds the newest committed event, and returns the seqno in its extension word `index`. Returns the event's own
+/// seqno if the word names no event up to this one. Returns `last + 1` if the search finds no committed event.
 pub(super) fn seqno_in_word(memory: &MappedMemory, last: u64, index: usize) -> u64 {
     let newest = (0..SEARCHED).map_while(|back| last.checked_sub(back).filter(|seqno| *seqno > 0)).find_map(|seqno| {
         match observe::descriptor(memory, seqno) {

@@ -38,7 +38,7 @@ struct Expected {
 pub(super) const SNAPSHOT_BYTES_MAX: u64 = 8 << 30;
 
 impl ReaderOptions {
-    /// Opens only rings with the content type and the schema hash of `E`.
+    /// Accepts only rings with the content type and the schema hash of `E`.
     #[must_use]
     pub fn expect_events<E: EventType>(mut self) -> Self {
         self.expected = Some(Expected {
@@ -56,17 +56,17 @@ impl ReaderOptions {
         self
     }
 
-    /// Decompresses only the header section (2 MiB) of a snapshot, even if the rest is missing or damaged. Then
-    /// [`Reader::info`], the state and the schema are available, but the reader finds no events. This option is for
-    /// programs that examine many files that anybody may have made. It has no effect on rings.
+    /// Decompresses only the header section (2 MiB) of a snapshot, even if the rest is missing or damaged. The reader
+    /// then has [`Reader::info`], the state and the schema, but finds no events. The option is for programs that
+    /// examine many files of unknown origin. It has no effect on rings.
     #[must_use]
     pub fn header_only(mut self) -> Self {
         self.is_header_enough = true;
         self
     }
 
-    /// Waits up to `timeout` for a ring that does not exist yet; [`Self::open`] blocks meanwhile. A [`RingSet`] reads
-    /// such a ring from its first event on. Default: no waiting.
+    /// Makes [`Self::open`] wait up to `timeout` if the ring does not exist yet. If a [`RingSet`] opens such a ring,
+    /// it reads the ring from the first event on. Default: no waiting.
     ///
     /// [`RingSet`]: super::RingSet
     #[must_use]
@@ -75,13 +75,13 @@ impl ReaderOptions {
         self
     }
 
-    /// Opens the ring of that name or path. A name without `/` is looked up in the ring directories, then in the
-    /// current directory; a name with a `/` is a path. A file that is a zstd frame is opened as a snapshot (feature
-    /// `snapshot`).
+    /// Opens the ring of this name or path. A name without `/` is looked up in the ring directories, and then in the
+    /// current directory. A name with a `/` is a path. If the file is a zstd frame, it is opened as a snapshot
+    /// (feature `snapshot`).
     ///
     /// # Errors
-    /// The file does not exist, permission is missing, or the file is not a ring, is damaged or truncated, or
-    /// is not the ring that the options expect.
+    /// The file does not exist, or this process may not read it. Or the file is not a ring, is damaged or truncated,
+    /// or is not the ring that the options expect.
     pub fn open(&self, name_or_path: impl AsRef<Path>) -> Result<Reader, ReaderError> {
         let name = name_or_path.as_ref();
         let Some(timeout) = self.wait else { return self.open_now(name, false) };
@@ -98,8 +98,8 @@ impl ReaderOptions {
         }
     }
 
-    /// Opens the ring that has replaced another ring of this name. Returns `None` if there is no ring of the name any
-    /// more.
+    /// Opens the ring that has replaced an older ring of this name. Returns `None` if there is no ring of this name
+    /// now.
     pub(super) fn open_successor(&self, name: &Path) -> Result<Option<Reader>, ReaderError> {
         match self.open_now(name, true) {
             Err(error) if error.kind() == ReaderErrorKind::NotFound => Ok(None),
@@ -116,7 +116,7 @@ impl ReaderOptions {
         Ok(Reader::from_source(Arc::new(Source { opened_as, was_awaited, ..source })))
     }
 
-    /// Opens the ring of an open file (a memfd, or a file descriptor that another process has sent).
+    /// Opens a ring from a file descriptor: of a memfd, or of a ring file that another process has opened and sent.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -159,11 +159,12 @@ impl ReaderOptions {
             payload_bytes: geometry.payload_buf_bytes(),
             context_bytes: geometry.context_area_bytes(),
         };
-        // Holes of a snapshot's image can be mapped: the image is private to this process, and its size was checked.
+        // Holes may be mapped if the ring is a snapshot. Its image is private to this process, and its size was
+        // checked.
         let options = shm::MapOptions { map_holes: saved_as.is_some(), ..shm::MapOptions::reader() };
         let mapping = shm::Mapping::map(file.descriptor(), sections, options).map_err(ReaderError::shm)?;
-        // The content is checked after the mapping, because the mapping checks the file's length. So the error for a
-        // truncated ring says that the ring is truncated.
+        // The content type and schema are checked only after the mapping, because the mapping checks the file's
+        // length. So the error for a truncated ring says that it is truncated.
         self.check_content(fixed.content_type, fixed.schema_hash)?;
         let memory = MappedMemory::new(mapping, geometry, has_extension).ok_or_else(|| {
             ReaderError::new(ReaderErrorKind::BadHeader, "the mapped sections differ from the header")
@@ -204,8 +205,8 @@ impl ReaderOptions {
     }
 }
 
-/// Reads the fixed header with `read` calls, before anything is mapped. Also returns true if the file has eventring's
-/// extension.
+/// Reads the fixed part of the header with `read` calls, before anything is mapped. The second value is true if the
+/// file has eventring's extension of the header.
 fn read_header(file: &shm::RingFile) -> Result<(FixedHeader, bool), ReaderError> {
     let mut start = [0; ext::VERSION_OFFSET + 8];
     let bytes = file.read_at(&mut start, 0).map_err(ReaderError::shm)?;
@@ -233,8 +234,8 @@ fn read_header(file: &shm::RingFile) -> Result<(FixedHeader, bool), ReaderError>
         word.copy_from_slice(&start[offset..offset + 8]);
         u64::from_le_bytes(word)
     };
-    // The fields of the extension may have another meaning in another major version. So a file with such a version is
-    // read like a file without the extension.
+    // In another major version, the fields of the extension may have other meanings. So a file with another major
+    // version is read as if it had no extension.
     let version = word(ext::VERSION_OFFSET) as u32;
     Ok((fixed, word(ext::MAGIC_OFFSET) == ext::MAGIC && u64::from(version) >> 16 == ext::VERSION >> 16))
 }
@@ -252,12 +253,12 @@ pub(super) fn not_a_ring(found: [u8; 6]) -> ReaderError {
     ReaderError::new(ReaderErrorKind::NotARing, message)
 }
 
-/// Finds the file in the places that [`ReaderOptions::open`] names.
+/// Finds the ring's file where [`ReaderOptions::open`] looks for it.
 fn find(name_or_path: &Path) -> Result<shm::RingFile, shm::ShmError> {
     let name = shm::RingName::new(name_or_path.as_os_str())?;
     let is_path = matches!(name, shm::RingName::Path(_));
-    // Symbolic links are followed only in a path, which the user has chosen. In a ring directory, anybody may have made
-    // a link.
+    // Symbolic links are followed only in a path, because the user has chosen the path. In a ring directory, anybody
+    // may have made a link, so links are not followed there.
     let options = shm::OpenOptions { follow_symlinks: is_path, ..shm::OpenOptions::default() };
     let found = shm::RingFile::open(&name, &shm::RingDirectories::from_environment(), &options);
     match found {

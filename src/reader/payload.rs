@@ -6,20 +6,20 @@ use crate::ring::memory::RingMemory;
 use crate::ring::mutation::{self, Mutation};
 use crate::ring::observe;
 
-/// A payload smaller than this fits any ring, because a payload buffer is at least a page long. Such a payload is
-/// copied inline.
+/// The limit for a fast path: a payload smaller than this fits every ring, because a payload buffer has at least the
+/// size of a page. The copy of such a payload is inlined.
 const SMALL_PAYLOAD_BYTES: usize = 32;
 
 /// The result of reading a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PayloadRead<'b> {
-    /// The payload, copied out and checked afterwards: exactly the bytes that were recorded.
+    /// The payload. A check after the copy has shown that these are exactly the bytes that were recorded.
     Valid(&'b [u8]),
-    /// The payload was overwritten meanwhile, or the ring's file was truncated
-    /// ([`Reader::was_truncated`](super::Reader::was_truncated)): bytes after the file's new end cannot be
-    /// distinguished from zeros.
+    /// The payload was overwritten before the copy ended, or a part of the ring's file could not be read
+    /// ([`Reader::lost_pages`](super::Reader::lost_pages)). In the second case, the copy may hold zeros in place of
+    /// the payload.
     Expired,
-    /// The descriptor names a payload that no ring of this size can have: the file is damaged.
+    /// The descriptor names a payload that is larger than the payload buffer: the file is damaged.
     Malformed,
 }
 
@@ -38,16 +38,17 @@ impl Source {
     pub(super) fn payload<'b>(&self, descriptor: &Descriptor, buffer: &'b mut Vec<u8>) -> PayloadRead<'b> {
         let bytes = descriptor.payload_size as usize;
         let is_as_long = buffer.len() == bytes;
-        // There are two fast paths with the same effect. Each of them skips a check that the other needs. In a sparse
-        // file, neither is taken.
+        // Two fast paths need fewer checks than `payload_slow`. The first is for 32 bytes and more:
+        // `is_copied_in_line` returns false for lengths that do not fit the buffer, and always in a sparse file. The
+        // second is for smaller payloads, which fit every buffer.
         if is_as_long && self.memory.is_copied_in_line(bytes) {
             return self.copy_payload(descriptor, buffer);
         }
         if is_as_long && bytes < SMALL_PAYLOAD_BYTES && !self.memory.is_sparse() {
             return self.copy_payload(descriptor, buffer);
         }
-        // Two fields are passed, because a reference to the descriptor would force the descriptor from registers into
-        // memory.
+        // The call passes two fields, not a reference to the descriptor. A reference would force the compiler to move
+        // the descriptor from registers into memory.
         match self.payload_slow(descriptor.payload_size, descriptor.payload_buf_offset, buffer) {
             Some(true) => PayloadRead::Valid(buffer),
             Some(false) => PayloadRead::Expired,
@@ -55,8 +56,8 @@ impl Source {
         }
     }
 
-    /// Copies a payload of any size. Returns true if the payload is valid, false if it has expired, and `None` if it is
-    /// malformed.
+    /// Copies a payload of any size. Returns `Some(true)` if the payload is valid, `Some(false)` if it has expired,
+    /// and `None` if it is malformed.
     #[inline(never)]
     fn payload_slow(&self, size: u32, offset: u64, buffer: &mut Vec<u8>) -> Option<bool> {
         if u64::from(size) > self.memory.geometry().payload_buf_bytes()
@@ -67,7 +68,8 @@ impl Source {
         if self.memory.is_sparse() && !self.reach_payload(offset, size) {
             return Some(false);
         }
-        // `resize` zeroes only the bytes by which the buffer grows, so a buffer that is used again costs nothing.
+        // `resize` writes zeros only where the buffer grows. So a caller that uses its buffer again loses no time
+        // here.
         buffer.resize(size as usize, 0);
         let descriptor = Descriptor { payload_size: size, payload_buf_offset: offset, ..Descriptor::default() };
         Some(self.copy_payload(&descriptor, buffer).valid().is_some())
@@ -76,8 +78,8 @@ impl Source {
     /// Fills `out`, which is as long as the payload.
     #[inline(always)]
     fn copy_payload<'b>(&self, descriptor: &Descriptor, out: &'b mut [u8]) -> PayloadRead<'b> {
-        // Truncation is checked after the copy. When the file is truncated, the mapping notes this before zeros appear
-        // in place of the lost pages. So zeros in the copy that come from lost pages are always noticed.
+        // The check for truncation comes after the copy. If the file is truncated, the mapping notes this before a
+        // lost page reads as zeros. So if the copy holds zeros of a lost page, `was_truncated` returns true.
         if observe::payload(&self.memory, descriptor, out) && !self.memory.mapping().was_truncated() {
             PayloadRead::Valid(out)
         } else {

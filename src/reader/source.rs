@@ -12,18 +12,19 @@ use std::sync::OnceLock;
 pub(super) struct Source {
     pub(super) memory: MappedMemory,
     pub(super) file: shm::RingFile,
-    /// The identity of the file that was opened. For a snapshot, this is the compressed file, while `file` is anonymous
-    /// memory.
+    /// The identity of the file that was opened. For a snapshot, it is the identity of the compressed file, not of
+    /// `file`.
     #[cfg_attr(not(feature = "capture"), allow(dead_code, reason = "only code that writes files asks for it"))]
     pub(super) file_id: shm::FileId,
-    /// The path of the compressed file, if the ring is a snapshot. `file` is then anonymous memory.
+    /// The path of the compressed file, if the ring is a snapshot. The field `file` is then anonymous memory.
     pub(super) saved_as: Option<PathBuf>,
-    /// The name and the options with which the ring was opened, to open the next ring of that name. `None` if it was
-    /// opened by a file descriptor.
+    /// The name and the options with which the ring was opened. `reopen` uses them to open the next ring of this name.
+    /// `None` if the ring was opened by a file descriptor.
     pub(super) opened_as: Option<(PathBuf, ReaderOptions)>,
-    /// True if the ring was made while this reader waited for it: then all of its events are of interest.
+    /// True if the ring was made while this reader waited for it. A ring set then reads the ring from its first event
+    /// on.
     pub(super) was_awaited: bool,
-    /// The final state, as soon as it is certain that nothing will be recorded any more.
+    /// The final state. It is set as soon as it is certain that nothing more will be recorded.
     pub(super) finished: OnceLock<RingState>,
 }
 
@@ -33,7 +34,8 @@ impl Source {
         &self.memory
     }
 
-    /// Returns true if the ring is known to have ended. Makes no system call.
+    /// Returns true if the ring is known to have ended. Makes no system call, so it may return false although the ring
+    /// has ended.
     #[inline]
     pub(super) fn is_finished(&self) -> bool {
         self.finished.get().is_some()
@@ -47,7 +49,8 @@ impl Source {
                 LostPages::Unreadable => RingState::Unreadable,
                 _ => RingState::Truncated,
             };
-            // The ring counts as finished, because a cursor must not wait for events that it could not read.
+            // The ring counts as finished from now on. Otherwise a cursor would wait for events that this reader
+            // cannot read.
             let _ = self.finished.set(state);
             return state;
         }
@@ -64,8 +67,8 @@ impl Source {
                 Liveness::Alive => return RingState::Live,
                 Liveness::Dead if mutation::active(Mutation::DeathUnnoticed) => return RingState::Live,
                 Liveness::Unknown => return RingState::Unknown,
-                // The writer is dead, but it may have closed the ring after the check of the header above. So the
-                // header is checked again.
+                // The writer is dead, but it may have closed the ring after the header was checked above, and died
+                // after that. So the header is checked again.
                 Liveness::Dead if info::is_ended(&self.memory) || info::is_exiting(&self.memory) => RingState::Ended,
                 Liveness::Dead => RingState::WriterDied,
             }

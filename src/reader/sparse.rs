@@ -1,8 +1,9 @@
-//! Rings in sparse files: holes of the file that may have been written since it was mapped.
+//! Rings in sparse files. A writer may fill holes of such a file after a reader has mapped it.
 //!
-//! A mapped hole reads as zeros, even after the writer has filled it. Zeros in a slot mean that there is no event, so
-//! the reader asks the operating system for the file's present holes before it concludes this. Zeros in a payload could
-//! be the recorded bytes, so the reader asks for the present holes before it copies a payload.
+//! A mapped hole reads as zeros, even after the writer has filled it. So the reader asks the operating system which
+//! holes the file has now, and maps the filled ones again. It does this for a slot that reads as zero, before it
+//! concludes that there is no event. It does this for every payload before the copy, because zeros may also be the
+//! recorded bytes.
 
 use super::source::Source;
 use crate::layout::limits::{DESCRIPTOR_BYTES, HEADER_SECTION_BYTES};
@@ -14,8 +15,8 @@ impl Source {
         HEADER_SECTION_BYTES + slot * DESCRIPTOR_BYTES
     }
 
-    /// Returns true if the file is sparse, and the slot of `seqno` was in a hole of the file when the reader last
-    /// asked, but is not in a hole any more.
+    /// Returns true if the slot of `seqno` was in a hole of a sparse file when the reader last asked, and a writer has
+    /// filled the hole since. Maps the slot again in this case.
     #[cold]
     #[inline(never)]
     pub(super) fn slot_has_come(&self, seqno: u64) -> bool {
@@ -23,14 +24,15 @@ impl Source {
             && self.memory().mapping().reach(self.slot_offset(seqno), DESCRIPTOR_BYTES) == Some(true)
     }
 
-    /// Returns the first seqno from `seqno` to `last` whose slot is not in a hole. Returns `last + 1` if there is no
-    /// such seqno.
+    /// Returns the first seqno, from `seqno` to `last`, that has its slot outside of all holes. Returns `last + 1` if
+    /// there is none.
     #[cold]
     pub(super) fn first_slot_there(&self, seqno: u64, last: u64) -> u64 {
         let geometry = self.memory().geometry();
         let end = HEADER_SECTION_BYTES + geometry.descriptor_section_bytes();
         let mut at = seqno;
-        // The first round searches to the end of the descriptor array, the second from its start.
+        // The slots wrap at the end of the descriptor array. So the first round searches to the end of the array, and
+        // the second round searches from its start.
         for _ in 0..2 {
             let offset = self.slot_offset(at);
             let data = self.memory().mapping().next_data(offset).unwrap_or(end).clamp(offset, end);
@@ -49,7 +51,8 @@ impl Source {
         seqno.saturating_add(left.div_ceil(DESCRIPTOR_BYTES))
     }
 
-    /// Maps a payload as it is now, where there was a hole before. Returns false if that fails.
+    /// Maps the holes in the range of a payload again, as far as writers have filled them. Returns false if this
+    /// fails.
     #[cold]
     pub(super) fn reach_payload(&self, offset: u64, size: u32) -> bool {
         let geometry = self.memory().geometry();
@@ -61,8 +64,8 @@ impl Source {
         mapping.reach(start + first, before_end).is_some() && mapping.reach(start, bytes - before_end).is_some()
     }
 
-    /// Maps everything that was written until now, so that the next call of a cursor finds the events that were
-    /// recorded before this call.
+    /// Maps everything that writers have written until now. So a cursor finds the events that were recorded before
+    /// this call.
     #[inline]
     pub(super) fn reach_all(&self) {
         if self.memory().is_sparse() {

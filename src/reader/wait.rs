@@ -2,31 +2,35 @@
 
 use std::time::{Duration, Instant};
 
-/// The way in which a reader waits when there is no event: a trade between the reader's latency and the writer's speed.
+/// The way in which a reader waits while there is no event. The shorter its pauses, the sooner it sees an event, but
+/// the more it slows the writer down.
 ///
-/// If a reader loads a cache line that a writer is about to write, the writer must fetch that line back. A reader that
-/// polls without pause makes a fast writer almost three times slower. Pauses of 10 µs cost the writer nothing
-/// measurable.
+/// When a reader loads a cache line that a writer is about to write, the writer must fetch this line back. A reader
+/// that polls without pause makes a fast writer almost three times slower. With pauses of 10 µs, the writer shows no
+/// measurable loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum WaitStrategy {
-    /// Polling without pause: the lowest latency (about 0.1 µs), but it takes a whole core and slows the writer down.
+    /// Polling without pause. The latency is the lowest (about 0.1 µs), but the reader occupies a whole core and slows
+    /// the writer down.
     Spin,
-    /// Polling with some pause instructions in between: a latency of about a microsecond.
+    /// Polling with 32 pause instructions between two polls. The latency is about a microsecond.
     Pause,
-    /// Pauses of 10 µs at first; then sleeps that grow to a millisecond while nothing comes. The default.
+    /// Pauses of 10 µs at first. While nothing comes, the reader then sleeps between polls, at last for a millisecond.
+    /// The default.
     #[default]
     Adaptive,
     /// Sleeping for this long between two polls.
     Sleep(Duration),
 }
 
-/// Number of polls in a row after which the reader pauses without giving up the processor. After later polls it sleeps.
+/// The number of pauses in a row in which the reader waits for [`REST`] without giving up the processor. From then on,
+/// it sleeps between polls.
 const RESTS: u32 = 20;
 const REST: Duration = Duration::from_micros(10);
 const LONGEST_SLEEP: Duration = Duration::from_millis(1);
 
-/// The shortest time between two questions to the operating system whether a silent writer lives.
+/// The minimum time between two system calls that ask whether a silent writer lives.
 const LIVENESS_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Something that gives items, and can be waited for.
@@ -35,11 +39,14 @@ pub(super) trait Awaited {
 
     /// Returns the next item if it is there.
     fn look(&mut self) -> Option<Self::Item>;
-    /// Makes the next call of `look` load the ring's header, if it finds no item, to learn whether the item is a hole.
+    /// Makes the next call of `look` load the ring's header if it finds no item. The header shows whether there is a
+    /// hole: a seqno without an event.
     fn look_closely(&mut self);
-    /// Returns true if nothing will come any more, as far as that is known. Makes no system call.
+    /// Returns true if it is known that nothing more will come. Makes no system call, so it may return false although
+    /// nothing more will come.
     fn has_known_end(&self) -> bool;
-    /// Asks the operating system whether nothing will come any more. Items that are there already may still be found.
+    /// Asks the operating system whether the writer lives, and returns true if nothing more will be recorded. Items
+    /// that are already there can still be read.
     fn has_ended(&mut self) -> bool;
     fn waiter(&mut self) -> &mut Waiter;
 }
@@ -79,10 +86,10 @@ fn next_timeout_slow<A: Awaited>(awaited: &mut A, timeout: Duration) -> Waited<A
             return Waited::Found(item);
         }
         let is_over = deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        // Liveness is also checked when the timeout is over. Otherwise a caller with short timeouts would never learn
-        // that the writer has ended.
+        // Liveness is also checked at the end of the timeout. Otherwise a caller with short timeouts would never find
+        // out that the writer has ended.
         if (is_slow_moment || is_over) && awaited.waiter().is_time_to_ask() && awaited.has_ended() {
-            // The writer may have recorded its last events after the call of `look` above.
+            // The writer may have recorded its last events after the call of `look` above, so look once more.
             return awaited.look().map_or(Waited::Ended, Waited::Found);
         }
         if is_over {
@@ -91,7 +98,8 @@ fn next_timeout_slow<A: Awaited>(awaited: &mut A, timeout: Duration) -> Waited<A
     }
 }
 
-/// The state of one wait: the number of polls in a row that found nothing, and the time of the next liveness check.
+/// The state of a reader that waits: how many polls in a row found nothing, and when to check the writer's liveness
+/// next.
 #[derive(Clone, Debug)]
 pub(super) struct Waiter {
     strategy: WaitStrategy,
@@ -110,7 +118,7 @@ impl Waiter {
         self.idle_looks = 0;
     }
 
-    /// Returns true if enough time has passed to ask again whether the writer lives.
+    /// Returns true if enough time has passed since the last liveness check. The caller then makes the next check.
     fn is_time_to_ask(&mut self) -> bool {
         let now = Instant::now();
         let is_time = now >= self.next_liveness_check;
@@ -129,8 +137,9 @@ impl Waiter {
         }
     }
 
-    /// Waits a little: longer from call to call, and never much longer than `at_most`. Returns true if the caller may
-    /// now do slower work, such as asking whether the writer lives.
+    /// Waits a little before the next poll, but never much longer than `at_most`. The adaptive strategy waits longer
+    /// from call to call. Returns true in some of the calls: the caller may then do slower work, such as asking
+    /// whether the writer lives.
     fn wait(&mut self, at_most: Duration) -> bool {
         self.idle_looks = self.idle_looks.saturating_add(1);
         match self.strategy {

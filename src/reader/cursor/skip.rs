@@ -1,4 +1,4 @@
-//! Skipping events that a cursor will never return: overwritten events and holes.
+//! Skipping seqnos whose events a cursor will never return: overwritten events and holes.
 
 use super::super::gap::{Gap, GapCause};
 use super::Cursor;
@@ -6,13 +6,13 @@ use crate::ring::memory::RingMemory;
 use crate::ring::mutation::{self, Mutation};
 use crate::ring::observe::{self, Observation};
 
-/// The largest number of consecutive holes that are reported as one gap. The limit bounds the work of one call.
+/// The largest number of consecutive holes in one gap. The limit bounds the work of one call.
 const HOLES_PER_GAP: u64 = 1 << 12;
 
 impl Cursor {
-    /// Returns the gap that begins at the next event, or `None` if the next event may still come. The next event is not
-    /// in its slot: the slot holds the seqno `seen`, or `seen` is `None` because the event was overwritten while it was
-    /// read.
+    /// Returns the gap that begins at the next event, or `None` if the next event may still come. The caller has not
+    /// found the next event in its slot. `seen` is the other seqno that the slot holds, or `None` if the event was
+    /// overwritten while it was being read.
     #[cold]
     pub(super) fn absent(&mut self, seen: Option<u64>) -> Option<Gap> {
         if self.next_seqno < self.start.oldest_seqno {
@@ -23,16 +23,16 @@ impl Cursor {
         match seen.map_or(Observation::Lapped, |seen| observe::absent(memory, self.next_seqno, seen)) {
             Observation::Lapped => self.skip_overwritten(),
             Observation::Hole => self.skip_holes(GapCause::GivenUp),
-            // The next event is not committed. (`next` has handled committed events.) It may still come, unless its
-            // seqno was handed out and the ring has finished: then its writer was killed before the commit.
+            // The next event was not committed when `next` read its slot. It may still come, except in one case: its
+            // seqno was handed out, and the ring has finished. Then its writer was killed before the commit.
             Observation::NotReady | Observation::Event(_) => {
                 if self.next_seqno > self.known_last || !self.source.is_finished() {
                     return None;
                 }
-                // The event may have been committed after `next` read the slot and before the ring finished. So the
-                // slot is read again, now that the ring is known to have finished.
+                // The writer may have committed the event after `next` read the slot, and ended only then. So the slot
+                // is read again, now that the ring is known to have finished.
                 match observe::descriptor(self.source.memory(), self.next_seqno) {
-                    // The event came after `next` had read the slot. The next call finds it.
+                    // The event was committed after `next` had read the slot. The next call of `next` returns it.
                     Observation::Event(_) => None,
                     Observation::Lapped => self.skip_overwritten(),
                     Observation::Hole => self.skip_holes(GapCause::GivenUp),
@@ -42,30 +42,31 @@ impl Cursor {
         }
     }
 
-    /// Jumps over the events that were gone when the cursor began, to the oldest event that is there.
+    /// Skips the events that were overwritten before the cursor began. Moves to the oldest event that is still in the
+    /// ring.
     fn skip_gone_at_start(&mut self) -> Option<Gap> {
         let memory = self.source.memory();
         let oldest = observe::oldest_seqno(memory, observe::last_seqno(memory));
-        // The gap ends at the last event that existed when the cursor began: later events were not gone before the
-        // cursor began, so they do not belong to this gap.
+        // The gap ends at the latest with the last event that existed when the cursor began (`end_seqno` is the seqno
+        // after it). Later events were not gone at that time, so they do not belong to this gap.
         self.gap_up_to(oldest.max(self.start.oldest_seqno).min(self.start.end_seqno), self.start.cause)
     }
 
-    /// Jumps over overwritten events. On a finished ring, jumps to the oldest event. On a live ring, jumps to the event
-    /// an eighth of the ring after the oldest, because the writer would overwrite the oldest events before they are
-    /// read.
+    /// Skips overwritten events. On a finished ring, moves to the oldest event. On a live ring, moves an eighth of the
+    /// ring further than the oldest event: the writer will overwrite the oldest events next, before the cursor could
+    /// read them.
     fn skip_overwritten(&mut self) -> Option<Gap> {
         let memory = self.source.memory();
         let last = observe::last_seqno(memory);
         if self.next_seqno > last {
-            // The slot holds a seqno that was never handed out, so the file is damaged. There is nothing to skip.
+            // The slot holds a larger seqno than any that was handed out, so the file is damaged. Skip nothing.
             return None;
         }
         let head_start = if self.source.is_finished() { 0 } else { memory.geometry().descriptor_capacity() / 8 };
         let target = (observe::oldest_seqno(memory, last) + head_start).min(last + 1);
-        // No event has been read since the cursor began. Then events that existed at the begin are reported with the
-        // cause of the begin, even if a fast writer overwrote them only afterwards: the reader was not too slow for
-        // them.
+        // This is the case that the cursor has read no event since it began. Events that existed when it began are
+        // then reported with the cause of the start position (`start.cause`). This is right even if a fast writer
+        // overwrote some of them only afterwards, because a reader that has not begun is not too slow.
         if self.next_seqno < self.start.end_seqno && self.read_count() == self.start.read {
             return self.gap_up_to(target.min(self.start.end_seqno), self.start.cause);
         }
@@ -80,8 +81,8 @@ impl Cursor {
         let mut page_end = if memory.is_sparse() { self.next_seqno } else { u64::MAX };
         while target <= last && target - self.next_seqno < HOLES_PER_GAP {
             if target >= page_end {
-                // Slots in a hole of the file were never written. All of them are skipped at once, because a file may
-                // have terabytes of them.
+                // In a sparse file, no writer has ever written the slots that lie in a hole of the file. They are
+                // skipped together, because a file may have terabytes of them.
                 if cause == GapCause::NeverCommitted {
                     target = self.source.first_slot_there(target, last);
                 }
@@ -91,7 +92,8 @@ impl Cursor {
             }
             match (observe::descriptor(memory, target), cause) {
                 (Observation::Hole, GapCause::GivenUp) => target += 1,
-                // The caller asks for this cause only on a finished ring, so an event that is not ready is a hole.
+                // The caller passes the cause `NeverCommitted` only for a finished ring. There, an event that is not
+                // ready will never be committed.
                 (Observation::NotReady, GapCause::NeverCommitted) => target += 1,
                 _ => break,
             }
@@ -99,8 +101,8 @@ impl Cursor {
         self.gap_up_to(target, cause)
     }
 
-    /// Moves the cursor to `target` and returns the gap of the seqnos that it has passed. Moves by at least one seqno,
-    /// because a cursor on a ring with a damaged header would otherwise stay at the same seqno for ever.
+    /// Moves the cursor to `target` and returns the skipped seqnos as a gap. Moves by at least one seqno, even if a
+    /// damaged header gives a smaller target. Otherwise the cursor would stay at the same seqno for ever.
     fn gap_up_to(&mut self, target: u64, cause: GapCause) -> Option<Gap> {
         let first_seqno = self.next_seqno;
         let target = target.max(first_seqno + u64::from(!mutation::active(Mutation::HeldCursor)));

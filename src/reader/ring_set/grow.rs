@@ -14,12 +14,12 @@ pub(super) struct ShardedRecorder {
     /// Index of its shard 0 in the set.
     pub(super) ring: usize,
     pub(super) finder: ShardFinder,
-    /// The position from which the shards that are found next are read.
+    /// The position from which the shards that the finder finds next are read.
     shard_start: Seek,
 }
 
-/// A shard that a recorder has made and that cannot be opened. When the recorder has ended, a [`RingItem::Gap`] tells
-/// how many events the shard held.
+/// A shard that a recorder has made, but that the reader cannot open. When the recorder has ended, a [`RingItem::Gap`]
+/// says how many events the shard held.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ShardError {
@@ -32,13 +32,15 @@ pub struct ShardError {
 }
 
 impl RingSet {
-    /// Adds a ring, from `start` on, and returns its index. If the ring is shard 0 of a recorder, the next call of
-    /// [`Self::find_shards`] or [`Self::next`] adds the other shards that exist by then, also from `start` on.
+    /// Adds a ring, which is read from `start` on. Returns the ring's index in the set. If the ring is shard 0 of a
+    /// recorder, the next call of [`Self::find_shards`] or [`Self::next`] adds the recorder's other shards, also from
+    /// `start` on.
     pub fn add(&mut self, reader: Reader, start: Seek) -> usize {
         self.add_recorder([reader], start)
     }
 
-    /// Adds a recorder whose first shards are open already, shard 0 first. Returns the index of shard 0.
+    /// Adds a recorder, of which the caller has opened one or more shards: `shards`, beginning with shard 0. Returns
+    /// the index of shard 0 in the set.
     pub(crate) fn add_recorder(&mut self, shards: impl IntoIterator<Item = Reader>, start: Seek) -> usize {
         let ring = self.rings.len();
         self.rings.extend(shards.into_iter().enumerate().map(|(shard, reader)| {
@@ -56,7 +58,8 @@ impl RingSet {
         ring
     }
 
-    /// Opens the shards that recorders have made since the last call. [`Self::next`] does this, too.
+    /// Opens the shards that recorders have made since the last call, and adds them to the set. [`Self::next`] does
+    /// the same for a sharded recorder.
     #[inline]
     pub fn find_shards(&mut self) {
         for index in 0..self.recorders.len() {
@@ -64,8 +67,8 @@ impl RingSet {
                 let ShardedRecorder { ring, shard_start, .. } = self.recorders[index];
                 self.add_shard(ring, found, shard_start);
             }
-            // Shards that are made later are read from their first event on. Events that such a shard has overwritten
-            // count as lost, because the set was being read when they were recorded.
+            // Shards that are made from now on are read from seqno 1 on. If such a shard has already overwritten
+            // events, these events count as lost, because the set was being read when they were recorded.
             self.recorders[index].shard_start = Seek::Seqno(1);
         }
     }
@@ -86,7 +89,7 @@ impl RingSet {
         }
     }
 
-    /// Returns true if recorders may make further shards, or have made some that were not found yet.
+    /// Returns true if a recorder of the set may still make shards, or has made shards that were not found yet.
     pub(super) fn may_grow(&self) -> bool {
         self.recorders.iter().any(|recorder| !recorder.finder.has_ended())
     }

@@ -1,18 +1,19 @@
-//! The position at which the last events of several rings together begin.
+//! Finding the position at which the last events of several rings together begin.
 
 use super::super::cursor::{Next, Seek};
 use super::ring::SetRing;
 
-/// Moves the rings to the position at which the last `count` events of all rings together begin. Before the call, each
-/// ring stands before its own last `count` events. Events that a ring has overwritten before the events that are
-/// skipped here are not reported as missing.
+/// Moves the rings to the position where the last `count` events of all rings together begin. Before the call, each
+/// ring stands at the first of its own last `count` events. If a ring has events that are skipped here, events that it
+/// has overwritten before them are not reported as missing.
 pub(super) fn seek_last_of_all(rings: &mut [SetRing], count: u64) {
-    // For each event: its time, the index of its ring, and its seqno.
+    // A tuple for each event: its time, the index of its ring, and its seqno.
     let mut events: Vec<(u64, usize, u64)> = Vec::new();
     let mut ends = vec![0; rings.len()];
     for (index, ring) in rings.iter().enumerate() {
         let (Some(reader), Some(cursor)) = (ring.reader(), ring.cursor()) else { continue };
-        // A second cursor reads the events in advance, so that they do not count as read by the ring's own cursor.
+        // Another cursor (`look`) reads the events in advance, so that the ring's own cursor does not count them as
+        // read.
         let mut look = reader.cursor();
         look.seek(Seek::Seqno(cursor.next_seqno()));
         let end = look.next_seqno().saturating_add(look.lag());

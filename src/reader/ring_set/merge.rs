@@ -1,16 +1,17 @@
-//! The choice of the ring whose event comes next. `docs/ORDERING.md`, section 15, proves that the order is right.
+//! The choice of the ring whose event comes next in time. `docs/ORDERING.md`, section 15, proves that this choice is
+//! right.
 
 use super::RingItem;
 use super::ring::{Looked, RingSilence, SetRing};
 use crate::clock::Clock;
 
-/// Returns the next item of all rings, or `None` if nothing can be handed out yet. `now` is a time of [`Clock::global`]
-/// that was read before this call. An event with a stamp later than `latest` is held back, because a shard that was not
-/// found yet may have an earlier event.
+/// Returns the next item of all rings, or `None` if no item can be handed out yet. `now` is a time of
+/// [`Clock::global`] that the caller has read before. An event with a stamp later than `latest` is held back, because
+/// there may be a shard that was not found yet and has an earlier event.
 #[inline]
 pub(super) fn next(rings: &mut [SetRing], slack_nanos: u64, now: u64, latest: u64) -> Option<RingItem> {
-    // The time at which the oldest known event is due. A ring that was silent until that time can bring no older event,
-    // so it need not be read again.
+    // The oldest known event is due at this time, when the slack after its stamp is over. A ring in which no event was
+    // found at this time or later can bring no older event. So the loop need not read that ring again.
     let due = oldest(rings).map(|(_, stamp)| stamp.saturating_add(slack_nanos));
     let mut all_shown = true;
     let mut first: Option<(usize, u64)> = None;
@@ -31,9 +32,10 @@ pub(super) fn next(rings: &mut [SetRing], slack_nanos: u64, now: u64, latest: u6
     }
     let (first, stamp) = first?;
     let due = stamp.saturating_add(slack_nanos);
-    // An event with a stamp in the future is not held back, because the stamp comes from damage or from another
-    // machine's clock. The thread may have been preempted since it read `now`, so the clock is read again before a
-    // stamp counts as a stamp in the future.
+    // An event that is not due yet is held back if another ring may still bring an older one. But an event with a
+    // stamp in the future is not held back: the stamp comes from a damaged ring or from another machine's clock. The
+    // thread may have been preempted since it read `now`, so the clock is read again before a stamp counts as being in
+    // the future.
     let is_later = |now: u64| stamp > now.saturating_add(slack_nanos);
     let is_foreign = is_later(now) && is_later(Clock::global().now_epoch_nanos());
     if due > now && !is_foreign && (!all_shown || stamp > latest) {
@@ -42,10 +44,10 @@ pub(super) fn next(rings: &mut [SetRing], slack_nanos: u64, now: u64, latest: u6
     if all_shown {
         return take(rings, first);
     }
-    // Not every ring has shown its next event, but the oldest event is due. It can be handed out if the other rings are
-    // silent. The loop above did not load the rings' headers, to whose cache lines the writers store for each event.
-    // Before a ring counts as silent, its header is loaded, because a number that was given up may hide events after
-    // it.
+    // The oldest event is due, but not every ring has shown its next event. The oldest event may be handed out if
+    // those other rings are silent. So far their headers were not loaded, because writers store to the headers' cache
+    // lines for each event. Now each header is loaded once: the slot that is empty may belong to a seqno that its
+    // writer gave up, and events may follow it.
     let mut all_silent = true;
     for (ring, state) in rings.iter_mut().enumerate() {
         let Some(input) = state.input_mut() else { continue };
@@ -66,7 +68,8 @@ pub(super) fn next(rings: &mut [SetRing], slack_nanos: u64, now: u64, latest: u6
     }
 }
 
-/// Returns the index of the ring whose next event is the oldest, and that event's stamp.
+/// Returns the ring whose next event is the oldest: the ring's index and the event's stamp. Returns `None` if no ring
+/// has shown its next event.
 #[inline]
 fn oldest(rings: &[SetRing]) -> Option<(usize, u64)> {
     let stamps = rings.iter().enumerate();
@@ -101,7 +104,7 @@ mod tests {
         let (found_late, ring_of_found_late) = ring();
         let mut rings = vec![ring_of_first];
         let now = Clock::global().now_epoch_nanos();
-        // The pause stands for a preemption of the thread after the search for shards. The event must be held back
+        // The pause stands for a thread that is preempted after the search for shards. The event must be held back,
         // however long the pause is.
         std::thread::sleep(2 * slack);
         found_late.record(2, [0; 4], b"");

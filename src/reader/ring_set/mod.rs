@@ -3,12 +3,12 @@
 //! | file | idea |
 //! |---|---|
 //! | `options` | the options with which a set is opened |
-//! | `ring` | one ring of the set: its cursor, and the event that it gives next |
-//! | `merge` | the choice of the ring whose event comes next |
-//! | `shards` | finding the shards of a recorder as they are made |
+//! | `ring` | one ring of the set: its cursor, and its next event |
+//! | `merge` | choosing the ring whose event comes next |
+//! | `shards` | finding the shards of a recorder as the recorder makes them |
 //! | `grow` | adding rings and shards to the set |
-//! | `reopen` | going on with the next ring of a name |
-//! | `last` | the position at which the last events of all rings together begin |
+//! | `reopen` | going on with the new ring when a program makes another ring of the same name |
+//! | `last` | finding the position at which the last events of all rings together begin |
 
 mod grow;
 mod last;
@@ -35,27 +35,27 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::time::Duration;
 
-/// The pause between two searches of several rings for new events. Shorter pauses would be of no use, because young
-/// events are held back for some milliseconds anyway.
+/// The pause between two polls of several rings. A shorter pause would gain nothing, because the set holds young
+/// events back for a few milliseconds anyway.
 const MERGE_PAUSE: Duration = Duration::from_micros(500);
-/// The largest expected difference between the clocks of reader and writer, if nobody sets the time meanwhile.
+/// The largest expected difference between the clocks of the reader and the writer, unless somebody sets the time.
 const CLOCK_ERROR_NANOS: u64 = 20_000;
 
-/// Several rings, and all shards of those that are sharded, as one stream in the order of time.
+/// A set of rings, with all shards of sharded recorders, that is read as one stream in the order of time.
 ///
-/// The set hands out an event when no other ring can still bring an earlier event. This is so if the next event of
-/// every ring that has not ended is known. It is also so if the event is older than the *slack* and the other rings
-/// were silent meanwhile.
+/// The set hands out an event when no other ring can still bring an earlier event. This is certain in two cases: if
+/// the set knows the next event of every ring that has not ended, or if the event is older than the *slack* (2 ms by
+/// default) and nothing came from the other rings during that time.
 ///
-/// A ring in which an event is just being recorded is not silent: the set waits for that event, up to 20 ms. If a
-/// writer commits an event even later, this event and the later events of its ring are handed out late, but none is
-/// lost.
+/// If an event is just being recorded in another ring, the set waits for this event, at most 20 ms. If the writer
+/// takes longer, its event and the events after it in the same ring are handed out late, after events with later time
+/// stamps. No event is lost.
 ///
-/// Events of one ring are always handed out in the order of their seqnos, even if their time stamps are equal or are in
-/// another order (because threads race by nanoseconds).
+/// The set hands out the events of one ring in the order of their seqnos. It does so even if their time stamps are
+/// equal or in another order, which happens because threads race by nanoseconds.
 ///
-/// The set finds shards that a recorder makes later before their first event is due, and reads them from their first
-/// event on.
+/// If a recorder makes another shard while the set is read, the set finds the shard in time: before the shard's first
+/// event is due. It reads the shard from its first event on.
 ///
 /// ```
 /// use eventring::reader::{Reader, RingItem, RingSet};
@@ -86,7 +86,7 @@ pub struct RingSet {
     /// Gaps of missed shards that were not handed out yet.
     missed: VecDeque<RingItem>,
     slack_nanos: u64,
-    /// The event that was handed out last, and the index of its ring.
+    /// The index of the ring whose event was handed out last, and that event.
     last_event: (usize, Descriptor),
     waiter: Waiter,
 }
@@ -94,7 +94,7 @@ pub struct RingSet {
 /// An item of a [`RingSet`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RingItem {
-    /// The next event of all rings. [`RingSet::payload`] gives its payload.
+    /// The next event of all rings. Call [`RingSet::payload`] for its payload.
     Event {
         /// Index of its ring in [`RingSet::rings`].
         ring: usize,
@@ -111,16 +111,16 @@ pub enum RingItem {
 }
 
 impl RingSet {
-    /// Returns options for a set that begins with the oldest events.
+    /// Returns the default options: the set begins with the oldest events of each ring.
     pub fn options() -> RingSetOptions {
         RingSetOptions::default()
     }
 
-    /// Opens the rings of these names or paths, with their shards, from their oldest events on.
+    /// Opens the rings of these names or paths, and their shards. Reads each from its oldest event on.
     ///
     /// # Errors
-    /// A ring cannot be opened; see [`ReaderOptions::open`](super::ReaderOptions::open). Shards that cannot be opened
-    /// are in [`Self::shard_errors`].
+    /// A named ring cannot be opened; see [`ReaderOptions::open`](super::ReaderOptions::open). A shard that cannot be
+    /// opened is no error here: [`Self::shard_errors`] returns it.
     pub fn open(names: impl IntoIterator<Item = impl AsRef<Path>>) -> Result<Self, ReaderError> {
         Self::options().open(names)
     }
@@ -137,8 +137,8 @@ impl RingSet {
         }
     }
 
-    /// Goes to another position in all rings. [`Seek::Last`] counts the events of all rings together. [`Seek::Seqno`]
-    /// goes to the same seqno in each ring.
+    /// Moves all rings to another position. [`Seek::Last`] counts the events of all rings together. [`Seek::Seqno`]
+    /// moves each ring to the same seqno.
     pub fn seek(&mut self, to: Seek) {
         self.rings.iter_mut().for_each(|ring| ring.seek(to));
         if let (Seek::Last(count), true) = (to, self.rings.len() > 1) {
@@ -146,8 +146,8 @@ impl RingSet {
         }
     }
 
-    /// Returns the next item, or `None` while there is none. Never waits. An event that is so young that another ring
-    /// may still bring an earlier event is held back for a few milliseconds, and a later call returns it.
+    /// Returns the next item, or `None` if there is none yet. Never waits. As long as another ring may still bring an
+    /// earlier event, the set holds an event back, usually for a few milliseconds. A later call then returns it.
     #[inline]
     #[expect(clippy::should_implement_trait, reason = "an iterator would end; a set goes on")]
     pub fn next(&mut self) -> Option<RingItem> {
@@ -168,9 +168,9 @@ impl RingSet {
     }
 
     fn next_merged(&mut self) -> Option<RingItem> {
-        // The clock is read before the search for shards. So a shard that the search does not find has no event with an
-        // earlier stamp. The clock is also read before the rings are. So a ring that is found silent cannot bring an
-        // event with a stamp earlier than this time less the slack.
+        // The clock is read first, for two reasons. If the following search does not find a shard, then the shard has
+        // no event with a stamp before `now`. If a ring is then found silent, it brings no event with a stamp before
+        // `now` less the slack.
         let now = Clock::global().now_epoch_nanos();
         let latest = if self.may_grow() {
             self.find_shards();
@@ -188,8 +188,8 @@ impl RingSet {
         item
     }
 
-    /// Returns the next item, waiting for it at most `timeout`. Returns `None` if none came, or nothing will come any
-    /// more ([`Self::has_ended`]).
+    /// Returns the next item. Waits for it at most `timeout`. Returns `None` if no item came in this time, or if
+    /// nothing more will come (see [`Self::has_ended`]).
     #[inline]
     pub fn next_timeout(&mut self, timeout: Duration) -> Option<RingItem> {
         match wait::next_timeout(self, timeout) {
@@ -198,9 +198,9 @@ impl RingSet {
         }
     }
 
-    /// Returns the payload of the event that was handed out last. Call this before the next call of [`Self::next`]. In
-    /// a set of several rings, the payload was copied when the event was first seen, so that it could not expire while
-    /// the event was held back. In a set of one ring, this call copies the payload.
+    /// Returns the payload of the event that was handed out last. Call this before the next call of [`Self::next`]. A
+    /// set of several rings copies each payload when it first sees the event, so that the payload cannot expire while
+    /// the event is held back. A set of one ring copies the payload in this call.
     #[inline]
     pub fn payload(&mut self) -> PayloadRead<'_> {
         let (ring, event) = &self.last_event;
@@ -210,34 +210,35 @@ impl RingSet {
         }
     }
 
-    /// Returns true if the set has one ring, and no recorder can add another ring. Then there is nothing to merge.
+    /// Returns true if the set has one ring and no recorder can add another. The set then has nothing to merge.
     fn is_single(&self) -> bool {
         self.rings.len() == 1 && self.recorders.is_empty()
     }
 
-    /// Returns true if everything was read and nothing will come any more, as far as [`Self::next_timeout`] or
-    /// [`Self::check_liveness`] has noticed.
+    /// Returns true if everything was read and nothing more will come. The set notices this only in
+    /// [`Self::next_timeout`] and [`Self::check_liveness`].
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        // The rings are checked before `may_grow`: a recorder whose rings have ended makes no more shards.
+        // The rings are checked before `may_grow`. If all rings of a recorder have ended, the recorder makes no more
+        // shards, so the answer of `may_grow` then stays right.
         self.rings.iter().all(SetRing::has_ended) && !self.may_grow() && self.missed.is_empty()
     }
 
-    /// Asks the operating system whether the writers live. [`Self::next_timeout`] does this while nothing comes.
+    /// Asks the operating system whether the writers live. [`Self::next_timeout`] also does this while no event comes.
     pub fn check_liveness(&self) {
         self.rings.iter().filter_map(SetRing::reader).for_each(|reader| {
             reader.state();
         });
     }
 
-    /// Returns all rings of the set, by index: rings that were named or added, and shards that were found. They are in
-    /// the order in which the set got them.
+    /// Returns all rings of the set: named rings, added rings, and the shards that were found. They are in the order
+    /// in which they came into the set.
     #[must_use]
     pub fn rings(&self) -> &[SetRing] {
         &self.rings
     }
 
-    /// Returns the shards that cannot be opened, in the order in which they were found.
+    /// Returns the shards that the reader could not open, in the order in which it found them.
     #[must_use]
     pub fn shard_errors(&self) -> &[ShardError] {
         &self.shard_errors
@@ -253,7 +254,7 @@ impl Awaited for RingSet {
     }
 
     fn look_closely(&mut self) {
-        // In a set of several rings, the merge itself asks the headers when an event is due.
+        // In a set of several rings, `merge::next` itself loads the headers when an event is due.
         if self.is_single() {
             self.rings.iter_mut().for_each(SetRing::look_closely);
         }

@@ -8,8 +8,8 @@ use super::RingSet;
 use std::path::Path;
 use std::time::Duration;
 
-/// Default of [`RingSetOptions::slack`]. The time from an event's stamp to its commit is usually shorter, even if the
-/// writer is preempted in between.
+/// The default of [`RingSetOptions::slack`]. A writer usually needs less time from an event's stamp to its commit,
+/// even if it is preempted in between.
 const DEFAULT_SLACK: Duration = Duration::from_millis(2);
 
 /// Options for a [`RingSet`]. Made by [`RingSet::options`].
@@ -28,22 +28,23 @@ impl Default for RingSetOptions {
 }
 
 impl RingSetOptions {
-    /// Sets how rings are opened: which events they must hold, and whether to wait for a ring that does not exist yet
-    /// ([`ReaderOptions::wait`]).
+    /// Sets the options with which each ring is opened: for example the events that it must hold, and whether to wait
+    /// for a ring that does not exist yet ([`ReaderOptions::wait`]).
     pub fn reader(mut self, options: ReaderOptions) -> Self {
         self.reader = options;
         self
     }
 
-    /// Sets the position at which reading begins. [`Seek::Last`] counts the events of all rings together. With
-    /// [`Seek::Oldest`], a ring for which the reader has waited is read from its first event on, and events that were
-    /// overwritten before the ring was opened count as lost. Default: [`Seek::Oldest`].
+    /// Sets the position at which reading begins. Default: [`Seek::Oldest`]. [`Seek::Last`] counts the events of all
+    /// rings together. If the reader had to wait for a ring to be made, [`Seek::Oldest`] means the ring's first event:
+    /// events that were overwritten before the reader opened the ring count as lost.
     pub fn start(mut self, start: Seek) -> Self {
         self.start = start;
         self
     }
 
-    /// Sets for how long after its time stamp an event may still become visible; see [`RingSet`]. Default: 2 ms.
+    /// Sets the longest expected time between an event's time stamp and its commit. The set holds events back for this
+    /// time, see [`RingSet`]. Default: 2 ms.
     pub fn slack(mut self, slack: Duration) -> Self {
         self.slack = slack;
         self
@@ -52,14 +53,14 @@ impl RingSetOptions {
     /// Opens the rings of these names or paths, with their shards.
     ///
     /// # Errors
-    /// A ring cannot be opened; see [`ReaderOptions::open`]. Shards that cannot be opened are in
-    /// [`RingSet::shard_errors`].
+    /// A named ring cannot be opened; see [`ReaderOptions::open`]. A shard that cannot be opened is no error here:
+    /// [`RingSet::shard_errors`] returns it.
     pub fn open(&self, names: impl IntoIterator<Item = impl AsRef<Path>>) -> Result<RingSet, ReaderError> {
         let readers = names.into_iter().map(|name| self.reader.open(name));
         Ok(self.from_readers(readers.collect::<Result<Vec<_>, _>>()?))
     }
 
-    /// Makes a set of rings that are open already, with their shards.
+    /// Makes a set of rings that the caller has opened. Adds their shards to the set.
     #[must_use]
     pub fn from_readers(&self, readers: impl IntoIterator<Item = Reader>) -> RingSet {
         let mut set = RingSet::new(self.slack);

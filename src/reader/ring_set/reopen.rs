@@ -6,18 +6,20 @@ use super::RingSet;
 use crate::layout::Descriptor;
 use std::time::{Duration, Instant};
 
-/// The pause between two searches for the next rings in [`RingSet::reopen`].
+/// The pause between two searches for new rings in [`RingSet::reopen`].
 const REOPEN_PAUSE: Duration = Duration::from_millis(20);
 
 impl RingSet {
-    /// Goes on with the next rings of the same names. Waits at most `timeout` until the name of a ring that was read to
-    /// its end leads to another ring. The new ring replaces the old ring and its shards, and is read from its first
-    /// event on. Returns the index of the first new ring in [`Self::rings`]. The rings before it are the rings that
-    /// stay. Their indices may be smaller than before this call. Returns `None` if there is no new ring.
+    /// Goes on with the new rings when a program was restarted and has made rings of the same names. Waits at most
+    /// `timeout` until there is a new ring with the name of a ring that was read to its end. A new ring replaces the
+    /// old ring and its shards, and is read from its first event on.
+    ///
+    /// Returns the index of the first new ring in [`Self::rings`], or `None` if there is no new ring. The rings at
+    /// lower indices stay, but their indices may be smaller than before.
     ///
     /// # Errors
-    /// The next ring of a name cannot be opened; see
-    /// [`ReaderOptions::open`](crate::reader::ReaderOptions::open). After an error, the set is unchanged.
+    /// A new ring cannot be opened; see [`ReaderOptions::open`](crate::reader::ReaderOptions::open). After an error,
+    /// the set is unchanged.
     pub fn reopen(&mut self, timeout: Duration) -> Result<Option<usize>, ReaderError> {
         let start = Instant::now();
         loop {
@@ -54,8 +56,8 @@ impl RingSet {
         Ok(Some(first))
     }
 
-    /// Returns true if the ring and all of its shards have ended, and all of their events and gaps have been handed
-    /// out.
+    /// Returns true if the ring and all of its shards have ended, and the set has handed out all of their events and
+    /// gaps.
     fn is_read_to_its_end(&self, index: usize) -> bool {
         let mut rings = self.rings.iter().enumerate();
         self.missed.is_empty()
@@ -78,8 +80,8 @@ impl RingSet {
         let moves = |index: &mut usize| new_indices[*index].map(|new| *index = new).is_some();
         self.recorders.retain_mut(|recorder| moves(&mut recorder.ring));
         self.shard_errors.retain_mut(|error| moves(&mut error.recorder));
-        // The ring of the event that was handed out last may have been removed, so [`Self::payload`] must not find this
-        // event any more.
+        // The ring of the last event may have been removed, so [`Self::payload`] must no longer return the payload of
+        // this event.
         self.last_event = (usize::MAX, Descriptor::default());
     }
 }

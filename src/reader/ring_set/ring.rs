@@ -1,4 +1,4 @@
-//! One ring of a set: its cursor, and the event that it gives next.
+//! One ring of a ring set: its cursor, and its next event.
 
 use super::super::cursor::{Cursor, Next, Seek};
 use super::super::gap::{Gap, ReadStats};
@@ -7,8 +7,8 @@ use super::super::payload::PayloadRead;
 use crate::layout::Descriptor;
 use std::time::{Duration, Instant};
 
-/// Longest time for which the merge waits for an event whose seqno is handed out but which is not committed. If the
-/// writer was preempted, other threads can use its processor a few times within this time.
+/// The longest time for which the merge waits for an event that is being recorded. If its writer was preempted, the
+/// operating system usually gives the processor back to the writer within this time.
 const COMMIT_PATIENCE: Duration = Duration::from_millis(20);
 
 /// A ring of a [`RingSet`](super::RingSet).
@@ -23,8 +23,8 @@ pub struct SetRing {
 #[derive(Debug)]
 enum Content {
     Read(Box<Input>),
-    /// A shard that could not be opened. The value is the number of seqnos that the shard had handed out, if it is
-    /// known.
+    /// A shard that could not be opened. The value is how many seqnos the shard had handed out, or `None` if this is
+    /// unknown.
     Missed(Option<u64>),
 }
 
@@ -32,17 +32,18 @@ enum Content {
 pub(super) struct Input {
     reader: Reader,
     cursor: Cursor,
-    /// The ring's next event, if it was read and not handed out yet. Only a set that merges several rings uses this.
+    /// The ring's next event, after it was read and before it is handed out. Only a set of several rings uses this
+    /// field.
     pub(super) head: Option<Descriptor>,
-    /// The payload of `head`, or, while there is no head, of the event that was handed out last. The memory is reused.
+    /// The payload of `head`. While there is no head, the payload of the event that was handed out last. The memory is
+    /// reused.
     payload: Vec<u8>,
-    /// The state of `payload`, without its bytes. `None` if it was not copied yet.
+    /// The result of copying the payload into `payload`, without the bytes. `None` if nothing was copied yet.
     payload_state: Option<PayloadRead<'static>>,
-    /// The last time at which the ring was found to have no next event. From then on the ring brings no event with a
-    /// stamp before this time less the slack.
+    /// The last time at which the reader found no next event in this ring. From now on, the ring brings no event with
+    /// a stamp before this time less the slack.
     pub(super) silent_until_nanos: u64,
-    /// The seqno of an event that [`Self::look_closely`] found not committed, and the time at which it first found
-    /// this.
+    /// The seqno of an event that [`Self::look_closely`] found uncommitted, and the time at which it first did.
     uncommitted: Option<(u64, Instant)>,
 }
 
@@ -53,11 +54,11 @@ pub(super) enum Looked {
     Gap(Gap),
 }
 
-/// The kind of silence of a ring that has no next event: which events the ring can still bring.
+/// The answer for a ring without a next event: which events the ring can still bring.
 pub(super) enum RingSilence {
     /// An event that is just being recorded.
     Uncommitted,
-    /// No event with a stamp before the present time less the slack.
+    /// No event with a stamp before the present time less the slack can still come.
     Sure,
 }
 
@@ -81,33 +82,34 @@ impl SetRing {
         Self { recorder: Some(recorder), shard, content: Content::Missed(seqnos) }
     }
 
-    /// Returns the opened ring; `None` for a shard that could not be opened.
+    /// Returns the reader of the ring, or `None` for a shard that could not be opened.
     #[must_use]
     pub fn reader(&self) -> Option<&Reader> {
         self.input().map(|input| &input.reader)
     }
 
-    /// Returns the ring's cursor. In a set of several rings, it may stand after an event that was not handed
-    /// out yet.
+    /// Returns the ring's cursor, or `None` for a shard that could not be opened. In a set of several rings, the
+    /// cursor may already have passed an event that the set has not handed out yet.
     #[must_use]
     pub fn cursor(&self) -> Option<&Cursor> {
         self.input().map(|input| &input.cursor)
     }
 
-    /// Returns the index in the set of its recorder's shard 0, if this ring is a shard other than shard 0.
+    /// Returns the set's index of shard 0 of the same recorder, if this ring is another shard. Returns `None` for
+    /// shard 0 and for rings that are not sharded.
     #[must_use]
     pub fn recorder(&self) -> Option<usize> {
         self.recorder
     }
 
-    /// Returns the index of the shard in its recorder. Returns 0 for shard 0, and for a ring that is not sharded.
+    /// Returns the number of this shard within its recorder. Returns 0 for shard 0 and for rings that are not sharded.
     #[must_use]
     pub fn shard(&self) -> u32 {
         self.shard
     }
 
-    /// Returns how many sequence numbers a shard that could not be opened had handed out, if its writer has left that
-    /// number in shard 0. Returns `None` for a ring that was opened.
+    /// Returns how many sequence numbers this shard has handed out, if it could not be opened. Returns `None` for a
+    /// ring that was opened, and if the writer has not left the number in shard 0.
     #[must_use]
     pub fn missed_seqnos(&self) -> Option<u64> {
         match self.content {
@@ -116,8 +118,8 @@ impl SetRing {
         }
     }
 
-    /// Returns the counts of the ring's sequence numbers up to here: read, overwritten before, lost, given up. A shard
-    /// that could not be opened counts as one lost event if it is not known how many events it held.
+    /// Returns how many of the ring's sequence numbers were read, overwritten before, lost or given up so far. A shard
+    /// that could not be opened counts as one lost event if nobody knows how many events it held.
     #[must_use]
     pub fn stats(&self) -> ReadStats {
         match &self.content {
@@ -150,14 +152,14 @@ impl SetRing {
         Some(self.input()?.head.as_ref()?.record_epoch_nanos)
     }
 
-    /// Returns the next event or gap, for a set of one ring. The payload of an event is not copied until
-    /// [`Self::payload`] is called.
+    /// Returns the next event or gap, for a set of one ring. Does not copy the event's payload; [`Self::payload`]
+    /// copies it.
     #[inline]
     pub(super) fn next_unmerged(&mut self) -> Option<Next> {
         let input = self.input_mut()?;
         input.payload_state = None;
         match input.head.take() {
-            // A head is left from the time when the set had other rings. It is the ring's next event.
+            // The set had several rings before. This event was read at that time, and is the ring's next event.
             Some(head) => Some(Next::Event(head)),
             None => Some(input.cursor.next()),
         }
@@ -166,7 +168,7 @@ impl SetRing {
     /// Returns the payload of `event`, which was handed out last.
     #[inline]
     pub(super) fn payload(&mut self, event: &Descriptor) -> PayloadRead<'_> {
-        // If there is a head, its payload has replaced the payload of `event`.
+        // If there is a head, the head's payload has already replaced the payload of `event`.
         let Some(input) = self.input_mut().filter(|input| input.head.is_none()) else { return PayloadRead::Expired };
         match input.payload_state {
             None => input.cursor.payload(event, &mut input.payload),
@@ -201,8 +203,8 @@ impl SetRing {
 }
 
 impl Input {
-    /// Reads the next event or gap, if there is one. An event becomes the head. Its payload is copied at once, so that
-    /// it cannot expire while the event is held back.
+    /// Reads the next event or gap, if there is one. If it is an event, makes it the head and copies its payload at
+    /// once. So the payload cannot expire while the event is held back.
     #[inline]
     pub(super) fn look(&mut self) -> Option<Looked> {
         match self.cursor.next() {
@@ -221,8 +223,8 @@ impl Input {
         }
     }
 
-    /// Does the same as [`Self::look`], and loads the ring's header if there is no next event, to find out which events
-    /// the ring can still bring.
+    /// Does the same as [`Self::look`], but if there is no next event, also loads the ring's header. Returns from this
+    /// which events the ring can still bring.
     pub(super) fn look_closely(&mut self) -> Result<Looked, RingSilence> {
         self.cursor.look_closely();
         if let Some(looked) = self.look() {
@@ -237,15 +239,15 @@ impl Input {
             _ => Instant::now(),
         };
         self.uncommitted = Some((seqno, since));
-        // After [`COMMIT_PATIENCE`], the ring counts as silent although the event is not committed, because a writer
-        // that stalls must not hold up the events of other rings.
+        // For [`COMMIT_PATIENCE`], the merge waits for this event. After that the ring counts as silent, because a
+        // writer that stalls must not delay the events of other rings any longer.
         Err(if since.elapsed() < COMMIT_PATIENCE { RingSilence::Uncommitted } else { RingSilence::Sure })
     }
 
     /// Takes the next event to hand it out.
     #[inline]
     pub(super) fn take(&mut self) -> Option<Descriptor> {
-        // The event after the head may have an earlier stamp than the head, so the ring does not count as silent until
+        // The event after the head may have an earlier stamp than the head. So the ring does not count as silent until
         // it has been read again.
         self.silent_until_nanos = 0;
         self.head.take()

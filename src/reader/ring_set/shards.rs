@@ -6,21 +6,23 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// A finder of the shards of a sharded recorder: the shards that exist, and the shards that the recorder makes later.
+/// A finder of the shards of a sharded recorder. It finds the shards that exist, and later also the shards that the
+/// recorder makes while it is read.
 ///
-/// No shard is overlooked. A recorder makes a shard known before the shard's first event is stamped. A shard that
-/// cannot be opened (mostly because the program has ended and removed it already) becomes a [`FoundShard::Missed`],
-/// with the number of its events, which the recorder leaves in shard 0 when it ends in good order.
+/// The finder overlooks no shard, because a recorder counts a new shard in shard 0 before the shard's first event is
+/// stamped. If a shard cannot be opened, the finder returns [`FoundShard::Missed`] with the number of events that the
+/// shard held. (In most cases, the program has ended and removed the shard's file. A recorder that ends in good order
+/// leaves these numbers in shard 0.)
 #[derive(Debug)]
 pub(super) struct ShardFinder {
     shard0: Reader,
-    /// The path of shard 0, from which the paths of the other shards are made. `None` if the ring has no path or is not
+    /// The path of shard 0. The paths of the other shards are made from it. `None` if the ring has no path or is not
     /// shard 0.
     path: Option<PathBuf>,
     /// The index of the next shard.
     next: u32,
-    /// Shards that could not be opened. A shard stays here until its number of events is known or the recorder has
-    /// ended.
+    /// The shards that could not be opened. A shard is removed from this list when the number of its events is known
+    /// or the recorder has ended.
     unopened: VecDeque<u32>,
 }
 
@@ -29,32 +31,32 @@ pub(super) struct ShardFinder {
 pub(super) enum FoundShard {
     /// The shard with this index (from 1) was opened.
     Opened { index: u32, reader: Reader },
-    /// A shard that the recorder has made cannot be opened, for the reason `error`. When the recorder has ended,
-    /// [`Self::Missed`] follows with the number of events that the shard held.
+    /// A shard exists, but it cannot be opened, for the reason `error`. When the recorder has ended, [`Self::Missed`]
+    /// follows with the number of events that the shard held.
     Unreadable { index: u32, error: ReaderError },
-    /// All events of a shard are lost to this reader, because the shard could not be opened. `seqnos` is the number of
-    /// sequence numbers that the shard has handed out: one for each event, and one for each number that was given up.
-    /// It is `None` if nobody knows the number because the writer did not end in good order. In that case there was at
-    /// least one event, because a shard is made for an event.
+    /// A shard could not be opened, so all of its events are lost to this reader. `seqnos` is how many sequence
+    /// numbers the shard has handed out, including numbers that writers gave up. It is `None` if the writer did not
+    /// end in good order, so that nobody knows the number. The shard then held at least one event, because a recorder
+    /// makes a shard for an event.
     Missed { index: u32, seqnos: Option<u64> },
 }
 
 impl ShardFinder {
-    /// Makes a finder for the recorder whose shard 0 this is. Shards below `first` (at least 1) are known to the
-    /// caller.
+    /// Makes a finder for the recorder whose shard 0 is `shard0`. It returns the shards from index `first` (at least
+    /// 1) on; the caller has the others already.
     pub(super) fn new(shard0: &Reader, first: u32) -> Self {
         let path = shard0.path().map(Path::to_path_buf).filter(|_| shard0.is_shard_0());
         Self { shard0: shard0.clone(), path, next: first.max(1), unopened: VecDeque::new() }
     }
 
-    /// Returns true if shards may be found, now or later. Returns false for a ring without a path, and for a ring that
-    /// is not shard 0: no shards belong to them.
+    /// Returns true if this finder can find shards, now or later. Returns false for a ring without a path and for a
+    /// ring that is not shard 0, because other shards cannot be found from these.
     pub(super) fn can_find(&self) -> bool {
         self.path.is_some()
     }
 
-    /// Returns the next shard, or `None` while there is no further shard. In the latter case, the call costs one load
-    /// and a comparison.
+    /// Returns the next shard, or `None` if no further shard exists yet. If it returns `None`, the call costs one load
+    /// and one comparison.
     #[inline]
     pub(super) fn next(&mut self) -> Option<FoundShard> {
         let has_grown = self.path.is_some() && self.shard0.shard_count() > self.next.into();
@@ -63,17 +65,17 @@ impl ShardFinder {
 
     #[cold]
     fn look(&mut self) -> Option<FoundShard> {
-        // The end is loaded before the count. A recorder that has ended makes no more shards, so the count is then
-        // final.
+        // The end is loaded before the count. If the recorder has ended, it makes no more shards, so the count that is
+        // loaded afterwards is final.
         let has_ended = self.shard0.is_finished();
         while self.shard0.shard_count() > self.next.into() {
             let index = self.next;
             self.next += 1;
             match self.open(index) {
                 Ok(reader) => return Some(FoundShard::Opened { index, reader }),
-                // The shard existed, because it was counted. It cannot be opened, because it was removed when the
-                // recorder ended. Before that, the recorder published the shard's last seqno, so the loss is reported
-                // as a gap and not as an error.
+                // The recorder has counted this shard, so the shard existed. Its file is gone because the recorder has
+                // ended. Before the recorder removed the file, it stored the shard's last seqno in shard 0. So the
+                // loss becomes a gap, and is no error.
                 Err(_) if self.shard0.shard_last_seqno(index).is_some() => self.unopened.push_back(index),
                 Err(error) => {
                     self.unopened.push_back(index);
@@ -92,7 +94,7 @@ impl ShardFinder {
         }
     }
 
-    /// Opens the shard, and checks that it belongs to this recorder.
+    /// Opens the shard, and checks that the shard belongs to the same recorder as shard 0.
     fn open(&self, index: u32) -> Result<Reader, ReaderError> {
         let path = shard_path(self.path.as_deref().unwrap_or("".as_ref()), index.into());
         let reader = Reader::open(&path)?;
@@ -120,17 +122,18 @@ impl ShardFinder {
         Err(ReaderError::new(ReaderErrorKind::NotFound, message).at(&path))
     }
 
-    /// Returns true if no further shard will be found: the recorder is known to have ended, and all of its shards were
-    /// returned. Makes no system call.
+    /// Returns true if no further shard will be found: the recorder is known to have ended, and the finder has
+    /// returned all shards. Makes no system call.
     pub(super) fn has_ended(&self) -> bool {
-        // The end is checked before the count, because a recorder that has ended makes no more shards.
+        // The end is checked before the count. A recorder that has ended makes no more shards, so the count is then
+        // final.
         let is_over =
             self.shard0.is_finished() && self.shard0.shard_count() <= self.next.into() && self.unopened.is_empty();
         self.path.is_none() || is_over
     }
 }
 
-/// Returns the path of shard `index` (from 1) of the recorder whose shard 0 is at `path`: `path`, a dot, and the index.
+/// Returns the path of shard `index` (from 1) of the recorder whose shard 0 has the path `path`.
 #[must_use]
 pub fn shard_path(path: &Path, index: u64) -> PathBuf {
     let mut name = OsString::from(path);

@@ -1,4 +1,4 @@
-//! Copying the events of a ring to private memory, and counting every loss.
+//! Copying the events of a ring into private memory. Every loss is counted.
 
 use super::super::cursor::{Cursor, Next, Seek};
 use super::super::error::{ReaderError, ReaderErrorKind};
@@ -8,25 +8,25 @@ use crate::layout::Descriptor;
 use crate::layout::limits::PAYLOAD_ALIGN;
 use std::time::{Duration, Instant};
 
-/// The size of the blocks that hold the payload bytes. A single vector would copy all of its bytes whenever it grows.
-/// During such a copy, a live writer would overwrite events that are not collected yet.
+/// The size of the blocks that hold the payload bytes. A single vector would not do: whenever it grew, it would copy
+/// all of its bytes, and in that time a live writer would overwrite events that are not collected yet.
 const BLOCK_BYTES: usize = 16 << 20;
 
-/// The total time for which one snapshot waits for events that are being recorded.
+/// The total time that one snapshot may spend waiting for events that are being recorded.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// The events of a ring, in order.
 #[derive(Default)]
 pub(super) struct Collected {
-    /// The descriptors as they were in the ring, except that `payload_buf_offset` counts from the first payload here.
+    /// The descriptors as in the ring, but with a new `payload_buf_offset`: the offset of the payload in `payloads`.
     pub descriptors: Vec<Descriptor>,
     /// All payloads, each padded to [`PAYLOAD_ALIGN`].
     pub payloads: Blocks,
-    /// Number of sequence numbers of the requested range for which there is no event in `descriptors`.
+    /// The number of sequence numbers in the requested range that have no event in `descriptors`.
     pub lost: u64,
-    /// Number of events in `lost` that had a descriptor, but whose payload was overwritten.
+    /// The number of `lost` events that had a descriptor, but whose payload was overwritten or malformed.
     pub expired: u64,
-    /// Number of events in `lost` that were still being written when the time to wait for them was over.
+    /// The number of `lost` events that were still being recorded when the snapshot stopped waiting for them.
     pub being_written: u64,
 }
 
@@ -62,18 +62,18 @@ impl Blocks {
     }
 }
 
-/// Copies the events from `first_seqno` to `last_seqno` that the ring still holds.
+/// Copies the events from seqno `first_seqno` to `last_seqno`, as far as the ring still holds them.
 ///
 /// # Errors
-/// The payloads add up to more than the ring can hold: the descriptors are damaged.
+/// The payloads are together larger than a sound ring can hold, so the descriptors are damaged.
 pub(super) fn collect(reader: &Reader, first_seqno: u64, last_seqno: u64) -> Result<Collected, ReaderError> {
     let mut cursor = reader.cursor();
     cursor.seek(Seek::Seqno(first_seqno));
     let mut collected = Collected::default();
     let mut buffer = Vec::new();
     let mut patience = Patience::default();
-    // Upper limit of the bytes of all payloads in a sound ring. Valid payloads do not overlap, so they fit the payload
-    // buffer, and rounding up each of them at most doubles their sum.
+    // An upper limit for the bytes of all payloads in a sound ring. Payloads do not overlap, so together they fit the
+    // payload buffer. Padding each payload to its alignment at most doubles the sum.
     let payload_bytes_max = reader.info().geometry.payload_buf_bytes().saturating_mul(2);
     while cursor.next_seqno() <= last_seqno {
         match cursor.next() {
@@ -83,8 +83,8 @@ pub(super) fn collect(reader: &Reader, first_seqno: u64, last_seqno: u64) -> Res
                 collected.lost += gap.count.min(in_range);
             }
             Next::NotReady if patience.is_left() => std::thread::yield_now(),
-            // The header says that this seqno was never handed out, although an earlier read of the header gave a
-            // larger last seqno. So the header is damaged, and there is no event to wait for.
+            // The header gives a last seqno before this one, so this seqno was never handed out. An earlier read of
+            // the header gave a larger last seqno. So the header is damaged, and there is no event to wait for.
             Next::NotReady if cursor.lag() == 0 => {
                 collected.lost += last_seqno - cursor.next_seqno() + 1;
                 break;
@@ -123,7 +123,7 @@ impl Collected {
     }
 }
 
-/// The remaining time to wait for events that are being recorded. The time begins to run at the first such event.
+/// The time that is left for waiting for events that are being recorded. It begins to run at the first such event.
 #[derive(Default)]
 struct Patience {
     end: Option<Instant>,
@@ -147,7 +147,7 @@ mod tests {
             Recorder::builder(ContentDescription::new(300, "X")).anonymous().prefault(false).build().unwrap();
         recorder.record(2, [0; 4], b"hello");
         let reader = Reader::options().open_fd(recorder.as_fd()).unwrap();
-        // The last seqno of the call is far beyond the ring's, as if a damaged header had held 2^62 a moment ago.
+        // The range ends far beyond the ring's last seqno, as if a damaged header had held 2^62 a moment ago.
         let collected = collect(&reader, 1, 1 << 62).unwrap();
         assert_eq!((collected.descriptors.len(), collected.lost, collected.being_written), (1, (1 << 62) - 1, 0));
     }

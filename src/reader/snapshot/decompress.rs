@@ -10,15 +10,16 @@ use crate::shm::{self, AsFd};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
-/// Number of bytes that may be missing at the end of an image. The published tool writes images that are up to this
-/// much shorter than their headers say.
+/// The number of bytes that may be missing at the end of an image. The tool of the original C implementation writes
+/// images that are up to this much shorter than their headers say.
 const MISSING_BYTES_MAX: u64 = 15;
 
-/// Decompresses into anonymous memory, at most `bytes_max` bytes. With `is_header_enough`, decompresses the header
-/// section only; the rest of the image is then a hole, which takes no memory.
+/// Decompresses a snapshot into anonymous memory, at most `bytes_max` bytes. If `is_header_enough` is true,
+/// decompresses only the header section. The rest of the image is then a hole of the memory file, which takes no
+/// memory.
 ///
-/// The size of the compressed file is no limit, because a few kilobytes can decompress to terabytes. So the first bytes
-/// must be the header of a ring whose size is allowed, and bytes beyond this size are not taken.
+/// A few kilobytes can decompress to terabytes, so the size of the compressed file limits nothing. Therefore the first
+/// bytes must be the header of a ring whose size is allowed, and the function fails if more bytes than this size come.
 pub(in super::super) fn decompress(
     file: impl AsFd,
     bytes_max: u64,
@@ -61,12 +62,12 @@ pub(in super::super) fn decompress(
         let message = format!("the snapshot decompresses to {total} bytes, its header says {image_bytes}");
         return Err(ReaderError::new(ReaderErrorKind::Truncated, message));
     }
-    // The frame may leave out zeros at the end of the image. `set_len` adds a hole there, which reads as zeros.
+    // Up to [`MISSING_BYTES_MAX`] zeros may be missing at the end. `set_len` adds a hole there, which reads as zeros.
     image.set_len(image_bytes).map_err(stored)?;
     Ok(image)
 }
 
-/// Returns the size of the ring file whose first bytes are `start`, if that size is allowed.
+/// Returns the size of a ring file that begins with the header `start`, if this size is allowed.
 fn image_bytes(start: &[u8; 64], bytes_max: u64) -> Result<u64, ReaderError> {
     let fixed = FixedHeader::decode(start).map_err(not_a_ring)?;
     let geometry = Geometry::new(fixed.descriptor_capacity, fixed.payload_buf_bytes, fixed.context_area_bytes)
@@ -81,7 +82,7 @@ fn image_bytes(start: &[u8; 64], bytes_max: u64) -> Result<u64, ReaderError> {
     Ok(bytes)
 }
 
-/// Reads until `buffer` is full or the input ends. Returns the number of bytes that were read.
+/// Reads until `buffer` is full or the input ends. Returns how many bytes were read.
 fn read_full(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -95,7 +96,7 @@ fn read_full(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// Writes `bytes` at the file's position, and leaves holes where they are zero, because images are mostly empty.
+/// Writes `bytes` at the file's position. Leaves a hole for each page of zeros, because images are mostly zeros.
 fn write_sparsely(image: &mut File, bytes: &[u8]) -> io::Result<()> {
     const ZEROS: [u8; 1 << 12] = [0; 1 << 12];
     bytes.chunks(ZEROS.len()).try_for_each(|page| {

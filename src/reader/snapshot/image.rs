@@ -13,9 +13,9 @@ use std::ops::Range;
 /// The size of the pieces in which zeros are written.
 static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
-/// Parts of the extension that are copied to the snapshot, because they describe the events and their writer. The other
-/// parts are not copied: state, window and chunks are those of a live ring, the schema text may get another offset, a
-/// snapshot has no shards, and its events are numbered without holes.
+/// The parts of the header's extension that a snapshot takes from its ring, because they describe the events and their
+/// writer. The other parts do not fit a snapshot: state, window and chunks belong to a live ring, the schema text may
+/// get another offset, a snapshot has no shards, and its events are numbered without holes.
 const KEPT: [Range<usize>; 4] = [
     ext::WRITER_PID..ext::STATE,
     ext::WRITER_TIME_NAMESPACE..ext::WRITER_TIME_NAMESPACE + 8,
@@ -31,7 +31,8 @@ pub(super) struct Image<'r> {
 }
 
 impl<'r> Image<'r> {
-    /// Makes the smallest ring, within the published limits, for the events that were collected from `reader`.
+    /// Makes the smallest ring for the events that were collected from `reader`. Its sizes are within the limits that
+    /// the original C implementation sets.
     pub(super) fn new(reader: &'r Reader, collected: Collected) -> Result<Self, ReaderError> {
         let capacity = (collected.descriptors.len() as u64).next_power_of_two().max(1 << DESCRIPTOR_SHIFTS.start());
         let payload_bytes = collected.payloads.bytes().next_power_of_two().max(1 << PAYLOAD_SHIFTS.start());
@@ -49,7 +50,7 @@ impl<'r> Image<'r> {
         &self.collected
     }
 
-    /// Writes header section, descriptors, payloads and context area.
+    /// Writes the header section, the descriptors, the payloads and the context area.
     pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
         out.write_all(&self.header())?;
         self.write_descriptors(out)?;
@@ -92,7 +93,7 @@ impl<'r> Image<'r> {
         put(section, ext::VERSION_OFFSET, ext::VERSION);
         put(section, ext::STATE, ext::STATE_ENDED);
         put(section, ext::WINDOW_INCR, self.geometry.window_incr_bytes());
-        // If the ring itself is a snapshot, its lost events are missing in the new snapshot, too.
+        // If the ring is itself a snapshot, events that are missing in it are missing in the new snapshot, too.
         let lost_before = self.reader.info().extension.map_or(0, |extension| extension.snapshot_lost);
         put(section, ext::COUNT_SNAPSHOT_LOST, lost_before.saturating_add(self.collected.lost));
         if let Some(text) = self.reader.schema_text() {
@@ -136,12 +137,12 @@ impl<'r> Image<'r> {
     }
 }
 
-/// Returns the seqno in the snapshot of the event that had `seqno` in the ring. Returns 0 if the event is not in the
-/// snapshot.
+/// Returns the new seqno, in the snapshot, of the event that had the number `seqno` in the ring. Returns 0 if the
+/// snapshot does not have this event.
 fn renumber(descriptors: &[Descriptor], seqno: u64) -> u64 {
     let found = descriptors.binary_search_by_key(&seqno, |descriptor| descriptor.seqno);
-    // If a RECORD_ERROR was recorded in place of the BLOCK_START, the snapshot has no BLOCK_START to which the tag
-    // could refer.
+    // A RECORD_ERROR may have been recorded in place of the event that the word names (for example a BLOCK_START).
+    // Then the named event does not exist, and the word becomes 0.
     found.ok().filter(|index| descriptors[*index].event_type != RECORD_ERROR_CODE).map_or(0, |index| index as u64 + 1)
 }
 

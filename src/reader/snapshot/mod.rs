@@ -1,11 +1,11 @@
-//! Snapshots: one zstd frame that holds a whole ring file image.
+//! Snapshots: one zstd frame that holds the image of a whole ring file.
 //!
 //! | file | idea |
 //! |---|---|
-//! | `decompress` | from a frame to a file that can be mapped, without trusting it |
+//! | `decompress` | decompressing a frame, which is not trusted, to a file that can be mapped |
 //! | `collect` | copying the events of a ring, live or dead |
 //! | `image` | laying the events out as a small ring file |
-//! | `write` | compressing that file |
+//! | `write` | compressing this small ring file |
 
 mod collect;
 mod decompress;

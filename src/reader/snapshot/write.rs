@@ -21,7 +21,7 @@ impl Default for SnapshotOptions {
 }
 
 impl SnapshotOptions {
-    /// Makes options that take everything in the ring, at zstd's default level (3).
+    /// Makes options for a snapshot of all events in the ring, with zstd's default compression level (3).
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -54,18 +54,18 @@ impl SnapshotOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SnapshotSummary {
-    /// Number of events in the snapshot. Their seqnos are 1 to this number.
+    /// Number of events in the snapshot. The snapshot numbers them from 1 to this number.
     pub events: u64,
-    /// Seqnos of the requested range that are not in the snapshot: overwritten before or while it was taken, never
-    /// committed, or without their payload. `events + lost` is the length of the range.
+    /// Number of seqnos in the requested range that are not in the snapshot. Their events were overwritten before or
+    /// during the copy, were never committed, or have lost their payloads. `events + lost` is the length of the range.
     pub lost: u64,
-    /// Number of events in `lost` that had a descriptor, but whose payload was overwritten.
+    /// Number of `lost` events that had a descriptor, but whose payload was overwritten or malformed.
     pub expired: u64,
-    /// Number of events in `lost` that were still being written when the time to wait for them was over.
+    /// Number of `lost` events that were still being recorded when the snapshot stopped waiting for them.
     pub being_written: u64,
-    /// The first seqno of the range, as numbered in the ring, or 0 if the range is empty.
+    /// The first seqno of the range, in the ring's numbering. 0 if the range is empty.
     pub first_seqno: u64,
-    /// The last seqno of the range, as numbered in the ring, or 0 if the range is empty.
+    /// The last seqno of the range, in the ring's numbering. 0 if the range is empty.
     pub last_seqno: u64,
     /// Bytes of payload, padding included.
     pub payload_bytes: u64,
@@ -76,21 +76,23 @@ pub struct SnapshotSummary {
 }
 
 impl Reader {
-    /// Writes the present content of the ring as a snapshot: one zstd frame that holds a small ring file with the same
-    /// events.
+    /// Writes a snapshot of the ring's present events: one zstd frame that holds a small ring file with these events.
     ///
-    /// In the snapshot, the events are numbered from 1 without gaps. Their payloads lie in the same order, 16-aligned,
-    /// in a payload buffer whose window starts at 0. The descriptor capacity and the size of the payload buffer are
-    /// rounded up to powers of two, at least 2^16 and 2^27.
+    /// In the snapshot, the events have new seqnos: 1, 2, 3 and so on. Their payloads have the same order as the
+    /// events. Each payload is aligned to 16 bytes, and the buffer window starts at 0. The number of descriptors is
+    /// rounded up to a power of two, at least 2^16. The size of the payload buffer is rounded up to a power of two, at
+    /// least 2^27.
     ///
-    /// In rings of execution events (content type 2), events name their block by the seqno of its BLOCK_START. These
-    /// block tags get the new seqnos, or become 0 if the BLOCK_START is not in the snapshot.
+    /// Extension words of the kind [`ExtWordKind::Seqno`](crate::schema::ExtWordKind::Seqno) name other events. They
+    /// get the new seqnos of these events, or become 0 if the named event is not in the snapshot. An example is the
+    /// word of execution events that names their block by its BLOCK_START.
     ///
-    /// Names, schema text, clock and context area are copied. The snapshot's header holds the number of lost events.
-    /// The same events and options give the same bytes.
+    /// The snapshot also has the ring's names, schema text, clock calibration and context area. Its header holds the
+    /// number of lost events. If the events and the options are the same, the bytes of the snapshot are the same, too.
     ///
-    /// The ring may be live: the newest event at the time of the call is the last event that is taken. All payloads are
-    /// held in memory until they are written. The call waits up to 0.2 seconds for events that are being recorded.
+    /// The ring may be live. The snapshot then ends with the event that is the newest at the time of the call. The
+    /// call waits up to 0.2 seconds for events that are being recorded. It holds all payloads in memory until it has
+    /// written them.
     ///
     /// ```
     /// use eventring::reader::{Reader, SnapshotOptions};
@@ -107,11 +109,12 @@ impl Reader {
     /// ```
     ///
     /// # Errors
-    /// Writing to `out` failed (a full disk has a kind of its own), the ring is so damaged that its payloads exceed its
-    /// buffer, or its file was truncated meanwhile.
+    /// Writing to `out` failed (a full disk has an error kind of its own). Or the ring is so damaged that its payloads
+    /// exceed its buffer. Or pages of its file could not be read, for example because the file was truncated
+    /// meanwhile.
     pub fn write_snapshot(&self, out: impl Write, options: &SnapshotOptions) -> Result<SnapshotSummary, ReaderError> {
-        // The range ends at the header's last seqno at the latest. `info` never gives a seqno above the largest
-        // possible one, so the loop over the range ends even if the header is damaged.
+        // `info` never returns a last seqno above the largest possible one. So the loop over the range ends even if
+        // the header is damaged.
         let last_seqno = self.info().last_seqno.min(options.last_seqno);
         let is_empty = last_seqno < options.first_seqno;
         let collected = collect::collect(self, options.first_seqno, last_seqno)?;
