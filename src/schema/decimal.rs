@@ -1,11 +1,11 @@
 //! Numbers of 256 bits as decimal digits.
 
-/// The largest power of ten in a u64: the base in which the digits are found.
+/// The largest power of ten that fits a u64. The number is first split into digits of this base.
 const TEN_POW_19: u64 = 10_000_000_000_000_000_000;
 
-/// Returns the decimal digits of a number of four limbs, least significant limb first.
+/// Returns the decimal digits of a number of 256 bits. `limbs` are its words of 64 bits, least significant first.
 pub(super) fn decimal_digits(mut limbs: [u64; 4]) -> String {
-    // 2^256 has 78 decimal digits: five digits of base 10^19, least significant first.
+    // 2^256 has 78 decimal digits, so five digits of base 10^19 suffice. The least significant of them comes first.
     let mut digits = [0u64; 5];
     let mut count = 0;
     while limbs != [0; 4] {

@@ -9,27 +9,28 @@ use super::record_error::RECORD_ERROR_CODE;
 use super::trailing::read_count;
 use super::value::Value;
 
-/// The largest number of values that the decoder makes from one payload. The limit bounds the memory that a hostile
-/// schema can make the decoder use.
+/// The largest number of values that the decoder makes from one payload. The limit bounds the memory that the decoder
+/// uses, even for a hostile schema.
 const MAX_VALUES: usize = 1 << 20;
-/// Number of bytes of a field's name that count as one more value. Names count because output shows the name with each
-/// value, so that long names make the output as large as many values do.
+/// The length of a field's name, in bytes, that counts as one more value. Names count because output repeats the name
+/// with each value, so long names make the output as large as many values do.
 const NAME_BYTES_PER_VALUE: usize = 16;
 
-/// The name under which a [`Value::Struct`] holds a problem of the payload as a whole. No field can have this name.
+/// The name of the field with which a [`Value::Struct`] reports a problem of the whole payload. No field of a schema
+/// can have this name.
 pub const MALFORMED: &str = "$malformed";
 
 impl SchemaModel {
     /// Decodes the payload of event `code`.
     ///
-    /// Never fails. For an unknown code the value is [`Value::Malformed`] with all bytes. If the payload is too short
-    /// or too long, the fields that could be decoded are followed by a [`Value::Malformed`] with the other bytes, under
-    /// the name `$malformed`. Byte strings and text are borrowed. After about a million values, the rest of the payload
-    /// is returned as bytes.
+    /// Never fails. If the schema has no event `code`, returns [`Value::Malformed`] with all bytes. If the payload is
+    /// too short or too long for its event, returns the fields that could be decoded, and then a field `$malformed`
+    /// with the other bytes as a [`Value::Malformed`]. Decodes about a million values at most; the bytes after that
+    /// are [`Value::Malformed`], too. Byte strings and valid text are borrowed from the payload.
     #[must_use]
     pub fn decode<'a>(&'a self, code: u16, payload: &'a [u8]) -> Value<'a> {
         match self.event(code) {
-            // A RECORD_ERROR has no payload if the ring had no payload memory left even for the reason of the error.
+            // A RECORD_ERROR has no payload if the ring had no payload memory left to hold the reason of the error.
             Some(_) if code == RECORD_ERROR_CODE && payload.is_empty() => Value::Struct(Vec::new()),
             Some(event) => PayloadDecoder { model: self, values_left: MAX_VALUES }.event(event, payload),
             None => malformed(format!("event type {code} is not in schema {}", self.name), payload),
@@ -61,8 +62,8 @@ impl<'a> PayloadDecoder<'a> {
             let element_bytes = self.model.bytes_of(&array.element);
             let count = match array.count {
                 CountModel::At(offset, scalar) => read_count(fixed, offset, scalar),
-                // The parser refuses elements of 0 bytes for such an array, so `max(1)` changes nothing. It makes sure
-                // that the division cannot panic.
+                // `element_bytes` is not 0 here, because the parser refuses an array of such elements. `max(1)` only
+                // makes sure that the division cannot panic.
                 CountModel::Rest => (rest.len() / element_bytes.max(1)) as u64,
             };
             let wanted = count.saturating_mul(element_bytes as u64);

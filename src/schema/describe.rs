@@ -16,7 +16,7 @@ pub enum Scalar {
     U64,
     /// `u128`, little endian, aligned to 16.
     U128,
-    /// An unsigned integer of 256 bits, little endian, aligned to 8.
+    /// An unsigned integer of 256 bits, little endian, aligned to 8 bytes.
     U256,
     /// `i8`, one byte.
     I8,
@@ -93,13 +93,14 @@ impl Scalar {
         }
     }
 
-    /// Returns true for an unsigned integer of at most 64 bits, which can count the elements of a trailing array.
+    /// Returns true for an unsigned integer of at most 64 bits. A field of such a type can hold the number of elements
+    /// of a trailing array.
     #[must_use]
     pub const fn is_count(self) -> bool {
         matches!(self, Self::U8 | Self::U16 | Self::U32 | Self::U64)
     }
 
-    /// Returns true for an integer of at most 64 bits, which can represent an enum.
+    /// Returns true for an integer of at most 64 bits. Only such an integer can represent an enum.
     #[must_use]
     pub const fn is_enum_repr(self) -> bool {
         self.is_count() || matches!(self, Self::I8 | Self::I16 | Self::I32 | Self::I64)
@@ -117,7 +118,8 @@ impl Scalar {
 pub enum FieldType {
     /// A number, a bool, or a byte of text.
     Scalar(Scalar),
-    /// `len` elements back to back. An array of [`Scalar::U8`] is a byte string and shown as hex.
+    /// An array: `len` elements, one directly after the other. An array of [`Scalar::U8`] is a byte string, shown as
+    /// hex.
     Array {
         /// The type of an element.
         element: &'static FieldType,
@@ -154,9 +156,9 @@ pub struct FieldInfo {
     pub offset: usize,
     /// Its size in bytes.
     pub bytes: usize,
-    /// True if the field is never recorded: its bytes are zero in the ring.
+    /// True if the field is redacted: it is never recorded, and its bytes are zero in the ring.
     pub redacted: bool,
-    /// The first paragraph of its documentation; empty if it has none.
+    /// The first paragraph of the field's documentation comment, or an empty text if the field has none.
     pub description: &'static str,
 }
 
@@ -171,7 +173,7 @@ pub struct StructInfo {
     pub align: usize,
     /// Its fields, in order.
     pub fields: &'static [FieldInfo],
-    /// The first paragraph of its documentation; empty if it has none.
+    /// The first paragraph of the struct's documentation comment, or an empty text if the struct has none.
     pub description: &'static str,
 }
 
@@ -197,13 +199,13 @@ pub struct EnumInfo {
     pub name: &'static str,
     /// The integer that represents it.
     pub repr: Scalar,
-    /// Its values in the order of declaration: number and name (`BLOCK_PROLOGUE`).
+    /// The enum's values in the order of declaration. Each value is a number and a name (`BLOCK_PROLOGUE`).
     pub values: &'static [(i128, &'static str)],
-    /// The first paragraph of its documentation; empty if it has none.
+    /// The first paragraph of the enum's documentation comment, or an empty text if the enum has none.
     pub description: &'static str,
 }
 
-/// An array that follows the fixed struct of an event's payload, without padding.
+/// A trailing array. It follows the fixed struct of an event's payload, without padding in between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrailingInfo {
     /// The array's name.
@@ -217,7 +219,8 @@ pub struct TrailingInfo {
 /// The place of the number of elements of a trailing array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrailingCount {
-    /// The number is in a field of the fixed struct, named by its path from the struct (`txn_header.data_length`).
+    /// The number is in a field of the fixed struct. The text is the path of this field from the struct, for example
+    /// `txn_header.data_length`.
     Field(&'static str),
     /// The array takes the rest of the payload.
     Rest,
@@ -230,36 +233,35 @@ pub struct EventInfo {
     pub code: u16,
     /// Its name (`BLOCK_START`).
     pub name: &'static str,
-    /// The fixed struct at the beginning of its payload; `None` for a payload of 0 bytes.
+    /// The fixed struct at the beginning of the event's payload, or `None` if the payload has no fixed struct.
     pub payload: Option<&'static StructInfo>,
     /// The arrays that follow, in order.
     pub trailing: &'static [TrailingInfo],
-    /// The first paragraph of its documentation; empty if it has none.
+    /// The first paragraph of the event's documentation comment, or an empty text if the event has none.
     pub description: &'static str,
 }
 
-/// The description that `#[derive(EventType)]` makes of a schema.
+/// The description of a schema. `#[derive(EventType)]` makes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaInfo {
     /// The `content_type` of ring files with this schema.
     pub content_type: u16,
     /// Its name (`EXEC`).
     pub name: &'static str,
-    /// The author's version number, which enters the hash. Raise it when a payload changes its meaning and not its
-    /// layout.
+    /// The version number that the author of the schema gives. The hash depends on it. Raise it when a payload gets
+    /// another meaning but keeps its layout.
     pub version: u32,
     /// The events, by ascending code; RECORD_ERROR (code 1) is always among them.
     pub events: &'static [EventInfo],
-    /// The hash that the schema's publisher has stated, if the schema is a published one. It replaces the computed
-    /// hash.
+    /// The hash that others have published for this schema, or `None` if nobody has. It replaces the computed hash.
     pub published_hash: Option<[u8; 32]>,
-    /// The names of the descriptors' extension words. They do not enter the hash.
+    /// The names of the descriptors' extension words. The hash does not depend on them.
     pub ext_words: ExtWords,
-    /// The first paragraph of its documentation; empty if it has none.
+    /// The first paragraph of the enum's documentation comment, or an empty text if the enum has none.
     pub description: &'static str,
 }
 
-/// Returns true if `name` is the part of `path` from byte `start` to byte `end`.
+/// Returns true if the bytes of `path` from `start` up to `end`, without `end`, are `name`.
 pub(super) const fn is_segment(name: &str, path: &str, start: usize, end: usize) -> bool {
     let (name, path) = (name.as_bytes(), path.as_bytes());
     if name.len() != end - start {
@@ -275,7 +277,8 @@ pub(super) const fn is_segment(name: &str, path: &str, start: usize, end: usize)
     true
 }
 
-/// Returns the field that a dotted path names, with its offset from the beginning of `info`.
+/// Returns the field that the dotted path `path` names, and the field's offset from the beginning of the struct
+/// `info`. Returns `None` if there is no such field.
 #[must_use]
 pub(super) const fn field_at(info: &StructInfo, path: &str) -> Option<(usize, &'static FieldInfo)> {
     let bytes = path.as_bytes();
@@ -304,8 +307,8 @@ pub(super) const fn field_at(info: &StructInfo, path: &str) -> Option<(usize, &'
     }
 }
 
-/// Returns the reason why the field at `path` cannot count a trailing array after the fixed struct `info`. Returns
-/// `None` if the field can. The derives call this.
+/// Returns the reason why the field at `path` cannot hold the number of elements of a trailing array. Returns `None`
+/// if it can. `info` is the fixed struct that has the field. The derives call this.
 #[doc(hidden)]
 #[must_use]
 pub const fn count_problem(info: &StructInfo, path: &str) -> Option<&'static str> {

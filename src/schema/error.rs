@@ -4,10 +4,10 @@ use std::fmt;
 
 /// A payload that does not fit its type.
 ///
-/// The typed decoders return this error: [`EventPayload::decode`](super::EventPayload::decode),
-/// [`PayloadField::decode_field`](super::PayloadField::decode_field), views and [`ArrayView`](super::ArrayView). The
-/// usual reason is that writer and reader were built from different schemas: compare the schema hashes, or decode by
-/// the ring's own schema text ([`SchemaModel`](super::SchemaModel)).
+/// The functions that decode typed payloads return this error: [`EventPayload::decode`](super::EventPayload::decode),
+/// [`PayloadField::decode_field`](super::PayloadField::decode_field), views and [`ArrayView`](super::ArrayView). In
+/// most cases, writer and reader were built with different schemas. Then compare the schema hashes, or decode the
+/// payload with the ring's own schema text ([`SchemaModel`](super::SchemaModel)).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct DecodeError {
     kind: DecodeErrorKind,
@@ -34,13 +34,15 @@ pub enum DecodeErrorKind {
 }
 
 impl DecodeError {
-    /// Makes the error of a payload of `owner`, or of a part of it, that has `found` bytes and needs `expected`.
+    /// Makes the error for a payload that is too short: `owner`, or a part of it, needs `expected` bytes, and there
+    /// are only `found`.
     #[must_use]
     pub const fn too_short(owner: &'static str, found: usize, expected: usize) -> Self {
         Self { kind: DecodeErrorKind::TooShort, owner, field: "", found: found as i128, expected: expected as u64 }
     }
 
-    /// Makes the error of a payload that has `found` bytes more than `owner` describes.
+    /// Makes the error for a payload that is too long: `found` bytes are left over after everything that `owner`
+    /// describes.
     #[must_use]
     pub const fn left_over(owner: &'static str, found: usize) -> Self {
         Self { kind: DecodeErrorKind::LeftOver, owner, field: "", found: found as i128, expected: 0 }
@@ -52,20 +54,20 @@ impl DecodeError {
         Self { kind: DecodeErrorKind::InvalidBool, owner: "", field: "", found: found as i128, expected: 1 }
     }
 
-    /// Makes the error of a number `found` that is no value of the enum `owner`.
+    /// Makes the error for the number `found`, which is no value of the enum `owner`.
     #[must_use]
     pub const fn invalid_enum(owner: &'static str, found: i128) -> Self {
         Self { kind: DecodeErrorKind::InvalidEnum, owner, field: "", found, expected: 0 }
     }
 
-    /// Makes the error of an event `code` that the schema `owner` does not have.
+    /// Makes the error for an event code that the schema `owner` does not have.
     #[must_use]
     pub const fn unknown_event(owner: &'static str, code: u16) -> Self {
         Self { kind: DecodeErrorKind::UnknownEvent, owner, field: "", found: code as i128, expected: 0 }
     }
 
-    /// Adds the place of the error: `field` of `owner`. If the error already has a place in an inner struct, that place
-    /// stays.
+    /// Adds the place of the error: the field `field` of `owner`. If the error already names a field of an inner
+    /// struct, leaves the error as it is.
     #[must_use]
     pub const fn inside(mut self, owner: &'static str, field: &'static str) -> Self {
         if self.field.is_empty() {
@@ -89,7 +91,7 @@ impl DecodeError {
         self.owner
     }
 
-    /// Returns the name of the field. The name is empty if the error is about the payload as a whole.
+    /// Returns the name of the field, or an empty text if the error is about the payload as a whole.
     #[must_use]
     pub const fn field(&self) -> &'static str {
         self.field

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// Number of extension words of a descriptor.
 const WORDS: usize = 4;
-/// Index and name of the word that holds the id of the span in which an event was recorded.
+/// The index and the name of the extension word that holds the id of the span in which an event was recorded.
 const SPAN: (usize, &str) = (3, "span");
 
 /// The meaning of an extension word's number.
@@ -14,15 +14,15 @@ pub enum ExtWordKind {
     /// A number of the program's own choice.
     #[default]
     Number,
-    /// The seqno of another event of the same ring. The word is 0 if it names no event.
+    /// The seqno of an event of the same ring. The word is 0 if it names no event.
     Seqno,
-    /// An index, which counts from 0. The word holds the index plus one, or 0 if there is no index.
+    /// An index that counts from 0. The word holds the index plus one, or 0 if there is no index.
     Index,
 }
 
 impl ExtWordKind {
-    /// Returns the name of the kind, as in schema text and at the end of a [key](ExtWord::key). Returns `None` for a
-    /// number, whose kind is not written.
+    /// Returns the name of the kind. Schema text has this name, and a [key](ExtWord::key) ends with it. Returns `None`
+    /// for `Number`: this kind is written without a name.
     pub(super) const fn name(self) -> Option<&'static str> {
         match self {
             Self::Number => None,
@@ -51,7 +51,7 @@ impl ExtWord {
         Self { name: Cow::Owned(name), kind }
     }
 
-    /// Returns the name of the word, which `record!` and schema text use.
+    /// Returns the name of the word. `record!` and schema text use this name.
     #[must_use]
     pub const fn name(&self) -> &str {
         match &self.name {
@@ -66,7 +66,8 @@ impl ExtWord {
         self.kind
     }
 
-    /// Returns the key of the [value](Self::value) in output for programs: `block_seqno` for the seqno `block`.
+    /// Returns the key under which output for programs shows the word's [value](Self::value): its name, and its kind
+    /// if that is not a plain number. For a word `block` of the kind seqno, the key is `block_seqno`.
     #[must_use]
     pub fn key(&self) -> Cow<'_, str> {
         match self.kind.name() {
@@ -75,8 +76,8 @@ impl ExtWord {
         }
     }
 
-    /// Returns the number that `word` stands for. Returns `None` if the word's kind is an index and the word holds
-    /// none.
+    /// Returns the value that `word`, the content of this extension word, stands for. For an index, this is `word`
+    /// minus one, or `None` if `word` is 0.
     #[must_use]
     pub const fn value(&self, word: u64) -> Option<u64> {
         match self.kind {
@@ -88,16 +89,16 @@ impl ExtWord {
 
 /// The extension words that a schema names.
 ///
-/// `#[event(ext(0 = order: seqno, 1 = line: index))]` on an enum that derives [`EventType`](super::EventType) names
-/// them. Word 3 is named `span`, and holds the id of the span in which an event was recorded, unless the enum says
-/// `no_span`.
+/// The attribute `#[event(ext(0 = order: seqno, 1 = line: index))]`, on an enum that derives
+/// [`EventType`](super::EventType), names extension words. Word 3 has the name `span` without being named there: it
+/// holds the id of the span in which an event was recorded. The attribute `no_span` switches this off.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExtWords([Option<ExtWord>; WORDS]);
 
 impl ExtWords {
     /// The names of a schema that names no words.
     pub const NONE: Self = Self([None, None, None, None]);
-    /// The names of a schema whose events carry the id of their span, and nothing else.
+    /// The names for a schema that names only word 3, `span`.
     pub const SPAN: Self = Self([None, None, None, Some(ExtWord::new(SPAN.1, ExtWordKind::Number))]);
 
     /// Names the four words.
@@ -138,13 +139,14 @@ impl ExtWords {
         if self.has_span() { content_ext[SPAN.0] } else { 0 }
     }
 
-    /// Returns true if the events carry the id of the span in which they were recorded.
+    /// Returns true if word 3 is named `span`, so that the events carry the id of the span in which they were
+    /// recorded.
     #[must_use]
     pub const fn has_span(&self) -> bool {
         matches!(self.index_of(SPAN.1), Some(index) if index == SPAN.0)
     }
 
-    /// Returns the named words except `span` as bits, word 0 lowest.
+    /// Returns a bit for each named word except `span`. Bit *n* stands for word *n*.
     #[doc(hidden)]
     #[must_use]
     pub const fn own_bits(&self) -> u8 {
@@ -156,8 +158,8 @@ impl ExtWords {
         if self.has_span() { bits & !(1 << SPAN.0) } else { bits }
     }
 
-    /// Adds the name of a word that schema text states. A name that contradicts an earlier name is ignored, because
-    /// names of words stand in comments of schema text, which can hold anything.
+    /// Adds the name of a word that schema text states. Ignores a name that contradicts an earlier name. This is no
+    /// error, because names of words stand in comment lines of schema text, and a comment may hold anything.
     pub(super) fn add(&mut self, index: usize, word: ExtWord) {
         let is_misplaced_span = word.name() == SPAN.1 && (index, word.kind()) != (SPAN.0, ExtWordKind::Number);
         if is_misplaced_span || self.index_of(word.name()).is_some() {

@@ -9,8 +9,8 @@ use super::error::DecodeError;
 ///
 /// Implemented for the integers of fixed size, `bool`, `f32`, `f64`, arrays, [`Utf8`](super::Utf8), the numbers and
 /// byte strings of the schema [`exec`](super::exec), every struct with `#[derive(EventPayload)]`, and enums without
-/// fields and newtypes with `#[derive(PayloadField)]`. Everything is little endian and lies where a C compiler for
-/// x86-64 puts it.
+/// fields and newtypes with `#[derive(PayloadField)]`. All numbers are little endian. Each field has the offset that a
+/// C compiler for x86-64 gives it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a field of an event payload",
     label = "not a payload field",
@@ -24,17 +24,18 @@ pub trait PayloadField: Sized {
     const WIRE_ALIGN: usize;
     /// The description for schema text.
     const TYPE: FieldType;
-    /// True if bytes that are all zero decode. A redacted field must allow this.
+    /// True if the type can be decoded from bytes that are all zero. Only such a field may be redacted, because a ring
+    /// holds zeros in place of a redacted field.
     const ZERO_IS_VALID: bool;
 
-    /// Writes the value to the first [`WIRE_BYTES`](Self::WIRE_BYTES) bytes of `out`, with zeros for padding and for
+    /// Writes the value to the first [`WIRE_BYTES`](Self::WIRE_BYTES) bytes of `out`. Writes zeros for padding and for
     /// redacted fields.
     ///
     /// # Panics
     /// Panics if `out` is shorter.
     fn encode_field(&self, out: &mut [u8]);
 
-    /// Reads the value from exactly [`WIRE_BYTES`](Self::WIRE_BYTES) bytes, and ignores padding.
+    /// Reads the value from exactly [`WIRE_BYTES`](Self::WIRE_BYTES) bytes. Ignores padding.
     ///
     /// # Errors
     /// The slice has another length, or a bool or enum in it has an invalid value.
@@ -45,8 +46,8 @@ macro_rules! number_field {
     ($($type:ty, $scalar:ident);* $(;)?) => {$(
         impl PayloadField for $type {
             const WIRE_BYTES: usize = size_of::<$type>();
-            // The alignment is the size and not `align_of`, because the format is the same on every machine, and
-            // `align_of` is not.
+            // The alignment is the size. `align_of` would be wrong, because it differs between machines, and the
+            // format must be the same on every machine.
             const WIRE_ALIGN: usize = size_of::<$type>();
             const TYPE: FieldType = FieldType::Scalar(Scalar::$scalar);
             const ZERO_IS_VALID: bool = true;

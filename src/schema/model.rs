@@ -5,12 +5,12 @@ use std::fmt;
 use super::describe::Scalar;
 use super::ext_words::ExtWords;
 
-/// The longest schema text that is read, in bytes. This is the room that the header section of a ring file has for
-/// schema text.
+/// The length of the longest schema text that can be read, in bytes. The header section of a ring file has room for a
+/// text of this length.
 pub const MAX_TEXT_BYTES: usize = crate::layout::extension::SCHEMA_TEXT_MAX_BYTES;
 /// The largest fixed struct, in bytes.
 pub(super) const MAX_STRUCT_BYTES: usize = 1 << 24;
-/// The most fields of a struct, and the most trailing arrays of an event.
+/// The largest number of fields of a struct, and of trailing arrays of an event.
 pub(super) const MAX_FIELDS: usize = 4096;
 /// The deepest nesting of structs and arrays.
 pub(super) const MAX_DEPTH: usize = 32;
@@ -19,13 +19,13 @@ pub(super) const MAX_NAME_BYTES: usize = 256;
 
 /// A schema, read from schema text by [`SchemaModel::parse`].
 ///
-/// Its offsets, sizes and references are consistent, whatever the text was.
+/// The offsets, sizes and references in a model are consistent, whatever the text was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaModel {
     pub(super) content_type: u16,
     pub(super) name: String,
     pub(super) version: u32,
-    /// The hash that the text states, or, if it states none, the hash of the text.
+    /// The hash that the text states. If it states none, the hash of the text without its comment lines.
     pub(super) schema_hash: [u8; 32],
     pub(super) ext_words: ExtWords,
     pub(super) structs: Vec<StructModel>,
@@ -54,7 +54,7 @@ impl SchemaModel {
     }
 
     /// Returns the `schema_hash` of ring files with this schema. This is the published hash that the text states. If
-    /// the text states none, it is the KECCAK-256 of the text without comments.
+    /// the text states none, it is the KECCAK-256 of the text without its comment lines.
     #[must_use]
     pub fn schema_hash(&self) -> [u8; 32] {
         self.schema_hash
@@ -167,7 +167,7 @@ pub(super) struct EnumModel {
     pub(super) values: Vec<(i128, String)>,
 }
 
-/// A type. Structs and enums are named by their index in the [`SchemaModel`].
+/// A type. The variants `Struct` and `Enum` hold the index of the definition in the [`SchemaModel`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TypeModel {
     Scalar(Scalar),
@@ -176,7 +176,7 @@ pub(super) enum TypeModel {
     Enum(usize),
 }
 
-/// Schema text that cannot be used. The ring's events can still be read as raw bytes.
+/// An error for schema text that is missing or cannot be used. The ring's events can still be read as raw bytes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SchemaTextError {
     pub(super) kind: SchemaTextErrorKind,
@@ -192,13 +192,13 @@ pub enum SchemaTextErrorKind {
     NotSchemaText,
     /// A line is not in the grammar.
     Syntax,
-    /// A line is in the grammar, but contradicts others: unknown or repeated names, fields that overlap or exceed their
-    /// struct.
+    /// A line fits the grammar but contradicts another line. For example, a name is unknown or repeated, or fields
+    /// overlap or lie outside their struct.
     Inconsistent,
     /// The text belongs to another schema than the ring, or the ring has no text.
     NotOfThisRing,
-    /// A limit is exceeded: 1.9 MiB of text, 16 MiB of a struct, 4,096 fields of a struct, 32 levels, or 256 bytes of a
-    /// name.
+    /// The text exceeds a limit: 1.9 MiB for the text, 16 MiB for a struct, 4,096 fields for a struct, 32 levels of
+    /// nested types, or 256 bytes for a name.
     TooLarge,
 }
 
@@ -209,7 +209,8 @@ impl SchemaTextError {
         self.kind
     }
 
-    /// Returns the line of the problem, from 1. Returns 0 if the problem is about the text as a whole.
+    /// Returns the number of the line that has the problem, from 1. Returns 0 if the problem is about the text as a
+    /// whole.
     #[must_use]
     pub fn line(&self) -> usize {
         self.line

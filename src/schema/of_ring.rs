@@ -9,7 +9,7 @@ use super::text::Schema;
 #[cfg(feature = "macros")]
 use super::{EventPayload as _, EventType as _, RECORD_ERROR_CODE, RecordError, Value, test::TestEvent};
 
-/// Returns the published schema with that content type and hash: TEST or EXEC.
+/// Returns the published schema (TEST or EXEC) with this content type and hash, or `None` if there is none.
 #[must_use]
 pub fn published_schema(content_type: u16, schema_hash: [u8; 32]) -> Option<&'static Schema> {
     published_schemas().find(|schema| schema.content_type() == content_type && schema.hash() == schema_hash)
@@ -25,10 +25,10 @@ fn published_schemas() -> impl Iterator<Item = &'static Schema> {
     schemas.iter().map(|schema| schema())
 }
 
-/// Returns the names of the extension words of a ring. `model` is the ring's schema, if that is known.
+/// Returns the names of the extension words of a ring. `model` is the ring's schema, or `None` if it is not known.
 ///
-/// Rings with the content types TEST and EXEC have the words that `docs/FORMAT.md` names, whatever the version of their
-/// schema is. This is safe, because a writer that does not know a word leaves it 0.
+/// Rings of the content types TEST and EXEC always have the words that `docs/FORMAT.md` names, even if the version of
+/// their schema is another one. This is safe, because a writer that does not know a word stores 0 there.
 #[must_use]
 pub fn ext_words(content_type: u16, model: Option<&SchemaModel>) -> ExtWords {
     if let Some(schema) = published_schemas().find(|schema| schema.content_type() == content_type) {
@@ -37,10 +37,10 @@ pub fn ext_words(content_type: u16, model: Option<&SchemaModel>) -> ExtWords {
     model.map_or(ExtWords::NONE, |model| model.ext_words.clone())
 }
 
-/// Decodes the payload of event `code` of a ring. `model` is the ring's schema, if that is known.
+/// Decodes the payload of the event with the code `code`. `model` is the ring's schema, or `None` if it is not known.
 ///
-/// If the model does not have the event, or there is no model, the value is the payload's bytes. A payload of code 1
-/// that is a whole RECORD_ERROR is decoded as such, because event 1 is RECORD_ERROR in all known schemas.
+/// If there is no model, or the model has no such event, returns the payload's bytes. There is one exception: if the
+/// code is 1 and the payload is a whole RECORD_ERROR, decodes it. Event 1 is RECORD_ERROR in all known schemas.
 #[cfg(feature = "macros")]
 #[must_use]
 pub fn decode_event<'a>(model: Option<&'a SchemaModel>, code: u16, payload: &'a [u8]) -> Value<'a> {
@@ -56,17 +56,17 @@ fn is_record_error(payload: &[u8]) -> bool {
     let is_whole = |(error, rest): (RecordError, &[u8])| {
         error.reason().is_some() && rest.len() as u64 == u64::from(error.truncated_payload_size)
     };
-    // A RECORD_ERROR for which no payload memory was left has no payload.
+    // A RECORD_ERROR has no payload if the ring had no payload memory left for it.
     payload.is_empty() || RecordError::decode(payload).is_ok_and(is_whole)
 }
 
 impl SchemaModel {
-    /// Returns the schema of a ring file. If the header names a published schema, returns that schema, because files of
-    /// other implementations carry no text. Otherwise reads the file's schema text, which must have the content type
-    /// and hash of the header.
+    /// Returns the schema of a ring file. If the header names a published schema, returns that schema, because files
+    /// of other implementations have no schema text. Otherwise parses the schema text in the file. The text must have
+    /// the same content type and hash as the header.
     ///
     /// # Errors
-    /// There is no text, it cannot be read, or it belongs to another schema.
+    /// There is no text, the text cannot be parsed, or it belongs to another schema.
     pub fn of_ring(
         content_type: u16,
         schema_hash: [u8; 32],

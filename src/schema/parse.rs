@@ -1,4 +1,4 @@
-//! Reading schema text. The text comes from a ring file, and nothing in it is trusted.
+//! Parsing schema text. The text comes from a ring file, so nothing in it is trusted.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,11 +15,11 @@ use super::text::{EXT_WORD, FIRST_LINE, schema_text_hash};
 impl SchemaModel {
     /// Reads schema text.
     ///
-    /// Takes time and memory in proportion to the text's length, and checks everything that decoding relies on. Types
-    /// are defined before they are used, so no type contains itself.
+    /// Needs time and memory in proportion to the text's length. Checks everything that the decoder relies on. A type
+    /// must be defined before it is used, so no type can contain itself.
     ///
     /// # Errors
-    /// The text is not schema text, contradicts itself, or exceeds a limit; the error names the line.
+    /// The text is not schema text, contradicts itself, or exceeds a limit. The error names the line.
     pub fn parse(text: &str) -> Result<Self, SchemaTextError> {
         if text.len() > MAX_TEXT_BYTES {
             let problem = format!("{} bytes, expected at most {MAX_TEXT_BYTES}", text.len());
@@ -138,8 +138,8 @@ impl Parser {
         Ok(())
     }
 
-    /// Reads the name of an extension word, such as `1 order` or `0 block seqno`. Other text is ignored: a later
-    /// version may write other comments here.
+    /// Reads the name of an extension word, such as `1 order` or `0 block seqno`. Ignores text of another form,
+    /// because a later version may write other comments here.
     fn ext_word(&mut self, words: &str) {
         let kinds = [(" seqno", ExtWordKind::Seqno), (" index", ExtWordKind::Index)];
         let with_kind = kinds.iter().find_map(|(end, kind)| Some((words.strip_suffix(end)?, *kind)));
@@ -286,13 +286,13 @@ impl Parser {
         Ok(())
     }
 
-    /// Ends the open definition: from here on, lines may use its type.
+    /// Ends the definition of the struct or enum that is open. The lines from here on may use its type.
     fn close(&mut self) -> Parsed<()> {
         let (name, ty) = match std::mem::replace(&mut self.open, Open::Nothing) {
             Open::Enum { name } => {
                 let index = self.model.enums.len() - 1;
-                // The values are sorted, so that the decoder can find a value by binary search, even in an enum with
-                // very many values.
+                // The decoder finds a value by binary search, so the values are sorted. This is fast even in an enum
+                // with very many values.
                 let values = &mut self.model.enums[index].values;
                 values.sort();
                 if values.windows(2).any(|pair| pair[0].0 == pair[1].0) {
@@ -318,7 +318,8 @@ impl Parser {
         Ok(name)
     }
 
-    /// Reads `u32`, `Name` or `bytes20`, and each of these with lengths: `u32[4][2]` is two elements of `u32[4]`.
+    /// Parses a type: `u32`, `Name` or `bytes20`. Each of them may have lengths of arrays after it: `u32[4][2]` is two
+    /// elements of `u32[4]`.
     fn ty(&self, text: &str) -> Parsed<TypeModel> {
         let (base, mut lengths) = text.split_at(text.find('[').unwrap_or(text.len()));
         let mut ty = match (base.strip_prefix("bytes"), self.types.get(base)) {
@@ -360,7 +361,8 @@ impl Parser {
     }
 }
 
-/// Finds the field that holds the number of elements of a trailing array. `path` is the dotted path of the field.
+/// Finds the field that holds the number of elements of a trailing array. `path` is the dotted path of this field from
+/// the struct `fixed`.
 fn count_at(structs: &[StructModel], fixed: &StructModel, path: &str) -> Parsed<CountModel> {
     let (mut offset, mut inside) = (0, fixed);
     let mut segments = path.split('.').peekable();
@@ -380,7 +382,7 @@ fn count_at(structs: &[StructModel], fixed: &StructModel, path: &str) -> Parsed<
     inconsistent("the count is not an unsigned integer of the payload struct")
 }
 
-/// Reads a decimal number. Each number has only one accepted form: no sign except `-`, and no leading zero.
+/// Parses a decimal number. Accepts only one form of each number: without `+`, and without leading zeros.
 fn number<T: std::str::FromStr + ToString>(text: &str) -> Parsed<T> {
     match text.parse::<T>() {
         Ok(number) if number.to_string() == text => Ok(number),

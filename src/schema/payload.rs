@@ -5,15 +5,15 @@ use super::error::DecodeError;
 use super::field::PayloadField;
 use super::text::Schema;
 
-/// The fixed struct at the beginning of an event's payload. `#[derive(EventPayload)]` implements it.
+/// The fixed struct at the beginning of an event's payload. `#[derive(EventPayload)]` implements this trait.
 ///
-/// The derive lays the fields out as a C compiler does, in the order in which they are declared. The Rust struct itself
-/// may have another layout in memory. Padding is always zero in the ring.
+/// The derive lays the fields out as a C compiler does, in the order in which they are declared. The Rust struct
+/// itself may have another layout in memory. In the ring, padding is always zero.
 ///
 /// Attributes:
 ///
-/// - `#[event(name = "…")]` on the struct is its name in schema text.
-/// - `#[event(redact)]` on a field marks a secret: zeros are recorded in its place, and schema text says so.
+/// - `#[event(name = "…")]` on the struct gives its name in schema text.
+/// - `#[event(redact)]` on a field marks a secret. Zeros are recorded in place of the field, and schema text says so.
 ///
 /// ```
 /// # #[cfg(feature = "macros")] {
@@ -45,11 +45,11 @@ pub trait EventPayload: PayloadField {
     /// The descriptions of its fields.
     const FIELDS: &'static [FieldInfo] = Self::STRUCT.fields;
 
-    /// Encodes into an array on the stack and calls `f` with it. The array has
-    /// [`WIRE_BYTES`](PayloadField::WIRE_BYTES) bytes, and padding is zero.
+    /// Encodes the struct into an array on the stack, and calls `f` with the array. The array has
+    /// [`WIRE_BYTES`](PayloadField::WIRE_BYTES) bytes. Padding is zero.
     fn with_bytes<R>(&self, f: impl FnOnce(&[u8]) -> R) -> R;
 
-    /// Encodes into the first [`WIRE_BYTES`](PayloadField::WIRE_BYTES) bytes of `out`, padding included.
+    /// Encodes the struct, with its padding, into the first [`WIRE_BYTES`](PayloadField::WIRE_BYTES) bytes of `out`.
     ///
     /// # Panics
     /// If `out` is shorter.
@@ -57,7 +57,7 @@ pub trait EventPayload: PayloadField {
         self.encode_field(out);
     }
 
-    /// Decodes the fixed struct. Returns the struct and the bytes that follow it, which hold the trailing arrays.
+    /// Decodes the fixed struct. Returns it, and the bytes after it, which hold the trailing arrays.
     ///
     /// # Errors
     /// The payload is too short, or a bool or enum in it has an invalid value.
@@ -108,41 +108,43 @@ impl EventPayload for () {
     }
 }
 
-/// The events of one content type. `#[derive(EventType)]` on a `#[repr(u16)]` enum implements it.
+/// The events of one content type. `#[derive(EventType)]`, on an enum with `#[repr(u16)]`, implements this trait.
 ///
 /// Attributes of the enum:
 ///
-/// - `content_type = N` is the `content_type` of its ring files. 1 to 3 are TEST, EXEC and PERF; programs use numbers
-///   from 256.
-/// - `name = "…"` is the name of the content type; without it, the enum's own name (`MyEvents` is `MY_EVENTS`).
+/// - `content_type = N` is the `content_type` of ring files with these events. The numbers 1 to 3 are TEST, EXEC and
+///   PERF. Programs use numbers from 256.
+/// - `name = "…"` is the name of the content type. Default: the enum's name in capitals (`MY_EVENTS` for `MyEvents`).
 /// - `version = N` is the author's version number. Default: 1.
 /// - `schema_hash = "…"` is the hash that others have published for this schema, in 64 hex digits.
 /// - `recorder = PATH` is the global recorder that `record!` uses for these events.
 /// - `ext(INDEX = NAME, …)` names extension words (see [`ExtWords`](super::ExtWords)), for `record!`,
-///   [`ext_scope!`](crate::ext_scope), readers and exports. `INDEX = NAME: seqno` says that the word holds the seqno of
-///   an event of the same ring. `INDEX = NAME: index` says that the word holds an index plus one. In both cases the
+///   [`ext_scope!`](crate::ext_scope), readers and exports. `INDEX = NAME: seqno` says that the word holds the seqno
+///   of an event of the same ring. `INDEX = NAME: index` says that the word holds an index plus one. In both cases the
 ///   word is 0 if it names nothing.
-/// - `no_span` keeps word 3 for the program's own use. Without it, an event that `record!` or `recordv!` records inside
-///   a `tracing` span carries the span's id in this word, and the schema text says so. The span must be one that the
-///   feature `tracing` records. If a call of the macro names the word `span`, the value in the call
-///   is recorded.
-/// - `payloads(NAME: DERIVE, …)` makes an enum of that name that holds the decoded payload of any event, with functions
-///   that decode it; it needs the variant `RecordError = 1`.
-/// - `no_views` makes no views of payloads with trailing arrays.
+/// - `no_span` leaves word 3 to the program. Without `no_span`, word 3 has the name `span`, and schema text says so.
+///   `record!` and `recordv!` then store in it the id of the `tracing` span in which the event is recorded, if the
+///   feature `tracing` records this span. If a call of the macro gives a value for `span`, they store that value.
+/// - `payloads(NAME: DERIVE, …)` makes an enum `NAME` that can hold the decoded payload of each event, and functions
+///   that decode a payload to it. It needs the variant `RecordError = 1`.
+/// - `no_views` switches off the views that the derive makes of payloads with trailing arrays.
 ///
-/// Each variant has its code as discriminant, from 2. Code 0 means "no event". Code 1 is RECORD_ERROR in every schema:
-/// declare it as `RecordError = 1` or leave it out. Attributes of a variant:
+/// The discriminant of a variant is the code of its event. Codes begin at 2, because code 0 means "no event", and code
+/// 1 is RECORD_ERROR in every schema. You may declare RECORD_ERROR as `RecordError = 1` or leave it out. Attributes of
+/// a variant:
 ///
-/// - `payload = STRUCT` is its fixed struct.
-/// - `trailing(NAME: TYPE * COUNT, …)` are the arrays that follow the struct. COUNT is a field of the struct (or of a
-///   struct in it, `a.b`). A last array without `* COUNT` takes the rest of the payload. The derive makes a view of the
-///   whole payload: `OrderFilledView` for `OrderFilled`, or the name that `view = NAME` gives. Its `decode` finds the
-///   arrays; its fields are `fixed` and the arrays.
+/// - `payload = STRUCT` is the fixed struct of the event's payload.
+/// - `trailing(NAME: TYPE * COUNT, …)` lists the arrays that follow the struct. COUNT is a field of the struct, or of
+///   a struct in it (`a.b`). The last array may be without `* COUNT`; it then takes the rest of the payload. The
+///   derive makes a view of the whole payload: `OrderFilledView` for `OrderFilled`, or the name that `view = NAME`
+///   gives. The view's `decode` finds the arrays. Its field `fixed` is the struct, and it has one more field for each
+///   array.
 /// - `carries(NAME, …)` lists the named extension words that the event takes from scopes
-///   ([`ext_scope!`](crate::ext_scope)). Without this attribute, the event takes all of them.
-/// - `name = "…"` is its name in schema text.
+///   ([`ext_scope!`](crate::ext_scope)). Without this attribute, the event takes all named words.
+/// - `name = "…"` is the event's name in schema text.
 ///
-/// The first paragraphs of documentation comments become descriptions in the schema text. They do not enter the hash.
+/// The first paragraph of each documentation comment becomes a description in the schema text. The hash does not
+/// depend on descriptions.
 ///
 /// ```
 /// # #[cfg(feature = "macros")] {
@@ -197,15 +199,15 @@ pub trait EventType: Copy + Sized + 'static {
     /// Returns the event's name (`ORDER_FILLED`).
     fn name(self) -> &'static str;
 
-    /// Returns the extension words, besides the span, that the event takes from the scopes of the thread. Bit *n*
-    /// stands for word *n*.
+    /// Returns the extension words that the event takes from the thread's scopes. Bit *n* stands for word *n*. The
+    /// word `span` is not among them.
     #[doc(hidden)]
     #[inline(always)]
     fn carried_words(self) -> u8 {
         Self::INFO.ext_words.own_bits()
     }
 
-    /// Returns the schema: its text and hash. The first call makes it.
+    /// Returns the schema, with its text and hash. The first call makes the schema.
     fn schema() -> &'static Schema;
 
     /// Returns the `schema_hash` of ring files with these events.
@@ -214,10 +216,11 @@ pub trait EventType: Copy + Sized + 'static {
     }
 }
 
-/// A type that is the fixed struct of the payload of event `CODE` of `E`. For an event without payload, the type is
-/// `()`.
+/// A type that is the fixed struct of the event with the code `CODE` in the enum `E`. The type is `()` for an event
+/// without a fixed struct.
 ///
-/// `#[derive(EventType)]` implements it. With it, `record!` refuses a payload of another event at compile time.
+/// `#[derive(EventType)]` implements this trait. It lets `record!` refuse the payload of another event at compile
+/// time.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not the payload of this event",
     label = "the payload of another event, or of none",

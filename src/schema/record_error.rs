@@ -15,11 +15,11 @@ pub const RECORD_ERROR_CODE: u16 = layout::record_error::EVENT_TYPE;
 
 const BYTES: usize = layout::record_error::FIXED_BYTES;
 
-/// The fixed struct of RECORD_ERROR, which stands in a ring in place of an event that could not be recorded: 16 bytes,
-/// followed by the beginning of the event's payload.
+/// The fixed struct of RECORD_ERROR, of 16 bytes. A RECORD_ERROR stands in the ring in place of an event that could
+/// not be recorded. The beginning of that event's payload follows the struct.
 ///
-/// If the ring had no payload memory left, the RECORD_ERROR has 0 bytes and does not say which event is missing: see
-/// [`RecordErrorView`].
+/// If the ring has no payload memory left, the RECORD_ERROR has a payload of 0 bytes, and does not say which event is
+/// missing. [`RecordErrorView`] decodes both forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordError {
     /// The number of the reason; see [`reason`](Self::reason).
@@ -47,8 +47,8 @@ const fn field(name: &'static str, ty: FieldType, offset: usize, description: &'
     FieldInfo { name, ty, offset, bytes: ty.bytes(), redacted: false, description }
 }
 
-/// Description of the fixed struct. It is written by hand and not derived, because it must exist without the feature
-/// `macros`.
+/// The description of the fixed struct. It is written by hand, because it must also exist without the derives of the
+/// feature `macros`.
 const STRUCT: StructInfo = StructInfo {
     name: "RecordError",
     bytes: BYTES,
@@ -122,15 +122,15 @@ impl EventPayload for RecordError {
 /// The whole payload of a RECORD_ERROR event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordErrorView<'a> {
-    /// The fixed struct; `None` if stalled writers held all payload memory, so that not even the fixed struct was
-    /// recorded.
+    /// The fixed struct. `None` if the payload is empty, because stalled writers held all payload memory and not even
+    /// the fixed struct could be recorded.
     pub error: Option<RecordError>,
     /// The beginning of the payload of the event that could not be recorded.
     pub truncated_payload: &'a [u8],
 }
 
 impl<'a> RecordErrorView<'a> {
-    /// Decodes a payload. An empty payload is an error without details.
+    /// Decodes a payload. An empty payload is valid: then `error` is `None`.
     ///
     /// # Errors
     /// Its length is neither 0 nor the length that it states.

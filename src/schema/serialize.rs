@@ -15,8 +15,8 @@ impl Serialize for Value<'_> {
             Value::Uint128(number) => serializer.collect_str(number),
             Value::Int128(number) => serializer.collect_str(number),
             Value::Uint256(limbs) => serializer.serialize_str(&decimal_digits(*limbs)),
-            // The number is converted by its shortest decimal digits, so that an `f32` of 0.1 is written as 0.1 and not
-            // as 0.10000000149011612.
+            // The `f32` is converted to an `f64` by its shortest decimal digits. So an `f32` of 0.1 is written as 0.1
+            // and not as 0.10000000149011612.
             Value::F32(number) => serializer.serialize_f64(number.to_string().parse().unwrap_or(f64::NAN)),
             Value::F64(number) => serializer.serialize_f64(*number),
             Value::Bool(bool) => serializer.serialize_bool(*bool),
@@ -41,8 +41,8 @@ impl Serialize for Value<'_> {
     }
 }
 
-/// Numbers and truth values are serialized as such, every other value as its text. Numbers without a JSON form are
-/// texts, too: integers over 64 bits, NaN and the infinities.
+/// Numbers and truth values are serialized as such, and every other value as its text. Numbers that JSON cannot
+/// represent become text, too: integers of 128 bits, NaN and the infinities.
 #[cfg(feature = "macros")]
 impl Serialize for FieldValue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -1,4 +1,4 @@
-//! The published TEST schema (content type 1): two small events to exercise rings with.
+//! The published TEST schema (content type 1): two small events for tests of rings.
 
 use super::{EventPayload, EventType};
 

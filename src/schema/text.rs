@@ -1,6 +1,7 @@
-//! Schema text: a schema as lines of UTF-8, for people and for other programs. The schema hash is computed from it.
+//! Schema text: a schema as lines of UTF-8, for people and for other programs. The schema hash is computed from this
+//! text.
 //!
-//! `docs/FORMAT.md`, "Schema text", has the grammar. [`SchemaModel::parse`] reads it.
+//! `docs/FORMAT.md`, "Schema text", has the grammar. [`SchemaModel::parse`] parses schema text.
 
 use std::fmt::{self, Write as _};
 use std::sync::OnceLock;
@@ -15,15 +16,16 @@ use super::model::{SchemaModel, SchemaTextError};
 /// The first line of every schema text. The number is the version of the grammar.
 pub(super) const FIRST_LINE: &str = "schema-text 1";
 
-/// The beginning of a line that names an extension word. The line is a comment for readers that do not know it, and it
-/// does not enter the hash. No description looks like such a line, because descriptions have a blank after the `#`.
+/// The beginning of a line that names an extension word. Readers that do not know such a line take it for a comment.
+/// The hash does not depend on it. A description cannot be mistaken for it, because a description has a blank after
+/// the `#`.
 pub(super) const EXT_WORD: &str = "#ext ";
 
-/// The smallest content type that programs may use. Texts of smaller content types name only the word `span`, because
-/// `docs/FORMAT.md` names their other words.
+/// The smallest content type that programs may use. The schema text of a smaller content type names only the word
+/// `span`; `docs/FORMAT.md` names the other words.
 const FIRST_PROGRAM_CONTENT_TYPE: u16 = 256;
 
-/// The schema of a content type: its text and hash. [`EventType::schema`](super::EventType::schema) gives it.
+/// The schema of a content type: its text and its hash. [`EventType::schema`](super::EventType::schema) returns it.
 #[derive(Debug)]
 pub struct Schema {
     info: &'static SchemaInfo,
@@ -33,7 +35,8 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Writes the text and computes the hash. [`EventType::schema`](super::EventType::schema) keeps the result.
+    /// Writes the text and computes the hash. Call [`EventType::schema`](super::EventType::schema) instead: it makes
+    /// the schema only once.
     #[must_use]
     pub fn new(info: &'static SchemaInfo) -> Self {
         let text = Writer::default().schema(info);
@@ -59,8 +62,8 @@ impl Schema {
         self.info.name
     }
 
-    /// Returns the `schema_hash` of ring files with this schema: the published hash if there is one, otherwise the hash
-    /// of the text.
+    /// Returns the `schema_hash` of ring files with this schema. This is the published hash, if there is one.
+    /// Otherwise it is the hash of the schema text.
     #[must_use]
     pub fn hash(&self) -> [u8; 32] {
         self.hash
@@ -72,7 +75,7 @@ impl Schema {
         &self.text
     }
 
-    /// Returns the schema text without comments, over which the hash is computed.
+    /// Returns the schema text without its comment lines. The hash is computed from this text.
     #[must_use]
     pub fn canonical_text(&self) -> String {
         canonical_lines(&self.text).flat_map(|line| [line, "\n"]).collect()
@@ -85,7 +88,8 @@ impl Schema {
         events.binary_search_by_key(&code, |event| event.code).ok().map(|i| &events[i])
     }
 
-    /// Returns the model, which decodes payloads without knowing their types. The first call makes it.
+    /// Returns the model of this schema. A model decodes payloads without knowing their Rust types. The first call
+    /// makes it.
     ///
     /// # Errors
     /// The schema exceeds a limit of [`SchemaModel::parse`].
@@ -123,7 +127,7 @@ enum Definition {
     Enum(&'static EnumInfo),
 }
 
-/// The writer of a schema text. It writes each definition before its first use.
+/// The writer of a schema text. It writes the definition of each struct and enum before the first line that uses it.
 #[derive(Default)]
 struct Writer {
     out: String,
@@ -185,7 +189,8 @@ impl Writer {
         }
     }
 
-    /// Returns the name of a type as fields have it. Writes the definitions that the type needs first.
+    /// Returns the name of a type, as it stands in the line of a field. Writes the definitions that the type needs
+    /// before that.
     fn type_name(&mut self, ty: &FieldType) -> String {
         match ty {
             FieldType::Scalar(scalar) => scalar.name().into(),
@@ -202,8 +207,8 @@ impl Writer {
         }
         let name = match definition {
             Definition::Struct(info) => {
-                // The definitions of inner types are written before a name is chosen for this type, because an inner
-                // type may take the same name.
+                // The definitions of the fields' types are written first. One of these types may take the name that
+                // this struct would get, so the name of this struct is chosen afterwards.
                 let types: Vec<String> = info.fields.iter().map(|field| self.type_name(&field.ty)).collect();
                 let name = self.free_name(info.name);
                 self.struct_lines(&name, info, &types);
@@ -219,7 +224,7 @@ impl Writer {
         name
     }
 
-    /// Returns `plain`, or `plain` with a number if another Rust type has taken the name.
+    /// Returns `plain`. If another Rust type has taken this name, returns it with a number (`plain_2`).
     fn free_name(&self, plain: &str) -> String {
         let is_taken = |name: &str| self.definitions.iter().any(|(known, _)| known == name);
         let numbered = (2..).map(|number| format!("{plain}_{number}"));

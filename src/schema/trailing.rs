@@ -9,15 +9,16 @@ use super::error::DecodeError;
 use super::field::PayloadField;
 use super::utf8::Utf8;
 
-/// A trailing array of a payload. Its elements are decoded when they are asked for.
+/// A trailing array of a payload. An element is decoded only when the caller asks for it.
 ///
-/// The views that the derive of [`EventType`](super::EventType) makes have one field of this type for each array.
+/// The derive of [`EventType`](super::EventType) makes views of events. A view has one field of this type for each
+/// trailing array of its event.
 pub struct ArrayView<'a, T> {
     bytes: &'a [u8],
     element: PhantomData<fn() -> T>,
 }
 
-// These traits are not derived, because a derive would require the same traits of `T`.
+// These traits are implemented by hand. A derive would require `T` to have the same traits.
 impl<T> Clone for ArrayView<'_, T> {
     fn clone(&self) -> Self {
         *self
@@ -49,7 +50,7 @@ impl<'a> ArrayView<'a, Utf8> {
 }
 
 impl<'a, T: PayloadField> ArrayView<'a, T> {
-    /// Returns the number of elements. Returns 0 if the elements have 0 bytes.
+    /// Returns the number of elements, or 0 if an element has 0 bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes.len().checked_div(T::WIRE_BYTES).unwrap_or(0)
@@ -67,7 +68,7 @@ impl<'a, T: PayloadField> ArrayView<'a, T> {
         self.bytes
     }
 
-    /// Decodes the element at `index`. Returns `None` if there is no such element.
+    /// Decodes the element at `index`. Returns `None` if the array has no such element.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<Result<T, DecodeError>> {
         let start = index.checked_mul(T::WIRE_BYTES)?;
@@ -77,7 +78,8 @@ impl<'a, T: PayloadField> ArrayView<'a, T> {
 
     /// Decodes the elements, one after the other.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Result<T, DecodeError>> + use<'a, T> {
-        // An array of elements of 0 bytes is empty. `max(1)` is needed because a chunk size of 0 would panic.
+        // If an element has 0 bytes, there are no bytes, and the iterator is empty. `max(1)` is needed because a chunk
+        // size of 0 would panic.
         self.bytes.chunks_exact(T::WIRE_BYTES.max(1)).map(T::decode_field)
     }
 
@@ -90,9 +92,9 @@ impl<'a, T: PayloadField> ArrayView<'a, T> {
     }
 }
 
-/// Splits an array of `count` elements off the beginning of `bytes`, and returns the array and the bytes that follow.
+/// Splits an array of `count` elements off the beginning of `bytes`. Returns the array and the bytes after it.
 ///
-/// `owner` and `field` name the event and the array in the error, which says that there are fewer bytes.
+/// Returns an error if there are too few bytes. `owner` and `field` name the event and the array in this error.
 pub(super) fn split_array<'a, T: PayloadField>(
     owner: &'static str,
     field: &'static str,
@@ -103,8 +105,8 @@ pub(super) fn split_array<'a, T: PayloadField>(
     Ok((ArrayView { bytes: array, element: PhantomData }, rest))
 }
 
-/// Splits an array off the payload. Its count is in the fixed struct, at the place that [`count_at`] returns. The
-/// derives call this.
+/// Splits an array off `rest`, the rest of the payload. The number of elements is in the fixed struct, at the place
+/// that [`count_at`] returns. The derives call this.
 #[doc(hidden)]
 pub fn split_counted<'a, T: PayloadField>(
     owner: &'static str,
@@ -116,7 +118,8 @@ pub fn split_counted<'a, T: PayloadField>(
     split_array(owner, field, rest, read_count(fixed, offset, scalar))
 }
 
-/// Splits off an array of as many whole elements as the rest of the payload has. The derives call this.
+/// Splits the last array off `rest`, the rest of the payload. The array takes all whole elements there. The derives
+/// call this.
 #[doc(hidden)]
 pub fn split_rest<'a, T: PayloadField>(
     owner: &'static str,
@@ -126,8 +129,8 @@ pub fn split_rest<'a, T: PayloadField>(
     split_array(owner, field, rest, (rest.len() / T::WIRE_BYTES.max(1)) as u64)
 }
 
-/// Returns the offset and type of the field that holds the count of a trailing array. The derives call this after they
-/// have checked that the field can be a count.
+/// Returns the offset and type of the field at `path`, which holds the number of elements of a trailing array. The
+/// derives have checked before that the field can hold this number.
 #[doc(hidden)]
 #[must_use]
 pub const fn count_at(info: &StructInfo, path: &str) -> (usize, Scalar) {
@@ -140,14 +143,15 @@ pub const fn count_at(info: &StructInfo, path: &str) -> (usize, Scalar) {
     }
 }
 
-/// Reads the count of a trailing array from the fixed struct. The caller has checked that the count lies within the
-/// struct.
+/// Reads the number of elements of a trailing array from the fixed struct. The caller has checked that the field at
+/// `offset` lies within the struct.
 pub(super) fn read_count(fixed: &[u8], offset: usize, scalar: Scalar) -> u64 {
     let Some(bytes) = fixed.get(offset..offset + scalar.bytes()) else { return 0 };
     bytes.iter().rev().fold(0, |count, byte| count << 8 | u64::from(*byte))
 }
 
-/// Splits `count` bytes off, as [`split_array`] splits elements off.
+/// Splits `count` bytes off the beginning of `bytes`. Returns them and the bytes after them. `owner` and `field` name
+/// the event and the array in the error for too few bytes.
 pub(crate) fn split_bytes<'a>(
     owner: &'static str,
     field: &'static str,
@@ -170,8 +174,8 @@ pub fn expect_end(owner: &'static str, rest: &[u8]) -> Result<(), DecodeError> {
 
 /// Encodes a slice of elements, to record it as a trailing array.
 ///
-/// A slice of bytes need not be encoded, because it can be recorded as it is. A slice such as `[[u8; 32]]` becomes a
-/// slice of bytes by `as_flattened`.
+/// A slice of bytes needs no encoding; record it as it is. For a slice such as `[[u8; 32]]`, `as_flattened` returns a
+/// slice of bytes.
 #[must_use]
 pub fn encode_array<T: PayloadField>(elements: &[T]) -> Vec<u8> {
     let mut bytes = vec![0; elements.len() * T::WIRE_BYTES];

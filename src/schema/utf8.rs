@@ -6,8 +6,8 @@ use super::field::PayloadField;
 
 /// One byte of UTF-8 text.
 ///
-/// As the element type of a trailing array (`trailing(message: Utf8)`), or of an array in a fixed struct (`[Utf8; 16]`,
-/// padded with zeros), it makes readers show text and not hex. Readers replace invalid UTF-8.
+/// This is an element type for a trailing array (`trailing(message: Utf8)`), or for an array in a fixed struct
+/// (`[Utf8; 16]`, padded with zeros). Readers show such an array as text and not as hex. They replace invalid UTF-8.
 ///
 /// ```
 /// use eventring::schema::Utf8;
@@ -22,8 +22,8 @@ pub struct Utf8(
 );
 
 impl Utf8 {
-    /// Returns the text, cut at a character boundary if it has more than `N` bytes, and padded with zeros if it has
-    /// fewer.
+    /// Returns the text as `N` bytes. Cuts a text of more than `N` bytes at a character boundary. Pads a shorter text
+    /// with zeros.
     #[must_use]
     pub fn padded<const N: usize>(text: &str) -> [Self; N] {
         let mut bytes = [Self(0); N];

@@ -6,12 +6,13 @@ use std::fmt::{self, Write as _};
 use super::decimal::decimal_digits;
 use super::hex::write_hex;
 
-/// The largest number of bytes of a byte string that `{}` prints in full.
+/// The length of the longest byte string that `{}` prints in full, in bytes.
 const SHOWN_BYTES: usize = 32;
-/// The largest number of elements of an array that `{}` prints in full.
+/// The number of elements of the longest array that `{}` prints in full.
 const SHOWN_ELEMENTS: usize = 8;
 
-/// The decoded content of a payload, or of a part of it. [`SchemaModel::decode`](super::SchemaModel::decode) makes it.
+/// The decoded content of a payload, or of a part of it. [`SchemaModel::decode`](super::SchemaModel::decode) returns
+/// it.
 ///
 /// A value borrows names from the schema and bytes from the payload. `{}` prints the value on one line for people, and
 /// shortens long byte strings and arrays. `{:#}` prints everything.
@@ -43,18 +44,18 @@ pub enum Value<'a> {
     Bool(bool),
     /// An array of `u8`: a hash, an address, data.
     Bytes(&'a [u8]),
-    /// An array of [`Utf8`](super::Utf8). Invalid UTF-8 is replaced.
+    /// The text of an array of [`Utf8`](super::Utf8). Invalid UTF-8 is replaced.
     Text(Cow<'a, str>),
     /// A value of an enum.
     Enum {
-        /// The name of the value, or `None` if the enum has no such value.
+        /// The name of the value, or `None` if the enum has no value with this number.
         name: Option<&'a str>,
         /// Its number.
         number: i128,
     },
     /// An array.
     List(Vec<Value<'a>>),
-    /// The fields of a struct, and the trailing arrays of an event, by name and in order.
+    /// The fields of a struct, or the fields and trailing arrays of an event's payload, by name and in order.
     Struct(Vec<(&'a str, Value<'a>)>),
     /// A field that is never recorded.
     Redacted,
@@ -68,7 +69,7 @@ pub enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// Returns the field at a dotted path (`txn_header.nonce`), if there is one.
+    /// Returns the field at a dotted path (`txn_header.nonce`), or `None` if there is no such field.
     #[must_use]
     pub fn get(&self, path: &str) -> Option<&Value<'a>> {
         path.split('.').try_fold(self, |value, segment| match value {
@@ -77,7 +78,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// Returns true if any part of it is [`Malformed`](Value::Malformed).
+    /// Returns true if the value, or any part of it, is [`Malformed`](Value::Malformed).
     #[must_use]
     pub fn has_malformed(&self) -> bool {
         match self {
@@ -111,7 +112,7 @@ impl Value<'_> {
             Value::F64(number) => write!(f, "{number}"),
             Value::Bool(bool) => write!(f, "{bool}"),
             Value::Bytes(bytes) => display_bytes(f, bytes),
-            // Text is quoted and escaped, because text from a ring must not be able to control the terminal.
+            // Text is quoted and escaped. Otherwise text from a ring could control the terminal.
             Value::Text(text) => write!(f, "{text:?}"),
             Value::Enum { name: Some(name), .. } => f.write_str(name),
             Value::Enum { name: None, number } => write!(f, "{number}"),

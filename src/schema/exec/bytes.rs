@@ -33,7 +33,7 @@ macro_rules! byte_string {
     ($(#[$doc:meta])* $name:ident, $bytes:literal) => {
         $(#[$doc])*
         ///
-        /// Printed and parsed as `0x` and hex digits; the alignment in a payload is 1.
+        /// `{}` prints `0x` and hex digits, and `parse` reads the same form. In a payload, the alignment is 1 byte.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(transparent)]
         pub struct $name(
@@ -124,12 +124,12 @@ byte_string!(
     20
 );
 byte_string!(
-    /// A hash, storage key or storage value: 32 bytes, in the order in which they are written.
+    /// A hash, storage key or storage value: 32 bytes, in the order of its hex digits.
     Bytes32,
     32
 );
 byte_string!(
-    /// Eight bytes that are not a number (the nonce of a block header).
+    /// Eight bytes that are not a number, for example the nonce of a block header.
     Bytes8,
     8
 );

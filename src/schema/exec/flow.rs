@@ -1,15 +1,16 @@
 //! The extension words of execution events.
 
-/// Index of the block word. The word holds the seqno of the block's BLOCK_START, or 0 if the event belongs to no block.
+/// The index of the extension word that names the block. The word holds the seqno of the block's BLOCK_START, or 0 if
+/// the event belongs to no block.
 pub(crate) const BLOCK: usize = 0;
-/// Index of the transaction word. The word holds the transaction's index in the block plus one, or 0 if the event
-/// belongs to no transaction.
+/// The index of the extension word that names the transaction. The word holds the transaction's index in the block
+/// plus one, or 0 if the event belongs to no transaction.
 pub(crate) const TXN: usize = 1;
-/// Index of the account word. The word holds the account's index in the access list, which counts from 0. The word is 0
-/// as well if the event belongs to no account.
+/// The index of the extension word that names the account. The word holds the account's index in the access list,
+/// which counts from 0. The word is also 0 if the event belongs to no account.
 pub(crate) const ACCOUNT_INDEX: usize = 2;
 
-/// The block, transaction and account that an execution event belongs to, as its extension words say.
+/// The block, transaction and account to which an execution event belongs. The event's extension words name them.
 ///
 /// ```
 /// use eventring::schema::exec::FlowTags;
@@ -22,7 +23,7 @@ pub struct FlowTags {
     pub block_seqno: u64,
     /// Index of the transaction in the block.
     pub txn_index: Option<u64>,
-    /// Index of the account in the access list. The index is 0 as well if the event belongs to no account.
+    /// Index of the account in the access list, from 0. Also 0 if the event belongs to no account.
     pub account_index: u64,
 }
 

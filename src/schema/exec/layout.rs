@@ -1,5 +1,5 @@
-//! Assertions at compile time that each payload struct has the published layout. The derives compute the offsets, and
-//! the assertions compare them with the published offsets.
+//! Assertions at compile time that each payload struct has the published layout: the layout of the original C
+//! implementation. The derives compute the offsets, and the assertions compare them with the published offsets.
 
 /// Asserts the size of a payload struct and the offset of each of its fields.
 macro_rules! assert_layout {

@@ -1,9 +1,9 @@
-//! The published EXEC schema (content type 2): the execution of blocks of transactions.
+//! The published EXEC schema (content type 2): events about the execution of blocks and their transactions.
 //!
-//! [`ExecEvent`] lists the events. [`ExecPayload::decode`] decodes the payload of any of them.
-//! [`eventring::exec`](crate::exec) helps to record them.
-//! Names, codes, layouts and the schema hash are those of the published schema, so that rings can be exchanged with
-//! other implementations. [`FlowTags`] has the meaning of a descriptor's `content_ext`.
+//! [`ExecEvent`] lists the events. [`ExecPayload::decode`] decodes the payload of any of them. The module
+//! [`eventring::exec`](crate::exec) helps to record them. [`FlowTags`] decodes the extension words of a descriptor.
+//! Names, codes, layouts and the schema hash are those of the original C implementation, so that other programs can
+//! read the rings.
 
 mod account;
 mod block;
@@ -30,8 +30,8 @@ use super::EventType;
 
 /// The events of content type EXEC.
 ///
-/// The documentation of each event lists the extension words that it carries; [`FlowTags`] reads them. Every event also
-/// carries the id of its span.
+/// The documentation of each event lists the extension words that the event has; [`FlowTags`] reads them. In every
+/// event, word 3 also holds the id of the span in which the event was recorded.
 #[derive(EventType, Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[event(
     content_type = 2,
@@ -153,7 +153,7 @@ pub enum ExecEvent {
     AccountAccessListHeader = 21,
     /// An account that was accessed, before and after.
     ///
-    /// Words: block, txn (0 outside a transaction). Its index is in the payload.
+    /// Words: block, txn (0 outside a transaction). The account's index is in the payload, not in a word.
     #[event(carries(block, txn), payload = AccountAccess)]
     AccountAccess = 22,
     /// A storage slot that was accessed, before and after.

@@ -7,10 +7,11 @@ use super::bytes::ParseBytesError;
 use crate::schema::decimal::decimal_digits;
 use crate::schema::{DecodeError, FieldType, PayloadField, Scalar};
 
-/// An unsigned integer of 256 bits: four 64-bit limbs, least significant first, 32 bytes aligned to 8 in a payload.
+/// An unsigned integer of 256 bits: four limbs of 64 bits, least significant first. In a payload, it has 32 bytes and
+/// is aligned to 8 bytes.
 ///
-/// It can be compared, converted and printed, and has no arithmetic. `{}` prints decimal digits, `{:x}` and `{:#x}`
-/// hex.
+/// A number can be compared, converted and printed, but there is no arithmetic. `{}` prints decimal digits; `{:x}` and
+/// `{:#x}` print hex digits.
 ///
 /// ```
 /// use eventring::schema::exec::U256;
@@ -39,7 +40,7 @@ impl U256 {
         self.0
     }
 
-    /// Makes a number of 32 bytes, least significant first, as in a payload.
+    /// Makes a number from 32 bytes, least significant byte first. Payloads have this order.
     #[must_use]
     pub fn from_le_bytes(bytes: [u8; 32]) -> Self {
         let (words, _) = bytes.as_chunks::<8>();
@@ -57,7 +58,8 @@ impl U256 {
         bytes
     }
 
-    /// Makes a number of 32 bytes, most significant first, as hashes and EVM words are written.
+    /// Makes a number from 32 bytes, most significant byte first. Hashes and words of the EVM are written in this
+    /// order.
     #[must_use]
     pub fn from_be_bytes(mut bytes: [u8; 32]) -> Self {
         bytes.reverse();
@@ -121,7 +123,8 @@ impl TryFrom<U256> for u128 {
 
     fn try_from(value: U256) -> Result<Self, Self::Error> {
         let [low, high, 0, 0] = value.0 else {
-            // The standard library has no public constructor of this error, so a conversion that fails makes it.
+            // This conversion always fails. It makes the error, because the standard library has no public constructor
+            // for it.
             return u128::try_from(-1i32);
         };
         Ok(u128::from(high) << 64 | u128::from(low))

@@ -1,4 +1,5 @@
-//! The description of a call site: payload of CALL_SITE, and body of an entry in the table of call sites.
+//! The description of a call site. It is the payload of CALL_SITE, and the body of an entry in the table of call
+//! sites.
 
 use crate::schema::{DecodeError, EventPayload, PayloadField, expect_end, split_bytes};
 use std::borrow::Cow;
@@ -37,7 +38,7 @@ pub enum CallSiteLevel {
 }
 
 impl CallSiteLevel {
-    /// Returns the name of the level; `None` for [`CallSiteLevel::None`].
+    /// Returns the name of the level, or `None` for [`CallSiteLevel::None`].
     #[must_use]
     pub const fn name(self) -> Option<&'static str> {
         match self {
@@ -75,7 +76,7 @@ pub struct CallSiteHeader {
     pub field_names_bytes: u32,
 }
 
-/// A call site, read from a payload or a table. Invalid UTF-8 is replaced.
+/// A call site, decoded from a payload or from a table. Invalid UTF-8 in its texts is replaced.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CallSiteView<'a> {
     /// The kind of the call site's records.
@@ -84,7 +85,7 @@ pub struct CallSiteView<'a> {
     pub level: CallSiteLevel,
     /// Name of the span, event, counter or marker.
     pub name: Cow<'a, str>,
-    /// The target: the module path, unless the program gives another.
+    /// The target. It is the module path, unless the program gives another target.
     pub target: Cow<'a, str>,
     /// Module path, empty if it is not known.
     pub module: Cow<'a, str>,
@@ -92,11 +93,12 @@ pub struct CallSiteView<'a> {
     pub file: Cow<'a, str>,
     /// Line in the source file, from 1; 0 if it is not known.
     pub line: u32,
-    /// The names of its fields, in the order of their indices. There are 256 at most, because an index is a byte.
+    /// The names of the call site's fields, in the order of their indices. There are 256 at most, because an index is
+    /// one byte.
     pub field_names: Vec<Cow<'a, str>>,
 }
 
-/// The most names of fields, because the index of a field is one byte.
+/// The largest number of field names. A field's index is one byte, so no more fields can have an index.
 const FIELD_NAMES_MAX: usize = 1 << 8;
 
 /// The longest text that an entry holds whole, in bytes.
@@ -106,7 +108,7 @@ impl<'a> CallSiteView<'a> {
     /// Decodes a payload.
     ///
     /// # Errors
-    /// Its length is not the length that it states, or its kind or level is unknown.
+    /// The payload does not have the length that its header states, or its kind or level is unknown.
     pub fn decode(payload: &'a [u8]) -> Result<Self, DecodeError> {
         const OWNER: &str = "CALL_SITE";
         let (header, rest) = CallSiteHeader::decode(payload)?;
@@ -129,8 +131,8 @@ impl<'a> CallSiteView<'a> {
         })
     }
 
-    /// Encodes the call site for a payload or a table entry. Texts of more than 65,535 bytes are cut. A line feed in
-    /// the name of a field becomes a space.
+    /// Encodes the call site for a payload or a table entry. Cuts texts of more than 65,535 bytes. Replaces each line
+    /// feed in the name of a field by a space.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let texts = [&self.name, &self.target, &self.module, &self.file]

@@ -1,6 +1,6 @@
 //! The content extension of perf events.
 
-/// Flags of a perf event: bits 0 to 15 of content extension word 3.
+/// Flags of a perf event. They are bits 0 to 15 of extension word 3.
 pub mod flags {
     /// At least one value was cut; the fields say which.
     pub const TRUNCATED: u16 = 1 << 0;
@@ -10,8 +10,8 @@ pub mod flags {
     pub const EXPLICIT_ROOT: u16 = 1 << 2;
     /// The program named the parent explicitly (`parent: &span`).
     pub const EXPLICIT_PARENT: u16 = 1 << 3;
-    /// The span was created before it could be recorded. Its time of creation is not that of the event, and fields may
-    /// be missing.
+    /// The span was created before it could be recorded. The event's time is later than the creation of the span, and
+    /// fields may be missing.
     pub const ADOPTED: u16 = 1 << 4;
 }
 
@@ -20,25 +20,25 @@ pub mod flags {
 /// | word | bits | |
 /// |---|---|---|
 /// | 0 | 0–63 | span id, 0 for none |
-/// | 1 | 0–63 | by event: parent span id, followed span id, a counter's value; else 0 |
-/// | 2 | 0–31 | call site id (of a span: where it was created), 0 for none |
+/// | 1 | 0–63 | depends on the event: the parent's span id, the followed span's id, or a counter's value; else 0 |
+/// | 2 | 0–31 | call site id (for a span: of the call site that created it), 0 for none |
 /// | 2 | 32–63 | thread id |
 /// | 3 | 0–15 | [`flags`] |
-/// | 3 | 16–31 | fields in the payload |
-/// | 3 | 32–47 | fields that are missing because they did not fit |
-/// | 3 | 48–55 | a counter's [`ValueType`](super::ValueType); else 0 |
+/// | 3 | 16–31 | number of fields in the payload |
+/// | 3 | 32–47 | number of fields that are missing because they did not fit |
+/// | 3 | 48–55 | [`ValueType`](super::ValueType) of a counter's value; else 0 |
 ///
-/// Span ids are unique in the writing process and never used again; so are call site ids and thread ids within a
+/// A span id is never used twice in the writing process. Call site ids and thread ids are never used twice within a
 /// recorder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PerfExt {
     /// The span that the event is about, or lies in; 0 for none.
     pub span_id: u64,
-    /// SPAN_NEW: the parent's span id, 0 for a root. SPAN_FOLLOWS_FROM: the followed span's id. COUNTER: the value's
-    /// bits.
+    /// A value that depends on the event. SPAN_NEW: the span id of the parent, or 0 for a root. SPAN_FOLLOWS_FROM: the
+    /// id of the followed span. COUNTER: the bits of the value. Otherwise 0.
     pub related: u64,
-    /// The call site; for the events of a span, the call site that created the span. 0 if there is none, or if it is
-    /// not known.
+    /// The id of the call site, or 0 if there is none or it is not known. For an event about a span, this is the call
+    /// site that created the span.
     pub call_site_id: u32,
     /// The thread that recorded the event.
     pub thread_id: u32,
@@ -53,7 +53,7 @@ pub struct PerfExt {
 }
 
 impl PerfExt {
-    /// Describes an event of a span and its call site. All other parts are 0.
+    /// Describes an event about a span, by the span's id and the id of its call site. All other parts are 0.
     #[inline(always)]
     #[must_use]
     pub const fn of_span(span_id: u64, call_site_id: u32) -> Self {
@@ -84,7 +84,7 @@ impl PerfExt {
         ]
     }
 
-    /// Reads the words. Every bit pattern has a meaning. Bits 56 to 63 of word 3 are reserved and dropped.
+    /// Decodes the words. Every bit pattern has a meaning. Bits 56 to 63 of word 3 are reserved and ignored.
     #[inline(always)]
     #[must_use]
     pub const fn from_words(words: [u64; 4]) -> Self {

@@ -1,8 +1,9 @@
 //! Field values in payloads.
 //!
-//! Fields follow one another without padding. Each field is a header of [`FIELD_HEADER_BYTES`] (index of the field in
-//! its call site, u8; type, u8; bytes of the value, u16) and the value. Bit 7 of the type says that the value was cut:
-//! then the last 4 bytes of the value are the length in bytes that it would have had, or another reason of [`Cut`].
+//! The payload is a sequence of fields without padding. Each field is a header of [`FIELD_HEADER_BYTES`] bytes and a
+//! value. The header holds the index of the field in its call site (u8), the type (u8), and the length of the value in
+//! bytes (u16). If bit 7 of the type is set, the value was cut. The last 4 bytes of the value are then its original
+//! length in bytes, or the code of another reason of [`Cut`].
 
 use std::fmt;
 
@@ -35,11 +36,11 @@ pub enum ValueType {
     Str = 7,
     /// Bytes.
     Bytes = 8,
-    /// An error's text, followed by the texts of its sources, each after `: `.
+    /// An error's text, and the texts of its sources with `: ` before each.
     Error = 9,
-    /// Text that the value's `Debug` or `Display` wrote, or the message's arguments.
+    /// Text that the value's `Debug` or `Display` has written. The message of a log record is such a text, too.
     Debug = 10,
-    /// A value that was not formatted; 1 byte is the reason, see [`NotFormatted`].
+    /// A value that was not formatted. One byte holds the reason, see [`NotFormatted`].
     NotFormatted = 11,
 }
 
@@ -58,7 +59,7 @@ impl ValueType {
         Self::NotFormatted,
     ];
 
-    /// Returns the type with that code, which is the low 7 bits of a type byte.
+    /// Returns the type with this code, or `None` if no type has it. The code is the low 7 bits of a type byte.
     #[must_use]
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|ty| *ty as u8 == code)
@@ -72,7 +73,7 @@ impl ValueType {
 pub enum NotFormatted {
     /// Formatting of `Debug` values is switched off.
     SwitchedOff = 1,
-    /// The value was recorded while another value was formatted, nested too deep.
+    /// The value was recorded while other values were being formatted, and this was nested too deep.
     Nested = 2,
     /// The field is redacted, whatever its type.
     Redacted = 3,
@@ -82,8 +83,8 @@ pub enum NotFormatted {
 
 /// A field's value, decoded.
 ///
-/// `{}` prints it for people: text as it is, bytes in hexadecimal, a value that was not formatted as `<not formatted>`,
-/// a redacted value as `<redacted>`.
+/// `{}` prints a value for people. It prints text as it is, and bytes in hexadecimal. It prints a value that was not
+/// formatted as `<not formatted>`, and a redacted value as `<redacted>`.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum FieldValue {
@@ -109,7 +110,7 @@ pub enum FieldValue {
     Debug(String),
     /// A value that was not formatted, with the reason.
     NotFormatted(NotFormatted),
-    /// A type that this version does not know, or a value that does not fit its type.
+    /// A value of a type that this version does not know, or a value whose bytes do not fit its type.
     Unknown {
         /// The code of the type.
         code: u8,
@@ -156,13 +157,13 @@ impl fmt::Display for FieldValue {
 pub enum Cut {
     /// The value exceeded a limit.
     Limit {
-        /// The bytes that the whole value would have had, if their number is known.
+        /// The length of the whole value in bytes, or `None` if the length is not known.
         original_bytes: Option<u32>,
     },
-    /// The value's `Debug` or `Display` returned an error. The text that it had written before is there.
+    /// The value's `Debug` or `Display` returned an error. The text that it wrote before the error was recorded.
     Failed,
-    /// The value's `Debug` or `Display` panicked. The text that it had written before is there, as far as it lies in
-    /// the first 1,024 bytes of all fields together. Later fields were not recorded.
+    /// The value's `Debug` or `Display` panicked. The text that it wrote before the panic was recorded, as far as it
+    /// lies in the first 1,024 bytes of all fields together. Later fields were not recorded.
     Panicked,
 }
 
@@ -208,7 +209,7 @@ pub struct RawField<'a> {
 }
 
 impl RawField<'_> {
-    /// Decodes the value. Text that was cut in the middle of a character loses that character.
+    /// Decodes the value. If text was cut in the middle of a character, drops the first part of this character.
     #[must_use]
     pub fn to_value(&self) -> FieldValue {
         let text = || match std::str::from_utf8(self.value) {
@@ -267,7 +268,7 @@ debug_as_displayed!(MalformedFields);
 
 impl std::error::Error for MalformedFields {}
 
-/// The fields of a payload, one after the other. Ends after the first malformed field.
+/// An iterator over the fields of a payload. It ends after the first malformed field.
 #[derive(Clone, Debug)]
 pub struct RawFields<'a> {
     rest: &'a [u8],
@@ -345,7 +346,7 @@ mod tests {
         for cut in [limit(Some(0)), limit(Some(u32::MAX - 3)), limit(None), Cut::Failed, Cut::Panicked] {
             assert_eq!(Cut::from_code(cut.code()), cut);
         }
-        // This number of bytes is the code of another reason, so it is written as not known.
+        // This length in bytes is also the code of the reason `Failed`. So it is written as an unknown length.
         assert_eq!(limit(Some(u32::MAX - 1)).code(), limit(None).code());
     }
 

@@ -1,7 +1,7 @@
-//! The PERF schema (content type 3): the spans and log records of `tracing`.
+//! The PERF schema (content type 3): events about the spans and log records of `tracing`.
 //!
-//! [`PerfEvent`] lists the events, [`PerfExt`] has the meaning of a descriptor's `content_ext`, and [`RawFields`] reads
-//! field values. `docs/FORMAT.md`, "Perf schema", has the bytes.
+//! [`PerfEvent`] lists the events. [`PerfExt`] decodes the extension words of a descriptor. [`RawFields`] decodes
+//! field values. `docs/FORMAT.md`, "Perf schema", describes the bytes.
 
 mod call_site;
 mod ext;
@@ -21,14 +21,15 @@ use super::{EventType, Utf8};
 
 /// The events of content type PERF.
 ///
-/// Each event lists the words of its descriptor besides the thread; [`PerfExt`] reads them.
+/// The documentation of each event lists what the extension words of its descriptor hold, besides the thread.
+/// [`PerfExt`] decodes these words.
 #[derive(EventType, Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[event(content_type = 3, name = "PERF", no_span, no_views)]
 #[repr(u16)]
 pub enum PerfEvent {
     /// An event that could not be recorded.
     ///
-    /// Its descriptor has the `content_ext` of the event it stands for.
+    /// The descriptor has the `content_ext` of the event that could not be recorded.
     RecordError = 1,
     /// A thread records for the first time.
     #[event(payload = ThreadHeader, trailing(name: Utf8 * name_bytes))]
@@ -53,12 +54,12 @@ pub enum PerfEvent {
     CallSite = 4,
     /// A span is created.
     ///
-    /// Descriptor: span, parent, call site, numbers of fields, flags.
+    /// Descriptor: span, parent, call site, counts of recorded and missing fields, flags.
     #[event(trailing(fields: u8))]
     SpanNew = 5,
     /// Further fields of a span.
     ///
-    /// Descriptor: span, call site, numbers of fields, flags.
+    /// Descriptor: span, call site, counts of recorded and missing fields, flags.
     #[event(trailing(fields: u8))]
     SpanRecord = 6,
     /// The thread enters a span.
@@ -79,12 +80,13 @@ pub enum PerfEvent {
     SpanFollowsFrom = 10,
     /// A log record.
     ///
-    /// Descriptor: the span it lies in (0 for none), call site, numbers of fields, flags.
+    /// Descriptor: the span in which it was recorded (0 for none), call site, counts of recorded and missing fields,
+    /// flags.
     #[event(trailing(fields: u8))]
     Event = 11,
     /// A sample of a counter.
     ///
-    /// Descriptor: current span, the value's bits, call site, type of value.
+    /// Descriptor: current span, the bits of the value, call site, the type of the value.
     Counter = 12,
     /// A mark in time, with a text that may be empty.
     ///

@@ -1,21 +1,23 @@
 //! The tables of call sites and threads, in the context area of shard 0.
 //!
-//! Each table is a sequence of entries that only grows. An entry is a header of [`ENTRY_HEADER_BYTES`] (bytes of the
-//! body, u32; id, u32), a body (the same bytes as the payload of CALL_SITE or THREAD_STARTED), and zeros up to a
-//! multiple of 8 bytes. The writer writes the bytes of an entry first, and then stores the new size of all entries to
-//! the word "used", with release. A reader loads "used" with acquire, so all bytes below this size are whole entries.
+//! Each table is a sequence of entries, and only grows. An entry has three parts: a header of [`ENTRY_HEADER_BYTES`]
+//! bytes (length of the body in bytes, u32; id, u32), a body (the same bytes as the payload of CALL_SITE or
+//! THREAD_STARTED), and zeros up to a multiple of 8 bytes. The writer first writes the bytes of a new entry. Then it
+//! stores the new size of all entries to the word "used", with release. A reader loads "used" with acquire. So all
+//! bytes below this size are whole entries.
 //!
-//! A full table takes no more entries. Its word "overflows" counts the entries that did not fit. Such a call site or
-//! thread is known from its CALL_SITE or THREAD_STARTED event for as long as the event is in the ring, and by its id
-//! alone after that.
+//! A full table takes no more entries. Its word "overflows" counts the call sites or threads that did not fit. A
+//! reader knows such a call site or thread from its CALL_SITE or THREAD_STARTED event, as long as this event is in the
+//! ring. After that, the reader knows only the id.
 
-/// Value of the first word of the context area after the tables were made.
+/// The value of the first word of the context area, once the tables are made.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"EVRTABL1");
-/// Byte offset of [`MAGIC`] in the context area. All offsets here are in the context area, all words are u64.
+/// The offset of [`MAGIC`]. All offsets in this file are in bytes, from the start of the context area. All words are
+/// u64.
 pub const MAGIC_OFFSET: u64 = 0;
-/// Offset of the word that counts shards that could not be created. Their threads share other shards.
+/// The offset of the word that counts shards that could not be made. Threads share other shards in their place.
 pub const SHARD_FAILURES_OFFSET: u64 = 0x08;
-/// Offset of the word that counts spans that were not recorded because too many were open.
+/// The offset of the word that counts spans that were not recorded, because too many spans were open.
 pub const LOST_SPANS_OFFSET: u64 = 0x10;
 /// The words of the table of call sites.
 pub const CALL_SITES: TableWords = TableWords { first: 0x40 };
@@ -35,25 +37,25 @@ pub struct TableWords {
 }
 
 impl TableWords {
-    /// Returns the offset of the word that holds the table's offset.
+    /// Returns the offset of the word "start", which holds the offset of the table's first entry.
     #[must_use]
     pub const fn start(self) -> u64 {
         self.first
     }
 
-    /// Returns the offset of the word that holds the table's size in bytes.
+    /// Returns the offset of the word "capacity", which holds the size of the table in bytes.
     #[must_use]
     pub const fn capacity(self) -> u64 {
         self.first + 8
     }
 
-    /// Returns the offset of the word that holds the bytes of all entries.
+    /// Returns the offset of the word "used", which holds the size of all entries in bytes.
     #[must_use]
     pub const fn used(self) -> u64 {
         self.first + 16
     }
 
-    /// Returns the offset of the word that counts entries that did not fit.
+    /// Returns the offset of the word "overflows", which counts the entries that did not fit.
     #[must_use]
     pub const fn overflows(self) -> u64 {
         self.first + 24
@@ -83,8 +85,8 @@ pub fn encode_entry(id: u32, body: &[u8]) -> Option<Vec<u8>> {
     Some(entry)
 }
 
-/// Splits the first entry off `bytes`, which come from a file. Returns `None` if `bytes` does not begin with a whole
-/// entry, or the size in its header is invalid.
+/// Splits the first entry off `bytes`, which come from a file. Returns the entry and the bytes after it. Returns
+/// `None` if `bytes` does not begin with a whole entry, or if the entry's header has an invalid size.
 #[must_use]
 pub fn split_entry(bytes: &[u8]) -> Option<(Entry<'_>, &[u8])> {
     let (&body_bytes, rest) = bytes.split_first_chunk::<4>()?;

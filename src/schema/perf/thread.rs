@@ -1,4 +1,4 @@
-//! The description of a thread: payload of THREAD_STARTED, and body of an entry in the table of threads.
+//! The description of a thread. It is the payload of THREAD_STARTED, and the body of an entry in the table of threads.
 
 use crate::schema::{DecodeError, EventPayload, expect_end, split_bytes};
 use std::borrow::Cow;
@@ -37,7 +37,7 @@ impl<'a> ThreadView<'a> {
         Ok(Self { header, name: String::from_utf8_lossy(name) })
     }
 
-    /// Encodes a thread for a payload or a table entry. A name of more than 4,096 bytes is cut.
+    /// Encodes a thread for a payload or a table entry. Cuts a name of more than 4,096 bytes.
     #[must_use]
     pub fn encode(started_epoch_nanos: u64, os_thread_id: u32, name: &str) -> Vec<u8> {
         const NAME_BYTES_MAX: usize = 1 << 12;
